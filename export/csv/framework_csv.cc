@@ -1,4 +1,4 @@
-// kernel_details and operator_details, as PyTorch's profiler makes them.
+// kernel_details, operator_details and what the framework's allocator reports, as PyTorch's profiler makes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ int32_t ConnectionOf(const Model& model, const OperatorRow& row) {
 
 // Without its first column where all are of one device.
 OperatorCsv KernelDetails(const Model& model, const OperatorCsv& summary, OperatorRowsPtr rows) {
-  const bool several = std::ranges::any_of(*rows, [&](const OperatorRow& row) { return row.device() != rows->front().device(); });
+  const bool several =
+      std::ranges::any_of(*rows, [&](const OperatorRow& row) { return row.device() != rows->front().device(); });
   std::string columns = summary.columns;
   const auto rename = [&columns](std::string_view from, std::string_view to) {
     if (const size_t at = columns.find(from); at != std::string::npos) columns.replace(at, from.size(), to);
@@ -36,7 +37,8 @@ OperatorCsv KernelDetails(const Model& model, const OperatorCsv& summary, Operat
   rename("Task Start Time", "Start Time");
   rename("Task Duration", "Duration");
   rename("Task Wait Time", "Wait Time");
-  OperatorCsv made{"kernel_details", (several ? "Step Id,Device_id," : "Step Id,") + columns, rows->size(), nullptr, false};
+  columns.insert(0, several ? "Step Id,Device_id," : "Step Id,");
+  OperatorCsv made{"kernel_details", std::move(columns), rows->size(), nullptr, false};
   made.add = [&model, rows, several, add = summary.add](size_t at, std::string* out) {
     if (const auto step = model.StepOf(ConnectionOf(model, (*rows)[at]))) *out += fmt::to_string(*step);
     *out += ',';
@@ -72,8 +74,9 @@ OperatorCsv OperatorDetails(const Model& model) {
   });
   const auto times = std::make_shared<const std::vector<FrameworkTimes>>(operators::FrameworkTimesOf(model));
   OperatorCsv made{"operator_details",
-                   "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),Device Self Duration(us),"
-                   "Device Total Duration(us),Device Self Duration With AICore(us),Device Total Duration With AICore(us)",
+                   "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),"
+                   "Device Self Duration(us),Device Total Duration(us),Device Self Duration With AICore(us),"
+                   "Device Total Duration With AICore(us)",
                    order->size(), nullptr, false};
   made.add = [&data, order, times](size_t at, std::string* out) {
     const uint32_t i = (*order)[at];
@@ -82,11 +85,65 @@ OperatorCsv OperatorDetails(const Model& model) {
   return made;
 }
 
+constexpr double kMiB = 1024.0 * 1024.0;
+
+OperatorCsv MemoryRecords(const Model& model) {
+  std::vector<std::string> lines;
+  for (const operators::FrameworkMemory& each : model.framework->memory.records) {
+    if (!model.window.Has(each.time)) continue;
+    CsvRow row(lines.emplace_back());
+    row.Text(operators::kFrameworkComponent).Time(each.time);
+    for (const int64_t bytes : {each.allocated, each.reserved, each.active}) {
+      row.Repr(static_cast<double>(bytes) / kMiB);
+    }
+    row.Int(each.stream).Text(fmt::format("NPU:{}", each.device)).End();
+  }
+  OperatorCsv made = OfLines("framework_memory_record",
+                             "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),"
+                             "Stream Ptr,Device Type",
+                             std::move(lines));
+  made.of_devices = false;
+  return made;
+}
+
+OperatorCsv Allocations(const Model& model) {
+  const FrameworkData& data = *model.framework;
+  std::vector<std::string> lines;
+  for (const auto& [taken, released, inactive] : data.memory.Allocations()) {
+    if (!model.window.Has(taken->time)) continue;
+    const int32_t op = data.TakerAt(taken->thread, taken->time);
+    CsvRow row(lines.emplace_back());
+    row.Text(op < 0 ? std::string_view() : data.texts.Text(data.operators[static_cast<size_t>(op)].name));
+    row.Repr(static_cast<double>(taken->bytes) / 1024).Time(taken->time);
+    for (const int64_t since : {int64_t{0}, taken->time}) {
+      for (const operators::FrameworkMemory* end : {released, inactive}) {
+        end == nullptr ? row.Text("") : row.Time(end->time - since);
+      }
+    }
+    for (const operators::FrameworkMemory* at : {taken, released}) {
+      for (const auto total : {&operators::FrameworkMemory::allocated, &operators::FrameworkMemory::reserved,
+                               &operators::FrameworkMemory::active}) {
+        at == nullptr ? row.Text("") : row.Repr(static_cast<double>(at->*total) / kMiB);
+      }
+    }
+    row.Int(taken->stream).Text(fmt::format("NPU:{}", taken->device)).End();
+  }
+  OperatorCsv made = OfLines("framework_operator_memory",
+                             "Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration(us),"
+                             "Active Duration(us),Allocation Total Allocated(MB),Allocation Total Reserved(MB),"
+                             "Allocation Total Active(MB),Release Total Allocated(MB),Release Total Reserved(MB),"
+                             "Release Total Active(MB),Stream Ptr,Device Type",
+                             std::move(lines));
+  made.of_devices = false;
+  return made;
+}
+
 }  // namespace
 
 std::vector<OperatorCsv> FrameworkCsvs(const Model& model, const OperatorCsv& summary, OperatorRowsPtr rows) {
   if (model.framework == nullptr) return {};
-  return {KernelDetails(model, summary, std::move(rows)), OperatorDetails(model)};
+  return {KernelDetails(model, summary, std::move(rows)), OperatorDetails(model), MemoryRecords(model),
+          Allocations(model)};
 }
 
 }  // namespace profd::exporting::csv

@@ -41,7 +41,8 @@ struct OperatorRow {
 
 using OperatorRowsPtr = std::shared_ptr<const std::vector<OperatorRow>>;
 
-// kernel_details (op_summary with steps) and operator_details; none without a framework's operators.
+// kernel_details (op_summary with steps), operator_details, framework_memory_record and framework_operator_memory; none
+// without a framework's records.
 std::vector<OperatorCsv> FrameworkCsvs(const operators::Model& model, const OperatorCsv& summary, OperatorRowsPtr rows);
 OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
 OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);

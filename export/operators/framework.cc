@@ -15,14 +15,13 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr std::string_view kTorchRange = "torch.op_range";
-constexpr std::string_view kTorchMark = "torch.op_mark";
-constexpr std::string_view kMindSporeRange = "mindspore.op_range";
 constexpr std::string_view kOldMindSporeRange = "op_range_";  // and the rank
 constexpr size_t kHeaderBytes = 6;  // type u16, length u32
 constexpr size_t kRangeBytes = 58;
 constexpr size_t kOldRangeBytes = 57;  // without a scope
 constexpr size_t kMarkBytes = 40;
+constexpr size_t kCollectionBytes = 24;
+constexpr size_t kPythonNameBytes = 8;
 constexpr size_t kMindSporeRangeBytes = 54;
 // With id, step and level; without level; without all three.
 constexpr size_t kOldMindSporeRangeBytes[] = {74, 73, 57};
@@ -67,30 +66,48 @@ std::string Listed(std::string_view joined) {
   return lines;
 }
 
-FrameworkData::TakeRecord FrameworkData::ReaderOf(std::string_view base) {
-  if (base == kTorchRange) return &FrameworkData::TakeTorchRange;
-  if (base == kTorchMark) return &FrameworkData::TakeTorchMark;
-  if (base == kMindSporeRange) return &FrameworkData::TakeMindSporeRange;
-  if (base.starts_with(kOldMindSporeRange)) return &FrameworkData::TakeOldMindSporeRange;
-  return nullptr;
+FrameworkData::Reader FrameworkData::ReaderOf(std::string_view base) {
+  struct Known {
+    std::string_view base;
+    Reader reader;
+  };
+  static constexpr Known kFiles[] = {
+      {"torch.op_range", {&FrameworkData::TakeTorchRange}},
+      {"torch.op_mark", {&FrameworkData::TakeTorchMark}},
+      {"torch.memory_usage", {&FrameworkData::TakeTorchMemory}},
+      {"torch.python_tracer_func", {&FrameworkData::TakePythonCall, PythonCalls::kRecordBytes}},
+      {"torch.python_tracer_hash", {&FrameworkData::TakePythonName}},
+      {"torch.gc_record", {&FrameworkData::TakeCollection, kCollectionBytes}},
+      {"torch.param_tensor_info", {&FrameworkData::Pass}},  // of nothing that is shown
+      {"mindspore.op_range", {&FrameworkData::TakeMindSporeRange}},
+  };
+  if (base.starts_with(kOldMindSporeRange)) return {&FrameworkData::TakeOldMindSporeRange};
+  const auto known = std::ranges::find(kFiles, base, &Known::base);
+  return known == std::end(kFiles) ? Reader() : known->reader;
 }
 
-bool FrameworkData::IsFile(std::string_view base) { return ReaderOf(base) != nullptr; }
+bool FrameworkData::IsFile(std::string_view base) { return ReaderOf(base).take != nullptr; }
 
 void FrameworkData::Begin(std::string_view base) {
-  take_ = ReaderOf(base);
-  lost_ = take_ == nullptr;
+  reader_ = ReaderOf(base);
+  lost_ = reader_.take == nullptr;
   carried_.clear();
 }
 
 // Of whole records; gives the bytes it has used.
 size_t FrameworkData::Take(Bytes bytes) {
-  const size_t left = ForEachPart(bytes, [&](uint16_t, Bytes body) {
+  const auto take = [this](Bytes body, size_t header) {
     ++records;
-    if ((this->*take_)(body)) return;
+    if ((this->*reader_.take)(body)) return;
     ++bad_records;
-    bad_bytes += kHeaderBytes + body.size();
-  });
+    bad_bytes += header + body.size();
+  };
+  if (const size_t each = reader_.record_bytes; each > 0) {
+    size_t used = 0;
+    for (; bytes.size() - used >= each; used += each) take(bytes.subspan(used, each), 0);
+    return used;
+  }
+  const size_t left = ForEachPart(bytes, [&](uint16_t, Bytes body) { take(body, kHeaderBytes); });
   const Bytes rest = bytes.last(left);
   lost_ = rest.size() >= kHeaderBytes && LoadUnchecked<uint32_t>(rest, sizeof(uint16_t)) > kMostRecordBytes;
   if (lost_) ++bad_records;
@@ -176,6 +193,27 @@ bool FrameworkData::TakeTorchMark(Bytes body) {
   return true;
 }
 
+bool FrameworkData::TakeTorchMemory(Bytes body) {
+  return HasWholeFields(body, FrameworkMemories::kRecordBytes) && memory.Take(body);
+}
+
+bool FrameworkData::TakePythonName(Bytes body) {
+  if (!HasWholeFields(body, kPythonNameBytes)) return false;
+  const uint64_t key = RecordView(body).U64(0);
+  ForEachPart(body.subspan(kPythonNameBytes), [&](uint16_t type, Bytes field) {
+    if (type == 1) python.Name(key, TextOf(field));
+  });
+  return true;
+}
+
+bool FrameworkData::TakeCollection(Bytes body) {
+  const RecordView record(body);
+  const GarbageCollection made{static_cast<int64_t>(record.U64(8)), static_cast<int64_t>(record.U64(16))};
+  if (made.end < made.begin) return false;
+  collections.push_back(made);
+  return true;
+}
+
 bool FrameworkData::TakeMindSporeRange(Bytes body) {
   if (!HasWholeFields(body, kMindSporeRangeBytes)) return false;
   const RecordView record(body);
@@ -226,6 +264,15 @@ void FrameworkData::Finish(const std::function<int64_t(int64_t)>& clock) {
   for (QueueMark& mark : marks) mark.time = clock(mark.time);
   bad_times += std::erase_if(operators, [](const FrameworkOperator& op) { return op.begin < 0; });
   bad_times += std::erase_if(marks, [](const QueueMark& mark) { return mark.time < 0; });
+  for (GarbageCollection& collection : collections) {
+    collection.begin = clock(collection.begin);
+    collection.end = std::max(collection.begin, clock(collection.end));
+  }
+  bad_times += std::erase_if(collections, [](const GarbageCollection& collection) { return collection.begin < 0; });
+  std::ranges::stable_sort(collections, {}, &GarbageCollection::begin);
+  python.Finish(clock);
+  memory.Finish(clock);
+  bad_times += python.bad_times + memory.bad_times;
   PairMarks();
   BuildTrees();
   FindSteps();
@@ -278,6 +325,18 @@ void FrameworkData::BuildTrees() {
     op.parent = open.empty() ? -1 : open.back();
     open.push_back(static_cast<int32_t>(i));
   }
+}
+
+int32_t FrameworkData::TakerAt(uint64_t thread, int64_t t_ns) const {
+  int32_t op = Innermost(thread, t_ns);
+  while (op >= 0 && texts.Text(operators[static_cast<size_t>(op)].name) == "empty_tensor") {
+    op = operators[static_cast<size_t>(op)].parent;
+  }
+  return op;
+}
+
+std::string FrameworkData::NameOf(const PythonCall& call) const {
+  return call.name >= 0 ? std::string(texts.Text(call.name)) : std::to_string(call.key);
 }
 
 std::optional<int64_t> FrameworkData::StepNumber(std::string_view name) {

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "export/operators/framework_memory.h"
+#include "export/operators/python_calls.h"
 #include "export/strings.h"
 
 namespace profd::exporting::operators {
@@ -56,6 +58,12 @@ struct QueueTask {
   Half taken;
 };
 
+// A collection of garbage.
+struct GarbageCollection {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
 // "ProfilerStep#50", an operator of its own.
 struct FrameworkStep {
   int64_t number = 0;
@@ -89,6 +97,10 @@ class FrameworkData {
   int32_t Innermost(uint64_t thread, int64_t t_ns) const;
   // The one that put what a thread launches at that time: through the queue, or itself; -1: none.
   int32_t LauncherAt(uint64_t thread, int64_t t_ns) const;
+  // The operator that took memory then. That of the allocator itself does not count, as with PyTorch's profiler.
+  int32_t TakerAt(uint64_t thread, int64_t t_ns) const;
+  // The key where the function has no name.
+  std::string NameOf(const PythonCall& call) const;
   // The step that contains the time; none: between steps.
   std::optional<int64_t> StepAt(int64_t t_ns) const;
   std::vector<BackwardPair> BackwardPairs() const;  // by sequence
@@ -99,6 +111,9 @@ class FrameworkData {
   std::vector<QueueMark> marks;              // until Finish
   std::vector<QueueTask> queue;              // after Finish, by correlation
   std::vector<FrameworkStep> steps;          // after Finish, by begin
+  PythonCalls python;
+  FrameworkMemories memory;
+  std::vector<GarbageCollection> collections;  // after Finish, by begin
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t bad_bytes = 0;       // of those, and of a record that goes beyond the end of its file
@@ -111,6 +126,11 @@ class FrameworkData {
   int32_t TextOf(std::span<const std::byte> field);
   bool TakeTorchRange(std::span<const std::byte> body);
   bool TakeTorchMark(std::span<const std::byte> body);
+  bool TakeTorchMemory(std::span<const std::byte> body);
+  bool TakePythonCall(std::span<const std::byte> record) { return python.Take(record); }
+  bool TakePythonName(std::span<const std::byte> body);
+  bool TakeCollection(std::span<const std::byte> record);
+  bool Pass(std::span<const std::byte>) { return true; }
   bool TakeMindSporeRange(std::span<const std::byte> body);
   bool TakeOldMindSporeRange(std::span<const std::byte> body);
   void PairMarks();
@@ -118,10 +138,13 @@ class FrameworkData {
   void FindSteps();
   static std::optional<int64_t> StepNumber(std::string_view name);
 
-  using TakeRecord = bool (FrameworkData::*)(std::span<const std::byte> body);
-  static TakeRecord ReaderOf(std::string_view base);
+  struct Reader {
+    bool (FrameworkData::*take)(std::span<const std::byte> body) = nullptr;  // null: no file that is read
+    size_t record_bytes = 0;  // 0: records have lengths
+  };
+  static Reader ReaderOf(std::string_view base);
 
-  TakeRecord take_ = nullptr;         // of the file that is read
+  Reader reader_;                     // of the file that is read
   std::vector<std::byte> carried_;    // the begin of a record
   bool lost_ = false;                 // nothing in the file can be found any more
   uint64_t text_bytes_ = 0;

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace profd::exporting::operators {
 namespace {
@@ -201,6 +203,60 @@ TEST_F(Framework, QueueTiesLaunchesToOperators) {
   EXPECT_EQ(data.LauncherAt(77, 96), -1);
   EXPECT_EQ(data.LauncherAt(77, 102), -1) << "who put it is not known";
   EXPECT_EQ(data.LauncherAt(43, 65), 1) << "without the queue";
+}
+
+// 7.2: raw records of 33 bytes; 0 call, 1 return, 2 and 3 those of C.
+TEST_F(Framework, CallsOfPython) {
+  const auto event = [](uint64_t time, uint8_t tag, uint64_t key) {
+    return Le(time) + Le(uint64_t{43}) + Le(uint64_t{42}) + Le(key) + Le(tag);
+  };
+  Read("torch.python_tracer_hash", Part(4, Le(uint64_t{5}) + Part(1, "a.py(1): f")));
+  Read("torch.python_tracer_func", event(10, 1, 9) + event(20, 0, 5) + event(30, 2, 6) + event(40, 0, 7) +
+                                       event(50, 3, 6) + event(60, 4, 5) + event(70, 0, 5) + event(80, 0, 8) + event(90, 1, 8) + "cut");
+  data.Finish([](int64_t stamp) { return stamp; });
+  EXPECT_EQ(data.records, 10u);
+  EXPECT_EQ(data.bad_records, 2u) << "a tag that is none, and what is cut off";
+  EXPECT_EQ(data.bad_bytes, 33u + 3u);
+  EXPECT_EQ(data.python.unpaired, 1u);
+  std::vector<std::tuple<int64_t, int64_t, std::string>> found;
+  for (const PythonCall& call : data.python.calls) found.emplace_back(call.begin, call.end, data.NameOf(call));
+  const decltype(found) expected = {
+      {20, 90, "a.py(1): f"}, {30, 50, "6"}, {40, 50, "7"}, {70, 90, "a.py(1): f"}, {80, 90, "8"}};
+  EXPECT_EQ(found, expected) << "what has no end of its own has that of the call around it, or the last";
+}
+
+// 7.2: ptr, time, size, totals of allocated, reserved, active, stream; types; tid, pid.
+TEST_F(Framework, MemoryOfTheAllocator) {
+  const auto report = [](int64_t time, uint8_t kind, uint64_t address, uint8_t device_type = 20) {
+    std::string body = Le(address) + Le(time) + Le(int64_t{512});
+    for (const int64_t value : {1000, 2000, 1500, 77}) body += Le(value);
+    for (const uint8_t value : {device_type, uint8_t{3}, uint8_t{0}, kind, uint8_t{0}}) body += Le(value);
+    return Part(3, body + Le(uint64_t{43}) + Le(uint64_t{42}));
+  };
+  Read("torch.memory_usage", report(50, 1, 1) + report(10, 0, 1) + report(60, 1, 1) + report(49, 2, 1) +
+                                 report(70, 0, 1) + report(5, 1, 2) + report(20, 0, 9, 0) + report(21, 3, 9));
+  EXPECT_EQ(data.bad_records, 1u);
+  data.Finish([](int64_t stamp) { return stamp; });
+  ASSERT_EQ(data.memory.records.size(), 6u) << "not that of the host";
+  EXPECT_EQ(data.memory.records[1].device, 3);
+  EXPECT_EQ(data.memory.records[1].bytes, 512);
+  EXPECT_EQ(data.memory.records[1].reserved, 2000);
+  EXPECT_EQ(data.memory.records[1].thread, 43u);
+  const std::vector<FrameworkAllocation> found = data.memory.Allocations();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].released->time, 50) << "the first";
+  EXPECT_EQ(found[0].inactive->time, 49);
+  EXPECT_EQ(found[1].taken->time, 70);
+  EXPECT_EQ(found[1].released, nullptr);
+}
+
+TEST_F(Framework, CollectionsOfGarbage) {
+  Read("torch.gc_record", Le(uint64_t{42}) + Le(int64_t{30}) + Le(int64_t{40}) + Le(uint64_t{42}) + Le(int64_t{10}) +
+                              Le(int64_t{20}) + Le(uint64_t{42}) + Le(int64_t{20}) + Le(int64_t{10}));
+  data.Finish([](int64_t stamp) { return stamp + 1; });
+  EXPECT_EQ(data.bad_records, 1u);
+  ASSERT_EQ(data.collections.size(), 2u);
+  EXPECT_EQ(std::pair(data.collections[0].begin, data.collections[1].end), std::pair(int64_t{11}, int64_t{41}));
 }
 
 TEST_F(Framework, TimesBeforeTheEpochAreNone) {

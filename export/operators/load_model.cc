@@ -132,6 +132,7 @@ std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFile
   tell(data->bad_times, "records with times before 1970: skipped", true);
   // Those of tasks on their way when the collection began or ended, too.
   tell(data->unpaired_marks, "marks of the task queue without their begin or end: skipped", false);
+  tell(data->python.unpaired, "ends of Python's calls without their begin: skipped", false);
   tell(data->left_out_texts, "texts are left out: there are too many", true);
   return data;
 }

@@ -21,12 +21,19 @@ using operators::QueueTask;
 // As ENUM_API_TYPE.
 constexpr int64_t kOperatorType = 50001;
 constexpr int64_t kQueueType = 50002;
+constexpr int64_t kPythonType = 50003;
 
 class FrameworkWriter {
  public:
   FrameworkWriter(const Model& model, const LoaderPlace& where, int64_t pid,
                   std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids)
-      : model_(model), data_(*model.framework), where_(where), pid_(pid), states_(states), ids_(*ids), row_(where.dump_id) {}
+      : model_(model),
+        data_(*model.framework),
+        where_(where),
+        pid_(pid),
+        states_(states),
+        ids_(*ids),
+        row_(where.dump_id) {}
 
   Status Write() {
     FindConnections();
@@ -34,6 +41,9 @@ class FrameworkWriter {
     RETURN_IF_ERROR(WriteConnections());
     RETURN_IF_ERROR(WriteStacks());
     RETURN_IF_ERROR(WriteSteps());
+    RETURN_IF_ERROR(WriteCollections());
+    RETURN_IF_ERROR(WriteMemory());
+    RETURN_IF_ERROR(WriteAllocations());
     ids_.framework += next_;
     ids_.stack += static_cast<int64_t>(stacks_.size());
     ids_.connection = first_backward_ + static_cast<int64_t>(backward_.size());
@@ -73,6 +83,7 @@ class FrameworkWriter {
     for (const bool put : {true, false}) {
       for (size_t i = 0; i < data_.queue.size(); ++i) RETURN_IF_ERROR(AddHalf(out, i, put));
     }
+    for (const operators::PythonCall& call : data_.python.calls) RETURN_IF_ERROR(AddCall(out, call));
     size_t link = 0;
     for (size_t i = 0; i < data_.operators.size(); ++i) {
       const auto op = static_cast<int32_t>(i);
@@ -94,6 +105,13 @@ class FrameworkWriter {
     if (both) ++next_;
     row_.Int(put ? Id("Enqueue") : Id("Dequeue@" + std::string(data_.texts.Text(half.name))));
     return out.Add(row_.Null().Null().Null().Null().Null().Int(kQueueType).End(), 0);
+  }
+
+  Status AddCall(CellLoader& out, const operators::PythonCall& call) {
+    if (!model_.window.Has(call.begin)) return {};
+    row_.Begin().Int(call.begin).Int(call.end).Int(ThreadId(call.thread)).Null();
+    row_.Int(call.name >= 0 ? TextId(call.name) : Id(data_.NameOf(call)));
+    return out.Add(row_.Null().Null().Null().Null().Null().Int(kPythonType).End(), 0);
   }
 
   Status AddOperator(CellLoader& out, const FrameworkOperator& op, std::span<const std::pair<int32_t, int64_t>> links) {
@@ -119,7 +137,9 @@ class FrameworkWriter {
 
   Status WriteConnections() {
     CellLoader out = LoaderOf(OperatorTable::kConnectionIds);
-    for (const auto& [id, connection] : connections_) RETURN_IF_ERROR(out.Add(row_.Begin().Int(id).Int(connection).End(), 0));
+    for (const auto& [id, connection] : connections_) {
+      RETURN_IF_ERROR(out.Add(row_.Begin().Int(id).Int(connection).End(), 0));
+    }
     return out.Finish();
   }
 
@@ -143,6 +163,49 @@ class FrameworkWriter {
     for (const operators::FrameworkStep& step : data_.steps) {
       if (!model_.window.Has(step.begin)) continue;
       RETURN_IF_ERROR(out.Add(row_.Begin().Int(step.number).Int(step.begin).Int(step.end).End(), 0));
+    }
+    return out.Finish();
+  }
+
+  Status WriteCollections() {
+    CellLoader out = LoaderOf(OperatorTable::kGcRecord);
+    for (const operators::GarbageCollection& collection : data_.collections) {
+      if (!model_.window.Has(collection.begin)) continue;
+      RETURN_IF_ERROR(out.Add(row_.Begin().Int(collection.begin).Int(collection.end).End(), 0));
+    }
+    return out.Finish();
+  }
+
+  Status WriteMemory() {
+    CellLoader out = LoaderOf(OperatorTable::kMemoryRecord);
+    for (const operators::FrameworkMemory& each : data_.memory.records) {
+      if (!model_.window.Has(each.time)) continue;
+      row_.Begin().Int(Id(operators::kFrameworkComponent)).Int(each.time).Int(each.allocated).Int(each.reserved);
+      RETURN_IF_ERROR(out.Add(row_.Int(each.active).Int(each.stream).Int(each.device).End(), 0));
+    }
+    return out.Finish();
+  }
+
+  Status WriteAllocations() {
+    CellLoader out = LoaderOf(OperatorTable::kOpMemory);
+    for (const auto& [taken, released, inactive] : data_.memory.Allocations()) {
+      if (!model_.window.Has(taken->time)) continue;
+      const int32_t op = data_.TakerAt(taken->thread, taken->time);
+      const auto time_or_null = [this](const operators::FrameworkMemory* at, int64_t since) {
+        IntOrNull(at != nullptr, at == nullptr ? 0 : at->time - since);
+      };
+      row_.Begin().Int(op < 0 ? Id("") : TextId(data_.operators[static_cast<size_t>(op)].name)).Int(taken->bytes);
+      row_.Int(taken->time);
+      time_or_null(released, 0);
+      time_or_null(inactive, 0);
+      time_or_null(released, taken->time);
+      time_or_null(inactive, taken->time);
+      row_.Int(taken->allocated).Int(taken->reserved).Int(taken->active);
+      for (const auto total : {&operators::FrameworkMemory::allocated, &operators::FrameworkMemory::reserved,
+                               &operators::FrameworkMemory::active}) {
+        IntOrNull(released != nullptr, released == nullptr ? 0 : released->*total);
+      }
+      RETURN_IF_ERROR(out.Add(row_.Int(taken->stream).Int(taken->device).End(), 0));
     }
     return out.Finish();
   }

@@ -46,6 +46,17 @@ constexpr std::array<OperatorTableSpec, kOperatorTables> kSpecs = {{
      "PytorchCallchainIndex ON PYTORCH_CALLCHAINS (id)"},
     {"CONNECTION_IDS", "id INTEGER, connectionId INTEGER", "ConnectionIndex ON CONNECTION_IDS (id, connectionId)"},
     {"STEP_TIME", "id INTEGER, startNs INTEGER, endNs INTEGER", ""},
+    {"GC_RECORD", "startNs INTEGER, endNs INTEGER", ""},
+    {"MEMORY_RECORD",
+     "component INTEGER, timestamp INTEGER, totalAllocated INTEGER, totalReserved INTEGER, totalActive INTEGER, "
+     "streamPtr INTEGER, deviceId INTEGER",
+     ""},
+    {"OP_MEMORY",
+     "name INTEGER, size INTEGER, allocationTime INTEGER, releaseTime INTEGER, activeReleaseTime INTEGER, "
+     "duration INTEGER, activeDuration INTEGER, allocationTotalAllocated INTEGER, allocationTotalReserved INTEGER, "
+     "allocationTotalActive INTEGER, releaseTotalAllocated INTEGER, releaseTotalReserved INTEGER, "
+     "releaseTotalActive INTEGER, streamPtr INTEGER, deviceId INTEGER",
+     ""},
 }};
 
 struct View {

@@ -23,8 +23,11 @@ enum class OperatorTable : uint8_t {
   kPytorchCallchains,
   kConnectionIds,
   kStepTime,
+  kGcRecord,
+  kMemoryRecord,
+  kOpMemory,
 };
-inline constexpr size_t kOperatorTables = 12;
+inline constexpr size_t kOperatorTables = 15;
 struct OperatorTableSpec {
   std::string_view name;
   std::string_view columns;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto kApiTypes = std::to_array<EnumValue>({
     {20000, "acl"}, {15000, "model"}, {10000, "node"}, {5500, "communication"}, {5000, "runtime"},
-    {50001, "op"}, {50002, "queue"},  // of frameworks
+    {50001, "op"}, {50002, "queue"}, {50003, "trace"},  // of frameworks
 });
 
 constexpr auto kModules = std::to_array<EnumValue>({

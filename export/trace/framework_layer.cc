@@ -43,6 +43,7 @@ class Layer {
 
   void Show() {
     FindArrows();
+    FindParents();
     FindEntries();
     const uint64_t* thread = nullptr;
     for (const Entry& entry : entries_) {
@@ -50,18 +51,19 @@ class Layer {
         thread = &entry.thread;
         sink_.Enter({&kPythonProcess, -1, static_cast<int64_t>(entry.thread), fmt::format("Thread {}", entry.thread)});
       }
-      if (entry.kind == Entry::Kind::kOperator) {
-        ShowOperator(entry.index);
-      } else {
-        ShowHalf(data_.queue[entry.index], entry.kind == Entry::Kind::kPut);
+      switch (entry.kind) {
+        case Entry::Kind::kPython: ShowCall(entry.index); break;
+        case Entry::Kind::kOperator: ShowOperator(entry.index); break;
+        default: ShowHalf(data_.queue[entry.index], entry.kind == Entry::Kind::kPut);
       }
     }
+    ShowCollections();
   }
 
  private:
   // Something of a thread, in the order in which it is shown.
   struct Entry {
-    enum class Kind : uint8_t { kOperator, kPut, kTaken };
+    enum class Kind : uint8_t { kPython, kOperator, kPut, kTaken };
     uint64_t thread;
     int64_t begin;
     int64_t end;
@@ -75,6 +77,10 @@ class Layer {
   }
 
   void FindEntries() {
+    for (size_t i = 0; i < data_.python.calls.size(); ++i) {
+      const operators::PythonCall& call = data_.python.calls[i];
+      Add(Entry::Kind::kPython, call.thread, call.begin, call.end, i);
+    }
     for (size_t i = 0; i < data_.operators.size(); ++i) {
       const FrameworkOperator& op = data_.operators[i];
       Add(Entry::Kind::kOperator, op.thread, op.begin, op.end, i);
@@ -126,6 +132,36 @@ class Layer {
     sink_.Take({data_.texts.Text(op.name), op.begin, op.end - op.begin, args_, flows_, "cpu_op"});
   }
 
+  // Calls are numbered as they are sorted; one that is in no other is its own parent.
+  void FindParents() {
+    const std::vector<operators::PythonCall>& calls = data_.python.calls;
+    std::vector<uint32_t> open;
+    for (uint32_t i = 0; i < calls.size(); ++i) {
+      const auto goes_on = [&](uint32_t around) {
+        return calls[around].thread == calls[i].thread && calls[around].end >= calls[i].end;
+      };
+      while (!open.empty() && !goes_on(open.back())) open.pop_back();
+      parents_.push_back(open.empty() ? i : open.back());
+      open.push_back(i);
+    }
+  }
+
+  void ShowCall(uint32_t index) {
+    const operators::PythonCall& call = data_.python.calls[index];
+    args_.assign({{"Python id", uint64_t{index}}, {"Python parent id", uint64_t{parents_[index]}}});
+    sink_.Take({data_.NameOf(call), call.begin, call.end - call.begin, args_, {}, "python_function"});
+  }
+
+  // On a row of their own: no thread is recorded.
+  void ShowCollections() {
+    bool entered = false;
+    for (const operators::GarbageCollection& collection : data_.collections) {
+      if (!window_.Has(collection.begin)) continue;
+      if (!std::exchange(entered, true)) sink_.Enter({&kPythonProcess, -1, 0, "GC"});
+      sink_.Take({"GC", collection.begin, collection.end - collection.begin, {}, {}, "GC"});
+    }
+  }
+
   std::string Text(int32_t id) const { return operators::Listed(data_.texts.Text(id)); }
 
   void ShowHalf(const QueueTask& task, bool put) {
@@ -144,6 +180,7 @@ class Layer {
   LayerSink& sink_;
   std::vector<Entry> entries_;
   std::vector<Arrow> arrows_;
+  std::vector<uint32_t> parents_;  // of Python's calls
   std::vector<LayerArg> args_;
   std::vector<LayerFlow> flows_;
 };

@@ -36,10 +36,13 @@ class Framework:
     def __init__(self, dump, counter=True, queued=lambda slot: slot.number % 3 != 0, beside=True):
         self.dump, self.counter, self.beside = dump, counter, beside
         self.operators, self.marks, self.launcher, self.queue = [], [], {}, []
-        self.calls, self.collections, self.memory = [], [], []
+        self.calls = []        # (thread, name or None, key, begin, end or None)
+        self.memory = []       # (slot, taker, address, bytes, taken, released or None); us
+        self.collections = [(120.0, 180.5), (900.25, 2900.75)]
         for slot in dump.slots:
             self._slot(slot, queued(slot))
         self._steps()
+        self.calls.append((self.operators[0].thread, "<string>(1): <module>", 1, 20, None))
 
     def _slot(self, slot, queued):
         """aten::x around the CANN operator: 300 us before the launch where it is queued, else around it."""
@@ -53,6 +56,15 @@ class Framework:
         inner = Operator(slot.name or slot.kind, thread, at + spans[1][0], at + spans[1][1])
         self.operators += [outer, inner]
         self.launcher[slot] = (inner, outer)
+        key = 100 + slot.number % 3
+        self.calls.append((thread, f"model.py({key}): forward", key, outer.begin - 3, outer.end + 3))
+        self.calls.append((thread, None, 7, outer.begin - 2, outer.begin - 1))
+        taken = outer.begin + 0.5
+        if queued and slot.number % 5 == 0:  # the allocator's own operator is not whose memory it is
+            self.operators.append(Operator("empty_tensor", thread, outer.begin + 1, outer.begin + 4))
+            taken = outer.begin + 2
+        released = None if slot.number % 4 == 3 else taken + 60_000
+        self.memory.append((slot, outer, 0x12c100000000 + 0x1000 * (slot.number % 6), 512 * (slot.number + 1), taken, released))
         if slot.number % 4 == 1:  # a backward operator long after, on a thread of its own
             backward = Operator(f"{slot.kind}Backward0", thread + 7, slot.us + 100_000, slot.us + 100_050,
                                 sequence=sequence, forward_thread=1)
@@ -100,7 +112,52 @@ class Framework:
             for op in sorted(self.operators, key=lambda op: op.end)]
         marks = [self.record(2, struct.pack("<q4Q", self.stamp(time), category, correlation, thread, PID), ((1, name),))
                  for time, category, correlation, thread, name in self.marks]
-        return {"torch.op_range": ranges, "torch.op_mark": marks}
+        return {"torch.op_range": ranges, "torch.op_mark": marks, **self._python_files(), **self._memory_files()}
+
+    def _python_files(self):
+        # At one time what ends comes before what begins, inner before outer.
+        events = [(end, 0, -begin, 1, thread, key) for thread, _, key, begin, end in self.calls if end is not None]
+        events += [(begin, 1, -(end or 1e12), 0, thread, key) for thread, _, key, begin, end in self.calls]
+        events.append((5, 0, 0, 3, 99, 7))  # the end of what began before the collection
+        functions = [struct.pack("<4QB", self.stamp(at), thread, PID, key, tag)
+                     for at, _, _, tag, thread, key in sorted(events)]
+        names = sorted({(key, name) for _, name, key, _, _ in self.calls if name})
+        return {"torch.python_tracer_func": functions,
+                "torch.python_tracer_hash": [self.record(4, struct.pack("<Q", key), ((1, name),)) for key, name in names],
+                "torch.gc_record": [struct.pack("<Q2q", PID, self.stamp(a), self.stamp(b)) for a, b in self.collections],
+                "torch.param_tensor_info": [self.record(5, struct.pack("<Q", 1), ((1, "conv1.weight"),))]}
+
+    def reports(self):
+        """(time in us, kind, address, bytes, totals, thread, device) of the allocator, by time. An address is given again."""
+        found = []
+        for slot, taker, address, size, taken, released in self.memory:
+            totals = (10_000 + size, 1 << 21, 11_000 + size)
+            found.append((taken, 0, address + (slot.number // 6) * 0x100, size, totals, taker.thread, slot.device))
+            if released is not None:
+                less = (9_000 + size, 1 << 21, 10_500 + size)
+                found.append((released, 2, address + (slot.number // 6) * 0x100, -size, less, taker.thread, slot.device))
+                found.append((released + 0.5, 1, address + (slot.number // 6) * 0x100, -size, less, taker.thread, slot.device))
+        found.append((30, 1, 0x99, -512, (1, 2, 3), 77, 0))  # taken before the collection
+        return sorted(found)
+
+    def _memory_files(self):
+        def record(at, kind, address, size, totals, thread, device, device_type=20):
+            return self.record(3, struct.pack("<7qb4B2Q", address, self.stamp(at), size, *totals, 4711, device_type, device, 0,
+                                              kind, 0, thread, PID), ())
+        return {"torch.memory_usage": [record(*report) for report in self.reports()] + [
+            record(40, 0, 0x77, 512, (1, 2, 3), 77, 0, 0)]}
+
+    def python_calls(self):
+        """(thread, name, begin, end) in wall time, in the order of their numbers, each with its parent's number."""
+        last = max(at for _, _, _, begin, end in self.calls for at in (begin, end) if at is not None)
+        wall = lambda us: BEGIN_US * 1000 + round(us * 1000)
+        rows = sorted(((thread, wall(begin), -wall(last if end is None else end), name or str(key))
+                       for thread, name, key, begin, end in self.calls))
+        result = []
+        for number, (thread, begin, minus_end, name) in enumerate(rows):
+            around = [i for i, (t, b, e, _) in enumerate(rows[:number]) if t == thread and b <= begin and -e >= -minus_end]
+            result.append((thread, name, begin, -minus_end, number, max(around, default=number)))
+        return result
 
     def write(self):
         """After the dump's own files."""

@@ -21,6 +21,16 @@ def listed(text):
     return None if text is None else text.replace(";", ";\r\n")
 
 
+def allocations(framework):
+    """By the time they were taken: name, bytes, ends (released, inactive), totals then and at the end, device."""
+    found = []
+    for slot, taker, _, size, taken, released in framework.memory:
+        ends = (None, None) if released is None else (wall(released + 0.5), wall(released))
+        less = (None,) * 3 if released is None else (9_000 + size, 1 << 21, 10_500 + size)
+        found.append((wall(taken), (taker.name, size, ends, (10_000 + size, 1 << 21, 11_000 + size), less, slot.device)))
+    return sorted(found)
+
+
 class FrameworkDatabaseTest(unittest.TestCase):
     maxDiff = 4000
 
@@ -46,6 +56,8 @@ class FrameworkDatabaseTest(unittest.TestCase):
         for _, slot, put, taken in framework.queue:
             for name, (start, end, thread) in (("Enqueue", put), (f"Dequeue@{slot.name or slot.kind}", taken)):
                 expected.append((wall(start), wall(end), PID << 32 | thread, name, None, None, None, None, 50002))
+        for thread, name, start, end, _, _ in framework.python_calls():
+            expected.append((start, end, PID << 32 | thread, name, None, None, None, None, 50003))
         found = exported.query(
             "SELECT startNs, endNs, globalTid, n.value, sequenceNumber, fwdThreadId, d.value, s.value, type FROM PYTORCH_API "
             "JOIN STRING_IDS n ON n.id = name LEFT JOIN STRING_IDS d ON d.id = inputDtypes "
@@ -53,6 +65,23 @@ class FrameworkDatabaseTest(unittest.TestCase):
         self.assertEqual(sorted(found, key=repr), sorted(expected, key=repr))
         self.assertEqual(exported.query(f"SELECT id, startNs, endNs FROM STEP_TIME {where}"),
                          [(number, *op.wall_ns()) for number, op in framework.steps])
+
+    def check_memory(self, framework, exported):
+        reports = framework.reports()
+        self.assertEqual(exported.query("SELECT value, timestamp, totalAllocated, totalReserved, totalActive, streamPtr, deviceId "
+                                        "FROM MEMORY_RECORD JOIN STRING_IDS s ON s.id = component ORDER BY MEMORY_RECORD.rowid"),
+                         [("PTA", wall(at), *totals, 4711, device) for at, _, _, _, totals, _, device in reports])
+        expected = []
+        for taken, (name, size, ends, totals, less, device) in allocations(framework):
+            released, inactive = ends
+            lasted = [None if end is None else end - taken for end in (released, inactive)]
+            expected.append((name, size, taken, released, inactive, *lasted, *totals, *less, 4711, device))
+        self.assertEqual(exported.query(
+            "SELECT value, size, allocationTime, releaseTime, activeReleaseTime, duration, activeDuration, "
+            "allocationTotalAllocated, allocationTotalReserved, allocationTotalActive, releaseTotalAllocated, "
+            "releaseTotalReserved, releaseTotalActive, streamPtr, deviceId FROM OP_MEMORY JOIN STRING_IDS s ON s.id = name "
+            "ORDER BY OP_MEMORY.rowid"), expected)
+        self.assertEqual(exported.query("SELECT * FROM GC_RECORD"), [(wall(a), wall(b)) for a, b in framework.collections])
 
     def check_stacks(self, framework, exported):
         chains = {}
@@ -94,6 +123,7 @@ class FrameworkDatabaseTest(unittest.TestCase):
         self.check_rows(framework, exported)
         self.check_stacks(framework, exported)
         self.check_connections(framework, exported)
+        self.check_memory(framework, exported)
 
     def test_views(self):
         framework = self.made(slots=16)
@@ -104,7 +134,7 @@ class FrameworkDatabaseTest(unittest.TestCase):
             (start, slot.device, slot.stream, framework.launcher[slot][0].name, framework.launcher[slot][0].wall_ns()[0])
             for slot, start, _ in executions(framework.dump) if slot.type))
         self.assertEqual(exported.query("SELECT count(*), count(DISTINCT kind), min(pid) FROM profd_framework"),
-                         [(len(framework.operators) + 2 * len(framework.queue), 2, PID)])
+                         [(len(framework.operators) + 2 * len(framework.queue) + len(framework.calls), 3, PID)])
         self.assertEqual(exported.query("SELECT frame FROM profd_framework_stacks s JOIN profd_framework f USING (callchain) "
                                         "WHERE f.name = 'aten::matmul' ORDER BY f.start_ns, depth LIMIT 3"),
                          [("train.py(0): forward",), ("model.py(12): __call__",), ("<string>(1): <module>",)])
@@ -129,7 +159,8 @@ class FrameworkDatabaseTest(unittest.TestCase):
         self.assertEqual(columns["PYTORCH_CALLCHAINS"], ["id", "stack", "stackDepth"])
         self.assertEqual(columns["CONNECTION_IDS"], ["id", "connectionId"])
         self.assertEqual(columns["STEP_TIME"], ["id", "startNs", "endNs"])
-        self.assertEqual(exported.query("SELECT name FROM ENUM_API_TYPE WHERE id > 50000 ORDER BY id"), [("op",), ("queue",)])
+        self.assertEqual(columns["GC_RECORD"], ["startNs", "endNs"])
+        self.assertEqual(exported.query("SELECT name FROM ENUM_API_TYPE WHERE id > 50000 ORDER BY id"), [("op",), ("queue",), ("trace",)])
 
     def test_several_dumps(self):
         """Their connections are apart."""

@@ -43,6 +43,7 @@ class Rank:
         layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
         slices = [e for e in events if e["ph"] == "X"]
         self.operators = [e for e in slices if e.get("cat") == "cpu_op"]
+        self.calls = [e for e in slices if e.get("cat") == "python_function"]
         self.halves = [e for e in slices if e.get("cat") in ("enqueue", "dequeue")]
         self.tasks = {(e["pid"], e["tid"], e["ts"]): e for e in slices if layers[e["pid"]] in ("Ascend Hardware", "HCCL")}
         self.flows = {}
@@ -122,6 +123,10 @@ class RealFramework(Framework):
             Operator(e["name"], e["tid"], us(e), us(e) + e["dur"], sequence=e["args"]["Sequence number"],
                      forward_thread=e["args"]["Fwd thread id"], shapes=raw(e["args"], "Input Dims"),
                      types=raw(e["args"], "Input type"), stack=raw(e["args"], "Call stack")) for e in rank.operators]
+        self.memory, self.collections = [], []
+        keys = {}
+        self.calls = [(e["tid"], e["name"], keys.setdefault(e["name"], len(keys) + 1), us(e), us(e) + e["dur"])
+                      for e in rank.calls]
         self.marks = []
         for e in rank.halves:
             first = 0 if e["cat"] == "enqueue" else 2
@@ -170,6 +175,10 @@ class RealFrameworkTest(unittest.TestCase):
         want = sorted((e["cat"], e["tid"], ns(e["ts"]) - rank.base, round(e["dur"] * 1000), e["name"], repr(e["args"]))
                       for e in rank.operators + rank.halves)
         self.assertEqual(found, want)
+        calls = sorted((e["tid"], since(e), round(e["dur"] * 1000), e["name"]) for e in events
+                       if e["ph"] == "X" and e.get("cat") == "python_function")
+        self.assertEqual(calls, sorted((e["tid"], ns(e["ts"]) - rank.base, round(e["dur"] * 1000), e["name"])
+                                       for e in rank.calls))
         for category in ("async_npu", "async_task_queue", "fwdbwd"):
             ends = {}
             for e in events:

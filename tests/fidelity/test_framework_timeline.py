@@ -13,10 +13,12 @@ from collections import Counter
 import make_operators as made
 import perfetto_reader
 import run_tests
-from channels import BEGIN_US
+from channels import BEGIN_US, HOST_COUNT, HOST_RAW
 from comparison import PROFCTL, RUNNER
 from make_framework import Framework
 from test_operators import executions
+
+SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")
 
 
 def wall(us):
@@ -36,6 +38,13 @@ class Expected:
                     args.append((key, text.replace(";", ";\r\n")))
             if op.wall_ns()[0] >= begin:
                 self.slices.append((op.thread, op.name, *op.wall_ns(), "cpu_op", tuple(args)))
+        for thread, name, start, end, number, parent in framework.python_calls():
+            if start >= begin:
+                self.slices.append((thread, name, start, end, "python_function", (("Python id", number),
+                                                                                   ("Python parent id", parent))))
+        for first, last in framework.collections:
+            if wall(first) >= begin:
+                self.slices.append((0, "GC", wall(first), wall(last), "GC", ()))
         for correlation, slot, put, taken in framework.queue:
             shown = []
             for name, category, (start, end, thread) in (("Enqueue", "enqueue", put),
@@ -114,6 +123,7 @@ class FrameworkTimelineTest(unittest.TestCase):
         for process, track, name, begin, end, args, ids, ended in trace.slices():
             layer, _, thread = track.rpartition(" > ")
             if layer == "Python":
+                thread = "Thread 0" if thread == "GC" else thread.partition(" (")[0]  # (2): what overlaps
                 tid = int(thread.removeprefix("Thread "))
                 found[tid, name, begin, end, tuple(args.items())] += 1
                 place = ("Python", -1, tid, begin)
@@ -144,6 +154,42 @@ class FrameworkTimelineTest(unittest.TestCase):
 
     def test_a_window_cuts_both_ends(self):
         self.check(window=lambda framework: sorted(op.wall_ns()[0] for op in framework.operators)[24])
+
+    def test_calls_of_python_are_a_tree(self):
+        framework, _ = self.check(slots=8)
+        calls = framework.python_calls()
+        self.assertGreater(len({parent for *_, parent in calls}), 3)
+        self.assertIn("7", {name for _, name, *_ in calls})
+
+    def test_every_layout_in_both_clocks(self):
+        """What sim_framework makes of each framework's release. Its own pair of clocks counts where the dump has none."""
+        start_ns, start_count = 5_000_000_000_000, 700_000_000
+        for layout in ("torch", "torch-57", "mindspore", "mindspore-57", "mindspore-73", "mindspore-74"):
+            for clock, host_mhz in (("raw", "100.000000"), ("counter", "100.000000"), ("counter", "")):
+                with self.subTest(layout=layout, clock=clock, host_mhz=host_mhz):
+                    base = tempfile.mkdtemp(dir=self.dir)
+                    dump = made.Operators(base, slots=1, host_mhz=host_mhz).fill()
+                    dump.write()
+                    subprocess.run([SIM, layout, base, "none", clock], check=True)
+                    out = os.path.join(base, "out")
+                    done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out],
+                                          capture_output=True, text=True, timeout=60, check=False)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
+                        found = [(e["name"], int(e["ts"].replace(".", "")), round(e["dur"] * 1000), e["tid"])
+                                 for e in json.load(file) if e.get("cat") == "cpu_op"]
+                    shift = BEGIN_US * 1000 - HOST_RAW
+                    if clock == "counter" and host_mhz:
+                        shift = BEGIN_US * 1000 + (start_count - HOST_COUNT) * 10 - start_ns
+                    with open(os.path.join(base, "truth.jsonl"), encoding="utf-8") as lines:
+                        truth = [json.loads(line) for line in lines]
+                    expected = [(line["name"], line["begin_ns"] + shift, line["end_ns"] - line["begin_ns"], 4242)
+                                for line in truth if line["file"] in ("torch.op_range", "mindspore.op_range", "op_range_0")]
+                    self.assertEqual((len(expected), len(found)), (20, 20))
+                    # Far before the start pair, doubles are 10 ns apart.
+                    for have, want in zip(sorted(found), sorted(expected)):
+                        self.assertEqual((have[0], have[3]), (want[0], want[3]))
+                        self.assertLessEqual(max(abs(have[i] - want[i]) for i in (1, 2)), 20 if host_mhz else 0)
 
 
 if __name__ == "__main__":

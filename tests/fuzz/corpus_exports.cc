@@ -181,7 +181,9 @@ std::string Tree(bool ended) {
 
 // Of each layout and damage, the files that are read; their order is that of framework_fuzz.cc.
 void WriteFrameworks(Corpus& corpus) {
-  constexpr std::string_view kFiles[] = {"torch.op_range", "torch.op_mark", "mindspore.op_range", "op_range_0"};
+  constexpr std::string_view kFiles[] = {
+      "torch.op_range",           "torch.op_mark",            "mindspore.op_range", "op_range_0",
+      "torch.python_tracer_func", "torch.python_tracer_hash", "torch.memory_usage", "torch.gc_record"};
   constexpr std::string_view kLayouts[] = {"torch",        "torch-57",     "mindspore",
                                            "mindspore-57", "mindspore-73", "mindspore-74"};
   for (const std::string_view layout : kLayouts) {

@@ -1,5 +1,5 @@
-// Input: which file of a FRAMEWORK directory, then its bytes in pieces. However they are cut, the same is found; what is
-// found is in order, and a launch is tied to an operator that there is.
+// Input: which file of a FRAMEWORK directory, then its bytes in pieces. However they are cut, the same is found; what
+// is found is in order, and a launch is tied to an operator that there is.
 #include <array>
 #include <string>
 
@@ -9,7 +9,9 @@
 namespace profd::exporting::operators {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"torch.op_range", "torch.op_mark", "mindspore.op_range", "op_range_0"};
+constexpr std::array<std::string_view, 8> kNames = {
+    "torch.op_range",           "torch.op_mark",            "mindspore.op_range", "op_range_0",
+    "torch.python_tracer_func", "torch.python_tracer_hash", "torch.memory_usage", "torch.gc_record"};
 
 // Several files of one directory: name, length, pieces.
 void Read(fuzz::Input input, bool in_pieces, FrameworkData* data) {
@@ -42,8 +44,26 @@ void CheckOperators(const FrameworkData& data) {
     for (const int64_t t : {op.begin, op.end}) {
       const int32_t found = data.Innermost(op.thread, t);
       FUZZ_EXPECT(found >= 0 && found < count);
-      FUZZ_EXPECT(data.operators[static_cast<size_t>(found)].begin <= t && data.operators[static_cast<size_t>(found)].end >= t);
+      const FrameworkOperator& inner = data.operators[static_cast<size_t>(found)];
+      FUZZ_EXPECT(inner.begin <= t && inner.end >= t);
     }
+  }
+}
+
+void CheckOthers(const FrameworkData& data) {
+  for (const PythonCall& call : data.python.calls) {
+    FUZZ_EXPECT(call.begin >= 0 && call.begin <= call.end);
+    FUZZ_EXPECT(!data.NameOf(call).empty() || call.name >= 0);
+  }
+  for (const GarbageCollection& collection : data.collections) {
+    FUZZ_EXPECT(collection.begin >= 0 && collection.begin <= collection.end);
+  }
+  for (const FrameworkAllocation& allocation : data.memory.Allocations()) {
+    for (const FrameworkMemory* end : {allocation.released, allocation.inactive}) {
+      if (end != nullptr) FUZZ_EXPECT(end->time >= allocation.taken->time && end->address == allocation.taken->address);
+    }
+    const int32_t taker = data.TakerAt(allocation.taken->thread, allocation.taken->time);
+    FUZZ_EXPECT(taker < static_cast<int32_t>(data.operators.size()));
   }
 }
 
@@ -54,7 +74,10 @@ void Run(fuzz::Input input) {
   Read(input, true, &cut);
   FUZZ_EXPECT(whole.records == cut.records && whole.bad_records == cut.bad_records && whole.bad_bytes == cut.bad_bytes);
   FUZZ_EXPECT(whole.operators.size() == cut.operators.size() && whole.queue.size() == cut.queue.size());
+  FUZZ_EXPECT(whole.python.calls.size() == cut.python.calls.size());
+  FUZZ_EXPECT(whole.memory.records.size() == cut.memory.records.size());
   CheckOperators(whole);
+  CheckOthers(whole);
   for (const QueueTask& task : whole.queue) {
     FUZZ_EXPECT(task.put.known || task.taken.known);
     for (const QueueTask::Half& half : {task.put, task.taken}) FUZZ_EXPECT(half.begin >= 0 && half.begin <= half.end);

@@ -1,0 +1,63 @@
+#include "export/operators/python_calls.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "export/operators/records.h"
+#include "export/operators/sort_records.h"
+
+namespace profd::exporting::operators {
+
+bool PythonCalls::Take(std::span<const std::byte> bytes) {
+  enum : uint8_t { kCall, kReturn, kNativeCall, kNativeReturn };
+  const RecordView record(bytes);
+  const uint8_t tag = record.U8(32);
+  if (tag > kNativeReturn) return false;
+  PythonCall call;
+  call.begin = static_cast<int64_t>(record.U64(0));
+  call.thread = record.U64(8);
+  call.key = record.U64(24);
+  last_ = std::max(last_, call.begin);
+  std::vector<PythonCall>& open = open_[call.thread];
+  if (tag == kCall || tag == kNativeCall) {
+    open.push_back(call);
+    return true;
+  }
+  // An end also ends what was called within and has no end of its own.
+  const auto own = std::ranges::find(open.rbegin(), open.rend(), call.key, &PythonCall::key);
+  if (own == open.rend()) {
+    ++unpaired;
+    return true;
+  }
+  const auto first = std::prev(own.base());
+  for (auto it = first; it != open.end(); ++it) {
+    it->end = call.begin;
+    calls.push_back(*it);
+  }
+  open.erase(first, open.end());
+  return true;
+}
+
+void PythonCalls::Finish(const std::function<int64_t(int64_t)>& clock) {
+  for (auto& [thread, open] : open_) {
+    for (PythonCall& call : open) {
+      call.end = last_;
+      calls.push_back(call);
+    }
+  }
+  open_.clear();
+  for (PythonCall& call : calls) {
+    call.begin = clock(call.begin);
+    call.end = std::max(call.begin, clock(call.end));
+    const auto known = names_.find(call.key);
+    if (known != names_.end()) call.name = known->second;
+  }
+  bad_times = std::erase_if(calls, [](const PythonCall& call) { return call.begin < 0; });
+  SortRecords(&calls, [](const PythonCall& a, const PythonCall& b) {
+    return std::tie(a.thread, a.begin, b.end) < std::tie(b.thread, b.begin, a.end);
+  });
+}
+
+}  // namespace profd::exporting::operators
