@@ -21,7 +21,7 @@ constexpr int64_t kS = 1'000'000'000;
 class ExportTest : public ProfctlTest {
  protected:
   // A vendor's directory of chip 5, from 2026-01-01T00:00:00Z on for ten seconds: HBM of device 0.
-  std::string MakeDump(const std::string& name) {
+  std::string MakeDump(const std::string& name, int rank = 3) {
     std::string root = dir_ / name;
     std::filesystem::create_directories(root + "/host/data");
     std::filesystem::create_directories(root + "/device_0/data");
@@ -32,7 +32,7 @@ class ExportTest : public ProfctlTest {
           R"({"collectionTimeEnd":"1767225610000000","clockMonotonicRaw":"10000001000"})");
       Put(root + place + "info.json",
           R"({"platform_version":"5","CPU":[{}],"DeviceInfo":[{"hwts_frequency":"50"}],)"
-          R"("hostname":"n1","jobInfo":"j42","rank_id":3,"pid":"7"})");
+          R"("hostname":"n1","jobInfo":"j42","rank_id":)" + std::to_string(rank) + R"(,"pid":"7"})");
       Put(root + place + "host_start.log", "clock_monotonic_raw: 1000\ncntvct: 1\n");
     }
     Put(root + "/device_0/dev_start.log", "clock_monotonic_raw: 5000\ncntvct: 1\n");
@@ -75,6 +75,33 @@ TEST_F(ExportTest, EveryFormat) {
   EXPECT_EQ(Outputs(dir_ / "out"), expected);
   EXPECT_NE(out().find("hbm_"), std::string::npos) << out();
   EXPECT_EQ(err(), "");
+}
+
+// Every rank as if it were exported alone; what is made of all of them is beside.
+TEST_F(ExportTest, EachRankOfARunHasAFolder) {
+  MakeDump("run/PROF_1");
+  MakeDump("run/PROF_2", 11);
+  MakeDump("run/a_ascend_pt/PROF_3", -1);
+  ASSERT_EQ(Run({"export", dir_ / "run", "--out", dir_ / "out", "--format", "csv,trace,sqlite,jsonl"}), 0) << err();
+  EXPECT_EQ(Outputs(dir_ / "out/rank3"), (std::set<std::string>{".csv", ".json", ".db"}));
+  EXPECT_EQ(Outputs(dir_ / "out/rank11"), (std::set<std::string>{".csv", ".json", ".db"}));
+  EXPECT_EQ(Outputs(dir_ / "out/PROF_3"), (std::set<std::string>{".csv", ".json", ".db"}));
+  EXPECT_EQ(Outputs(dir_ / "out"), (std::set<std::string>{"", ".json", ".db", ".jsonl"}));
+  EXPECT_NE(err().find("PROF_3/host: no single rank is known of it"), std::string::npos) << err();
+  // torch_npu leaves the rank beside.
+  Put(dir_ / "run/a_ascend_pt/profiler_info_4.json", "{}");
+  ASSERT_EQ(Run({"export", dir_ / "run", "--out", dir_ / "out2"}), 0) << err();
+  EXPECT_EQ(err(), "");
+  EXPECT_TRUE(std::filesystem::is_directory(dir_ / "out2/rank4"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "out2/PROF_3"));
+}
+
+TEST_F(ExportTest, DumpsOfOneRankHaveNoFolderOfIt) {
+  MakeDump("run/PROF_1");
+  MakeDump("run/PROF_2");
+  ASSERT_EQ(Run({"export", dir_ / "run", "--out", dir_ / "out"}), 0) << err();
+  EXPECT_TRUE(std::filesystem::is_directory(dir_ / "out/PROF_1"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "out/rank3"));
 }
 
 TEST_F(ExportTest, DefaultOutputAndJson) {

@@ -392,6 +392,48 @@ std::string DumpInfo::ProcessName(int64_t of, std::optional<int> rank_of) const 
   return fmt::format("{}pid {}", text, of);
 }
 
+namespace {
+
+// torch_npu and MindSpore leave `profiler_info_<rank>.json` beside the vendor's directory. None, or several: not known.
+std::optional<int> RankBeside(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kBegin = "profiler_info_";
+  constexpr std::string_view kEnd = ".json";
+  std::error_code error;
+  fs::directory_iterator it(fs::canonical(path, error).parent_path(), error);
+  std::optional<int> rank;
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) continue;
+    int number = -1;
+    if (!ParseNumber(std::string_view(name).substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size()), &number) ||
+        number < 0) {
+      continue;
+    }
+    if (rank) return std::nullopt;
+    rank = number;
+  }
+  return rank;
+}
+
+}  // namespace
+
+void Dump::TakeRank(int rank) {
+  if (info_.RanksOf(-1).empty()) info_.rank = rank;
+}
+
+void ShareRanks(std::vector<Dump>* dumps) {
+  for (const Dump& from : *dumps) {
+    if (!from.info().manifest) continue;
+    for (const ManifestProcessFiles& files : from.info().manifest->process_files) {
+      if (!files.rank || files.layout != "beside") continue;
+      for (Dump& dump : *dumps) {
+        if (dump.info().name == files.directory) dump.TakeRank(*files.rank);
+      }
+    }
+  }
+}
+
 void Dump::MoveClock(int64_t ahead_ns) {
   for (Place& place : info_.places) {
     for (int64_t* us : {&place.clock.begin_us, &place.clock.end_us}) {
@@ -408,7 +450,9 @@ Result<Dump> Dump::Open(const std::string& path) {
   info.name = NameOf(path);
   Status scanned = Scan(*reader, &info).Run();
   if (!scanned.ok()) return scanned.Annotate(path);
-  return Dump(std::move(*reader), std::move(info));
+  Dump dump(std::move(*reader), std::move(info));
+  if (const std::optional<int> rank = RankBeside(path)) dump.TakeRank(*rank);
+  return dump;
 }
 
 }  // namespace profd::exporting

@@ -109,6 +109,8 @@ class Dump {
   static Result<Dump> Open(const std::string& path);
   const DumpInfo& info() const { return info_; }
   const DumpReader& reader() const { return reader_; }
+  // What another dump or a file beside says of it, unless it says so itself.
+  void TakeRank(int rank);
   // Puts its times on another machine's clock, which is behind its own by so much.
   void MoveClock(int64_t ahead_ns);
 
@@ -117,5 +119,8 @@ class Dump {
   DumpReader reader_;
   DumpInfo info_;
 };
+
+// A session's dump says of which ranks the directories are that the vendor's profiler left beside it.
+void ShareRanks(std::vector<Dump>* dumps);
 
 }  // namespace profd::exporting

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "export/by_rank.h"
 #include "export/file_feeder.h"
 #include "export/operators/model.h"
 #include "export/step_parts_pass.h"
@@ -90,7 +91,10 @@ Status ExportRun::OpenDumps() {
   }
   if (code != StatusCode::kOk) return {code, errors};
   if (dumps_.empty()) return InvalidArgument("no dump given");
-  if (dumps_.size() > 1) AlignClocks();
+  if (dumps_.size() > 1) {
+    AlignClocks();
+    ShareRanks(&dumps_);
+  }
   return {};
 }
 
@@ -228,6 +232,10 @@ Status ExportRun::Begin() {
   plan_.gzip = options_.gzip;
   plan_.threads = ThreadCount(options_.threads, kMaxThreads);
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
+  const std::vector<std::string> folders = RankFolders(plan_.dumps);
+  for (size_t i = 0; i < folders.size(); ++i) {
+    if (!dumps_[i].info().RankOf(-1)) Problem(i, "host", "no single rank is known of it: in a folder of its name", false);
+  }
   if (!options_.out_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options_.out_dir, error);

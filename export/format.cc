@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "export/by_rank.h"
 #include "export/formats.h"
 
 namespace profd::exporting {
@@ -13,10 +14,10 @@ struct FormatEntry {
 };
 
 constexpr auto kFormats = std::to_array<FormatEntry>({
-    {"csv", MakeCsvFormat},
-    {"trace", MakeTraceFormat},
-    {"perfetto", MakePerfettoFormat},
-    {"sqlite", MakeSqliteFormat},
+    {"csv", [] { return MakeByRank(MakeCsvFormat, false); }},
+    {"trace", [] { return MakeByRank(MakeTraceFormat, true); }},
+    {"perfetto", [] { return MakeByRank(MakePerfettoFormat, true); }},
+    {"sqlite", [] { return MakeByRank(MakeSqliteFormat, true); }},
     {"jsonl", MakeJsonLinesFormat},
     {"samples", MakeSamplesFormat},
     {"openmetrics", MakeOpenMetricsFormat},
