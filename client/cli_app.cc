@@ -247,7 +247,8 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
       "  $ profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
       "  $ profctl export run1/* --format trace,sqlite --out run1.export\n"
       "  $ profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
-      "  $ profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n");
+      "  $ profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n"
+      "  $ profctl export run1 --format trace --step 20-21 --rank 0 --top 30\n");
   command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps")
       ->required()
       ->type_name(" ");
@@ -262,6 +263,9 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
   add("--from", &e->from, "Start of the range: a date, seconds since 1970, +10s, or -5s from the end",
       "TIME");
   add("--to", &e->to, "End of the range", "TIME");
+  add("--step", &e->step, "Only from the begin of training step N to the end of M", "N[-M]");
+  add("--rank", &e->rank, "Only these ranks, for example 0,4-7", "LIST");
+  add("--top", &e->top, "Of operators, collectives and APIs only the N longest", "N");
   add("--threads", &e->threads, "Number of threads; default: one per core", "N");
   add("--clock", &e->clock,
       "all: times corrected with every clock pair of the session; start: with the first one only, as "

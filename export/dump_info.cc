@@ -378,6 +378,10 @@ std::optional<int> DumpInfo::RankOf(int device) const {
   return ranks.size() == 1 ? std::optional(ranks.front()) : std::nullopt;
 }
 
+bool DumpInfo::HasRankOf(const std::set<int>& wanted) const {
+  return wanted.empty() || std::ranges::any_of(RanksOf(-1), [&](int each) { return wanted.contains(each); });
+}
+
 std::string DumpInfo::ProcessName(int64_t of, std::optional<int> rank_of) const {
   std::string text;
   if (manifest) {

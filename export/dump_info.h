@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,6 +100,8 @@ struct DumpInfo {
   std::optional<int> RankOf(int device) const;
   // Every rank that has the device.
   std::vector<int> RanksOf(int device) const;
+  // Whether some of it may be of one of `ranks`; those of none are of all.
+  bool HasRankOf(const std::set<int>& ranks) const;
   // "rank 1, train.py, pid 4242"; `rank` is what a mark says of its process.
   std::string ProcessName(int64_t pid, std::optional<int> rank) const;
 };

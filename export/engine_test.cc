@@ -298,7 +298,10 @@ TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {
   EXPECT_EQ(out_.rows.size(), 1u);
   EXPECT_EQ(out_.rows[0], (Rows{{1002, 20}}));
   EXPECT_TRUE(out_.events.empty());  // at 0
-  options_ = {{dir_ / "PROF_1"}, {}, "", {}, {"events"}, {}, 1, false};
+  options_ = {};
+  options_.dumps = {dir_ / "PROF_1"};
+  options_.channels = {"events"};
+  options_.threads = 1;
   out_.rows.clear();
   ASSERT_TRUE(Run().ok());
   EXPECT_TRUE(out_.rows.empty());

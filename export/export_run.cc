@@ -24,6 +24,8 @@ constexpr unsigned kMaxThreads = 64;
 constexpr unsigned kDefaultThreads = 32;
 constexpr auto kProgressPeriod = std::chrono::milliseconds(200);
 constexpr size_t kMaxProblems = 10000;
+// In a set of devices that shall not mean all of them.
+constexpr int kNoDevice = -2;
 
 std::string LocalStamp() {
   std::time_t now = std::time(nullptr);
@@ -95,6 +97,8 @@ Status ExportRun::OpenDumps() {
     AlignClocks();
     ShareRanks(&dumps_);
   }
+  std::erase_if(dumps_, [this](const Dump& dump) { return !dump.info().HasRankOf(options_.ranks); });
+  if (dumps_.empty()) return NotFound("no dump is of these ranks");
   return {};
 }
 
@@ -108,6 +112,22 @@ void ExportRun::AlignClocks() {
     int64_t ahead_ns = 0;
     if (found != metadata.end() && ParseNumber(found->second, &ahead_ns)) dump.MoveClock(ahead_ns);
   }
+}
+
+// Of a dump of one rank all; else the devices that some of the ranks have, and what belongs to no device.
+void ExportRun::MakeFilterOf(const DumpInfo& dump) {
+  RowFilter& filter = filters_.emplace_back(filter_);
+  if (options_.ranks.empty()) return;
+  filter.ranks = options_.ranks;
+  if (dump.RankOf(-1)) return;
+  filter.devices.clear();
+  if (filter_.HasDevice(-1)) filter.devices.insert(-1);
+  for (const Place& place : dump.places) {
+    if (place.kind != Place::Kind::kDevice || !filter_.HasDevice(place.device)) continue;
+    const std::vector<int> ranks = dump.RanksOf(place.device);
+    if (std::ranges::any_of(ranks, [&](int rank) { return filter.HasRank(rank); })) filter.devices.insert(place.device);
+  }
+  if (filter.devices.empty()) filter.devices.insert(kNoDevice);
 }
 
 Status ExportRun::MakeFilter() {
@@ -150,7 +170,7 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
             false);
   }
   const bool of_place = place.kind != Place::Kind::kOwn && !spec->rows_have_devices;
-  if (of_place && !filter_.HasDevice(place.device)) return;
+  if (of_place && !filters_[dump].HasDevice(place.device)) return;
   uint64_t tables = TablesOf(*spec) & filter_.tables;
   bool events = spec->tables.empty() && filter_.events;
   bool wanted = std::ranges::any_of(formats_, [&](const auto& format) {
@@ -164,7 +184,7 @@ void ExportRun::AddLosses(size_t dump, size_t first_task) {
   const DumpInfo& info = dumps_[dump].info();
   if (!info.manifest || tasks_.size() == first_task || !filter_.events) return;
   for (const ManifestChannel& channel : info.manifest->channels) {
-    if (channel.gaps.empty() || !filter_.HasDevice(channel.device)) continue;
+    if (channel.gaps.empty() || !filters_[dump].HasDevice(channel.device)) continue;
     auto kind = channel.device < 0 ? Place::Kind::kHost : Place::Kind::kDevice;
     auto begin = tasks_.begin() + static_cast<std::ptrdiff_t>(first_task);
     auto it = std::find_if(begin, tasks_.end(), [&](const Task& task) {
@@ -234,7 +254,8 @@ Status ExportRun::Begin() {
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
   const std::vector<std::string> folders = RankFolders(plan_.dumps);
   for (size_t i = 0; i < folders.size(); ++i) {
-    if (!dumps_[i].info().RankOf(-1)) Problem(i, "host", "no single rank is known of it: in a folder of its name", false);
+    if (dumps_[i].info().RankOf(-1)) continue;
+    Problem(i, "host", "no single rank is known of it: in a folder of its name", false);
   }
   if (!options_.out_dir.empty()) {
     std::error_code error;
@@ -265,7 +286,7 @@ bool ExportRun::Progress(uint64_t bytes) {
 
 void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
   const ExportTask& order = task.task;
-  FanOut fan(filter_);
+  FanOut fan(filters_[order.dump]);
   uint64_t tables = task.rows ? TablesOf(*task.spec) : 0;
   fan.Open(formats_, order, tables, task.spec->tables.empty() || !task.losses.empty());
   if (fan.empty()) {
@@ -339,7 +360,8 @@ void ExportRun::RunOperators() {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
     operators::LoadReport loaded;
     const auto model = operators::LoadModel(
-        {dumps_[i].reader(), dumps_[i].info(), filter_, runtime_apis, [this](const Place& place) { return ClockOf(place); },
+        {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, options_.longest,
+         [this](const Place& place) { return ClockOf(place); },
          [this](uint64_t bytes) { return Progress(bytes); }},
         &loaded);
     for (const DumpInfo::Problem& problem : loaded.problems) Problem(i, problem.file, problem.what, problem.broken);
@@ -401,6 +423,7 @@ Result<ExportReport> ExportRun::Run() {
   // They belong to no channel that could be chosen.
   operators_ = options_.channels.empty() &&
                std::ranges::any_of(formats_, [](const auto& format) { return format->format().WantsOperators(); });
+  for (const Dump& dump : dumps_) MakeFilterOf(dump.info());
   for (size_t i = 0; i < dumps_.size(); ++i) MakeTasks(i);
   std::ranges::stable_sort(
       tasks_, [](const Task& a, const Task& b) { return a.task.file->bytes > b.task.file->bytes; });

@@ -38,6 +38,7 @@ class ExportRun {
   Status OpenDumps();
   void AlignClocks();
   Status MakeFilter();
+  void MakeFilterOf(const DumpInfo& dump);
   void MakeTasks(size_t dump);
   void LookForStepParts();
   void LoadNames();
@@ -64,6 +65,7 @@ class ExportRun {
   Strings strings_;
   ExportPlan plan_;
   RowFilter filter_;
+  std::vector<RowFilter> filters_;  // by dump
   std::vector<std::unique_ptr<StepPartFinder>> step_parts_;  // by dump; null: none
   std::vector<std::shared_ptr<const operators::HostData>> names_;  // by dump, where a decoder wants them
   std::vector<Task> tasks_;  // largest first

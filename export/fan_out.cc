@@ -52,9 +52,12 @@ void FanOut::Take(const Batch& batch) {
 void FanOut::TakeEvent(const Event& event) {
   // What a process did is shown whichever devices are.
   if (event.device >= 0 && !filter_.HasDevice(event.device)) return;
+  if (event.rank && !filter_.HasRank(*event.rank)) return;
   int64_t end = 0;
   if (__builtin_add_overflow(event.t_ns, event.dur_ns, &end)) end = event.t_ns;
-  if (end < filter_.window.from_ns || event.t_ns > filter_.window.to_ns) return;
+  // What ends when the window begins has no time in it.
+  const bool ends_before = end < filter_.window.from_ns || (end == filter_.window.from_ns && event.dur_ns > 0);
+  if (ends_before || event.t_ns > filter_.window.to_ns) return;
   bool taken = false;
   for (Target& target : targets_) {
     if (!target.events) continue;

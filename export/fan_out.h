@@ -44,6 +44,8 @@ struct RowFilter {
   bool events = true;
   std::set<int> devices = {};  // empty = all
   TimeWindow window = {};
+  std::set<int> ranks = {};  // of processes; empty = all
+  bool HasRank(int rank) const { return ranks.empty() || ranks.contains(rank); }
   bool HasDevice(int device) const { return devices.empty() || devices.contains(device); }
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/commands/export_cuts.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "dump/manifest.h"
@@ -240,9 +241,10 @@ DumpFacts FactsOf(const DumpInfo& info) {
   return facts;
 }
 
+// Those of the ranks asked for.
 std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options,
                                  std::vector<std::string>* problems) {
-  std::vector<DumpFacts> opened;
+  std::vector<exporting::Dump> opened;
   for (const std::string& given : WithoutFiles(command.dumps)) {
     if (Status is_dump = CheckIsDump(given); !is_dump.ok()) {
       problems->push_back(is_dump.message());
@@ -254,11 +256,18 @@ std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* op
         problems->push_back(dump.status().message());
         continue;
       }
-      options->dumps.push_back(path);
-      opened.push_back(FactsOf(dump->info()));
+      opened.push_back(std::move(*dump));
     }
   }
-  return opened;
+  exporting::ShareRanks(&opened);
+  CheckRanks(opened, options->ranks, problems);
+  std::vector<DumpFacts> facts;
+  for (const exporting::Dump& dump : opened) {
+    if (!dump.info().HasRankOf(options->ranks)) continue;
+    options->dumps.push_back(dump.info().path);
+    facts.push_back(FactsOf(dump.info()));
+  }
+  return facts;
 }
 
 // Of all dumps together.
@@ -463,6 +472,7 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {
     problems->push_back("--gzip is for --format perfetto");
   }
+  ParseCuts(command, &options, problems);
   const std::vector<DumpFacts> dumps = OpenDumps(command, &options, problems);
   const DumpSpan span = SpanOfAll(dumps);
   ResolveTime("--from", command.from, span, &options.window.from_ns, problems);
@@ -477,6 +487,7 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
     }
     CheckOut(options, command.force, problems);
   }
+  RETURN_IF_ERROR(ResolveSteps(command, &options, problems));
   if (problems->empty()) RETURN_IF_ERROR(CheckSelection(command, dumps, options));
   return options;
 }

@@ -24,6 +24,9 @@ struct ExportCommand {
   std::optional<std::string> channels;
   std::optional<std::string> threads;
   std::optional<std::string> clock;
+  std::optional<std::string> step;
+  std::optional<std::string> rank;
+  std::optional<std::string> top;
   bool allow_damaged = false;
   bool gzip = false;
   bool force = false;

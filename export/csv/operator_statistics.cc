@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -102,9 +103,26 @@ OperatorCsv CommunicationStatistic(const Model& model, std::span<const OperatorR
                  "OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", statistic.Lines(false));
 }
 
+namespace {
+
+// What the last of the `longest` APIs took (those that took as long are shown too); of all: 0.
+template <class Totals>
+uint64_t ShortestShown(const Totals& totals, size_t longest) {
+  if (longest == 0 || totals.size() <= longest) return 0;
+  std::vector<uint64_t> times;
+  for (const auto& [key, total] : totals) times.push_back(total.sum_ns);
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(longest - 1), std::greater<>());
+  return times[longest - 1];
+}
+
+}  // namespace
+
 OperatorCsv ApiStatistic(const Model& model) {
   std::vector<std::string> lines;
-  for (const auto& [key, total] : model.host.ApiTotals()) {
+  const auto totals = model.host.ApiTotals();
+  const uint64_t shortest = ShortestShown(totals, model.longest);
+  for (const auto& [key, total] : totals) {
+    if (total.sum_ns < shortest) continue;
     const auto& [name, level] = key;
     const auto count = static_cast<double>(total.count);
     const double mean = static_cast<double>(total.sum_ns) / count;

@@ -297,6 +297,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   device_loader.AddTo(report);
   framework_loader.AddTo(report);
   model->KeepOnly(order.filter.window);
+  if (order.longest > 0) model->KeepLongest(order.longest);
   return model;
 }
 

@@ -18,6 +18,7 @@
 #include "export/operators/device_tasks.h"
 #include "export/operators/framework.h"
 #include "export/operators/host_tasks.h"
+#include "export/operators/overlap.h"
 
 namespace profd::exporting {
 struct RowFilter;
@@ -106,6 +107,10 @@ class Model {
   // Leaves out what begins outside.
   void KeepOnly(const TimeWindow& kept);
 
+  // Leaves out all but so many operators and kinds of collectives, those that took longest, and the calls that launched
+  // them. Once, behind KeepOnly.
+  void KeepLongest(size_t count);
+
   // What the row is called among the operators; only where HostTask::compute.
   std::string OperatorName(const HostTask& task) const;
   std::string OperatorType(const HostTask& task) const;  // "N/A" at level 0
@@ -123,6 +128,8 @@ class Model {
   std::map<int, DeviceCpu> cpu;  // by device
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
+  std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept
+  size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
 
  private:
@@ -157,6 +164,7 @@ struct LoadOrder {
   const DumpInfo& info;
   const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the whole collection
   bool runtime_apis = true;
+  size_t longest = 0;  // as Model::KeepLongest; 0: all
   std::function<ClockMap(const Place&)> clock_of;
   std::function<bool(uint64_t)> progress;  // as FileFeeder; any thread
 };

@@ -97,6 +97,7 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
 }
 
 std::map<int, Overlap> OverlapsOf(const Model& model) {
+  if (model.whole_overlap) return *model.whole_overlap;
   std::map<int, DeviceTimes> devices;
   std::map<uint32_t, bool> bounds;  // by type of the runtime: whether such tasks bound the time
   for (const TaskRow& row : model.rows) {

@@ -1,0 +1,106 @@
+#include "export/find_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "export/step_spans.h"
+
+namespace profd::exporting {
+namespace {
+
+struct Steps {
+  std::optional<StepNumbers> all;
+  std::optional<TimeWindow> window;
+
+  void Add(int64_t number, const TimeWindow* span) {
+    if (!all) all = StepNumbers{number, number};
+    all->first = std::min(all->first, number);
+    all->last = std::max(all->last, number);
+    if (span == nullptr) return;
+    if (!window) window = *span;
+    window->from_ns = std::min(window->from_ns, span->from_ns);
+    window->to_ns = std::max(window->to_ns, span->to_ns);
+  }
+};
+
+using StepsBySource = std::array<Steps, kStepSources>;
+
+class StepFormat : public Format {
+ public:
+  StepFormat(const StepNumbers& wanted, FoundSteps* found) : wanted_(wanted), found_(found) {}
+
+  std::string_view name() const override { return "steps"; }
+  bool Wants(TableId) const override { return false; }
+  bool WantsEvents() const override { return true; }
+  Status Begin(const ExportPlan&) override { return Status::Ok(); }
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
+    return std::unique_ptr<FormatSink>(std::make_unique<Sink>(this));
+  }
+  Status End(bool, std::vector<OutputFile>*) override {
+    MutexLock lock(mutex_);
+    const auto source = std::ranges::find_if(steps_, [](const Steps& steps) { return steps.all.has_value(); });
+    if (source != steps_.end()) *found_ = {source->window, source->all};
+    return Status::Ok();
+  }
+
+ private:
+  class Sink : public FormatSink {
+   public:
+    explicit Sink(StepFormat* format) : format_(format) {}
+    void Take(const Batch&) override {}
+    void TakeEvent(const Event& event) override {
+      const auto step = StepOf(event);
+      if (!step) return;
+      const auto& [source, span] = *step;
+      const bool wanted = span.number >= format_->wanted_.first && span.number <= format_->wanted_.last;
+      // The next step may begin when this one ends.
+      const TimeWindow window{span.start_ns, std::max(span.start_ns, span.end_ns - 1)};
+      mine_[static_cast<size_t>(source)].Add(span.number, wanted ? &window : nullptr);
+    }
+    Status Finish() override {
+      format_->Merge(mine_);
+      return Status::Ok();
+    }
+
+   private:
+    StepFormat* format_;
+    StepsBySource mine_;
+  };
+
+  void Merge(const StepsBySource& other) {
+    MutexLock lock(mutex_);
+    for (size_t i = 0; i < kStepSources; ++i) {
+      if (!other[i].all) continue;
+      const TimeWindow* span = other[i].window ? &*other[i].window : nullptr;
+      steps_[i].Add(other[i].all->first, span);
+      steps_[i].Add(other[i].all->last, nullptr);
+    }
+  }
+
+  StepNumbers wanted_;
+  FoundSteps* found_;
+  Mutex mutex_;
+  StepsBySource steps_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Result<FoundSteps> FindSteps(const ExportOptions& options, const StepNumbers& wanted) {
+  ExportOptions of_events;
+  of_events.dumps = options.dumps;
+  of_events.ranks = options.ranks;
+  of_events.start_clock = options.start_clock;
+  of_events.threads = options.threads;
+  of_events.channels = {std::string(kEventsChannel)};
+  FoundSteps found;
+  std::vector<std::unique_ptr<Format>> formats;
+  formats.push_back(std::make_unique<StepFormat>(wanted, &found));
+  Result<ExportReport> report = RunExportInto(of_events, std::move(formats), {});
+  if (!report.ok()) return report.status();
+  return found;
+}
+
+}  // namespace profd::exporting

@@ -1,0 +1,87 @@
+// Cuts a Model down to what took longest.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "export/operators/model.h"
+
+namespace profd::exporting::operators {
+namespace {
+
+using Totals = std::unordered_map<std::string, int64_t>;  // ns by name
+
+std::unordered_set<std::string> Longest(const Totals& totals, size_t count) {
+  std::vector<std::pair<int64_t, std::string_view>> by_time;
+  by_time.reserve(totals.size());
+  for (const auto& [name, ns] : totals) by_time.emplace_back(-ns, name);
+  std::ranges::sort(by_time);
+  if (by_time.size() > count) by_time.resize(count);
+  std::unordered_set<std::string> kept;
+  for (const auto& [ns, name] : by_time) kept.emplace(name);
+  return kept;
+}
+
+// The calls that made what is kept, those around them and those in them; the others stay for the tree alone.
+void HideOtherApis(const std::vector<bool>& made, std::vector<Api>* apis) {
+  for (size_t begin = 0, end = 0; begin < apis->size(); begin = end) {
+    // One thread; inner calls follow the outer ones, so all within a call come behind it.
+    std::vector<size_t> open;
+    std::vector<bool> kept;
+    for (end = begin; end < apis->size() && (*apis)[end].thread == (*apis)[begin].thread; ++end) {
+      const Api& api = (*apis)[end];
+      while (!open.empty() && (*apis)[open.back()].end < api.end) open.pop_back();
+      const bool inside = std::ranges::any_of(open, [&](size_t outer) { return made[outer]; });
+      kept.push_back(made[end] || inside);
+      for (size_t outer : open) {
+        if (made[end]) kept[outer - begin] = true;
+      }
+      open.push_back(end);
+    }
+    for (size_t i = begin; i < end; ++i) {
+      if (!kept[i - begin]) (*apis)[i].early = true;
+    }
+  }
+}
+
+}  // namespace
+
+void Model::KeepLongest(size_t count) {
+  whole_overlap = OverlapsOf(*this);
+  longest = count;
+  Totals operators;
+  for (const TaskRow& row : rows) {
+    const HostTask* task = HostOf(row);
+    if (task != nullptr && task->compute) operators[OperatorName(*task)] += row.end_ns - row.start_ns;
+  }
+  Totals types;
+  for (const CommunicationOp& op : communication.ops) {
+    if (op.shown) types[TypeOf(op)] += op.end_ns - op.start_ns;
+  }
+  const auto kept_operators = Longest(operators, count);
+  const auto kept_types = Longest(types, count);
+  std::vector<bool> made(host.apis.size());
+  const auto keep_call = [&made](int32_t api) {
+    if (api >= 0) made[static_cast<size_t>(api)] = true;
+  };
+  std::erase_if(rows, [&](const TaskRow& row) {
+    const HostTask* task = HostOf(row);
+    if (task == nullptr || !task->compute || !kept_operators.contains(OperatorName(*task))) return true;
+    keep_call(task->connection);
+    return false;
+  });
+  for (CommunicationOp& op : communication.ops) {
+    op.shown = op.shown && kept_types.contains(TypeOf(op));
+    if (op.shown) keep_call(LaunchOf(op).api);
+  }
+  std::erase_if(communication.tasks, [this](const CommunicationTask& task) {
+    return task.op < 0 || !communication.ops[static_cast<size_t>(task.op)].shown;
+  });
+  HideOtherApis(made, &host.apis);
+}
+
+}  // namespace profd::exporting::operators

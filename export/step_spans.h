@@ -1,0 +1,47 @@
+// Training steps as the events of a dump tell them, whoever says so.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "export/event.h"
+
+namespace profd::exporting {
+
+struct StepSpan {
+  int64_t number = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int device = -1;  // whose step trace has it; -1: a process marked it
+
+  // What begins when a step ends belongs to the next one.
+  bool Has(int64_t t_ns) const { return t_ns >= start_ns && t_ns < end_ns; }
+};
+
+// Best first: marked by the process, in the step trace of its devices, iterations of a graph, ranges that PyTorch's
+// profiler calls `ProfilerStep#<N>`.
+enum class StepSource : uint8_t { kMarked, kOfDevices, kIterations, kFramework };
+inline constexpr size_t kStepSources = 4;
+
+// None: the event is no step.
+std::optional<std::pair<StepSource, StepSpan>> StepOf(const Event& event);
+
+// Those of one dump that lie in its session as a whole.
+class StepSpans {
+ public:
+  static constexpr size_t kMaxSteps = 1'000'000;
+
+  void Add(const Event& event);
+  void Merge(StepSpans other);
+  // Of the best source that has any, each of the device or of all of them; by start.
+  std::vector<StepSpan> For(int device) const;
+
+ private:
+  std::array<std::vector<StepSpan>, kStepSources> spans_;
+};
+
+}  // namespace profd::exporting

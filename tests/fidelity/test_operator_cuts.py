@@ -1,0 +1,163 @@
+"""Exports of some steps, ranks or the longest operators only, against the plan the records were written from."""
+
+import csv
+import glob
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import make_communication as made
+import run_tests
+from comparison import PROFCTL, RUNNER
+from test_operators import executions, us
+
+STEP_US = 2000  # of ten slots
+
+
+class Dump(made.CommunicationOperators):
+    """Steps 5, 6, ... on the device, one behind the other, and a rank."""
+
+    def __init__(self, parent, rank=None, steps=0, **options):
+        super().__init__(parent, **options)
+        self.rank = rank
+        self.steps = {5 + i: (self.device_count(1000 + i * STEP_US), self.device_count(1000 + (i + 1) * STEP_US))
+                      for i in range(steps)}
+
+    def fill(self):
+        for number, ends in self.steps.items():
+            for tag, count in zip((60000, 60001), ends):
+                self.add(0, "ts_track.data", struct.pack("<BBHIQQQHHH2x", 0, 10, 0, 0, count, number, 2**32 - 1, 0, 0, tag))
+        return super().fill()
+
+    def write(self):
+        super().write()
+        if self.rank is None:
+            return
+        for path in glob.glob(os.path.join(self.path, "*", "info.json*")):
+            with open(path, encoding="utf-8") as file:
+                info = json.load(file)
+            info["rank_id"] = self.rank
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(info, file)
+
+
+class CutsTest(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="profd-cuts-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def make(self, **options):
+        dump = Dump(tempfile.mkdtemp(dir=self.dir), **options)
+        return dump
+
+    def run_export(self, *arguments):
+        return subprocess.run(RUNNER + [PROFCTL, "export", *arguments], capture_output=True, text=True, timeout=120)
+
+    def export(self, *arguments):
+        out = tempfile.mkdtemp(dir=self.dir)
+        run = self.run_export(*arguments, "--out", out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return out
+
+    def rows(self, out, table):
+        found = glob.glob(os.path.join(out, f"{table}_2*.csv"))
+        self.assertEqual(len(found), 1, f"{table}: {os.listdir(out)}")
+        with open(found[0], encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def events(self, out):
+        found = glob.glob(os.path.join(out, "msprof_*.json"))
+        self.assertEqual(len(found), 1, os.listdir(out))
+        with open(found[0], encoding="utf-8") as file:
+            events = json.load(file)
+        names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        layers = {}
+        for event in events:
+            if event["ph"] == "X":
+                layers.setdefault(names[event["pid"]], []).append(event)
+        return layers
+
+    def test_steps(self):
+        dump = self.make(slots=40, steps=4)
+        dump.fill().write()
+        out = self.export(dump.path, "--step", "6-7", "--format", "csv,trace")
+        begin, end = dump.wall_ns(dump.steps[6][0]), dump.wall_ns(dump.steps[7][1])
+        inside = [(slot.name or slot.kernel, us(start)) for slot, start, stop in executions(dump)
+                  if begin <= start < end and slot.kind not in ("memcpy", "event")]
+        self.assertTrue(10 < len(inside) < 20, "of 40 slots")
+        found = [(row["Op Name"], row["Task Start Time(us)"].strip()) for row in self.rows(out, "op_summary")]
+        self.assertEqual(sorted(found), sorted(inside))
+        self.assertEqual([row["Iteration ID"] for row in self.rows(out, "step_trace")], ["6", "7"])
+        shown = [e for e in self.events(out)["Ascend Hardware"] if e["args"].get("Task Type")]
+        self.assertTrue(shown)
+        self.assertTrue(all(begin <= float(e["ts"]) * 1000 + 300 and float(e["ts"]) * 1000 <= end for e in shown))
+
+    def test_steps_that_are_not_there(self):
+        dump = self.make(slots=4, steps=3)
+        dump.fill().write()
+        for wrong, words in (("9", "there is no such step; there are 5 to 7"), ("8-12", "there are 5 to 7"),
+                             ("7-5", "the number of a step, or a range such as 3-7"), ("-1", "a range such as"),
+                             ("x", '"x"')):
+            run = self.run_export(dump.path, f"--step={wrong}", "--out", os.path.join(self.dir, "none"))
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn(words, run.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.dir, "none")))
+        run = self.run_export(dump.path, "--step", "5", "--from", "+1s")
+        self.assertIn("leave out --from and --to", run.stderr)
+        plain = self.make(slots=4)
+        plain.fill().write()
+        self.assertIn("have no training steps", self.run_export(plain.path, "--step", "5").stderr)
+
+    def test_ranks(self):
+        run = tempfile.mkdtemp(dir=self.dir)
+        for rank in (0, 3, 4):
+            Dump(os.path.join(run, f"node{rank}"), rank=rank, slots=4 + rank).fill().write()
+        out = self.export(run, "--rank", "3-4")
+        self.assertEqual(sorted(os.listdir(out)), ["rank3", "rank4"])
+        self.assertEqual(len(self.rows(os.path.join(out, "rank3"), "task_time")), 7)
+        out = self.export(run, "--rank", "4")
+        self.assertEqual(len(self.rows(out, "task_time")), 8, "of one rank only: no folder")
+        for wrong, words in (("0,7", "--rank 7: no dump is of it; there are 0, 3, 4"), ("x", '"x"'), ("3-1", '"3-1"')):
+            refused = self.run_export(run, "--rank", wrong)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(words, refused.stderr)
+        alone = self.make(slots=4)
+        alone.fill().write()
+        self.assertIn("no dump says of which rank it is", self.run_export(alone.path, "--rank", "0").stderr)
+
+    def test_the_longest(self):
+        dump = self.make(slots=16, kinds=("matmul", "add", "event", "memcpy"))
+        for i, name in enumerate(("hcom_allReduce_", "hcom_broadcast_", "hcom_allReduce_")):
+            dump.operation(name, "group_a", 20_000 + 1000 * i)
+        dump.fill().write()
+        whole = self.export(dump.path, "--format", "csv,trace")
+        out = self.export(dump.path, "--format", "csv,trace", "--top", "1")
+        total = {}
+        for slot, start, end in executions(dump):
+            if slot.type:
+                total[slot.name] = total.get(slot.name, 0) + end - start
+        longest = min(total, key=lambda name: (-total[name], name))
+        found = [row["Op Name"] for row in self.rows(out, "op_summary")]
+        collectives = [name for op, name, *_ in dump.operation_rows() if op.name == "hcom_allReduce_"]
+        self.assertEqual(found, [longest] + collectives)
+        self.assertEqual([row["OP Type"] for row in self.rows(out, "communication_statistic")], ["hcom_allReduce_"])
+        self.assertEqual(len(self.rows(out, "api_statistic")), 1)
+        before, after = self.events(whole), self.events(out)
+        self.assertEqual(after["Overlap Analysis"], before["Overlap Analysis"], "of all that ran")
+        self.assertEqual([e["name"] for e in after["Ascend Hardware"]], [longest])
+        calls = {(e["name"], e["args"]["item_id"]) for e in after["CANN"] if e["name"] == "Node@launch"}
+        self.assertEqual(calls, {("Node@launch", longest), ("Node@launch", "hcom_allReduce_")})
+        self.assertLess(len(after["CANN"]), len(before["CANN"]))
+        self.assertEqual(len(self.rows(self.export(dump.path, "--top", "999"), "op_summary")),
+                         len(self.rows(whole, "op_summary")))
+        self.assertIn("a number from 1 on", self.run_export(dump.path, "--top", "0").stderr)
+
+
+if __name__ == "__main__":
+    run_tests.main()
