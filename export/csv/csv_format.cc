@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "export/beside.h"
 #include "export/csv/csv_writer.h"
+#include "export/csv/framework_files.h"
 #include "export/csv/operator_csv.h"
 #include "export/formats.h"
 
@@ -33,6 +34,7 @@ class CsvSink : public FormatSink {
     for (auto& part : parts) part->Take(batch);
   }
   void TakeEvent(const Event& event) override {
+    step_spans_.Add(event);
     durations_.Add(event, event.rank ? event.rank : context_.dump->RankOf(event.device));
     if (event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep) {
       if (steps_ == nullptr) steps_ = std::make_unique<csv::StepTraceRows>(context_);
@@ -52,6 +54,7 @@ class CsvSink : public FormatSink {
   std::unique_ptr<csv::StepTraceRows> steps_;
   std::unique_ptr<csv::MsprofTxRows> marks_;
   DurationStats durations_;
+  StepSpans step_spans_;
 };
 
 class CsvFormat : public Format {
@@ -93,8 +96,9 @@ class CsvFormat : public Format {
     if (!target.ok()) return target.status();
     target->files = &files;
     csv::DumpParts parts;
-    const Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
-                                                  plan_->threads, *target, &parts.operators);
+    Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
+                                            plan_->threads, *target, &parts.operators);
+    if (written.ok()) written = csv::WriteFrameworkFiles(model, StepsOf(dump), *target);
     made_.insert(made_.end(), files.begin(), files.end());
     RETURN_IF_ERROR(written);
     Keep(dump, std::move(parts));
@@ -125,6 +129,10 @@ class CsvFormat : public Format {
   }
 
  private:
+  StepSpans StepsOf(size_t dump) {
+    MutexLock lock(mutex_);
+    return parts_[dump].step_spans;
+  }
   // What one thread writes.
   struct Job {
     Status (*write)(csv::DumpParts*, const csv::CsvTarget&);
@@ -209,6 +217,7 @@ Status CsvSink::Finish() {
     kept.marks.push_back(std::move(marks_));
   }
   kept.durations = std::move(durations_);
+  kept.step_spans = std::move(step_spans_);
   format_->Keep(dump_, std::move(kept));
   return status;
 }

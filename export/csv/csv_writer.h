@@ -12,6 +12,7 @@
 #include "export/csv/part.h"
 #include "export/durations.h"
 #include "export/format.h"
+#include "export/step_spans.h"
 #include "export/table.h"
 
 namespace profd::exporting::csv {
@@ -27,6 +28,7 @@ struct DumpParts {
   std::vector<std::unique_ptr<MsprofTxRows>> marks;
   std::vector<std::string_view> operators;  // CSVs that are there, in place of those of the same name
   DurationStats durations;
+  StepSpans step_spans;
 };
 void Join(DumpParts* parts, DumpParts more);
 

@@ -7,16 +7,17 @@ from make_operators import NONE, Operators, Slot
 
 MASTER, SLAVE = 0x10001, 0x10002
 NOTIFY_WAIT, SDMA, NOTIFY_RECORD = 7, 11, 6  # SQE types
-# name, SQE type, bytes, RDMA type
+# name, SQE type, bytes, RDMA type; then, unless it is HCCS to rank 1: link type, the other rank
 TASKS = (("Notify_Wait", NOTIFY_WAIT, 0, 255), ("Memcpy", SDMA, 1 << 20, 255), ("Notify_Record", NOTIFY_RECORD, 0, 255))
 
 
 class Task:
     """One task of an operation; `run` holds (start, end) of each execution, as counts of the device."""
 
-    def __init__(self, op, name, sqe, size, rdma, plane, stream, task, context=NONE):
+    def __init__(self, op, name, sqe, size, rdma, plane, stream, task, context=NONE, link=1, remote=1):
         self.op, self.name, self.sqe, self.bytes, self.rdma = op, name, sqe, size, rdma
         self.plane, self.stream, self.task, self.context = plane, stream, task, context
+        self.link, self.remote = link, remote
         self.master = plane == 0
         self.runs = []
 
@@ -57,28 +58,29 @@ class CommunicationOperators(Operators):
             self.record("aging", "compact.hccl_op_info", 64, "node", 10, slot, 78, struct.pack(
                 "<BBQQQ", 2, 4, self.hash_of("RING-RING"), 4096, self.hash_of(group)))
         at = 20
+        apart = min(5, 55 / (planes * len(tasks)))  # us; all within the launch
         for plane in range(planes):
-            for name_, sqe, size, rdma in tasks:
+            for name_, sqe, size, rdma, *to in tasks:
                 stream = 40 + plane
                 ids = self.ids.setdefault((device, stream), 0)
                 self.ids[device, stream] += 1
-                task = Task(op, name_, sqe, size, rdma, plane, stream, ids)
+                task = Task(op, name_, sqe, size, rdma, plane, stream, ids, NONE, *to)
                 op.tasks.append(task)
-                self._host_of(task, slot, at)
-                at += 5
+                self._host_of(task, slot, at, apart)
+                at += apart
         for run in range(executions):
             self._run(op, op.us + 600 + run * apart_us)
         return op
 
-    def _host_of(self, task, slot, at):
-        self.api("hccl", MASTER if task.master else SLAVE, slot, at, at + 4, self.hash_of(task.name))
-        self.record("aging", "compact.task_track", 64, "runtime", 802, slot, at + 1, struct.pack(
+    def _host_of(self, task, slot, at, apart):
+        self.api("hccl", MASTER if task.master else SLAVE, slot, at, at + 0.8 * apart, self.hash_of(task.name))
+        self.record("aging", "compact.task_track", 64, "runtime", 802, slot, at + 0.2 * apart, struct.pack(
             "<HHHHQQ", task.op.device, task.stream, task.task, 0, 14, 0), length=24)
         if not task.op.infos:
             return
-        self.record("aging", "additional.hccl_info", 256, "hccl", 0, slot, at + 2, struct.pack(
-            "<QQQIIIIIIQIIdQQQIIIIII", self.hash_of(task.name), 0, self.hash_of(task.op.group), 0, 1, 8, 0, task.plane,
-            task.context, 7 + task.task, 0, 0, 1.5, 0, 0, task.bytes, 0, 4, 1, 0, task.rdma, 0))
+        self.record("aging", "additional.hccl_info", 256, "hccl", 0, slot, at + 0.4 * apart, struct.pack(
+            "<QQQIIIIIIQIIdQQQIIIIII", self.hash_of(task.name), 0, self.hash_of(task.op.group), 0, task.remote, 8, 0,
+            task.plane, task.context, 7 + task.task, 0, 0, 1.5, 0, 0, task.bytes, 0, 4, task.link, 0, task.rdma, 0))
 
     def _run(self, op, us):
         for task in op.tasks:

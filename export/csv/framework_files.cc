@@ -1,0 +1,69 @@
+#include "export/csv/framework_files.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "dump/dump_io.h"
+#include "export/csv/collective_json.h"
+#include "export/csv/csv_row.h"
+#include "export/operators/overlap.h"
+#include "export/operators/step_shares.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+using operators::OverlapKind;
+
+Status WriteWhole(const CsvTarget& target, const std::string& name, const std::string& text, uint64_t rows) {
+  const std::string path = target.dir + "/" + name;
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  if (!fd.valid()) return Status::FromErrno(errno, "creating " + path);
+  target.files->push_back({path, text.size(), rows});
+  return WriteAll(fd.get(), text).Annotate(path);
+}
+
+void AddShare(const operators::StepShare& share, CsvRow* row) {
+  share.step ? row->Int(share.step->number) : row->Text("");
+  const double communication = share.Of(OverlapKind::kCommunication);
+  const double uncovered = share.Of(OverlapKind::kNotOverlapped);
+  row->Repr(share.Of(OverlapKind::kComputing)).Repr(uncovered).Repr(communication - uncovered).Repr(communication);
+  row->Repr(share.Of(OverlapKind::kFree)).Repr(share.whole_us - share.receive_us);
+  share.receive_us > 0 ? row->Repr(share.receive_us) : row->Int(0);
+  row->Repr(uncovered - share.receive_us).Repr(share.before_us);
+}
+
+}  // namespace
+
+Status WriteFrameworkFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target) {
+  const std::map<int, operators::Overlap> overlaps = operators::OverlapsOf(model);
+  const bool several = overlaps.size() > 1;
+  std::string text = several ? "Device_id," : "";
+  text += "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+          "Communication(Not Overlapped and Exclude Receive),Preparing\n";
+  uint64_t rows = 0;
+  for (const auto& [device, overlap] : overlaps) {
+    const std::vector<StepSpan> its_steps = steps.For(device);
+    for (const operators::StepShare& share : StepShares(model, device, overlap, its_steps)) {
+      CsvRow row(text);
+      if (several) row.Int(device);
+      AddShare(share, &row);
+      row.End();
+      ++rows;
+    }
+    // The names of its operations are those of other devices of the group, too.
+    const CollectiveJson made = CollectivesAsJson(model, device, its_steps);
+    if (made.operations == 0) continue;
+    const std::string end = several ? "_" + std::to_string(device) + ".json" : ".json";
+    RETURN_IF_ERROR(WriteWhole(target, "communication" + end, made.times, made.operations));
+    RETURN_IF_ERROR(WriteWhole(target, "communication_matrix" + end, made.matrix, made.operations));
+  }
+  return rows == 0 ? Status::Ok() : WriteWhole(target, "step_trace_time.csv", text, rows);
+}
+
+}  // namespace profd::exporting::csv

@@ -1,0 +1,15 @@
+// The files of PyTorch's profiler that are made of the operators' model, under its names: step_trace_time.csv,
+// communication.json, communication_matrix.json.
+#pragma once
+
+#include "base/status.h"
+#include "export/csv/csv_file.h"
+#include "export/operators/model.h"
+#include "export/step_spans.h"
+
+namespace profd::exporting::csv {
+
+// Those that have something in them.
+Status WriteFrameworkFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target);
+
+}  // namespace profd::exporting::csv
