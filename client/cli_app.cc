@@ -271,6 +271,8 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
       "all: times corrected with every clock pair of the session; start: with the first one only, as "
       "the vendor's (all)",
       "WHICH");
+  add("--compat", &e->compat, "msprof: with the known defects of the vendor's analyser that are corrected otherwise",
+      "WHICH");
   command->add_flag("--allow-damaged", e->allow_damaged,
                     "Exit code 0 also when a dump is damaged; else 5");
   command->add_flag("--gzip", e->gzip, "Compress the perfetto file");

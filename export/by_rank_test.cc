@@ -22,6 +22,7 @@ DumpInfo DumpOf(const std::string& name, std::optional<int> rank = {}) {
 
 std::vector<std::string> FoldersOf(const std::vector<DumpInfo>& dumps) {
   std::vector<const DumpInfo*> pointers;
+  pointers.reserve(dumps.size());
   for (const DumpInfo& dump : dumps) pointers.push_back(&dump);
   return RankFolders(pointers);
 }

@@ -250,6 +250,7 @@ Status ExportRun::Begin() {
   plan_.window = options_.window;
   plan_.strings = &strings_;
   plan_.gzip = options_.gzip;
+  plan_.compat_msprof = options_.compat_msprof;
   plan_.threads = ThreadCount(options_.threads, kMaxThreads);
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
   const std::vector<std::string> folders = RankFolders(plan_.dumps);

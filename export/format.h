@@ -25,6 +25,7 @@ struct ExportPlan {
   TimeWindow window;
   Strings* strings = nullptr;
   bool gzip = false;  // Perfetto only
+  bool compat_msprof = false;  // with the defects of compat.h
   unsigned threads = 1;  // a format may use at a time for what is large
 };
 

@@ -469,6 +469,10 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
   if (command.clock && *command.clock != "start" && *command.clock != "all") {
     problems->push_back(fmt::format("--clock \"{}\": must be one of all, start", *command.clock));
   }
+  options.compat_msprof = command.compat.has_value();
+  if (command.compat && *command.compat != "msprof") {
+    problems->push_back(fmt::format("--compat \"{}\": must be msprof", *command.compat));
+  }
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {
     problems->push_back("--gzip is for --format perfetto");
   }

@@ -27,6 +27,8 @@ struct ExportCommand {
   std::optional<std::string> step;
   std::optional<std::string> rank;
   std::optional<std::string> top;
+  std::optional<std::string> compat;
+  std::optional<std::string> names;
   bool allow_damaged = false;
   bool gzip = false;
   bool force = false;

@@ -26,6 +26,7 @@ struct CsvTarget {
   std::string stamp;
   uint64_t rows_per_file = 0;
   std::vector<OutputFile>* files = nullptr;
+  bool compat_msprof = false;
 };
 
 struct CsvFileSpec {

@@ -86,7 +86,7 @@ class CsvFormat : public Format {
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     csv::PartContext context = {plan_->dumps[task.dump], task.place, task.file, plan_->strings,
-                                spool_.get()};
+                                spool_.get(), plan_->compat_msprof};
     return std::unique_ptr<FormatSink>(std::make_unique<CsvSink>(this, task.dump, context));
   }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
@@ -144,7 +144,7 @@ class CsvFormat : public Format {
 
   // Several dumps have a folder each, which is made when it is first needed.
   Result<csv::CsvTarget> TargetOf(size_t dump) {
-    csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr};
+    csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr, plan_->compat_msprof};
     if (plan_->dumps.size() == 1) return target;
     target.dir += "/" + folders_[dump];
     if (::mkdir(target.dir.c_str(), 0750) == 0) {

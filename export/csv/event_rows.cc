@@ -1,8 +1,11 @@
 #include "export/csv/event_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "export/csv/csv_row.h"
 #include "export/csv/record_rows.h"
@@ -50,13 +53,14 @@ struct Iteration {
   }
 };
 
-// As the analyser prints them on this chip: 0.000 for what is not known in C++, N/A in Python,
-// whose lengths are cycles by the frequency and not rounded.
+// As the analyser prints them on this chip. Lengths of its Python are cycles by the frequency and not rounded. What is not
+// known is N/A there, 0.000 in its C++ (Defect::kUnknownIsZero).
 class StepTracePrinter {
  public:
   StepTracePrinter(const PartContext& context, std::string* out)
       : row_(*out, *context.place),
         cpp_(IsMadeInCpp(context.place->chip)),
+        defects_(cpp_ && context.compat_msprof),
         hz_(context.place->clock.device_hz) {}
 
   CsvRow& row() { return row_; }
@@ -64,20 +68,23 @@ class StepTracePrinter {
     if (t_ns) {
       row_.Time(*t_ns);
     } else {
-      row_.Text(cpp_ ? "0.000\t" : "N/A");
+      row_.Text(defects_ ? "0.000\t" : "N/A");
     }
   }
   void Length(std::optional<int64_t> ns) {
-    if (cpp_) {
+    if (cpp_ && (ns || defects_)) {
       row_.Micros(ns.value_or(0));
-    } else if (ns && *ns != 0) {
+    } else if (!cpp_ && ns && *ns != 0) {
       row_.Repr(hz_ > 0 ? Cycles(*ns) * 1e6 / hz_ : static_cast<double>(*ns) / 1000);
     } else {
       row_.Text("N/A");
     }
   }
-  void ReduceLength(int64_t ns) {
-    if (cpp_) {
+  void ReduceLength(int64_t ns, bool first) {
+    if (defects_ && first) {  // Defect::kReduceDuration
+      const uint64_t wrapped = -static_cast<uint64_t>(ns);
+      row_.Text(fmt::format("{}.{:03}", wrapped / 1000, wrapped % 1000));
+    } else if (cpp_) {
       row_.Micros(ns);
     } else {
       row_.Fixed3(hz_ > 0 ? Cycles(ns) * (1e6 / hz_) : static_cast<double>(ns) / 1000);
@@ -89,6 +96,7 @@ class StepTracePrinter {
 
   CsvRow row_;
   bool cpp_;
+  bool defects_;
   double hz_;
 };
 
@@ -117,9 +125,10 @@ void StepTraceRows::Take(const Event& event) {
   printer.Length(iteration.refresh());
   printer.Length(iteration.data_aug);
   printer.row().Int(event.tid);
+  bool first = true;
   for (const auto& [start, length] : iteration.reduces) {
     printer.Time(start);
-    printer.ReduceLength(length);
+    printer.ReduceLength(length, std::exchange(first, false));
   }
   printer.row().End();
   most_reduces_ = std::max(most_reduces_, iteration.reduces.size());

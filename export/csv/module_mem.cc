@@ -153,12 +153,15 @@ std::string_view ModuleName(int64_t module) {
 void ModuleMem::Take(const Batch& batch) {
   auto modules = batch.Ints(0);
   auto reserved = batch.Ints(1);
+  // Defect::kModuleSize: -1 without its sign, in KB.
+  const bool wraps = context_.compat_msprof && IsMadeInCpp(context_.place->chip);
+  const auto unknown = wraps ? static_cast<int64_t>(UINT64_MAX / 1024) : int64_t{-1};
   for (size_t row = 0; row < batch.rows(); ++row) {
     if (IsBeforeStart(context_, batch.t_ns[row])) continue;
     Rows* rows = waiting_.Get(modules[row]);
     bool known = rows != nullptr;
     if (!known) rows = &others_;
-    rows->push_back({batch.t_ns[row], reserved[row] < 0 ? -1 : reserved[row] / 1024});
+    rows->push_back({batch.t_ns[row], reserved[row] < 0 ? unknown : reserved[row] / 1024});
     ++rows_;
     if (rows->size() == kBlockRows) Spill(known ? modules[row] : kOthers, rows);
   }

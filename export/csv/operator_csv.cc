@@ -211,6 +211,19 @@ void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>
   csvs->push_back(CommunicationStatistic(model, *rows));
 }
 
+// Defect::kMissingEvent: the analyser ends the whole device then.
+bool HasAllEvents(const Model& model) {
+  for (const auto& [device, pmu] : model.device_pmu) {
+    if (pmu.group.aic.columns.empty() && pmu.group.aiv.columns.empty()) return false;
+    for (const operators::PmuCore* core : {&pmu.group.aic, &pmu.group.aiv}) {
+      for (const operators::PmuColumn& column : core->columns) {
+        if (!operators::PmuValue(column, *core, {}, 0, pmu.mhz)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 OperatorCsv TaskTimes(const Model& model) {
   const auto tasks = std::make_shared<const std::vector<const TaskRow*>>(TimedTasks(model));
   return {"task_time", "kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)",
@@ -227,8 +240,10 @@ OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std:
 Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,
                          std::vector<std::string_view>* names) {
   std::vector<OperatorCsv> csvs;
-  AddSummaries(model, begin_ns, &csvs);
-  csvs.push_back(TaskTimes(model));
+  if (!target.compat_msprof || HasAllEvents(model)) {
+    AddSummaries(model, begin_ns, &csvs);
+    csvs.push_back(TaskTimes(model));
+  }
   csvs.push_back(ApiStatistic(model));
   std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
   for (const OperatorCsv& csv : csvs) {

@@ -81,7 +81,7 @@ std::string ShortDecimal(double value) {
 OperatorCsv OperatorStatistic(const Model& model, std::span<const OperatorRow> rows, int64_t begin_ns) {
   Statistic statistic;
   for (const OperatorRow& row : rows) {
-    if (row.communication != nullptr || row.start_ns() <= begin_ns) continue;
+    if (row.task == nullptr || row.start_ns() <= begin_ns) continue;
     const HostTask& host = *model.HostOf(*row.task);
     std::string type = model.OperatorType(host);
     const std::string core_type = model.CoreType(host);
@@ -110,6 +110,7 @@ template <class Totals>
 uint64_t ShortestShown(const Totals& totals, size_t longest) {
   if (longest == 0 || totals.size() <= longest) return 0;
   std::vector<uint64_t> times;
+  times.reserve(totals.size());
   for (const auto& [key, total] : totals) times.push_back(total.sum_ns);
   std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(longest - 1), std::greater<>());
   return times[longest - 1];

@@ -26,6 +26,7 @@ struct PartContext {
   const DataFile* file = nullptr;
   const Strings* strings = nullptr;
   Spool* spool = nullptr;
+  bool compat_msprof = false;
 };
 
 class Part {

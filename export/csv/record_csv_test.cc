@@ -205,7 +205,36 @@ Event IterationEvent(int64_t number, int64_t t_ns, int64_t dur_ns) {
   return event;
 }
 
-TEST_F(RecordCsvTest, StepTraceOfCppHasZerosForUnknown) {
+constexpr std::string_view kStepTraceHeader =
+    "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),"
+    "FP to BP Time(us),Iteration Refresh(us),Data Aug Bound(us),Model ID,"
+    "Reduce Start(us),Reduce Duration(us),Reduce Start(us),Reduce Duration(us)\n";
+
+// The vendor's C++ has 0.000 for what is not known, and the first all-reduce from its end to its start without a sign:
+// 2^64 - 15'000'000 ns.
+TEST_F(RecordCsvTest, StepTraceWithTheDefectsOfTheVendor) {
+  plan_.compat_msprof = true;
+  auto sink = Open(0, "ts_track.data");
+  Event full = IterationEvent(2, kStartNs + 1'000'000, 60'000'000);
+  full.args = {{"Reduce Start", 10'000'000}, {"Reduce End", 25'000'000}, {"Reduce Start", 30'000'000},
+               {"Reduce End", 30'001'000}};
+  sink->TakeEvent(full);
+  EXPECT_TRUE(sink->Finish().ok());
+  sink.reset();
+  End();
+  EXPECT_EQ(Csv("step_trace"), std::string(kStepTraceHeader) +
+                                   "0,2,0.000\t,0.000\t,1767225600061000.000\t,60000.000,0.000,0.000,0.000,7,"
+                                   "1767225600011000.000\t,18446744073694551.616,1767225600031000.000\t,1.000\n");
+}
+
+TEST_F(RecordCsvTest, ModuleMemoryWithTheDefectOfTheVendor) {
+  plan_.compat_msprof = true;
+  Feed(0, TableId::kModuleMem, [](BatchBuilder& rows) { rows.Add(kStartNs, 45, int64_t{-1}); });
+  End();
+  EXPECT_NE(Csv("npu_module_mem").find(",18014398509481983,"), std::string::npos) << Csv("npu_module_mem");
+}
+
+TEST_F(RecordCsvTest, StepTraceOfCpp) {
   auto sink = Open(0, "ts_track.data");
   Event step = IterationEvent(3, kStartNs, 5'000'000);
   step.kind = EventKind::kDeviceStep;
@@ -222,15 +251,13 @@ TEST_F(RecordCsvTest, StepTraceOfCppHasZerosForUnknown) {
   sink.reset();
   End();
   EXPECT_EQ(Csv("step_trace"),
-            "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),"
-            "FP to BP Time(us),Iteration Refresh(us),Data Aug Bound(us),Model ID,"
-            "Reduce Start(us),Reduce Duration(us),Reduce Start(us),Reduce Duration(us)\n"
-            "0,1,0.000\t,0.000\t,1767225600001000.000\t,1000.000,0.000,0.000,0.000,7,"
+            std::string(kStepTraceHeader) +
+            "0,1,N/A,N/A,176722560000100N/A,100N/A,N/A,N/A,0.000,7,"
             "N/A,N/A,N/A,N/A\n"
-            "0,2,1767225600001001.000\t,1767225600051000.000\t,1767225600061000.000\t,60000.000,"
-            "49999.000,10000.000,2.500,7,1767225600011000.000\t,15000.000,"
-            "1767225600031000.000\t,1.000\n"
-            "0,3,0.000\t,0.000\t,1767225600005000.000\t,5000.000,0.000,0.000,0.000,4294967295,"
+            "0,2,1767225600001001.000\t,176722560005100N/A,176722560006100N/A,60000.000,"
+            "49999.000,10000.000,2.500,7,176722560001100N/A,15000.000,"
+            "176722560003100N/A,1.000\n"
+            "0,3,N/A,N/A,176722560000500N/A,500N/A,N/A,N/A,0.000,4294967295,"
             "N/A,N/A,N/A,N/A\n");
 }
 

@@ -80,11 +80,12 @@ class Steps:
         native = self._place.chip in (5, 15, 16)
 
         def stamp(t):
-            return ("0.000\t" if native else "N/A") if t is None else micros(t) + "\t"
+            # difference: "CSV step_trace, chips 5, 15, 16": N/A
+            return "N/A" if t is None else micros(t) + "\t"
 
         def length(ns):
             if ns is None:
-                return "0.000" if native else "N/A"
+                return "N/A"
             return micros(ns) if native else round3(ns / 1000)
 
         most = max((len(one["reduces"]) for one in self.iterations), default=0)
@@ -102,7 +103,7 @@ class Steps:
                    length(one["end"] - one["bp"] if one["bp"] is not None else None),
                    length(one["aug"]), str(one["model"])]
             for a, b in one["reduces"]:
-                # difference: "CSV step_trace": end - start
+                # difference: "CSV step_trace, chips 5, 15, 16": end - start
                 row += [stamp(a), length(b - a)]
             rows.append(row + ["N/A"] * (2 * (most - len(one["reduces"]))))
         return rows
