@@ -66,6 +66,18 @@ std::string Sparkline(std::span<const double> values, const Scale& scale, bool a
   return line;
 }
 
+std::string Bar(double share, size_t columns, bool ascii) {
+  constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  if (!std::isfinite(share) || share <= 0) return "";
+  const size_t parts = ascii ? 1 : kEighths.size();
+  const double all = std::min(share, 1.0) * static_cast<double>(columns * parts);
+  const auto filled = std::min(std::max<size_t>(static_cast<size_t>(std::lround(all)), 1), columns * parts);
+  std::string bar;
+  for (size_t i = 0; i < filled / parts; ++i) bar += ascii ? "#" : "█";
+  if (!ascii) bar += kEighths[filled % parts];
+  return bar;
+}
+
 std::string FormatQuantity(double value, std::string_view unit, bool rate) {
   constexpr std::array<std::string_view, 6> kBinary = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
   constexpr std::array<std::string_view, 5> kDecimal = {"", "k", "M", "G", "T"};

@@ -17,6 +17,9 @@ struct Scale {
 // One character per value; NaN is a blank.
 std::string Sparkline(std::span<const double> values, const Scale& scale, bool ascii);
 
+// `share` (0 to 1) of `columns`; at least a sliver of what is more than nothing.
+std::string Bar(double share, size_t columns, bool ascii);
+
 // "1.5 MiB/s", "85.2 %", "1.80 GHz". `unit` as metric names end: "bytes_per_second", "ratio", ...;
 // `rate`: per second.
 std::string FormatQuantity(double value, std::string_view unit, bool rate = false);

@@ -31,7 +31,8 @@ struct ExportOptions {
   size_t longest = 0;   // of operators, collectives and APIs only so many, the longest; 0 = all
   unsigned threads = 0;  // 0 = one per core
   bool gzip = false;
-  bool compat_msprof = false;  // with the defects of compat.h
+  bool compat_msprof = false;  // with the defects that docs/export.md lists under --compat msprof
+  bool legacy_names = false;   // also the files that earlier releases of the vendor's analyser wrote
   bool start_clock = false;  // times by the start's clock pair alone, as the vendor's analyser has them
 };
 

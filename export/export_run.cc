@@ -251,6 +251,7 @@ Status ExportRun::Begin() {
   plan_.strings = &strings_;
   plan_.gzip = options_.gzip;
   plan_.compat_msprof = options_.compat_msprof;
+  plan_.legacy_names = options_.legacy_names;
   plan_.threads = ThreadCount(options_.threads, kMaxThreads);
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
   const std::vector<std::string> folders = RankFolders(plan_.dumps);
@@ -357,11 +358,13 @@ void ExportRun::RunOperators() {
   const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
   const bool runtime_apis = std::ranges::any_of(
       formats_, [&](const auto& format) { return wants(format) && format->format().WantsRuntimeApis(); });
+  const bool only_framework = std::ranges::all_of(
+      formats_, [&](const auto& format) { return !wants(format) || format->format().WantsOnlyFramework(); });
   for (size_t i = 0; operators_ && i < dumps_.size(); ++i) {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
     operators::LoadReport loaded;
     const auto model = operators::LoadModel(
-        {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, options_.longest,
+        {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, only_framework, options_.longest,
          [this](const Place& place) { return ClockOf(place); },
          [this](uint64_t bytes) { return Progress(bytes); }},
         &loaded);

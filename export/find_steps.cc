@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "export/operators/model.h"
 #include "export/step_spans.h"
 
 namespace profd::exporting {
@@ -86,20 +87,56 @@ class StepFormat : public Format {
   StepsBySource steps_ GUARDED_BY(mutex_);
 };
 
+// Steps that only a framework's profiler knows, as operators of its own.
+class FrameworkStepFormat : public Format {
+ public:
+  FrameworkStepFormat(const StepNumbers& wanted, FoundSteps* found) : wanted_(wanted), found_(found) {}
+
+  std::string_view name() const override { return "steps"; }
+  bool Wants(TableId) const override { return false; }
+  bool WantsEvents() const override { return false; }
+  bool WantsOperators() const override { return true; }
+  bool WantsOnlyFramework() const override { return true; }
+  Status Begin(const ExportPlan&) override { return Status::Ok(); }
+  Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override { return std::unique_ptr<FormatSink>(); }
+  Status TakeOperators(size_t, const operators::Model& model) override {
+    for (const operators::FrameworkStep& step : model.framework->steps) {
+      const bool wanted = step.number >= wanted_.first && step.number <= wanted_.last;
+      const TimeWindow window{step.begin, std::max(step.begin, step.end - 1)};
+      steps_.Add(step.number, wanted ? &window : nullptr);
+    }
+    return Status::Ok();
+  }
+  Status End(bool, std::vector<OutputFile>*) override {
+    *found_ = {steps_.window, steps_.all};
+    return Status::Ok();
+  }
+
+ private:
+  StepNumbers wanted_;
+  FoundSteps* found_;
+  Steps steps_;
+};
+
 }  // namespace
 
 Result<FoundSteps> FindSteps(const ExportOptions& options, const StepNumbers& wanted) {
-  ExportOptions of_events;
-  of_events.dumps = options.dumps;
-  of_events.ranks = options.ranks;
-  of_events.start_clock = options.start_clock;
-  of_events.threads = options.threads;
-  of_events.channels = {std::string(kEventsChannel)};
+  ExportOptions in_them;
+  in_them.dumps = options.dumps;
+  in_them.ranks = options.ranks;
+  in_them.start_clock = options.start_clock;
+  in_them.threads = options.threads;
   FoundSteps found;
-  std::vector<std::unique_ptr<Format>> formats;
-  formats.push_back(std::make_unique<StepFormat>(wanted, &found));
-  Result<ExportReport> report = RunExportInto(of_events, std::move(formats), {});
-  if (!report.ok()) return report.status();
+  const auto look = [&](std::unique_ptr<Format> format) {
+    std::vector<std::unique_ptr<Format>> formats;
+    formats.push_back(std::move(format));
+    return RunExportInto(in_them, std::move(formats), {}).status();
+  };
+  in_them.channels = {std::string(kEventsChannel)};
+  RETURN_IF_ERROR(look(std::make_unique<StepFormat>(wanted, &found)));
+  if (found.all) return found;
+  in_them.channels.clear();
+  RETURN_IF_ERROR(look(std::make_unique<FrameworkStepFormat>(wanted, &found)));
   return found;
 }
 

@@ -25,7 +25,8 @@ struct ExportPlan {
   TimeWindow window;
   Strings* strings = nullptr;
   bool gzip = false;  // Perfetto only
-  bool compat_msprof = false;  // with the defects of compat.h
+  bool compat_msprof = false;  // with the defects that docs/export.md lists under --compat msprof
+  bool legacy_names = false;   // also the files that earlier releases of the vendor's analyser wrote
   unsigned threads = 1;  // a format may use at a time for what is large
 };
 
@@ -72,6 +73,8 @@ class Format {
   virtual bool WantsOperators() const { return false; }
   // Whether it shows the runtime's API intervals one by one; else the model need not have them.
   virtual bool WantsRuntimeApis() const { return false; }
+  // Whether of those it needs the framework's operators and steps alone.
+  virtual bool WantsOnlyFramework() const { return false; }
   virtual Status TakeOperators(size_t /*dump*/, const operators::Model& /*model*/) { return Status::Ok(); }
   // After all sinks are gone; completes the files. Also called after errors, to clean up
   // (`complete` false): then unfinished files are removed.

@@ -26,10 +26,12 @@ std::optional<std::pair<StepSource, StepSpan>> StepOf(const Event& event) {
 
 void StepSpans::Add(const Event& event) {
   if (event.partial) return;
-  const auto step = StepOf(event);
-  if (!step) return;
-  std::vector<StepSpan>& spans = spans_[static_cast<size_t>(step->first)];
-  if (spans.size() < kMaxSteps) spans.push_back(step->second);
+  if (const auto step = StepOf(event)) Add(step->first, step->second);
+}
+
+void StepSpans::Add(StepSource source, const StepSpan& span) {
+  std::vector<StepSpan>& spans = spans_[static_cast<size_t>(source)];
+  if (spans.size() < kMaxSteps) spans.push_back(span);
 }
 
 void StepSpans::Merge(StepSpans other) {

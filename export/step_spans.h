@@ -36,6 +36,7 @@ class StepSpans {
   static constexpr size_t kMaxSteps = 1'000'000;
 
   void Add(const Event& event);
+  void Add(StepSource source, const StepSpan& span);
   void Merge(StepSpans other);
   // Of the best source that has any, each of the device or of all of them; by start.
   std::vector<StepSpan> For(int device) const;

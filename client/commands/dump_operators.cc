@@ -20,7 +20,13 @@ using OperatorTotals = exporting::DumpSummary::OperatorTotals;
 
 constexpr size_t kOperatorsShown = 10;
 constexpr size_t kShownRanks = 8;
-constexpr size_t kOperatorName = 48;
+constexpr size_t kLeastName = 20;
+constexpr size_t kMostName = 48;
+// RANK, COUNT, TOTAL, MEAN, MAX and the share, with what is between them.
+constexpr size_t kNumbers = 6 + 7 + 10 + 10 + 10 + 12 + 2;
+// Where a line has room for it.
+constexpr size_t kLeastBar = 8;
+constexpr size_t kMostBar = 30;
 
 struct Operators {
   std::vector<std::pair<std::string, ActivityTotal>> longest;  // all of them, the longest in all first
@@ -37,11 +43,10 @@ Operators SortedOperators(const std::map<std::string, ActivityTotal>& names) {
   return operators;
 }
 
-std::string NameShown(const std::string& name) {
-  if (name.empty()) return "(no name)";
-  std::string text = Printable(name);
-  if (text.size() <= kOperatorName) return text;
-  return std::string(attach::CutText(text.c_str(), kOperatorName - 2)) + "..";
+
+// Fills what the table leaves of a line.
+size_t BarWidth(size_t line, size_t names) {
+  return line >= kNumbers + names + kLeastBar ? std::min(line - kNumbers - names, kMostBar) : 0;
 }
 
 // The map's key: "all" first where there are several ranks, then each rank.
@@ -67,17 +72,27 @@ void PrintTotals(std::ostream& out, std::string_view heading, std::string_view s
   if (shown.empty()) return;
   const size_t groups = style.all ? shown.size() : std::min(shown.size(), kShownRanks + 1);
   auto length = [](double ns) { return FormatQuantity(ns / 1e9, "seconds"); };
-  Table table({"RANK", std::string(heading), ">COUNT", ">TOTAL", ">MEAN", ">MAX", std::string(share)});
+  const auto lines_of = [&style](const Operators& operators) {
+    return style.all ? operators.longest.size() : std::min(operators.longest.size(), kOperatorsShown);
+  };
+  const size_t longest_name = std::clamp(style.width - std::min(style.width, kNumbers), kLeastName, kMostName);
+  size_t widest = heading.size();
+  for (size_t i = 0; i < groups; ++i) {
+    for (size_t line = 0; line < lines_of(shown[i].second); ++line) {
+      widest = std::max(widest, DisplayWidth(ShortName(shown[i].second.longest[line].first, longest_name)));
+    }
+  }
+  const size_t bar = BarWidth(style.width, widest);
+  Table table({"RANK", std::string(heading), ">COUNT", ">TOTAL", ">MEAN", ">MAX", std::string(share), ""});
   for (size_t i = 0; i < groups; ++i) {
     const auto& [rank, operators] = shown[i];
-    const size_t lines = style.all ? operators.longest.size() : std::min(operators.longest.size(), kOperatorsShown);
-    for (size_t line = 0; line < lines; ++line) {
+    for (size_t line = 0; line < lines_of(operators); ++line) {
       const auto& [name, total] = operators.longest[line];
       const double part =
           operators.total_ns > 0 ? static_cast<double>(total.total_ns) / operators.total_ns * 100 : 0;
-      table.AddRow({rank, NameShown(name), std::to_string(total.count), length(static_cast<double>(total.total_ns)),
+      table.AddRow({rank, ShortName(name, longest_name), std::to_string(total.count), length(static_cast<double>(total.total_ns)),
                     length(total.MeanNs()), length(static_cast<double>(total.max_ns)),
-                    fmt::format("{:.1f} %", part)});
+                    fmt::format("{:.1f} %", part), Cell(Bar(part / 100, bar, style.ascii), Tone::kGood)});
     }
   }
   out << '\n';
@@ -91,6 +106,13 @@ void PrintTotals(std::ostream& out, std::string_view heading, std::string_view s
 }
 
 }  // namespace
+
+std::string ShortName(const std::string& name, size_t bytes) {
+  if (name.empty()) return "(no name)";
+  std::string text = Printable(name);
+  if (text.size() <= bytes) return text;
+  return std::string(attach::CutText(text.c_str(), bytes - 2)) + "..";
+}
 
 void PrintOperators(std::ostream& out, const exporting::DumpSummary& summary, const PictureStyle& style) {
   PrintTotals(out, "OPERATOR", ">OF KERNELS", summary.kernels, style);

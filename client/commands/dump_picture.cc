@@ -446,6 +446,7 @@ void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureSt
   PrintChannels(out, picture, style);
   PrintLosses(out, picture, style);
   PrintDurations(out, picture.summary, style);
+  PrintSteps(out, picture.summary.steps, style);
   PrintOperators(out, picture.summary, style);
   PrintSeries(out, picture, style);
 }
@@ -492,6 +493,7 @@ Json ToJson(const DumpPicture& picture) {
                                  {"max_ns", durations.max()}});
   }
   json.update(OperatorsJson(picture.summary));
+  json["steps"] = StepsJson(picture.summary.steps);
   json["left_out_series"] = picture.summary.left_out_series;
   json["problems"] = ToJson(picture.report)["problems"];
   return json;

@@ -454,9 +454,7 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
   ExportOptions options;
   ParseFormats(command.format.value_or(command.open ? kPerfettoFormat : "csv"), &options, problems);
   const bool for_ui = std::ranges::find(options.formats, kPerfettoFormat) != options.formats.end();
-  if (command.open && !for_ui) {
-    problems->push_back(fmt::format("--open is for --format {}", kPerfettoFormat));
-  }
+  if (command.open && !for_ui) problems->push_back(fmt::format("--open is for --format {}", kPerfettoFormat));
   if (command.devices) ParseTargets(*command.devices, &options, problems);
   if (command.channels) ParseChannels(*command.channels, &options, problems);
   if (command.threads && (!ParseNumber(*command.threads, &options.threads) ||
@@ -465,14 +463,17 @@ Result<ExportOptions> BuildExport(const ExportCommand& command, const std::strin
         fmt::format("--threads \"{}\": a number from 1 to {}", *command.threads, kMaxThreads));
   }
   options.gzip = command.gzip;
+  const auto is_one_of = [problems](std::string_view name, const std::optional<std::string>& word,
+                                    std::initializer_list<std::string_view> words) {
+    if (!word || std::ranges::find(words, *word) != words.end()) return;
+    problems->push_back(fmt::format("{} \"{}\": must be {}", name, *word, fmt::join(words, " or ")));
+  };
+  is_one_of("--clock", command.clock, {"all", "start"});
+  is_one_of("--compat", command.compat, {"msprof"});
+  is_one_of("--names", command.names, {"legacy"});
   options.start_clock = command.clock == "start";
-  if (command.clock && *command.clock != "start" && *command.clock != "all") {
-    problems->push_back(fmt::format("--clock \"{}\": must be one of all, start", *command.clock));
-  }
   options.compat_msprof = command.compat.has_value();
-  if (command.compat && *command.compat != "msprof") {
-    problems->push_back(fmt::format("--compat \"{}\": must be msprof", *command.compat));
-  }
+  options.legacy_names = command.names.has_value();
   if (command.gzip && std::ranges::find(options.formats, "perfetto") == options.formats.end()) {
     problems->push_back("--gzip is for --format perfetto");
   }

@@ -36,8 +36,15 @@ struct PictureStyle {
 void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style);
 Json ToJson(const DumpPicture& picture);
 
+// Printable, in so many bytes at most.
+std::string ShortName(const std::string& name, size_t bytes);
+
 // The operators that took longest, and communication: of all ranks together, then of each.
 void PrintOperators(std::ostream& out, const exporting::DumpSummary& summary, const PictureStyle& style);
 Json OperatorsJson(const exporting::DumpSummary& summary);
+
+// What the devices did in each step, and a timeline of the longest one.
+void PrintSteps(std::ostream& out, const exporting::StepView& view, const PictureStyle& style);
+Json StepsJson(const exporting::StepView& view);
 
 }  // namespace profd::client

@@ -27,6 +27,7 @@ struct CsvTarget {
   uint64_t rows_per_file = 0;
   std::vector<OutputFile>* files = nullptr;
   bool compat_msprof = false;
+  bool legacy_names = false;
 };
 
 struct CsvFileSpec {

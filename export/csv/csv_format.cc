@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "export/beside.h"
 #include "export/csv/csv_writer.h"
-#include "export/csv/framework_files.h"
+#include "export/csv/pytorch_files.h"
 #include "export/csv/operator_csv.h"
 #include "export/formats.h"
 
@@ -98,7 +98,7 @@ class CsvFormat : public Format {
     csv::DumpParts parts;
     Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
                                             plan_->threads, *target, &parts.operators);
-    if (written.ok()) written = csv::WriteFrameworkFiles(model, StepsOf(dump), *target);
+    if (written.ok()) written = csv::WritePytorchFiles(model, StepsOf(dump, model), *target);
     made_.insert(made_.end(), files.begin(), files.end());
     RETURN_IF_ERROR(written);
     Keep(dump, std::move(parts));
@@ -129,9 +129,14 @@ class CsvFormat : public Format {
   }
 
  private:
-  StepSpans StepsOf(size_t dump) {
-    MutexLock lock(mutex_);
-    return parts_[dump].step_spans;
+  StepSpans StepsOf(size_t dump, const operators::Model& model) {
+    StepSpans steps;
+    {
+      MutexLock lock(mutex_);
+      steps = parts_[dump].step_spans;
+    }
+    if (model.framework != nullptr) model.framework->AddSteps(plan_->window, &steps);
+    return steps;
   }
   // What one thread writes.
   struct Job {
@@ -144,7 +149,8 @@ class CsvFormat : public Format {
 
   // Several dumps have a folder each, which is made when it is first needed.
   Result<csv::CsvTarget> TargetOf(size_t dump) {
-    csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr, plan_->compat_msprof};
+    csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr, plan_->compat_msprof,
+                             plan_->legacy_names};
     if (plan_->dumps.size() == 1) return target;
     target.dir += "/" + folders_[dump];
     if (::mkdir(target.dir.c_str(), 0750) == 0) {

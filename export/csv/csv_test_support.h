@@ -108,13 +108,13 @@ class CsvTest : public ::testing::Test {
   CsvLimits limits_;
   std::vector<OutputFile> outputs_;
   std::string dir_;
+  ExportPlan plan_;
 
  private:
   int chip_ = 5;
   Strings strings_;
   std::vector<std::unique_ptr<DumpInfo>> dumps_;
   std::vector<std::unique_ptr<DataFile>> files_;
-  ExportPlan plan_;
   std::unique_ptr<Format> format_;
 };
 

@@ -54,7 +54,7 @@ struct Iteration {
 };
 
 // As the analyser prints them on this chip. Lengths of its Python are cycles by the frequency and not rounded. What is not
-// known is N/A there, 0.000 in its C++ (Defect::kUnknownIsZero).
+// known is N/A there, 0.000 in its C++ (a defect that only --compat msprof has).
 class StepTracePrinter {
  public:
   StepTracePrinter(const PartContext& context, std::string* out)
@@ -81,7 +81,7 @@ class StepTracePrinter {
     }
   }
   void ReduceLength(int64_t ns, bool first) {
-    if (defects_ && first) {  // Defect::kReduceDuration
+    if (defects_ && first) {
       const uint64_t wrapped = -static_cast<uint64_t>(ns);
       row_.Text(fmt::format("{}.{:03}", wrapped / 1000, wrapped % 1000));
     } else if (cpp_) {

@@ -153,7 +153,7 @@ std::string_view ModuleName(int64_t module) {
 void ModuleMem::Take(const Batch& batch) {
   auto modules = batch.Ints(0);
   auto reserved = batch.Ints(1);
-  // Defect::kModuleSize: -1 without its sign, in KB.
+  // The vendor's has -1 without its sign, in KB.
   const bool wraps = context_.compat_msprof && IsMadeInCpp(context_.place->chip);
   const auto unknown = wraps ? static_cast<int64_t>(UINT64_MAX / 1024) : int64_t{-1};
   for (size_t row = 0; row < batch.rows(); ++row) {

@@ -211,7 +211,7 @@ void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>
   csvs->push_back(CommunicationStatistic(model, *rows));
 }
 
-// Defect::kMissingEvent: the analyser ends the whole device then.
+// Without, the vendor's analyser writes none of these tables.
 bool HasAllEvents(const Model& model) {
   for (const auto& [device, pmu] : model.device_pmu) {
     if (pmu.group.aic.columns.empty() && pmu.group.aiv.columns.empty()) return false;
@@ -245,6 +245,7 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
     csvs.push_back(TaskTimes(model));
   }
   csvs.push_back(ApiStatistic(model));
+  if (target.legacy_names) std::ranges::move(LegacyApiCsvs(model), std::back_inserter(csvs));
   std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
   for (const OperatorCsv& csv : csvs) {
     if (csv.rows == 0) continue;

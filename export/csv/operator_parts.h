@@ -47,6 +47,8 @@ std::vector<OperatorCsv> FrameworkCsvs(const operators::Model& model, const Oper
 OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
 OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);
 OperatorCsv ApiStatistic(const operators::Model& model);
+// acl_statistic, runtime_api and acl, which earlier releases of the vendor's analyser wrote.
+std::vector<OperatorCsv> LegacyApiCsvs(const operators::Model& model);
 // memory_record, operator_memory, static_op_mem, aicpu, dp, aicpu_mi.
 std::vector<OperatorCsv> ResourceCsvs(const operators::Model& model);
 

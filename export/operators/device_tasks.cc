@@ -89,25 +89,93 @@ void DeviceTasks::TakeStars(const RecordView& record) {
   } else if (function != kTaskStart && function != kTaskEnd) {
     return;
   }
-  const std::tuple key(task.stream, task.task, task.context);
-  if (function == kTaskStart || function == kContextStart) {
-    task.start = record.U64(8);
-    if (!open_.insert_or_assign(key, task).second) ++unpaired;
+  const Key key(task.stream, task.task, task.context);
+  const uint64_t time = record.U64(8);
+  const bool is_end = function == kTaskEnd || function == kContextEnd;
+  if (!odd_.empty() && odd_.contains(key)) return Loosen(key, time, is_end, task.type);
+  if (!is_end) {
+    task.start = time;
+    if (!open_.try_emplace(key, task).second) Loosen(key, time, is_end, task.type);
     return;
   }
   const auto started = open_.find(key);
-  if (started == open_.end()) {
-    ++unpaired;
-    return;
-  }
+  if (started == open_.end() || time < started->second.start) return Loosen(key, time, is_end, task.type);
   task = started->second;
-  task.end = record.U64(8);
+  task.end = time;
   open_.erase(started);
-  if (task.end < task.start) {
-    ++bad_records;
-    return;
-  }
   tasks.push_back(task);
+}
+
+void DeviceTasks::Loosen(const Key& key, uint64_t time, bool is_end, uint16_t type) {
+  odd_.insert(key);
+  loose_.push_back({key, time, is_end, type});
+}
+
+void DeviceTasks::PairLoose() {
+  for (const auto& [key, task] : open_) {
+    if (odd_.contains(key)) {
+      loose_.push_back({key, task.start, false, task.type});
+    } else {
+      ++unpaired;
+    }
+  }
+  open_.clear();
+  if (odd_.empty()) return;
+  std::erase_if(tasks, [this](const DeviceTask& task) {
+    const Key key(task.stream, task.task, task.context);
+    if (!odd_.contains(key)) return false;
+    loose_.push_back({key, task.start, false, task.type});
+    loose_.push_back({key, task.end, true, task.type});
+    return true;
+  });
+  std::ranges::sort(loose_, [](const Loose& a, const Loose& b) {
+    return std::tie(a.key, a.time, a.is_end) < std::tie(b.key, b.time, b.is_end);
+  });
+  const std::span<const Loose> all = loose_;
+  for (size_t begin = 0; begin < all.size();) {
+    size_t end = begin;
+    while (end < all.size() && all[end].key == all[begin].key) ++end;
+    const auto flips = flips_.find(std::get<0>(all[begin].key));
+    PairKey(all.subspan(begin, end - begin), flips == flips_.end() ? nullptr : &flips->second);
+    begin = end;
+  }
+  loose_ = {};
+  odd_.clear();
+}
+
+// Within a batch of task ids as many starts as ends belong together in their order; else an end belongs to the start
+// right before it. An end is of the batch of that start: the id wraps while the task runs.
+void DeviceTasks::PairKey(std::span<const Loose> of_key, const std::vector<Flip>* flips) {
+  const auto batch_of = [flips](uint64_t time) {
+    return flips == nullptr ? 0 : std::ranges::lower_bound(*flips, time, {}, &Flip::time) - flips->begin();
+  };
+  const auto add = [this](const Loose& start, const Loose& end) {
+    const auto [stream, task, context] = start.key;
+    tasks.push_back({start.time, end.time, context, stream, task, 0, start.type});
+  };
+  while (!of_key.empty()) {
+    const auto other = std::ranges::find_if(of_key, [&, batch = batch_of(of_key.front().time)](const Loose& record) {
+      return !record.is_end && batch_of(record.time) != batch;
+    });
+    const auto batch = of_key.first(static_cast<size_t>(other - of_key.begin()));
+    of_key = of_key.subspan(batch.size());
+    std::vector<const Loose*> starts;
+    std::vector<const Loose*> ends;
+    for (const Loose& record : batch) (record.is_end ? ends : starts).push_back(&record);
+    bool positional = starts.size() == ends.size();
+    for (size_t i = 0; positional && i < starts.size(); ++i) positional = starts[i]->time <= ends[i]->time;
+    if (positional) {
+      for (size_t i = 0; i < starts.size(); ++i) add(*starts[i], *ends[i]);
+      continue;
+    }
+    size_t paired = 0;
+    for (size_t i = 1; i < batch.size(); ++i) {
+      if (batch[i - 1].is_end || !batch[i].is_end) continue;
+      add(batch[i - 1], batch[i]);
+      paired += 2;
+    }
+    unpaired += batch.size() - paired;
+  }
 }
 
 void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
@@ -153,9 +221,8 @@ void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
 }
 
 void DeviceTasks::Finish() {
-  unpaired += open_.size();
-  open_.clear();
   for (auto& [stream, flips] : flips_) std::ranges::stable_sort(flips, {}, &Flip::time);
+  PairLoose();
   SortByStream(&tasks, &DeviceTask::start);
   NumberBatches(&tasks, flips_, &DeviceTask::start);
   for (std::vector<PmuRecord>* counters : {&pmu, &block_pmu}) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -63,15 +64,28 @@ class DeviceTasks {
   uint64_t unpaired = 0;  // starts without an end, ends without a start
 
  private:
+  using Key = std::tuple<uint16_t, uint16_t, uint32_t>;  // stream, task and context
+  // A start or end whose other half is not simply the record of its key before or behind it.
+  struct Loose {
+    Key key;
+    uint64_t time = 0;
+    bool is_end = false;
+    uint16_t type = 0;
+  };
   struct Flip {
     uint64_t time = 0;
     uint16_t task = 0;
   };
   void TakeStars(const RecordView& record);
+  void Loosen(const Key& key, uint64_t time, bool is_end, uint16_t type);
+  void PairLoose();
+  void PairKey(std::span<const Loose> of_key, const std::vector<Flip>* flips);
 
   bool wide_streams_;
-  // Started, by stream, task and context.
-  std::map<std::tuple<uint16_t, uint16_t, uint32_t>, DeviceTask> open_;
+  std::map<Key, DeviceTask> open_;  // started
+  // Keys of which a record was lost or is not in the order of time; what they have is paired at the end.
+  std::set<Key> odd_;
+  std::vector<Loose> loose_;
   std::map<uint16_t, std::vector<Flip>> flips_;  // by stream
 };
 

@@ -359,6 +359,12 @@ std::optional<int64_t> FrameworkData::StepAt(int64_t t_ns) const {
   return std::prev(after)->number;
 }
 
+void FrameworkData::AddSteps(const TimeWindow& window, StepSpans* to) const {
+  for (const FrameworkStep& step : steps) {
+    if (window.Has(step.begin)) to->Add(StepSource::kFramework, {step.number, step.begin, step.end});
+  }
+}
+
 std::vector<BackwardPair> FrameworkData::BackwardPairs() const {
   std::vector<BackwardPair> pairs;
   std::vector<uint32_t> order;

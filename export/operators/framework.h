@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "export/batch.h"
 #include "export/operators/framework_memory.h"
 #include "export/operators/python_calls.h"
+#include "export/step_spans.h"
 #include "export/strings.h"
 
 namespace profd::exporting::operators {
@@ -85,6 +87,7 @@ class FrameworkData {
  public:
   // "torch.op_range", "mindspore.op_range", "op_range_0" (of an older MindSpore), ...
   static bool IsFile(std::string_view base);
+  static bool HasOperators(std::string_view base) { return base.find("op_range") != std::string_view::npos; }
   // One file after the other, its bytes in pieces of any size.
   void Begin(std::string_view base);
   void Feed(std::span<const std::byte> bytes);
@@ -103,6 +106,8 @@ class FrameworkData {
   std::string NameOf(const PythonCall& call) const;
   // The step that contains the time; none: between steps.
   std::optional<int64_t> StepAt(int64_t t_ns) const;
+  // Those that begin in the window.
+  void AddSteps(const TimeWindow& window, StepSpans* to) const;
   std::vector<BackwardPair> BackwardPairs() const;  // by sequence
   bool IsStep(const FrameworkOperator& op) const { return StepNumber(texts.Text(op.name)).has_value(); }
 

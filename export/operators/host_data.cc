@@ -18,6 +18,11 @@ constexpr size_t kTensorsPerRecord = 5;
 constexpr size_t kContextsPerRecord = 55;
 // Beyond any job; only a damaged dump has more distinct ones.
 constexpr size_t kMostNames = 4'000'000;
+constexpr uint32_t kFlip = 98;
+constexpr uint32_t kMaintenance = 6;
+// Above every type of the runtime.
+constexpr uint32_t kFirstHashedType = 0x8000'0000;
+constexpr size_t kMostHashedTypes = 4096;
 
 struct KnownFile {
   std::string_view name;
@@ -160,20 +165,18 @@ void HostData::Count(const Api& api) {
 }
 
 void HostData::FeedTask(const RecordView& record) {
-  constexpr uint64_t kFlip = 98;
-  constexpr uint64_t kMaintenance = 6;
   constexpr uint32_t kBodyWithBlocks = 40;
-  const uint64_t type = record.U64(32);
-  if (type == kMaintenance) return;
-  if (type > std::numeric_limits<uint32_t>::max()) {  // a hash, by older writers
+  const std::optional<uint32_t> type = NumberOfType(record.U64(32));
+  if (!type) {
     ++bad_records;
     return;
   }
+  if (*type == kMaintenance) return;
   TaskRecord task;
   task.time = record.U64(16);
   task.kernel = record.U64(40);
   task.thread = record.U32(8);
-  task.type = static_cast<uint32_t>(type);
+  task.type = *type;
   task.device = record.U16(24);
   task.stream = record.U16(26);
   task.task = record.U16(28);
@@ -181,8 +184,26 @@ void HostData::FeedTask(const RecordView& record) {
   task.has_blocks = record.U32(12) == kBodyWithBlocks;
   task.blocks = record.U16(48);
   task.mix_ratio = record.U8(52) & 7;
-  if (type != kFlip) task.batch = 0;
-  (type == kFlip ? flips : tasks).push_back(task);
+  (*type == kFlip ? flips : tasks).push_back(task);
+}
+
+std::optional<uint32_t> HostData::NumberOfType(uint64_t type) {
+  if (type < kFirstHashedType) return static_cast<uint32_t>(type);
+  const auto known = hashed_types_.find(type);
+  if (known != hashed_types_.end()) return known->second;
+  if (hashed_types_.size() >= kMostHashedTypes) return std::nullopt;
+  const auto number = static_cast<uint32_t>(kFirstHashedType + hashed_types_.size());
+  hashed_types_.emplace(type, number);
+  return number;
+}
+
+void HostData::NameTypes() {
+  for (const auto& [hash, number] : hashed_types_) {
+    const std::string& name = types_[{kRuntimeLevel, number}] = NameOf(hash);
+    const auto is_it = [number](const TaskRecord& task) { return task.type == number; };
+    if (name == "TASK_FLIP") std::ranges::copy_if(tasks, std::back_inserter(flips), is_it);
+    if (name == "TASK_FLIP" || name == "MAINTENANCE") std::erase_if(tasks, is_it);
+  }
 }
 
 void HostData::FeedNode(const RecordView& record, bool unaging) {
@@ -269,6 +290,7 @@ void HostData::Finish() {
   const auto by_thread = [](const auto& a, const auto& b) {
     return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
   };
+  NameTypes();
   NumberBatches();
   SortRecords(&tasks, by_thread);
   SortRecords(&nodes, by_thread);
@@ -300,6 +322,7 @@ void HostData::NumberBatches() {
   for (const TaskRecord& flip : flips) wraps[{flip.device, flip.stream}].push_back(flip);
   std::map<Stream, std::vector<TaskRecord*>> streams;
   for (TaskRecord& task : tasks) {
+    task.batch = 0;
     if (wraps.contains({task.device, task.stream})) streams[{task.device, task.stream}].push_back(&task);
   }
   for (auto& [stream, of_stream] : streams) {

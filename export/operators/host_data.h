@@ -170,6 +170,9 @@ class HostData {
  private:
   void FeedApi(const RecordView& record);
   void FeedTask(const RecordView& record);
+  // Older writers give the hash of a task's type: a number of our own for it, which Finish names. None: too many.
+  std::optional<uint32_t> NumberOfType(uint64_t type);
+  void NameTypes();
   void FeedNode(const RecordView& record, bool unaging);
   void FeedCapture(const RecordView& record);
   void FeedTensors(const RecordView& record);
@@ -185,6 +188,7 @@ class HostData {
   std::unordered_map<uint64_t, std::string> names_;
   std::unordered_map<uint32_t, uint64_t> graphs_;  // hash of the name
   std::map<std::pair<uint16_t, uint32_t>, std::string> types_;
+  std::unordered_map<uint64_t, uint32_t> hashed_types_;
   // Single events that wait for their other half.
   std::map<std::tuple<uint16_t, uint32_t, uint32_t, uint32_t, uint64_t>, uint64_t> events_;
   std::map<std::tuple<uint16_t, uint32_t, uint64_t>, ApiTotal> totals_;  // level, type, item where it names the API

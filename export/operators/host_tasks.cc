@@ -90,6 +90,21 @@ ThreadCommunication CommunicationOf(const HostData& data, uint32_t thread, const
   return made;
 }
 
+// What a task may be, by its type; -1: no kernel of a core.
+struct TypeOfTask {
+  explicit TypeOfTask(std::string_view name)
+      : operation(name.starts_with("KERNEL") || name == "STARS_COMMON"),
+        fusion(name == "FFTS_PLUS"),
+        mix(name == "KERNEL_MIX_AIC" || name == "KERNEL_MIX_AIV"),
+        core(CoreOfKernel(name)),
+        takes_contexts((core >= 0 && name != "KERNEL_AICPU") || fusion) {}
+  bool operation;
+  bool fusion;
+  bool mix;
+  int core;
+  bool takes_contexts;
+};
+
 class Builder {
  public:
   Builder(const HostData& data, bool detailed) : data_(data), detailed_(detailed) {
@@ -198,13 +213,17 @@ class Builder {
     return node < 0 ? nullptr : &data_.nodes[static_cast<size_t>(node)];
   }
 
-  void Classify(HostTask* task) const {
-    const std::string type = RuntimeTypeName(data_, task->type);
-    const bool fusion = type == "FFTS_PLUS";
+  const TypeOfTask& TypeOf(const HostTask& task) {
+    const auto known = types_.find(task.type);
+    return known != types_.end() ? known->second
+                                 : types_.try_emplace(task.type, RuntimeTypeName(data_, task.type)).first->second;
+  }
+
+  void Classify(HostTask* task) {
+    const TypeOfTask& type = TypeOf(*task);
     if (task->launch >= 0) {
       const Launch& launch = made_.launches[static_cast<size_t>(task->launch)];
-      const bool operation = std::string_view(type).starts_with("KERNEL") || type == "STARS_COMMON" ||
-                             (fusion && task->communication < 0);
+      const bool operation = type.operation || (type.fusion && task->communication < 0);
       if (operation && !data_.NameOf(launch.item).starts_with("Lccl")) {
         const NodeRecord* node = NodeOf(*task);
         // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
@@ -212,15 +231,14 @@ class Builder {
         return;
       }
     }
-    task->compute = task->kernel != 0 && task->communication < 0 && CoreOfKernel(type) >= 0;
+    task->compute = task->kernel != 0 && task->communication < 0 && type.core >= 0;
   }
 
   // A task with context ids is as many, and one more for the task around them.
   void Place(HostTask task) {
-    const std::string type = RuntimeTypeName(data_, task.type);
-    const bool takes_contexts = CoreOfKernel(type) >= 0 || type == "FFTS_PLUS";
+    const TypeOfTask& type = TypeOf(task);
     std::vector<uint32_t> ids;
-    if (takes_contexts && type != "KERNEL_AICPU" && task.launch >= 0) {
+    if (type.takes_contexts && task.launch >= 0) {
       const Launch& launch = made_.launches[static_cast<size_t>(task.launch)];
       for (uint32_t i = launch.contexts_begin; i < launch.contexts_end; ++i) {
         const ContextRecord& record = data_.context_records[i];
@@ -230,8 +248,7 @@ class Builder {
       }
     }
     if (ids.empty()) {
-      const bool mix = type == "KERNEL_MIX_AIC" || type == "KERNEL_MIX_AIV";
-      if (mix && task.launch < 0) task.context = 0;
+      if (type.mix && task.launch < 0) task.context = 0;
       made_.tasks.push_back(task);
       return;
     }
@@ -247,6 +264,7 @@ class Builder {
   const HostData& data_;
   const bool detailed_;
   std::map<std::pair<uint16_t, uint16_t>, std::vector<CaptureRecord>> captures_;  // by device and stream
+  std::map<uint32_t, TypeOfTask> types_;
   HostTasks made_;
 };
 

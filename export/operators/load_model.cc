@@ -115,10 +115,12 @@ void ReadHost(Loader& loader, const Place& place, Model* model) {
   model->host.tasks = {};  // of no more use
 }
 
-std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFiles& found, const ClockMap& host) {
+std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFiles& found, const ClockMap& host,
+                                             bool only_operators) {
   auto data = std::make_unique<FrameworkData>();
   for (const DumpInfo::Problem& problem : found.problems) loader.Problem(problem.file, problem.what, problem.broken);
   for (const DataFile& file : found.files) {
+    if (only_operators && !FrameworkData::HasOperators(file.base)) continue;
     if (FrameworkData::IsFile(file.base)) {
       loader.Read(file, data.get());
     } else {
@@ -267,7 +269,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     return std::ranges::any_of(place.files, [&](const DataFile& file) { return IsOperatorFile(place, file.base); });
   };
   const std::optional<FrameworkFiles> framework = FindFramework(order.info.path);
-  if (!framework && std::ranges::none_of(order.info.places, has_records)) return nullptr;
+  if (!framework && (order.only_framework || std::ranges::none_of(order.info.places, has_records))) return nullptr;
   const ClockMap clock = order.clock_of(*host);
   HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
                    order.runtime_apis);
@@ -277,6 +279,10 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   // It is not among the bytes that progress is counted in.
   const std::function<bool(uint64_t)> goes_on = [&order](uint64_t) { return order.progress(0); };
   Loader framework_loader(framework ? framework->reader : order.reader, goes_on);
+  if (order.only_framework) {
+    model->framework = ReadFramework(framework_loader, *framework, clock, true);
+    return model;
+  }
   const bool wide_streams = HasWideStreams(host_loader, *host);
   std::vector<Device> devices;
   for (const Place& place : order.info.places) {
@@ -285,7 +291,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   }
   RunBeside(framework ? 3 : 2, [&](size_t part) {
     if (part == 0) return ReadHost(host_loader, *host, model.get());
-    if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock));
+    if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock, false));
     for (Device& device : devices) ReadDevice(device_loader, &device);
   });
   model->TieFramework();

@@ -164,6 +164,7 @@ struct LoadOrder {
   const DumpInfo& info;
   const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the whole collection
   bool runtime_apis = true;
+  bool only_framework = false;  // of a framework's profiler its operators and steps, nothing else
   size_t longest = 0;  // as Model::KeepLongest; 0: all
   std::function<ClockMap(const Place&)> clock_of;
   std::function<bool(uint64_t)> progress;  // as FileFeeder; any thread

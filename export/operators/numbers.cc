@@ -121,7 +121,9 @@ std::string FormatName(uint32_t format) {
 std::string RuntimeTypeName(const HostData& data, uint32_t type) {
   std::string name = data.TypeName(kRuntimeLevel, type);
   const bool unknown = !name.empty() && name[0] >= '0' && name[0] <= '9';
-  return unknown ? NameOrNumber(kRuntimeTypes, type) : name;
+  if (!unknown) return name;
+  const std::string_view usual = Find(kRuntimeTypes, type);
+  return usual.empty() ? name : std::string(usual);
 }
 
 int CoreOfKernel(std::string_view runtime_type) {

@@ -96,8 +96,8 @@ using Readings = std::vector<Reading>;
 
 class SummarySink : public FormatSink {
  public:
-  SummarySink(DumpSummary* out, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
-      : out_(*out), mutex_(*mutex), strings_(strings), dump_(dump) {}
+  SummarySink(DumpSummary* out, StepSpans* steps, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
+      : out_(*out), all_steps_(*steps), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
     if (batch.table->id == TableId::kKernel) return Count(batch, &kernels_);
@@ -122,6 +122,7 @@ class SummarySink : public FormatSink {
 
   void TakeEvent(const Event& event) override {
     ++events_[static_cast<size_t>(event.kind)];
+    steps_.Add(event);
     durations_.Add(event, event.rank || dump_ == nullptr ? event.rank : dump_->RankOf(event.device));
   }
 
@@ -143,6 +144,7 @@ class SummarySink : public FormatSink {
     out_.left_out_series += left_out_;
     for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
     out_.durations.Merge(durations_);
+    all_steps_.Merge(std::move(steps_));
     AddNamed(kernels_, &out_.kernels);
     AddNamed(communication_, &out_.communication);
     return {};
@@ -215,6 +217,7 @@ class SummarySink : public FormatSink {
   }
 
   DumpSummary& out_ GUARDED_BY(mutex_);
+  StepSpans& all_steps_ GUARDED_BY(mutex_);  // of the dump
   Mutex& mutex_;
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
@@ -224,6 +227,7 @@ class SummarySink : public FormatSink {
   uint64_t left_out_ = 0;
   std::array<uint64_t, kEventKinds> events_ = {};
   DurationStats durations_;
+  StepSpans steps_;
   Totals kernels_;
   Totals communication_;
 };
@@ -239,7 +243,9 @@ class SummaryFormat : public Format {
   bool WantsEvents() const override { return true; }
   Status Begin(const ExportPlan& plan) override {
     strings_ = plan.strings;
+    window_ = plan.window;
     dumps_ = plan.dumps;
+    steps_.resize(dumps_.size() + 1);
     return {};
   }
   bool WantsOperators() const override { return true; }
@@ -259,12 +265,15 @@ class SummaryFormat : public Format {
     for (const operators::CommunicationOp& op : model.communication.ops) {
       if (op.shown) add(op.device, model.TypeOf(op), op.start_ns, op.end_ns, &out_.communication);
     }
+    StepSpans steps = std::move(steps_[dump]);
+    if (model.framework != nullptr) model.framework->AddSteps(window_, &steps);
+    out_.steps.Add(model, steps, [&](int device) { return dumps_[dump]->RankOf(device).value_or(-1); });
     return {};
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     const DumpInfo* dump = task.dump < dumps_.size() ? dumps_[task.dump] : nullptr;
-    return std::unique_ptr<FormatSink>(
-        std::make_unique<SummarySink>(&out_, &mutex_, *strings_, dump));
+    StepSpans* steps = &steps_[std::min(task.dump, dumps_.size())];
+    return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, steps, &mutex_, *strings_, dump));
   }
   Status End(bool, std::vector<OutputFile>*) override {
     std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {
@@ -277,7 +286,9 @@ class SummaryFormat : public Format {
   DumpSummary& out_;
   Mutex mutex_;
   const Strings* strings_ = nullptr;
+  TimeWindow window_;
   std::vector<const DumpInfo*> dumps_;
+  std::vector<StepSpans> steps_;  // by dump, and one for what is of none
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "export/durations.h"
 #include "export/format.h"
 #include "export/rows/series.h"
+#include "export/show/step_view.h"
 
 namespace profd::exporting {
 
@@ -65,6 +66,7 @@ struct DumpSummary {
   using OperatorTotals = ActivityTotals<std::pair<int, std::string>>;
   OperatorTotals kernels;
   OperatorTotals communication;
+  StepView steps;                       // of dumps with operator-level records
   int64_t first_ns = INT64_MAX;         // of all samples; above last_ns if there is none
   int64_t last_ns = INT64_MIN;
 };

@@ -12,6 +12,7 @@
 #include "export/formats.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
+#include "export/trace/legacy_parts.h"
 #include "export/trace/operator_layers.h"
 #include "export/trace/process_ids.h"
 #include "export/trace/series.h"
@@ -56,6 +57,7 @@ struct Shared {
   std::atomic<uint64_t> events = 0;
   Mutex mutex;
   std::set<std::pair<uint32_t, int64_t>> named GUARDED_BY(mutex);
+  std::unique_ptr<Shared> marks;  // a file of marks and ranges alone; null: not wanted
 };
 
 // One table of one device as this sink writes it.
@@ -82,6 +84,7 @@ class TraceSink final : public FormatSink, public LayerSink {
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
         activity_(*shared->plan.dumps[task.dump], *shared->plan.strings),
+        marks_(shared->marks == nullptr ? nullptr : std::make_unique<TraceSink>(shared->marks.get(), task)),
         buffer_(std::make_unique<char[]>(kBufferSize)) {}
 
   void Take(const Batch& batch) override {
@@ -100,6 +103,8 @@ class TraceSink final : public FormatSink, public LayerSink {
     if (!status_.ok()) return;
     const DumpInfo& dump = *shared_.plan.dumps[dump_];
     for (const Slice& slice : SlicesOf(event, dump)) Write(slice, event.device);
+    const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange;
+    if (marks_ != nullptr && is_mark) marks_->TakeEvent(event);
   }
 
   void Enter(const LayerThread& thread) override {
@@ -128,6 +133,7 @@ class TraceSink final : public FormatSink, public LayerSink {
     for (auto& [key, state] : tables_) FlushMerge(&state);
     Flush();
     shared_.events += events_;
+    if (marks_ != nullptr && status_.ok()) status_ = marks_->Finish();
     return status_;
   }
 
@@ -405,6 +411,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   MicrosText micros_;
   std::string layer_place_;  // as an event has it behind its name
   std::string layer_args_;
+  std::unique_ptr<TraceSink> marks_;
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
   uint64_t events_ = 0;
@@ -420,9 +427,14 @@ class TraceFormat final : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     shared_ = std::make_unique<Shared>(plan);
-    RETURN_IF_ERROR(
-        shared_->file.Create(fmt::format("{}/msprof_{}.json", plan.out_dir, plan.stamp)));
-    return shared_->file.Append("[");
+    RETURN_IF_ERROR(Create(shared_.get(), fmt::format("msprof_{}", plan.stamp)));
+    for (const LegacyPart& part : kLegacyParts) {
+      if (!plan.legacy_names) break;
+      auto& shared = part.has == nullptr ? shared_->marks : parts_.emplace_back();
+      shared = std::make_unique<Shared>(plan);
+      RETURN_IF_ERROR(Create(shared.get(), part.stamped ? fmt::format("{}_{}", part.file, plan.stamp) : std::string(part.file)));
+    }
+    return Status::Ok();
   }
 
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
@@ -434,23 +446,45 @@ class TraceFormat final : public Format {
   Status TakeOperators(size_t dump, const operators::Model& model) override {
     const Place* host = shared_->plan.dumps[dump]->Find(Place::Kind::kHost, -1);
     if (host == nullptr) return Status::Ok();  // then there is no model
-    const auto sink = std::make_unique<TraceSink>(shared_.get(), ExportTask{dump, host, nullptr});
+    const ExportTask task{dump, host, nullptr};
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const auto sink = std::make_unique<TraceSink>(parts_[i].get(), task);
+      LegacyPartSink part(kLegacyParts[i], *sink);
+      ShowOperators(model, shared_->plan.window, part);
+      RETURN_IF_ERROR(sink->Finish());
+    }
+    const auto sink = std::make_unique<TraceSink>(shared_.get(), task);
     ShowOperators(model, shared_->plan.window, *sink);
     return sink->Finish();
   }
 
   Status End(bool complete, std::vector<OutputFile>* files) override {
     if (shared_ == nullptr) return Status::Ok();
-    std::unique_ptr<Shared> shared = std::move(shared_);
+    const std::unique_ptr<Shared> shared = std::move(shared_);
+    std::vector<std::unique_ptr<Shared>> parts = std::move(parts_);
     if (!complete) return Status::Ok();
+    RETURN_IF_ERROR(Complete(shared.get(), files));
+    if (shared->marks != nullptr) parts.push_back(std::move(shared->marks));
+    for (const std::unique_ptr<Shared>& part : parts) {
+      if (part->events > 0) RETURN_IF_ERROR(Complete(part.get(), files));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static Status Create(Shared* shared, const std::string& name) {
+    RETURN_IF_ERROR(shared->file.Create(fmt::format("{}/{}.json", shared->plan.out_dir, name)));
+    return shared->file.Append("[");
+  }
+  static Status Complete(Shared* shared, std::vector<OutputFile>* files) {
     RETURN_IF_ERROR(shared->file.Append("\n]\n"));
     RETURN_IF_ERROR(shared->file.Commit());
     files->push_back({shared->file.path(), shared->file.bytes(), shared->events});
     return Status::Ok();
   }
 
- private:
   std::unique_ptr<Shared> shared_;
+  std::vector<std::unique_ptr<Shared>> parts_;  // by kLegacyParts; empty: not wanted
 };
 
 }  // namespace

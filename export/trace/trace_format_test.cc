@@ -278,6 +278,24 @@ TEST_F(TraceFormatTest, ValuesThatAreNoNumbersStayJson) {
   EXPECT_EQ(Events().size(), 4U);
 }
 
+// As earlier releases of the vendor's analyser: a file of them alone, beside the timeline that has them, too.
+TEST_F(TraceFormatTest, MarksInAFileOfTheirOwn) {
+  Begin(format_.get(), false, true);
+  auto sink = Open(format_.get(), 0, -1);
+  sink->TakeEvent({EventKind::kMark, kBeginNs + 5000, 0, -1, 77, 78, "load", 0, {}});
+  sink->TakeEvent({EventKind::kStep, kBeginNs, 1000000, -1, 77, 78, "", 12, {}});
+  ASSERT_TRUE(sink->Finish().ok());
+  const std::vector<OutputFile> files = End(format_.get());
+  ASSERT_EQ(files.size(), 2U) << "no file of anything else";
+  EXPECT_THAT(files[0].path, HasSubstr("/msprof_20260101000000.json"));
+  EXPECT_THAT(files[1].path, HasSubstr("/msprof_tx.json"));
+  const json marks = json::parse(Read(files[1].path));
+  EXPECT_EQ(marks.size(), files[1].rows);
+  EXPECT_EQ(marks.back()["name"], "load");
+  EXPECT_EQ(std::ranges::count(marks, "M", [](const json& event) { return event["ph"]; }), marks.size() - 1);
+  EXPECT_THAT(Read(files[0].path), HasSubstr("\"load\""));
+}
+
 TEST_F(TraceFormatTest, SlicesOfEveryKind) {
   Begin(format_.get());
   auto sink = Open(format_.get(), 0, -1);

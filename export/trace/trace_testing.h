@@ -48,13 +48,14 @@ class TraceFixture : public testing::Test {
     }
   }
 
-  void Begin(Format* format, bool gzip = false) {
+  void Begin(Format* format, bool gzip = false, bool legacy_names = false) {
     ExportPlan plan;
     for (auto& dump : dumps_) plan.dumps.push_back(dump.get());
     plan.out_dir = dir_;
     plan.stamp = "20260101000000";
     plan.strings = &strings_;
     plan.gzip = gzip;
+    plan.legacy_names = legacy_names;
     Status begun = format->Begin(plan);
     ASSERT_TRUE(begun.ok()) << begun.ToString();
   }

@@ -128,7 +128,7 @@ class FrameworkTimelineTest(unittest.TestCase):
                 found[tid, name, begin, end, tuple(args.items())] += 1
                 place = ("Python", -1, tid, begin)
             elif not layer and thread.startswith("Stream "):
-                place = ("Ascend Hardware", int(process.rpartition(" ")[2]), int(thread.removeprefix("Stream ")), begin)
+                place = ("Ascend Hardware", int(process.split()[1]), int(thread.removeprefix("Stream ")), begin)
             else:
                 continue
             for flow in ids + ended:
@@ -160,6 +160,34 @@ class FrameworkTimelineTest(unittest.TestCase):
         calls = framework.python_calls()
         self.assertGreater(len({parent for *_, parent in calls}), 3)
         self.assertIn("7", {name for _, name, *_ in calls})
+
+    def test_names_of_earlier_releases(self):
+        """--names legacy: parts of the timeline as files of their own."""
+        dump = made.Operators(self.dir).fill()
+        framework = Framework(dump)
+        dump.write()
+        framework.write()
+        out = os.path.join(self.dir, "out")
+        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out, "--names", "legacy"],
+                       capture_output=True, timeout=60, check=True)
+
+        def events_of(pattern):
+            with open(glob.glob(os.path.join(out, pattern))[0], encoding="utf-8") as file:
+                events = json.load(file)
+            layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+            return [(layers[e["pid"]], e) for e in events if e["ph"] == "X"]
+
+        everything = events_of("msprof_[0-9]*.json")
+        for name, belongs in (
+                ("thread_group_[0-9]*", lambda layer, e: layer == "CANN"),
+                ("task_time_[0-9]*", lambda layer, e: layer == "Ascend Hardware"),
+                ("acl_[0-9]*", lambda layer, e: layer == "CANN" and e["args"]["level"] == "acl"),
+                ("runtime_api_[0-9]*", lambda layer, e: layer == "CANN" and e["args"]["level"] == "runtime"),
+                ("task_queue", lambda layer, e: layer == "Python" and e["cat"] in ("enqueue", "dequeue"))):
+            expected = [one for one in everything if belongs(*one)]
+            self.assertTrue(expected, name)
+            self.assertEqual(events_of(name + ".json"), expected, name)
+        self.assertFalse(os.path.exists(os.path.join(out, "msprof_tx.json")), "there are no marks")
 
     def test_every_layout_in_both_clocks(self):
         """What sim_framework makes of each framework's release. Its own pair of clocks counts where the dump has none."""

@@ -199,6 +199,25 @@ class FrameworkTest(unittest.TestCase):
         self.assertEqual(len(rows), sum(op.wall_ns()[0] >= begin for op in framework.operators if
                                         not op.name.startswith("ProfilerStep")))
 
+    def test_steps(self):
+        """Those of the framework are what --step and step_trace_time take where nothing else tells of steps."""
+        framework = self.made()
+        spans = {number: op.wall_ns() for number, op in framework.steps}
+        number, (begin, end) = sorted(spans.items())[1]
+        out, _ = self.export(framework.dump, more=["--step", str(number)])
+        starts = [us(start) for _, start, _ in executions(framework.dump) if begin <= start < end]
+        self.assertTrue(starts)
+        self.assertEqual([row[6] for row in self.rows_of(out, "task_time")[1:]], [start + "\t" for start in sorted(starts)])
+        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
+            self.assertEqual([row["Step"] for row in csv.DictReader(file)], [str(number)])
+        out, _ = self.export(framework.dump)
+        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
+            self.assertEqual([row["Step"] for row in csv.DictReader(file)], [str(n) for n in sorted(spans)])
+        done = subprocess.run(RUNNER + [PROFCTL, "export", framework.dump.path, "--format", "csv", "--out", out, "--force", "--step", "99"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"there is no such step; there are {min(spans)} to {max(spans)}", done.stderr)
+
 
 if __name__ == "__main__":
     run_tests.main()

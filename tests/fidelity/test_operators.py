@@ -5,6 +5,7 @@ import glob
 import math
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -254,6 +255,57 @@ class OperatorTest(unittest.TestCase):
         exported = self.export(dump)
         self.assertIn("1 tasks without their start or end: skipped", exported.text)
 
+    def swap(self, dump, slot, order):
+        """The records of `slot` in the file, which lie by time, in another order."""
+        records = dump.files[0, "stars_soc.data"]
+        mine = [i for i, r in enumerate(records) if struct.unpack_from("<HH", r, 4) == (slot.stream, slot.task)]
+        self.assertEqual(len(mine), len(order))
+        for at, record in zip(mine, [records[mine[i]] for i in order]):
+            records[at] = record
+
+    def test_records_out_of_order(self):
+        """As many starts as ends of a task belong together in the order of their times."""
+        for order in ((1, 0, 2, 3), (0, 2, 1, 3), (0, 3, 2, 1), (3, 2, 1, 0)):
+            with self.subTest(order):
+                dump = self.make(slots=16, executions=2)
+                self.swap(dump, dump.slots[1], order)
+                self.check(dump)
+
+    def test_a_lost_record_costs_one_execution(self):
+        """Not as many starts as ends: each end belongs to the start right before it."""
+        for lost, execution in ((0, 0), (1, 0), (2, 1), (3, 1)):
+            with self.subTest(lost):
+                dump = self.make(slots=16, executions=3)
+                slot = dump.slots[1]
+                records = dump.files[0, "stars_soc.data"]
+                mine = [i for i, r in enumerate(records) if struct.unpack_from("<HH", r, 4) == (slot.stream, slot.task)]
+                del records[mine[lost]], slot.runs[execution]
+                self.assertIn("1 tasks without their start or end: skipped", self.check(dump).text)
+
+    def test_lost_records_of_two_batches(self):
+        """As many starts as ends, but of an id in three batches: the lost end is of one, the lost start of another."""
+        dump = self.make(slots=48, wrap=7)
+        first, between, last = [s for s in dump.slots if s.stream == 2 and s.task == 3 and s.context is None][:3]
+        self.assertEqual((between.batch, last.batch), (first.batch + 1, first.batch + 2))
+        records = dump.files[0, "stars_soc.data"]
+        records.remove(next(r for r in records if struct.unpack_from("<Q", r, 8)[0] == first.runs[0][1]))
+        records.remove(next(r for r in records if struct.unpack_from("<Q", r, 8)[0] == last.runs[0][0]))
+        del first.runs[0], last.runs[0]
+        self.assertTrue(between.runs)
+        self.assertIn("2 tasks without their start or end: skipped", self.check(dump).text)
+
+    def test_task_types_of_older_writers(self):
+        """A hash instead of a number, of flips as well."""
+        dump = self.make(slots=60, wrap=7)
+        base = "host", "aging.compact.task_track"
+        names = {number: name for name, number in made.RUNTIME.items()}
+        dump.files[base] = [
+            r[:32] + struct.pack("<Q", dump.hash_of(names[struct.unpack_from("<Q", r, 32)[0]])) + r[40:]
+            for r in dump.files[base]]
+        dump.files["host", "unaging.additional.hash_dic"] = [
+            f"{number}:{text}\n".encode() for text, number in dump.names.items()]
+        self.check(dump)
+
     def test_task_ids_that_wrap(self):
         dump = self.make(slots=120, wrap=7)
         self.assertGreater(max(slot.batch for slot in dump.slots), 5)
@@ -316,6 +368,22 @@ class OperatorTest(unittest.TestCase):
         names = [row[2] for row in self.export_rows(dump)]
         self.assertEqual(names, sorted(names))
 
+    def test_names_of_earlier_releases(self):
+        """--names legacy: what the requirement lists, beside the files of today."""
+        dump = self.make(slots=40)
+        exported = self.export(dump, more=("--names", "legacy"))
+        header, *rows = exported.rows("api_statistic")
+        for name, level in (("acl_statistic", "acl"), ("runtime_api", "runtime")):
+            self.assertEqual(exported.rows(name), [header, *(row for row in rows if row[1] == level)])
+        self.assertEqual(exported.rows("acl"), [["Device_id", "API Name", "Thread ID", "Start Time(us)", "Duration(us)"]] + [
+            ["host", f"aclnn{slot.type}", str(slot.thread), us((slot.us + 2) * 1000 + BEGIN_US * 1000) + "\t", "68.000"]
+            for slot in dump.slots if slot.type])
+        self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
+        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--names", "old", "--out", self.dir + "/x"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--names "old": must be legacy', done.stderr)
+
     def export_rows(self, dump):
         return Exported(dump.path, os.path.join(self.dir, "again")).rows("api_statistic")[1:]
 
@@ -344,6 +412,24 @@ class OperatorTest(unittest.TestCase):
             run = seen[slot] = seen.get(slot, -1) + 1
             self.assertEqual(row[21:], expected_counters(dump, slot, header[21:], run))
         self.assertEqual(set(seen.values()), {2})
+
+    def test_an_event_that_was_not_counted(self):
+        """N/A; the vendor's analyser leaves out all tables of operators, and so do we when asked to."""
+        dump = self.make(slots=24, metrics="Memory")
+        counted = made.EVENTS["Memory"]
+        made.EVENTS["Memory"] = tuple(events.replace("0x31", "0x99") for events in counted)
+        try:
+            dump.write()
+        finally:
+            made.EVENTS["Memory"] = counted
+        exported = Exported(dump.path, os.path.join(self.dir, "ours"))
+        header, *rows = exported.rows("op_summary")
+        self.assertEqual([row[:21] for row in rows], expected_summary(dump))
+        self.assertEqual({row[header.index("aic_l1_read_bw(GB/s)")] for row in rows}, {"N/A"})
+        exported = Exported(dump.path, os.path.join(self.dir, "theirs"), more=("--compat", "msprof"))
+        for name in ("op_summary", "op_statistic", "task_time", "communication_statistic"):
+            self.assertFalse(exported.has(name), name)
+        self.assertTrue(exported.has("api_statistic"))
 
     def test_a_cut_record_costs_one_record(self):
         """The vendor's analyser loses the whole type."""

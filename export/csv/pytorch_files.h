@@ -10,6 +10,6 @@
 namespace profd::exporting::csv {
 
 // Those that have something in them.
-Status WriteFrameworkFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target);
+Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target);
 
 }  // namespace profd::exporting::csv

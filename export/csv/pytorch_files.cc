@@ -1,4 +1,4 @@
-#include "export/csv/framework_files.h"
+#include "export/csv/pytorch_files.h"
 
 #include <fcntl.h>
 
@@ -40,7 +40,7 @@ void AddShare(const operators::StepShare& share, CsvRow* row) {
 
 }  // namespace
 
-Status WriteFrameworkFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target) {
+Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target) {
   const std::map<int, operators::Overlap> overlaps = operators::OverlapsOf(model);
   const bool several = overlaps.size() > 1;
   std::string text = several ? "Device_id," : "";
