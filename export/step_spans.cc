@@ -10,7 +10,7 @@ namespace profd::exporting {
 
 std::optional<std::pair<StepSource, StepSpan>> StepOf(const Event& event) {
   constexpr std::string_view kFrameworkStep = "ProfilerStep#";
-  StepSpan span{event.value, event.t_ns, event.t_ns, event.device};
+  StepSpan span{event.value, event.t_ns, event.t_ns, event.device, event.rank.value_or(-1)};
   if (__builtin_add_overflow(event.t_ns, event.dur_ns, &span.end_ns)) span.end_ns = event.t_ns;
   switch (event.kind) {
     case EventKind::kStep: return std::pair(StepSource::kMarked, span);
@@ -42,13 +42,16 @@ void StepSpans::Merge(StepSpans other) {
   }
 }
 
-std::vector<StepSpan> StepSpans::For(int device) const {
+std::vector<StepSpan> StepSpans::For(int device, int rank) const {
   std::vector<StepSpan> found;
   const auto has_any = [](const std::vector<StepSpan>& spans) { return !spans.empty(); };
   const auto source = std::ranges::find_if(spans_, has_any);
   if (source == spans_.end()) return found;
   std::ranges::copy_if(*source, std::back_inserter(found),
-                       [device](const StepSpan& span) { return span.device < 0 || span.device == device; });
+                       [device, rank](const StepSpan& span) {
+                         if (span.device >= 0) return span.device == device;
+                         return span.rank < 0 || rank < 0 || span.rank == rank;
+                       });
   std::ranges::stable_sort(found, {}, &StepSpan::start_ns);
   return found;
 }

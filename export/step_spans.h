@@ -17,6 +17,7 @@ struct StepSpan {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int device = -1;  // whose step trace has it; -1: a process marked it
+  int rank = -1;    // of that process; -1: not known
 
   // What begins when a step ends belongs to the next one.
   bool Has(int64_t t_ns) const { return t_ns >= start_ns && t_ns < end_ns; }
@@ -38,8 +39,9 @@ class StepSpans {
   void Add(const Event& event);
   void Add(StepSource source, const StepSpan& span);
   void Merge(StepSpans other);
-  // Of the best source that has any, each of the device or of all of them; by start.
-  std::vector<StepSpan> For(int device) const;
+  // Of the best source that has any: the device's, those of its rank's process (-1: not known), and those of which
+  // neither is known; by start.
+  std::vector<StepSpan> For(int device, int rank) const;
 
  private:
   std::array<std::vector<StepSpan>, kStepSources> spans_;

@@ -252,9 +252,6 @@ size_t SeriesPerDevice(const DumpSummary& summary) {
   return devices.size() <= 4 ? 2 : 1;
 }
 
-double MeanOf(const SeriesSummary* series) {
-  return series->sum / static_cast<double>(std::max<uint64_t>(series->count, 1));
-}
 
 // The busiest of one metric stand for the channel: traffic where it has any, else what comes first.
 void Shorten(Shown* shown, size_t most) {
@@ -266,7 +263,8 @@ void Shorten(Shown* shown, size_t most) {
       (traffic == shown->series.end() ? shown->series.front() : *traffic)->metric;
   std::ranges::stable_sort(shown->series, [&](const SeriesSummary* a, const SeriesSummary* b) {
     if ((a->metric == metric) != (b->metric == metric)) return a->metric == metric;
-    return a->metric == metric && MeanOf(a) > MeanOf(b);
+    const auto mean = [](const SeriesSummary* s) { return s->sum / static_cast<double>(std::max<uint64_t>(s->count, 1)); };
+    return a->metric == metric && mean(a) > mean(b);
   });
   shown->left_out += shown->series.size() - most;
   shown->series.resize(most);

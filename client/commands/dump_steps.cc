@@ -63,6 +63,7 @@ std::vector<StepTimes> DeviceSums(const std::vector<StepTimes>& steps) {
     sum.hidden_us += step.hidden_us;
   }
   std::vector<StepTimes> made;
+  made.reserve(sums.size());
   for (const auto& [device, sum] : sums) made.push_back(sum);
   return made;
 }
@@ -153,6 +154,9 @@ void PrintSteps(std::ostream& out, const StepView& view, const PictureStyle& sty
   if (has_steps && shown.size() < view.steps.size() + view.left_out) {
     out << fmt::format("the {} longest of {} steps (--all, --json, profctl export)\n", shown.size(),
                        view.steps.size() + view.left_out);
+  }
+  if (view.left_out_runs > 0) {
+    out << fmt::format("{} kernels and collectives are too many to keep: the steps are without them\n", view.left_out_runs);
   }
   if (view.timeline) PrintTimeline(out, *view.timeline, view.steps.size() > 1, style);
 }

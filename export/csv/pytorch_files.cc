@@ -48,8 +48,9 @@ Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, 
           "Communication(Not Overlapped and Exclude Receive),Preparing\n";
   uint64_t rows = 0;
   for (const auto& [device, overlap] : overlaps) {
-    const std::vector<StepSpan> its_steps = steps.For(device);
-    for (const operators::StepShare& share : StepShares(model, device, overlap, its_steps)) {
+    const std::vector<StepSpan> its_steps = steps.For(device, -1);  // the records are of one process
+    const operators::Intervals receives = operators::ReceivesOf(model, device);
+    for (const operators::StepShare& share : StepShares(overlap, receives, its_steps)) {
       CsvRow row(text);
       if (several) row.Int(device);
       AddShare(share, &row);

@@ -148,20 +148,22 @@ void HostData::FeedApi(const RecordView& record) {
 }
 
 void HostData::AddApi(const Api& api) {
-  if (api.end < api.begin) {
+  const int64_t begin_ns = clock_(api.begin);
+  const int64_t end_ns = clock_(api.end);
+  if (api.end < api.begin || begin_ns < 0 || end_ns < begin_ns) {
     ++bad_records;
     return;
   }
-  const bool early = clock_(api.end) < begin_ns_;
-  if (!early) Count(api);
+  const bool early = end_ns < begin_ns_;
+  if (!early) Count(api, end_ns - begin_ns);
   if (api.level == kRuntimeLevel && !keeps_runtime_apis_) return;
   apis.push_back(api);
   apis.back().early = early;
 }
 
-void HostData::Count(const Api& api) {
+void HostData::Count(const Api& api, int64_t ns) {
   const uint64_t item = IsNamedByItem(api.level, api.type) ? api.item : 0;
-  totals_[{api.level, api.type, item}].Add(static_cast<uint64_t>(clock_(api.end) - clock_(api.begin)));
+  totals_[{api.level, api.type, item}].Add(static_cast<uint64_t>(ns));
 }
 
 void HostData::FeedTask(const RecordView& record) {
@@ -200,7 +202,7 @@ std::optional<uint32_t> HostData::NumberOfType(uint64_t type) {
 void HostData::NameTypes() {
   for (const auto& [hash, number] : hashed_types_) {
     const std::string& name = types_[{kRuntimeLevel, number}] = NameOf(hash);
-    const auto is_it = [number](const TaskRecord& task) { return task.type == number; };
+    const auto is_it = [type = number](const TaskRecord& task) { return task.type == type; };
     if (name == "TASK_FLIP") std::ranges::copy_if(tasks, std::back_inserter(flips), is_it);
     if (name == "TASK_FLIP" || name == "MAINTENANCE") std::erase_if(tasks, is_it);
   }
@@ -308,7 +310,7 @@ void HostData::Finish() {
     };
     if (!api.early || std::ranges::none_of(loads, within)) continue;
     api.early = false;
-    Count(api);
+    Count(api, clock_(api.end) - clock_(api.begin));
   }
   known_tensors_.clear();
   known_contexts_.clear();

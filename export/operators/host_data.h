@@ -180,7 +180,7 @@ class HostData {
   void FeedLines(bool types, std::string_view text);
   void AddApi(const Api& api);
   void NumberBatches();
-  void Count(const Api& api);
+  void Count(const Api& api, int64_t ns);
 
   std::function<int64_t(uint64_t)> clock_;
   int64_t begin_ns_;

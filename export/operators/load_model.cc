@@ -224,6 +224,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   }
   if (device.stars == nullptr) return;
   const uint64_t ambiguous = model->ambiguous;
+  const uint64_t impossible = model->impossible;
   const uint64_t unpaired = device.ran.unpaired;
   model->Join(device.place->device, std::move(device.ran), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, SetUp(*device.place, std::move(device.frequencies)));
@@ -231,6 +232,10 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (unpaired > 0) {
     loader.Problem(*device.place, *device.stars, fmt::format("{} tasks without their start or end: skipped", unpaired),
                    false);
+  }
+  if (model->impossible > impossible) {
+    loader.Problem(*device.place, *device.stars,
+                   fmt::format("{} tasks with impossible times are left out", model->impossible - impossible), true);
   }
   if (model->ambiguous > ambiguous) {
     loader.Problem(*device.place, *device.stars,

@@ -61,6 +61,10 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
     row.end_ns = clock(task.end);
     if (row.end_ns < begin_ns) continue;
     row.start_ns = clock(task.start);
+    if (row.start_ns < 0 || row.end_ns < row.start_ns) {
+      ++impossible;
+      continue;
+    }
     row.device = static_cast<int16_t>(device);
     row.stream = task.stream;
     row.task = task.task;

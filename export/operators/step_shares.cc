@@ -36,15 +36,18 @@ bool IsReceive(std::string_view type) {
   return lower.find("receive") != std::string::npos;
 }
 
-std::vector<StepShare> StepShares(const Model& model, int device, const Overlap& overlap,
-                                  std::span<const StepSpan> steps) {
-  std::vector<StepShare> shares(std::max<size_t>(steps.size(), 1));
-  for (size_t i = 0; i < steps.size(); ++i) shares[i].step = steps[i];
+Intervals ReceivesOf(const Model& model, int device) {
   Intervals receives;
   for (const CommunicationOp& op : model.communication.ops) {
     if (op.shown && op.device == device && IsReceive(model.TypeOf(op))) receives.push_back({op.start_ns, op.end_ns});
   }
   std::ranges::sort(receives, {}, &Interval::start_ns);
+  return receives;
+}
+
+std::vector<StepShare> StepShares(const Overlap& overlap, const Intervals& receives, std::span<const StepSpan> steps) {
+  std::vector<StepShare> shares(std::max<size_t>(steps.size(), 1));
+  for (size_t i = 0; i < steps.size(); ++i) shares[i].step = steps[i];
   for (StepShare& share : shares) {
     Extent all;
     Extent busy;

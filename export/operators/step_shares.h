@@ -25,10 +25,11 @@ struct StepShare {
 };
 
 // In order of `steps`; an interval belongs to the step in whose time it begins.
-std::vector<StepShare> StepShares(const Model& model, int device, const Overlap& overlap,
-                                  std::span<const StepSpan> steps);
+std::vector<StepShare> StepShares(const Overlap& overlap, const Intervals& receives, std::span<const StepSpan> steps);
 
-// Of the device's operations: "receive" is part of their type's name.
+// "receive" is part of the name of an operation's type.
 bool IsReceive(std::string_view type);
+// Those of the device, by start.
+Intervals ReceivesOf(const Model& model, int device);
 
 }  // namespace profd::exporting::operators

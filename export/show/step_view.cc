@@ -79,36 +79,101 @@ std::vector<StepTimeline::Run> LongestRuns(const operators::Model& model, const 
 
 }  // namespace
 
-void StepView::Add(const operators::Model& model, const StepSpans& spans,
-                   const std::function<int(int device)>& rank_of) {
-  const std::map<int, operators::Overlap> overlaps = operators::OverlapsOf(model);
-  const operators::Overlap* longest_in = nullptr;
-  StepTimes longest;
-  for (const auto& [device, overlap] : overlaps) {
-    const std::vector<StepSpan> its_steps = spans.For(device);
-    for (const operators::StepShare& share : operators::StepShares(model, device, overlap, its_steps)) {
-      StepTimes times = TimesOf(share, overlap);
-      if (times.all_us() <= 0) continue;
-      times.device = device;
-      times.rank = rank_of(device);
-      if (longest_in == nullptr || times.all_us() > longest.all_us()) {
-        longest = times;
-        longest_in = &overlap;
-      }
-      if (steps.size() < kMaxSteps) {
-        steps.push_back(times);
-      } else {
-        ++left_out;
-      }
+void StepView::Add(int rank, int device, const operators::Overlap& overlap, const std::vector<StepSpan>& its_steps,
+                   const std::function<Runs(const StepTimes&)>& longest) {
+  std::optional<StepTimes> most;
+  for (const operators::StepShare& share : operators::StepShares(overlap, {}, its_steps)) {
+    StepTimes times = TimesOf(share, overlap);
+    if (times.all_us() <= 0) continue;
+    times.rank = rank;
+    times.device = device;
+    if (!most || times.all_us() > most->all_us()) most = times;
+    if (steps.size() < kMaxSteps) {
+      steps.push_back(times);
+    } else {
+      ++left_out;
     }
   }
-  if (longest_in == nullptr || (timeline && timeline->step.all_us() >= longest.all_us())) return;
+  if (!most || (timeline && timeline->step.all_us() >= most->all_us())) return;
   timeline.emplace();
-  timeline->step = longest;
-  for (size_t kind = 0; kind < operators::kOverlapKinds; ++kind) {
-    timeline->intervals[kind] = Within((*longest_in)[kind], longest);
+  timeline->step = *most;
+  for (size_t kind = 0; kind < operators::kOverlapKinds; ++kind) timeline->intervals[kind] = Within(overlap[kind], *most);
+  timeline->longest = longest(*most);
+}
+
+void StepView::Add(const operators::Model& model, const StepSpans& spans,
+                   const std::function<int(int device)>& rank_of) {
+  for (const auto& [device, overlap] : operators::OverlapsOf(model)) {
+    const int rank = rank_of(device);
+    Add(rank, device, overlap, spans.For(device, rank),
+        [&](const StepTimes& step) { return LongestRuns(model, step); });
   }
-  timeline->longest = LongestRuns(model, longest);
+}
+
+void RecordedWork::Add(const Batch& batch, bool communication) {
+  const auto names = batch.Ints(0);
+  const auto lengths = batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, "duration")));
+  const auto ranks = batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, "rank")));
+  for (size_t row = 0; row < batch.rows(); ++row) {
+    Run run{{batch.t_ns[row], 0}, names[row]};
+    if (runs_ == kMaxRuns || __builtin_add_overflow(batch.t_ns[row], lengths[row], &run.when.end_ns)) {
+      ++left_out_;
+      continue;
+    }
+    ++runs_;
+    Device& device = devices_[batch.device];
+    device.rank = static_cast<int>(ranks[row]);
+    (communication ? device.communication : device.kernels).push_back(run);
+  }
+}
+
+void RecordedWork::Merge(RecordedWork other) {
+  left_out_ += other.left_out_;
+  for (auto& [number, more] : other.devices_) {
+    Device& device = devices_[number];
+    if (more.rank >= 0) device.rank = more.rank;
+    for (const auto runs : {&Device::kernels, &Device::communication}) {
+      const size_t room = std::min(kMaxRuns - runs_, (more.*runs).size());
+      left_out_ += (more.*runs).size() - room;
+      runs_ += room;
+      (device.*runs).insert((device.*runs).end(), (more.*runs).begin(),
+                            (more.*runs).begin() + static_cast<std::ptrdiff_t>(room));
+    }
+  }
+}
+
+StepView::Runs RecordedWork::Longest(const Device& device, const StepTimes& step, const Strings& strings) const {
+  std::vector<Run> found;
+  for (const std::vector<Run>* runs : {&device.kernels, &device.communication}) {
+    for (const Run& run : *runs) {
+      if (run.when.start_ns >= step.start_ns && run.when.start_ns < step.end_ns) found.push_back(run);
+    }
+  }
+  const size_t shown = std::min(found.size(), StepTimeline::kMostRuns);
+  std::ranges::partial_sort(found, found.begin() + static_cast<std::ptrdiff_t>(shown), {}, [](const Run& run) {
+    return std::pair(run.when.start_ns - run.when.end_ns, run.when.start_ns);
+  });
+  found.resize(shown);
+  std::ranges::sort(found, {}, [](const Run& run) { return run.when.start_ns; });
+  StepView::Runs made;
+  for (const Run& run : found) made.push_back({std::string(strings.Text(run.name)), run.when.start_ns, run.when.end_ns});
+  return made;
+}
+
+void RecordedWork::AddTo(StepView* view, const StepSpans& spans, const Strings& strings) const {
+  view->left_out_runs += left_out_;
+  for (const auto& [number, device] : devices_) {
+    const auto intervals_of = [](const std::vector<Run>& runs) {
+      Intervals intervals;
+      intervals.reserve(runs.size());
+      for (const Run& run : runs) intervals.push_back(run.when);
+      return intervals;
+    };
+    const operators::Overlap overlap =
+        operators::MakeOverlap(intervals_of(device.kernels), intervals_of(device.communication), {});
+    view->Add(device.rank, number, overlap, spans.For(number, device.rank),
+              [&, &its = device](const StepTimes& step) { return Longest(its, step, strings); });
+  }
 }
 
 }  // namespace profd::exporting

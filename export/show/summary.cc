@@ -96,12 +96,20 @@ using Readings = std::vector<Reading>;
 
 class SummarySink : public FormatSink {
  public:
-  SummarySink(DumpSummary* out, StepSpans* steps, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
-      : out_(*out), all_steps_(*steps), mutex_(*mutex), strings_(strings), dump_(dump) {}
+  // What it is to know of a dump as a whole.
+  struct OfDump {
+    StepSpans steps;
+    RecordedWork work;
+  };
+  SummarySink(DumpSummary* out, OfDump* of_dump, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
+      : out_(*out), of_dump_(*of_dump), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
-    if (batch.table->id == TableId::kKernel) return Count(batch, &kernels_);
-    if (batch.table->id == TableId::kCommunication) return Count(batch, &communication_);
+    const bool communication = batch.table->id == TableId::kCommunication;
+    if (communication || batch.table->id == TableId::kKernel) {
+      work_.Add(batch, communication);
+      return Count(batch, communication ? &communication_ : &kernels_);
+    }
     auto key = std::pair(batch.table->id, batch.device);
     auto found = maps_.find(key);
     if (found == maps_.end()) {
@@ -144,7 +152,8 @@ class SummarySink : public FormatSink {
     out_.left_out_series += left_out_;
     for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
     out_.durations.Merge(durations_);
-    all_steps_.Merge(std::move(steps_));
+    of_dump_.steps.Merge(std::move(steps_));
+    of_dump_.work.Merge(std::move(work_));
     AddNamed(kernels_, &out_.kernels);
     AddNamed(communication_, &out_.communication);
     return {};
@@ -217,7 +226,7 @@ class SummarySink : public FormatSink {
   }
 
   DumpSummary& out_ GUARDED_BY(mutex_);
-  StepSpans& all_steps_ GUARDED_BY(mutex_);  // of the dump
+  OfDump& of_dump_ GUARDED_BY(mutex_);
   Mutex& mutex_;
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
@@ -228,6 +237,7 @@ class SummarySink : public FormatSink {
   std::array<uint64_t, kEventKinds> events_ = {};
   DurationStats durations_;
   StepSpans steps_;
+  RecordedWork work_;
   Totals kernels_;
   Totals communication_;
 };
@@ -245,7 +255,7 @@ class SummaryFormat : public Format {
     strings_ = plan.strings;
     window_ = plan.window;
     dumps_ = plan.dumps;
-    steps_.resize(dumps_.size() + 1);
+    of_dumps_.resize(dumps_.size() + 1);
     return {};
   }
   bool WantsOperators() const override { return true; }
@@ -265,17 +275,18 @@ class SummaryFormat : public Format {
     for (const operators::CommunicationOp& op : model.communication.ops) {
       if (op.shown) add(op.device, model.TypeOf(op), op.start_ns, op.end_ns, &out_.communication);
     }
-    StepSpans steps = std::move(steps_[dump]);
+    StepSpans steps = of_dumps_[dump].steps;
     if (model.framework != nullptr) model.framework->AddSteps(window_, &steps);
     out_.steps.Add(model, steps, [&](int device) { return dumps_[dump]->RankOf(device).value_or(-1); });
     return {};
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     const DumpInfo* dump = task.dump < dumps_.size() ? dumps_[task.dump] : nullptr;
-    StepSpans* steps = &steps_[std::min(task.dump, dumps_.size())];
-    return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, steps, &mutex_, *strings_, dump));
+    SummarySink::OfDump* of_dump = &of_dumps_[std::min(task.dump, dumps_.size())];
+    return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, of_dump, &mutex_, *strings_, dump));
   }
   Status End(bool, std::vector<OutputFile>*) override {
+    for (const SummarySink::OfDump& of_dump : of_dumps_) of_dump.work.AddTo(&out_.steps, of_dump.steps, *strings_);
     std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {
       return std::pair(a.table, a.device) < std::pair(b.table, b.device);
     });
@@ -288,7 +299,7 @@ class SummaryFormat : public Format {
   const Strings* strings_ = nullptr;
   TimeWindow window_;
   std::vector<const DumpInfo*> dumps_;
-  std::vector<StepSpans> steps_;  // by dump, and one for what is of none
+  std::vector<SummarySink::OfDump> of_dumps_;  // and one for what is of no dump
 };
 
 }  // namespace

@@ -134,6 +134,62 @@ TEST(Summary, OperatorsByRankAndName) {
   EXPECT_TRUE(summary.series.empty()) << "operators are no series";
 }
 
+// Two files of one dump: its steps are those its process marked.
+TEST(Summary, StepsOfWhatWasRecorded) {
+  DumpSummary summary;
+  Strings strings;
+  ExportPlan plan;
+  plan.strings = &strings;
+  auto format = MakeSummaryFormat(&summary);
+  ASSERT_TRUE(format->Begin(plan).ok());
+  const int64_t matmul = strings.Intern("MatMul");
+  const int64_t type = strings.Intern("KERNEL_AICORE");
+  const int64_t reduce = strings.Intern("allReduce");
+  {
+    auto sink = format->Open({});
+    for (const int64_t number : {7, 8}) {
+      Event step{EventKind::kStep, kT + (number - 7) * 1'000'000, 1'000'000, -1, 77, 78, "", number, {}};
+      for (const int rank : {0, 1}) {  // that of device 3, and another one
+        step.rank = rank;
+        (*sink)->TakeEvent(step);
+      }
+    }
+    ASSERT_TRUE((*sink)->Finish().ok());
+  }
+  auto sink = format->Open({});
+  BatchBuilder kernels(TableOf(TableId::kKernel), 3, {}, **sink);
+  // 100 us of step 7; 300 us of step 8, of which 100 us are two kernels at once.
+  kernels.Add(kT, matmul, type, int64_t{100'000}, 5, 77, int64_t{1}, 43, 1);
+  kernels.Add(kT + 1'000'000, matmul, type, int64_t{200'000}, 5, 77, int64_t{1}, 43, 1);
+  kernels.Add(kT + 1'100'000, matmul, type, int64_t{200'000}, 5, 77, int64_t{1}, 43, 1);
+  kernels.Flush();
+  BatchBuilder communication(TableOf(TableId::kCommunication), 3, {}, **sink);
+  // 250 us, 50 of them beside the last kernel.
+  communication.Add(kT + 1'250'000, reduce, type, type, int64_t{250'000}, 6, 77, int64_t{1}, 1, 1024, 4, 2.5);
+  communication.Flush();
+  ASSERT_TRUE((*sink)->Finish().ok());
+  sink->reset();
+  std::vector<OutputFile> files;
+  ASSERT_TRUE(format->End(true, &files).ok());
+  const std::vector<StepTimes>& steps = summary.steps.steps;
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].rank, 1);
+  EXPECT_EQ(steps[0].device, 3);
+  EXPECT_EQ(steps[0].number, 7);
+  EXPECT_EQ(steps[0].computing_us, 100);
+  EXPECT_EQ(steps[0].communication_us, 0);
+  EXPECT_EQ(steps[0].free_us, 900) << "up to the first kernel of the next step";
+  EXPECT_EQ(steps[1].number, 8);
+  EXPECT_EQ(steps[1].computing_us, 300);
+  EXPECT_EQ(steps[1].communication_us, 200);
+  EXPECT_EQ(steps[1].hidden_us, 50);
+  EXPECT_EQ(steps[1].free_us, 0) << "nothing is known of behind the last of it";
+  ASSERT_TRUE(summary.steps.timeline);
+  EXPECT_EQ(summary.steps.timeline->step.number, 7) << "the longest";
+  ASSERT_EQ(summary.steps.timeline->longest.size(), 1u);
+  EXPECT_EQ(summary.steps.timeline->longest[0].name, "MatMul");
+}
+
 TEST(Summary, SeriesAreBounded) {
   DumpSummary summary;
   Strings strings;

@@ -143,11 +143,18 @@ class Sessions(ActivityCase):
             self.assertEqual({(row["rank"], row["name"]): (row["count"], row["total_ns"], row["min_ns"], row["max_ns"])
                               for row in shown[key]},
                              {of: (len(ns), sum(ns), min(ns), max(ns)) for of, ns in lengths.items()})
+        self.assertEqual({step["rank"] for step in shown["steps"]}, set(ranks))
+        for rank in ranks:
+            # Kernels of a step may overlap, and begin in one but end in the next.
+            mine = sum(step["computing_us"] for step in shown["steps"] if step["rank"] == rank)
+            of_rank = sum(k.duration_ns for k in kernels if rank_of[k.process] == rank) / 1000
+            self.assertTrue(0 < mine <= of_rank, (mine, of_rank))
         text = self.daemon.run("show", dump, json_output=False).stdout
+        self.assertIn("COMPUTING", text)
         longest = collections.Counter()
         for kernel in kernels:
             longest[kernel.name] += kernel.duration_ns
-        table = text[text.index("OPERATOR"):text.index("COMMUNICATION")].splitlines()
+        table = text[text.index("OPERATOR"):].partition("COMMUNICATION")[0].splitlines()
         self.assertEqual([line.split()[1] for line in table if line.split()[:1] == ["all"]],
                          [name for name, _ in longest.most_common(10)])
 

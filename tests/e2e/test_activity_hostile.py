@@ -27,7 +27,7 @@ class Hostile(DaemonCase):
         super().setUpClass()
         cls.folder = tempfile.mkdtemp(prefix="profd-hostile-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=30)
+        job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=100)
         try:
             job.attached(cls.daemon, 2)
             session = cls.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")

@@ -20,7 +20,7 @@ class StepParts(ActivityCase):
         with open(path, encoding="utf-8", newline="") as file:
             header, *lines = csv.reader(file)
         def ns(text):
-            return int(decimal.Decimal(text.strip()) * 1000)
+            return None if text == "N/A" else int(decimal.Decimal(text.strip()) * 1000)
         return {(int(row[0]), int(row[1])): dict(zip(header[2:9], map(ns, row[2:9])),
                                                  reduces=[(ns(row[i]), ns(row[i + 1]))
                                                           for i in range(10, len(row), 2) if row[i] != "N/A"])
