@@ -174,6 +174,7 @@ void ControlReader::SampleJson(const std::string& path, std::string_view text) {
   place->aicore_events = Events(TextOf(sample, "ai_core_profiling_events"));
   place->aiv_metrics = TextOf(sample, "aiv_metrics");
   place->aiv_events = Events(TextOf(sample, "aiv_profiling_events"));
+  place->l2_events = Events(TextOf(sample, "l2CacheTaskProfilingEvents"));
 }
 
 void ControlReader::StartInfo(const std::string& path, std::string_view text) {

@@ -62,6 +62,7 @@ struct Place {
   std::vector<uint32_t> aicore_events;
   std::string aiv_metrics;
   std::vector<uint32_t> aiv_events;
+  std::vector<uint32_t> l2_events;  // l2CacheTaskProfilingEvents
   std::string prof_level;  // "l0", "l1", ...; of operator-level data
   std::vector<DataFile> files;
 };

@@ -80,8 +80,8 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
   }
 }
 
-void AddCore(const operators::CoreCounters& counted, double mhz, CsvRow* row) {
-  row->SqlText(SqlRound(counted.time_us, 3)).Int(static_cast<int64_t>(counted.counts.cycles));
+void AddCore(const operators::CoreCounters& counted, double mhz, bool one_core, CsvRow* row) {
+  row->SqlText(SqlRound(counted.time_us, one_core ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
   for (const operators::PmuColumn& column : counted.core->columns) {
     const std::optional<double> value =
         operators::PmuValue(column, *counted.core, counted.counts, counted.time_us, mhz);
@@ -95,12 +95,15 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
   const auto cores = each.task == nullptr ? std::nullopt
                                           : operators::CountersOf(model, *each.task, *model.HostOf(*each.task));
   if (!cores) {
-    const size_t columns = 4 + shown->aic.columns.size() + shown->aiv.columns.size() + (shown->cube_utilization ? 1 : 0);
+    const size_t columns = (shown->one_core ? 2 : 4) + shown->aic.columns.size() + shown->aiv.columns.size() +
+                           (shown->cube_utilization ? 1 : 0);
     for (size_t i = 0; i < columns; ++i) row->Text(kNotKnown);
     return;
   }
   const operators::DevicePmu& device = model.device_pmu.at(each.device());
-  for (const operators::CoreCounters& core : *cores) AddCore(core, device.mhz, row);
+  for (const operators::CoreCounters& core : std::span(*cores).first(shown->one_core ? 1 : 2)) {
+    AddCore(core, device.mhz, shown->one_core, row);
+  }
   if (!shown->cube_utilization) return;
   const double duration = static_cast<double>(each.duration()) / 1000;
   const double all = device.mhz * static_cast<double>(device.group.aic.cores);
@@ -184,9 +187,9 @@ void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
 
 std::string CounterColumns(const PmuGroup* shown) {
   if (shown == nullptr) return {};
-  std::string names = ",aicore_time(us),aic_total_cycles";
+  std::string names = shown->one_core ? ",aicore_time(us),total_cycles" : ",aicore_time(us),aic_total_cycles";
   for (const operators::PmuColumn& column : shown->aic.columns) names += "," + column.name;
-  names += ",aiv_time(us),aiv_total_cycles";
+  if (!shown->one_core) names += ",aiv_time(us),aiv_total_cycles";
   for (const operators::PmuColumn& column : shown->aiv.columns) names += "," + column.name;
   if (shown->cube_utilization) names += ",cube_utilization(%)";
   return names;

@@ -49,7 +49,7 @@ OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<cons
 OperatorCsv ApiStatistic(const operators::Model& model);
 // acl_statistic, runtime_api and acl, which earlier releases of the vendor's analyser wrote.
 std::vector<OperatorCsv> LegacyApiCsvs(const operators::Model& model);
-// memory_record, operator_memory, static_op_mem, aicpu, dp, aicpu_mi.
+// memory_record, operator_memory, static_op_mem, fusion_op, l2_cache, aicpu, dp, aicpu_mi.
 std::vector<OperatorCsv> ResourceCsvs(const operators::Model& model);
 
 }  // namespace profd::exporting::csv

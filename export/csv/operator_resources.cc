@@ -1,10 +1,13 @@
-// Memory and the AI CPU beside the operators: memory_record, operator_memory, static_op_mem, aicpu, dp, aicpu_mi. The
-// analyser makes them in Python, and so they look: numbers as it prints floats.
+// Memory, cache and the AI CPU beside the operators: memory_record, operator_memory, static_op_mem, l2_cache, aicpu, dp,
+// aicpu_mi. The analyser makes them in Python, and so they look: numbers as it prints floats. And fusion_op, which its
+// C++ makes.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "export/csv/csv_row.h"
 #include "export/csv/operator_parts.h"
@@ -63,6 +66,24 @@ OperatorCsv StaticMemoryCsv(const Model& model) {
   return OfLines("static_op_mem", "Op Name,Model Name,Graph ID,Node Index Start,Node Index End,Size(KB)", std::move(lines));
 }
 
+OperatorCsv FusedCsv(const Model& model) {
+  std::vector<std::string> lines;
+  for (const operators::FusedOperator& fused : model.host.fused) {
+    const std::optional<uint64_t> id = model.host.ModelAt(fused.thread, fused.time);
+    if (!id || !model.host.HasModelNames()) continue;
+    std::vector<std::string> originals;
+    for (const uint64_t original : fused.originals) originals.push_back(model.host.NameOf(original));
+    CsvRow row(lines.emplace_back(), Place{});
+    row.Text(model.host.ModelName(*id)).Int(static_cast<int64_t>(*id)).Text(model.host.NameOf(fused.name));
+    row.Text(fmt::format("{}", fmt::join(originals, ";")));
+    for (const uint64_t bytes : fused.bytes) row.Text(ShortDecimal(KiB(static_cast<double>(bytes))));
+    row.End();
+  }
+  return OfLines("fusion_op",
+                 "Model Name,Model ID,Fusion Op,Original Ops,Memory Input(KB),Memory Output(KB),Memory Weight(KB),"
+                 "Memory Workspace(KB),Memory Total(KB)", std::move(lines));
+}
+
 // Names of AI CPU operators by the time they ran on their stream.
 class NodeNames {
  public:
@@ -71,6 +92,12 @@ class NodeNames {
       if (row.device == device && row.host >= 0) rows_[{row.stream, row.task}].push_back(&row);
     }
     for (auto& [key, rows] : rows_) std::ranges::sort(rows, {}, &operators::TaskRow::start_ns);
+  }
+  // Of the execution with that number.
+  std::string Of(uint16_t stream, uint16_t task, size_t number) const {
+    const auto found = rows_.find({stream, task});
+    if (found == rows_.end() || number >= found->second.size()) return operators::kNotKnown;
+    return NameOf(*found->second[number]);
   }
   // Of the execution whose start is next to the node's.
   std::string Of(const operators::CpuNode& node, int64_t start_ns) const {
@@ -85,14 +112,65 @@ class NodeNames {
       least = apart;
       best = *it;
     }
-    const operators::HostTask* host = best == nullptr ? nullptr : model_.HostOf(*best);
-    return host == nullptr || !host->compute ? operators::kNotKnown : model_.OperatorName(*host);
+    return best == nullptr ? operators::kNotKnown : NameOf(*best);
   }
 
  private:
+  std::string NameOf(const operators::TaskRow& row) const {
+    const operators::HostTask* host = model_.HostOf(row);
+    return host == nullptr || !host->compute ? operators::kNotKnown : model_.OperatorName(*host);
+  }
+
   const Model& model_;
   std::map<std::pair<uint16_t, uint16_t>, std::vector<const operators::TaskRow*>> rows_;
 };
+
+// Events whose sums a rate of the cache is made of, by chip.
+struct CacheEvents {
+  std::array<uint32_t, 2> request, hit, victim;  // 0: none
+  bool has_hit_rate;                             // else the analyser has N/A
+};
+const CacheEvents* CacheEventsOf(int chip) {
+  static constexpr CacheEvents kChip1 = {{0x59, 0}, {0x5b, 0}, {0x5c, 0}, true};
+  static constexpr CacheEvents kChip5 = {{0xfb, 0xfc}, {0x90, 0x91}, {0x9c, 0}, false};
+  return chip == 1 ? &kChip1 : chip == 5 ? &kChip5 : nullptr;
+}
+
+// None: one of them was not counted.
+std::optional<double> SumOf(const operators::DeviceCache& cache, const operators::CacheRecord& record,
+                            const std::array<uint32_t, 2>& events) {
+  double sum = 0;
+  for (const uint32_t event : events) {
+    if (event == 0) continue;
+    const auto at = static_cast<size_t>(std::ranges::find(cache.events, event) - cache.events.begin());
+    if (at >= std::min(cache.events.size(), record.counts.size())) return std::nullopt;
+    sum += static_cast<double>(record.counts[at]);
+  }
+  return sum;
+}
+
+OperatorCsv CacheCsv(const Model& model) {
+  std::vector<std::string> lines;
+  for (const auto& [device, cache] : model.cache) {
+    const CacheEvents* events = CacheEventsOf(cache.chip);
+    if (events == nullptr || cache.events.empty()) continue;
+    const NodeNames names(model, device);
+    std::map<std::pair<uint16_t, uint16_t>, size_t> executions;
+    for (const operators::CacheRecord& record : cache.records) {
+      const std::optional<double> request = SumOf(cache, record, events->request);
+      CsvRow row(lines.emplace_back(), DevicePlace(device));
+      row.Int(record.stream).Int(record.task);
+      const auto rate = [&, &its = cache](const std::array<uint32_t, 2>& of, bool shown) {
+        const std::optional<double> part = SumOf(its, record, of);
+        shown && part && request.value_or(0) > 0 ? row.Repr(*part / *request) : row.Text(operators::kNotKnown);
+      };
+      rate(events->hit, events->has_hit_rate);
+      rate(events->victim, true);
+      row.Text(names.Of(record.stream, record.task, executions[{record.stream, record.task}]++)).End();
+    }
+  }
+  return OfLines("l2_cache", "Stream Id,Task Id,Hit Rate,Victim Rate,Op Name", std::move(lines));
+}
 
 OperatorCsv CpuNodeCsv(const Model& model) {
   std::vector<std::string> lines;
@@ -141,8 +219,8 @@ OperatorCsv QueueWaitCsv(const Model& model) {
 }  // namespace
 
 std::vector<OperatorCsv> ResourceCsvs(const Model& model) {
-  return {MemoryRecordCsv(model), OperatorMemoryCsv(model), StaticMemoryCsv(model),
-          CpuNodeCsv(model),      PipelineCsv(model),       QueueWaitCsv(model)};
+  return {MemoryRecordCsv(model), OperatorMemoryCsv(model), StaticMemoryCsv(model), FusedCsv(model),
+          CacheCsv(model),        CpuNodeCsv(model),        PipelineCsv(model),     QueueWaitCsv(model)};
 }
 
 }  // namespace profd::exporting::csv

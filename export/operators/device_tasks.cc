@@ -89,9 +89,12 @@ void DeviceTasks::TakeStars(const RecordView& record) {
   } else if (function != kTaskStart && function != kTaskEnd) {
     return;
   }
+  Take(task, record.U64(8), function == kTaskEnd || function == kContextEnd);
+}
+
+void DeviceTasks::Take(const DeviceTask& ids, uint64_t time, bool is_end) {
+  DeviceTask task = ids;
   const Key key(task.stream, task.task, task.context);
-  const uint64_t time = record.U64(8);
-  const bool is_end = function == kTaskEnd || function == kContextEnd;
   if (!odd_.empty() && odd_.contains(key)) return Loosen(key, time, is_end, task.type);
   if (!is_end) {
     task.start = time;
@@ -178,11 +181,53 @@ void DeviceTasks::PairKey(std::span<const Loose> of_key, const std::vector<Flip>
   }
 }
 
+void DeviceTasks::FeedHwts(std::span<const std::byte> bytes) {
+  enum : uint8_t { kStart = 0, kEnd = 1 };
+  for (; bytes.size() >= kHwtsRecordBytes; bytes = bytes.subspan(kHwtsRecordBytes)) {
+    const RecordView record(bytes);
+    ++records;
+    const uint8_t function = record.U8(0) & 7;
+    if (function != kStart && function != kEnd) continue;
+    DeviceTask task;
+    task.stream = record.U32(16) & 0x7FF;
+    task.task = record.U16(6);
+    // AI_CORE and AI_CPU, as with STARS; others are known by what the host calls them.
+    task.type = record.U8(1) <= 1 ? record.U8(1) : kUnknownSqe;
+    Take(task, record.U64(8), function == kEnd);
+  }
+}
+
+void DeviceTasks::FeedAicore(std::span<const std::byte> bytes) {
+  pmu_has_times = false;
+  for (; bytes.size() >= kProfileRecordBytes; bytes = bytes.subspan(kProfileRecordBytes)) {
+    const RecordView record(bytes);
+    ++records;
+    PmuRecord& made = pmu.emplace_back();
+    made.stream = record.U32(96) & 0x7FF;
+    made.task = record.U16(6);
+    made.counts.cycles = record.U64(16);
+    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(32 + 8 * i);
+  }
+}
+
 void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   constexpr uint8_t kFlip = 14;
   for (; bytes.size() >= kTsTrackRecordBytes; bytes = bytes.subspan(kTsTrackRecordBytes)) {
     const RecordView record(bytes);
     if (record.U8(1) == kFlip) flips_[record.U16(16)].push_back({record.U64(8), record.U16(22)});
+  }
+}
+
+void DeviceTasks::FeedCache(std::span<const std::byte> bytes) {
+  for (; bytes.size() >= kCacheRecordBytes; bytes = bytes.subspan(kCacheRecordBytes)) {
+    const RecordView record(bytes);
+    ++records;
+    DeviceTask ids;
+    Decode(record.U16(2), record.U16(4), 0, wide_streams_, &ids);
+    CacheRecord& made = cache.emplace_back();
+    made.stream = ids.stream;
+    made.task = ids.task;
+    for (size_t i = 0; i < made.counts.size(); ++i) made.counts[i] = record.U64(8 + 8 * i);
   }
 }
 
@@ -225,6 +270,7 @@ void DeviceTasks::Finish() {
   PairLoose();
   SortByStream(&tasks, &DeviceTask::start);
   NumberBatches(&tasks, flips_, &DeviceTask::start);
+  if (!pmu_has_times) return;
   for (std::vector<PmuRecord>* counters : {&pmu, &block_pmu}) {
     SortByStream(counters, &PmuRecord::end);
     NumberBatches(counters, flips_, &PmuRecord::end);

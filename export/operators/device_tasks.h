@@ -1,7 +1,9 @@
-// What one device ran, from `stars_soc.data` and the flips of `ts_track.data` (operator-data a.4, b.2, b.3; chips with
-// STARS): start and end of each task and of each FFTS+ context in it, in its batch. Times are the device's counter.
+// What one device ran, and the flips of `ts_track.data` (operator-data a.4, b.2, b.3): start and end of each task, in its
+// batch. From `stars_soc.data`, with each FFTS+ context in it, and `ffts_profile.data` on chips with STARS; from
+// `hwts.data` and `aicore.data` on chips 1 to 4. Times are the device's counter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -15,8 +17,10 @@
 namespace profd::exporting::operators {
 
 inline constexpr size_t kStarsRecordBytes = 64;
+inline constexpr size_t kHwtsRecordBytes = 64;
 inline constexpr size_t kTsTrackRecordBytes = 40;
 inline constexpr size_t kProfileRecordBytes = 128;
+inline constexpr size_t kCacheRecordBytes = 72;
 
 struct DeviceTask {
   uint64_t start = 0;
@@ -25,8 +29,15 @@ struct DeviceTask {
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
-  uint16_t type = 0;  // SQE type, of a context its sub-task type
+  uint16_t type = 0;  // SQE type, of a context its sub-task type; kUnknownSqe
   bool is_context() const { return context != kNoContext; }
+};
+
+// What one task did in the second level of cache.
+struct CacheRecord {
+  uint16_t stream = 0;
+  uint16_t task = 0;
+  std::array<uint64_t, 8> counts = {};  // in the order of the configured events
 };
 
 // Counters of a task or context, or of one block of it.
@@ -52,13 +63,18 @@ class DeviceTasks {
   void ExpectProfile(uint64_t bytes) { pmu.reserve(pmu.size() + bytes / kProfileRecordBytes); }
   void FeedStars(std::span<const std::byte> records);
   void FeedProfile(std::span<const std::byte> records);
+  void FeedHwts(std::span<const std::byte> records);
+  void FeedAicore(std::span<const std::byte> records);
   void FeedTsTrack(std::span<const std::byte> records);
+  void FeedCache(std::span<const std::byte> records);
   // After the last file: batches.
   void Finish();
 
   std::vector<DeviceTask> tasks;
   std::vector<PmuRecord> pmu;
   std::vector<PmuRecord> block_pmu;
+  bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
+  std::vector<CacheRecord> cache;  // as recorded
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t unpaired = 0;  // starts without an end, ends without a start
@@ -77,6 +93,8 @@ class DeviceTasks {
     uint16_t task = 0;
   };
   void TakeStars(const RecordView& record);
+  // One end of `ids`.
+  void Take(const DeviceTask& ids, uint64_t time, bool is_end);
   void Loosen(const Key& key, uint64_t time, bool is_end, uint16_t type);
   void PairLoose();
   void PairKey(std::span<const Loose> of_key, const std::vector<Flip>* flips);

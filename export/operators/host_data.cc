@@ -42,6 +42,7 @@ constexpr KnownFile kFiles[] = {
     {"additional.memory_application", HostFileKind::kMemory, 256},  // of earlier releases
     {"additional.static_op_mem", HostFileKind::kPlannedMemory, 256},
     {"additional.graph_id_map", HostFileKind::kGraphName, 256},
+    {"additional.fusion_op_info", HostFileKind::kFused, 256},
     {"additional.tensor_info", HostFileKind::kTensors, 256},
     {"additional.context_id_info", HostFileKind::kContexts, 256},
     {"additional.hash_dic", HostFileKind::kHashes, 0},
@@ -126,7 +127,10 @@ void HostData::Feed(const HostFile& file, std::span<const std::byte> bytes) {
       case HostFileKind::kCopy: communication.AddCopy(record); break;
       case HostFileKind::kMemory: memory.AddMemory(record); break;
       case HostFileKind::kPlannedMemory: memory.AddPlanned(record); break;
-      case HostFileKind::kGraphName: graphs_[record.U32(32)] = record.U64(24); break;
+      case HostFileKind::kGraphName:
+        graphs_[record.U32(32)] = models_[record.U32(36)] = record.U64(24);
+        break;
+      case HostFileKind::kFused: FeedFused(record); break;
       default: break;
     }
   }
@@ -255,6 +259,21 @@ void HostData::FeedContexts(const RecordView& record) {
 }
 
 // "hash:text" or "level_type:text"; a later entry replaces one before.
+void HostData::FeedFused(const RecordView& record) {
+  constexpr uint32_t kMostOriginals = 8;
+  const uint32_t count = record.U32(32);
+  if (count > kMostOriginals) {
+    ++bad_records;
+    return;
+  }
+  FusedOperator& made = fused.emplace_back();
+  made.time = record.U64(16);
+  made.name = record.U64(24);
+  made.thread = record.U32(8);
+  for (size_t i = 0; i < made.bytes.size(); ++i) made.bytes[i] = record.U64(36 + 8 * i);
+  for (size_t i = 0; i < count; ++i) made.originals.push_back(record.U64(76 + 8 * i));
+}
+
 void HostData::FeedLines(bool types, std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -374,6 +393,19 @@ std::string HostData::NameOf(uint64_t hash) const {
 std::string HostData::GraphName(uint32_t graph) const {
   const auto found = graphs_.find(graph);
   return found == graphs_.end() ? "N/A" : NameOf(found->second);
+}
+
+std::string HostData::ModelName(uint64_t model) const {
+  const auto found = models_.find(model);
+  return found == models_.end() ? "N/A" : NameOf(found->second);
+}
+
+std::optional<uint64_t> HostData::ModelAt(uint32_t thread, uint64_t time) const {
+  const auto [begin, end] = EqualRange(apis, thread, &Api::thread);
+  const auto around = std::find_if(begin, end, [time](const Api& api) {
+    return api.level == kModelLevel && api.begin < time && time <= api.end;
+  });
+  return around == end ? std::nullopt : std::optional(around->item);
 }
 
 std::string HostData::TypeName(uint16_t level, uint32_t type) const {

@@ -3,6 +3,7 @@
 // tensors, which repeat, each distinct description once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,6 +35,7 @@ enum class HostFileKind : uint8_t {
   kMemory,
   kPlannedMemory,
   kGraphName,
+  kFused,
   kHashes,
   kTypes,
 };
@@ -108,6 +110,15 @@ struct ContextRecord {
   uint16_t level = 0;
 };
 
+// An operator of a static graph that was made of several.
+struct FusedOperator {
+  uint64_t time = 0;
+  uint64_t name = 0;  // hash
+  uint32_t thread = 0;
+  std::array<uint64_t, 5> bytes = {};  // of input, output, weight, workspace, and in all
+  std::vector<uint64_t> originals;     // hashes
+};
+
 // Tasks of a stream belong to a captured graph from then on.
 struct CaptureRecord {
   uint64_t time = 0;
@@ -150,6 +161,7 @@ class HostData {
   CommunicationRecords communication;
   MemoryRecords memory;
   std::vector<CaptureRecord> captures;  // by time
+  std::vector<FusedOperator> fused;     // as recorded
   std::vector<std::vector<Tensor>> tensors;
   std::vector<std::vector<uint32_t>> contexts;
   bool wide_streams = false;  // ids above 2047 in use
@@ -164,6 +176,10 @@ class HostData {
   // The number in decimal where the dictionary has no entry.
   std::string NameOf(uint64_t hash) const;
   std::string GraphName(uint32_t graph) const;  // "N/A" where no record has it
+  std::string ModelName(uint64_t model) const;  // the same, by the number that APIs give
+  bool HasModelNames() const { return !models_.empty(); }
+  // The model that the thread loaded or ran then, after Finish; none: none.
+  std::optional<uint64_t> ModelAt(uint32_t thread, uint64_t time) const;
   std::string TypeName(uint16_t level, uint32_t type) const;
   std::string ApiName(const Api& api) const;
 
@@ -177,6 +193,7 @@ class HostData {
   void FeedCapture(const RecordView& record);
   void FeedTensors(const RecordView& record);
   void FeedContexts(const RecordView& record);
+  void FeedFused(const RecordView& record);
   void FeedLines(bool types, std::string_view text);
   void AddApi(const Api& api);
   void NumberBatches();
@@ -187,6 +204,7 @@ class HostData {
   bool keeps_runtime_apis_;
   std::unordered_map<uint64_t, std::string> names_;
   std::unordered_map<uint32_t, uint64_t> graphs_;  // hash of the name
+  std::unordered_map<uint64_t, uint64_t> models_;  // the same
   std::map<std::pair<uint16_t, uint32_t>, std::string> types_;
   std::unordered_map<uint64_t, uint32_t> hashed_types_;
   // Single events that wait for their other half.

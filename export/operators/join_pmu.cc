@@ -48,7 +48,33 @@ double DevicePmu::MhzAt(uint64_t count) const {
   return after == clock.begin() ? mhz : std::prev(after)->second;
 }
 
+// The first counters of a stream and task are of its first execution, and so on: they have no times and know of no
+// batches.
+void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row,
+                           const DevicePmu& setup) {
+  const auto id_of = [](const auto& record) { return std::tuple(record.stream, record.task); };
+  SortRecords(&ran.pmu, [&](const PmuRecord& a, const PmuRecord& b) { return id_of(a) < id_of(b); });
+  std::vector<uint32_t> order(joined.size());  // of the rows
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](uint32_t at) {
+    const DeviceTask& task = ran.tasks[joined[at]];
+    return std::tuple(task.stream, task.task, task.start);
+  });
+  const size_t first_pmu = pmu.size();
+  pmu.insert(pmu.end(), ran.pmu.begin(), ran.pmu.end());
+  size_t next = first_pmu;
+  for (const uint32_t at : order) {
+    const DeviceTask& task = ran.tasks[joined[at]];
+    while (next < pmu.size() && id_of(pmu[next]) < id_of(task)) ++next;
+    if (next == pmu.size()) break;
+    if (id_of(pmu[next]) != id_of(task)) continue;
+    pmu[next].mhz = setup.mhz;
+    rows[first_row + at].pmu = static_cast<int32_t>(next++);
+  }
+}
+
 void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup) {
+  if (!ran.pmu_has_times) return JoinPmuInOrder(std::move(ran), joined, first_row, setup);
   SortByKey(&ran.pmu);
   SortByKey(&ran.block_pmu);
   std::vector<uint32_t> order(joined.size());  // of the rows

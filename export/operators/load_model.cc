@@ -21,6 +21,9 @@ namespace {
 constexpr std::string_view kStars = "stars_soc.data";
 constexpr std::string_view kTsTrack = "ts_track.data";
 constexpr std::string_view kCpu = "aicpu.data";
+constexpr std::string_view kHwts = "hwts.data";
+constexpr std::string_view kAicore = "aicore.data";
+constexpr std::string_view kCache = "l2_cache.data";
 constexpr std::string_view kProfile = "ffts_profile.data";
 
 // Passes on what it is fed.
@@ -170,7 +173,9 @@ void ReadFrequencies(Loader& loader, const DataFile& file, Frequencies* into) {
 
 DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
-  made.group = PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
+  constexpr int kOneCoreChip = 1;
+  made.group = place.chip == kOneCoreChip ? PmuGroupOfOneCore(place.aicore_metrics)
+                                          : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
   made.group.aic.events = place.aicore_events;
   made.group.aic.cores = place.ai_cores;
   made.group.aiv.events = place.aiv_events;
@@ -189,7 +194,7 @@ struct Device {
   const Place* place;
   DeviceTasks ran;
   CpuRecords cpu;
-  const DataFile* stars = nullptr;  // null: no tasks
+  const DataFile* stars = nullptr;  // or hwts; null: no tasks
   Frequencies frequencies;
 };
 
@@ -201,12 +206,24 @@ void ReadDevice(Loader& loader, Device* device) {
       ran.ExpectStars(file.bytes);
       loader.Read(*device->place, file, kStarsRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedStars(bytes); });
+    } else if (file.base == kHwts) {
+      device->stars = &file;
+      ran.ExpectStars(file.bytes);
+      loader.Read(*device->place, file, kHwtsRecordBytes, ran,
+                  [&](std::span<const std::byte> bytes) { ran.FeedHwts(bytes); });
+    } else if (file.base == kAicore && IsOperatorFile(*device->place, file.base)) {
+      ran.ExpectProfile(file.bytes);
+      loader.Read(*device->place, file, kProfileRecordBytes, ran,
+                  [&](std::span<const std::byte> bytes) { ran.FeedAicore(bytes); });
     } else if (file.base == kTsTrack) {
       loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
     } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
       ran.ExpectProfile(file.bytes);
       loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
+    } else if (file.base == kCache) {
+      loader.Read(*device->place, file, kCacheRecordBytes, ran,
+                  [&](std::span<const std::byte> bytes) { ran.FeedCache(bytes); });
     } else if (file.base == kCpu) {
       loader.Read(*device->place, file, kCpuRecordBytes, device->cpu,
                   [&](std::span<const std::byte> bytes) { device->cpu.Feed(bytes); });
@@ -221,6 +238,9 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (device.cpu.records > 0) {
     model->cpu[device.place->device] = {std::move(device.cpu), [clock](uint64_t count) { return clock.DeviceTask(count); },
                                         [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
+  }
+  if (!device.ran.cache.empty()) {
+    model->cache[device.place->device] = {std::move(device.ran.cache), device.place->l2_events, device.place->chip};
   }
   if (device.stars == nullptr) return;
   const uint64_t ambiguous = model->ambiguous;
@@ -248,9 +268,10 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
 
 bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
+  if (place.kind != Place::Kind::kDevice) return false;
+  if (base == kStars || base == kHwts || base == kCpu || base == kCache) return true;
   // Sampled counters are a channel's.
-  return place.kind == Place::Kind::kDevice &&
-         (base == kStars || base == kCpu || (base == kProfile && place.aicore_mode == "task-based"));
+  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && place.chip == 1));
 }
 
 std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info) {

@@ -49,6 +49,13 @@ struct DevicePmu {
   double MhzAt(uint64_t count) const;
 };
 
+// The second level of cache, by task.
+struct DeviceCache {
+  std::vector<CacheRecord> records;
+  std::vector<uint32_t> events;
+  int chip = 0;
+};
+
 // What the AI CPU of one device reports.
 struct DeviceCpu {
   CpuRecords records;
@@ -126,6 +133,7 @@ class Model {
   std::vector<PmuRecord> pmu;
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device
+  std::map<int, DeviceCache> cache;
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
   std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept
@@ -137,6 +145,7 @@ class Model {
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
   void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
+  void JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
 
   std::vector<int32_t> framework_of_;  // by connection; empty: no framework
 };

@@ -86,6 +86,7 @@ constexpr Numbered kSqeTypes[] = {
     {5, "EVENT_WAIT_SQE"}, {6, "NOTIFY_RECORD_SQE"}, {7, "NOTIFY_WAIT_SQE"}, {8, "WRITE_VALUE_SQE"}, {9, "VQ6_SQE"},
     {10, "TOF_SQE"}, {11, "SDMA_SQE"}, {12, "VPC"}, {13, "JPEGE"}, {14, "JPEGD"}, {15, "DSA_SQE"},
     {16, "ROCCE_SQE"}, {17, "PCIE_DMA_SQE"}, {18, "HOST_CPU_SQE"}, {19, "CDQM_SQE"}, {20, "C_CORE_SQE"},
+    {kUnknownSqe, "UNKNOWN"},
 };
 
 constexpr Numbered kSubTaskTypes[] = {

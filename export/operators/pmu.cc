@@ -12,22 +12,28 @@ namespace {
 
 using Kind = PmuColumn::Kind;
 
+constexpr std::string_view kCustom = "Custom:";
+
 struct Named {
   std::string_view name;
   Kind kind;
   std::vector<PmuTerm> terms;
 };
 
+std::string Prefixed(std::string_view prefix, std::string_view name) {
+  return prefix.empty() ? std::string(name) : fmt::format("{}_{}", prefix, name);
+}
+
 // A share of the time and of the cycles.
 void AddShare(std::string_view prefix, std::string_view name, const std::vector<PmuTerm>& terms,
               std::vector<PmuColumn>* columns) {
-  columns->push_back({fmt::format("{}_{}_time(us)", prefix, name), Kind::kTime, terms});
-  columns->push_back({fmt::format("{}_{}_ratio", prefix, name), Kind::kRatio, terms});
+  columns->push_back({Prefixed(prefix, fmt::format("{}_time(us)", name)), Kind::kTime, terms});
+  columns->push_back({Prefixed(prefix, fmt::format("{}_ratio", name)), Kind::kRatio, terms});
 }
 
 void Add(std::string_view prefix, const std::vector<Named>& named, std::vector<PmuColumn>* columns) {
   for (const Named& each : named) {
-    columns->push_back({fmt::format("{}_{}", prefix, each.name), each.kind, each.terms});
+    columns->push_back({Prefixed(prefix, each.name), each.kind, each.terms});
   }
 }
 
@@ -137,8 +143,62 @@ void AddCustom(std::string_view prefix, std::string_view list, std::vector<PmuCo
     uint32_t event = 0;
     const auto parsed = std::from_chars(item.data(), item.data() + item.size(), event, 16);
     if (parsed.ec != std::errc()) continue;
-    columns->push_back({fmt::format("{}_r{:x}", prefix, event), Kind::kSum, {{event}}});
+    columns->push_back({Prefixed(prefix, fmt::format("r{:x}", event)), Kind::kSum, {{event}}});
   }
+}
+
+void AddOnePipe(PmuGroup* group) {
+  std::vector<PmuColumn>& columns = group->aic.columns;
+  AddShare("", "vec", {{0x8}}, &columns);
+  AddShare("", "mac", {{0xA}}, &columns);
+  AddShare("", "scalar", {{0x9}}, &columns);
+  AddShare("", "mte1", {{0xB}}, &columns);
+  AddShare("", "mte2", {{0xC}}, &columns);
+  AddShare("", "mte3", {{0xD}}, &columns);
+  Add("", {{"icache_miss_rate", Kind::kMissRate, {{0x55}, {0x54}}},
+           {"memory_bound", Kind::kBound, {{0xC}, {0xA}, {0x8}}}},
+      &columns);
+  group->cube_utilization = true;
+}
+
+void AddOneArithmetic(PmuGroup* group) {
+  Add("", {{"mac_fp16_ratio", Kind::kRatio, {{0x49}}},
+           {"mac_int8_ratio", Kind::kRatio, {{0x4A}}},
+           {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}},
+           {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}},
+           {"vec_int32_ratio", Kind::kRatio, {{0x4E}}},
+           {"vec_misc_ratio", Kind::kRatio, {{0x4F}}},
+           {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}},
+           {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}}},
+      &group->aic.columns);
+}
+
+void AddOneMemory(PmuGroup* group) {
+  Add("", {Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4), Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4),
+           Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16), Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 16),
+           Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8)},
+      &group->aic.columns);
+}
+
+void AddOneMemoryL0(PmuGroup* group) {
+  Add("", {Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16), Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16),
+           Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 8), Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8),
+           Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8), Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8),
+           Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 8), Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 8)},
+      &group->aic.columns);
+}
+
+void AddOneMemoryUb(PmuGroup* group) {
+  Add("", {Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2), Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2),
+           Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1), Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)},
+      &group->aic.columns);
+}
+
+void AddOneConflicts(PmuGroup* group) {
+  Add("", {{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}},
+           {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}},
+           {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}}},
+      &group->aic.columns);
 }
 
 struct KnownGroup {
@@ -157,6 +217,12 @@ constexpr KnownGroup kGroups[] = {
     {"MemoryAccess", AddAccess},
 };
 
+constexpr KnownGroup kGroupsOfOneCore[] = {
+    {"PipeUtilization", AddOnePipe},         {"ArithmeticUtilization", AddOneArithmetic}, {"Memory", AddOneMemory},
+    {"MemoryL0", AddOneMemoryL0},            {"MemoryUB", AddOneMemoryUb},
+    {"ResourceConflictRatio", AddOneConflicts},
+};
+
 std::optional<double> CountOf(const PmuCore& core, const PmuCounts& counts, uint32_t event) {
   const auto found = std::ranges::find(core.events, event);
   const auto index = static_cast<size_t>(found - core.events.begin());
@@ -166,8 +232,16 @@ std::optional<double> CountOf(const PmuCore& core, const PmuCounts& counts, uint
 
 }  // namespace
 
+PmuGroup PmuGroupOfOneCore(std::string_view metrics) {
+  PmuGroup made;
+  made.one_core = true;
+  const auto known = std::ranges::find(kGroupsOfOneCore, metrics, &KnownGroup::name);
+  if (known != std::end(kGroupsOfOneCore)) known->add(&made);
+  if (metrics.starts_with(kCustom)) AddCustom("", metrics.substr(kCustom.size()), &made.aic.columns);
+  return made;
+}
+
 PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics) {
-  constexpr std::string_view kCustom = "Custom:";
   PmuGroup made;
   const auto known = std::ranges::find(kGroups, aic_metrics, &KnownGroup::name);
   if (known != std::end(kGroups)) known->add(&made);
@@ -187,17 +261,20 @@ std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, con
   double sum = 0;
   double last = 0;
   double first = 0;
+  double larger = 0;  // of those behind the first
   for (size_t i = 0; i < column.terms.size(); ++i) {
     const std::optional<double> count = CountOf(core, counts, column.terms[i].event);
     if (!count) return std::nullopt;
     last = *count;
     if (i == 0) first = last;
+    if (i > 0) larger = std::max(larger, last);
     sum += last * column.terms[i].weight;
   }
   const auto cycles = static_cast<double>(counts.cycles);
   switch (column.kind) {
     case Kind::kSum: return sum;
     case Kind::kMissRate: return first > 0 && last > 0 ? first / last : 0;
+    case Kind::kBound: return larger > 0 ? first / larger : 0;
     case Kind::kRatio: return cycles > 0 ? sum / cycles : 0;
     case Kind::kTime: return cycles > 0 ? sum / cycles * time_us : 0;
     case Kind::kBandwidth: {

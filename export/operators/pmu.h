@@ -1,4 +1,4 @@
-// Counters of tasks as the columns of op_summary (operator-data c.2; chips with cube and vector cores apart): which
+// Counters of tasks as the columns of op_summary (operator-data c.2): which
 // columns a metric group has, the events each is made of, and the formulas.
 #pragma once
 
@@ -31,6 +31,7 @@ struct PmuColumn {
     kMissRate,   // of the second event; 0 where either is 0
     kSum,
     kBandwidth,  // GB/s of 2^30 bytes; the weight is bits an event
+    kBound,      // the first by the larger of the others; 0 where these are 0
   };
   std::string name;  // with the core's prefix
   Kind kind = Kind::kSum;
@@ -47,11 +48,14 @@ struct PmuCore {
 struct PmuGroup {
   PmuCore aic;
   PmuCore aiv;
+  bool one_core = false;  // cube and vector unit are one core: all is in `aic`, and names have no prefix
   bool cube_utilization = false;
 };
 
 // "PipeUtilization", ..., "Custom:0x8,0xa". Without columns for a name that is not known.
 PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics);
+// The same of chip 1.
+PmuGroup PmuGroupOfOneCore(std::string_view metrics);
 
 // us; `mhz` as it was when the task ended, `blocks` its block number.
 double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks);

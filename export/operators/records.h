@@ -23,6 +23,7 @@ inline constexpr uint16_t kHostMagic = 0x5A5A;
 inline constexpr uint16_t kStarsMagic = 0x6BD3;
 inline constexpr uint32_t kNoContext = 0xFFFFFFFF;
 inline constexpr uint32_t kNoModel = 0xFFFFFFFF;
+inline constexpr uint16_t kUnknownSqe = 0xFFFF;
 
 // Fields of one record by their offset; the caller has checked the size.
 class RecordView {

@@ -165,6 +165,7 @@ Status OperatorWriter::WriteCounters() {
     const HostTask* host = model_.HostOf(task);
     const auto cores = operators::CountersOf(model_, task, host == nullptr ? HostTask{} : *host);
     if (!cores) continue;
+    if (model_.device_pmu.at(task.device).group.one_core) continue;  // the table is of chips with two kinds of core
     const double mhz = model_.device_pmu.at(task.device).mhz;
     const auto add = [&](int64_t name, double value) {
       return out.Add(row_.Begin().Int(ids_.task + tasks_.NumberAt(i)).Int(name).Numeric(value).End(), 0);

@@ -2,6 +2,8 @@
 
 import contextlib
 import glob
+import json
+import os
 import shutil
 import sqlite3
 import struct
@@ -37,6 +39,32 @@ class ResourceOperators(made.Operators):
     def graph_name(self, name, graph, model):
         self.record("unaging", "additional.graph_id_map", 256, "model", 0, self.slots[0], 3,
                     struct.pack("<QII", self.hash_of(name), graph, model))
+
+    def fused(self, name, originals, sizes, at):
+        """In us of the host's counter."""
+        slot = self.slots[0]
+        body = struct.pack(f"<QI5Q{len(originals)}Q", self.hash_of(name), len(originals), *sizes,
+                           *(self.hash_of(text) for text in originals))
+        self.record("unaging", "additional.fusion_op_info", 256, "node", 2, slot, at - slot.us, body)
+
+    def model_call(self, kind, model, begin, end):
+        slot = self.slots[0]
+        self.api("model", kind, slot, begin - slot.us, end - slot.us, item=model)
+
+    l2_events = None
+
+    def cache(self, slot, counts):
+        self.add(slot.device, "l2_cache.data", struct.pack("<HHHH8Q", 0, slot.stream, slot.task, 0, *counts))
+
+    def _write_controls(self, place):
+        super()._write_controls(place)
+        if self.l2_events is None:
+            return
+        path = os.path.join(self.folder(place), "sample.json")
+        with open(path, encoding="utf-8") as file:
+            sample = json.load(file)
+        sample["l2CacheTaskProfilingEvents"] = self.l2_events
+        self.put(place, "sample.json", json.dumps(sample))
 
     def mark(self, start, end, text, kind=0, event=0, domain=None, mark=0, segment=0, category=4, payload=77):
         """One record of additional.msproftx, in us of the host's counter; its times as the CSV has them."""
@@ -106,6 +134,46 @@ class ResourceTest(unittest.TestCase):
             ["host", "Conv_0", "resnet", "4", "1", "4294967295", "7"],
             ["host", "TOTAL", "resnet", "4", "0", "8", "99"],
             ["host", "Conv_1", "N/A", "5", "2", "3", "1"]])
+
+    def test_fused_operators(self):
+        dump = self.make()
+        dump.graph_name("resnet", 4, 9)
+        dump.model_call(2, 9, 100, 200)
+        dump.model_call(2, 12, 300, 400)
+        dump.fused("Conv_Relu", ["Conv_0", "Relu_0"], [1024, 2048, 512, 0, 3584], 150)
+        dump.fused("Add_N", [], [0, 0, 1, 0, 1], 350)  # of a model without a name
+        dump.fused("nobody's", ["Mul_0"], [1, 1, 1, 1, 1], 250)
+        self.assertEqual(self.export(dump).rows("fusion_op"), [
+            ["Device_id", "Model Name", "Model ID", "Fusion Op", "Original Ops", "Memory Input(KB)", "Memory Output(KB)",
+             "Memory Weight(KB)", "Memory Workspace(KB)", "Memory Total(KB)"],
+            ["host", "resnet", "9", "Conv_Relu", "Conv_0;Relu_0", "1", "2", "0.5", "0", "3.5"],
+            ["host", "N/A", "12", "Add_N", "", "0", "0", "0.001", "0", "0.001"]])
+
+    def test_fused_operators_need_the_names_of_models(self):
+        dump = self.make()
+        dump.model_call(2, 9, 100, 200)
+        dump.fused("Conv_Relu", ["Conv_0"], [1, 1, 1, 1, 1], 150)
+        self.assertFalse(self.export(dump).has("fusion_op"))
+
+    def test_cache_of_each_task(self):
+        dump = self.make(slots=16, executions=2)
+        dump.l2_events = "0xfb,0xfc,0x90,0x91,0x9c"
+        matmuls = [slot for slot in dump.slots if slot.kind == "matmul"]
+        for _ in range(3):  # once more than it ran
+            for number, slot in enumerate(matmuls):
+                dump.cache(slot, (100, 28, 32, 32, 16 * number, 0, 0, 0))
+        dump.cache(matmuls[0], (0,) * 8)
+        expected = [["0", str(s.stream), str(s.task), "N/A", repr(16 * i / 128), s.name if run < 2 else "N/A"]
+                    for run in range(3) for i, s in enumerate(matmuls)]
+        expected.append(["0", str(matmuls[0].stream), str(matmuls[0].task), "N/A", "N/A", "N/A"])
+        header, *rows = self.export(dump).rows("l2_cache")
+        self.assertEqual(header, ["Device_id", "Stream Id", "Task Id", "Hit Rate", "Victim Rate", "Op Name"])
+        self.assertEqual(rows, expected)
+
+    def test_cache_without_its_events(self):
+        dump = self.make(slots=8)
+        dump.cache(dump.slots[0], (1,) * 8)
+        self.assertFalse(self.export(dump).has("l2_cache"))
 
     def test_nodes_of_the_ai_cpu(self):
         dump = self.make(executions=2)

@@ -8,6 +8,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "fidelity")]
 import make_communication
+import make_hwts
 import make_operators
 
 # In the order of operators_fuzz.cc.
@@ -16,8 +17,8 @@ HOST = ("aging.api_event.data", "aging.compact.task_track", "aging.compact.node_
         "aging.compact.expand_stream_spec", "aging.compact.capture_stream_info", "aging.additional.hccl_info",
         "aging.compact.hccl_op_info", "aging.compact.memcpy_info", "aging.additional.task_memory_info",
         "aging.additional.static_op_mem", "unaging.additional.graph_id_map", "unaging.additional.hash_dic",
-        "unaging.additional.type_info_dic")
-DEVICE = ("stars_soc.data", "ts_track.data", "ffts_profile.data", "aicpu.data")
+        "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info")
+DEVICE = ("stars_soc.data", "ts_track.data", "ffts_profile.data", "aicpu.data", "hwts.data", "aicore.data", "l2_cache.data")
 
 
 def seed(dump, detailed=1, longest=2, wide=0):
@@ -43,6 +44,10 @@ def other_records(dump):
     dump.record("aging", "additional.static_op_mem", 256, "node", 11, slot, 30, struct.pack(
         "<qQQQQQI", 512, dump.hash_of(slot.name), 1, 9, 4096, 0, 3))
     dump.record("unaging", "additional.graph_id_map", 256, "model", 0, slot, 1, struct.pack("<QII", 77, 3, 4))
+    dump.api("model", 2, slot, 0, 90, item=4)
+    dump.record("unaging", "additional.fusion_op_info", 256, "node", 2, slot, 30, struct.pack(
+        "<QI5QQ", dump.hash_of(slot.name), 1, 1, 2, 3, 4, 10, dump.hash_of("Conv_0")))
+    dump.add(0, "l2_cache.data", struct.pack("<HHHH8Q", 0, slot.stream, slot.task, 0, *range(8)))
     for kind in (0, 1, 3):
         dump.add(0, "aicpu.data", struct.pack("<HHI", 0x5A5A, 6000, kind).ljust(256, b"\1"))
     return dump
@@ -58,6 +63,7 @@ def main():
             "level_0": seed(make_operators.Operators(parent, level="l0", **options).fill(), detailed=0, longest=0),
             "batches": seed(make_operators.Operators(parent, slots=24, wrap=3, kinds=("matmul", "add")).fill()),
             "counters": seed(make_operators.Operators(parent, metrics="Memory", **options).fill()),
+            "hwts": seed(make_hwts.HwtsOperators(parent, slots=16, metrics="Memory").fill()),
             "again": seed(make_operators.Operators(parent, executions=3, slots=4).fill(), wide=1),
         }
         dump = make_communication.CommunicationOperators(parent, **options)

@@ -12,14 +12,14 @@ namespace profd::exporting::operators {
 namespace {
 
 // In the order of make_operator_seeds.py.
-constexpr std::array<std::string_view, 16> kHostFiles = {
+constexpr std::array<std::string_view, 17> kHostFiles = {
     "aging.api_event.data",          "aging.compact.task_track",      "aging.compact.node_basic_info",
     "unaging.compact.node_basic_info", "aging.additional.tensor_info", "unaging.additional.context_id_info",
     "aging.compact.expand_stream_spec", "aging.compact.capture_stream_info", "aging.additional.hccl_info",
     "aging.compact.hccl_op_info",    "aging.compact.memcpy_info",     "aging.additional.task_memory_info",
     "aging.additional.static_op_mem", "unaging.additional.graph_id_map", "unaging.additional.hash_dic",
-    "unaging.additional.type_info_dic"};
-enum DeviceFile : size_t { kStars = kHostFiles.size(), kTsTrack, kProfile, kCpu, kFiles };
+    "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info"};
+enum DeviceFile : size_t { kStars = kHostFiles.size(), kTsTrack, kProfile, kCpu, kHwts, kAicore, kCache, kFiles };
 
 ClockMap Clock() {
   ClockFacts facts;
@@ -51,6 +51,9 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
       case kTsTrack: device.FeedTsTrack(bytes); break;
       case kProfile: device.FeedProfile(bytes); break;
       case kCpu: cpu.Feed(bytes); break;
+      case kHwts: device.FeedHwts(bytes); break;
+      case kAicore: device.FeedAicore(bytes); break;
+      case kCache: device.FeedCache(bytes); break;
       default: model->host.Feed(*HostFileOf(kHostFiles[file]), bytes);
     }
   }
@@ -58,10 +61,10 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
   model->host_tasks = BuildHostTasks(model->host, detailed);
   const uint64_t records = device.records;
   device.Finish();
-  FUZZ_EXPECT(2 * device.tasks.size() + device.unpaired <= records);
+  FUZZ_EXPECT(2 * device.tasks.size() + device.unpaired + device.cache.size() <= records);
   for (const DeviceTask& task : device.tasks) FUZZ_EXPECT(task.start <= task.end);
   DevicePmu setup;
-  setup.group = PmuGroupOf("PipeUtilization", "PipeUtilization");
+  setup.group = device.pmu_has_times ? PmuGroupOf("PipeUtilization", "PipeUtilization") : PmuGroupOfOneCore("Memory");
   setup.mhz = 1000;
   model->Join(0, std::move(device), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, setup);
@@ -85,6 +88,10 @@ void CheckRows(const Model& model) {
 }
 
 void CheckTotals(const Model& model) {
+  for (const FusedOperator& fused : model.host.fused) {
+    const auto id = model.host.ModelAt(fused.thread, fused.time);
+    FUZZ_EXPECT(!id || !model.host.ModelName(*id).empty() || model.host.HasModelNames());
+  }
   for (const auto& [key, total] : model.host.ApiTotals()) FUZZ_EXPECT(total.min_ns <= total.max_ns && total.count > 0);
   for (const auto& [device, overlap] : OverlapsOf(model)) {
     for (const Intervals& intervals : overlap) {
