@@ -1,0 +1,220 @@
+// Files that end anywhere, as those of a process that was killed: what is whole is read, what is lost is counted.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "dump/test_support.h"
+#include "export/fan_out.h"
+#include "export/operators/model.h"
+
+namespace profd::exporting::operators {
+namespace {
+
+constexpr size_t kRecords = 2;
+
+// A record of so many bytes, its fields by their offsets.
+class Bytes {
+ public:
+  explicit Bytes(size_t size) : text_(size, '\0') {}
+  template <class T>
+  Bytes& At(size_t at, T value) {
+    std::memcpy(text_.data() + at, &value, sizeof value);
+    return *this;
+  }
+  std::string Text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Number `i` of a file; its time is 100 * (i + 1).
+using Make = std::function<std::string(uint64_t i)>;
+using CountOf = std::function<size_t(const Model& model)>;
+
+struct CutFile {
+  std::string_view name;
+  size_t bytes;  // of a record
+  Make make;
+  CountOf count;  // of what the whole records are in the model
+};
+
+Bytes Host(size_t size, uint64_t i) {
+  return Bytes(size).At<uint16_t>(0, 0x5A5A).At<uint32_t>(8, 77).At<uint64_t>(16, 100 * (i + 1));
+}
+
+Make Plain(size_t size) {
+  return [size](uint64_t i) { return Host(size, i).Text(); };
+}
+
+const CutFile kApis = {"aging.api_event.data", 40,
+                       [](uint64_t i) {
+                         return Host(40, i).At<uint16_t>(2, 10000).At<uint32_t>(4, 5).At<uint64_t>(24, 100 * i + 150).Text();
+                       },
+                       [](const Model& model) { return model.host.apis.size(); }};
+
+const CutFile kHostFiles[] = {
+    kApis,
+    {"aging.compact.task_track", 64, Plain(64), [](const Model& model) { return model.host_tasks.tasks.size(); }},
+    {"unaging.compact.node_basic_info", 64, Plain(64), [](const Model& model) { return model.host.nodes.size(); }},
+    {"aging.compact.capture_stream_info", 64, Plain(64), [](const Model& model) { return model.host.captures.size(); }},
+    {"aging.compact.hccl_op_info", 64, Plain(64),
+     [](const Model& model) { return model.host.communication.op_infos.size(); }},
+    {"aging.compact.memcpy_info", 64, Plain(64), [](const Model& model) { return model.host.communication.copies.size(); }},
+    {"aging.additional.hccl_info", 256, Plain(256),
+     [](const Model& model) { return model.host.communication.infos.size(); }},
+    {"aging.additional.task_memory_info", 256, Plain(256),
+     [](const Model& model) { return model.host.memory.memory.size(); }},
+    {"aging.additional.memory_application", 256, Plain(256),
+     [](const Model& model) { return model.host.memory.memory.size(); }},
+    {"unaging.additional.static_op_mem", 256, Plain(256),
+     [](const Model& model) { return model.host.memory.planned.size(); }},
+    {"aging.additional.tensor_info", 256,
+     [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 5).Text(); },
+     [](const Model& model) { return model.host.tensor_records.size(); }},
+    {"aging.additional.context_id_info", 256,
+     [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 55).Text(); },
+     [](const Model& model) { return model.host.context_records.size(); }},
+    {"unaging.additional.graph_id_map", 256,
+     [](uint64_t i) { return Host(256, i).At<uint64_t>(24, 1000 + i).At(32, static_cast<uint32_t>(i)).Text(); },
+     [](const Model& model) {
+       size_t named = 0;
+       for (uint32_t graph = 0; graph < kRecords; ++graph) named += model.host.GraphName(graph) == "N/A" ? 0 : 1;
+       return named;
+     }},
+};
+
+// One pair a task; its start and its end.
+std::string Stars(uint64_t i) {
+  return Bytes(64).At(0, static_cast<uint16_t>(i % 2)).At<uint16_t>(2, 0x6BD3).At<uint16_t>(4, 2)
+      .At(6, static_cast<uint16_t>(i / 2)).At<uint64_t>(8, 1000 + i).Text();
+}
+
+const CutFile kStarsFile = {"stars_soc.data", 64, Stars, [](const Model& model) { return model.rows.size(); }};
+const CutFile kProfileFile = {"ffts_profile.data", 128,
+                              [](uint64_t i) {
+                                return Bytes(128).At<uint16_t>(0, 0b101000).At<uint16_t>(2, 0x6BD3).At<uint16_t>(4, 2)
+                                    .At(6, static_cast<uint16_t>(i)).At<uint64_t>(32, 5).At<uint64_t>(112, 1000 + 2 * i)
+                                    .At<uint64_t>(120, 1001 + 2 * i).Text();
+                              },
+                              [](const Model& model) {
+                                return static_cast<size_t>(std::ranges::count_if(
+                                    model.rows, [](const TaskRow& row) { return row.pmu >= 0; }));
+                              }};
+const CutFile kCpuFile = {"aicpu.data", 256,
+                          [](uint64_t i) { return Host(256, i).At<uint64_t>(40, 9).At<uint64_t>(80, 10).Text(); },
+                          [](const Model& model) { return model.cpu.empty() ? 0 : model.cpu.at(0).records.nodes.size(); }};
+// Each the wrap of the stream's task ids, between two tasks.
+const CutFile kFlips = {"ts_track.data", 40,
+                        [](uint64_t i) {
+                          return Bytes(40).At<uint8_t>(1, 14).At<uint64_t>(8, 1001 + 2 * i).At<uint16_t>(16, 2)
+                              .At(18, static_cast<uint16_t>(i + 1)).Text();
+                        },
+                        [](const Model& model) {
+                          size_t last = 0;
+                          for (const TaskRow& row : model.rows) last = std::max<size_t>(last, row.batch);
+                          return last;
+                        }};
+
+class CutRecords : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* sub : {"host/data", "device_0/data"}) std::filesystem::create_directories(Root() + "/" + sub);
+    const std::string start = R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"50"})";
+    const std::string sample = R"({"prof_level":"l1","ai_core_profiling_mode":"task-based"})";
+    WriteText(Root() + "/host/info.json", R"({"DeviceInfo":[],"CPU":[{"Frequency":"100.0"}],"platform_version":"5"})");
+    WriteText(Root() + "/host/sample.json", sample);
+    WriteText(Root() + "/host/start_info", start);
+    WriteText(Root() + "/host/host_start.log", "[Host]\nclock_monotonic_raw: 100\ncntvct: 0\n");
+    WriteText(Root() + "/device_0/info.json.0",
+              R"({"DeviceInfo":[{"hwts_frequency":"50","aic_frequency":"1800"}],"platform_version":"5"})");
+    WriteText(Root() + "/device_0/sample.json", sample);
+    WriteText(Root() + "/device_0/start_info.0", start);
+    WriteText(Root() + "/device_0/host_start.log.0", "[Device0]\nclock_monotonic_raw: 100\ncntvct: 0\n");
+    WriteText(Root() + "/device_0/dev_start.log.0", "clock_monotonic_raw: 100\ncntvct: 0\n");
+  }
+
+  std::string Root() const { return dir_ / "PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA"; }
+  std::string PathOf(std::string_view name, bool device) const {
+    const std::string base = Root() + (device ? "/device_0/data/" : "/host/data/") + std::string(name);
+    return base + (device ? ".0.slice_0" : ".slice_0");
+  }
+  static std::string All(const CutFile& file, size_t records) {
+    std::string text;
+    for (size_t i = 0; i < records; ++i) text += file.make(i);
+    EXPECT_EQ(text.size(), records * file.bytes) << file.name;
+    return text;
+  }
+
+  std::unique_ptr<Model> Load(LoadReport* report) {
+    Result<Dump> dump = Dump::Open(Root());
+    EXPECT_TRUE(dump.ok()) << dump.status().ToString();
+    const RowFilter filter;
+    return LoadModel({dump->reader(), dump->info(), filter, true, false, 0,
+                      [](const Place& place) { return ClockMap(place.clock); }, [](uint64_t) { return true; }},
+                     report);
+  }
+
+  // `reported`: the model's reader says what is wrong in the file (else a decoder of its own does).
+  void CutEverywhere(const CutFile& file, bool device, bool reported = true, size_t records = kRecords,
+                     size_t in_one = 1) {
+    const std::string whole = All(file, records);
+    for (size_t length = 1; length <= whole.size(); ++length) {
+      WriteText(PathOf(file.name, device), whole.substr(0, length));
+      LoadReport report;
+      const std::unique_ptr<Model> model = Load(&report);
+      ASSERT_NE(model, nullptr);
+      const size_t left = length / file.bytes;
+      const size_t rest = length % file.bytes;
+      ASSERT_EQ(file.count(*model), left / in_one) << file.name << " of " << length << " bytes";
+      for (const LoadReport::File& read : report.files) {
+        const bool is_it = read.base == file.name;
+        ASSERT_EQ(read.bad_bytes, is_it ? rest : 0) << read.base << ", " << file.name << " of " << length << " bytes";
+        ASSERT_EQ(read.bad_records, is_it && rest > 0 ? 1u : 0u);
+        ASSERT_TRUE(!is_it || read.records == left) << file.name << " of " << length << " bytes";
+      }
+      const bool told = std::ranges::any_of(report.files, [&](const auto& read) { return read.base == file.name; });
+      ASSERT_EQ(told, reported) << file.name;
+    }
+    std::filesystem::remove(PathOf(file.name, device));
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(CutRecords, OfTheHost) {
+  for (const CutFile& file : kHostFiles) CutEverywhere(file, false);
+}
+
+TEST_F(CutRecords, OfADevice) {
+  WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
+  CutEverywhere(kCpuFile, true);
+  CutEverywhere(kStarsFile, true, true, 2 * kRecords, 2);
+  WriteText(PathOf(kStarsFile.name, true), All(kStarsFile, 6));
+  CutEverywhere(kProfileFile, true);
+  CutEverywhere(kFlips, true, false);
+}
+
+// Of what ended within a line only that line is lost or short.
+TEST_F(CutRecords, Dictionaries) {
+  WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
+  const std::string names = "11:first\n22:second\n33:third\n";
+  const size_t ends[] = {names.find('\n') + 1, names.rfind("33:"), names.size()};
+  for (size_t length = 1; length <= names.size(); ++length) {
+    WriteText(PathOf("unaging.additional.hash_dic", false), names.substr(0, length));
+    LoadReport report;
+    const std::unique_ptr<Model> model = Load(&report);
+    ASSERT_NE(model, nullptr);
+    const auto is = [&model](uint64_t hash, std::string_view name) { return model->host.NameOf(hash) == name; };
+    ASSERT_TRUE(length < ends[0] || is(11, "first")) << length;
+    ASSERT_TRUE(length < ends[1] || is(22, "second")) << length;
+    ASSERT_TRUE(length < ends[2] || is(33, "third")) << length;
+    ASSERT_TRUE(length >= ends[1] + 3 || is(33, "33")) << length;
+  }
+}
+
+}  // namespace
+}  // namespace profd::exporting::operators
