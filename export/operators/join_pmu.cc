@@ -48,14 +48,18 @@ double DevicePmu::MhzAt(uint64_t count) const {
   return after == clock.begin() ? mhz : std::prev(after)->second;
 }
 
-// The first counters of a stream and task are of its first execution, and so on: they have no times and know of no
-// batches.
+// The first counters of a stream and task are of its first execution on an AI Core, and so on: they have no times and
+// know of no batches.
 void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row,
                            const DevicePmu& setup) {
   const auto id_of = [](const auto& record) { return std::tuple(record.stream, record.task); };
   SortRecords(&ran.pmu, [&](const PmuRecord& a, const PmuRecord& b) { return id_of(a) < id_of(b); });
-  std::vector<uint32_t> order(joined.size());  // of the rows
-  std::iota(order.begin(), order.end(), 0u);
+  constexpr uint16_t kAiCore = 0;
+  std::vector<uint32_t> order;  // of the rows
+  order.reserve(joined.size());
+  for (uint32_t at = 0; at < joined.size(); ++at) {
+    if (ran.tasks[joined[at]].type == kAiCore) order.push_back(at);
+  }
   std::ranges::stable_sort(order, {}, [&](uint32_t at) {
     const DeviceTask& task = ran.tasks[joined[at]];
     return std::tuple(task.stream, task.task, task.start);

@@ -116,19 +116,26 @@ class HwtsTest(unittest.TestCase):
     def test_counters_of_every_group(self):
         for metrics in made.EVENTS:
             with self.subTest(metrics):
-                dump = self.make(slots=24, executions=2, metrics=metrics)
-                header, *rows = self.export(dump).rows("op_summary")
-                self.assertEqual(header[21:], ["aicore_time(us)", "total_cycles", *COLUMNS[metrics]])
-                self.assertEqual([row[:21] for row in rows], expected_summary(dump))
-                slots = {slot.name: slot for slot in dump.slots}
-                seen = {}
-                for row in rows:
-                    slot = slots[row[4]]
-                    run = seen[slot] = seen.get(slot, -1) + 1
-                    expected = ["N/A"] * len(header[21:])
-                    if slot.kind == "matmul":
-                        expected = expected_counters(dump, slot, run, float(row[9]))
-                    self.assertEqual(row[21:], expected, (slot.name, run))
+                self.check_counters(slots=24, executions=2, metrics=metrics)
+
+    def test_counters_where_ids_wrap(self):
+        """An id is that of an operator of the AI Core, then of another task."""
+        self.check_counters(slots=40, wrap=3, metrics="Memory")
+
+    def check_counters(self, metrics, **options):
+        dump = self.make(metrics=metrics, **options)
+        header, *rows = self.export(dump).rows("op_summary")
+        self.assertEqual(header[21:], ["aicore_time(us)", "total_cycles", *COLUMNS[metrics]])
+        self.assertEqual([row[:21] for row in rows], expected_summary(dump))
+        slots = {slot.name: slot for slot in dump.slots}
+        seen = {}
+        for row in rows:
+            slot = slots[row[4]]
+            run = seen[slot] = seen.get(slot, -1) + 1
+            expected = ["N/A"] * len(header[21:])
+            if slot.kind == "matmul":
+                expected = expected_counters(dump, slot, run, float(row[9]))
+            self.assertEqual(row[21:], expected, (slot.name, run))
 
     def test_timeline_and_database(self):
         dump = self.make(metrics="Memory")
