@@ -27,16 +27,16 @@ class Hostile(DaemonCase):
         super().setUpClass()
         cls.folder = tempfile.mkdtemp(prefix="profd-hostile-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=100)
+        job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=100_000)
         try:
             job.attached(cls.daemon, 2)
-            session = cls.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
-            job.wait()
+            session = cls.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10",
+                                     "--duration", "500ms")
             cls.dump = cls.daemon.until_state(session["session_id"], "done")["dump_path"]
         finally:
             job.close()
         cls.kernels = activity_files.read(cls.dump, "kernel")
-        assert len(cls.kernels) > 100
+        assert len(cls.kernels) > 100, len(cls.kernels)
 
     def setUp(self):
         self.spoilt = os.path.join(self.folder, self._testMethodName, os.path.basename(self.dump))
