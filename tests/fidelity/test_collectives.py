@@ -26,7 +26,7 @@ RICH = (("Memcpy", made.SDMA, 4 << 20, 255, ON_CHIP, NO_RANK), RECORD, WAIT,
         ("Reduce_Inline", made.SDMA, 40 << 20, 255, HCCS, 3), WAIT, ("Memcpy", made.SDMA, 2 << 20, 255, PCIE, 2),
         ("Memcpy", made.SDMA, 3 << 20, 255, SIO, 1), ("Memcpy", made.SDMA, 5 << 20, 255, HCCS_SW, 1))
 PAYLOAD = (("RDMASend", made.SDMA, 1 << 20, 1, ROCE, 9), WAIT)
-REAL = os.path.join(os.environ.get("PROFD_REAL_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")), "pytorch",
+REAL = os.path.join(os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")), "pytorch",
                     "pt_text_level1")
 KERNELS = ("KERNEL_AICORE", "KERNEL_AIVEC", "KERNEL_MIX_AIC")
 
@@ -193,7 +193,7 @@ class CollectivesTest(unittest.TestCase):
         self.assertFalse(glob.glob(os.path.join(out, "communication*.json")))
         self.assertTrue(os.path.exists(os.path.join(out, "step_trace_time.csv")))
 
-    @unittest.skipUnless(os.path.isdir(REAL), f"{REAL} is not there")
+    @unittest.skipUnless(os.path.isdir(REAL), "the data with known answers is not there")
     def test_the_rules_are_those_of_real_files(self):
         for rank in (0, 1):
             folder = os.path.join(REAL, f"rank{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT")
