@@ -74,6 +74,10 @@ def busy(_run):
     return os.getloadavg()[2] > (os.cpu_count() or 1)
 
 
+def no_known_answers(_run):
+    return not os.path.isdir(os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
+
+
 def measured(_run):
     """The test has measured it itself."""
     return True
@@ -93,6 +97,7 @@ EXPLAINED = [
     (r"process numbers cannot be chosen here", no_choice_of_pids),
     (r"no \d+ processes can be made here", few_processes),
     (r"the build tree itself is not safe", open_build_tree),
+    (r"the data with known answers is not there", no_known_answers),
     (r"too busy to be ready before the fault begins|takes the number each time", busy),
     (r"this machine writes faster than the simulator delivers", measured),
 ]
