@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/libprofd/mspti/clock_pair.h"
 #include "client/libprofd/mspti/mspti_abi.h"
 
 namespace profd::lib::mspti {
@@ -20,6 +21,30 @@ uint8_t* Lend(BufferPool& pool) {
   EXPECT_GE(size, kLeastBuffer);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer) % kBufferAlignment, 0u);
   return buffer;
+}
+
+// A host whose two clocks are `kApart` apart, and where the first reads are far from each other.
+TEST(ClockPair, IsTheOneWithTheLeastBetweenItsReads) {
+  constexpr int64_t kApart = 1'000'000'000;
+  int64_t raw_ns = 5'000;
+  int reads = 0;
+  const ClockPair pair = ClockPair::Of([&](clockid_t clock) {
+    raw_ns += ++reads == 3 ? 20'000'000 : 100;  // away from the CPU after the wall clock was read
+    return clock == CLOCK_REALTIME ? raw_ns + kApart : raw_ns;
+  });
+  EXPECT_EQ(pair.real_ns - pair.raw_ns, kApart);
+  EXPECT_EQ(reads, 6) << "one round more, and none after a close one";
+}
+
+TEST(ClockPair, IsTheBestOfAFewOnAHostThatIsNeverQuiet) {
+  int64_t raw_ns = 0;
+  int reads = 0;
+  const ClockPair pair = ClockPair::Of([&](clockid_t) {
+    raw_ns += ++reads == 12 ? 10'000 : 50'000;
+    return raw_ns;
+  });
+  EXPECT_EQ(pair.raw_ns - pair.real_ns, -20'000) << "of the fourth round, half of what came between";
+  EXPECT_EQ(reads, 24) << "it ends";
 }
 
 TEST(BufferPool, LendsEachOnce) {
