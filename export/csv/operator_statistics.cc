@@ -86,7 +86,7 @@ OperatorCsv OperatorStatistic(const Model& model, std::span<const OperatorRow> r
     std::string type = model.OperatorType(host);
     const std::string core_type = model.CoreType(host);
     if (type == kNotKnown || core_type == kNotKnown) continue;
-    if (core_type == "HCCL_AI_CPU" || core_type == "COMMUNICATION") continue;
+    if (core_type == operators::kCommunicationOnCpu || core_type == "COMMUNICATION") continue;
     statistic.Add(row.device(), std::move(type), core_type, row.duration());
   }
   return OfLines("op_statistic", "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)",

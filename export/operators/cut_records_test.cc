@@ -52,7 +52,8 @@ Make Plain(size_t size) {
 
 const CutFile kApis = {"aging.api_event.data", 40,
                        [](uint64_t i) {
-                         return Host(40, i).At<uint16_t>(2, 10000).At<uint32_t>(4, 5).At<uint64_t>(24, 100 * i + 150).Text();
+                         const uint64_t end = 100 * i + 150;
+                         return Host(40, i).At<uint16_t>(2, 10000).At<uint32_t>(4, 5).At(24, end).Text();
                        },
                        [](const Model& model) { return model.host.apis.size(); }};
 
@@ -63,7 +64,8 @@ const CutFile kHostFiles[] = {
     {"aging.compact.capture_stream_info", 64, Plain(64), [](const Model& model) { return model.host.captures.size(); }},
     {"aging.compact.hccl_op_info", 64, Plain(64),
      [](const Model& model) { return model.host.communication.op_infos.size(); }},
-    {"aging.compact.memcpy_info", 64, Plain(64), [](const Model& model) { return model.host.communication.copies.size(); }},
+    {"aging.compact.memcpy_info", 64, Plain(64),
+     [](const Model& model) { return model.host.communication.copies.size(); }},
     {"aging.additional.hccl_info", 256, Plain(256),
      [](const Model& model) { return model.host.communication.infos.size(); }},
     {"aging.additional.task_memory_info", 256, Plain(256),
@@ -78,6 +80,13 @@ const CutFile kHostFiles[] = {
     {"aging.additional.context_id_info", 256,
      [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 55).Text(); },
      [](const Model& model) { return model.host.context_records.size(); }},
+    {"aging.compact.node_attr_info", 64, Plain(64), [](const Model& model) { return model.host.attributes.size(); }},
+    {"unaging.additional.fusion_op_info", 256,
+     [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 8).Text(); },
+     [](const Model& model) { return model.host.fused.size(); }},
+    {"aging.additional.mc2_comm_info", 256,
+     [](uint64_t i) { return Host(256, i).At(44, static_cast<uint32_t>(i)).Text(); },
+     [](const Model& model) { return model.host.fused_communication_streams.size(); }},
     {"unaging.additional.graph_id_map", 256,
      [](uint64_t i) { return Host(256, i).At<uint64_t>(24, 1000 + i).At(32, static_cast<uint32_t>(i)).Text(); },
      [](const Model& model) {
@@ -106,7 +115,13 @@ const CutFile kProfileFile = {"ffts_profile.data", 128,
                               }};
 const CutFile kCpuFile = {"aicpu.data", 256,
                           [](uint64_t i) { return Host(256, i).At<uint64_t>(40, 9).At<uint64_t>(80, 10).Text(); },
-                          [](const Model& model) { return model.cpu.empty() ? 0 : model.cpu.at(0).records.nodes.size(); }};
+                          [](const Model& model) {
+                            return model.cpu.empty() ? 0 : model.cpu.at(0).records.nodes.size();
+                          }};
+const CutFile kCacheFile = {"l2_cache.data", 72, [](uint64_t) { return Bytes(72).Text(); },
+                            [](const Model& model) {
+                              return model.cache.empty() ? 0 : model.cache.at(0).records.size();
+                            }};
 // Each the wrap of the stream's task ids, between two tasks.
 const CutFile kFlips = {"ts_track.data", 40,
                         [](uint64_t i) {
@@ -162,7 +177,7 @@ class CutRecords : public testing::Test {
   void CutEverywhere(const CutFile& file, bool device, bool reported = true, size_t records = kRecords,
                      size_t in_one = 1) {
     const std::string whole = All(file, records);
-    for (size_t length = 1; length <= whole.size(); ++length) {
+    for (size_t length = file.bytes; length <= whole.size(); ++length) {
       WriteText(PathOf(file.name, device), whole.substr(0, length));
       LoadReport report;
       const std::unique_ptr<Model> model = Load(&report);
@@ -192,6 +207,7 @@ TEST_F(CutRecords, OfTheHost) {
 TEST_F(CutRecords, OfADevice) {
   WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
   CutEverywhere(kCpuFile, true);
+  CutEverywhere(kCacheFile, true);
   CutEverywhere(kStarsFile, true, true, 2 * kRecords, 2);
   WriteText(PathOf(kStarsFile.name, true), All(kStarsFile, 6));
   CutEverywhere(kProfileFile, true);

@@ -8,7 +8,7 @@ namespace profd::exporting::operators {
 
 bool IsShown(const Model& model, const HostTask& task, std::string_view core_type) {
   if (core_type == "WRITE_BACK" || core_type == "INVALID") return false;
-  if (core_type != "HCCL_AI_CPU" && core_type != "COMMUNICATION") return true;
+  if (core_type != kCommunicationOnCpu && core_type != "COMMUNICATION") return true;
   return model.OperatorName(task).ends_with("AivKernel");
 }
 

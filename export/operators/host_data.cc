@@ -16,6 +16,7 @@ constexpr uint64_t kSingleEvent = std::numeric_limits<uint64_t>::max();
 constexpr uint32_t kModelLoad = 2;
 constexpr size_t kTensorsPerRecord = 5;
 constexpr size_t kContextsPerRecord = 55;
+constexpr size_t kMostStreams = 65536;
 // Beyond any job; only a damaged dump has more distinct ones.
 constexpr size_t kMostNames = 4'000'000;
 constexpr uint32_t kFlip = 98;
@@ -43,6 +44,8 @@ constexpr KnownFile kFiles[] = {
     {"additional.static_op_mem", HostFileKind::kPlannedMemory, 256},
     {"additional.graph_id_map", HostFileKind::kGraphName, 256},
     {"additional.fusion_op_info", HostFileKind::kFused, 256},
+    {"additional.mc2_comm_info", HostFileKind::kFusedCommunication, 256},
+    {"compact.node_attr_info", HostFileKind::kAttributes, 64},
     {"additional.tensor_info", HostFileKind::kTensors, 256},
     {"additional.context_id_info", HostFileKind::kContexts, 256},
     {"additional.hash_dic", HostFileKind::kHashes, 0},
@@ -127,10 +130,14 @@ void HostData::Feed(const HostFile& file, std::span<const std::byte> bytes) {
       case HostFileKind::kCopy: communication.AddCopy(record); break;
       case HostFileKind::kMemory: memory.AddMemory(record); break;
       case HostFileKind::kPlannedMemory: memory.AddPlanned(record); break;
-      case HostFileKind::kGraphName:
-        graphs_[record.U32(32)] = models_[record.U32(36)] = record.U64(24);
-        break;
+      case HostFileKind::kGraphName: FeedGraph(record); break;
       case HostFileKind::kFused: FeedFused(record); break;
+      case HostFileKind::kAttributes:
+        attributes.push_back({record.U64(16), record.U64(24), record.U64(36), record.U32(8)});
+        break;
+      case HostFileKind::kFusedCommunication:
+        if (fused_communication_streams.size() < kMostStreams) fused_communication_streams.insert(record.U32(44));
+        break;
       default: break;
     }
   }
@@ -258,7 +265,15 @@ void HostData::FeedContexts(const RecordView& record) {
   context_records.push_back({record.U64(16), record.U64(24), record.U32(8), known->second, record.U16(2)});
 }
 
-// "hash:text" or "level_type:text"; a later entry replaces one before.
+void HostData::FeedGraph(const RecordView& record) {
+  if (graphs_.size() >= kMostNames || models_.size() >= kMostNames) {
+    ++bad_records;
+    return;
+  }
+  graphs_[record.U32(32)] = record.U64(24);
+  models_[record.U32(36)] = record.U64(24);
+}
+
 void HostData::FeedFused(const RecordView& record) {
   constexpr uint32_t kMostOriginals = 8;
   const uint32_t count = record.U32(32);
@@ -274,6 +289,7 @@ void HostData::FeedFused(const RecordView& record) {
   for (size_t i = 0; i < count; ++i) made.originals.push_back(record.U64(76 + 8 * i));
 }
 
+// "hash:text" or "level_type:text"; a later entry replaces one before.
 void HostData::FeedLines(bool types, std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -317,6 +333,7 @@ void HostData::Finish() {
   SortRecords(&nodes, by_thread);
   SortRecords(&tensor_records, by_thread);
   SortRecords(&context_records, by_thread);
+  SortRecords(&attributes, by_thread);
   std::ranges::stable_sort(captures, {}, &CaptureRecord::time);
   communication.Sort();
   std::vector<Api> loads;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ enum class HostFileKind : uint8_t {
   kPlannedMemory,
   kGraphName,
   kFused,
+  kAttributes,
+  kFusedCommunication,
   kHashes,
   kTypes,
 };
@@ -110,6 +113,14 @@ struct ContextRecord {
   uint16_t level = 0;
 };
 
+// compact.node_attr_info
+struct AttributeRecord {
+  uint64_t time = 0;
+  uint64_t name = 0;  // hashes
+  uint64_t text = 0;
+  uint32_t thread = 0;
+};
+
 // An operator of a static graph that was made of several.
 struct FusedOperator {
   uint64_t time = 0;
@@ -161,7 +172,9 @@ class HostData {
   CommunicationRecords communication;
   MemoryRecords memory;
   std::vector<CaptureRecord> captures;  // by time
-  std::vector<FusedOperator> fused;     // as recorded
+  std::vector<AttributeRecord> attributes;
+  std::vector<FusedOperator> fused;                // as recorded
+  std::set<uint32_t> fused_communication_streams;  // of AI CPUs that serve collectives fused with computation (MC2)
   std::vector<std::vector<Tensor>> tensors;
   std::vector<std::vector<uint32_t>> contexts;
   bool wide_streams = false;  // ids above 2047 in use
@@ -194,6 +207,7 @@ class HostData {
   void FeedTensors(const RecordView& record);
   void FeedContexts(const RecordView& record);
   void FeedFused(const RecordView& record);
+  void FeedGraph(const RecordView& record);
   void FeedLines(bool types, std::string_view text);
   void AddApi(const Api& api);
   void NumberBatches();

@@ -46,6 +46,13 @@ void AddLaunches(const HostData& data, uint32_t thread, const ThreadTree& tree, 
   tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
     Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
   });
+  const auto attributes = OfThread(data.attributes, thread);
+  tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
+    const AttributeRecord& record = data.attributes[attributes.first + i];
+    const int32_t node = made[owner].node;
+    const bool is_of_it = node >= 0 && data.nodes[static_cast<size_t>(node)].name == record.name;
+    if (is_of_it && made[owner].attributes == 0) made[owner].attributes = record.text;
+  });
   const auto contexts = OfThread(data.context_records, thread);
   tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     if (data.context_records[contexts.first + i].level != kNodeLevel) return;

@@ -15,6 +15,7 @@ namespace profd::exporting::operators {
 struct Launch {
   uint64_t item = 0;           // hash of the API's item
   uint64_t first_name = 0;     // of the first node record; 0: none
+  uint64_t attributes = 0;     // hash of their text; 0: none
   int32_t node = -1;           // index of HostData::nodes: the last one; -1: none
   uint32_t tensors_begin = 0;  // of HostData::tensor_records
   uint32_t tensors_end = 0;

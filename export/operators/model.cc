@@ -133,7 +133,7 @@ std::string Model::CoreType(const HostTask& task) const {
   const std::string runtime = RuntimeTypeName(host, task.type);
   const NodeRecord* node = NodeOf(task);
   int core = CoreOfKernel(runtime);
-  if (task.communication >= 0 && runtime == "KERNEL_AICPU") return "HCCL_AI_CPU";
+  if (task.communication >= 0 && runtime == "KERNEL_AICPU") return kCommunicationOnCpu;
   if (task.communication >= 0 && runtime == "KERNEL_AICORE") return "COMMUNICATION";
   if (node != nullptr) {
     core = static_cast<int>(node->core_type);

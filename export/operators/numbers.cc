@@ -19,7 +19,7 @@ struct Numbered {
 constexpr Numbered kCoreTypes[] = {
     {0, "AI_CORE"}, {1, "AI_CPU"}, {2, "AI_VECTOR_CORE"}, {3, "WRITE_BACK"}, {4, "MIX_AIC"}, {5, "MIX_AIV"},
     {6, "FFTS_PLUS"}, {7, "DSA_SQE"}, {8, "DVPP"}, {9, "COMMUNICATION"}, {10, "FUSION"}, {11, "INVALID"},
-    {256, "HCCL_AI_CPU"},
+    {256, kCommunicationOnCpu},
 };
 
 constexpr Numbered kDataTypes[] = {

@@ -10,6 +10,8 @@ namespace profd::exporting::operators {
 class HostData;
 
 inline constexpr char kNotKnown[] = "N/A";
+// Core type of what an AI CPU does for a collective.
+inline constexpr char kCommunicationOnCpu[] = "HCCL_AI_CPU";
 inline constexpr uint32_t kFftsPlusCore = 6;
 inline constexpr uint32_t kCommunicationCore = 9;
 

@@ -111,7 +111,7 @@ std::map<int, Overlap> OverlapsOf(const Model& model) {
     const auto [known, is_new] = bounds.try_emplace(host->type, false);
     if (is_new) known->second = !IsKernelOrProfiler(RuntimeTypeName(model.host, host->type));
     if (known->second) Widen(&device.tasks, interval);
-    if (!host->compute) continue;
+    if (!host->compute || model.host.fused_communication_streams.contains(row.stream)) continue;
     const std::string name = model.OperatorName(*host);
     if (!name.ends_with("AicpuKernel") && !name.ends_with("AivKernel")) device.computing.push_back(interval);
   }

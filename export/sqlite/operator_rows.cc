@@ -44,6 +44,7 @@ class OperatorWriter {
     RETURN_IF_ERROR(WriteOperators());
     RETURN_IF_ERROR(WriteCounters());
     RETURN_IF_ERROR(WriteApis());
+    RETURN_IF_ERROR(WriteMemory());
     RETURN_IF_ERROR(WriteCommunicationRows(model_, tasks_, where_, states_, &ids_));
     ids_.task += tasks_.distinct();
     RETURN_IF_ERROR(WriteFrameworkRows(model_, where_, pid_, states_, &ids_));
@@ -60,6 +61,7 @@ class OperatorWriter {
   Status AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type);
   Status WriteCounters();
   Status WriteApis();
+  Status WriteMemory();
   int64_t TaskTypeOf(const TaskRow& task);
   const std::array<int64_t, 6>& TensorIds(const HostTask& host);
   std::array<int64_t, 6> MakeTensorIds(const HostTask& host);
@@ -132,7 +134,9 @@ Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask&
   row_.Int(host.has_blocks ? int64_t{host.blocks} : kNoId32).Int(host.has_blocks ? int64_t{host.mix_blocks} : kNoId32);
   row_.Int(Id(core_type)).Int(Id(model_.OperatorType(host)));
   row_.Int(tensors[2]).Int(tensors[1]).Int(tensors[0]).Int(tensors[5]).Int(tensors[4]).Int(tensors[3]);
-  row_.Int(none);  // attributes
+  const operators::Launch* launch = model_.LaunchOf(host);
+  const bool described = node != nullptr && launch != nullptr && launch->attributes != 0;
+  row_.Int(described ? Id(model_.host.NameOf(launch->attributes)) : none);
   row_.Int(node == nullptr ? none : Id(node->unaging ? "static" : "dynamic"));
   row_.Int(node == nullptr ? none : Id(node->hf32 ? "YES" : "NO"));
   row_.Int(none).Int(none);  // grid, block
@@ -141,6 +145,7 @@ Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask&
 
 Status OperatorWriter::WriteOperators() {
   KeyedLoader out(StateOf(OperatorTable::kComputeTaskInfo));
+  CellLoader schedules(StateOf(OperatorTable::kCommunicationScheduleTaskInfo), where_.ordinal);
   int64_t next = 0;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (tasks_.NumberAt(i) != next) continue;  // not its first execution
@@ -149,7 +154,11 @@ Status OperatorWriter::WriteOperators() {
     if (host == nullptr || !host->compute) continue;
     const std::string core_type = model_.CoreType(*host);
     if (operators::IsShown(model_, *host, core_type)) RETURN_IF_ERROR(AddOperator(out, id, *host, core_type));
+    if (core_type != operators::kCommunicationOnCpu) continue;
+    row_.Begin().Int(Id(model_.OperatorName(*host))).Int(id).Int(Id(core_type)).Int(Id(model_.OperatorType(*host)));
+    RETURN_IF_ERROR(schedules.Add(row_.End(), 0));
   }
+  RETURN_IF_ERROR(schedules.Finish());
   return out.Finish();
 }
 
@@ -197,6 +206,23 @@ Status OperatorWriter::WriteApis() {
     row_.Begin().Int(model_.host.WallNs(api.begin)).Int(model_.host.WallNs(api.end)).Int(api.level);
     row_.Int(pid_ << 32 | int64_t{api.thread}).Key().Int(Id(model_.host.ApiName(api)));
     RETURN_IF_ERROR(out.Add(ids_.connection + static_cast<int64_t>(i), row_.End()));
+  }
+  return out.Finish();
+}
+
+// What the graph engine reports; each record whole, the sign of its size apart.
+Status OperatorWriter::WriteMemory() {
+  CellLoader out(StateOf(OperatorTable::kNpuOpMem), where_.ordinal);
+  for (const operators::MemoryRecord& record : model_.host.memory.memory) {
+    if (record.device_type != operators::kNpuMemory) continue;
+    const bool freed = record.bytes < 0;
+    const auto bytes = static_cast<uint64_t>(record.bytes);
+    row_.Begin().Int(record.name == 0 ? Id(kNone) : Id(model_.host.NameOf(record.name)));
+    row_.Int(static_cast<int64_t>(record.address)).Int(Id(freed ? "release" : "allocate"));
+    row_.Int(static_cast<int64_t>(freed ? 0 - bytes : bytes)).Int(model_.host.WallNs(record.time));
+    row_.Int(pid_ << 32 | int64_t{record.thread}).Int(static_cast<int64_t>(record.allocated));
+    row_.Int(static_cast<int64_t>(record.reserved)).Int(Id("GE")).Int(record.device);
+    RETURN_IF_ERROR(out.Add(row_.End(), 0));
   }
   return out.Finish();
 }

@@ -37,6 +37,12 @@ constexpr std::array<OperatorTableSpec, kOperatorTables> kSpecs = {{
     {"MEMCPY_INFO", "globalTaskId NUMERIC, size NUMERIC, memcpyOperation NUMERIC", ""},
     {"OVERLAP_ANALYSIS",
      "id INTEGER PRIMARY KEY, deviceId INTEGER, startNs NUMERIC, endNs NUMERIC, type INTEGER", ""},
+    {"COMMUNICATION_SCHEDULE_TASK_INFO",
+     "name INTEGER, globalTaskId INTEGER, taskType INTEGER, opType INTEGER", ""},
+    {"NPU_OP_MEM",
+     "operatorName INTEGER, addr INTEGER, type INTEGER, size INTEGER, timestampNs INTEGER, globalTid INTEGER, "
+     "totalAllocate NUMERIC, totalReserve NUMERIC, component INTEGER, deviceId INTEGER",
+     ""},
     // Times are numbers: the vendor's TEXT does not compare with them.
     {"PYTORCH_API",
      "startNs INTEGER, endNs INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER, sequenceNumber INTEGER, "

@@ -18,6 +18,8 @@ enum class OperatorTable : uint8_t {
   kCommunicationTaskInfo,
   kMemcpyInfo,
   kOverlapAnalysis,
+  kCommunicationScheduleTaskInfo,
+  kNpuOpMem,
   // Of PyTorch's profiler.
   kPytorchApi,
   kPytorchCallchains,
@@ -27,7 +29,7 @@ enum class OperatorTable : uint8_t {
   kMemoryRecord,
   kOpMemory,
 };
-inline constexpr size_t kOperatorTables = 15;
+inline constexpr size_t kOperatorTables = 17;
 struct OperatorTableSpec {
   std::string_view name;
   std::string_view columns;

@@ -17,7 +17,8 @@ HOST = ("aging.api_event.data", "aging.compact.task_track", "aging.compact.node_
         "aging.compact.expand_stream_spec", "aging.compact.capture_stream_info", "aging.additional.hccl_info",
         "aging.compact.hccl_op_info", "aging.compact.memcpy_info", "aging.additional.task_memory_info",
         "aging.additional.static_op_mem", "unaging.additional.graph_id_map", "unaging.additional.hash_dic",
-        "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info")
+        "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info", "aging.compact.node_attr_info",
+        "aging.additional.mc2_comm_info")
 DEVICE = ("stars_soc.data", "ts_track.data", "ffts_profile.data", "aicpu.data", "hwts.data", "aicore.data", "l2_cache.data")
 
 
@@ -47,6 +48,10 @@ def other_records(dump):
     dump.api("model", 2, slot, 0, 90, item=4)
     dump.record("unaging", "additional.fusion_op_info", 256, "node", 2, slot, 30, struct.pack(
         "<QI5QQ", dump.hash_of(slot.name), 1, 1, 2, 3, 4, 10, dump.hash_of("Conv_0")))
+    dump.record("aging", "compact.node_attr_info", 64, "node", 9, slot, 57, struct.pack(
+        "<QIQ", dump.hash_of(slot.name), 0, dump.hash_of("transpose:false")))
+    dump.record("aging", "additional.mc2_comm_info", 256, "node", 10, slot, 30, struct.pack(
+        "<QIIIIII", 77, 8, 1, 1, 3, 1, 2))
     dump.add(0, "l2_cache.data", struct.pack("<HHHH8Q", 0, slot.stream, slot.task, 0, *range(8)))
     for kind in (0, 1, 3):
         dump.add(0, "aicpu.data", struct.pack("<HHI", 0x5A5A, 6000, kind).ljust(256, b"\1"))

@@ -12,13 +12,14 @@ namespace profd::exporting::operators {
 namespace {
 
 // In the order of make_operator_seeds.py.
-constexpr std::array<std::string_view, 17> kHostFiles = {
+constexpr std::array<std::string_view, 19> kHostFiles = {
     "aging.api_event.data",          "aging.compact.task_track",      "aging.compact.node_basic_info",
     "unaging.compact.node_basic_info", "aging.additional.tensor_info", "unaging.additional.context_id_info",
     "aging.compact.expand_stream_spec", "aging.compact.capture_stream_info", "aging.additional.hccl_info",
     "aging.compact.hccl_op_info",    "aging.compact.memcpy_info",     "aging.additional.task_memory_info",
     "aging.additional.static_op_mem", "unaging.additional.graph_id_map", "unaging.additional.hash_dic",
-    "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info"};
+    "unaging.additional.type_info_dic", "unaging.additional.fusion_op_info", "aging.compact.node_attr_info",
+    "aging.additional.mc2_comm_info"};
 enum DeviceFile : size_t { kStars = kHostFiles.size(), kTsTrack, kProfile, kCpu, kHwts, kAicore, kCache, kFiles };
 
 ClockMap Clock() {
@@ -70,6 +71,7 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
               clock.facts().begin_us * 1000, setup);
   model->cpu[0] = {std::move(cpu), [clock](uint64_t count) { return clock.DeviceTask(count); },
                    [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
+  for (const FusedOperator& fused : model->host.fused) FUZZ_EXPECT(fused.originals.size() <= 8);
   return model;
 }
 
