@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct DecodeContext {
   std::function<void(const Event&)> event;  // may be empty
   const StepPartFinder* step_parts = nullptr;  // of the dump's steps, when they were looked for
   std::function<std::string(uint64_t hash)> name_of;  // where DecoderSpec::wants_names; else empty
+  // The device's half of a mark, the same.
+  std::function<std::optional<Event::Recorded::OnDevice>(uint64_t mark)> on_device = {};
 };
 
 struct DecodeStats {

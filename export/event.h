@@ -58,11 +58,23 @@ struct Event {
     uint64_t payload = 0;
     uint64_t mark = 0;
     uint32_t message_type = 0;
+    // When a stream of a device reached it.
+    struct OnDevice {
+      int64_t start_ns = 0;  // wall clock
+      int64_t end_ns = 0;
+    };
+    std::optional<OnDevice> on_device = {};
   };
   std::optional<Recorded> recorded = {};
   // It crosses the begin or the end of the session, and is clipped there; its name says so too.
   bool partial = false;
 };
+
+// The connection of a mark with a number of its own, as the vendor's analyser counts them: this and its number.
+inline constexpr int64_t kFirstMarkConnection = 4'000'000'001;
+inline constexpr int64_t MarkConnection(uint64_t mark) {
+  return kFirstMarkConnection + static_cast<int64_t>(mark & 0xFFFFFFFF);
+}
 
 inline void MarkPartial(Event* event) {
   event->partial = true;

@@ -225,10 +225,14 @@ void ExportRun::MakeTasks(size_t dump) {
 
 void ExportRun::LoadNames() {
   names_.resize(dumps_.size());
+  device_marks_.resize(dumps_.size());
   for (const Task& task : tasks_) {
     auto& names = names_[task.task.dump];
     if (!task.rows || !task.spec->wants_names || names != nullptr) continue;
-    names = operators::LoadNames(dumps_[task.task.dump].reader(), dumps_[task.task.dump].info());
+    const Dump& dump = dumps_[task.task.dump];
+    names = operators::LoadNames(dump.reader(), dump.info());
+    device_marks_[task.task.dump] = std::make_shared<const std::vector<operators::DeviceMark>>(
+        operators::LoadDeviceMarks(dump.reader(), dump.info(), [this](const Place& place) { return ClockOf(place); }));
   }
 }
 
@@ -312,6 +316,9 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     context.step_parts = step_parts_[order.dump].get();
     if (const auto& names = names_[order.dump]; names != nullptr) {
       context.name_of = [names](uint64_t hash) { return names->NameOf(hash); };
+    }
+    if (const auto& marks = device_marks_[order.dump]; marks != nullptr) {
+      context.on_device = [marks](uint64_t mark) { return operators::FindMark(*marks, mark); };
     }
     context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
     std::unique_ptr<Decoder> decoder = task.spec->make(context);

@@ -68,6 +68,7 @@ class ExportRun {
   std::vector<RowFilter> filters_;  // by dump
   std::vector<std::unique_ptr<StepPartFinder>> step_parts_;  // by dump; null: none
   std::vector<std::shared_ptr<const operators::HostData>> names_;  // by dump, where a decoder wants them
+  std::vector<std::shared_ptr<const std::vector<operators::DeviceMark>>> device_marks_;  // the same
   std::vector<Task> tasks_;  // largest first
   uint64_t total_bytes_ = 0;
   bool operators_ = false;  // some format makes something of operator-level records

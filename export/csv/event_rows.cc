@@ -53,8 +53,8 @@ struct Iteration {
   }
 };
 
-// As the analyser prints them on this chip. Lengths of its Python are cycles by the frequency and not rounded. What is not
-// known is N/A there, 0.000 in its C++ (a defect that only --compat msprof has).
+// As the analyser prints them on this chip. Lengths of its Python are cycles by the frequency and not rounded. What is
+// not known is N/A there, 0.000 in its C++ (a defect that only --compat msprof has).
 class StepTracePrinter {
  public:
   StepTracePrinter(const PartContext& context, std::string* out)
@@ -181,7 +181,11 @@ void MsprofTxRows::Take(const Event& event) {
   row.Time(event.t_ns).Time(Plus(event.t_ns, event.dur_ns));
   field(recorded.message_type);
   row.Text(event.name).Text(plain ? "N/A" : event.domain.empty() ? "default" : event.domain);
-  row.Text("N/A").Text("N/A").End();  // on the device: its half of a mark is not read
+  if (const auto& there = recorded.on_device) {
+    row.Time(there->start_ns).Time(there->end_ns).End();
+  } else {
+    row.Text("N/A").Text("N/A").End();
+  }
   waiting_bytes_ += line.size();
   waiting_.emplace_back(event.t_ns, std::move(line));
   if (waiting_.size() >= kSorted || waiting_bytes_ >= kWaitingBytes) Sort();

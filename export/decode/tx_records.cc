@@ -32,7 +32,8 @@ T At(std::span<const std::byte> record, size_t at) {
 class TxDecoder : public Decoder {
  public:
   explicit TxDecoder(const DecodeContext& context)
-      : clock_(context.clock), window_(context.window), event_(context.event), name_of_(context.name_of) {}
+      : clock_(context.clock), window_(context.window), event_(context.event), name_of_(context.name_of),
+        on_device_(context.on_device) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     for (; bytes.size() >= kTxRecordBytes; bytes = bytes.subspan(kTxRecordBytes)) {
@@ -96,6 +97,7 @@ class TxDecoder : public Decoder {
     if (const auto domain = At<uint64_t>(record, 88); is_ex && domain != 0 && name_of_) {
       event.domain = RepairedText(name_of_(domain));
     }
+    if (is_ex && on_device_) recorded.on_device = on_device_(recorded.mark);
     event.pid = At<uint32_t>(record, 36);
     event.tid = At<uint32_t>(record, 40);
     event.t_ns = clock_.HostRecord(At<uint64_t>(record, 64));
@@ -142,6 +144,7 @@ class TxDecoder : public Decoder {
   TimeWindow window_;
   std::function<void(const Event&)> event_;
   std::function<std::string(uint64_t)> name_of_;
+  std::function<std::optional<Event::Recorded::OnDevice>(uint64_t)> on_device_;
   OpenTexts open_;
   std::vector<Event> started_;
   std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> lanes_;  // ends, by process and domain

@@ -9,6 +9,7 @@
 
 #include "driver/abi/channels.h"
 #include "driver/records/lpm.h"
+#include "dump/mark_files.h"
 #include "export/beside.h"
 #include "export/fan_out.h"
 #include "export/file_feeder.h"
@@ -19,7 +20,6 @@ namespace profd::exporting::operators {
 namespace {
 
 constexpr std::string_view kStars = "stars_soc.data";
-constexpr std::string_view kTsTrack = "ts_track.data";
 constexpr std::string_view kCpu = "aicpu.data";
 constexpr std::string_view kHwts = "hwts.data";
 constexpr std::string_view kAicore = "aicore.data";
@@ -215,7 +215,7 @@ void ReadDevice(Loader& loader, Device* device) {
       ran.ExpectProfile(file.bytes);
       loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedAicore(bytes); });
-    } else if (file.base == kTsTrack) {
+    } else if (file.base == kStepTraceFile) {
       loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
     } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
       ran.ExpectProfile(file.bytes);
@@ -236,7 +236,8 @@ void ReadDevice(Loader& loader, Device* device) {
 
 void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* model) {
   if (device.cpu.records > 0) {
-    model->cpu[device.place->device] = {std::move(device.cpu), [clock](uint64_t count) { return clock.DeviceTask(count); },
+    model->cpu[device.place->device] = {std::move(device.cpu),
+                                        [clock](uint64_t count) { return clock.DeviceTask(count); },
                                         [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
   }
   if (!device.ran.cache.empty()) {
@@ -325,6 +326,9 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     const ClockMap device_clock = order.clock_of(*device.place);
     JoinDevice(device_loader, device_clock, std::move(device), model.get());
   }
+  model->marks = LoadDeviceMarks(order.reader, order.info, order.clock_of);
+  std::erase_if(model->marks, [&order](const DeviceMark& mark) { return !order.filter.HasDevice(mark.device); });
+  NameDeviceMarks(order.reader, order.info, &model->marks);
   host_loader.AddTo(report);
   device_loader.AddTo(report);
   framework_loader.AddTo(report);

@@ -110,6 +110,7 @@ std::optional<int64_t> Model::StepOf(int32_t connection) const {
 void Model::KeepOnly(const TimeWindow& kept) {
   window = kept;
   std::erase_if(rows, [&kept](const TaskRow& row) { return !kept.Has(row.start_ns); });
+  std::erase_if(marks, [&kept](const DeviceMark& mark) { return !kept.Has(mark.start_ns); });
   std::erase_if(communication.tasks, [&kept](const CommunicationTask& task) { return !kept.Has(task.start_ns); });
   for (CommunicationOp& op : communication.ops) op.shown = op.shown && kept.Has(op.start_ns);
 }

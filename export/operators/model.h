@@ -15,6 +15,7 @@
 #include "export/batch.h"
 #include "export/dump_info.h"
 #include "export/operators/cpu_records.h"
+#include "export/operators/device_marks.h"
 #include "export/operators/device_tasks.h"
 #include "export/operators/framework.h"
 #include "export/operators/host_tasks.h"
@@ -134,6 +135,7 @@ class Model {
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device
   std::map<int, DeviceCache> cache;
+  std::vector<DeviceMark> marks;  // of the application; by number
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
   std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept

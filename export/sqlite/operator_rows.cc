@@ -1,6 +1,8 @@
 #include "export/sqlite/operator_rows.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -46,7 +48,7 @@ class OperatorWriter {
     RETURN_IF_ERROR(WriteApis());
     RETURN_IF_ERROR(WriteMemory());
     RETURN_IF_ERROR(WriteCommunicationRows(model_, tasks_, where_, states_, &ids_));
-    ids_.task += tasks_.distinct();
+    ids_.task += tasks_.distinct() + static_cast<int64_t>(model_.marks.size());
     RETURN_IF_ERROR(WriteFrameworkRows(model_, where_, pid_, states_, &ids_));
     return {};
   }
@@ -57,6 +59,7 @@ class OperatorWriter {
   const TaskRow& RowAt(size_t place) const { return model_.rows[tasks_.RowAt(place)]; }
 
   Status WriteTasks();
+  Status AddMark(CellLoader& out, const operators::DeviceMark& mark, int64_t number);
   Status WriteOperators();
   Status AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type);
   Status WriteCounters();
@@ -89,8 +92,19 @@ int64_t OperatorWriter::TaskTypeOf(const TaskRow& task) {
 
 Status OperatorWriter::WriteTasks() {
   CellLoader out(StateOf(OperatorTable::kTask), where_.ordinal);
+  std::vector<const operators::DeviceMark*> marks;
+  for (const operators::DeviceMark& mark : model_.marks) marks.push_back(&mark);
+  std::ranges::stable_sort(marks, {}, &operators::DeviceMark::start_ns);
+  size_t next = 0;
+  const auto add_marks = [&](int64_t until_ns) -> Status {
+    for (; next < marks.size() && marks[next]->start_ns < until_ns; ++next) {
+      RETURN_IF_ERROR(AddMark(out, *marks[next], ids_.task + tasks_.distinct() + static_cast<int64_t>(next)));
+    }
+    return {};
+  };
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TaskRow& task = RowAt(i);
+    RETURN_IF_ERROR(add_marks(task.start_ns));
     const HostTask* host = model_.HostOf(task);
     row_.Begin().Int(task.start_ns).Int(task.end_ns).Int(task.device);
     row_.Int(host == nullptr || host->connection < 0 ? -1 : ids_.connection + host->connection);
@@ -99,7 +113,15 @@ Status OperatorWriter::WriteTasks() {
     row_.Int(task.stream).Int(task.task).Int(host == nullptr ? kNoId32 : static_cast<int64_t>(host->model));
     RETURN_IF_ERROR(out.Add(row_.End(), 0));
   }
+  RETURN_IF_ERROR(add_marks(std::numeric_limits<int64_t>::max()));
   return out.Finish();
+}
+
+// A stream reaches a mark by a task of its own.
+Status OperatorWriter::AddMark(CellLoader& out, const operators::DeviceMark& mark, int64_t number) {
+  row_.Begin().Int(mark.start_ns).Int(mark.end_ns).Int(mark.device).Int(MarkConnection(mark.mark));
+  row_.Int(number).Int(pid_).Int(Id("MsTx")).Int(kNoId32).Int(mark.stream).Int(mark.task).Int(kNoId32);
+  return out.Add(row_.End(), 0);
 }
 
 // Shapes, data types, formats of the inputs, then of the outputs.

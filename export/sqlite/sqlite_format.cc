@@ -23,7 +23,6 @@ namespace {
 // What the vendor's analyser writes where there is no such thing.
 constexpr int64_t kNoId32 = 4294967295;
 constexpr int64_t kNoConnection = 4000000000;
-constexpr int64_t kFirstMark = kNoConnection + 1;  // of marks that the device may have, too
 constexpr int64_t kMarker = 0;   // ENUM_MSTX_EVENT_TYPE
 constexpr int64_t kPushPop = 1;
 constexpr int64_t kStartEnd = 2;
@@ -126,7 +125,7 @@ void SqliteSink::TakeEvent(const Event& event) {
       if (const auto& recorded = event.recorded) {
         type = recorded->type;
         if (!recorded->is_ex) category = recorded->category;
-        if (recorded->is_ex) connection = kFirstMark + static_cast<int64_t>(recorded->mark & kNoId32);
+        if (recorded->is_ex) connection = MarkConnection(recorded->mark);
       }
       AddEvent(EventTable::kMstx, {event.t_ns, end, type, kNoId32, category, Id(event.name), tid, tid,
                                    Id(event.domain.empty() ? "default" : event.domain), connection});

@@ -13,13 +13,12 @@ namespace {
 
 namespace pb = ::perfetto::protos;
 
-// Of each kind ids of its own.
+}  // namespace
+
 std::string FlowText(const LayerFlow& flow) {
   if (flow.kind == LayerFlow::Kind::kLaunch) return fmt::to_string(flow.id);
   return fmt::format("{}/{}", static_cast<int>(flow.kind), flow.id);
 }
-
-}  // namespace
 
 void FillTrackEvent(const LayerEvent& event, size_t dump, pb::TrackEvent* made) {
   made->set_name(RepairedText(event.name));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "export/trace/operator_layers.h"
 
@@ -11,6 +12,8 @@ class TrackEvent;
 
 namespace profd::exporting {
 
+// Of an arrow, for FlowId: each kind has ids of its own.
+std::string FlowText(const LayerFlow& flow);
 // Name, category, args and arrows.
 void FillTrackEvent(const LayerEvent& event, size_t dump, ::perfetto::protos::TrackEvent* made);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -114,38 +116,48 @@ class Layers {
     sink_.Take(event);
   }
 
-  // A task with contexts is shown as these.
+  // Indices of tasks, and behind them of marks. A task with contexts is shown as these.
   std::vector<uint32_t> ShownTasks() const {
     std::vector<TaskKey> divided;
     for (const TaskRow& row : model_.rows) {
       if (row.context != kNoContext) divided.push_back(KeyOf(row));
     }
     std::ranges::sort(divided);
-    std::vector<uint32_t> shown;
+    std::vector<uint32_t> shown(model_.marks.size());
+    std::iota(shown.begin(), shown.end(), static_cast<uint32_t>(model_.rows.size()));
     for (size_t i = 0; i < model_.rows.size(); ++i) {
       const TaskRow& row = model_.rows[i];
       if (row.context == kNoContext && std::ranges::binary_search(divided, KeyOf(row))) continue;
       shown.push_back(static_cast<uint32_t>(i));
     }
-    std::ranges::sort(shown, [this](uint32_t a, uint32_t b) {
-      const TaskRow& x = model_.rows[a];
-      const TaskRow& y = model_.rows[b];
-      return std::tuple(x.device, x.stream, x.start_ns, -x.end_ns, a) <
-             std::tuple(y.device, y.stream, y.start_ns, -y.end_ns, b);
-    });
+    const auto place = [this](uint32_t index) {
+      const auto of = [index](const auto& x) { return std::tuple(x.device, x.stream, x.start_ns, -x.end_ns, index); };
+      const size_t rows = model_.rows.size();
+      return index < rows ? of(model_.rows[index]) : of(model_.marks[index - rows]);
+    };
+    std::ranges::sort(shown, {}, place);
     return shown;
   }
 
   void ShowTasks() {
-    const TaskRow* before = nullptr;
+    std::optional<std::pair<int16_t, uint16_t>> before;
+    const auto enter = [&](const auto& shown) {
+      if (before == std::pair(shown.device, shown.stream)) return;
+      before = {shown.device, shown.stream};
+      sink_.Enter({&kHardwareProcess, shown.device, shown.stream, fmt::format("Stream {}", shown.stream)});
+    };
     for (const uint32_t index : ShownTasks()) {
-      const TaskRow& row = model_.rows[index];
-      if (before == nullptr || before->device != row.device || before->stream != row.stream) {
-        sink_.Enter({&kHardwareProcess, row.device, row.stream, fmt::format("Stream {}", row.stream)});
-      }
-      before = &row;
-      ShowTask(row);
+      const bool is_task = index < model_.rows.size();
+      is_task ? enter(model_.rows[index]) : enter(model_.marks[index - model_.rows.size()]);
+      is_task ? ShowTask(model_.rows[index]) : ShowMark(model_.marks[index - model_.rows.size()]);
     }
+  }
+
+  void ShowMark(const operators::DeviceMark& mark) {
+    const std::array<LayerArg, 2> args = {{{"Physic Stream Id", uint64_t{mark.stream}},
+                                           {"Task Id", uint64_t{mark.task}}}};
+    const LayerFlow flow{LayerFlow::Kind::kMark, false, static_cast<uint64_t>(MarkConnection(mark.mark))};
+    sink_.Take({mark.text, mark.start_ns, mark.end_ns - mark.start_ns, args, {&flow, 1}});
   }
 
   void ShowTask(const TaskRow& row) {

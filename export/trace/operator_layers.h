@@ -35,11 +35,16 @@ struct LayerFlow {
     kFramework,  // from an operator of a framework to what it had put on a device
     kQueue,      // from where a task is put into the framework's queue to where it is taken out
     kBackward,   // from a forward operator to its backward one
+    kMark,       // from a mark of the application to where a stream reached it; id: as MarkConnection
   };
   Kind kind = Kind::kLaunch;
   bool from = false;
   uint64_t id = 0;
 };
+// At the application's half of a mark.
+inline LayerFlow MarkFlow(int64_t connection) {
+  return {LayerFlow::Kind::kMark, true, static_cast<uint64_t>(connection)};
+}
 inline constexpr uint64_t kNoConnection = UINT64_MAX;
 
 // Bytes of an arg's text that are shown: call stacks are long, and an event must fit into a buffer.

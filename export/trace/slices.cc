@@ -72,6 +72,7 @@ Slice OfMark(const Event& event, const DumpInfo& dump) {
   slice.thread = fmt::format("{}: {}", dump.ProcessName(event.pid, event.rank),
                              event.kind == EventKind::kStep ? "steps" : slice.track);
   if (event.rank) slice.integers.emplace_back("rank", *event.rank);
+  if (event.recorded && event.recorded->on_device) slice.mark = MarkConnection(event.recorded->mark);
   slice.t_ns = event.t_ns;
   slice.dur_ns = event.dur_ns;
   for (const Event::Arg& arg : event.args) slice.numbers.emplace_back(arg.name, arg.value);

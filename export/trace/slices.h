@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ struct Slice {
   enum class Arrow : uint8_t { kNone, kFrom, kTo };
   Arrow arrow = Arrow::kNone;
   std::string flow;
+  std::optional<int64_t> mark;  // a mark that a device has, too: its connection
   int64_t t_ns = 0;
   int64_t dur_ns = 0;
   // Texts and numbers; texts first.

@@ -284,14 +284,16 @@ class TraceSink final : public FormatSink, public LayerSink {
     static constexpr Named kNamed[] = {{"HostToDevice", "HostToDevice"},
                                        {"torch_to_npu", "async_npu"},
                                        {"enqueue_to_dequeue", "async_task_queue"},
-                                       {"fwdbwd", "fwdbwd"}};
+                                       {"fwdbwd", "fwdbwd"},
+                                       {"MsTx_", "MsTx"}};
     const Named& named = kNamed[static_cast<size_t>(flow.kind)];
     const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
+    const bool shown = launch || flow.kind == LayerFlow::Kind::kMark;
     // That of a further dump is in the low half, where the first one's has 0.
     const std::string id = launch           ? fmt::to_string((flow.id << 32) + dump_)
                            : shared_.plan.dumps.size() == 1 ? fmt::to_string(flow.id)
                                             : fmt::format("{}/{}", dump_, flow.id);
-    WriteText({",\n{\"name\":\"", named.name, launch ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
+    WriteText({",\n{\"name\":\"", named.name, shown ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
                flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
                stamp, "\"}"});
   }
@@ -343,6 +345,8 @@ class TraceSink final : public FormatSink, public LayerSink {
     }
     const std::string place = fmt::format("\"pid\":{},\"tid\":{},", pid, slice.tid);
     WriteText({",\n{\"name\":\"", JsonEscaped(slice.name), "\",", place, text, ",\"args\":{", ArgsOf(slice), kEnd});
+    layer_place_ = "\"," + place;
+    if (slice.mark) WriteFlow(MarkFlow(*slice.mark), stamp);
     if (slice.arrow == Slice::Arrow::kNone) return;
     constexpr std::string_view kArrow = "HostToDevice";
     text = FlowText(slice.arrow == Slice::Arrow::kFrom ? "s" : "f\",\"bp\":\"e", kArrow,
@@ -432,7 +436,8 @@ class TraceFormat final : public Format {
       if (!plan.legacy_names) break;
       auto& shared = part.has == nullptr ? shared_->marks : parts_.emplace_back();
       shared = std::make_unique<Shared>(plan);
-      RETURN_IF_ERROR(Create(shared.get(), part.stamped ? fmt::format("{}_{}", part.file, plan.stamp) : std::string(part.file)));
+      RETURN_IF_ERROR(Create(shared.get(), fmt::format("{}{}{}", part.file, part.stamped ? "_" : "",
+                                                       part.stamped ? plan.stamp : "")));
     }
     return Status::Ok();
   }
