@@ -18,7 +18,9 @@ find_program(PROFD_CCACHE ccache)
 if(PROFD_CCACHE)
   # What ccache must overlook to cache objects made with a precompiled header (its manual's words for it).
   set(_profd_launcher env
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PROFD_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    # Clones in other directories find the same objects.
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${PROFD_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${_profd_launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${_profd_launcher})
 endif()
