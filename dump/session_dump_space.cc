@@ -54,6 +54,8 @@ Status SessionDump::ReserveSpace(uint64_t more) {
   const bool ages = options_.age_at_limit && ages_;
   while (limit != 0 && bytes_written() + more + Reserved() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
+    // Under a small limit, what the journal says of slices that are gone takes a good part of it.
+    if (slice_index_.Shrink(kSlackBytes)) continue;
     return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
   }
   return {};

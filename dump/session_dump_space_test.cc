@@ -217,6 +217,24 @@ TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
   }
 }
 
+// Of each of the thousands of slices that went the journal has two lines.
+TEST_F(DumpRoomTest, TheJournalOfWhatIsGoneDoesNotFillASmallLimit) {
+  constexpr uint64_t kLimit = 400'000;
+  SessionDumpOptions options = Options();
+  options.max_bytes = kLimit;
+  options.age_at_limit = true;
+  options.slice_bytes = 4096;
+  Make(options);
+  const std::string block(2400, 'x');
+  for (int i = 0; i < 6000; ++i) {
+    ASSERT_TRUE(dump_->Append(hbm_, AsBytes(block), 100, clock_.raw_ns).ok()) << i;
+    Check(dump_->Flush());
+    EXPECT_TRUE(i % 50 != 0 || SizeBelow(path_) <= kLimit) << i;
+  }
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Channel(kHbm).records + Channel(kHbm).aged.records, 600'000u);
+}
+
 TEST_F(DumpRoomTest, ADirectoryHasHalfOfTheLimit) {
   SessionDumpOptions options = Options();
   options.max_bytes = 4 << 20;

@@ -15,7 +15,6 @@ namespace {
 
 // Rewriting is not worth the while below this.
 constexpr uint64_t kRewriteLines = 4096;
-constexpr uint64_t kLineBytes = 256;  // more than any line has
 
 }  // namespace
 
@@ -91,7 +90,13 @@ const SliceEntry* SliceIndex::Find(std::string_view path) const {
 
 uint64_t SliceIndex::spare_bytes() const {
   if (dead_lines_ <= kRewriteLines / 2) return 0;
-  return (slices_.size() * 2 + gone_.size()) * kLineBytes;
+  return MostRewritten();
+}
+
+bool SliceIndex::Shrink(uint64_t most_bytes) {
+  if (dead_lines_ == 0) return false;
+  const uint64_t rest = (losses_.size() + earlier_losses_.size() + files_.size()) * kLineBytes;
+  return MostRewritten() + rest <= most_bytes && Rewrite().ok();
 }
 
 UniqueFd SliceIndex::CopyFd() const {

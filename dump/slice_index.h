@@ -45,14 +45,20 @@ class SliceIndex {
   uint64_t bytes() const { return written_ + pending_.size(); }
   uint32_t crc32c() const { return crc_; }
   uint64_t lines() const { return lines_; }
+  // Leaves out the lines of what is gone although it is not worth the while yet; false: there are none, or the new
+  // journal could need more than `most_bytes` beside the old one.
+  bool Shrink(uint64_t most_bytes);
   // What rewriting it may take for a moment.
   uint64_t spare_bytes() const;
 
  private:
   void Add(std::string line);
+  uint64_t MostRewritten() const { return (slices_.size() * 2 + gone_.size()) * kLineBytes; }
   void RewriteIfWorth();
   Status Rewrite();
   Status Open();
+
+  static constexpr uint64_t kLineBytes = 256;  // more than any line has
 
   DumpIo& io_;
   DumpOwner owner_;

@@ -454,7 +454,8 @@ QuotaPlan DumpRetention::Enforce() {
     if (grown_at_ns_ != 0) {
       double rate = static_cast<double>(written_ - written_before_) /
                     (static_cast<double>(now - grown_at_ns_) / 1e9);
-      bytes_per_s_ = std::max(rate, bytes_per_s_ * 0.9);
+      // A pause says nothing of how fast the next session writes.
+      bytes_per_s_ = std::max(rate, writing_ == 0 ? bytes_per_s_ : bytes_per_s_ * 0.9);
     }
     grown_at_ns_ = now;
     written_before_ = written_;

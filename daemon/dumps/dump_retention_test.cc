@@ -137,6 +137,30 @@ TEST_F(DumpRetentionTest, AFlushBetweenTwoLooksIsNoFlood) {
   EXPECT_FALSE(plan.over_total);
 }
 
+TEST_F(DumpRetentionTest, APauseDoesNotSlowTheNextSession) {
+  const std::string first = Make("s-1", true);
+  const std::string second = Make("s-2", true);
+  Begin();
+  retention_->SetLimits({.total = 1u << 30});
+  KeptDump dump;
+  dump.name = first;
+  retention_->Opened(dump);
+  retention_->Enforce();
+  retention_->Grown(first, 20u << 20);
+  time_.Advance(kNsPerSecond);
+  retention_->Enforce();  // 20 MiB a second
+  retention_->Closed(first, DumpState::kDone, 20u << 20);
+  for (int i = 0; i < 50; ++i) {
+    time_.Advance(200 * kNsPerMs);
+    retention_->Enforce();
+  }
+  dump.name = second;
+  retention_->Opened(dump);
+  retention_->Grown(second, 1);
+  retention_->SetLimits({.total = 5u << 20});
+  EXPECT_TRUE(retention_->Enforce().over_total) << "half a second of the rate has no room";
+}
+
 // Root's dumps have no limit of their own: the test's are, so it is asked about pins instead.
 TEST_F(DumpRetentionTest, PinsAreLimitedAndSurvive) {
   const std::string first = Make("s-1", true);
