@@ -40,6 +40,9 @@ inline const Library& Msprofiler() {
 }
 inline void Settings(const std::string& settings) { ::setenv("PROFD_SIM_APP", settings.c_str(), 1); }
 
+// 100 us of the 50 MHz counter. Both ends are whole counts of a clock that drifts by up to 5 ppm: one count more or less.
+inline auto IsHundredUs() { return testing::AllOf(testing::Ge(uint64_t{4999}), testing::Le(uint64_t{5001})); }
+
 class Folder {
  public:
   Folder() {

@@ -256,32 +256,32 @@ class Library:
 
 class WithStandIn(unittest.TestCase):
     def setUp(self):
-        self.library = Library()
-        for owner, name, value in ((_lib, "_library", self.library), (_stacks, "_thread", object()),
+        self.stand_in = Library()
+        for owner, name, value in ((_lib, "_library", self.stand_in), (_stacks, "_thread", object()),
                                    (_stacks, "wanted", 1)):
             self.addCleanup(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, value)
 
     def open(self):
         """Ranges that have begun and not ended."""
-        begun = {call[0][1:] for call in self.library.calls if isinstance(call, tuple)}
-        return begun - {call[1:] for call in self.library.calls if isinstance(call, str)}
+        begun = {call[0][1:] for call in self.stand_in.calls if isinstance(call, tuple)}
+        return begun - {call[1:] for call in self.stand_in.calls if isinstance(call, str)}
 
     def began(self):
-        return [call[1:] for call in self.library.calls if isinstance(call, tuple)]
+        return [call[1:] for call in self.stand_in.calls if isinstance(call, tuple)]
 
 
 class Frames(WithStandIn):
     def test_what_is_dropped_is_sent_with_the_next_sample(self):
         tree, stack = _stacks._Tree(), [(compile("", "f.py", "exec"), 1), (compile("", "g.py", "exec"), 2)]
-        self.library.takes = False
-        self.assertEqual(tree.send(self.library, stack), 0)
-        self.library.takes = True
-        leaf = tree.send(self.library, stack)
-        self.assertEqual([call[1:3] for call in self.library.calls], [(1, 0), (1, 0), (2, 1)])
+        self.stand_in.takes = False
+        self.assertEqual(tree.send(self.stand_in, stack), 0)
+        self.stand_in.takes = True
+        leaf = tree.send(self.stand_in, stack)
+        self.assertEqual([call[1:3] for call in self.stand_in.calls], [(1, 0), (1, 0), (2, 1)])
         self.assertEqual(leaf, 2)
-        self.assertEqual(tree.send(self.library, stack), 2)
-        self.assertEqual(len(self.library.calls), 3, "once")
+        self.assertEqual(tree.send(self.stand_in, stack), 2)
+        self.assertEqual(len(self.stand_in.calls), 3, "once")
 
     def test_names_fit_a_mark(self):
         code = compile("", "/a/long/path/" + "f" * 60 + ";.py", "exec")
@@ -400,7 +400,7 @@ class Modules(WithStandIn):
         paths = ["net", "net.layers", "net.layers.first", "net.layers.second"]
         self.assertEqual(self.began(), [("module", path) for path in paths] +
                          [("module.backward", paths[n]) for n in (0, 1, 3, 2)])
-        self.assertEqual(self.library.calls[:9], [
+        self.assertEqual(self.stand_in.calls[:9], [
             "step 1", ("+1", "module", "net"), ("+2", "module", "net.layers"), ("+3", "module", "net.layers.first"),
             "-3", ("+4", "module", "net.layers.second"), "-4", "-2", "-1"])
         self.assertEqual(self.open(), set())
@@ -435,14 +435,14 @@ class Modules(WithStandIn):
                 self.step(2)
                 self.assertEqual(self.open(), set())
                 # Caught inside: what is around it ends what was left.
-                self.library.calls.clear()
+                self.stand_in.calls.clear()
                 for hook in model.before:
                     hook(model, ())
                 with contextlib.suppress(ArithmeticError):
                     model.children["layer"]({inner})
                 model.end()
                 self.assertEqual(self.open(), set())
-                self.assertEqual(self.library.calls[-1], "-" + self.library.calls[0][0][1:])
+                self.assertEqual(self.stand_in.calls[-1], "-" + self.stand_in.calls[0][0][1:])
                 _modules._traced.clear()
                 _modules.follow(0)
 
