@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace profd::exporting {
@@ -69,6 +70,15 @@ struct Event {
   // It crosses the begin or the end of the session, and is clipped there; its name says so too.
   bool partial = false;
 };
+
+// event_type of msprof_tx.
+inline std::string_view MarkTypeName(const Event& event) {
+  constexpr std::string_view kRecorded[] = {"marker", "push/pop", "start/end", "marker_ex"};
+  if (event.recorded) return kRecorded[event.recorded->type];
+  if (event.kind == EventKind::kMark) return kRecorded[Event::Recorded::kMarkerEx];
+  const bool pushed = event.kind == EventKind::kRange && !event.lane;
+  return kRecorded[pushed ? Event::Recorded::kPushPop : Event::Recorded::kStartEnd];
+}
 
 // The connection of a mark with a number of its own, as the vendor's analyser counts them: this and its number.
 inline constexpr int64_t kFirstMarkConnection = 4'000'000'001;

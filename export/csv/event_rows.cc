@@ -100,13 +100,6 @@ class StepTracePrinter {
   double hz_;
 };
 
-std::string_view TypeOf(const Event& event) {
-  constexpr std::string_view kRecorded[] = {"marker", "push/pop", "start/end", "marker_ex"};
-  if (event.recorded) return kRecorded[event.recorded->type];
-  if (event.kind == EventKind::kMark) return "marker_ex";
-  return event.kind == EventKind::kRange && !event.lane ? "push/pop" : "start/end";
-}
-
 }  // namespace
 
 void StepTraceRows::Take(const Event& event) {
@@ -175,7 +168,7 @@ void MsprofTxRows::Take(const Event& event) {
   const Event::Recorded recorded = event.recorded.value_or(Event::Recorded{});
   row.Int(event.pid).Int(event.tid);
   field(recorded.category);
-  row.Text(TypeOf(event));
+  row.Text(MarkTypeName(event));
   field(recorded.payload_type);
   field(recorded.payload);
   row.Time(event.t_ns).Time(Plus(event.t_ns, event.dur_ns));

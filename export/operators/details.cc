@@ -28,18 +28,11 @@ void TensorTexts::Add(const Tensor& tensor) {
 
 std::pair<TensorTexts, TensorTexts> TensorsOf(const Model& model, const HostTask& task) {
   std::pair<TensorTexts, TensorTexts> texts;
-  const Launch* launch = model.LaunchOf(task);
-  const NodeRecord* node = model.NodeOf(task);
-  if (launch == nullptr || node == nullptr || !model.detailed) return texts;
-  const TensorRecord* first = nullptr;
-  for (uint32_t i = launch->tensors_begin; i < launch->tensors_end; ++i) {
-    const TensorRecord& record = model.host.tensor_records[i];
-    if (record.name != node->name || (first != nullptr && record.time != first->time)) continue;
-    if (first == nullptr) first = &record;
+  EachTensorRecord(model, task, [&](const TensorRecord& record) {
     for (const Tensor& tensor : model.host.tensors[record.tensors]) {
       (tensor.output ? texts.second : texts.first).Add(tensor);
     }
-  }
+  });
   return texts;
 }
 

@@ -24,7 +24,24 @@ struct TensorTexts {
 
   void Add(const Tensor& tensor);
 };
-// Input and output; of the operator that describes the launch: those of its name and first time.
+
+// Calls `take` with each record of the task's tensors: of the operator that describes the launch, those of its name and
+// first time.
+template <class Take>
+void EachTensorRecord(const Model& model, const HostTask& task, const Take& take) {
+  const Launch* launch = model.LaunchOf(task);
+  const NodeRecord* node = model.NodeOf(task);
+  if (launch == nullptr || node == nullptr || !model.detailed) return;
+  const TensorRecord* first = nullptr;
+  for (uint32_t i = launch->tensors_begin; i < launch->tensors_end; ++i) {
+    const TensorRecord& record = model.host.tensor_records[i];
+    if (record.name != node->name || (first != nullptr && record.time != first->time)) continue;
+    if (first == nullptr) first = &record;
+    take(record);
+  }
+}
+
+// Input and output.
 std::pair<TensorTexts, TensorTexts> TensorsOf(const Model& model, const HostTask& task);
 
 // Counters of one kind of core in one task; those of one that did not run are 0.

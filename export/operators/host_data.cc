@@ -236,10 +236,10 @@ void HostData::FeedTensors(const RecordView& record) {
     ++bad_records;
     return;
   }
-  std::vector<uint32_t> words;
-  for (size_t i = 0; i < count * kEach / 4; ++i) words.push_back(record.U32(kFirst + 4 * i));
-  const auto [known, is_new] = known_tensors_.try_emplace(std::move(words), static_cast<uint32_t>(tensors.size()));
-  if (is_new) {
+  const std::string_view bytes = record.Bytes(kFirst, count * kEach);
+  auto known = known_tensors_.find(bytes);
+  if (known == known_tensors_.end()) {
+    known = known_tensors_.emplace(bytes, static_cast<uint32_t>(tensors.size())).first;
     std::vector<Tensor>& made = tensors.emplace_back(count);
     for (size_t i = 0; i < count; ++i) {
       const size_t at = kFirst + kEach * i;
@@ -250,6 +250,13 @@ void HostData::FeedTensors(const RecordView& record) {
     }
   }
   tensor_records.push_back({record.U64(16), record.U64(24), record.U32(8), known->second});
+}
+
+void HostData::TakeTensors(HostData other) {
+  tensor_records = std::move(other.tensor_records);
+  tensors = std::move(other.tensors);
+  records += other.records;
+  bad_records += other.bad_records;
 }
 
 void HostData::FeedContexts(const RecordView& record) {

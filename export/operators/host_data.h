@@ -160,6 +160,8 @@ class HostData {
   void Expect(const HostFile& file, uint64_t bytes);
   // Whole records or lines of one file; what makes no sense is counted. Files in any order.
   void Feed(const HostFile& file, std::span<const std::byte> bytes);
+  // What another has read of tensors, on a thread of its own. Before Finish, once.
+  void TakeTensors(HostData other);
   // After the last file: sorts, and settles what has waited for other files.
   void Finish();
 
@@ -224,7 +226,10 @@ class HostData {
   // Single events that wait for their other half.
   std::map<std::tuple<uint16_t, uint32_t, uint32_t, uint32_t, uint64_t>, uint64_t> events_;
   std::map<std::tuple<uint16_t, uint32_t, uint64_t>, ApiTotal> totals_;  // level, type, item where it names the API
-  std::map<std::vector<uint32_t>, uint32_t> known_tensors_;
+  struct BytesHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, uint32_t, BytesHash, std::equal_to<>> known_tensors_;  // by the record's bytes
   std::map<std::vector<uint32_t>, uint32_t> known_contexts_;
 };
 

@@ -41,6 +41,20 @@ void SortByKey(std::vector<PmuRecord>* records) {
   });
 }
 
+// Those of `records` whose key no task has; both by key.
+template <class KeyOfRecord, class KeyOfTask>
+uint64_t CountStray(std::span<const PmuRecord> records, std::span<const uint32_t> tasks, KeyOfRecord key_of_record,
+                    KeyOfTask key_of_task) {
+  uint64_t stray = 0;
+  auto task = tasks.begin();
+  for (const PmuRecord& record : records) {
+    const auto key = key_of_record(record);
+    while (task != tasks.end() && key_of_task(*task) < key) ++task;
+    if (task == tasks.end() || key_of_task(*task) != key) ++stray;
+  }
+  return stray;
+}
+
 }  // namespace
 
 double DevicePmu::MhzAt(uint64_t count) const {
@@ -75,6 +89,8 @@ void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, si
     pmu[next].mhz = setup.mhz;
     rows[first_row + at].pmu = static_cast<int32_t>(next++);
   }
+  stray_counters += CountStray(std::span(pmu).subspan(first_pmu), order, id_of,
+                               [&](uint32_t at) { return id_of(ran.tasks[joined[at]]); });
 }
 
 void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup) {
@@ -119,6 +135,9 @@ void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t fi
     row.other_pmu = static_cast<int32_t>(pmu.size());
     pmu.push_back(other);
   }
+  stray_counters += CountStray(std::span(pmu).subspan(first_pmu, end_pmu - first_pmu), order,
+                               [](const PmuRecord& record) { return KeyOf(record); },
+                               [&](uint32_t at) { return KeyOf(ran.tasks[joined[at]]); });
 }
 
 }  // namespace profd::exporting::operators

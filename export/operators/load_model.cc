@@ -105,14 +105,19 @@ class Loader {
   std::vector<std::byte> buffer_;
 };
 
-void ReadHost(Loader& loader, const Place& place, Model* model) {
+// Those of tensors, which are half of all bytes and stand alone, or the others.
+void ReadHost(Loader& loader, const Place& place, bool tensors, HostData* host) {
   for (const DataFile& file : place.files) {
     const std::optional<HostFile> known = HostFileOf(file.base);
-    if (!known) continue;
-    model->host.Expect(*known, file.bytes);
-    loader.Read(place, file, known->record_bytes, model->host,
-                [&](std::span<const std::byte> bytes) { model->host.Feed(*known, bytes); });
+    if (!known || (known->kind == HostFileKind::kTensors) != tensors) continue;
+    host->Expect(*known, file.bytes);
+    loader.Read(place, file, known->record_bytes, *host,
+                [&](std::span<const std::byte> bytes) { host->Feed(*known, bytes); });
   }
+}
+
+void FinishHost(HostData tensors, Model* model) {
+  model->host.TakeTensors(std::move(tensors));
   model->host.Finish();
   model->host_tasks = BuildHostTasks(model->host, model->detailed);
   model->host.tasks = {};  // of no more use
@@ -195,6 +200,7 @@ struct Device {
   DeviceTasks ran;
   CpuRecords cpu;
   const DataFile* stars = nullptr;  // or hwts; null: no tasks
+  const DataFile* counters = nullptr;
   Frequencies frequencies;
 };
 
@@ -212,12 +218,14 @@ void ReadDevice(Loader& loader, Device* device) {
       loader.Read(*device->place, file, kHwtsRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedHwts(bytes); });
     } else if (file.base == kAicore && IsOperatorFile(*device->place, file.base)) {
+      device->counters = &file;
       ran.ExpectProfile(file.bytes);
       loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedAicore(bytes); });
     } else if (file.base == kStepTraceFile) {
       loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
     } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
+      device->counters = &file;
       ran.ExpectProfile(file.bytes);
       loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
@@ -246,6 +254,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (device.stars == nullptr) return;
   const uint64_t ambiguous = model->ambiguous;
   const uint64_t impossible = model->impossible;
+  const uint64_t stray = model->stray_counters;
   const uint64_t unpaired = device.ran.unpaired;
   model->Join(device.place->device, std::move(device.ran), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, SetUp(*device.place, std::move(device.frequencies)));
@@ -253,6 +262,10 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (unpaired > 0) {
     loader.Problem(*device.place, *device.stars, fmt::format("{} tasks without their start or end: skipped", unpaired),
                    false);
+  }
+  if (model->stray_counters > stray) {
+    loader.Problem(*device.place, *device.counters,
+                   fmt::format("{} counters of no known task: skipped", model->stray_counters - stray), false);
   }
   if (model->impossible > impossible) {
     loader.Problem(*device.place, *device.stars,
@@ -302,6 +315,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
                    order.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
   Loader host_loader(order.reader, order.progress);
+  Loader tensor_loader(order.reader, order.progress);
   Loader device_loader(order.reader, order.progress);
   // It is not among the bytes that progress is counted in.
   const std::function<bool(uint64_t)> goes_on = [&order](uint64_t) { return order.progress(0); };
@@ -316,11 +330,14 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     if (place.kind != Place::Kind::kDevice || !order.filter.HasDevice(place.device)) continue;
     devices.emplace_back(place, wide_streams);
   }
+  HostData tensors([](uint64_t) { return 0; }, 0, false);
   RunBeside(framework ? 3 : 2, [&](size_t part) {
-    if (part == 0) return ReadHost(host_loader, *host, model.get());
+    if (part == 0) return ReadHost(host_loader, *host, false, &model->host);
     if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock, false));
     for (Device& device : devices) ReadDevice(device_loader, &device);
+    ReadHost(tensor_loader, *host, true, &tensors);
   });
+  FinishHost(std::move(tensors), model.get());
   model->TieFramework();
   for (Device& device : devices) {
     const ClockMap device_clock = order.clock_of(*device.place);
@@ -330,6 +347,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   std::erase_if(model->marks, [&order](const DeviceMark& mark) { return !order.filter.HasDevice(mark.device); });
   NameDeviceMarks(order.reader, order.info, &model->marks);
   host_loader.AddTo(report);
+  tensor_loader.AddTo(report);
   device_loader.AddTo(report);
   framework_loader.AddTo(report);
   model->KeepOnly(order.filter.window);

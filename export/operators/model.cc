@@ -12,7 +12,6 @@
 namespace profd::exporting::operators {
 namespace {
 
-
 template <class Task>
 uint64_t JoinKey(const Task& task) {
   return uint64_t{task.stream} << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
@@ -25,6 +24,7 @@ class HostKeys {
   static constexpr int32_t kAmbiguous = -2;
 
   HostKeys(const std::vector<HostTask>& tasks, int device) {
+    keys_.reserve(static_cast<size_t>(std::ranges::count(tasks, device, &HostTask::device)));
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].device == device) keys_.emplace_back(JoinKey(tasks[i]), static_cast<int32_t>(i));
     }

@@ -141,6 +141,7 @@ class Model {
   std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept
   size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
+  uint64_t stray_counters = 0;  // PMU records of no task that is known: left out
   uint64_t impossible = 0;  // device tasks that begin before 1970, or end before they begin: left out
 
  private:

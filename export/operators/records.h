@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ class RecordView {
   uint16_t U16(size_t at) const { return Load<uint16_t>(at); }
   uint32_t U32(size_t at) const { return Load<uint32_t>(at); }
   uint64_t U64(size_t at) const { return Load<uint64_t>(at); }
+  std::string_view Bytes(size_t at, size_t count) const { return {reinterpret_cast<const char*>(data_ + at), count}; }
 
  private:
   template <class T>

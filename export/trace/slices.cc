@@ -42,6 +42,20 @@ uint32_t NameTid(std::string_view name) {
   return hash & 0x3FFFFFFF;
 }
 
+// As the vendor's analyser shows them (operator-data d.6).
+void AddRecordedArgs(const Event& event, Slice* slice) {
+  const Event::Recorded& recorded = *event.recorded;
+  if (recorded.is_ex) {
+    slice->texts = {{"event_type", std::string(MarkTypeName(event))},
+                    {"domain", event.domain.empty() ? "default" : event.domain}};
+    return;
+  }
+  slice->texts = {{"Category", fmt::to_string(recorded.category)}, {"event_type", std::string(MarkTypeName(event))}};
+  slice->integers.emplace_back("Payload_type", recorded.payload_type);
+  slice->integers.emplace_back("Payload_value", static_cast<int64_t>(recorded.payload));
+  slice->integers.emplace_back("Message_type", recorded.message_type);
+}
+
 Slice OfMark(const Event& event, const DumpInfo& dump) {
   Slice slice;
   slice.kind = event.kind == EventKind::kMark ? Slice::Kind::kInstant : Slice::Kind::kSlice;
@@ -72,6 +86,7 @@ Slice OfMark(const Event& event, const DumpInfo& dump) {
   slice.thread = fmt::format("{}: {}", dump.ProcessName(event.pid, event.rank),
                              event.kind == EventKind::kStep ? "steps" : slice.track);
   if (event.rank) slice.integers.emplace_back("rank", *event.rank);
+  if (event.recorded) AddRecordedArgs(event, &slice);
   if (event.recorded && event.recorded->on_device) slice.mark = MarkConnection(event.recorded->mark);
   slice.t_ns = event.t_ns;
   slice.dur_ns = event.dur_ns;

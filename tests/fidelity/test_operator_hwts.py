@@ -113,6 +113,12 @@ class HwtsTest(unittest.TestCase):
         del records[mine[1]], slot.runs[0]
         self.assertIn("1 tasks without their start or end: skipped", self.check(dump).text)
 
+    def test_counters_of_tasks_that_are_not_known(self):
+        dump = self.make(slots=16, metrics="Memory")
+        for _ in range(3):
+            dump.add(0, "aicore.data", struct.pack("<BB4xH8xQ8x8QI28x", 0, 0, 60_000, 1, *range(8), 2))
+        self.assertIn("3 counters of no known task: skipped", self.export(dump).text)
+
     def test_counters_of_every_group(self):
         for metrics in made.EVENTS:
             with self.subTest(metrics):

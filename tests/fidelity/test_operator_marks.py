@@ -55,6 +55,11 @@ class MarkTest(unittest.TestCase):
         self.alone = dump.on_device(99, 4200, 9, 7)
         return dump
 
+    def write(self, dump):
+        dump.fill()
+        dump.write()
+        return dump
+
     def events(self, dump):
         out = dump.path + "-trace"
         subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out], check=True,
@@ -65,9 +70,7 @@ class MarkTest(unittest.TestCase):
     def test_table(self):
         """All with one tag, as at first, or with one for points and one for ranges."""
         for tags in ((11, 11), (12, 12)):
-            dump = self.marked(tags)
-            dump.fill()
-            dump.write()
+            dump = self.write(self.marked(tags))
             rows = Exported(dump.path, dump.path + "-out", 0, ()).rows("msprof_tx")
             self.assertEqual(rows[0][-2:], ["Device Start_time(us)", "Device End_time(us)"])
             point, begin, end = (us(at) + "\t" for at in (self.point, self.begin, self.end))
@@ -79,17 +82,14 @@ class MarkTest(unittest.TestCase):
         dump = self.make(devices=(0, 1))
         second = dump.on_device(6, 4000, 2, 500, device=1)
         first = dump.on_device(6, 4100, 2, 500, device=0)
-        dump.fill()
-        dump.write()
+        self.write(dump)
         rows = Exported(dump.path, dump.path + "-out", 0, ()).rows("msprof_tx")
         self.assertEqual(rows[1][-2:], [us(first) + "\t"] * 2, "those of the first device")
         slices = [e for e in self.events(dump) if e["ph"] == "X" and e["name"] == "step 1"]
         self.assertEqual([e["ts"] for e in slices], [us(first), us(second)])
 
     def test_timeline(self):
-        dump = self.marked()
-        dump.fill()
-        dump.write()
+        dump = self.write(self.marked())
         events = self.events(dump)
         hardware = next(e["pid"] for e in events
                         if e["name"] == "process_name" and e["args"]["name"] == "Ascend Hardware")
@@ -106,10 +106,18 @@ class MarkTest(unittest.TestCase):
         expected += [("f", f"MsTx_{FIRST + mark}", str(FIRST + mark), us(at)) for mark, at in ends.items()]
         self.assertEqual(sorted(flows), sorted(expected))
 
+    def test_args_of_the_application(self):
+        events = self.events(self.write(self.marked()))
+        args = {e["name"]: e["args"] for e in events if e["ph"] in "iX" and "event_type" in e["args"]}
+        self.assertEqual(args, {
+            "step 1": {"event_type": "marker_ex", "domain": "default"},
+            "a long one": {"event_type": "start/end", "domain": "default", "thread": 88},
+            "on the host": {"event_type": "marker_ex", "domain": "default"},
+            "plain, with the number of one": {"Category": "4", "event_type": "marker", "Payload_type": 2,
+                                              "Payload_value": 77, "Message_type": 1}})
+
     def test_perfetto(self):
-        dump = self.marked()
-        dump.fill()
-        dump.write()
+        dump = self.write(self.marked())
         out = dump.path + "-perfetto"
         subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "perfetto", "--out", out], check=True,
                        capture_output=True, timeout=60)
@@ -127,9 +135,7 @@ class MarkTest(unittest.TestCase):
         self.assertEqual([on for _, _, on in flows["on the host"]], [[]])
 
     def test_database(self):
-        dump = self.marked()
-        dump.fill()
-        dump.write()
+        dump = self.write(self.marked())
         out = dump.path + "-db"
         subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "sqlite", "--out", out], check=True,
                        capture_output=True, timeout=60)

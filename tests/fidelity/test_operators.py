@@ -255,6 +255,13 @@ class OperatorTest(unittest.TestCase):
         exported = self.export(dump)
         self.assertIn("1 tasks without their start or end: skipped", exported.text)
 
+    def test_counters_of_a_task_without_its_records(self):
+        dump = self.make(slots=16, metrics="Memory")
+        slot = next(slot for slot in dump.slots if slot.kind == "matmul")
+        records = dump.files[0, "stars_soc.data"]
+        records[:] = [r for r in records if struct.unpack_from("<HH", r, 4) != (slot.stream, slot.task)]
+        self.assertIn("1 counters of no known task: skipped", self.export(dump).text)
+
     def swap(self, dump, slot, order):
         """The records of `slot` in the file, which lie by time, in another order."""
         records = dump.files[0, "stars_soc.data"]
