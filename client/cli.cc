@@ -11,7 +11,11 @@
 #include "base/nearest.h"
 #include "client/cli_app.h"
 #include "client/commands/collectors.h"
+#include "client/commands/advise.h"
+#include "client/commands/analyze.h"
 #include "client/commands/export.h"
+#include "client/commands/report.h"
+#include "client/commands/serve.h"
 #include "client/commands/pin.h"
 #include "client/commands/rm.h"
 #include "client/commands/show.h"
@@ -270,6 +274,17 @@ int PrintCompletions(CLI::App* app, const Parsed& parsed, const std::vector<std:
   return kExitOk;
 }
 
+// Of a daemon on this machine only: dumps of another node are not on this disk.
+int Serve(const Parsed& parsed, const Environment& environment) {
+  constexpr int kTimeoutMs = 1000;
+  ServeCommand command = parsed.serve;
+  const Result<Endpoint> endpoint = EndpointOf(parsed, environment);
+  std::unique_ptr<ProfdApi> daemon;
+  if (endpoint.ok() && !endpoint->remote()) daemon = environment.make_api(*endpoint, kTimeoutMs);
+  command.no_daemon = command.no_daemon || daemon == nullptr;
+  return RunServe(environment.io, environment.clock, command, std::move(daemon), parsed.json);
+}
+
 // Commands that need no daemon; nothing = another one.
 std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                               const Environment& environment) {
@@ -280,6 +295,10 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
     return RunExport(io, environment.clock, environment.working_directory, parsed.export_,
                      parsed.json);
   }
+  if (name == "analyze") return RunAnalyze(io, parsed.analyze, parsed.json);
+  if (name == "advise") return RunAdvise(io, environment.clock, parsed.advise, parsed.json);
+  if (name == "report") return RunReport(io, environment.clock, parsed.report, parsed.json);
+  if (name == "serve") return Serve(parsed, environment);
   if (name == "show" && IsDumpArgument(parsed.show_id)) {
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }

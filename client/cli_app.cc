@@ -241,6 +241,66 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   verify->add_flag("--verbose", p->verify.verbose, "One row per file");
 }
 
+void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
+  CLI::App* command = AddCommand(
+      app, "analyze", "Steps, operators, data pipeline, communication, memory and hardware of a run; needs no daemon",
+      "  $ profctl analyze PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  $ profctl analyze run1 --only overall,steps,operator_types\n"
+      "  $ profctl analyze logs/worker_ascend_pt --json\n"
+      "  $ profctl analyze run2 --baseline run1\n");
+  command
+      ->add_option("RUN", a->runs,
+                   "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or "
+                   "folders of them")
+      ->required()
+      ->type_name(" ");
+  command->add_option("--only", a->only, "Only these analyses, for example overall,steps")->type_name("LIST");
+  command->add_option("--baseline", a->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
+}
+
+void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
+  CLI::App* command = AddCommand(
+      app, "advise", "What is slow in a run, what it costs and what to do about it; needs no daemon",
+      "  $ profctl advise logs/worker_ascend_pt\n"
+      "  $ profctl advise run2 --baseline run1 -o advice\n"
+      "  $ profctl advise run1 --json --fail-on high && echo nothing of high priority\n"
+      "  $ profctl advise --list\n"
+      "Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
+  command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
+  command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
+  command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
+  command->add_option("-o,--out", a->out, "A directory for advice.html and advice.json")->type_name("DIR");
+  command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
+  command->add_flag("--force", a->force, "Replace the files where they are there");
+  command->add_flag("--list", a->list, "Print the checks and their limits");
+}
+
+void AddReportCommand(CLI::App* app, ReportCommand* r) {
+  CLI::App* command = AddCommand(
+      app, "report", "A run as one HTML file with graphs, tables and a timeline; needs no daemon",
+      "  $ profctl report PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP -o report.html\n"
+      "  $ profctl report run2 --baseline run1 -o slower.html\n");
+  command->add_option("RUN", r->runs, "As for profctl analyze")->required()->type_name(" ");
+  command->add_option("-o,--out", r->out, "The file (report.html)")->type_name("FILE");
+  command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
+  command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
+  command->add_flag("--force", r->force, "Replace the file where it is there");
+}
+
+void AddServeCommand(CLI::App* app, ServeCommand* s) {
+  CLI::App* command = AddCommand(
+      app, "serve", "A page on this machine over all runs below folders and on the daemon",
+      "  $ profctl serve\n"
+      "  $ profctl serve /data/runs ~/profiles --listen 127.0.0.1:8080\n"
+      "  $ curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:9466/api/runs\n"
+      "Prints the address to open. It has a token in it: other users of the machine cannot read your runs.\n");
+  command->add_option("DIR", s->folders, "Folders with runs, as for profctl analyze (.)")->type_name(" ");
+  command->add_option("--listen", s->listen, "Where (127.0.0.1:9466, or any free port)")->type_name("ADDRESS:PORT");
+  command->add_option("--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)")->type_name("N");
+  command->add_flag("--no-token", s->no_token, "Answer every program of this machine");
+  command->add_flag("--no-daemon", s->no_daemon, "Only folders, not the dumps of the daemon");
+}
+
 void AddExportCommand(CLI::App* app, ExportCommand* e) {
   CLI::App* command = AddCommand(
       app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon",
@@ -354,6 +414,10 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddKeepCommands(app, p);
   AddDumpDirectoryCommands(app, p);
   AddExportCommand(app, &p->export_);
+  AddAnalyzeCommand(app, &p->analyze);
+  AddAdviseCommand(app, &p->advise);
+  AddReportCommand(app, &p->report);
+  AddServeCommand(app, &p->serve);
   AddTlsCommands(app, p);
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "client/api.h"
+#include "client/commands/advise.h"
+#include "client/commands/analyze.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
@@ -20,6 +22,8 @@
 #include "client/commands/jobs.h"
 #include "client/commands/list.h"
 #include "client/commands/options.h"
+#include "client/commands/report.h"
+#include "client/commands/serve.h"
 #include "client/commands/run.h"
 #include "client/commands/show_dump.h"
 #include "client/commands/start.h"
@@ -55,6 +59,10 @@ struct Parsed {
   std::string show_id;
   ShowDumpOptions show_dump;
   ExportCommand export_;
+  AnalyzeCommand analyze;
+  AdviseCommand advise;
+  ReportCommand report;
+  ServeCommand serve;
   WatchOptions watch;
   StreamOptions stream;
   TopOptions top;

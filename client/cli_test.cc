@@ -363,7 +363,7 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
   EXPECT_NE(out().find("Exit codes"), std::string::npos);
   for (const char* command : {"status", "devices", "collectors", "start", "stop", "list", "show",
                               "watch", "stream", "top", "fetch", "rm", "run", "completion", "options",
-                              "check", "export"}) {
+                              "check", "export", "analyze", "advise", "report", "serve"}) {
     EXPECT_EQ(Run({command, "--help"}), 0) << command;
     EXPECT_NE(out().find("Examples:\n  $ "), std::string::npos) << command << out();
     EXPECT_NE(out().find(std::string("profctl ") + command), std::string::npos) << command;

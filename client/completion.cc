@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/cli_app.h"
+#include "client/commands/analyze.h"
 #include "export/engine.h"
 #include "proto/options/options.h"
 #include "proto/options/presets.h"
@@ -120,6 +121,8 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
   if (type == "PATH" || type == "DIR" || type == "FILE" || type == "JSON") return {kFiles};
   if (type.find('|') != std::string::npos) return Split(type, '|');
   if (name == "export") return FormatNames();
+  if (name == "only") return AnalysisNames();
+  if (name == "baseline") return {kFiles};
   if (name == "format") return command == "export" ? FormatNames() : Words{"text", "json", "csv"};
   if (name == "sort") return Split("id util hbm power temp freq hccs roce pcie bw hbm-temp", ' ');
   if (name == "chip") return NamesOf(options::ChipNames(), [](std::string_view chip) { return chip; });

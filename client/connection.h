@@ -20,8 +20,9 @@ enum ExitCode : int {
   kExitNotFound = 4,
   kExitPartial = 5,
   kExitUnreachable = 6,
-  // Of `health` only.
+  // Of `health` and `advise --fail-on`.
   kExitDegraded = 7,
+  // Of `health` only.
   kExitFaulty = 8,
   kExitUnknown = 9,
 };

@@ -48,6 +48,16 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
   return exit_code;
 }
 
+int FailWith(const Io& io, const Status& status, int exit_code, bool json) {
+  io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
+  if (json) {
+    Json error = {
+        {"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", exit_code}};
+    io.out << JsonText(Json{{"error", std::move(error)}}, true) << std::endl;
+  }
+  return exit_code;
+}
+
 int UsageError(const Context& context, const std::string& command,
                const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) PrintError(context.io.err, problem);

@@ -50,6 +50,9 @@ int Fail(const Context& context, const Status& status, int exit_code = -1);
 // The same, with the fields of the request as the caller wrote them (cli_message.h).
 int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code = -1);
 
+// Of a command that asks no daemon, with this exit code.
+int FailWith(const Io& io, const Status& status, int exit_code, bool json);
+
 // Reports every problem of the arguments; kExitUsage.
 int UsageError(const Context& context, const std::string& command,
                const std::vector<std::string>& problems);

@@ -31,6 +31,8 @@ def measure(build, folder, tasks, names):
         row["tasks_per_s"] = tasks / row["wall_s"]
         row["to_write_floor"] = row["wall_s"] / max(row["write_floor_s"], 1e-9)
         result["rows"][name] = row
+    analyze = [build.profctl, "analyze", dump, "--only", "overall"]
+    result["analyze"] = min((parts_export.timed(analyze) for _ in range(2)), key=lambda run: run["wall_s"])
     shutil.rmtree(os.path.join(folder, "in"))
     return result
 
@@ -77,6 +79,8 @@ def print_operators(part):
         for name, row in run["rows"].items():
             print(f"  {name:<13}{row['wall_s']:>9.2f}{row['cpu_s']:>9.2f}{row['tasks_per_s']:>10.0f}"
                   f"{row['rss_mib']:>9.0f}{row['output_mb']:>11.0f}{row['to_write_floor']:>9.2f}")
+        row = run["analyze"]
+        print(f"  {'analyze':<13}{row['wall_s']:>9.2f}{row['cpu_s']:>9.2f}{run['tasks'] / row['wall_s']:>10.0f}{row['rss_mib']:>9.0f}")
     for name, row in part.get("peer", {}).items():
         ours = part["rows"][name]["wall_s"]
         print(f"  {name}, the vendor's analyser: " +
@@ -88,7 +92,9 @@ def goals_operators(part, goal):
     rows = part["rows"]
     goal("CSVs of a million tasks with counters", rows["csv"]["wall_s"] / million, 3.0, "s")
     goal("all formats of a million tasks", rows["all four"]["wall_s"] / million, 10.0, "s")
+    goal("profctl analyze of a million tasks", part["analyze"]["wall_s"] / million, 2.0, "s")
     if million >= 1:
+        goal("peak memory of profctl analyze, a million tasks", part["analyze"]["rss_mib"], 512, "MiB")
         goal("peak memory of a million tasks", max(row["rss_mib"] for row in rows.values()), 512, "MiB")
     if "large" in part:
         large = part["large"]["rows"]["csv"]["wall_s"] / rows["csv"]["wall_s"]

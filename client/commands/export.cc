@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "client/render.h"
-#include "client/serve_trace.h"
+#include "client/serve/trace_server.h"
 #include "client/signals.h"
 
 namespace profd::client {
@@ -26,16 +26,6 @@ std::string PlaceName(int device) { return device < 0 ? "host" : fmt::format("np
 void Warning(const Io& io, const std::string& text) {
   io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(text)
          << std::endl;
-}
-
-int Failure(const Io& io, const Status& status, int code, bool json) {
-  io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
-  if (json) {
-    Json error = {
-        {"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", code}};
-    io.out << JsonText(Json{{"error", std::move(error)}}, true) << std::endl;
-  }
-  return code;
 }
 
 int Usage(const Io& io, const std::vector<std::string>& problems, bool json) {
@@ -85,19 +75,18 @@ int OpenInPerfetto(const Io& io, const ExportReport& report, SignalWatch* signal
     io.err << "profctl: --open: there is no trace to open" << std::endl;
     return kExitPartial;
   }
-  Result<TraceServer> server = TraceServer::Open(trace->path, kPerfettoPort);
+  auto server = TraceServer::Open(trace->path, kPerfettoPort);
   if (!server.ok()) {
     io.err << "profctl: --open: " << PrintableLines(server.status().message())
            << "; Perfetto's UI opens traces from this port only: end what listens there, or open "
            << Printable(trace->path) << " by hand" << std::endl;
     return kExitPartial;
   }
-  (json ? io.err : io.out) << "open " << Printable(server->Url())
+  (json ? io.err : io.out) << "open " << Printable((*server)->Url())
                            << "\n  waits for the browser for 10 minutes, or until Ctrl-C" << std::endl;
-  Result<bool> taken = server->Serve(kOpenForMs, [signals] { return signals->Poll() == 0; });
-  if (!taken.ok()) return Failure(io, taken.status(), kExitPartial, false);
-  if (!*taken) io.err << "profctl: --open: no browser took the trace" << std::endl;
-  return *taken || signals->caught() != 0 ? kExitOk : kExitPartial;
+  const bool taken = (*server)->Serve(kOpenForMs, [signals] { return signals->Poll() == 0; });
+  if (!taken) io.err << "profctl: --open: no browser took the trace" << std::endl;
+  return taken || signals->caught() != 0 ? kExitOk : kExitPartial;
 }
 
 }  // namespace
@@ -218,7 +207,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   std::vector<std::string> problems;
   Result<exporting::ExportOptions> built = BuildExport(command, directory, &problems);
   if (!problems.empty()) return Usage(io, problems, json);
-  if (!built.ok()) return Failure(io, built.status(), kExitRefused, json);
+  if (!built.ok()) return FailWith(io, built.status(), kExitRefused, json);
   const exporting::ExportOptions& options = *built;
   // Before the engine's threads.
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
@@ -232,7 +221,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   }
   if (!report.ok()) {
     int code = signals.caught() != 0 ? kExitPartial : ExitCodeFor(report.status().code());
-    return Failure(io, report.status(), code, json);
+    return FailWith(io, report.status(), code, json);
   }
   for (const exporting::FormatFailure& failure : report->failed) {
     io.err << "profctl: " << failure.format << ": " << PrintableLines(failure.error.message())

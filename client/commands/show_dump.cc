@@ -58,18 +58,7 @@ bool IsDumpArgument(const std::string& text) {
 
 int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
                 const ShowDumpOptions& options, bool json) {
-  auto fail = [&](const Status& status) {
-    io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
-    if (json) {
-      io.out << JsonText(Json{{"error",
-                               {{"code", CodeWord(status.code())},
-                                {"message", status.message()},
-                                {"exit_code", ExitCodeFor(status.code())}}}},
-                         true)
-             << std::endl;
-    }
-    return ExitCodeFor(status.code());
-  };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
   if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
   std::vector<std::string> found = DumpsAt(given);
   // Of a run that of profd, which has the run's name.

@@ -2,13 +2,15 @@
 // address of this machine.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "base/fd.h"
 #include "base/status.h"
+#include "client/serve/web_server.h"
 
 namespace profd::client {
 
@@ -18,32 +20,24 @@ inline constexpr const char* kPerfettoOrigin = "https://ui.perfetto.dev";
 class TraceServer {
  public:
   // On the loopback address only. Port 0: any that is free.
-  static Result<TraceServer> Open(const std::string& path, uint16_t port);
+  static Result<std::unique_ptr<TraceServer>> Open(const std::string& path, uint16_t port);
 
   // What to open in a browser.
   std::string Url() const;
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return server_->port(); }
   // Answers until the file was taken once, `go_on` (asked about ten times a second) is false or
   // `lifetime_ms` are over. True: it was taken. Only requests for the file, by its address and from
   // Perfetto's origin, get it.
-  Result<bool> Serve(int64_t lifetime_ms, const std::function<bool()>& go_on);
+  bool Serve(int64_t lifetime_ms, const std::function<bool()>& go_on);
 
  private:
-  TraceServer(UniqueFd listener, UniqueFd file, std::string name, uint16_t port, uint64_t size)
-      : listener_(std::move(listener)),
-        file_(std::move(file)),
-        name_(std::move(name)),
-        port_(port),
-        size_(size) {}
-  // True when the file went out whole.
-  bool Answer(int client) const;
-  bool SendFile(int client) const;
+  explicit TraceServer(std::string path) : path_(std::move(path)), name_(path_.substr(path_.rfind('/') + 1)) {}
+  WebAnswer Answer(const WebRequest& request);
 
-  UniqueFd listener_;
-  UniqueFd file_;
-  std::string name_;
-  uint16_t port_;
-  uint64_t size_;
+  const std::string path_;
+  const std::string name_;
+  std::unique_ptr<WebServer> server_;
+  std::atomic<bool> taken_{false};
 };
 
 }  // namespace profd::client

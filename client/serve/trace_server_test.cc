@@ -1,4 +1,4 @@
-#include "client/serve_trace.h"
+#include "client/serve/trace_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -25,9 +25,9 @@ class TraceServerTest : public ::testing::Test {
     std::ofstream(dir_ / "t.perfetto-trace") << content_;
     auto server = TraceServer::Open(dir_ / "t.perfetto-trace", 0);
     EXPECT_TRUE(server.ok()) << server.status().ToString();
-    server_.emplace(std::move(*server));
+    server_ = std::move(*server);
     thread_ = std::thread([this] {
-      taken_ = server_->Serve(60'000, [this] { return !stop_.load(); }).value_or(false);
+      taken_ = server_->Serve(60'000, [this] { return !stop_.load(); });
     });
   }
   ~TraceServerTest() override { Join(); }
@@ -59,7 +59,7 @@ class TraceServerTest : public ::testing::Test {
 
   TempDir dir_;
   const std::string content_ = std::string(1'000'000, 'x') + "end";
-  std::optional<TraceServer> server_;
+  std::unique_ptr<TraceServer> server_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
   bool taken_ = false;

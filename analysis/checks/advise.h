@@ -1,0 +1,13 @@
+// All checks over a run.
+#pragma once
+
+#include <string>
+
+#include "analysis/checks/check.h"
+
+namespace profd::analysis {
+
+// A list of findings, those of the highest priority first, each priority in the order of the table. `baseline_or_null`: a run to compare with.
+Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits);
+
+}  // namespace profd::analysis

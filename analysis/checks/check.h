@@ -1,0 +1,125 @@
+// Checks of the advisor (analysis 1): each a function of a run, or of one rank of it, in a file of its own; all of them in
+// one table (checks.cc). A finding is data; its texts are for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/checks/limits.h"
+#include "analysis/rank.h"
+#include "analysis/run.h"
+
+namespace profd::analysis {
+
+using Json = nlohmann::ordered_json;
+
+enum class Priority : uint8_t { kHigh, kMedium, kLow, kInfo };
+std::string_view PriorityWord(Priority priority);
+
+struct Finding {
+  Priority priority = Priority::kInfo;
+  std::optional<double> cost_ms = std::nullopt;  // of a step
+  std::string title = {};
+  std::string evidence = {};
+  std::vector<std::string> advice = {};
+  std::vector<std::string> columns = {};
+  std::vector<Json> rows = {};  // each a list; the most important first
+  std::optional<int64_t> step = std::nullopt;
+  std::optional<int64_t> at_ns = std::nullopt;  // where to look on the rank's timeline
+};
+
+struct CheckInput {
+  const Run& run;
+  const Rank& rank;  // the one to look at; of checks of a whole run its first
+  const Limits& limits;
+  // What is compared: the ranks of the run and of the baseline; without one the slowest and the fastest rank of the run.
+  // Empty: there is nothing to compare with.
+  std::vector<const Rank*> compared = {};
+  std::vector<const Rank*> compared_with = {};
+  std::string compared_name = {};
+  std::string compared_with_name = {};
+};
+
+enum class Dimension : uint8_t { kOverall, kComparison, kComputation, kSchedule, kCommunication, kMemory, kDataloader };
+std::string_view DimensionWord(Dimension dimension);
+
+struct Check {
+  std::string_view id;
+  Dimension dimension;
+  std::string_view needs;  // what must have been recorded
+  std::string_view what;   // what it looks for
+  bool of_run;             // once for all ranks; others look at the rank that their dimension chooses
+  std::optional<Finding> (*find)(const CheckInput& input);
+};
+std::span<const Check> Checks();
+
+std::optional<Finding> CheckOverall(const CheckInput& input);
+std::optional<Finding> CheckSlowRank(const CheckInput& input);
+std::optional<Finding> CheckSlowLink(const CheckInput& input);
+std::optional<Finding> CheckEnvironment(const CheckInput& input);
+std::optional<Finding> CheckKernelCompare(const CheckInput& input);
+std::optional<Finding> CheckApiCompare(const CheckInput& input);
+std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input);
+std::optional<Finding> CheckAiCpu(const CheckInput& input);
+std::optional<Finding> CheckDynamicShape(const CheckInput& input);
+std::optional<Finding> CheckBlockDim(const CheckInput& input);
+std::optional<Finding> CheckAiCorePerformance(const CheckInput& input);
+std::optional<Finding> CheckAffinityApi(const CheckInput& input);
+std::optional<Finding> CheckFusibleOperators(const CheckInput& input);
+std::optional<Finding> CheckStageImbalance(const CheckInput& input);
+std::optional<Finding> CheckByteAlignment(const CheckInput& input);
+std::optional<Finding> CheckOperatorNoBound(const CheckInput& input);
+std::optional<Finding> CheckSynchronizeStream(const CheckInput& input);
+std::optional<Finding> CheckGc(const CheckInput& input);
+std::optional<Finding> CheckConjecturedGc(const CheckInput& input);
+std::optional<Finding> CheckOperatorDispatch(const CheckInput& input);
+std::optional<Finding> CheckSyncBatchNorm(const CheckInput& input);
+std::optional<Finding> CheckPacket(const CheckInput& input);
+std::optional<Finding> CheckBandwidthContention(const CheckInput& input);
+std::optional<Finding> CheckRetransmission(const CheckInput& input);
+std::optional<Finding> CheckMemory(const CheckInput& input);
+std::optional<Finding> CheckDataloader(const CheckInput& input);
+std::optional<Finding> CheckThrottle(const CheckInput& input);
+std::optional<Finding> CheckHbm(const CheckInput& input);
+std::optional<Finding> CheckHccs(const CheckInput& input);
+std::optional<Finding> CheckRoce(const CheckInput& input);
+std::optional<Finding> CheckOtherProcess(const CheckInput& input);
+std::optional<Finding> CheckHostCpu(const CheckInput& input);
+std::optional<Finding> CheckHostMemory(const CheckInput& input);
+std::optional<Finding> CheckHostStorage(const CheckInput& input);
+
+// Parts of several checks.
+
+// By the time rule (1.2): of what takes `ms` in a step of `step_ms`.
+Priority PriorityOf(double ms, double step_ms, const Limits& limits);
+// Of the last step; 0: there is none.
+double LastStepMs(const Rank& rank);
+// Of all that was recorded, a step's part.
+double PerStep(const Rank& rank, double ms);
+// All calls on the host by one of these names.
+struct Calls {
+  uint64_t count = 0;
+  int64_t ns = 0;
+  std::optional<int64_t> first_ns = std::nullopt;
+};
+Calls CallsOf(const Rank& rank, const std::function<bool(std::string_view name)>& is_one);
+// What went over a transport ("SDMA"), in all; and GB/s.
+Transport SumOf(const Rank& rank, std::string_view transport);
+double SpeedOf(const Transport& sum);
+// Name of the API behind its layer: "aclrtFree" of "AscendCL@aclrtFree"; of other names nothing is cut.
+std::string_view ApiOf(std::string_view name);
+// Of what was measured in two runs, four decimals; null: the other has none of it.
+Json RatioOf(double mine, double other);
+// Not one operator was compiled for a static shape.
+bool ShapesAreDynamic(const Rank& rank);
+std::string LowerOf(std::string_view text);
+// "rank 3", "device 0"
+std::string NameOf(const Rank& rank);
+
+}  // namespace profd::analysis

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/checks/check.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+
+std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
+  const Rank& rank = input.rank;
+  if (!rank.garbage.empty()) return std::nullopt;
+  std::vector<Interval> calls;
+  for (const Slice& slice : rank.slices) {
+    const std::string_view name = rank.TextOf(slice.name);
+    if (name.starts_with("AscendCL@") || name.starts_with("acl")) calls.push_back({slice.start_ns, slice.end_ns});
+  }
+  if (calls.empty()) return std::nullopt;
+  std::ranges::sort(calls, {}, &Interval::start_ns);
+  const double gap_us = input.limits.At("conjectured_gc", "gap_us");
+  std::vector<Interval> found;
+  for (const Interval& free : rank.overlap[static_cast<size_t>(OverlapKind::kFree)]) {
+    const double us = static_cast<double>(free.end_ns - free.start_ns) / 1000;
+    if (us <= gap_us) continue;
+    double busy_us = 0;
+    uint64_t count = 0;
+    for (auto call = std::ranges::lower_bound(calls, free.start_ns, {}, &Interval::start_ns); call != calls.end() && call->start_ns < free.end_ns; ++call) {
+      ++count;
+      busy_us += static_cast<double>(std::min(call->end_ns, free.end_ns) - call->start_ns) / 1000;
+    }
+    if (busy_us / us < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(count) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
+  }
+  if (found.empty()) return std::nullopt;
+  double sum_ms = 0;
+  for (const Interval& each : found) sum_ms += Ms(each.end_ns - each.start_ns);
+  Finding finding;
+  finding.priority = Priority::kMedium;
+  finding.cost_ms = PerStep(rank, sum_ms);
+  finding.title = "Long gaps without calls, perhaps garbage collection";
+  finding.evidence = fmt::format("{} times the device was free for more than {:.0f} us while the host called next to nothing, {:.4f} ms in all", found.size(), gap_us, sum_ms);
+  finding.advice = {"Record garbage collection (gc_detect_threshold of torch_npu's profiler) to be sure.",
+                    "Raise the threshold (gc.set_threshold), or gc.disable() and collect between steps: gc.collect()."};
+  finding.columns = {"start_ms", "duration_us"};
+  for (const Interval& each : found) finding.rows.push_back({Ms(each.start_ns - BeginOf(rank)), static_cast<double>(each.end_ns - each.start_ns) / 1000});
+  finding.at_ns = found.front().start_ns;
+  return finding;
+}
+
+}  // namespace profd::analysis

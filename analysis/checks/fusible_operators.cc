@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "analysis/checks/check.h"
+
+namespace profd::analysis {
+namespace {
+
+constexpr size_t kLongest = 10;  // operators in a sequence, further ones than its first
+constexpr size_t kShortest = 3;
+constexpr size_t kMostExecutions = 50'000;  // beyond them steps repeat what is there; bounds memory
+
+// Of all occurrences of one sequence.
+struct Sequence {
+  size_t first = 0;  // execution, of the first occurrence
+  size_t last = 0;
+  uint64_t count = 0;
+  int64_t wall_ns = 0;
+  int64_t busy_ns = 0;
+  double moving_ns = 0;
+  double core_ns = 0;
+  bool of_host = false;
+  bool of_transfer = false;
+};
+
+using Key = std::u32string;  // numbers of operators: compares as a sequence
+
+// What one execution adds to a sequence.
+class Costs {
+ public:
+  explicit Costs(const Rank& rank) : of_(rank.operators.size()) {
+    std::vector<uint64_t> calls(rank.operators.size());
+    for (const Execution& each : rank.executions) ++calls[static_cast<size_t>(each.op)];
+    const auto unit = [&rank](const Operator& op, std::string_view name) {
+      const auto found = static_cast<size_t>(std::ranges::find(rank.unit_names, name) - rank.unit_names.begin());
+      return found < op.unit_ns.size() ? op.unit_ns[found] : 0;
+    };
+    for (size_t i = 0; i < of_.size(); ++i) {
+      const Operator& op = rank.operators[i];
+      if (calls[i] == 0) continue;
+      const double moving = std::max(unit(op, "aic_mte2"), unit(op, "aiv_mte2")) + std::max(unit(op, "aic_fixpipe"), unit(op, "aiv_mte3"));
+      of_[i] = {moving / static_cast<double>(calls[i]), std::max(unit(op, "aicore"), unit(op, "aiv")) / static_cast<double>(calls[i])};
+    }
+  }
+  double Moving(int32_t op) const { return of_[static_cast<size_t>(op)].first; }
+  double Core(int32_t op) const { return of_[static_cast<size_t>(op)].second; }
+
+ private:
+  std::vector<std::pair<double, double>> of_;
+};
+
+// Whether a sequence cannot go on behind the execution: communication follows, or another step.
+std::vector<bool> Ends(const Rank& rank) {
+  std::vector<bool> ends(rank.executions.size() + 1);
+  for (const uint32_t at : rank.communication_at) {
+    if (at < ends.size() && at > 0) ends[at - 1] = true;
+  }
+  std::vector<int64_t> starts;
+  if (rank.communication_at.empty()) {
+    for (const Collective& each : rank.collectives) starts.push_back(each.start_ns);
+  }
+  for (const Step& step : rank.steps) starts.push_back(step.start_ns);
+  std::ranges::sort(starts);
+  for (size_t i = 0; i + 1 < rank.executions.size(); ++i) {
+    const auto next = std::ranges::upper_bound(starts, rank.executions[i].start_ns);
+    ends[i] = ends[i] || (next != starts.end() && *next <= rank.executions[i + 1].start_ns);
+  }
+  return ends;
+}
+
+std::map<Key, Sequence> SequencesOf(const Rank& rank) {
+  const Costs costs(rank);
+  const std::vector<bool> ends = Ends(rank);
+  const auto of_ai_cpu = [&rank](const Execution& each) { return rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) == "AI_CPU"; };
+  std::map<Key, Sequence> found;
+  const size_t count = std::min(rank.executions.size(), kMostExecutions);
+  for (size_t first = 0; first < count; ++first) {
+    Key key;
+    Sequence one;
+    for (size_t i = first; i < count && key.size() <= kLongest; ++i) {
+      const Execution& each = rank.executions[i];
+      if (of_ai_cpu(each)) break;
+      key.push_back(static_cast<char32_t>(each.op));
+      one.busy_ns += each.end_ns - each.start_ns;
+      one.moving_ns += costs.Moving(each.op);
+      one.core_ns += costs.Core(each.op);
+      if (key.size() >= kShortest) {
+        Sequence& all = found[key];
+        if (all.count++ == 0) {
+          all.first = first;
+          all.last = i;
+        }
+        all.wall_ns += each.end_ns - rank.executions[first].start_ns;
+        all.busy_ns += one.busy_ns;
+        all.moving_ns += one.moving_ns;
+        all.core_ns += one.core_ns;
+      }
+      if (ends[i]) break;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<Finding> CheckFusibleOperators(const CheckInput& input) {
+  const Rank& rank = input.rank;
+  if (rank.executions.size() < kShortest) return std::nullopt;
+  const auto limit = [&input](std::string_view name) { return input.limits.At("fusible_operators", name); };
+  const auto whole_ns = static_cast<double>(rank.executions[std::min(rank.executions.size(), kMostExecutions) - 1].end_ns - rank.executions.front().start_ns);
+  const double occurrences = limit("occurrences");
+  const double busy_share = limit("busy_share");
+  const double transfer_share = limit("transfer_share");
+  const double share_of_all = limit("share_of_all");
+  std::vector<std::pair<Key, Sequence>> kept;
+  for (auto& [key, each] : SequencesOf(rank)) {
+    if (static_cast<double>(each.count) <= occurrences || each.wall_ns <= 0) continue;
+    each.of_host = static_cast<double>(each.busy_ns) / static_cast<double>(each.wall_ns) < busy_share;
+    each.of_transfer = each.core_ns > 0 && each.moving_ns / each.core_ns > transfer_share;
+    const bool long_enough = static_cast<double>(each.wall_ns) / whole_ns > share_of_all;
+    if (!each.of_transfer && !(each.of_host && long_enough)) continue;
+    // The longer one says more.
+    const bool goes_on = !kept.empty() && key.starts_with(kept.back().first) && each.wall_ns > kept.back().second.wall_ns;
+    if (goes_on) kept.pop_back();
+    kept.emplace_back(key, each);
+  }
+  if (kept.empty()) return std::nullopt;
+  std::ranges::stable_sort(kept, std::ranges::greater(), [](const auto& each) { return each.second.wall_ns; });
+  int64_t wall_ns = 0;
+  int64_t busy_ns = 0;
+  for (const auto& [key, each] : kept) {
+    wall_ns += each.wall_ns;
+    busy_ns += each.busy_ns;
+  }
+  const double idle = wall_ns > 0 ? 1 - static_cast<double>(busy_ns) / static_cast<double>(wall_ns) : 0;
+  Finding finding;
+  finding.priority = idle > limit("high") ? Priority::kHigh : idle < limit("low") ? Priority::kLow : Priority::kMedium;
+  finding.title = "Sequences of operators that could be one";
+  finding.evidence = fmt::format("{} sequences repeat; from begin to end {:.3f} ms, of which the device was busy for {:.3f} ms", kept.size(), Ms(wall_ns), Ms(busy_ns));
+  if (rank.executions.size() > kMostExecutions) finding.evidence += fmt::format("; looked for among the first {} executions", kMostExecutions);
+  finding.advice = {"Where the host is the limit: find what launches them (record call stacks) and use a fused operator or a graph.",
+                    "Where transfers are the limit: a fused operator keeps what is between them on the chip."};
+  finding.columns = {"first", "last", "total_us", "busy_us", "transfer_us", "occurrences", "bound_by_transfer", "bound_by_host", "operators"};
+  for (const auto& [key, each] : kept) {
+    std::string names;
+    for (const char32_t op : key) names += fmt::format("{}{}", names.empty() ? "" : ", ", rank.TextOf(rank.operators[op].name));
+    finding.rows.push_back({each.first, each.last, static_cast<double>(each.wall_ns) / 1000, static_cast<double>(each.busy_ns) / 1000, each.moving_ns / 1000,
+                            each.count, each.of_transfer, each.of_host, names});
+  }
+  finding.at_ns = rank.executions[kept.front().second.first].start_ns;
+  return finding;
+}
+
+}  // namespace profd::analysis

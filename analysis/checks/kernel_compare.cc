@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "analysis/checks/check.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Times {
+  double total_us = 0;
+  double most_us = 0;
+  double least_us = std::numeric_limits<double>::infinity();
+  uint64_t calls = 0;
+  double Mean() const { return calls == 0 ? 0 : total_us / static_cast<double>(calls); }
+};
+using Kernels = std::map<std::pair<std::string, std::string>, Times>;  // by type and core
+
+Kernels KernelsOf(const std::vector<const Rank*>& ranks) {
+  Kernels kernels;
+  for (const Rank* rank : ranks) {
+    for (const Execution& each : rank->executions) {
+      const Operator& op = rank->operators[static_cast<size_t>(each.op)];
+      Times& times = kernels[{std::string(rank->TextOf(op.type)), std::string(rank->TextOf(op.core))}];
+      const double us = static_cast<double>(each.end_ns - each.start_ns) / 1000;
+      times.total_us += us;
+      times.most_us = std::max(times.most_us, us);
+      times.least_us = std::min(times.least_us, us);
+      ++times.calls;
+    }
+  }
+  return kernels;
+}
+
+Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, const Times& other) {
+  Json row = {key.first, key.second};
+  for (const Times* times : {&mine, &other}) {
+    row.push_back(times->total_us);
+    row.push_back(times->Mean());
+    row.push_back(times->most_us);
+    row.push_back(times->calls == 0 ? 0 : times->least_us);
+    row.push_back(times->calls);
+  }
+  row.push_back(RatioOf(mine.total_us, other.total_us));
+  row.push_back(RatioOf(mine.Mean(), other.Mean()));
+  return row;
+}
+
+}  // namespace
+
+std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
+  const Kernels mine = KernelsOf(input.compared);
+  const Kernels other = KernelsOf(input.compared_with);
+  if (mine.empty() || other.empty()) return std::nullopt;
+  Kernels all = mine;
+  all.insert(other.begin(), other.end());
+  Finding finding;
+  finding.title = "Operators by type, beside the other";
+  finding.columns = {"type", "core", "total_us", "mean_us", "max_us", "min_us", "calls", "baseline_total_us", "baseline_mean_us", "baseline_max_us",
+                     "baseline_min_us", "baseline_calls", "total_ratio", "mean_ratio"};
+  double slower = 0;
+  std::vector<std::pair<double, Json>> rows;
+  for (const auto& [key, unused] : all) {
+    const auto find = [&key = key](const Kernels& kernels) { return kernels.contains(key) ? kernels.at(key) : Times(); };
+    const Times a = find(mine);
+    const Times b = find(other);
+    slower += std::max(0.0, a.total_us - b.total_us);
+    rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b));
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
+  for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
+  finding.cost_ms = PerStep(input.rank, slower / 1000 / static_cast<double>(input.compared.size()));
+  finding.evidence = fmt::format("{} beside {}: what is slower takes {:.3f} ms more of a step and rank", input.compared_name, input.compared_with_name, *finding.cost_ms);
+  return finding;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,116 @@
+#include "analysis/checks/limits.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <toml++/toml.h>
+#include <utility>
+
+#include "analysis/read/readers.h"
+
+namespace profd::analysis {
+namespace {
+
+// analysis 1.2 and 1.3
+constexpr auto kLimits = std::to_array<Limit>({
+    {"priority", "high", 0.05, "of the step", "what takes so much of a step is of high priority"},
+    {"priority", "medium", 0.03, "of the step", "of medium priority"},
+    {"slow_rank", "difference", 0.05, "of the mean", "largest less smallest of a part, by the mean of all parts together"},
+    {"environment", "aclnn_cache_limit", 10000, "entries", "the least that ACLNN_CACHE_LIMIT should be"},
+    {"aicpu", "longest_us", 20, "us", "the longest operator of the rank"},
+    {"operator_no_bound", "ratio", 0.8, "of the time", "above it a unit bounds the operator"},
+    {"operator_no_bound", "longest_us", 20, "us", "the longest operator that nothing bounds"},
+    {"ai_core_frequency", "decrease", 0.05, "of the nominal", "mean decrease while an operator runs"},
+    {"ai_core_performance", "cube_mb", 100, "MB", "tensors of all calls of a matrix multiplication, at least"},
+    {"ai_core_performance", "cube_multiple", 256, "elements", "the inner axis of its inputs should be a multiple of"},
+    {"ai_core_performance", "cube_bound", 0.95, "of the time", "mac or mte2 bounds it"},
+    {"ai_core_performance", "mac_beside_mte2", 0.8, "of the time", "mac bounds it beside mte2"},
+    {"ai_core_performance", "attention_multiple", 128, "elements", "head dimension and sequence should be multiples of"},
+    {"ai_core_performance", "attention_mte2", 0.8, "of the time", "mte2 bounds attention"},
+    {"ai_core_performance", "attention_unit", 0.75, "of the time", "vec (backward: fixpipe) bounds attention"},
+    {"ai_core_performance", "vector_share", 0.01, "of all", "a type of vector operators is looked at"},
+    {"ai_core_performance", "vector_us", 1000000, "us", "or from so much time on"},
+    {"ai_core_performance", "vector_sum", 0.9, "of the time", "vec, mte2 and mte3 together bound it"},
+    {"ai_core_performance", "vector_unit", 0.7, "of the time", "one of them bounds it"},
+    {"fusible_operators", "occurrences", 5, "times", "a sequence occurs more often"},
+    {"fusible_operators", "busy_share", 0.4, "of the sequence", "less of it busy: the host is the limit"},
+    {"fusible_operators", "transfer_share", 0.8, "of the core's time", "more of it transfers: they are the limit"},
+    {"fusible_operators", "share_of_all", 0.01, "of all", "all occurrences together, where the host is the limit"},
+    {"fusible_operators", "high", 0.7, "of the sequences", "idle: of high priority above it"},
+    {"fusible_operators", "low", 0.3, "of the sequences", "idle: of low priority below it"},
+    {"stage_imbalance", "difference", 0.05, "of the mean", "largest less smallest computing of a pipeline's ranks"},
+    {"synchronize_stream", "share", 0.5, "of launches", "launches directly followed by a synchronisation"},
+    {"gc", "least_us", 1000, "us", "a collection of garbage"},
+    {"conjectured_gc", "gap_us", 200000, "us", "free time"},
+    {"conjectured_gc", "api_share", 0.01, "of the gap", "time of API calls in it, less than"},
+    {"conjectured_gc", "api_per_us", 0.0001, "1/us", "API calls in it, less than"},
+    {"operator_dispatch", "count", 20, "calls", "compilations of operators"},
+    {"sync_batch_norm", "count", 20, "calls", "calls of SyncBatchNorm"},
+    {"packet", "sdma_mb", 16, "MB", "smaller ones are small packets of SDMA"},
+    {"packet", "rdma_mb", 1, "MB", "smaller ones are small packets of RDMA"},
+    {"packet", "share", 0.2, "of operations", "small ones"},
+    {"bandwidth_contention", "sdma_gb_s", 14.4, "GB/s", "slower beside a matrix multiplication"},
+    {"byte_alignment", "high", 0.7, "of the time", "transfers that are not aligned, at least"},
+    {"byte_alignment", "medium", 0.2, "of the time", "of medium priority"},
+    {"retransmission", "least_ms", 4000, "ms", "RDMA transit, and the operation on every rank"},
+    {"memory", "least_us", 10000, "us", "all calls of one kind together"},
+    {"hardware_throttle", "share", 0.01, "of the samples", "a reason is set"},
+    {"hardware_hbm", "utilization", 0.9, "of the bandwidth", "mean while operators run"},
+    {"hardware_other_process", "least_bytes", 1 << 20, "bytes", "of memory of the NPU held by a process that counts"},
+    {"hardware_hccs", "retries_per_s", 1, "1/s", "retries of a link"},
+    {"hardware_hccs", "crc_errors_per_s", 1, "1/s", "checksum errors of a link"},
+    {"hardware_roce", "retransmits_per_s", 1, "1/s", "packets sent again (records that count since the last: in each)"},
+    {"hardware_roce", "pfc_frames_per_s", 100, "1/s", "pause frames of one priority (the same)"},
+    {"hardware_roce", "errors_per_s", 1, "1/s", "errors or drops of the port"},
+    {"host_cpu", "waiting", 0.3, "of the free time", "a process waits for a CPU"},
+    {"host_memory", "waiting", 0.1, "of the free time", "a process waits for memory"},
+    {"host_storage", "waiting", 0.3, "of the free time", "a process waits for storage"},
+    {"dataloader", "least_us", 10000, "us", "one call of the data loader"},
+});
+
+}  // namespace
+
+std::span<const Limit> DefaultLimits() { return kLimits; }
+
+Limits::Limits() {
+  for (const Limit& limit : kLimits) values_[{std::string(limit.check), std::string(limit.name)}] = limit.value;
+}
+
+double Limits::At(std::string_view check, std::string_view name) const {
+  return values_.at({std::string(check), std::string(name)});
+}
+
+Status Limits::Read(const std::string& path) {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const Result<std::string> text = ReadWhole(path, kMostBytes);
+  if (!text.ok()) return text.status();
+  toml::table file;
+  try {
+    file = toml::parse(*text, path);
+  } catch (const toml::parse_error& error) {
+    return InvalidArgument(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  std::string wrong;
+  const auto tell = [&wrong](std::string what) { wrong += (wrong.empty() ? "" : "; ") + std::move(what); };
+  for (const auto& [section, content] : file) {
+    const toml::table* table = content.as_table();
+    if (table == nullptr) {
+      tell(fmt::format("{} is no section", section.str()));
+      continue;
+    }
+    for (const auto& [name, value] : *table) {
+      const auto known = values_.find({std::string(section.str()), std::string(name.str())});
+      const auto number = value.value<double>();
+      if (known == values_.end()) {
+        tell(fmt::format("there is no limit {}.{}", section.str(), name.str()));
+      } else if (!number || !(*number >= 0)) {
+        tell(fmt::format("{}.{}: a number from 0 on", section.str(), name.str()));
+      } else {
+        known->second = *number;
+      }
+    }
+  }
+  return wrong.empty() ? Status::Ok() : InvalidArgument(path + ": " + wrong);
+}
+
+}  // namespace profd::analysis

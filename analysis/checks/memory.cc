@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/checks/check.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Kind {
+  std::string_view api;
+  std::string_view advice;
+};
+constexpr auto kKinds = std::to_array<Kind>({
+    {"aclMallocMemInner", "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True: memory that was taken grows instead of being taken anew."},
+    {"aclrtFreePhysical", "Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache()."},
+    {"aclrtFree", "Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache()."},
+});
+
+}  // namespace
+
+std::optional<Finding> CheckMemory(const CheckInput& input) {
+  const Rank& rank = input.rank;
+  Finding finding;
+  double longest = 0;
+  double all = 0;
+  for (const Kind& kind : kKinds) {
+    const Calls calls = CallsOf(rank, [&kind](std::string_view name) { return ApiOf(name) == kind.api; });
+    const double ms = Ms(calls.ns);
+    if (ms * 1000 < input.limits.At("memory", "least_us") || calls.count == 0) continue;
+    longest = std::max(longest, ms);
+    all += ms;
+    finding.rows.push_back({kind.api, calls.count, ms});
+    if (finding.advice.empty() || finding.advice.back() != kind.advice) finding.advice.emplace_back(kind.advice);
+    finding.at_ns = std::min(finding.at_ns.value_or(INT64_MAX), *calls.first_ns);
+  }
+  if (finding.rows.empty()) return std::nullopt;
+  const double step = LastStepMs(rank);
+  finding.priority = step > 0 ? PriorityOf(longest, step, input.limits) : Priority::kHigh;
+  finding.cost_ms = PerStep(rank, all);
+  finding.title = "Taking and freeing memory of the device";
+  finding.evidence = fmt::format("{:.3f} ms in calls that take or free memory of the device", all);
+  finding.columns = {"api", "calls", "total_ms"};
+  return finding;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/checks/check.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Row {
+  const Rank* rank = nullptr;
+  int64_t step = -1;  // -1: all
+  std::array<double, 3> ms = {};  // computing, communication that nothing covers, free
+};
+
+std::vector<Row> RowsOf(const Run& run) {
+  std::vector<Row> rows;
+  for (const auto& rank : run.ranks) {
+    const std::map<int64_t, Shares> shares = StepSharesOf(*rank);
+    for (const auto& [step, of] : shares) {
+      // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
+      if (of.computing + of.uncovered > 0) rows.push_back({rank.get(), step, {of.computing, of.uncovered, of.free}});
+    }
+    if (!shares.empty()) continue;
+    const Json overall = OverallView(*rank);
+    if (!overall.is_object()) continue;
+    rows.push_back({rank.get(), -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
+  }
+  std::ranges::stable_sort(rows, {}, &Row::step);
+  return rows;
+}
+
+}  // namespace
+
+std::optional<Finding> CheckSlowRank(const CheckInput& input) {
+  if (input.run.ranks.size() < 2) return std::nullopt;
+  const std::vector<Row> rows = RowsOf(input.run);
+  if (rows.empty()) return std::nullopt;
+  double mean = 0;
+  for (const Row& row : rows) mean += (row.ms[0] + row.ms[1] + row.ms[2]) / static_cast<double>(rows.size());
+  Finding finding;
+  finding.title = "Ranks beside each other";
+  constexpr std::array<std::string_view, 3> kParts = {"Computing", "Communication", "Free time"};
+  constexpr std::array<std::string_view, 3> kAdvice = {
+      "Compare the operators of the slowest and the fastest rank (profctl advise SLOW --baseline FAST), and their clocks.",
+      "See slow_link, and which rank arrives last: the others wait for it.",
+      "Look at the host of the rank with the most free time: data loader, CPU, garbage collection."};
+  for (size_t part = 0; part < kParts.size(); ++part) {
+    const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const Row& row) { return row.ms[part]; });
+    const double difference = most->ms[part] - least->ms[part];
+    if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
+    finding.evidence += fmt::format("{}{} differs by {:.3f} ms between ranks: {:.3f} ms on {}, {:.3f} ms on {}", finding.evidence.empty() ? "" : ". ",
+                                    kParts[part], difference, most->ms[part], NameOf(*most->rank), least->ms[part], NameOf(*least->rank));
+    finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);
+    finding.advice.emplace_back(kAdvice[part]);
+  }
+  if (finding.evidence.empty()) finding.evidence = "No rank is slow";
+  finding.columns = {"step", "rank", "computing_ms", "uncovered_communication_ms", "free_ms"};
+  for (const Row& row : rows) {
+    finding.rows.push_back({row.step < 0 ? Json() : Json(row.step), OrNull(row.rank->rank), row.ms[0], row.ms[1], row.ms[2]});
+  }
+  return finding;
+}
+
+}  // namespace profd::analysis

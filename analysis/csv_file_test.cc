@@ -1,0 +1,88 @@
+#include "analysis/read/csv_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace profd::analysis {
+namespace {
+
+class CsvFileTest : public ::testing::Test {
+ protected:
+  CsvFileTest() : path_(std::filesystem::temp_directory_path() / ("profd_csv_" + std::to_string(::getpid()))) {}
+  ~CsvFileTest() override { std::filesystem::remove(path_); }
+
+  std::vector<std::vector<std::string>> Rows(const std::string& text) {
+    std::ofstream(path_, std::ios::binary) << text;
+    auto file = CsvFile::Open(path_);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    std::vector<std::vector<std::string>> rows;
+    if (!file.ok()) return rows;
+    while (file->Next()) {
+      auto& row = rows.emplace_back();
+      for (size_t i = 0; i < file->header().size(); ++i) row.emplace_back(file->Field(static_cast<int>(i)));
+    }
+    EXPECT_TRUE(file->status().ok());
+    return rows;
+  }
+
+  std::filesystem::path path_;
+};
+
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST_F(CsvFileTest, QuotesLineBreaksAndBlanks) {
+  EXPECT_EQ(Rows("a,b,c\n1, two ,\"3,\"\"x\"\"\ny\"\r\n\n4\t,5\n"),
+            (::profd::analysis::Rows{{"1", "two", "3,\"x\"\ny"}, {"4", "5", ""}}));
+}
+
+TEST_F(CsvFileTest, LastLineWithoutItsEndAndAByteOrderMark) {
+  std::ofstream(path_, std::ios::binary) << "\xEF\xBB\xBFName,Size(KB)\nx,1.5";
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->Column({"Nothing", "Name"}), 0);
+  EXPECT_EQ(file->Column({"Nothing"}), -1);
+  ASSERT_TRUE(file->Next());
+  EXPECT_EQ(file->Number(1), 1.5);
+  EXPECT_EQ(file->Number(0), std::nullopt);
+  EXPECT_EQ(file->Field(7), "");
+  EXPECT_FALSE(file->Next());
+}
+
+// Records cross the border of what is read at a time, at each of their bytes.
+TEST_F(CsvFileTest, BordersOfReads) {
+  constexpr size_t kBorder = 1 << 20;
+  const std::string record = "\"q\"\"1\",2\n";
+  for (size_t at = 0; at <= record.size(); ++at) {
+    const std::string before(kBorder - 4 - at - 3, 'x');
+    const auto rows = Rows("a,b\n" + before + ",1\n" + record + "3,4\n");
+    ASSERT_EQ(rows.size(), 3u) << at;
+    EXPECT_EQ(rows[0][0].size(), before.size());
+    EXPECT_EQ(rows[1], (std::vector<std::string>{"q\"1", "2"})) << at;
+    EXPECT_EQ(rows[2], (std::vector<std::string>{"3", "4"})) << at;
+  }
+}
+
+TEST_F(CsvFileTest, NoHeader) {
+  std::ofstream(path_).close();
+  EXPECT_FALSE(CsvFile::Open(path_).ok());
+  EXPECT_FALSE(CsvFile::Open(path_.string() + ".none").ok());
+}
+
+TEST(MicrosAsNsTest, KeepsEveryNanosecond) {
+  EXPECT_EQ(MicrosAsNs("1736408883704643.212\t"), 1736408883704643212);
+  EXPECT_EQ(MicrosAsNs("12"), 12000);
+  EXPECT_EQ(MicrosAsNs("-1.5"), -1500);
+  EXPECT_EQ(MicrosAsNs("0.0016"), 2);
+  EXPECT_EQ(MicrosAsNs("1e3"), 1000000);
+  for (const char* bad : {"", "x", "1.2x", "nan", "inf", "99999999999999999999", "1e300", "1 2"}) {
+    EXPECT_EQ(MicrosAsNs(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace profd::analysis

@@ -1,0 +1,178 @@
+// The pages of steps and operators, and the overview.
+'use strict';
+var profd = window.profd || (window.profd = {});
+
+profd.runsPage = function () {
+  return profd.panel('Runs below the folders that are served', profd.table([
+    {name: 'Run', value: (run) => run.name},
+    {name: 'Kind', value: (run) => run.kind},
+    {name: 'Parts', value: (run) => run.parts, number: true},
+    {name: 'Changed', value: (run) => run.changed_s, text: (run) => profd.timeText(run.changed_s)},
+    {name: 'Folder', value: (run) => run.path},
+  ], profd.runs || [], {search: (run) => run.name + ' ' + run.path, filters: [{name: 'Kind', value: (run) => run.kind}],
+    link: (run) => '#/overview?run=' + encodeURIComponent(run.id), file: 'runs'}));
+};
+
+// Parts of a whole as a bar with a legend.
+profd.shareBar = function (parts, unit) {
+  const whole = parts.reduce((sum, part) => sum + part.value, 0);
+  const share = (part) => whole > 0 ? part.value / whole : 0;
+  return profd.element('div', {},
+    profd.element('div', {class: 'bar', role: 'img', 'aria-label': parts.map((part) => part.name + ' ' + profd.percent(share(part))).join(', ')},
+      parts.map((part, i) => profd.element('div', {style: {width: share(part) * 100 + '%', background: profd.colors[i]}, title: part.name}))),
+    profd.element('ul', {class: 'legend'}, parts.map((part, i) => profd.element('li', {},
+      profd.element('span', {style: {background: profd.colors[i]}}), part.name + ': ' + profd.number(part.value, 3) + ' ' + unit + ' (' +
+      profd.percent(share(part)) + ')'))));
+};
+
+profd.overallPanel = function (rank) {
+  const all = rank && rank.overall;
+  if (!all) return profd.panel('Time of the device', profd.none('What the device did', 'Record operators: profctl start --task-time l1.'));
+  return profd.panel('Time of the device', profd.figures([['End to end', profd.number(all.e2e_ms, 3) + ' ms'],
+    ['Communication in all', profd.number(all.communication_ms, 3) + ' ms'], ['Overlapped', profd.number(all.overlapped_ms, 3) + ' ms']]),
+  profd.shareBar([{name: 'Computing', value: all.computing_ms}, {name: 'Communication, not overlapped', value: all.uncovered_communication_ms},
+    {name: 'Free', value: all.free_ms}], 'ms'));
+};
+
+// Start to end of a step as lines: the whole, its parts, then each stream of all-reduces.
+profd.stepGraph = function (step) {
+  const rows = [[{name: 'Step', start: 0, length: step.total_ms}]];
+  if (step.iteration_interval_ms !== null && step.fp_and_bp_ms !== null) {
+    rows.push([{name: 'Interval', start: 0, length: step.iteration_interval_ms},
+      {name: 'Forward and backward', start: step.iteration_interval_ms, length: step.fp_and_bp_ms},
+      {name: 'Tail', start: step.iteration_interval_ms + step.fp_and_bp_ms, length: step.tail_ms}]);
+  }
+  const streams = new Map();
+  for (const reduce of step.reduces || []) {
+    const stream = reduce.name.replace(/_[^_]*$/, '');
+    if (!streams.has(stream)) streams.set(stream, []);
+    streams.get(stream).push({name: reduce.name, start: reduce.start_ms, length: reduce.duration_ms});
+  }
+  rows.push(...streams.values());
+  const part = (length) => step.total_ms > 0 ? length / step.total_ms * 100 + '%' : '0';
+  return profd.element('div', {class: 'trace', role: 'img', 'aria-label': 'The step from its start to its end, ' + profd.number(step.total_ms, 3) + ' ms'},
+    rows.map((row, y) => profd.element('div', {class: 'track'}, row.filter((each) => each.length !== null).map((each, i) => {
+      const color = profd.colors[(y * 3 + i) % profd.colors.length];
+      const label = each.name + '  ' + profd.number(each.length, 4) + ' ms';
+      return profd.element('div', {title: label, style: {left: part(each.start), width: part(each.length), background: color, color: profd.inkOn(color)}}, label);
+    }))));
+};
+
+profd.stepParts = function (step) {
+  const share = (value) => value === null || !step.total_ms ? '-' : profd.number(value, 4) + ' ms (' + profd.percent(value / step.total_ms) + ')';
+  return profd.figures([['Total', profd.number(step.total_ms, 4) + ' ms'], ['Interval', share(step.iteration_interval_ms)],
+    ['Forward and backward', share(step.fp_and_bp_ms)], ['Tail', share(step.tail_ms)]]);
+};
+
+profd.typeTotals = function (rank, most) {
+  const types = (rank.operator_types || []).map((type) => ({name: type.type || '(unknown)', value: type.total_ms}));
+  if (types.length <= most) return types;
+  return types.slice(0, most).concat([{name: 'Other', value: types.slice(most).reduce((sum, type) => sum + type.value, 0)}]);
+};
+
+profd.typeChart = function (rank, most, kind) {
+  const totals = profd.typeTotals(rank, most);
+  const pie = kind !== 'bar';
+  return profd.chart('Time by type of operator', {type: pie ? 'doughnut' : 'bar',
+    data: {labels: totals.map((type) => type.name), datasets: [{label: 'ms', data: totals.map((type) => type.value), borderWidth: 0,
+      backgroundColor: totals.map((_, i) => profd.colors[i % profd.colors.length])}]},
+    options: pie ? {plugins: {legend: {position: 'right', labels: {boxWidth: 12}}}} : {indexAxis: 'y', plugins: {legend: {display: false}},
+      scales: {x: {title: {display: true, text: 'ms'}}}}}, pie ? 260 : Math.max(220, totals.length * 24));
+};
+
+profd.overviewPage = function (rank) {
+  if (!rank) return profd.none('Anything');
+  const average = rank.step_average;
+  const timeline = rank.timeline || {};
+  const pipeline = rank.data_pipeline;
+  const hints = (profd.data.hints || []);
+  const top = (rank.operator_types || []).slice(0, 5);
+  const hintList = hints.length === 0 ? profd.element('p', {class: 'none'}, 'Nothing stands out.')
+    : profd.element('ul', {class: 'hints'}, hints.slice(0, 12).map((hint) => profd.element('li', {}, hint.text, ' ',
+      profd.element('span', {class: 'evidence'}, hint.evidence))));
+  const problems = profd.data.problems || [];
+  return profd.element('div', {},
+    profd.element('div', {class: 'grid'},
+      profd.overallPanel(rank),
+      profd.panel('What to look at first', hintList),
+      profd.panel('Step trace, average', average ? [profd.stepParts(average), profd.stepGraph(average),
+        profd.element('p', {}, profd.element('a', {href: profd.address('steps')}, 'All steps'))] : profd.none('Steps', 'Mark steps, or record training_trace.')),
+      profd.panel('Operators', top.length ? [profd.typeChart(rank, 5), profd.details('As a table', profd.typeTable(rank, 5)),
+        profd.element('p', {}, profd.element('a', {href: profd.address('operators')}, 'All operators'))] : profd.none('Operators', 'profctl start --task-time l1 records them.')),
+      profd.panel('Data pipeline', pipeline ? [profd.stageList(pipeline), profd.element('p', {}, profd.element('a', {href: profd.address('pipeline')}, 'Queues'))]
+        : profd.none('The data pipeline', 'MindData writes its logs where MindSpore profiles.')),
+      profd.panel('Timeline', profd.figures([['Streams', profd.number(timeline.streams)], ['Operators', profd.number(timeline.operators)],
+        ['Executions', profd.number(timeline.executions)], ['Time', profd.number(timeline.total_ms, 3) + ' ms']]),
+      profd.element('p', {}, profd.element('a', {href: profd.address('timeline')}, 'Open the timeline')))),
+    rank.environment ? profd.details('Environment of the training process', profd.table([{name: 'Variable', value: (pair) => pair[0]}, {name: 'Value', value: (pair) => pair[1]}],
+      Object.entries(rank.environment), {search: (pair) => pair.join(' '), file: 'environment'})) : null,
+    problems.length ? profd.details(problems.length + ' parts of the data could not be read', profd.element('ul', {}, problems.map((problem) =>
+      profd.element('li', {}, problem.where + ': ' + problem.what)))) : null,
+    profd.element('p', {class: 'none'}, (rank.source || '') + ', ' + (rank.path || '') + (rank.host ? ', host ' + rank.host : '')));
+};
+
+profd.stepsPage = function (rank, query) {
+  const steps = (rank && rank.steps) || [];
+  if (!steps.length) return profd.none('Steps', 'Mark steps, or record training_trace.');
+  const wanted = query.get('step');
+  const step = steps.find((each) => String(each.step) === wanted) || rank.step_average || steps[0];
+  const chooser = profd.element('input', {type: 'number', min: steps[0].step, max: steps[steps.length - 1].step, 'aria-label': 'Step',
+    placeholder: 'average', value: step.step === 'average' ? '' : step.step,
+    onchange: (event) => { location.hash = profd.address('steps', event.target.value ? {step: event.target.value} : {}); }});
+  const spread = rank.step_distribution;
+  const points = rank.step_points;
+  const fields = [['total_ms', 'Total'], ['iteration_interval_ms', 'Interval'], ['fp_and_bp_ms', 'Forward and backward'], ['tail_ms', 'Tail'],
+    ['computing_ms', 'Computing'], ['uncovered_communication_ms', 'Communication, not overlapped'], ['free_ms', 'Free']];
+  const known = fields.filter(([field]) => steps.some((each) => each[field] !== null));
+  const columns = [{name: 'Step', value: (each) => each.step, number: true}, {name: 'Start', unit: 'ms', value: (each) => each.start_ms, number: true}]
+    .concat(known.map(([field, name]) => ({name: name, unit: 'ms', value: (each) => each[field], number: true})));
+  return profd.element('div', {},
+    profd.panel(step.step === 'average' ? 'Average of ' + profd.number(step.steps) + ' steps' : 'Step ' + step.step,
+      profd.element('div', {class: 'controls'}, profd.element('label', {}, 'Step ', chooser)), profd.stepParts(step), profd.stepGraph(step),
+      points ? profd.element('p', {class: 'none'}, 'Forward starts with ' + (points.fp_start || '?') + '; backward ends with ' + (points.bp_end || '?')) : null),
+    spread ? profd.panel('Lengths of steps', profd.figures([['Least', profd.number(spread.min_ms, 3) + ' ms'], ['Median', profd.number(spread.p50_ms, 3) + ' ms'],
+      ['Mean', profd.number(spread.mean_ms, 3) + ' ms'], ['99 %', profd.number(spread.p99_ms, 3) + ' ms'], ['Most', profd.number(spread.max_ms, 3) + ' ms'],
+      ['Standard deviation', profd.number(spread.stddev_ms, 3) + ' ms']]),
+    spread.outliers.length ? profd.element('p', {}, 'Outliers: ', spread.outliers.slice(0, 50).flatMap((number) =>
+      [profd.element('a', {href: profd.address('steps', {step: number})}, String(number)), ' '])) : null) : null,
+    profd.panel('Parts over the steps', profd.lines('Parts of steps', known.map(([field, name]) =>
+      ({name: name, x: steps.map((each) => each.step), y: steps.map((each) => each[field])})), 'step', 'ms')),
+    profd.panel('All steps', profd.table(columns, steps, {link: (each) => profd.address('steps', {step: each.step}), file: 'steps'})));
+};
+
+profd.timesColumns = [
+  {name: 'Count', value: (row) => row.count, number: true},
+  {name: 'Total', unit: 'ms', value: (row) => row.total_ms, number: true},
+  {name: 'Share', value: (row) => row.share, text: (row) => profd.percent(row.share), number: true},
+  {name: 'Min', unit: 'ms', value: (row) => row.min_ms, number: true},
+  {name: 'Mean', unit: 'ms', value: (row) => row.mean_ms, number: true},
+  {name: 'Max', unit: 'ms', value: (row) => row.max_ms, number: true},
+];
+
+profd.typeTable = function (rank, size) {
+  return profd.table([{name: 'Type', value: (row) => row.type || '(unknown)'}, {name: 'Core', value: (row) => row.core}].concat(profd.timesColumns),
+    rank.operator_types || [], {search: (row) => row.type || '', filters: [{name: 'Core', value: (row) => row.core}], size: size || 20,
+      link: (row) => profd.address('operators', {type: row.type || '(unknown)'}), file: 'operator_types'});
+};
+
+profd.operatorsPage = function (rank, query) {
+  if (!rank || !(rank.operators || []).length) return profd.none('Operators', 'profctl start --task-time l1 records them.');
+  const kind = query.get('graph') === 'bar' ? 'bar' : 'pie';
+  const type = query.get('type');
+  const ratios = Array.from(new Set(rank.operators.flatMap((row) => Object.keys(row.ratios || {}))));
+  const columns = [{name: 'Operator', value: (row) => row.name}, {name: 'Type', value: (row) => row.type}, {name: 'Core', value: (row) => row.core}]
+    .concat(profd.timesColumns, [{name: 'Bound', value: (row) => row.bound}],
+      ratios.map((name) => ({name: name, value: (row) => (row.ratios || {})[name], text: (row) => profd.percent((row.ratios || {})[name]), number: true})),
+      [{name: 'Input shapes', value: (row) => row.input_shapes}, {name: 'Output shapes', value: (row) => row.output_shapes}]);
+  const cpu = rank.ai_cpu || [];
+  return profd.element('div', {},
+    profd.panel('Time by type', profd.element('div', {class: 'controls'}, ['pie', 'bar'].map((each) => profd.element('a', {
+      href: profd.address('operators', Object.assign({graph: each}, type ? {type: type} : {}))}, each === 'pie' ? 'Pie' : 'Bars'))),
+    profd.typeChart(rank, 19, kind), profd.typeTable(rank)),
+    profd.panel(type ? 'Operators of the type ' + type : 'Operators', type ? profd.element('p', {}, profd.element('a', {href: profd.address('operators')}, 'All types')) : null,
+      profd.table(columns, rank.operators.filter((row) => !type || (row.type || '(unknown)') === type), {search: (row) => (row.name || '') + ' ' + (row.type || ''),
+        filters: [{name: 'Core', value: (row) => row.core}, {name: 'Bound', value: (row) => row.bound}], file: 'operators', find: query.get('search')})),
+    cpu.length ? profd.panel('AI CPU', profd.table([{name: 'Number', value: (row) => row.serial_number, number: true}, {name: 'Type', value: (row) => row.type},
+      {name: 'Total', unit: 'ms', value: (row) => row.total_ms, number: true}, {name: 'Dispatch', unit: 'ms', value: (row) => row.dispatch_ms, number: true}],
+    cpu, {search: (row) => row.type || '', file: 'ai_cpu'})) : null);
+};

@@ -1,0 +1,99 @@
+#include "analysis/rank.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "export/operators/step_shares.h"
+
+namespace profd::analysis {
+
+Shares SharesOf(const exporting::operators::StepShare& share) {
+  return {share.Of(OverlapKind::kComputing) / 1000, share.Of(OverlapKind::kCommunication) / 1000,
+          share.Of(OverlapKind::kNotOverlapped) / 1000, share.Of(OverlapKind::kFree) / 1000};
+}
+
+void Series::Add(int64_t t_ns, double value) {
+  if (count == 0) min = max = value;
+  ++count;
+  sum += value;
+  min = std::min(min, value);
+  max = std::max(max, value);
+  if (points.empty() || in_last_ == per_point_) {
+    if (points.size() == kMaxPoints) Thin();
+    points.push_back({t_ns, value});
+    in_last_ = 1;
+    return;
+  }
+  Point& last = points.back();
+  last.value += (value - last.value) / static_cast<double>(++in_last_);
+}
+
+void Series::Thin() {
+  for (size_t i = 0; i + 1 < points.size(); i += 2) {
+    points[i / 2] = {points[i].t_ns, (points[i].value + points[i + 1].value) / 2};
+  }
+  points.resize(points.size() / 2);
+  per_point_ *= 2;
+  in_last_ = per_point_;
+}
+
+void Series::Sort() {
+  std::ranges::stable_sort(points, {}, &Point::t_ns);
+}
+
+std::optional<double> Series::Mean(const Interval& span) const {
+  const auto begin = std::ranges::lower_bound(points, span.start_ns, {}, &Point::t_ns);
+  const auto end = std::lower_bound(begin, points.end(), span.end_ns,
+                                    [](const Point& point, int64_t t_ns) { return point.t_ns < t_ns; });
+  if (begin == end) return std::nullopt;
+  const double total =
+      std::accumulate(begin, end, 0.0, [](double all, const Point& point) { return all + point.value; });
+  return total / static_cast<double>(end - begin);
+}
+
+std::optional<double> Pipeline::Operator::Mean() const {
+  if (queue_sizes.empty()) return std::nullopt;
+  return std::accumulate(queue_sizes.begin(), queue_sizes.end(), 0.0) / static_cast<double>(queue_sizes.size());
+}
+
+std::optional<double> Pipeline::Operator::Use() const {
+  const std::optional<double> mean = Mean();
+  if (!mean || !queue_length || *queue_length <= 0) return std::nullopt;
+  return *mean / static_cast<double>(*queue_length);
+}
+
+TextId Rank::Text(std::string_view text) { return static_cast<TextId>(texts.Intern(text)); }
+
+int32_t Rank::LaneOf(std::string_view group, std::string_view name) {
+  const std::pair<std::string, std::string> key(group, name);
+  const auto [it, is_new] = lane_ids_.try_emplace(key, static_cast<int32_t>(lanes.size()));
+  if (is_new) lanes.push_back({key.first, key.second});
+  return it->second;
+}
+
+int32_t Rank::OperatorOf(TextId name, TextId type, TextId core, TextId input_shapes) {
+  const auto pair = [](TextId a, TextId b) { return (static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32) | static_cast<uint32_t>(b); };
+  const auto [it, is_new] = operator_ids_.try_emplace({pair(name, type), pair(core, input_shapes)}, static_cast<int32_t>(operators.size()));
+  if (is_new) {
+    Operator& made = operators.emplace_back();
+    made.name = name;
+    made.type = type;
+    made.core = core;
+    made.input_shapes = input_shapes;
+  }
+  return it->second;
+}
+
+size_t Rank::NumberIn(std::vector<std::string>* names, std::string_view name) {
+  const auto known = std::ranges::find(*names, name);
+  const auto number = static_cast<size_t>(known - names->begin());
+  if (known == names->end()) names->emplace_back(name);
+  return number;
+}
+
+void Rank::AddTo(std::vector<double>* values, size_t number, double value) {
+  values->resize(std::max(values->size(), number + 1));
+  (*values)[number] += value;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,306 @@
+// What one rank of a run did, whoever recorded it: a dump, a framework's profiler, MindSpore's raw logs. Readers
+// (read/) fill it, analyses (views/) are functions of it. Times are ns since the epoch, or since a device's own zero
+// where that is all there is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "export/operators/overlap.h"
+#include "export/strings.h"
+
+namespace profd::exporting::operators {
+struct StepShare;
+}
+
+namespace profd::analysis {
+
+using exporting::operators::Interval;
+using exporting::operators::Intervals;
+using exporting::operators::Overlap;
+using exporting::operators::OverlapKind;
+
+// Number of a text in Rank::texts; kNoText: it is not known.
+using TextId = int32_t;
+inline constexpr TextId kNoText = -1;
+
+// What is executed, once per name, type, kind of core and shapes of its inputs.
+struct Operator {
+  TextId name = kNoText;
+  TextId type = kNoText;
+  TextId core = kNoText;
+  TextId input_shapes = kNoText;
+  // Of its first execution.
+  TextId input_types = kNoText;
+  TextId output_shapes = kNoText;
+  // Counters: shares of the core's time by Rank::ratio_names, weighted by the time of the executions that have them.
+  std::vector<double> ratio_ns;
+  double counted_ns = 0;
+  // Times by Rank::unit_names, of all executions together.
+  std::vector<double> unit_ns;
+
+  // 0: it was not counted.
+  double Ratio(size_t number) const { return number < ratio_ns.size() && counted_ns > 0 ? ratio_ns[number] / counted_ns : 0; }
+};
+
+// One execution of an operator on a device.
+struct Execution {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t op = -1;    // index of Rank::operators
+  int32_t lane = -1;  // of Rank::lanes: its stream
+  // How many cores it was cut for, and of the other kind of core in one that has both; 0: not recorded.
+  uint16_t blocks = 0;
+  uint16_t mix_blocks = 0;
+};
+
+// Something else on the timeline: an API call, a framework operator, a collective.
+struct Slice {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  TextId name = kNoText;
+  int32_t lane = -1;
+};
+
+struct Lane {
+  std::string group;  // "Ascend Hardware", "CANN", ...
+  std::string name;   // "Stream 3"
+};
+
+// A launch and what it launched.
+struct Flow {
+  uint32_t slice = 0;      // of Rank::slices
+  uint32_t execution = 0;  // of Rank::executions
+};
+
+struct Reduce {
+  TextId name = kNoText;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+struct Step {
+  int64_t number = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::optional<int64_t> fp_ns;  // forward starts
+  std::optional<int64_t> bp_ns;  // backward ends
+  std::vector<Reduce> reduces;   // by start
+};
+
+// How a device spent its time, in a step or in all, ms.
+struct Shares {
+  double computing = 0;
+  double communication = 0;
+  double uncovered = 0;  // communication while nothing was computed
+  double free = 0;
+  double overlapped() const { return communication - uncovered; }
+};
+
+Shares SharesOf(const exporting::operators::StepShare& share);
+
+struct Transport {
+  std::string name;  // "HCCS", "SDMA", ...
+  double size_mb = 0;
+  double time_ms = 0;
+  uint64_t packets = 0;
+  uint64_t large_packets = 0;
+};
+
+// One operation of communication. The parts are not known where only the operation was recorded.
+struct Collective {
+  TextId name = kNoText;
+  TextId type = kNoText;
+  TextId group = kNoText;
+  int64_t start_ns = 0;
+  double elapse_ms = 0;
+  struct Parts {
+    double transit_ms = 0;
+    double wait_ms = 0;
+    double synchronization_ms = 0;
+    double idle_ms = 0;
+  };
+  std::optional<Parts> parts;
+  std::vector<Transport> transports;
+};
+
+// A task of a collective that moves data.
+struct Transfer {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint64_t bytes = 0;
+  TextId name = kNoText;  // of the collective
+  TextId transport = kNoText;
+  TextId link = kNoText;
+};
+
+struct Link {
+  std::string group;
+  std::string source;
+  std::string destination;
+  std::string transport;
+  double size_mb = 0;
+  double time_ms = 0;
+};
+
+// Memory of a component at a time, MB (2^20 bytes).
+struct MemorySample {
+  int64_t t_ns = 0;
+  std::optional<double> allocated;
+  std::optional<double> reserved;
+  std::optional<double> active;
+};
+
+struct MemoryBlock {
+  TextId name = kNoText;
+  double size_kb = 0;
+  int64_t taken_ns = 0;
+  std::optional<int64_t> released_ns;
+};
+
+// Samples of one counter, by time. Where there are more than kMaxPoints, neighbours are one with their mean, so that
+// memory is bounded.
+class Series {
+ public:
+  static constexpr size_t kMaxPoints = 16384;
+  struct Point {
+    int64_t t_ns = 0;
+    double value = 0;
+  };
+  void Add(int64_t t_ns, double value);
+  // Of those whose time lies in it; no value: none does.
+  std::optional<double> Mean(const Interval& span) const;
+  void Sort();
+
+  std::string name;
+  std::string unit;
+  int device = -1;
+  uint64_t count = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+  std::vector<Point> points;
+
+ private:
+  void Thin();
+  uint64_t per_point_ = 1;  // samples
+  uint64_t in_last_ = 0;    // of the last point
+};
+
+// What the input pipeline of a training recorded (MindData).
+struct Pipeline {
+  struct Queue {
+    std::optional<int64_t> capacity;
+    std::vector<double> sizes;  // by step
+  };
+  std::optional<Queue> host;    // between the pipeline and the device
+  std::optional<Queue> device;  // on the chip
+  bool host_is_iterator = false;  // no sink mode: the queue is the dataset iterator's
+  std::vector<double> get_next_ms;
+  std::vector<double> get_ms;
+  std::vector<double> push_ms;
+  std::vector<double> total_ms;
+  struct Operator {
+    int64_t id = 0;
+    std::string type;
+    int64_t workers = 0;
+    std::optional<int64_t> queue_length;
+    std::vector<double> queue_sizes;
+    std::optional<int64_t> parent;
+    std::vector<int64_t> children;
+    std::optional<double> Mean() const;
+    std::optional<double> Use() const;  // mean of the queue by its length
+  };
+  std::vector<Operator> operators;  // by id
+  bool empty() const { return !host && !device && operators.empty(); }
+};
+
+// One execution of an operator of the AI CPU, on a clock of its own.
+struct CpuOperator {
+  TextId type = kNoText;
+  double total_ms = 0;
+  double dispatch_ms = 0;
+  int64_t run_start = 0;  // as recorded
+  int64_t run_end = 0;
+};
+
+struct Problem {
+  std::string where;
+  std::string what;
+};
+
+struct Rank {
+  std::optional<int> rank;
+  std::optional<int> device;
+  std::string host;
+  std::string source;  // "PyTorch, text"
+  std::string path;
+
+  exporting::Strings texts;
+  std::vector<Operator> operators;
+  std::vector<Execution> executions;
+  std::vector<std::string> ratio_names;  // "aic_mac"
+  std::vector<std::string> unit_names;   // "aicore", "aic_mte2"
+  std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
+  std::vector<Lane> lanes;
+  std::vector<Slice> slices;
+  std::vector<Flow> flows;
+  std::unordered_map<uint32_t, TextId> stacks;  // of framework operators, by index of slices: frames parted by ';'
+
+  std::vector<Step> steps;  // by start
+  bool first_step_is_short = false;   // it begins with forward: averages leave it out
+  int64_t count_ns = 0;               // of the steps' clock: averages are whole counts of it; 0: as they are
+  std::map<int64_t, Shares> shares;   // by step, where whoever analysed it says so
+  TextId fp_point = kNoText;
+  TextId bp_point = kNoText;
+
+  Overlap overlap;                 // by OverlapKind; empty: not known
+  std::optional<Interval> span;    // what end to end means; none: that of the overlap
+
+  std::vector<Collective> collectives;
+  std::vector<Transfer> transfers;
+  std::vector<Link> links;
+  std::map<std::string, std::vector<MemorySample>> memory;  // by component
+  std::vector<MemoryBlock> blocks;
+  Pipeline pipeline;
+  std::vector<CpuOperator> cpu_operators;
+  std::vector<std::shared_ptr<Series>> hardware;  // what is of the host, its ranks share
+  std::vector<Interval> garbage;       // collections of Python's garbage
+  std::set<std::string> op_states;     // of executions: "static", "dynamic"; empty: not recorded
+  std::map<std::string, std::string> environment;  // variables of the training process
+  // Of the device; 0: not known.
+  int cube_cores = 0;
+  int vector_cores = 0;
+  double core_mhz = 0;  // nominal
+
+  TextId Text(std::string_view text);
+  std::string_view TextOf(TextId id) const { return id == kNoText ? std::string_view() : texts.Text(id); }
+  int32_t LaneOf(std::string_view group, std::string_view name);
+  // Index of the operator; one that is not there yet is made.
+  int32_t OperatorOf(TextId name, TextId type, TextId core, TextId input_shapes = kNoText);
+  // Number of a text in `names`, which gets it where it is not there yet.
+  static size_t NumberIn(std::vector<std::string>* names, std::string_view name);
+  // Adds to one of an operator's values by number.
+  static void AddTo(std::vector<double>* values, size_t number, double value);
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;
+  struct Hash {
+    size_t operator()(const Key& key) const { return (key.first * 0x9E3779B97F4A7C15u) ^ (key.second * 0xD6E8FEB86659FD93u); }
+  };
+  std::unordered_map<Key, int32_t, Hash> operator_ids_;
+  std::map<std::pair<std::string, std::string>, int32_t, std::less<>> lane_ids_;
+};
+
+inline double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+}  // namespace profd::analysis

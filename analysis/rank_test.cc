@@ -1,0 +1,85 @@
+#include "analysis/rank.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/report.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+TEST(SeriesTest, KeepsMeansWhereThereAreTooManySamples) {
+  Series series;
+  constexpr size_t kSamples = Series::kMaxPoints * 5;
+  for (size_t i = 0; i < kSamples; ++i) series.Add(static_cast<int64_t>(i), static_cast<double>(i));
+  EXPECT_EQ(series.count, kSamples);
+  EXPECT_EQ(series.min, 0);
+  EXPECT_EQ(series.max, kSamples - 1);
+  EXPECT_LE(series.points.size(), Series::kMaxPoints);
+  EXPECT_GT(series.points.size(), Series::kMaxPoints / 4);
+  // Each point is the mean of what it stands for: that of a straight line is its middle.
+  const int64_t step = series.points[1].t_ns - series.points[0].t_ns;
+  for (size_t i = 0; i + 1 < series.points.size(); ++i) {
+    EXPECT_EQ(series.points[i].t_ns, static_cast<int64_t>(i) * step);
+    EXPECT_DOUBLE_EQ(series.points[i].value, static_cast<double>(series.points[i].t_ns) + static_cast<double>(step - 1) / 2);
+  }
+}
+
+TEST(SeriesTest, MeanOfATimeHasItsBeginAndNotItsEnd) {
+  Series series;
+  for (const int64_t t : {30, 10, 20}) series.Add(t, static_cast<double>(t));
+  series.Sort();
+  EXPECT_EQ(series.Mean({10, 30}), 15);
+  EXPECT_EQ(series.Mean({10, 31}), 20);
+  EXPECT_EQ(series.Mean({31, 40}), std::nullopt);
+}
+
+TEST(RankTest, OperatorsAndLanesAreOnce) {
+  Rank rank;
+  const TextId a = rank.Text("a");
+  const TextId b = rank.Text("b");
+  const int32_t first = rank.OperatorOf(a, b, a);
+  EXPECT_EQ(rank.OperatorOf(a, b, a), first);
+  EXPECT_NE(rank.OperatorOf(a, b, b), first);
+  EXPECT_NE(rank.OperatorOf(b, a, a), first);
+  EXPECT_NE(rank.OperatorOf(kNoText, b, a), first);
+  EXPECT_NE(rank.OperatorOf(a, b, a, b), first);
+  EXPECT_EQ(rank.LaneOf("x", "y"), rank.LaneOf("x", "y"));
+  EXPECT_NE(rank.LaneOf("x", "y"), rank.LaneOf("xy", ""));
+}
+
+TEST(TimelineDataTest, KeepsTheLongestAndTheirFlows) {
+  Rank rank;
+  const int32_t op = rank.OperatorOf(rank.Text("op"), kNoText, kNoText);
+  const int32_t stream = rank.LaneOf("Ascend Hardware", "Stream 0");
+  const int32_t thread = rank.LaneOf("CANN", "Thread 1");
+  for (int64_t i = 0; i < 10; ++i) rank.executions.push_back({1000 * i, 1000 * i + 100 + i, op, stream});
+  rank.slices.push_back({500, 900, rank.Text("launch"), thread});
+  rank.flows.push_back({0, 9});
+  rank.flows.push_back({0, 0});
+  const Json data = TimelineData(rank, 3);
+  EXPECT_EQ(data["left_out"], 8);
+  EXPECT_EQ(data["begin_ns"], "500");
+  ASSERT_EQ(data["lanes"].size(), 2u);
+  EXPECT_EQ(data["lanes"][0]["group"], "CANN");  // above what it launches
+  EXPECT_EQ(data["lanes"][1]["start"], Json::array({7500, 1000}));
+  EXPECT_EQ(data["lanes"][1]["duration"], Json::array({108, 109}));
+  EXPECT_EQ(data["flows"], Json::array({Json::array({0, 0, 1, 1})}));  // the other one's end is left out
+}
+
+TEST(ReportTest, NothingInTheDataEndsTheScript) {
+  const std::string page = PageHtml("</script><script>");
+  const std::string begin = "type=\"application/gzip;base64\">";
+  const size_t at = page.find(begin);
+  ASSERT_NE(at, std::string::npos);
+  const size_t end = page.find("</script>", at);
+  EXPECT_EQ(page.substr(at + begin.size(), end - at - begin.size()), "PC9zY3JpcHQ+PHNjcmlwdD4=");
+  EXPECT_EQ(PageHtml("").find(begin), std::string::npos);
+  // All marks are filled.
+  EXPECT_EQ(page.find("<!--profd:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace profd::analysis

@@ -1,0 +1,57 @@
+// A CSV file, a record at a time: quoted fields, line breaks in them, CR LF. Memory does not depend on the file's size.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace profd::analysis {
+
+class CsvFile {
+ public:
+  static constexpr size_t kMaxRecord = 64 << 20;
+
+  // Reads the header. An error: it cannot be read, or has none.
+  static Result<CsvFile> Open(const std::filesystem::path& path);
+
+  // The first of the names that the header has; -1: none.
+  int Column(std::initializer_list<std::string_view> names) const;
+  const std::vector<std::string>& header() const { return header_; }
+
+  // The next record; false: there is none. Fields are valid until the next call, without blanks around them.
+  bool Next();
+  // Empty where the record has no such column.
+  std::string_view Field(int column) const;
+  std::optional<double> Number(int column) const;
+  // Of a decimal number of microseconds, exact.
+  std::optional<int64_t> MicrosAsNs(int column) const;
+
+  // Why Next ended before the end of the file; ok: it did not.
+  const Status& status() const { return status_; }
+
+ private:
+  explicit CsvFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  bool ReadRecord();
+  bool Fill();
+
+  UniqueFd fd_;
+  std::string buffer_;
+  size_t begin_ = 0;  // of the next record
+  bool at_end_ = false;
+  std::vector<std::string> header_;
+  std::string record_;         // its fields without quotes and commas
+  std::vector<size_t> ends_;   // of the fields in it
+  Status status_;
+};
+
+// "1736408883704643.212" as ns; none: no number.
+std::optional<int64_t> MicrosAsNs(std::string_view text);
+
+}  // namespace profd::analysis

@@ -1,0 +1,473 @@
+// Databases of PyTorch's and MindSpore's profilers and of msprof (analysis 2.5), and `analysis.db` beside them.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <unordered_map>
+
+#include "analysis/read/readers.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Close {
+  void operator()(sqlite3* database) const { sqlite3_close(database); }
+};
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+// Its columns by number, from 0.
+class Row {
+ public:
+  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
+  double Real(int column) const { return sqlite3_column_double(statement_, column); }
+  std::string_view Text(int column) const {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return text == nullptr ? std::string_view()
+                           : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+  }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+// Read only; what is in it is not trusted.
+class Database {
+ public:
+  static Result<Database> Open(const fs::path& file) {
+    sqlite3* opened = nullptr;
+    const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+    Database database(opened);
+    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    return database;
+  }
+
+  bool Has(std::string_view table) const {
+    bool has = false;
+    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{}'", table),
+         [&has](const Row&) { has = true; })
+        .Ignore();
+    return has;
+  }
+
+  template <class Take>
+  Status Each(const std::string& sql, const Take& take) const {
+    sqlite3_stmt* prepared = nullptr;
+    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return Error();
+    const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
+    const Row row(prepared);
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(prepared)) == SQLITE_ROW) take(row);
+    return code == SQLITE_DONE ? Status::Ok() : Error();
+  }
+
+ private:
+  explicit Database(sqlite3* opened) : database_(opened) {}
+  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+// A counter's table: each of the columns is a series of its own for each value of `key`.
+struct CounterTable {
+  std::string_view table;
+  std::string_view key;  // a column or an expression; empty: none
+  std::string_view name;
+  std::string_view columns;  // "column name unit" separated by ','; a '-' is no name
+};
+constexpr auto kCounterTables = std::to_array<CounterTable>({
+    {"AICORE_FREQ", "", "AI Core Freq", "freq - MHz"},
+    {"HBM", "hbmId || ' ' || (SELECT value FROM STRING_IDS WHERE id = type)", "HBM", "bandwidth - B/s"},
+    {"DDR", "", "DDR", "read Read B/s,write Write B/s"},
+    {"LLC", "llcId || ' ' || (SELECT value FROM STRING_IDS WHERE id = mode)", "LLC",
+     "hitRate Hit_rate %,throughput Throughput B/s"},
+    {"NPU_MEM", "(SELECT value FROM STRING_IDS WHERE id = type)", "NPU MEM", "ddr DDR B,hbm HBM B"},
+    {"HCCS", "", "HCCS", "txThroughput Tx B/s,rxThroughput Rx B/s"},
+    {"PCIE", "", "PCIe", "txPostAvg Tx_post B/s,rxPostAvg Rx_post B/s,txNonpostAvg Tx_nonpost B/s,rxNonpostAvg Rx_nonpost B/s"},
+    {"NIC", "funcId", "NIC", "rxByteRate Rx B/s,txByteRate Tx B/s"},
+    {"ROCE", "funcId", "RoCE", "rxByteRate Rx B/s,txByteRate Tx B/s"},
+    {"QOS", "(SELECT value FROM STRING_IDS WHERE id = eventName)", "QoS", "bandwidth - B/s"},
+    {"SOC_BANDWIDTH_LEVEL", "", "SoC", "l2BufferBwLevel L2_buffer_bandwidth_level level,mataBwLevel Mata_bandwidth_level level"},
+});
+constexpr auto kHostTables = std::to_array<CounterTable>({
+    {"CPU_USAGE", "cpuId", "Host CPU", "usage - %"},
+    {"HOST_MEM_USAGE", "", "Host memory", "usage - %"},
+    {"HOST_DISK_USAGE", "", "Host disk", "usage - %"},
+    {"HOST_NETWORK_USAGE", "", "Host network", "usage - %"},
+});
+
+std::string Unescaped(std::string_view word) {
+  std::string text(word == "-" ? "" : word);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+class DatabaseReader {
+ public:
+  DatabaseReader(const Database& database, std::string where, const ReadOrder& order)
+      : database_(database), where_(std::move(where)), order_(order) {}
+
+  // Devices and, where it is known, their ranks.
+  std::vector<std::pair<int, std::optional<int>>> Devices() {
+    std::vector<std::pair<int, std::optional<int>>> devices;
+    if (database_.Has("RANK_DEVICE_MAP")) {
+      Run("SELECT deviceId, rankId FROM RANK_DEVICE_MAP ORDER BY rankId", [&](const Row& row) {
+        const auto rank = static_cast<int>(row.Int(1));
+        devices.emplace_back(static_cast<int>(row.Int(0)), rank < 0 ? std::nullopt : std::optional(rank));
+      });
+    }
+    if (!devices.empty()) return devices;
+    for (const std::string_view table : {"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"}) {
+      if (!devices.empty() || !database_.Has(table)) continue;
+      Run(fmt::format("SELECT DISTINCT deviceId FROM {} ORDER BY 1", table),
+          [&](const Row& row) { devices.emplace_back(static_cast<int>(row.Int(0)), std::nullopt); });
+    }
+    return devices;
+  }
+
+  void Read(int device, bool only_device, Rank* rank) {
+    rank_ = rank;
+    texts_.clear();
+    Run("SELECT id, value FROM STRING_IDS", [this](const Row& row) { texts_[row.Int(0)] = rank_->Text(row.Text(1)); });
+    ReadSteps();
+    ReadTasks(device);
+    ReadCommunication(device, only_device);
+    ReadApis();
+    ReadFlows(device);
+    ReadMemory(device);
+    for (const CounterTable& table : kCounterTables) ReadCounters(table, device);
+    for (const CounterTable& table : kHostTables) ReadCounters(table, -1);
+    for (const auto& series : rank_->hardware) series->Sort();
+    ReadFacts();
+    AddSpan();
+  }
+
+ private:
+  template <class Take>
+  void Run(const std::string& sql, const Take& take) {
+    const Status status = database_.Each(sql, take);
+    if (!status.ok()) order_.problems->push_back({where_, status.message()});
+  }
+  TextId Name(int64_t id) const {
+    const auto found = texts_.find(id);
+    return found == texts_.end() ? kNoText : found->second;
+  }
+
+  void ReadSteps() {
+    if (!database_.Has("STEP_TIME")) return;
+    Run("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs", [this](const Row& row) {
+      Step& step = rank_->steps.emplace_back();
+      step.number = row.Int(0);
+      step.start_ns = row.Int(1);
+      step.end_ns = row.Int(2);
+    });
+  }
+
+  void ReadTasks(int device) {
+    if (!database_.Has("TASK")) return;
+    Run(fmt::format("SELECT startNs, endNs FROM TASK WHERE deviceId = {} AND endNs >= startNs", device), [this](const Row& row) {
+      tasks_.push_back({row.Int(0), row.Int(1)});
+    });
+    if (!database_.Has("COMPUTE_TASK_INFO")) return;
+    Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
+                    "i.outputShapes, t.connectionId FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
+                    "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", device),
+        [this](const Row& row) {
+          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), Name(row.Int(5)), Name(row.Int(6)));
+          Operator& made = rank_->operators[static_cast<size_t>(op)];
+          if (made.input_types == kNoText) {
+            made.input_types = Name(row.Int(7));
+            made.output_shapes = Name(row.Int(8));
+          }
+          launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
+          rank_->executions.push_back({row.Int(0), row.Int(1), op,
+                                       rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))});
+        });
+    ReadStates();
+    ReadRatios(device);
+  }
+
+  // Older writers have no such column.
+  void ReadStates() {
+    bool has_state = false;
+    Run("SELECT 1 FROM pragma_table_info('COMPUTE_TASK_INFO') WHERE name = 'opState'", [&has_state](const Row&) { has_state = true; });
+    if (!has_state) return;
+    Run("SELECT DISTINCT opState FROM COMPUTE_TASK_INFO", [this](const Row& row) {
+      const std::string_view state = rank_->TextOf(Name(row.Int(0)));
+      if (!state.empty() && state != "N/A") rank_->op_states.emplace(state);
+    });
+  }
+
+  void ReadRatios(int device) {
+    if (!database_.Has("TASK_PMU_INFO")) return;
+    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes FROM TASK_PMU_INFO p "
+                    "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
+                    "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND s.value LIKE '%\\_ratio' ESCAPE '\\'", device),
+        [this](const Row& row) {
+          std::string_view name = row.Text(3);
+          name.remove_suffix(std::string_view("_ratio").size());
+          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), Name(row.Int(2)), Name(row.Int(6)));
+          const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
+          Operator& made = rank_->operators[static_cast<size_t>(op)];
+          Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
+          if (index == 0) made.counted_ns += row.Real(5);
+        });
+  }
+
+  // Which device an operation is of is known from its tasks; with one device all are of it.
+  void ReadCommunication(int device, bool only_device) {
+    if (!database_.Has("COMMUNICATION_OP")) return;
+    const std::string of_device =
+        only_device ? ""
+                    : fmt::format(" WHERE opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
+                                  "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
+    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP" + of_device + " ORDER BY startNs",
+        [this](const Row& row) {
+          Collective& made = rank_->collectives.emplace_back();
+          made.name = Name(row.Int(0));
+          made.group = Name(row.Int(1));
+          made.type = Name(row.Int(2));
+          made.start_ns = row.Int(3);
+          made.elapse_ms = Ms(row.Int(4) - row.Int(3));
+          rank_->slices.push_back({row.Int(3), row.Int(4), made.name,
+                                   rank_->LaneOf("Communication", fmt::format("Group {}", rank_->TextOf(made.group)))});
+        });
+  }
+
+  void ReadApis() {
+    struct Layer {
+      std::string_view table;
+      std::string_view group;
+    };
+    for (const Layer layer : {Layer{"PYTORCH_API", "Python"}, Layer{"CANN_API", "CANN"}}) {
+      if (!database_.Has(layer.table)) continue;
+      const bool python = layer.group == "Python";
+      const bool has_stacks = python && database_.Has("PYTORCH_CALLCHAINS");
+      const auto stacks = has_stacks ? ReadStacks() : std::unordered_map<int64_t, TextId>();
+      Run(fmt::format("SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), globalTid & 4294967295, name, connectionId, {} "
+                      "FROM {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", layer.table),
+          [this, &layer, &stacks, python](const Row& row) {
+            if (row.Int(1) < row.Int(0)) return;
+            const auto index = static_cast<uint32_t>(rank_->slices.size());
+            rank_->slices.push_back({row.Int(0), row.Int(1), Name(row.Int(3)),
+                                     rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2)))});
+            if (!python && !row.IsNull(4)) callers_[row.Int(4)] = index;
+            const auto stack = row.IsNull(5) ? stacks.end() : stacks.find(row.Int(5));
+            if (stack != stacks.end()) rank_->stacks.emplace(index, stack->second);
+          });
+    }
+  }
+
+  // By their number in PYTORCH_API, frames parted by ';'.
+  std::unordered_map<int64_t, TextId> ReadStacks() {
+    std::map<int64_t, std::string> texts;
+    Run("SELECT id, stack FROM PYTORCH_CALLCHAINS ORDER BY id, stackDepth", [this, &texts](const Row& row) {
+      const auto [it, is_new] = texts.try_emplace(row.Int(0));
+      it->second += fmt::format("{}{}", is_new ? "" : ";", rank_->TextOf(Name(row.Int(1))));
+    });
+    std::unordered_map<int64_t, TextId> stacks;
+    for (const auto& [id, text] : texts) stacks.emplace(id, rank_->Text(text));
+    return stacks;
+  }
+
+  void ReadFlows(int) {
+    for (const auto& [connection, executions] : launches_) {
+      const auto caller = callers_.find(connection);
+      if (caller == callers_.end()) continue;
+      for (const uint32_t execution : executions) rank_->flows.push_back({caller->second, execution});
+    }
+  }
+
+  void ReadMemory(int device) {
+    constexpr double kMiB = 1024.0 * 1024;
+    if (database_.Has("MEMORY_RECORD")) {
+      Run(fmt::format("SELECT component, timestamp, totalAllocated, totalReserved, totalActive FROM MEMORY_RECORD "
+                      "WHERE deviceId = {} ORDER BY timestamp", device),
+          [this](const Row& row) {
+            const auto mb = [&row](int column) {
+              return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / kMiB);
+            };
+            rank_->memory[std::string(rank_->TextOf(Name(row.Int(0))))].push_back({row.Int(1), mb(2), mb(3), mb(4)});
+          });
+    }
+    if (database_.Has("OP_MEMORY")) {
+      Run(fmt::format("SELECT name, size, allocationTime, releaseTime FROM OP_MEMORY WHERE deviceId = {}", device),
+          [this](const Row& row) {
+            if (row.IsNull(2)) return;
+            rank_->blocks.push_back({Name(row.Int(0)), row.Real(1) / 1024, row.Int(2),
+                                     row.IsNull(3) ? std::nullopt : std::optional(row.Int(3))});
+          });
+    }
+  }
+
+  void ReadCounters(const CounterTable& table, int device) {
+    if (!database_.Has(table.table)) return;
+    std::string_view rest = table.columns;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      std::string_view words = rest.substr(0, comma);
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+      const size_t first = words.find(' ');
+      const size_t last = words.rfind(' ');
+      const std::string name = Unescaped(words.substr(first + 1, last - first - 1));
+      const std::string unit(words.substr(last + 1));
+      std::map<std::string, size_t> made;
+      Run(fmt::format("SELECT timestampNs, {}, {} FROM {}{} ORDER BY 1", words.substr(0, first),
+                      table.key.empty() ? "''" : table.key, table.table,
+                      device < 0 ? "" : fmt::format(" WHERE deviceId = {}", device)),
+          [&](const Row& row) {
+            if (row.IsNull(1) || made.size() > kMaxSeries) return;
+            const auto [it, is_new] = made.try_emplace(std::string(row.Text(2)), rank_->hardware.size());
+            if (is_new) {
+              Series& series = *rank_->hardware.emplace_back(std::make_shared<Series>());
+              series.name = fmt::format("{}{}{}{}{}", table.name, it->first.empty() ? "" : " ", it->first,
+                                        name.empty() ? "" : " ", name);
+              series.unit = unit;
+              series.device = device;
+            }
+            rank_->hardware[it->second]->Add(row.Int(0), row.Real(1));
+          });
+    }
+  }
+
+  void ReadFacts() {
+    if (database_.Has("GC_RECORD")) {
+      Run("SELECT startNs, endNs FROM GC_RECORD WHERE endNs >= startNs ORDER BY startNs", [this](const Row& row) {
+        rank_->garbage.push_back({row.Int(0), row.Int(1)});
+      });
+    }
+    if (database_.Has("HOST_INFO")) {
+      Run("SELECT hostName FROM HOST_INFO LIMIT 1", [this](const Row& row) { rank_->host = row.Text(0); });
+    }
+    if (!database_.Has("META_DATA")) return;
+    Run("SELECT value FROM META_DATA WHERE name = 'ENV_VARIABLES'", [this](const Row& row) {
+      const auto json = nlohmann::json::parse(row.Text(0), nullptr, false);
+      if (!json.is_object()) return;
+      for (const auto& [name, value] : json.items()) {
+        if (value.is_string()) rank_->environment[name] = value.get<std::string>();
+      }
+    });
+  }
+
+  // End to end is from the first task to the last one that lie within the steps, or all where there are none.
+  void AddSpan() {
+    Intervals computing;
+    for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
+    Intervals communication;
+    for (const Collective& each : rank_->collectives) {
+      communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
+    }
+    std::optional<Interval> span;
+    for (const Interval& task : tasks_) {
+      const bool outside = !rank_->steps.empty() &&
+                           (task.start_ns < rank_->steps.front().start_ns || task.end_ns > rank_->steps.back().end_ns);
+      if (outside) continue;
+      if (!span) span = task;
+      span->start_ns = std::min(span->start_ns, task.start_ns);
+      span->end_ns = std::max(span->end_ns, task.end_ns);
+    }
+    rank_->span = span;
+    if (computing.empty() && communication.empty()) return;
+    rank_->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), span);
+  }
+
+  static constexpr size_t kMaxSeries = 1024;
+
+  const Database& database_;
+  std::string where_;
+  const ReadOrder& order_;
+  Rank* rank_ = nullptr;
+  std::unordered_map<int64_t, TextId> texts_;
+  Intervals tasks_;
+  std::unordered_map<int64_t, std::vector<uint32_t>> launches_;  // executions by connection
+  std::unordered_map<int64_t, uint32_t> callers_;                // slices by connection
+};
+
+// What the analysis beside the database adds: parts of collectives, links, shares of steps.
+void ReadAnalysis(const fs::path& file, const ReadOrder& order, Rank* rank) {
+  Result<Database> database = Database::Open(file);
+  if (!database.ok()) {
+    order.problems->push_back({file.string(), database.status().message()});
+    return;
+  }
+  const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
+    if (!database->Has(table)) return;
+    const Status status = database->Each(sql, take);
+    if (!status.ok()) order.problems->push_back({file.string(), status.message()});
+  };
+  run("StepTraceTime", "SELECT step, computing, communication, communication_not_overlapped, free FROM StepTraceTime",
+      [rank](const Row& row) {
+        rank->shares[row.Int(0)] = {row.Real(1) / 1000, row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000};
+      });
+  std::map<std::string, Collective*, std::less<>> by_name;
+  for (Collective& each : rank->collectives) by_name.emplace(rank->TextOf(each.name), &each);
+  run("CommAnalyzerTime",
+      "SELECT hccl_op_name, transit_time, wait_time, synchronization_time, idle_time FROM CommAnalyzerTime",
+      [&by_name](const Row& row) {
+        const auto found = by_name.find(row.Text(0));
+        if (found != by_name.end()) found->second->parts = {row.Real(1), row.Real(2), row.Real(3), row.Real(4)};
+      });
+  run("CommAnalyzerBandwidth",
+      "SELECT hccl_op_name, transport_type, max(transit_size), max(transit_time), sum(count), max(large_packet_ratio) "
+      "FROM CommAnalyzerBandwidth GROUP BY 1, 2, step",
+      [&by_name](const Row& row) {
+        const auto found = by_name.find(row.Text(0));
+        if (found == by_name.end() || (row.Real(2) <= 0 && row.Real(3) <= 0)) return;
+        const auto packets = static_cast<uint64_t>(std::max<int64_t>(row.Int(4), 0));
+        found->second->transports.push_back(
+            {std::string(row.Text(1)), row.Real(2), row.Real(3), packets,
+             static_cast<uint64_t>(std::llround(std::clamp(row.Real(5), 0.0, 1.0) * static_cast<double>(packets)))});
+      });
+  run("CommAnalyzerMatrix",
+      "SELECT group_name, src_rank, dst_rank, transport_type, transit_size, transit_time FROM CommAnalyzerMatrix "
+      "WHERE hccl_op_name LIKE '%-total'",
+      [rank](const Row& row) {
+        rank->links.push_back({std::string(row.Text(0)), std::string(row.Text(1)), std::string(row.Text(2)),
+                               std::string(row.Text(3)), row.Real(4), row.Real(5)});
+      });
+}
+
+}  // namespace
+
+bool IsDatabase(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".db") &&
+         (name.starts_with("msprof_") || name.starts_with("ascend_pytorch_profiler") || name.starts_with("ascend_mindspore_profiler"));
+}
+
+Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) {
+  Result<Database> database = Database::Open(file);
+  if (!database.ok()) return database.status();
+  DatabaseReader reader(*database, file.string(), order);
+  const auto devices = reader.Devices();
+  const fs::path parent = file.parent_path();
+  for (const auto& [device, number] : devices) {
+    auto rank = std::make_unique<Rank>();
+    rank->path = file.string();
+    rank->device = device;
+    rank->rank = number;
+    const std::string name = file.filename().string();
+    rank->source = name.starts_with("msprof") ? "msprof, database"
+                   : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
+    DatabaseReader(*database, file.string(), order).Read(device, devices.size() == 1, rank.get());
+    if (!rank->rank && parent.filename() == "ASCEND_PROFILER_OUTPUT") ReadProfilerInfo(parent.parent_path(), order, rank.get());
+    std::error_code error;
+    if (devices.size() == 1 && fs::is_regular_file(parent / "analysis.db", error)) {
+      ReadAnalysis(parent / "analysis.db", order, rank.get());
+    }
+    ranks->push_back(std::move(rank));
+  }
+  return Status::Ok();
+}
+
+}  // namespace profd::analysis

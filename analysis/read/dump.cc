@@ -1,0 +1,422 @@
+// Dumps, through the decoders of the exports: one pass over all of them. What profd recorded itself and what the
+// vendor's profiler left in the same session become one rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "analysis/read/operators.h"
+#include "analysis/read/readers.h"
+#include "base/mutex.h"
+#include "export/engine.h"
+#include "export/operators/numbers.h"
+#include "export/operators/step_shares.h"
+#include "export/rows/series.h"
+#include "export/step_spans.h"
+
+namespace profd::analysis {
+namespace {
+
+using exporting::Batch;
+using exporting::DumpInfo;
+using exporting::Event;
+using exporting::EventKind;
+using exporting::StepSpan;
+using exporting::TableId;
+
+constexpr size_t kMaxSteps = 1'000'000;
+constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
+constexpr size_t kMaxSeries = 8192;
+
+// One row of an activity table as it came; texts are numbers of the export.
+struct Recorded {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t name = 0;
+  int64_t other = 0;        // type of a kernel, communicator
+  int64_t place = 0;        // stream or thread
+  int64_t correlation = 0;  // ties an API call and a kernel
+  int rank = -1;
+};
+
+// Of one dump and device; the host's is -1.
+struct OfDevice {
+  std::vector<Recorded> kernels;
+  std::vector<Recorded> collectives;
+  std::vector<Recorded> calls;
+  std::map<std::string, std::shared_ptr<Series>> series;
+};
+
+struct Gathered {
+  std::map<std::pair<size_t, int>, OfDevice> devices;
+  std::vector<exporting::StepSpans> steps;  // by dump
+  std::vector<std::vector<Event>> parts;    // by dump: steps with their parts
+  uint64_t left_out = 0;
+  size_t rows = 0;
+};
+
+std::string UnitOf(std::string_view metric) {
+  constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
+      {"_bytes_per_second", "B/s"}, {"_bytes", "B"},        {"_hertz", "Hz"},     {"_celsius", "°C"}, {"_watts", "W"},
+      {"_volts", "V"},              {"_seconds", "s"},      {"_ratio", "ratio"},  {"_per_second", "1/s"},
+      {"_bytes_total", "B/s"},      {"_seconds_total", "s/s"}, {"_total", "1/s"},
+  };
+  for (const auto& [ending, unit] : kUnits) {
+    if (metric.ends_with(ending)) return std::string(unit);
+  }
+  return {};
+}
+
+std::string NameOf(const exporting::MetricColumn& metric) {
+  constexpr std::string_view kPrefix = "atlas_npu_";
+  std::string_view name = metric.metric;
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  std::string text(name);
+  for (const exporting::Label& label : metric.labels) text += fmt::format(" {}={}", label.key, label.value);
+  return text;
+}
+
+class AnalysisSink : public exporting::FormatSink {
+ public:
+  AnalysisSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex)
+      : dump_(dump), strings_(strings), out_(*out), mutex_(*mutex) {}
+
+  void Take(const Batch& batch) override {
+    OfDevice& device = devices_[batch.device];
+    switch (batch.table->id) {
+      case TableId::kKernel:
+        return TakeRows(batch, {"type", "stream"}, &device.kernels);
+      case TableId::kCommunication:
+        return TakeRows(batch, {"communicator", "stream"}, &device.collectives);
+      case TableId::kApi:
+        return TakeRows(batch, {"level", "thread"}, &device.calls);
+      default:
+        return TakeSamples(batch, &device);
+    }
+  }
+
+  void TakeEvent(const Event& event) override {
+    steps_.Add(event);
+    const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
+    if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
+  }
+
+  Status Finish() override {
+    MutexLock lock(mutex_);
+    for (auto& [number, device] : devices_) {
+      OfDevice& to = out_.devices[{dump_, number}];
+      for (const auto rows : {&OfDevice::kernels, &OfDevice::collectives, &OfDevice::calls}) {
+        const size_t room = std::min(kMaxRows - out_.rows, (device.*rows).size());
+        out_.left_out += (device.*rows).size() - room;
+        out_.rows += room;
+        (to.*rows).insert((to.*rows).end(), (device.*rows).begin(), (device.*rows).begin() + static_cast<std::ptrdiff_t>(room));
+      }
+      to.series.merge(device.series);
+    }
+    out_.steps[dump_].Merge(std::move(steps_));
+    std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
+    return {};
+  }
+
+ private:
+  struct Columns {
+    std::string_view other;
+    std::string_view place;
+  };
+  static void TakeRows(const Batch& batch, const Columns& columns, std::vector<Recorded>* rows) {
+    const auto ints = [&batch](std::string_view name) {
+      return batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, name)));
+    };
+    const auto names = ints("name");
+    const auto lengths = ints("duration");
+    const auto others = ints(columns.other);
+    const auto places = ints(columns.place);
+    const auto correlations = ints("correlation");
+    const auto ranks = ints("rank");
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      Recorded made{batch.t_ns[row], 0, names[row], others[row], places[row], correlations[row], static_cast<int>(ranks[row])};
+      if (lengths[row] < 0 || __builtin_add_overflow(made.start_ns, lengths[row], &made.end_ns)) continue;
+      rows->push_back(made);
+    }
+  }
+
+  // A column that is a metric, in one series.
+  struct Reading {
+    size_t column = 0;
+    double scale = 1;
+    bool rate = false;
+    bool known = false;
+    int64_t last_ns = 0;
+    double last = 0;
+    Series* series = nullptr;
+  };
+
+  void TakeSamples(const Batch& batch, OfDevice* device) {
+    const std::pair key(batch.table->id, batch.device);
+    auto found = maps_.find(key);
+    if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<Reading>>(*batch.table)).first;
+    for (size_t row = 0; row < batch.rows(); ++row) {
+      std::vector<Reading>* readings = found->second.Find(batch, row);
+      if (readings == nullptr) {
+        if (series_ >= kMaxSeries) continue;
+        readings = found->second.Add(Make(batch, found->second.keys(), device));
+      }
+      for (Reading& reading : *readings) Read(batch, row, &reading);
+    }
+  }
+
+  std::vector<Reading> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
+    std::vector<Reading> readings;
+    for (const exporting::MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
+      std::shared_ptr<Series>& series = device->series[NameOf(metric)];
+      if (series == nullptr) {
+        series = std::make_shared<Series>();
+        series->name = NameOf(metric);
+        series->unit = UnitOf(metric.metric);
+        series->device = batch.device;
+        ++series_;
+      }
+      readings.push_back({metric.column, metric.scale, metric.metric.ends_with("_total"), false, 0, 0, series.get()});
+    }
+    return readings;
+  }
+
+  static void Read(const Batch& batch, size_t row, Reading* reading) {
+    double value = batch.Number(reading->column, row) * reading->scale;
+    const int64_t t_ns = batch.t_ns[row];
+    if (!std::isfinite(value)) return;
+    if (reading->rate) {
+      const double delta = value - std::exchange(reading->last, value);
+      const int64_t before = std::exchange(reading->last_ns, t_ns);
+      if (!std::exchange(reading->known, true) || delta < 0 || t_ns <= before) return;
+      value = delta * 1e9 / static_cast<double>(t_ns - before);
+    }
+    reading->series->Add(t_ns, value);
+  }
+
+  size_t dump_;
+  const exporting::Strings& strings_;
+  Gathered& out_ GUARDED_BY(mutex_);
+  Mutex& mutex_;
+  std::map<int, OfDevice> devices_;
+  std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<Reading>>> maps_;
+  size_t series_ = 0;
+  exporting::StepSpans steps_;
+  std::vector<Event> parts_;
+};
+
+class AnalysisFormat : public exporting::Format {
+ public:
+  AnalysisFormat(const ReadOrder& order, Ranks* ranks) : order_(order), ranks_(*ranks) {}
+
+  std::string_view name() const override { return "analysis"; }
+  bool Wants(TableId table) const override {
+    return table == TableId::kKernel || table == TableId::kCommunication || table == TableId::kApi ||
+           (!exporting::IsActivity(table) && !exporting::MetricColumns(exporting::TableOf(table)).empty());
+  }
+  bool WantsEvents() const override { return true; }
+  bool WantsStepParts() const override { return true; }
+  bool WantsOperators() const override { return true; }
+
+  Status Begin(const exporting::ExportPlan& plan) override {
+    strings_ = plan.strings;
+    window_ = plan.window;
+    dumps_ = plan.dumps;
+    MutexLock lock(mutex_);
+    gathered_.steps.resize(dumps_.size());
+    gathered_.parts.resize(dumps_.size());
+    return {};
+  }
+  Result<std::unique_ptr<exporting::FormatSink>> Open(const exporting::ExportTask& task) override {
+    return std::unique_ptr<exporting::FormatSink>(std::make_unique<AnalysisSink>(task.dump, *strings_, &gathered_, &mutex_));
+  }
+
+  Status TakeOperators(size_t dump, const exporting::operators::Model& model) override {
+    MutexLock lock(mutex_);
+    exporting::StepSpans spans = gathered_.steps[dump];
+    if (model.framework != nullptr) model.framework->AddSteps(window_, &spans);
+    std::map<int, bool> devices;
+    for (const auto& row : model.rows) devices[row.device] = true;
+    for (const auto& [device, unused] : devices) {
+      Rank* rank = RankOf(dump, device);
+      const auto steps = spans.For(device, rank->rank.value_or(-1));
+      AddOperators(model, device, steps, order_, rank);
+      AddSteps(dump, device, steps, rank);
+    }
+    return {};
+  }
+
+  Status End(bool, std::vector<exporting::OutputFile>*) override {
+    MutexLock lock(mutex_);
+    for (auto& [key, device] : gathered_.devices) {
+      const auto [dump, number] = key;
+      if (number >= 0) AddDevice(dump, number, &device);
+    }
+    for (auto& [key, device] : gathered_.devices) {
+      if (key.second < 0) AddHost(key.first, &device);
+    }
+    for (const auto& rank : ranks_) {
+      for (const auto& series : rank->hardware) series->Sort();
+    }
+    if (gathered_.left_out > 0) {
+      order_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
+    }
+    return {};
+  }
+
+ private:
+  // That of a rank is the same in all dumps of a run.
+  Rank* RankOf(size_t dump, int device) {
+    const std::optional<int> number = dumps_[dump]->RankOf(device);
+    const auto key = number ? std::tuple(true, size_t{0}, *number) : std::tuple(false, dump, device);
+    Rank*& rank = by_key_[key];
+    if (rank != nullptr) return rank;
+    rank = ranks_.emplace_back(std::make_unique<Rank>()).get();
+    rank->rank = number;
+    rank->device = device;
+    rank->host = dumps_[dump]->hostname;
+    rank->path = dumps_[dump]->path;
+    rank->source = "dump";
+    if (const exporting::Place* place = dumps_[dump]->Find(exporting::Place::Kind::kDevice, device)) {
+      rank->cube_cores = static_cast<int>(place->ai_cores);
+      rank->vector_cores = static_cast<int>(place->aiv_cores);
+      rank->core_mhz = static_cast<double>(place->aicore_mhz);
+    }
+    return rank;
+  }
+
+  void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {
+    Rank* rank = RankOf(dump, number);
+    for (auto& [name, series] : device->series) rank->hardware.push_back(std::move(series));
+    const auto steps = gathered_.steps[dump].For(number, rank->rank.value_or(-1));
+    AddSteps(dump, number, steps, rank);
+    // Both record the same tasks.
+    if (!rank->executions.empty() || (device->kernels.empty() && device->collectives.empty())) return;
+    AddRecorded(*device, steps, rank);
+  }
+
+  void AddRecorded(const OfDevice& device, const std::vector<StepSpan>& steps, Rank* rank) {
+    const auto text = [&](int64_t id) { return rank->Text(strings_->Text(id)); };
+    Intervals computing;
+    for (const Recorded& kernel : device.kernels) {
+      const TextId name = text(kernel.name);
+      // The runtime's name of it where it is none of an operator.
+      const int core = exporting::operators::CoreOfKernel(strings_->Text(kernel.other));
+      const TextId core_name = core < 0 ? text(kernel.other) : rank->Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
+      const int32_t op = rank->OperatorOf(name, name, core_name);
+      correlated_[rank][kernel.correlation].push_back(static_cast<uint32_t>(rank->executions.size()));
+      rank->executions.push_back({kernel.start_ns, kernel.end_ns, op,
+                                  rank->LaneOf("Ascend Hardware", fmt::format("Stream {}", kernel.place))});
+      computing.push_back({kernel.start_ns, kernel.end_ns});
+    }
+    Intervals communication;
+    for (const Recorded& each : device.collectives) {
+      Collective& made = rank->collectives.emplace_back();
+      made.name = made.type = text(each.name);
+      made.group = text(each.other);
+      made.start_ns = each.start_ns;
+      made.elapse_ms = Ms(each.end_ns - each.start_ns);
+      rank->slices.push_back({each.start_ns, each.end_ns, made.name,
+                              rank->LaneOf("Communication", fmt::format("Group {}", rank->TextOf(made.group)))});
+      communication.push_back({each.start_ns, each.end_ns});
+    }
+    rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
+    for (const auto& share : exporting::operators::StepShares(rank->overlap, {}, steps)) {
+      if (share.step) rank->shares[share.step->number] = SharesOf(share);
+    }
+  }
+
+  // Calls are of a process: of its rank, or the only one there is.
+  void AddHost(size_t dump, OfDevice* host) {
+    std::vector<Rank*> here;
+    for (const auto& rank : ranks_) {
+      if (rank->host == dumps_[dump]->hostname) here.push_back(rank.get());
+    }
+    for (Rank* rank : here) {
+      for (const auto& [name, series] : host->series) rank->hardware.push_back(series);
+    }
+    for (const Recorded& call : host->calls) {
+      const auto found = std::ranges::find_if(here, [&call](const Rank* rank) { return rank->rank == call.rank; });
+      Rank* rank = found != here.end() ? *found : here.size() == 1 ? here.front() : nullptr;
+      if (rank == nullptr) continue;
+      const auto slice = static_cast<uint32_t>(rank->slices.size());
+      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(strings_->Text(call.name)),
+                              rank->LaneOf("CANN", fmt::format("Thread {}", call.place))});
+      if (call.correlation == 0) continue;
+      const auto of_rank = correlated_.find(rank);
+      if (of_rank == correlated_.end()) continue;
+      const auto launched = of_rank->second.find(call.correlation);
+      if (launched == of_rank->second.end()) continue;
+      for (const uint32_t execution : launched->second) rank->flows.push_back({slice, execution});
+    }
+  }
+
+  void AddSteps(size_t dump, int device, const std::vector<StepSpan>& spans, Rank* rank) REQUIRES(mutex_) {
+    if (!rank->steps.empty()) return;
+    std::map<int64_t, std::vector<const Event*>> parts;  // by number; models have iterations of the same
+    for (const Event& event : gathered_.parts[dump]) {
+      if (event.device == device) parts[event.value].push_back(&event);
+    }
+    for (const StepSpan& span : spans) {
+      Step& step = rank->steps.emplace_back();
+      step.number = span.number;
+      step.start_ns = span.start_ns;
+      step.end_ns = span.end_ns;
+      for (const Event* event : parts[span.number]) {
+        const bool of_step = event->t_ns < span.end_ns && event->t_ns + event->dur_ns > span.start_ns;
+        if (of_step && !step.fp_ns) AddParts(*event, rank, &step);
+      }
+    }
+  }
+
+  static void AddParts(const Event& event, Rank* rank, Step* step) {
+    const Event::Arg* reduce = nullptr;  // where the one that is open began
+    for (const Event::Arg& arg : event.args) {
+      if (!(std::abs(arg.value) < 9e15)) continue;
+      const int64_t t_ns = event.t_ns + std::llround(arg.value);
+      if (arg.name == "FP Start") step->fp_ns = t_ns;
+      if (arg.name == "BP End") step->bp_ns = t_ns;
+      if (arg.name == "Reduce Start") reduce = &arg;
+      if (arg.name != "Reduce End" || reduce == nullptr) continue;
+      step->reduces.push_back({rank->Text(fmt::format("reduce_{}", step->reduces.size())), event.t_ns + std::llround(reduce->value), t_ns});
+      reduce = nullptr;
+    }
+  }
+
+  const ReadOrder& order_;
+  Ranks& ranks_;
+  Mutex mutex_;
+  const exporting::Strings* strings_ = nullptr;
+  exporting::TimeWindow window_;
+  std::vector<const DumpInfo*> dumps_;
+  Gathered gathered_ GUARDED_BY(mutex_);
+  std::map<std::tuple<bool, size_t, int>, Rank*> by_key_;
+  std::map<const Rank*, std::map<int64_t, std::vector<uint32_t>>> correlated_;
+};
+
+}  // namespace
+
+Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadOrder& order, Ranks* ranks) {
+  exporting::ExportOptions options;
+  for (const std::filesystem::path& dump : dumps) options.dumps.push_back(dump.string());
+  std::vector<std::unique_ptr<exporting::Format>> formats;
+  formats.push_back(std::make_unique<AnalysisFormat>(order, ranks));
+  const auto report = exporting::RunExportInto(options, std::move(formats), [&order](const exporting::ExportProgress&) {
+    return !*order.progress || (*order.progress)();
+  });
+  if (!report.ok()) return report.status();
+  for (const DumpInfo::Problem& problem : report->problems) {
+    if (problem.broken) order.problems->push_back({problem.file, problem.what});
+  }
+  for (const exporting::ChannelReport& channel : report->channels) {
+    if (channel.bad_records == 0) continue;
+    order.problems->push_back({channel.dump + "/" + channel.file,
+                               fmt::format("{} records could not be decoded", channel.bad_records)});
+  }
+  return Status::Ok();
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,207 @@
+// What MindInsight's profiler made of MindSpore's raw logs (analysis 4.1, 4.2): its `profiler` directory.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analysis/read/csv_file.h"
+#include "analysis/read/readers.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kNsPerCount = 10;
+constexpr uint64_t kMostText = 64 << 20;
+
+class MindInsightReader {
+ public:
+  MindInsightReader(const fs::path& directory, int device, const ReadOrder& order, Rank* rank)
+      : directory_(directory), device_(std::to_string(device)), order_(order), rank_(*rank) {}
+
+  void Read() {
+    ReadOperators();
+    ReadExecutions();
+    ReadSteps();
+    ReadPoints();
+    ReadAiCpu();
+  }
+
+ private:
+  // Calls `take` with each record of the file, if there is one.
+  template <class Open>
+  void Each(const std::string& name, Open open) {
+    std::error_code error;
+    if (!fs::exists(directory_ / name, error)) return;
+    Result<CsvFile> file = CsvFile::Open(directory_ / name);
+    Status status = file.status();
+    if (file.ok()) {
+      const auto take = open(*file);
+      uint64_t wrong = 0;
+      while (file->Next()) wrong += take(*file) ? 0 : 1;
+      if (wrong > 0) order_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are no records of this table: left out", wrong)});
+      status = file->status();
+    }
+    if (!status.ok()) order_.problems->push_back({(directory_ / name).string(), status.message()});
+  }
+
+  // {"input_0": {"format": .., "data_type": .., "shape": "1,2"}, "output_0": ..} as "1,2;3"
+  static std::string Shapes(const nlohmann::json& info, std::string_view prefix) {
+    std::string shapes;
+    for (const auto& [name, tensor] : info.items()) {
+      if (!name.starts_with(prefix) || !tensor.is_object() || !tensor.contains("shape") || !tensor["shape"].is_string()) continue;
+      if (!shapes.empty()) shapes += ';';
+      shapes += tensor["shape"].get<std::string>();
+    }
+    return shapes;
+  }
+
+  int32_t OperatorOf(std::string_view name) {
+    const auto known = operators_.find(name);
+    if (known != operators_.end()) return known->second;
+    return rank_.OperatorOf(rank_.Text(name), kNoText, rank_.Text("AI_CORE"));
+  }
+
+  void ReadOperators() {
+    Each("framework_raw_" + device_ + ".csv", [this](const CsvFile& header) {
+      const int name = header.Column({"full_op_name"});
+      const int type = header.Column({"op_type"});
+      const int info = header.Column({"op_info"});
+      return [=, this](const CsvFile& record) {
+        if (record.Field(name).empty()) return false;
+        const int32_t op = rank_.OperatorOf(rank_.Text(record.Field(name)), rank_.Text(record.Field(type)), rank_.Text("AI_CORE"));
+        operators_.emplace(record.Field(name), op);
+        const auto tensors = nlohmann::json::parse(record.Field(info), nullptr, false);
+        if (!tensors.is_object()) return true;
+        rank_.operators[static_cast<size_t>(op)].input_shapes = rank_.Text(Shapes(tensors, "input_"));
+        rank_.operators[static_cast<size_t>(op)].output_shapes = rank_.Text(Shapes(tensors, "output_"));
+        return true;
+      };
+    });
+  }
+
+  // Times are milliseconds with the five decimals of the clock.
+  static std::optional<int64_t> NsOf(std::optional<double> ms) {
+    constexpr double kCountsPerMs = 1e5;
+    constexpr double kMost = 9e16;  // counts
+    if (!ms || !(*ms >= 0) || *ms * kCountsPerMs > kMost) return std::nullopt;
+    return std::llround(*ms * kCountsPerMs) * kNsPerCount;
+  }
+
+  void ReadExecutions() {
+    Each("output_timeline_data_" + device_ + ".txt", [this](const CsvFile& header) {
+      const int name = header.Column({"op_name"});
+      const int stream = header.Column({"stream_id"});
+      const int start = header.Column({"start_time(ms)"});
+      const int duration = header.Column({"duration(ms)"});
+      return [=, this](const CsvFile& record) {
+        const auto begin = NsOf(record.Number(start));
+        const auto length = NsOf(record.Number(duration));
+        if (!begin || !length) return false;
+        rank_.executions.push_back({*begin, *begin + *length, OperatorOf(record.Field(name)),
+                                    rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", record.Field(stream)))});
+        return true;
+      };
+    });
+  }
+
+  struct ReduceColumns {
+    std::string name;
+    int start = -1;
+    int end = -1;
+  };
+
+  void ReadSteps() {
+    Each("step_trace_raw_" + device_ + "_detail_time.csv", [this](const CsvFile& header) {
+      std::vector<ReduceColumns> reduces;
+      constexpr std::string_view kEnding = "_start_point";
+      for (const std::string& column : header.header()) {
+        if (!column.ends_with(kEnding)) continue;
+        const std::string name = column.substr(0, column.size() - kEnding.size());
+        reduces.push_back({name, header.Column({column}), header.Column({name + "_end_point"})});
+      }
+      rank_.first_step_is_short = true;
+      rank_.count_ns = kNsPerCount;
+      const std::array<int, 5> columns = {header.Column({"step_num"}), header.Column({"start_point"}), header.Column({"end_point"}),
+                                          header.Column({"fp_point"}), header.Column({"bp_point"})};
+      return [=, this](const CsvFile& record) { return TakeStep(record, columns, reduces); };
+    });
+  }
+
+  bool TakeStep(const CsvFile& record, const std::array<int, 5>& columns, const std::vector<ReduceColumns>& reduces) {
+    if (record.Field(columns[0]) == "-") return true;  // the average
+    const auto at = [&record](int column) -> std::optional<int64_t> {
+      uint64_t count = 0;
+      if (!ParseNumber(record.Field(column), &count) || count > INT64_MAX / kNsPerCount) return std::nullopt;
+      return static_cast<int64_t>(count) * kNsPerCount;
+    };
+    Step step;
+    const auto start = at(columns[1]);
+    const auto end = at(columns[2]);
+    if (!ParseNumber(record.Field(columns[0]), &step.number) || !start || !end) return false;
+    step.start_ns = *start;
+    step.end_ns = *end;
+    step.fp_ns = at(columns[3]);
+    step.bp_ns = at(columns[4]);
+    for (const ReduceColumns& reduce : reduces) {
+      const auto from = at(reduce.start);
+      const auto to = at(reduce.end);
+      if (from && to) step.reduces.push_back({rank_.Text(reduce.name), *from, *to});
+    }
+    rank_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  void ReadPoints() {
+    for (const std::string& name : {"step_trace_point_info_" + device_ + ".json", std::string("step_trace_point_info.json")}) {
+      std::error_code error;
+      if (!fs::exists(directory_ / name, error)) continue;
+      const Result<std::string> text = ReadWhole(directory_ / name, kMostText);
+      const auto json = text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+      const auto point = [&](const char* key) { return json.is_object() && json.contains(key) && json[key].is_string() ? rank_.Text(json[key].get<std::string>()) : kNoText; };
+      rank_.fp_point = point("fp_start");
+      rank_.bp_point = point("bp_end");
+      return;
+    }
+  }
+
+  // A table of words under a line of names and one of dashes.
+  void ReadAiCpu() {
+    const fs::path path = directory_ / ("output_data_preprocess_aicpu_" + device_ + ".txt");
+    std::error_code error;
+    if (!fs::exists(path, error)) return;
+    const Result<std::string> text = ReadWhole(path, kMostText);
+    if (!text.ok()) {
+      order_.problems->push_back({path.string(), text.status().message()});
+      return;
+    }
+    std::string_view rest = *text;
+    for (std::string_view line; NextLine(&rest, &line);) {
+      int64_t serial = 0;
+      if (!ParseNumber(NextToken(&line), &serial)) continue;
+      CpuOperator op;
+      op.type = rank_.Text(NextToken(&line));
+      const bool whole = ParseNumber(NextToken(&line), &op.total_ms) && ParseNumber(NextToken(&line), &op.dispatch_ms) &&
+                         ParseNumber(NextToken(&line), &op.run_start) && ParseNumber(NextToken(&line), &op.run_end);
+      if (whole) rank_.cpu_operators.push_back(op);
+    }
+  }
+
+  const fs::path& directory_;
+  const std::string device_;
+  const ReadOrder& order_;
+  Rank& rank_;
+  std::map<std::string, int32_t, std::less<>> operators_;  // by name
+};
+
+}  // namespace
+
+void ReadMindInsight(const fs::path& directory, int device, const ReadOrder& order, Rank* rank) {
+  MindInsightReader(directory, device, order, rank).Read();
+}
+
+}  // namespace profd::analysis

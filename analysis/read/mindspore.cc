@@ -1,0 +1,407 @@
+// MindSpore's raw logs of its first releases (analysis 4.1-4.3): training_trace and HWTS records in binary, what the
+// graph's operators are as text, the AI CPU's log as text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/read/readers.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMostBytes = uint64_t{8} << 30;
+constexpr int64_t kNsPerCount = 10;
+
+constexpr std::string_view kHwts = "hwts.log.data.45.dev.profiler_default_tag.";
+constexpr std::string_view kTrace = "training_trace.46.dev.profiler_default_tag.";
+constexpr std::string_view kAiCpu = "DATA_PREPROCESS.dev.AICPU.";
+constexpr std::array<std::string_view, 3> kFramework = {"task_desc_info.", "graph_desc_info.", "point."};
+
+template <class T>
+T Load(std::span<const char> bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// Device and slice of "<prefix><device>.slice_<n>"; none: it has another name.
+std::optional<std::pair<int, uint64_t>> DeviceAndSlice(std::string_view name, std::string_view prefix) {
+  const size_t at = name.find(prefix);
+  if (at == std::string_view::npos || (at != 0 && !name.starts_with("Framework."))) return std::nullopt;
+  name.remove_prefix(at + prefix.size());
+  const size_t dot = name.find(".slice_");
+  int device = 0;
+  uint64_t slice = 0;
+  if (dot == std::string_view::npos || !ParseNumber(name.substr(0, dot), &device) ||
+      !ParseNumber(name.substr(dot + 7), &slice)) {
+    return std::nullopt;
+  }
+  return std::pair(device, slice);
+}
+
+// Logs of the input pipeline, and what MindInsight made of the others: the device follows.
+constexpr std::array<std::string_view, 7> kParsed = {"minddata_aicpu_", "device_queue_profiling_", "dataset_iterator_profiling_",
+                                                     "pipeline_profiling_", "minddata_pipeline_raw_", "step_trace_raw_",
+                                                     "output_timeline_data_"};
+
+// The files of a kind and device, by the number of their slice, in the directory and its `data`.
+class Files {
+ public:
+  explicit Files(const fs::path& directory) {
+    for (const fs::path& place : {directory, directory / "data"}) {
+      std::error_code error;
+      for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
+        names_.push_back(it->path());
+      }
+    }
+    std::ranges::sort(names_);
+  }
+  std::vector<fs::path> Of(std::string_view prefix, int device) const {
+    std::map<uint64_t, fs::path> found;
+    for (const fs::path& path : names_) {
+      const auto place = DeviceAndSlice(path.filename().native(), prefix);
+      if (place && place->first == device) found.emplace(place->second, path);
+    }
+    std::vector<fs::path> paths;
+    for (auto& [slice, path] : found) paths.push_back(std::move(path));
+    return paths;
+  }
+  bool HasRaw() const {
+    return std::ranges::any_of(names_, [](const fs::path& path) {
+      const std::string name = path.filename().string();
+      return DeviceAndSlice(name, kHwts) || DeviceAndSlice(name, kTrace) || DeviceAndSlice(name, kAiCpu);
+    });
+  }
+  std::set<int> Devices() const {
+    std::set<int> devices;
+    for (const fs::path& path : names_) {
+      const std::string name = path.filename().string();
+      for (const std::string_view prefix : {kHwts, kTrace, kAiCpu, kFramework[0], kFramework[1]}) {
+        if (const auto place = DeviceAndSlice(name, prefix)) devices.insert(place->first);
+      }
+      for (const std::string_view prefix : kParsed) {
+        if (!name.starts_with(prefix)) continue;
+        int device = 0;
+        const std::string_view rest = std::string_view(name).substr(prefix.size());
+        if (ParseNumber(rest.substr(0, rest.find_first_of("._")), &device)) devices.insert(device);
+      }
+    }
+    return devices;
+  }
+
+ private:
+  std::vector<fs::path> names_;
+};
+
+// All slices one behind the other.
+std::string ReadAll(const std::vector<fs::path>& files, const ReadOrder& order) {
+  std::string bytes;
+  for (const fs::path& file : files) {
+    Result<std::string> slice = ReadWhole(file, kMostBytes);
+    if (!slice.ok()) {
+      order.problems->push_back({file.string(), slice.status().message()});
+      continue;
+    }
+    bytes += *slice;
+  }
+  return bytes;
+}
+
+struct Task {
+  std::string name;
+  int32_t op = -1;
+};
+
+class MindSporeReader {
+ public:
+  MindSporeReader(const Files& files, int device, const ReadOrder& order, Rank* rank)
+      : files_(files), device_(device), order_(order), rank_(*rank) {}
+
+  void Read() {
+    ReadGraph();
+    ReadTasks();
+    ReadPoints();
+    ReadHwts();
+    ReadTrainingTrace();
+    ReadAiCpu();
+  }
+
+ private:
+  std::string All(std::string_view prefix) { return ReadAll(files_.Of(prefix, device_), order_); }
+
+  // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
+  void ReadGraph() {
+    const std::string text = All(kFramework[1]);
+    std::string_view rest = text;
+    for (std::string_view line; NextLine(&rest, &line);) {
+      std::string_view name;
+      Kind kind;
+      for (std::string_view word = NextToken(&line); !word.empty(); word = NextToken(&line)) {
+        const size_t colon = word.find(':');
+        if (colon == std::string_view::npos) continue;
+        const std::string_view key = word.substr(0, colon);
+        std::string_view value = word.substr(colon + 1);
+        if (value.size() > 1 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+        if (key == "op_name") name = value;
+        if (key == "op_type") kind.type = value;
+        if (key == "input_shape") AddListed(&kind.input_shapes, value);
+        if (key == "output_shape") AddListed(&kind.output_shapes, value);
+      }
+      if (name.empty()) continue;
+      if (name.starts_with("Default/InitDataSetQueue")) sinks_ = true;
+      kinds_.emplace(name, std::move(kind));
+    }
+  }
+
+  // "Default/AssignAdd-op414 1 30092 3": name, blocks, task, stream.
+  void ReadTasks() {
+    const std::string text = All(kFramework[0]);
+    std::string_view rest = text;
+    for (std::string_view line; NextLine(&rest, &line);) {
+      const std::string_view name = NextToken(&line);
+      NextToken(&line);
+      uint32_t task = 0;
+      uint32_t stream = 0;
+      if (!ParseNumber(NextToken(&line), &task) || !ParseNumber(NextToken(&line), &stream)) continue;
+      const auto known = kinds_.find(name);
+      Kind kind = known == kinds_.end() ? Kind() : known->second;
+      const int32_t op = rank_.OperatorOf(rank_.Text(name), rank_.Text(kind.type), rank_.Text("AI_CORE"));
+      Operator& made = rank_.operators[static_cast<size_t>(op)];
+      made.input_shapes = rank_.Text(kind.input_shapes);
+      made.output_shapes = rank_.Text(kind.output_shapes);
+      tasks_.emplace(IdOf(task, stream), op);
+    }
+  }
+
+  // "1 Default/Cast-op6"
+  void ReadPoints() {
+    const std::string text = All(kFramework[2]);
+    std::string_view rest = text;
+    for (std::string_view line; NextLine(&rest, &line);) {
+      uint64_t tag = 0;
+      if (!ParseNumber(NextToken(&line), &tag)) continue;
+      const std::string_view name = NextToken(&line);
+      if (tag == 1) rank_.fp_point = rank_.Text(name);
+      if (tag == 2) rank_.bp_point = rank_.Text(name);
+    }
+  }
+
+  // Ids from 25000 on are the graph's, others belong to their stream.
+  static uint64_t IdOf(uint32_t task, uint32_t stream) {
+    constexpr uint32_t kFirstOfGraph = 25000;
+    return task < kFirstOfGraph ? (uint64_t{stream} << 32) | task : task;
+  }
+
+  // An execution is a start that the end of the same operator follows at once.
+  void ReadHwts() {
+    constexpr size_t kRecord = 64;
+    const std::string bytes = All(kHwts);
+    struct Open {
+      int32_t op = -1;
+      uint64_t count = 0;
+      uint32_t stream = 0;
+    } open;
+    for (size_t at = 0; at + kRecord <= bytes.size(); at += kRecord) {
+      const std::span<const char> record(bytes.data() + at, kRecord);
+      const int type = static_cast<unsigned char>(record[0]) & 7;
+      if (type > 1) continue;
+      const auto count = Load<uint64_t>(record, 8);
+      const auto stream = Load<uint32_t>(record, 16);
+      const auto found = tasks_.find(IdOf(Load<uint16_t>(record, 6), stream));
+      if (found == tasks_.end()) continue;
+      if (type == 0) {
+        open = {found->second, count, stream};
+        continue;
+      }
+      if (open.op == found->second && count >= open.count && count < INT64_MAX / kNsPerCount) {
+        rank_.executions.push_back({NsOf(open.count), NsOf(count), open.op,
+                                    rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", open.stream))});
+      }
+      open.op = -1;
+    }
+    AddCut(kHwts, bytes.size() % kRecord);
+  }
+
+  static int64_t NsOf(uint64_t count) {
+    return static_cast<int64_t>(std::min<uint64_t>(count, INT64_MAX / kNsPerCount)) * kNsPerCount;
+  }
+
+  void AddCut(std::string_view what, size_t bytes) {
+    if (bytes > 0) order_.problems->push_back({std::string(what), fmt::format("ends in {} bytes of a record", bytes)});
+  }
+
+  struct Raw {
+    uint64_t tag = 0;
+    uint16_t stream = 0;
+    uint64_t count = 0;
+  };
+
+  void ReadTrainingTrace() {
+    constexpr size_t kRecord = 20;
+    const std::string bytes = All(kTrace);
+    std::vector<Raw> records;
+    for (size_t at = 0; at + kRecord <= bytes.size(); at += kRecord) {
+      const std::span<const char> record(bytes.data() + at, kRecord);
+      records.push_back({Load<uint64_t>(record, 0), Load<uint16_t>(record, 10), Load<uint64_t>(record, 12)});
+    }
+    AddCut(kTrace, bytes.size() % kRecord);
+    if (records.empty()) return;
+    const uint64_t end_tag = EndTag(records);
+    std::vector<Raw> step;
+    std::optional<int64_t> before;
+    uint64_t left_out = 0;
+    int64_t number = 0;
+    for (const Raw& record : records) {
+      if (record.tag == 0 || record.tag > end_tag) continue;  // the job's id
+      if (record.tag != end_tag) {
+        step.push_back(record);
+        continue;
+      }
+      ++number;
+      if (!AddStep(step, before, NsOf(record.count), number)) ++left_out;
+      before = NsOf(record.count);
+      step.clear();
+    }
+    if (sinks_ && !rank_.steps.empty()) rank_.steps.erase(rank_.steps.begin());
+    rank_.first_step_is_short = true;
+    rank_.count_ns = kNsPerCount;
+    if (left_out > 0) {
+      order_.problems->push_back({std::string(kTrace),
+                                  fmt::format("{} steps lack where forward starts or backward ends: left out", left_out)});
+    }
+  }
+
+  // 255, of data since the end of 2020 65535: the one that comes first.
+  static uint64_t EndTag(const std::vector<Raw>& records) {
+    constexpr uint64_t kOld = 255;
+    constexpr uint64_t kNew = 65535;
+    for (const Raw& record : records) {
+      if (record.tag == kOld || record.tag == kNew) return record.tag;
+    }
+    return kOld;
+  }
+
+  bool AddStep(const std::vector<Raw>& records, std::optional<int64_t> before, int64_t end, int64_t number) {
+    Step step;
+    step.number = number;
+    step.end_ns = end;
+    std::map<uint16_t, std::vector<Raw>> points;  // of all-reduces, by stream
+    for (const Raw& record : records) {
+      if (record.tag == 1) step.fp_ns = NsOf(record.count);
+      if (record.tag == 2) step.bp_ns = NsOf(record.count);
+      if (record.tag > 2) points[record.stream].push_back(record);
+    }
+    if (!step.fp_ns || !step.bp_ns) return false;
+    step.start_ns = before.value_or(*step.fp_ns);
+    for (auto& [stream, of_stream] : points) {
+      std::ranges::stable_sort(of_stream, {}, &Raw::tag);
+      if (of_stream.size() % 2 != 0) {
+        order_.problems->push_back({std::string(kTrace), fmt::format("step {}: a point of stream {} has no partner: "
+                                                                     "its reduces are left out", number, stream)});
+        continue;
+      }
+      for (size_t i = 0; i + 1 < of_stream.size(); i += 2) {
+        const TextId name = rank_.Text(fmt::format("stream_{}_parallel_{}", stream, i / 2));
+        step.reduces.push_back({name, NsOf(of_stream[i].count), NsOf(of_stream[i + 1].count)});
+      }
+    }
+    rank_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  static std::optional<int64_t> After(std::string_view text, std::string_view key) {
+    const size_t at = text.find(key);
+    if (at == std::string_view::npos) return std::nullopt;
+    text = Trim(text.substr(at + key.size()));
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() ? std::optional(value) : std::nullopt;
+  }
+
+  // "[...] Node:GetNext, Run start:1, Run end:2" then "Thread[ 1] ... dispatchTime=87 us, totalTime=989 us", all in a
+  // row, with blanks between or line breaks.
+  void ReadAiCpu() {
+    const std::string text = All(kAiCpu);
+    std::string_view rest = text;
+    constexpr std::string_view kNode = "Node:";
+    for (size_t at = rest.find(kNode); at != std::string_view::npos; at = rest.find(kNode)) {
+      rest.remove_prefix(at + kNode.size());
+      const std::string_view one = rest.substr(0, rest.find(kNode));
+      std::string_view name = Trim(one.substr(0, one.find(',')));
+      // "Default/TruncatedNormal-op0" is shown by its kind.
+      if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+        name.remove_prefix(slash + 1);
+        name = name.substr(0, name.rfind("-op"));
+      }
+      CpuOperator op;
+      op.type = rank_.Text(name);
+      // The log itself says "Run tart".
+      const auto start = After(one, "Run start:");
+      op.run_start = start ? *start : After(one, "Run tart:").value_or(0);
+      op.run_end = After(one, "Run end:").value_or(0);
+      const auto total = After(one, "totalTime=");
+      const auto dispatch = After(one, "dispatchTime=");
+      if (!total || !dispatch) {
+        order_.problems->push_back({std::string(kAiCpu), fmt::format("{}: no times: left out", name)});
+        continue;
+      }
+      op.total_ms = static_cast<double>(*total) / 1000;
+      op.dispatch_ms = static_cast<double>(*dispatch) / 1000;
+      rank_.cpu_operators.push_back(op);
+    }
+  }
+
+  struct Kind {
+    std::string type;
+    std::string input_shapes;
+    std::string output_shapes;
+  };
+  static void AddListed(std::string* list, std::string_view value) {
+    if (!list->empty()) *list += ';';
+    *list += value;
+  }
+
+  const Files& files_;
+  int device_;
+  const ReadOrder& order_;
+  Rank& rank_;
+  std::map<std::string, Kind, std::less<>> kinds_;  // by operator
+  std::unordered_map<uint64_t, int32_t> tasks_;     // operator by id
+  bool sinks_ = false;                              // the data set is a queue of the graph
+};
+
+}  // namespace
+
+bool IsMindSpore(const fs::path& directory) { return !Files(directory).Devices().empty(); }
+
+Status ReadMindSpore(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {
+  const Files files(directory);
+  for (const int device : files.Devices()) {
+    auto rank = std::make_unique<Rank>();
+    rank->device = device;
+    rank->rank = device;
+    rank->source = files.HasRaw() ? "MindSpore, raw logs" : "MindInsight, parsed";
+    rank->path = directory.string();
+    if (files.HasRaw()) {
+      MindSporeReader(files, device, order, rank.get()).Read();
+    } else {
+      ReadMindInsight(directory, device, order, rank.get());
+    }
+    ReadPipeline(directory, device, order, rank.get());
+    ranks->push_back(std::move(rank));
+  }
+  return Status::Ok();
+}
+
+}  // namespace profd::analysis

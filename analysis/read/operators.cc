@@ -1,0 +1,276 @@
+#include "analysis/read/operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "export/csv/collective_json.h"
+#include "export/operators/communication_names.h"
+#include "export/operators/details.h"
+#include "export/operators/step_shares.h"
+
+namespace profd::analysis {
+namespace {
+
+using exporting::operators::HostTask;
+using exporting::operators::Model;
+using exporting::operators::PmuColumn;
+using exporting::operators::TaskRow;
+
+class OperatorReader {
+ public:
+  OperatorReader(const Model& model, int device, Rank* rank) : model_(model), device_(device), rank_(*rank) {}
+
+  void AddTasks() {
+    // Not a moment with twice the memory.
+    const auto mine = static_cast<size_t>(std::ranges::count(model_.rows, device_, &TaskRow::device));
+    rank_.executions.reserve(rank_.executions.size() + mine);
+    launched_.reserve(mine);
+    for (const TaskRow& row : model_.rows) {
+      if (row.device != device_) continue;
+      const HostTask* host = model_.HostOf(row);
+      if (host == nullptr || !host->compute) continue;
+      const int32_t op = OperatorOf(*host);
+      if (op >= 0) AddTask(row, *host, op);
+    }
+  }
+
+  void AddApis() {
+    constexpr uint32_t kNotShown = UINT32_MAX;
+    const auto& apis = model_.host.apis;
+    std::vector<uint32_t> slices(apis.size(), kNotShown);
+    rank_.slices.reserve(rank_.slices.size() + apis.size());
+    for (size_t i = 0; i < apis.size(); ++i) {
+      const exporting::operators::Api& api = apis[i];
+      if (api.early) continue;
+      slices[i] = static_cast<uint32_t>(rank_.slices.size());
+      rank_.slices.push_back({model_.host.WallNs(api.begin), model_.host.WallNs(api.end), NameOf(api), LaneOfThread(api.thread)});
+    }
+    rank_.flows.reserve(rank_.flows.size() + launched_.size());
+    for (const auto& [connection, execution] : launched_) {
+      if (connection < 0 || slices[static_cast<size_t>(connection)] == kNotShown) continue;
+      rank_.flows.push_back({slices[static_cast<size_t>(connection)], execution});
+    }
+  }
+
+  void AddFramework() {
+    if (model_.framework == nullptr) return;
+    const auto& data = *model_.framework;
+    for (const auto& op : data.operators) {
+      if (op.stack >= 0) rank_.stacks.emplace(static_cast<uint32_t>(rank_.slices.size()), rank_.Text(data.texts.Text(op.stack)));
+      rank_.slices.push_back({op.begin, op.end, rank_.Text(data.texts.Text(op.name)),
+                              rank_.LaneOf("Python", fmt::format("Thread {}", op.thread))});
+    }
+    constexpr double kMiB = 1024.0 * 1024;
+    for (const auto& record : data.memory.records) {
+      if (record.device != device_) continue;
+      rank_.memory[exporting::operators::kFrameworkComponent].push_back(
+          {record.time, static_cast<double>(record.allocated) / kMiB, static_cast<double>(record.reserved) / kMiB,
+           static_cast<double>(record.active) / kMiB});
+    }
+    for (const auto& each : data.memory.Allocations()) {
+      if (each.taken == nullptr || each.taken->device != device_) continue;
+      const int32_t taker = data.TakerAt(each.taken->thread, each.taken->time);
+      const TextId name = taker < 0 ? kNoText : rank_.Text(data.texts.Text(data.operators[static_cast<size_t>(taker)].name));
+      rank_.blocks.push_back({name, static_cast<double>(each.taken->bytes) / 1024, each.taken->time,
+                              each.released == nullptr ? std::nullopt : std::optional(each.released->time)});
+    }
+  }
+
+  void AddMemory() {
+    constexpr double kMiB = 1024.0 * 1024;
+    for (const auto& record : model_.host.memory.memory) {
+      if (record.device_type != exporting::operators::kNpuMemory || record.device != static_cast<uint32_t>(device_)) continue;
+      rank_.memory["GE"].push_back({model_.host.WallNs(record.time), static_cast<double>(record.allocated) / kMiB,
+                                    static_cast<double>(record.reserved) / kMiB, std::nullopt});
+    }
+    for (const auto& each : model_.host.memory.Allocations()) {
+      if (each.taken->device_type != exporting::operators::kNpuMemory || each.taken->device != static_cast<uint32_t>(device_)) continue;
+      rank_.blocks.push_back({each.taken->name == 0 ? kNoText : rank_.Text(model_.host.NameOf(each.taken->name)),
+                              static_cast<double>(each.taken->bytes) / 1024, model_.host.WallNs(each.taken->time),
+                              each.freed == nullptr ? std::nullopt : std::optional(model_.host.WallNs(each.freed->time))});
+    }
+  }
+
+  void AddCollectives(const std::vector<exporting::StepSpan>& steps, const ReadOrder& order) {
+    for (const auto& op : model_.communication.ops) {
+      if (!op.shown || op.device != device_) continue;
+      rank_.slices.push_back({op.start_ns, op.end_ns, rank_.Text(model_.NameOf(op)),
+                              rank_.LaneOf("Communication", fmt::format("Group {}", op.group))});
+    }
+    AddTransfers();
+    const auto made = exporting::csv::CollectivesAsJson(model_, device_, steps);
+    if (made.operations == 0) return;
+    ReadCommunication(made.times, rank_.path, order, &rank_);
+    ReadCommunicationMatrix(made.matrix, rank_.path, order, &rank_);
+  }
+
+ private:
+  void AddTransfers() {
+    using exporting::operators::CommunicationTask;
+    for (const CommunicationTask& task : model_.communication.tasks) {
+      if (task.op < 0 || task.info < 0) continue;
+      const auto& op = model_.communication.ops[static_cast<size_t>(task.op)];
+      const auto& info = model_.host.communication.infos[static_cast<size_t>(task.info)];
+      if (!op.shown || op.device != device_ || info.bytes == 0) continue;
+      const std::string kind = model_.host.NameOf(info.name);
+      if (!kind.starts_with("Memcpy") && !kind.starts_with("Reduce")) continue;
+      rank_.transfers.push_back({task.start_ns, task.end_ns, info.bytes, rank_.Text(model_.NameOf(op)),
+                                 rank_.Text(exporting::operators::TransportTypeName(info.transport)),
+                                 rank_.Text(exporting::operators::LinkTypeName(info.link))});
+    }
+  }
+
+  void AddTask(const TaskRow& row, const HostTask& host, int32_t op) {
+    Operator& made = rank_.operators[static_cast<size_t>(op)];
+    const auto execution = static_cast<uint32_t>(rank_.executions.size());
+    launched_.emplace_back(host.connection, execution);
+    rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.blocks,
+                                static_cast<uint16_t>(std::min<uint32_t>(host.mix_blocks, UINT16_MAX))});
+    const auto cores = exporting::operators::CountersOf(model_, row, host);
+    if (!cores) return;
+    const auto ns = static_cast<double>(row.end_ns - row.start_ns);
+    const double mhz = model_.device_pmu.at(row.device).mhz;
+    for (const auto& core_counters : *cores) AddRatios(core_counters, mhz, ns, &made);
+    made.counted_ns += ns;
+  }
+
+  // What is told of a task follows from these: most tasks are like one before, and are told of without their texts.
+  struct Alike {
+    uint64_t name = 0;
+    uint64_t type = 0;
+    uint64_t tensors = 0;
+    uint32_t runtime = 0;
+    uint32_t core = UINT32_MAX;
+    bool communicates = false;
+    bool operator==(const Alike&) const = default;
+  };
+  struct AlikeHash {
+    size_t operator()(const Alike& key) const {
+      size_t hash = key.name;
+      for (const uint64_t part : {key.type, key.tensors, uint64_t{key.runtime} << 32 | key.core, uint64_t{key.communicates}}) {
+        hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+      }
+      return hash ^ hash >> 32;
+    }
+  };
+
+  Alike AlikeOf(const HostTask& host) const {
+    Alike key{0, host.kernel, 0, host.type, UINT32_MAX, host.communication >= 0};
+    const exporting::operators::Launch* launch = model_.LaunchOf(host);
+    const exporting::operators::NodeRecord* node = model_.NodeOf(host);
+    if (key.communicates) {
+      key.name = model_.host.apis[static_cast<size_t>(host.communication)].item;
+    } else if (launch != nullptr) {
+      key.name = launch->first_name != 0 ? launch->first_name : launch->item;
+    }
+    if (node == nullptr) return key;
+    key.core = node->core_type;
+    key.type = node->type;
+    if (!key.communicates && model_.detailed) key.name = node->name;
+    exporting::operators::EachTensorRecord(model_, host, [&key](const exporting::operators::TensorRecord& record) {
+      key.tensors = (key.tensors ^ (record.tensors + 1)) * 0x9E3779B97F4A7C15u;
+    });
+    return key;
+  }
+
+  // -1: it is not shown.
+  int32_t OperatorOf(const HostTask& host) {
+    const auto [it, is_new] = known_.try_emplace(AlikeOf(host), -1);
+    if (!is_new) return it->second;
+    const std::string core = model_.CoreType(host);
+    if (!exporting::operators::IsShown(model_, host, core)) return -1;
+    const auto [inputs, outputs] = exporting::operators::TensorsOf(model_, host);
+    const int32_t op = rank_.OperatorOf(rank_.Text(model_.OperatorName(host)), rank_.Text(model_.OperatorType(host)), rank_.Text(core),
+                                        rank_.Text(inputs.shapes));
+    Operator& made = rank_.operators[static_cast<size_t>(op)];
+    if (made.input_types == kNoText) {
+      made.input_types = rank_.Text(inputs.types);
+      made.output_shapes = rank_.Text(outputs.shapes);
+    }
+    return it->second = op;
+  }
+
+  TextId NameOf(const exporting::operators::Api& api) {
+    const auto [it, is_new] = api_names_.try_emplace({uint64_t{api.level} << 32 | api.type, api.item}, kNoText);
+    if (is_new) it->second = rank_.Text(model_.host.ApiName(api));
+    return it->second;
+  }
+
+  int32_t LaneOfThread(uint32_t thread) {
+    const auto [it, is_new] = threads_.try_emplace(thread, -1);
+    if (is_new) it->second = rank_.LaneOf("CANN", fmt::format("Thread {}", thread));
+    return it->second;
+  }
+
+  int32_t LaneOfStream(uint16_t stream) {
+    const auto [it, is_new] = streams_.try_emplace(stream, -1);
+    if (is_new) it->second = rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", stream));
+    return it->second;
+  }
+
+  // Columns of a core that are ratios, and their numbers in the rank once they have had a value.
+  struct Ratio {
+    const PmuColumn* column = nullptr;
+    std::string_view name;
+    std::optional<size_t> index;
+    size_t unit = 0;
+  };
+  std::vector<Ratio>& RatiosOf(const exporting::operators::PmuCore& core) {
+    const auto [it, is_new] = ratios_.try_emplace(&core);
+    if (!is_new) return it->second;
+    constexpr std::string_view kRatio = "_ratio";
+    for (const PmuColumn& column : core.columns) {
+      if (column.kind != PmuColumn::Kind::kRatio || !column.name.ends_with(kRatio)) continue;
+      it->second.push_back({&column, std::string_view(column.name).substr(0, column.name.size() - kRatio.size()), std::nullopt});
+    }
+    return it->second;
+  }
+
+  void AddRatios(const exporting::operators::CoreCounters& counted, double mhz, double ns, Operator* op) {
+    for (Ratio& ratio : RatiosOf(*counted.core)) {
+      const auto value = exporting::operators::PmuValue(*ratio.column, *counted.core, counted.counts, counted.time_us, mhz);
+      if (!value) continue;
+      if (!ratio.index) {
+        ratio.index = Rank::NumberIn(&rank_.ratio_names, ratio.name);
+        ratio.unit = Rank::NumberIn(&rank_.unit_names, ratio.name);
+      }
+      Rank::AddTo(&op->ratio_ns, *ratio.index, *value * ns);
+      Rank::AddTo(&op->unit_ns, ratio.unit, *value * counted.time_us * 1000);
+    }
+  }
+
+  const Model& model_;
+  int device_;
+  Rank& rank_;
+  std::unordered_map<uint16_t, int32_t> streams_;
+  std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution
+  std::unordered_map<Alike, int32_t, AlikeHash> known_;
+  std::unordered_map<const exporting::operators::PmuCore*, std::vector<Ratio>> ratios_;
+  std::map<std::pair<uint64_t, uint64_t>, TextId> api_names_;  // by level and type, and item
+  std::unordered_map<uint32_t, int32_t> threads_;              // lanes
+};
+
+}  // namespace
+
+void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadOrder& order,
+                  Rank* rank) {
+  OperatorReader reader(model, device, rank);
+  reader.AddTasks();
+  reader.AddApis();
+  reader.AddFramework();
+  reader.AddMemory();
+  reader.AddCollectives(steps, order);
+  const auto overlaps = exporting::operators::OverlapsOf(model);
+  const auto found = overlaps.find(device);
+  if (found == overlaps.end()) return;
+  rank->overlap = found->second;
+  for (const auto& share : exporting::operators::StepShares(
+           found->second, exporting::operators::ReceivesOf(model, device), steps)) {
+    if (share.step) rank->shares[share.step->number] = SharesOf(share);
+  }
+}
+
+}  // namespace profd::analysis

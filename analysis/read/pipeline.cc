@@ -1,0 +1,184 @@
+// What MindData leaves (analysis 4.3): the queue on the chip, the queue on the host, and the queues between the
+// operators of the pipeline.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/read/csv_file.h"
+#include "analysis/read/readers.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+// Its file's text, in the directory or its `data`; none: there is no such file.
+std::optional<std::string> TextOf(const fs::path& directory, const std::string& name, const ReadOrder& order) {
+  for (const fs::path& place : {directory, directory / "data"}) {
+    const fs::path file = place / name;
+    std::error_code error;
+    if (!fs::is_regular_file(file, error)) continue;
+    Result<std::string> text = ReadWhole(file, kMostBytes);
+    if (text.ok()) return std::move(*text);
+    order.problems->push_back({file.string(), text.status().message()});
+  }
+  return std::nullopt;
+}
+
+// Rows of node, start and end (us), size of the queue; what is before them is a table's head.
+void ReadChipQueue(std::string_view text, Pipeline* pipeline) {
+  for (std::string_view line; NextLine(&text, &line);) {
+    if (NextToken(&line) != "GetNext_dequeue_wait") continue;
+    double start = 0;
+    double end = 0;
+    double size = 0;
+    if (!ParseNumber(NextToken(&line), &start) || !ParseNumber(NextToken(&line), &end) ||
+        !ParseNumber(NextToken(&line), &size)) {
+      continue;
+    }
+    if (!pipeline->device) pipeline->device.emplace();
+    pipeline->device->sizes.push_back(size);
+    pipeline->get_next_ms.push_back((end - start) / 1000);
+  }
+}
+
+// "0 <sub> <step> <ms>" is a time (0 get, 1 push, 2 total), "1 <capacity> <step> <size>" the queue.
+void ReadHostQueue(std::string_view text, Pipeline* pipeline) {
+  pipeline->host.emplace();
+  for (std::string_view line; NextLine(&text, &line);) {
+    int64_t kind = 0;
+    int64_t sub = 0;
+    int64_t step = 0;
+    double value = 0;
+    if (!ParseNumber(NextToken(&line), &kind) || !ParseNumber(NextToken(&line), &sub) ||
+        !ParseNumber(NextToken(&line), &step) || !ParseNumber(NextToken(&line), &value)) {
+      continue;
+    }
+    if (kind == 1) {
+      pipeline->host->capacity = sub;
+      pipeline->host->sizes.push_back(value);
+    } else if (kind == 0 && sub >= 0 && sub <= 2) {
+      (sub == 0 ? pipeline->get_ms : sub == 1 ? pipeline->push_ms : pipeline->total_ms).push_back(value);
+    }
+  }
+}
+
+std::vector<int64_t> Ints(const Json& list) {
+  std::vector<int64_t> values;
+  if (!list.is_array()) return values;
+  for (const Json& each : list) {
+    if (each.is_number_integer()) values.push_back(each.get<int64_t>());
+  }
+  return values;
+}
+
+std::vector<double> Numbers(const Json& list) {
+  std::vector<double> values;
+  if (!list.is_array()) return values;
+  for (const Json& each : list) {
+    if (each.is_number()) values.push_back(each.get<double>());
+  }
+  return values;
+}
+
+int64_t IntOr(const Json& object, const char* name, int64_t otherwise) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+}
+
+void ReadOperatorsJson(std::string_view text, std::string_view where, const ReadOrder& order, Pipeline* pipeline) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto list = json.is_object() ? json.find("op_info") : json.end();
+  if (list == json.end() || !list->is_array()) {
+    order.problems->push_back({std::string(where), "no JSON with op_info"});
+    return;
+  }
+  for (const Json& each : *list) {
+    if (!each.is_object()) continue;
+    Pipeline::Operator& op = pipeline->operators.emplace_back();
+    op.id = IntOr(each, "op_id", -1);
+    const auto type = each.find("op_type");
+    if (type != each.end() && type->is_string()) op.type = type->get<std::string>();
+    op.workers = IntOr(each, "num_workers", 0);
+    if (const auto children = each.find("children"); children != each.end()) op.children = Ints(*children);
+    const auto metrics = each.find("metrics");
+    if (metrics == each.end() || !metrics->is_object()) continue;
+    const auto queue = metrics->find("output_queue");
+    if (queue == metrics->end() || !queue->is_object()) continue;
+    if (const auto sizes = queue->find("size"); sizes != queue->end()) op.queue_sizes = Numbers(*sizes);
+    if (queue->contains("length")) op.queue_length = IntOr(*queue, "length", 0);
+  }
+}
+
+// As MindInsight has parsed it: lists are JSON in a field.
+void ReadOperatorsCsv(const fs::path& path, const ReadOrder& order, Pipeline* pipeline) {
+  Result<CsvFile> file = CsvFile::Open(path);
+  if (!file.ok()) {
+    order.problems->push_back({path.string(), file.status().message()});
+    return;
+  }
+  const int id = file->Column({"op_id"});
+  const int type = file->Column({"op_type"});
+  const int workers = file->Column({"num_workers"});
+  const int sizes = file->Column({"output_queue_size"});
+  const int length = file->Column({"output_queue_length"});
+  const int children = file->Column({"children_id"});
+  while (file->Next()) {
+    Pipeline::Operator op;
+    if (!ParseNumber(file->Field(id), &op.id)) continue;
+    op.type = std::string(file->Field(type));
+    op.workers = static_cast<int64_t>(file->Number(workers).value_or(0));
+    op.queue_sizes = Numbers(Json::parse(file->Field(sizes), nullptr, false));
+    op.children = Ints(Json::parse(file->Field(children), nullptr, false));
+    const std::optional<double> queue = file->Number(length);
+    if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
+    pipeline->operators.push_back(std::move(op));
+  }
+  if (!file->status().ok()) order.problems->push_back({path.string(), file->status().message()});
+}
+
+// Breadth first from the root; an operator without a queue is passed over, to its children.
+void TieOperators(Pipeline* pipeline) {
+  std::ranges::stable_sort(pipeline->operators, {}, &Pipeline::Operator::id);
+  std::map<int64_t, Pipeline::Operator*> by_id;
+  for (Pipeline::Operator& op : pipeline->operators) by_id.emplace(op.id, &op);
+  for (Pipeline::Operator& op : pipeline->operators) {
+    std::erase_if(op.children, [&](int64_t child) { return !by_id.contains(child) || child == op.id; });
+    for (const int64_t child : op.children) {
+      Pipeline::Operator* found = by_id.at(child);
+      if (!found->parent) found->parent = op.id;
+    }
+  }
+}
+
+}  // namespace
+
+void ReadPipeline(const fs::path& directory, int device, const ReadOrder& order, Rank* rank) {
+  Pipeline& pipeline = rank->pipeline;
+  if (const auto text = TextOf(directory, fmt::format("minddata_aicpu_{}.txt", device), order)) {
+    ReadChipQueue(*text, &pipeline);
+  }
+  if (const auto text = TextOf(directory, fmt::format("device_queue_profiling_{}.txt", device), order)) {
+    ReadHostQueue(*text, &pipeline);
+  } else if (const auto other = TextOf(directory, fmt::format("dataset_iterator_profiling_{}.txt", device), order)) {
+    ReadHostQueue(*other, &pipeline);
+    pipeline.host_is_iterator = true;
+  }
+  const std::string raw = fmt::format("pipeline_profiling_{}.json", device);
+  const fs::path parsed = directory / fmt::format("minddata_pipeline_raw_{}.csv", device);
+  std::error_code error;
+  if (const auto text = TextOf(directory, raw, order)) {
+    ReadOperatorsJson(*text, (directory / raw).string(), order, &pipeline);
+  } else if (fs::is_regular_file(parsed, error)) {
+    ReadOperatorsCsv(parsed, order, &pipeline);
+  }
+  TieOperators(&pipeline);
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,350 @@
+// `ASCEND_PROFILER_OUTPUT` of PyTorch and MindSpore, and msprof's `mindstudio_profiler_output` (analysis 2.1-2.3).
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "analysis/read/csv_file.h"
+#include "analysis/read/readers.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr uint64_t kMostJson = uint64_t{2} << 30;
+
+// `stem`.csv and stem_<stamp>.csv, also cut into slices, by name.
+std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, std::string_view ending) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string whole = it->path().filename().string();
+    std::string_view name = whole;
+    if (!name.starts_with(stem) || !name.ends_with(ending)) continue;
+    name.remove_prefix(stem.size());
+    name.remove_suffix(ending.size());
+    const std::string_view of_stamp = "0123456789_slice";
+    if (name.empty() || (name.starts_with('_') && name.find_first_not_of(of_stamp) == std::string_view::npos)) {
+      found.push_back(it->path());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Runs `take` on each record.
+template <class Prepare>
+void EachRecord(const fs::path& path, const ReadOrder& order, const Prepare& prepare) {
+  Result<CsvFile> file = CsvFile::Open(path);
+  if (!file.ok()) {
+    order.problems->push_back({path.string(), file.status().message()});
+    return;
+  }
+  auto take = prepare(*file);
+  uint64_t bad = 0;
+  while (file->Next()) {
+    if (!take(*file)) ++bad;
+  }
+  if (bad > 0) order.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out", bad)});
+  if (!file->status().ok()) order.problems->push_back({path.string(), file->status().message()});
+}
+
+// kernel_details and op_summary.
+class KernelReader {
+ public:
+  KernelReader(const CsvFile& file, Rank* rank) : rank_(*rank) {
+    name_ = file.Column({"Name", "Op Name"});
+    type_ = file.Column({"Type", "OP Type"});
+    core_ = file.Column({"Accelerator Core", "Task Type"});
+    start_ = file.Column({"Start Time(us)", "Task Start Time(us)"});
+    duration_ = file.Column({"Duration(us)", "Task Duration(us)"});
+    stream_ = file.Column({"Stream ID"});
+    device_ = file.Column({"Device_id"});
+    in_shapes_ = file.Column({"Input Shapes"});
+    in_types_ = file.Column({"Input Data Types"});
+    out_shapes_ = file.Column({"Output Shapes"});
+    state_ = file.Column({"OP State"});
+    blocks_ = file.Column({"Block Dim", "Block Num"});
+    mix_blocks_ = file.Column({"Mix Block Dim", "Mix Block Num"});
+    for (size_t i = 0; i < file.header().size(); ++i) {
+      const std::string_view column = file.header()[i];
+      if (const auto name = Before(column, "_ratio")) ratios_.emplace_back(static_cast<int>(i), Rank::NumberIn(&rank_.ratio_names, *name));
+      if (const auto name = Before(column, "_time(us)")) units_.emplace_back(static_cast<int>(i), Rank::NumberIn(&rank_.unit_names, *name));
+    }
+  }
+
+  bool Take(const CsvFile& file) {
+    const auto start = file.MicrosAsNs(start_);
+    const auto length = file.MicrosAsNs(duration_);
+    int64_t end = 0;
+    if (!start || !length || *length < 0 || __builtin_add_overflow(*start, *length, &end)) return false;
+    const std::string_view core = file.Field(core_);
+    // Those are no executions of an operator, but of communication as a whole.
+    if (core == "HCCL" || core == "COMMUNICATION" || core == "HCCL_AICPU") {
+      rank_.communication_at.push_back(static_cast<uint32_t>(rank_.executions.size()));
+      return true;
+    }
+    const int32_t op = rank_.OperatorOf(rank_.Text(file.Field(name_)), rank_.Text(file.Field(type_)), rank_.Text(core),
+                                        rank_.Text(Unquoted(file.Field(in_shapes_))));
+    Describe(file, Ms(*length) * 1e6, &rank_.operators[static_cast<size_t>(op)]);
+    const std::string_view stream = file.Field(stream_);
+    const int32_t lane = rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", stream.empty() ? "?" : stream));
+    rank_.executions.push_back({*start, end, op, lane, Blocks(file.Field(blocks_)), Blocks(file.Field(mix_blocks_))});
+    const std::string_view state = file.Field(state_);
+    if (!state.empty() && state != "N/A") rank_.op_states.emplace(state);
+    int device = 0;
+    if (!rank_.device && ParseNumber(file.Field(device_), &device)) rank_.device = device;
+    return true;
+  }
+
+ private:
+  // Shapes are quoted once more inside of the field.
+  static std::string_view Unquoted(std::string_view text) {
+    if (text.size() > 1 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+    return text == "N/A" ? std::string_view() : text;
+  }
+
+  static std::optional<std::string_view> Before(std::string_view column, std::string_view ending) {
+    return column.ends_with(ending) ? std::optional(column.substr(0, column.size() - ending.size())) : std::nullopt;
+  }
+  static uint16_t Blocks(std::string_view text) {
+    uint16_t blocks = 0;
+    return ParseNumber(text, &blocks) ? blocks : uint16_t{0};
+  }
+
+  void Describe(const CsvFile& file, double ns, Operator* op) {
+    if (op->input_types == kNoText) {
+      op->input_types = rank_.Text(Unquoted(file.Field(in_types_)));
+      op->output_shapes = rank_.Text(Unquoted(file.Field(out_shapes_)));
+    }
+    for (const auto& [column, number] : units_) {
+      if (const auto us = file.Number(column)) Rank::AddTo(&op->unit_ns, number, *us * 1000);
+    }
+    bool counted = false;
+    for (const auto& [column, number] : ratios_) {
+      const auto value = file.Number(column);
+      if (!value) continue;
+      Rank::AddTo(&op->ratio_ns, number, *value * ns);
+      counted = true;
+    }
+    if (counted) op->counted_ns += ns;
+  }
+
+  Rank& rank_;
+  int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, state_, blocks_, mix_blocks_;
+  std::vector<std::pair<int, size_t>> ratios_;  // column, index of ratio_names
+  std::vector<std::pair<int, size_t>> units_;   // of unit_names
+};
+
+void ReadKernels(const fs::path& path, const ReadOrder& order, Rank* rank) {
+  EachRecord(path, order, [rank](const CsvFile& file) {
+    return [reader = KernelReader(file, rank)](const CsvFile& record) mutable { return reader.Take(record); };
+  });
+}
+
+void ReadStepShares(const fs::path& path, const ReadOrder& order, Rank* rank) {
+  EachRecord(path, order, [rank](const CsvFile& file) {
+    const std::array<int, 5> columns = {file.Column({"Step"}), file.Column({"Computing"}), file.Column({"Communication"}),
+                                        file.Column({"Communication(Not Overlapped)"}), file.Column({"Free"})};
+    return [rank, columns](const CsvFile& record) {
+      std::array<double, 4> us{};
+      for (size_t i = 0; i < us.size(); ++i) {
+        const auto value = record.Number(columns[i + 1]);
+        if (!value) return false;
+        us[i] = *value;
+      }
+      // A run without steps has one line without a number.
+      const int64_t step = static_cast<int64_t>(record.Number(columns[0]).value_or(-1));
+      rank->shares[step] = {us[0] / 1000, us[1] / 1000, us[2] / 1000, us[3] / 1000};
+      return true;
+    };
+  });
+}
+
+// MB, or KB where the column says so.
+std::optional<double> Megabytes(const CsvFile& record, int column, bool in_kb) {
+  const auto value = record.Number(column);
+  return value && in_kb ? std::optional(*value / 1024) : value;
+}
+
+void TakeDevice(std::string_view text, Rank* rank) {
+  constexpr std::string_view kNpu = "NPU:";
+  int device = 0;
+  if (!rank->device && text.starts_with(kNpu) && ParseNumber(text.substr(kNpu.size()), &device)) rank->device = device;
+}
+
+void ReadMemoryRecord(const fs::path& path, const ReadOrder& order, Rank* rank) {
+  EachRecord(path, order, [rank](const CsvFile& file) {
+    const int component = file.Column({"Component"});
+    const int time = file.Column({"Timestamp(us)"});
+    const int mb = file.Column({"Total Allocated(MB)"});
+    const bool in_kb = mb < 0;
+    const int allocated = in_kb ? file.Column({"Total Allocated(KB)"}) : mb;
+    const int reserved = file.Column({"Total Reserved(MB)", "Total Reserved(KB)"});
+    const int active = file.Column({"Total Active(MB)", "Total Active(KB)"});
+    const int device = file.Column({"Device Type", "Device"});
+    return [=](const CsvFile& record) {
+      const auto t_ns = record.MicrosAsNs(time);
+      if (!t_ns) return false;
+      TakeDevice(record.Field(device), rank);
+      rank->memory[std::string(record.Field(component))].push_back(
+          {*t_ns, Megabytes(record, allocated, in_kb), Megabytes(record, reserved, in_kb), Megabytes(record, active, in_kb)});
+      return true;
+    };
+  });
+}
+
+void ReadOperatorMemory(const fs::path& path, const ReadOrder& order, Rank* rank) {
+  EachRecord(path, order, [rank](const CsvFile& file) {
+    const int name = file.Column({"Name"});
+    const int size = file.Column({"Size(KB)"});
+    const int taken = file.Column({"Allocation Time(us)"});
+    const int released = file.Column({"Release Time(us)"});
+    const int duration = file.Column({"Duration(us)"});
+    return [=](const CsvFile& record) {
+      const auto kb = record.Number(size);
+      const auto begin = record.MicrosAsNs(taken);
+      // What was taken before the collection has no begin.
+      if (!kb || !begin) return kb.has_value();
+      std::optional<int64_t> end = record.MicrosAsNs(released);
+      if (!end && released < 0) {
+        const auto length = record.MicrosAsNs(duration);
+        if (length && *length > 0) end = *begin + *length;
+      }
+      rank->blocks.push_back({rank->Text(record.Field(name)), *kb, *begin, end});
+      return true;
+    };
+  });
+}
+
+// Computing and communication of what was read, where the timeline that has them is not there.
+void AddOverlap(Rank* rank) {
+  if (!rank->overlap[0].empty() || !rank->overlap[1].empty()) return;
+  Intervals computing;
+  for (const Execution& execution : rank->executions) computing.push_back({execution.start_ns, execution.end_ns});
+  Intervals communication;
+  for (const Collective& each : rank->collectives) {
+    communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
+  }
+  if (computing.empty() && communication.empty()) return;
+  Intervals& free = rank->overlap[static_cast<size_t>(OverlapKind::kFree)];
+  Intervals recorded = std::move(free);
+  rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
+  if (!recorded.empty()) free = std::move(recorded);
+}
+
+std::string Whole(const fs::path& path, const ReadOrder& order) {
+  Result<std::string> text = ReadWhole(path, kMostJson);
+  if (text.ok()) return std::move(*text);
+  order.problems->push_back({path.string(), text.status().message()});
+  return {};
+}
+
+void ReadEnvironment(const fs::path& path, const ReadOrder& order, Rank* rank) {
+  const Json json = Json::parse(Whole(path, order), nullptr, false);
+  const auto variables = json.is_object() ? json.find("ENV_VARIABLES") : json.end();
+  if (variables == json.end() || !variables->is_object()) return;
+  for (const auto& [name, value] : variables->items()) {
+    if (value.is_string()) rank->environment[name] = value.get<std::string>();
+  }
+}
+
+}  // namespace
+
+void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* rank) {
+  std::set<int> numbers;
+  for (const fs::path& path : FilesOf(directory, "profiler_info", ".json")) {
+    const std::string name = path.stem().string();
+    int number = 0;
+    const size_t at = name.rfind('_');
+    if (ParseNumber(std::string_view(name).substr(at + 1), &number) && number >= 0) numbers.insert(number);
+  }
+  if (numbers.size() == 1) rank->rank = *numbers.begin();
+  const fs::path metadata = directory / "profiler_metadata.json";
+  std::error_code error;
+  if (fs::is_regular_file(metadata, error)) ReadEnvironment(metadata, order, rank);
+}
+
+namespace {
+
+// PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
+void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* rank) {
+  constexpr uint64_t kMostFacts = 1 << 20;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool wanted = it.depth() == 0 ? name.starts_with("PROF_") : it.depth() == 1 && name.starts_with("device_");
+    if (it->is_directory(error) && !wanted) it.disable_recursion_pending();
+    if (it.depth() != 2 || !name.starts_with("info.json.")) continue;
+    const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
+    const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+    if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {
+      order.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
+      continue;
+    }
+    const Json& device = json["DeviceInfo"][0];
+    if (!device.is_object()) continue;
+    const auto number = [&device](const char* key) {
+      const Json value = device.value(key, Json());
+      double parsed = value.is_number() ? value.get<double>() : 0;
+      if (value.is_string() && !ParseNumber(value.get<std::string>(), &parsed)) parsed = 0;
+      return parsed > 0 && parsed < 1e6 ? parsed : 0;
+    };
+    rank->cube_cores = static_cast<int>(number("ai_core_num"));
+    rank->vector_cores = static_cast<int>(number("aiv_num"));
+    rank->core_mhz = number("aic_frequency");
+    return;
+  }
+}
+
+}  // namespace
+
+bool IsProfilerOutput(const fs::path& directory) {
+  for (const std::string_view stem : {"kernel_details", "op_summary", "step_trace_time", "memory_record"}) {
+    if (!FilesOf(directory, stem, ".csv").empty()) return true;
+  }
+  return std::ranges::any_of(std::array{"trace_view", "msprof", "communication"}, [&directory](const char* stem) { return !FilesOf(directory, stem, ".json").empty(); });
+}
+
+Status ReadProfilerOutput(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {
+  auto rank = std::make_unique<Rank>();
+  const fs::path parent = directory.parent_path();
+  rank->path = directory.string();
+  const std::string folder = directory.filename().string();
+  rank->source = folder == "mindstudio_profiler_output" || folder == "timeline" ? "msprof, text"
+                 : parent.native().ends_with("_ascend_ms")            ? "MindSpore, text"
+                                                                      : "PyTorch, text";
+  ReadProfilerInfo(parent, order, rank.get());
+  ReadDeviceFacts(parent, order, rank.get());
+  constexpr std::string_view kDevice = "device_";
+  const std::string of = parent.filename().string();
+  int device = 0;
+  if (folder == "timeline" && of.starts_with(kDevice) && ParseNumber(std::string_view(of).substr(kDevice.size()), &device)) rank->device = device;
+  for (const std::string_view stem : {"kernel_details", "op_summary"}) {
+    for (const fs::path& path : FilesOf(directory, stem, ".csv")) ReadKernels(path, order, rank.get());
+  }
+  for (const std::string_view stem : {"trace_view", "msprof"}) {
+    const bool kernels = rank->executions.empty();
+    for (const fs::path& path : FilesOf(directory, stem, ".json")) ReadTrace(path, kernels, order, rank.get());
+  }
+  for (const fs::path& path : FilesOf(directory, "step_trace_time", ".csv")) ReadStepShares(path, order, rank.get());
+  for (const fs::path& path : FilesOf(directory, "communication", ".json")) {
+    ReadCommunication(Whole(path, order), path.string(), order, rank.get());
+  }
+  for (const fs::path& path : FilesOf(directory, "communication_matrix", ".json")) {
+    ReadCommunicationMatrix(Whole(path, order), path.string(), order, rank.get());
+  }
+  for (const fs::path& path : FilesOf(directory, "memory_record", ".csv")) ReadMemoryRecord(path, order, rank.get());
+  for (const fs::path& path : FilesOf(directory, "operator_memory", ".csv")) ReadOperatorMemory(path, order, rank.get());
+  AddOverlap(rank.get());
+  ranks->push_back(std::move(rank));
+  return Status::Ok();
+}
+
+}  // namespace profd::analysis

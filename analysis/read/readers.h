@@ -1,0 +1,76 @@
+// What a run is read from: a reader per kind of directory or file. Each fills a rank with what is there; what cannot be
+// read is a problem and costs itself only. Everything in the files is untrusted.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/rank.h"
+#include "analysis/run.h"
+#include "base/status.h"
+
+namespace profd::analysis {
+
+struct ReadOrder {
+  std::vector<Problem>* problems = nullptr;
+  const Progress* progress = nullptr;  // may be empty
+};
+
+using Ranks = std::vector<std::unique_ptr<Rank>>;
+
+// What a directory holds of the kinds below.
+enum class SourceKind : uint8_t { kDump, kText, kDatabase, kMindSpore, kCluster };
+struct Source {
+  SourceKind kind = SourceKind::kDump;
+  std::filesystem::path path;
+};
+// All at `path` and below, to a depth of a few directories; links below it are not followed.
+std::vector<Source> FindSources(const std::filesystem::path& path);
+
+// Dumps of profd and raw PROF directories, all of them together: a session's and those of its processes are one rank.
+Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadOrder& order, Ranks* ranks);
+
+// `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output` with CSV and JSON.
+Status ReadProfilerOutput(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+bool IsProfilerOutput(const std::filesystem::path& directory);
+
+// `ascend_pytorch_profiler_<rank>.db`, `msprof_<stamp>.db`, ...: one rank per device.
+Status ReadDatabase(const std::filesystem::path& file, const ReadOrder& order, Ranks* ranks);
+bool IsDatabase(const std::filesystem::path& file);
+
+// MindSpore's raw logs up to 1.x, and the logs of its input pipeline: one rank per device.
+Status ReadMindSpore(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+bool IsMindSpore(const std::filesystem::path& directory);
+
+// `cluster_analysis_output`: one rank for each that was analysed. Only where the ranks themselves are not there.
+inline constexpr std::string_view kClusterSteps = "cluster_step_trace_time.csv";
+Status ReadCluster(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+bool IsCluster(const std::filesystem::path& directory);
+
+// Parts of several readers.
+
+// What MindInsight made of MindSpore's raw logs, of a device.
+void ReadMindInsight(const std::filesystem::path& directory, int device, const ReadOrder& order, Rank* rank);
+
+// communication.json and communication_matrix.json, from their text.
+void ReadCommunication(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank);
+void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank);
+// The same of a cluster, where they are by rank; null: no such rank.
+using RankOf = std::function<Rank*(std::string_view number)>;
+void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
+void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
+// trace_view.json or msprof_<stamp>.json. `kernels`: executions are read from it too.
+void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadOrder& order, Rank* rank);
+// What the input pipeline of a device left in the directory.
+void ReadPipeline(const std::filesystem::path& directory, int device, const ReadOrder& order, Rank* rank);
+// profiler_info_<rank>.json and profiler_metadata.json beside an output.
+void ReadProfilerInfo(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
+
+// The whole file; an error where it has more than `most` bytes.
+Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);
+
+}  // namespace profd::analysis

@@ -1,0 +1,408 @@
+// trace_view.json and msprof_<stamp>.json (analysis 2.3): the layers of the timeline that no table has. Read as a
+// stream: memory does not depend on the file's size, only on what is kept.
+#include <fmt/format.h>
+#include <rapidjson/filereadstream.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <unordered_map>
+
+#include "analysis/read/csv_file.h"
+#include "analysis/read/readers.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+// What matters of an event, as it is written.
+struct TraceEvent {
+  std::string phase, name, category, id, tid, ts, dur;
+  std::string label;  // args.name
+  std::string core;   // args."Task Type"
+  std::string call;   // args.id
+  std::string stack;  // args."Call stack"
+  std::string transport;  // args."transport type", of a task of a collective
+  std::string link;       // args."link type"
+  uint64_t bytes = 0;     // args."size(Byte)"
+  int64_t pid = 0;
+  bool has_pid = false;
+  std::vector<std::pair<std::string, double>> numbers;  // of args
+
+  void Clear() {
+    for (std::string* text : {&phase, &name, &category, &id, &tid, &ts, &dur, &label, &core, &call, &stack, &transport, &link}) text->clear();
+    bytes = 0;
+    has_pid = false;
+    numbers.clear();
+  }
+};
+
+constexpr size_t kMaxNumbers = 64;  // of one event's args
+
+// Hands on each object with a phase that lies in an array.
+template <class Take>
+class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, EventHandler<Take>> {
+ public:
+  explicit EventHandler(const Take& take) : take_(take) {}
+
+  bool StartObject() {
+    if (++depth_ == event_depth_ + 1 && in_array_) {
+      event_.Clear();
+      in_event_ = true;
+    }
+    in_args_ = in_event_ && depth_ == event_depth_ + 2 && key_ == "args";
+    return depth_ < kDeepest;
+  }
+  bool EndObject(rapidjson::SizeType) {
+    if (in_args_ && depth_ == event_depth_ + 2) in_args_ = false;
+    if (in_event_ && depth_ == event_depth_ + 1) {
+      in_event_ = false;
+      if (!event_.phase.empty()) take_(event_);
+    }
+    --depth_;
+    return true;
+  }
+  bool StartArray() {
+    if (!in_array_ && !in_event_) {
+      in_array_ = true;
+      event_depth_ = depth_ + 1;
+    }
+    return ++depth_ < kDeepest;
+  }
+  bool EndArray(rapidjson::SizeType) {
+    if (depth_-- == event_depth_) in_array_ = false;
+    return true;
+  }
+  bool Key(const char* text, rapidjson::SizeType length, bool) {
+    key_.assign(text, length);
+    return true;
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool) { return Value({text, length}, false); }
+  // Numbers, as they are written.
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool) { return Value({text, length}, true); }
+
+ private:
+  static constexpr int kDeepest = 256;
+
+  bool Value(std::string_view text, bool number) {
+    if (in_args_) return TakeArg(text, number);
+    if (!in_event_ || depth_ != event_depth_ + 1) return true;
+    if (key_ == "pid") event_.has_pid = ParseNumber(text, &event_.pid);
+    for (const auto& [key, field] : Fields()) {
+      if (key_ == key) (event_.*field).assign(text);
+    }
+    return true;
+  }
+  bool TakeArg(std::string_view text, bool number) {
+    if (key_ == "name") event_.label.assign(text);
+    if (key_ == "Task Type") event_.core.assign(text);
+    if (key_ == "id") event_.call.assign(text);
+    if (key_ == "Call stack") event_.stack.assign(text);
+    if (key_ == "transport type") event_.transport.assign(text);
+    if (key_ == "link type") event_.link.assign(text);
+    if (key_ == "size(Byte)" && !ParseNumber(text, &event_.bytes)) event_.bytes = 0;
+    double value = 0;
+    // Of counters; where the phase comes behind, it may be one.
+    const bool may_count = number && (event_.phase.empty() || event_.phase == "C") && event_.numbers.size() < kMaxNumbers;
+    if (may_count && ParseNumber(text, &value)) event_.numbers.emplace_back(key_, value);
+    return true;
+  }
+  static std::span<const std::pair<std::string_view, std::string TraceEvent::*>> Fields() {
+    static constexpr std::pair<std::string_view, std::string TraceEvent::*> kFields[] = {
+        {"ph", &TraceEvent::phase}, {"name", &TraceEvent::name}, {"cat", &TraceEvent::category}, {"id", &TraceEvent::id},
+        {"tid", &TraceEvent::tid}, {"ts", &TraceEvent::ts}, {"dur", &TraceEvent::dur}};
+    return kFields;
+  }
+
+  const Take& take_;
+  TraceEvent event_;
+  std::string key_;
+  int depth_ = 0;
+  int event_depth_ = 0;  // of the array the events are in
+  bool in_array_ = false;
+  bool in_event_ = false;
+  bool in_args_ = false;
+};
+
+class TraceReader {
+ public:
+  TraceReader(bool kernels, Rank* rank) : kernels_(kernels), rank_(*rank) {
+    for (size_t i = 0; i < rank_.executions.size(); ++i) {
+      const Execution& each = rank_.executions[i];
+      execution_at_.emplace(Point(rank_.lanes[static_cast<size_t>(each.lane)].name, each.start_ns), i);
+    }
+  }
+
+  // False: it makes no sense.
+  bool Take(const TraceEvent& event) {
+    const char phase = event.phase[0];
+    if (phase == 'M') return TakeName(event);
+    if (phase != 'X' && phase != 'C' && phase != 's' && phase != 'f') return true;
+    const auto t_ns = MicrosAsNs(event.ts);
+    if (!t_ns || !event.has_pid) return false;
+    if (phase == 'C') return TakeCounter(event, *t_ns);
+    const uint32_t thread = ThreadOf(event.pid, event.tid);
+    if (phase != 'X') return TakeFlow(event, thread, *t_ns);
+    const auto length = MicrosAsNs(event.dur);
+    int64_t end = 0;
+    if (!length || *length < 0 || __builtin_add_overflow(*t_ns, *length, &end)) return false;
+    const TextId core = event.core.empty() ? kNoText : rank_.Text(event.core);
+    if (event.category == "GC") rank_.garbage.push_back({*t_ns, end});
+    // Some writers have the operator as its name.
+    constexpr std::string_view kCompile = "aclopCompileAndExecute";
+    const TextId name = event.call == kCompile ? rank_.Text(fmt::format("AscendCL@{}", kCompile)) : rank_.Text(event.name);
+    if (!event.stack.empty()) stacks_.emplace(events_.size(), rank_.Text(event.stack));
+    events_.push_back({*t_ns, end, name, core, thread});
+    if (event.bytes > 0 && !event.transport.empty()) {
+      moves_.push_back({{*t_ns, end, event.bytes, name, rank_.Text(event.transport), rank_.Text(event.link)}, thread});
+    }
+    return true;
+  }
+
+  // Names of processes and threads may stand behind what they are names of.
+  void Finish() {
+    std::unordered_map<Point, uint32_t, Hash> slice_at;
+    for (size_t i = 0; i < events_.size(); ++i) {
+      const Event& event = events_[i];
+      if (!TakeSlice(event)) continue;
+      const auto slice = static_cast<uint32_t>(rank_.slices.size() - 1);
+      slice_at.emplace(Point(fmt::to_string(event.thread), event.start_ns), slice);
+      if (const auto stack = stacks_.find(i); stack != stacks_.end()) rank_.stacks.emplace(slice, stack->second);
+    }
+    for (const auto& [id, ends] : flow_ends_) {
+      const auto begin = flow_begins_.find(id);
+      if (begin == flow_begins_.end()) continue;
+      const auto from = slice_at.find(Point(fmt::to_string(begin->second.first), begin->second.second));
+      if (from == slice_at.end()) continue;
+      for (const auto& [thread, t_ns] : ends) {
+        if (GroupOf(thread) != kHardware) continue;
+        const auto to = execution_at_.find(Point(NameOf(thread), t_ns));
+        if (to != execution_at_.end()) rank_.flows.push_back({from->second, static_cast<uint32_t>(to->second)});
+      }
+    }
+    for (Intervals& intervals : rank_.overlap) std::ranges::sort(intervals, {}, &Interval::start_ns);
+    AddTransfers();
+    AddSteps();
+    std::ranges::stable_sort(rank_.steps, {}, &Step::start_ns);
+    for (const auto& series : rank_.hardware) series->Sort();
+  }
+
+ private:
+  using Point = std::pair<std::string, int64_t>;  // lane and start
+  struct Hash {
+    size_t operator()(const Point& key) const {
+      return std::hash<std::string>()(key.first) ^ (static_cast<size_t>(key.second) * 0x9E3779B97F4A7C15u);
+    }
+  };
+  struct Event {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    TextId name = kNoText;
+    TextId core = kNoText;
+    uint32_t thread = 0;
+  };
+  static constexpr std::string_view kHardware = "Ascend Hardware";
+  static constexpr std::string_view kCommunication = "Communication";
+  static constexpr std::string_view kNoGroup = "Process";
+  static constexpr std::string_view kStepTrace = "Step Trace";
+  static constexpr size_t kMaxSeries = 4096;
+
+  uint32_t ThreadOf(int64_t pid, const std::string& tid) {
+    const auto [it, is_new] = threads_.try_emplace({pid, tid}, static_cast<uint32_t>(thread_facts_.size()));
+    if (is_new) thread_facts_.emplace_back(pid, "Thread " + tid);
+    return it->second;
+  }
+  const std::string& NameOf(uint32_t thread) const { return thread_facts_[thread].second; }
+  std::string_view GroupOf(uint32_t thread) const {
+    const auto process = processes_.find(thread_facts_[thread].first);
+    if (process == processes_.end()) return kNoGroup;
+    return process->second == "HCCL" ? kCommunication : std::string_view(process->second);
+  }
+
+  bool TakeName(const TraceEvent& event) {
+    if (event.name == "process_name") processes_[event.pid] = event.label;
+    if (event.name == "thread_name") thread_facts_[ThreadOf(event.pid, event.tid)].second = event.label;
+    return event.has_pid;
+  }
+
+  // Whether it became one of the rank's slices.
+  bool TakeSlice(const Event& event) {
+    const std::string_view group = GroupOf(event.thread);
+    const std::string_view name = rank_.TextOf(event.name);
+    // A cut file may have lost the names of its processes; no other layer has such a name.
+    const bool free = group == kNoGroup && name == exporting::operators::OverlapName(OverlapKind::kFree);
+    if (group == "Overlap Analysis" || free) {
+      for (size_t kind = 0; kind < exporting::operators::kOverlapKinds; ++kind) {
+        if (name != exporting::operators::OverlapName(static_cast<OverlapKind>(kind))) continue;
+        rank_.overlap[kind].push_back({event.start_ns, event.end_ns});
+      }
+      return false;
+    }
+    if (group == kStepTrace || (group == kHardware && NameOf(event.thread).starts_with(kStepTrace))) {
+      TakePart(event, name);
+      return false;
+    }
+    if (group == kHardware) {
+      if (kernels_) TakeExecution(event);
+      return false;
+    }
+    constexpr std::string_view kStep = "ProfilerStep#";
+    int64_t number = 0;
+    if (name.starts_with(kStep) && ParseNumber(name.substr(kStep.size()), &number)) {
+      Step& step = rank_.steps.emplace_back();
+      step.number = number;
+      step.start_ns = event.start_ns;
+      step.end_ns = event.end_ns;
+    }
+    rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread))});
+    return true;
+  }
+
+  // "Iteration 7", "FP_BP Time 7", "Reduce_7_0"; of one that has no such end, nothing.
+  void TakePart(const Event& event, std::string_view name) {
+    const auto number_behind = [name](std::string_view begin, int64_t* number) {
+      return name.starts_with(begin) && ParseNumber(name.substr(begin.size()), number);
+    };
+    int64_t number = 0;
+    if (number_behind("Iteration ", &number)) {
+      Step& step = parts_[{event.thread, number}];
+      step.number = number;
+      step.start_ns = event.start_ns;
+      step.end_ns = event.end_ns;
+    } else if (number_behind("FP_BP Time ", &number)) {
+      Step& step = parts_[{event.thread, number}];
+      step.fp_ns = event.start_ns;
+      step.bp_ns = event.end_ns;
+    } else if (name.starts_with("Reduce_")) {
+      const std::string_view both = name.substr(name.find('_') + 1);
+      const size_t between = both.find('_');
+      if (between == std::string_view::npos || !ParseNumber(both.substr(0, between), &number)) return;
+      parts_[{event.thread, number}].reduces.push_back({rank_.Text(fmt::format("reduce_{}", both.substr(between + 1))), event.start_ns, event.end_ns});
+    }
+  }
+
+  // Each belongs to the collective that began last of those around it; where none is, of those before it.
+  void AddTransfers() {
+    std::vector<const Event*> collectives;
+    for (const Event& event : events_) {
+      if (!moves_.empty() && GroupOf(event.thread) == kCommunication && rank_.TextOf(event.name).starts_with("hcom")) collectives.push_back(&event);
+    }
+    std::ranges::stable_sort(collectives, {}, &Event::start_ns);
+    constexpr int kMostAround = 64;  // at a time
+    for (auto& [transfer, thread] : moves_) {
+      if (GroupOf(thread) != kCommunication) continue;
+      auto it = std::ranges::upper_bound(collectives, transfer.start_ns, {}, &Event::start_ns);
+      const std::string_view kind = rank_.TextOf(transfer.name);
+      if (!kind.starts_with("Memcpy") && !kind.starts_with("Reduce")) continue;
+      if (it == collectives.begin()) continue;
+      transfer.name = (*std::prev(it))->name;
+      for (int tried = 0; it != collectives.begin() && tried < kMostAround; ++tried) {
+        const Event& around = **--it;
+        if (around.end_ns < transfer.start_ns) continue;
+        transfer.name = around.name;
+        break;
+      }
+      rank_.transfers.push_back(transfer);
+    }
+  }
+
+  // Each file of a run in pieces may have the steps of all.
+  void AddSteps() {
+    for (auto& [key, step] : parts_) {
+      const bool known = std::ranges::any_of(rank_.steps, [&made = step](const Step& each) {
+        return each.number == made.number && each.start_ns == made.start_ns;
+      });
+      if (step.end_ns == 0 || known) continue;
+      std::ranges::stable_sort(step.reduces, {}, &Reduce::start_ns);
+      rank_.steps.push_back(std::move(step));
+    }
+  }
+
+  void TakeExecution(const Event& event) {
+    const std::string_view core = rank_.TextOf(event.core);
+    if (core.find("AI_") == std::string_view::npos && core.find("MIX_") == std::string_view::npos) return;
+    const int32_t op = rank_.OperatorOf(event.name, kNoText, event.core);
+    execution_at_.emplace(Point(NameOf(event.thread), event.start_ns), rank_.executions.size());
+    rank_.executions.push_back({event.start_ns, event.end_ns, op, rank_.LaneOf(kHardware, NameOf(event.thread))});
+  }
+
+  bool TakeFlow(const TraceEvent& event, uint32_t thread, int64_t t_ns) {
+    if (event.category != "HostToDevice" && event.category != "async_npu") return true;
+    const std::string id = event.category + event.id;
+    if (event.phase == "s") {
+      flow_begins_.emplace(id, std::pair(thread, t_ns));
+    } else {
+      flow_ends_[id].emplace_back(thread, t_ns);
+    }
+    return true;
+  }
+
+  // A series per counter: {"Read(MB/s)": 12.5}.
+  bool TakeCounter(const TraceEvent& event, int64_t t_ns) {
+    for (const auto& [unit, value] : event.numbers) {
+      if (unit == "acc_id") continue;
+      const auto [it, is_new] = series_.try_emplace(event.name + '\n' + unit, rank_.hardware.size());
+      if (is_new) {
+        if (rank_.hardware.size() >= kMaxSeries) {
+          series_.erase(it);
+          return false;
+        }
+        Series& series = *rank_.hardware.emplace_back(std::make_shared<Series>());
+        const size_t open = unit.find('(');
+        const bool has_unit = open != std::string::npos && unit.ends_with(')');
+        series.name = has_unit ? event.name + " " + unit.substr(0, open) : event.name;
+        series.unit = has_unit ? unit.substr(open + 1, unit.size() - open - 2) : unit == "value" ? "" : unit;
+        series.device = rank_.device.value_or(-1);
+      }
+      rank_.hardware[it->second]->Add(t_ns, value);
+    }
+    return true;
+  }
+
+  bool kernels_;
+  Rank& rank_;
+  std::vector<Event> events_;
+  std::unordered_map<size_t, TextId> stacks_;         // of events_
+  std::vector<std::pair<Transfer, uint32_t>> moves_;  // and thread
+  std::unordered_map<int64_t, std::string> processes_;
+  std::map<std::pair<int64_t, std::string>, uint32_t> threads_;
+  std::vector<std::pair<int64_t, std::string>> thread_facts_;  // process and name
+  std::map<std::pair<uint32_t, int64_t>, Step> parts_;         // by thread (a model) and number
+  std::map<std::string, size_t> series_;
+  std::unordered_map<Point, size_t, Hash> execution_at_;  // by stream and start
+  std::unordered_map<std::string, std::pair<uint32_t, int64_t>> flow_begins_;
+  std::map<std::string, std::vector<std::pair<uint32_t, int64_t>>> flow_ends_;
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadOrder& order, Rank* rank) {
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
+  if (file == nullptr) {
+    order.problems->push_back({path.string(), Status::FromErrno(errno, "open").message()});
+    return;
+  }
+  TraceReader reader(kernels, rank);
+  uint64_t bad = 0;
+  const auto take = [&](const TraceEvent& event) { bad += reader.Take(event) ? 0 : 1; };
+  EventHandler<decltype(take)> handler(take);
+  constexpr size_t kBuffer = 256 << 10;
+  const auto buffer = std::make_unique<char[]>(kBuffer);
+  rapidjson::FileReadStream stream(file.get(), buffer.get(), kBuffer);
+  rapidjson::Reader parser;
+  constexpr unsigned kFlags = rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag;
+  const rapidjson::ParseResult parsed = parser.Parse<kFlags>(stream, handler);
+  reader.Finish();
+  if (parsed.IsError()) {
+    order.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
+                                                          parsed.Offset())});
+  }
+  if (bad > 0) order.problems->push_back({path.string(), fmt::format("{} events make no sense: left out", bad)});
+}
+
+}  // namespace profd::analysis

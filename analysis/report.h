@@ -1,0 +1,31 @@
+// The page: one application of static files (page/), and a run's data for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "analysis/views/views.h"
+#include "base/status.h"
+
+namespace profd::analysis {
+
+inline constexpr size_t kReportSlices = 1'000'000;  // of a run; about 20 bytes each in the file
+
+// The files of page/ and the chart library, by name, as they were built in.
+std::map<std::string_view, std::string_view> EmbeddedFiles();
+
+// What the page shows of a run: all views, the timeline of each rank, `findings` (as Advise() returns them), and what
+// differs from the baseline. `created_s`: when, since the epoch.
+Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s);
+
+// Compact JSON, gzip. What is no UTF-8 is replaced.
+Result<std::string> PackedJson(const Json& json);
+
+// The page with its styles and programs in it, and the packed data; without, it asks the server it comes from. It asks
+// nobody else: its policy forbids it.
+std::string PageHtml(std::string_view packed);
+
+}  // namespace profd::analysis

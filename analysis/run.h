@@ -1,0 +1,28 @@
+// A run: one rank or many, found below what the user named.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/rank.h"
+#include "base/status.h"
+
+namespace profd::analysis {
+
+struct Run {
+  std::string name;
+  std::vector<std::string> inputs;           // as given
+  std::vector<std::unique_ptr<Rank>> ranks;  // by rank, those without one behind them
+  std::vector<Problem> problems;             // what could not be read; the rest was
+};
+
+// Called now and then; false cancels.
+using Progress = std::function<bool()>;
+
+// `paths`: dumps, PROF directories, `*_ascend_pt` and `*_ascend_ms` directories, databases, MindSpore's raw
+// directories, and folders of them. An error: nothing of that kind is there.
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress);
+
+}  // namespace profd::analysis

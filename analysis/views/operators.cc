@@ -1,0 +1,190 @@
+// What the device executed, by type and by name (analysis 4.2), and what bounds each operator.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Times {
+  uint64_t count = 0;
+  int64_t total_ns = 0;
+  int64_t min_ns = INT64_MAX;
+  int64_t max_ns = 0;
+  void Add(int64_t ns) {
+    ++count;
+    total_ns += ns;
+    min_ns = std::min(min_ns, ns);
+    max_ns = std::max(max_ns, ns);
+  }
+  void Add(const Times& other) {
+    count += other.count;
+    total_ns += other.total_ns;
+    min_ns = std::min(min_ns, other.min_ns);
+    max_ns = std::max(max_ns, other.max_ns);
+  }
+  double MeanMs() const { return count == 0 ? 0 : Ms(total_ns) / static_cast<double>(count); }
+};
+
+// All with one name, type and kind of core, whatever their shapes are.
+struct NamedOperator {
+  Operator op;
+  bool shapes_differ = false;
+  Times times;
+};
+
+void AddAll(const std::vector<double>& values, std::vector<double>* sums) {
+  for (size_t i = 0; i < values.size(); ++i) Rank::AddTo(sums, i, values[i]);
+}
+
+// Those that were executed, by their first.
+std::vector<NamedOperator> NamedOperators(const Rank& rank) {
+  std::vector<Times> times(rank.operators.size());
+  for (const Execution& each : rank.executions) times[static_cast<size_t>(each.op)].Add(each.end_ns - each.start_ns);
+  std::vector<NamedOperator> named;
+  std::map<std::tuple<TextId, TextId, TextId>, size_t> known;
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i].count == 0) continue;
+    const Operator& op = rank.operators[i];
+    const auto [it, is_new] = known.try_emplace({op.name, op.type, op.core}, named.size());
+    if (is_new) {
+      named.push_back({op, false, times[i]});
+      continue;
+    }
+    NamedOperator& of = named[it->second];
+    of.times.Add(times[i]);
+    of.shapes_differ = true;
+    AddAll(op.ratio_ns, &of.op.ratio_ns);
+    of.op.counted_ns += op.counted_ns;
+  }
+  return named;
+}
+
+Json TimesJson(Json json, const Times& times, int64_t all_ns) {
+  json["count"] = times.count;
+  json["total_ms"] = Ms(times.total_ns);
+  json["share"] = all_ns <= 0 ? 0.0 : static_cast<double>(times.total_ns) / static_cast<double>(all_ns);
+  json["min_ms"] = Ms(times.min_ns);
+  json["mean_ms"] = times.MeanMs();
+  json["max_ms"] = Ms(times.max_ns);
+  return json;
+}
+
+int64_t AllOf(const std::vector<NamedOperator>& named) {
+  return std::accumulate(named.begin(), named.end(), int64_t{0}, [](int64_t sum, const NamedOperator& each) { return sum + each.times.total_ns; });
+}
+
+// A unit that is busy for more than this part of the time bounds the operator (analysis 1.3).
+constexpr double kBound = 0.8;
+
+// The unit of a counter: "mac" of "aic_mac", without what is no unit.
+std::string_view UnitOf(std::string_view ratio) {
+  for (const std::string_view prefix : {"aic_", "aiv_"}) {
+    if (ratio.starts_with(prefix)) ratio.remove_prefix(prefix.size());
+  }
+  for (const std::string_view unit : {"mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe"}) {
+    if (ratio == unit) return unit;
+  }
+  return {};
+}
+
+Json BoundOf(const Rank& rank, const Operator& op) {
+  if (op.counted_ns <= 0) return nullptr;
+  double most = 0;
+  std::string_view unit;
+  for (size_t i = 0; i < op.ratio_ns.size(); ++i) {
+    const std::string_view its = UnitOf(rank.ratio_names[i]);
+    const double ratio = op.Ratio(i);
+    if (its.empty() || ratio <= most) continue;
+    most = ratio;
+    unit = its;
+  }
+  if (most <= 0) return nullptr;
+  return most > kBound ? Json(unit) : Json("none");
+}
+
+Json RatiosOf(const Rank& rank, const Operator& op) {
+  Json json = Json::object();
+  if (op.counted_ns <= 0) return json;
+  for (size_t i = 0; i < op.ratio_ns.size(); ++i) json[rank.ratio_names[i]] = op.Ratio(i);
+  return json;
+}
+
+}  // namespace
+
+Json OperatorTypesView(const Rank& rank) {
+  const std::vector<NamedOperator> named = NamedOperators(rank);
+  struct OfType {
+    Times times;
+    uint64_t operators = 0;
+    double means_ms = 0;
+  };
+  std::map<std::pair<TextId, TextId>, OfType> types;  // and core
+  for (const NamedOperator& each : named) {
+    OfType& type = types[{each.op.type, each.op.core}];
+    type.times.Add(each.times);
+    ++type.operators;
+    type.means_ms += each.times.MeanMs();
+  }
+  std::vector<std::pair<std::pair<TextId, TextId>, OfType>> sorted(types.begin(), types.end());
+  std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& each) { return each.second.times.total_ns; });
+  const int64_t all = AllOf(named);
+  Json list = Json::array();
+  for (const auto& [key, type] : sorted) {
+    Json json = TimesJson({{"type", TextOrNull(rank, key.first)}, {"core", TextOrNull(rank, key.second)}}, type.times, all);
+    // As MindInsight counts: how many operators have the type, and the mean of each of them added up.
+    json["operators"] = type.operators;
+    json["execution_time_ms"] = type.means_ms;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json OperatorsView(const Rank& rank) {
+  std::vector<NamedOperator> named = NamedOperators(rank);
+  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  const int64_t all = AllOf(named);
+  Json list = Json::array();
+  for (const NamedOperator& each : named) {
+    const Operator& op = each.op;
+    Json json = TimesJson({{"name", TextOrNull(rank, op.name)},
+                           {"type", TextOrNull(rank, op.type)},
+                           {"core", TextOrNull(rank, op.core)}},
+                          each.times, all);
+    json["input_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.input_shapes);
+    json["output_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.output_shapes);
+    json["input_types"] = TextOrNull(rank, op.input_types);
+    json["bound"] = BoundOf(rank, op);
+    json["ratios"] = RatiosOf(rank, op);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json CpuOperatorsView(const Rank& rank) {
+  Json list = Json::array();
+  for (size_t i = 0; i < rank.cpu_operators.size(); ++i) {
+    const CpuOperator& op = rank.cpu_operators[i];
+    list.push_back({{"serial_number", i + 1}, {"type", TextOrNull(rank, op.type)}, {"total_ms", op.total_ms},
+                    {"dispatch_ms", op.dispatch_ms}, {"run_start", op.run_start}, {"run_end", op.run_end}});
+  }
+  return list;
+}
+
+Json TimelineView(const Rank& rank) {
+  std::set<int32_t> streams;
+  std::set<TextId> names;
+  int64_t total = 0;
+  for (const Execution& each : rank.executions) {
+    streams.insert(each.lane);
+    names.insert(rank.operators[static_cast<size_t>(each.op)].name);
+    total += each.end_ns - each.start_ns;
+  }
+  return {{"streams", streams.size()}, {"operators", names.size()}, {"executions", rank.executions.size()}, {"total_ms", Ms(total)}};
+}
+
+}  // namespace profd::analysis

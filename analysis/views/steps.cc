@@ -1,0 +1,197 @@
+// Training steps: how long each was and what it was made of (analysis 4.1).
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/views/views.h"
+#include "export/operators/step_shares.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Parts {
+  double total = 0;
+  std::optional<double> interval;
+  std::optional<double> fp_and_bp;
+  std::optional<double> tail;
+};
+
+Parts PartsOf(const Step& step) {
+  Parts parts;
+  parts.total = Ms(step.end_ns - step.start_ns);
+  if (step.fp_ns) parts.interval = Ms(*step.fp_ns - step.start_ns);
+  if (step.fp_ns && step.bp_ns) parts.fp_and_bp = Ms(*step.bp_ns - *step.fp_ns);
+  if (step.bp_ns) parts.tail = Ms(step.end_ns - *step.bp_ns);
+  return parts;
+}
+
+void AddShares(const Shares* shares, Json* json) {
+  const auto add = [&](const char* name, double value) { (*json)[name] = shares == nullptr ? Json() : Json(value); };
+  const Shares none;
+  const Shares& of = shares == nullptr ? none : *shares;
+  add("computing_ms", of.computing);
+  add("communication_ms", of.communication);
+  add("uncovered_communication_ms", of.uncovered);
+  add("overlapped_ms", of.overlapped());
+  add("free_ms", of.free);
+}
+
+// Adds up what is known; no mean where nothing is.
+struct Mean {
+  double sum = 0;
+  uint64_t count = 0;
+  void Add(const std::optional<double>& value) {
+    if (!value) return;
+    sum += *value;
+    ++count;
+  }
+  // `count_ns`: as Rank.
+  Json Get(int64_t count_ns = 0) const {
+    if (count == 0) return {};
+    const double mean = sum / static_cast<double>(count);
+    if (count_ns == 0) return mean;
+    return Ms(std::llround(mean * 1e6 / static_cast<double>(count_ns)) * count_ns);
+  }
+};
+
+// Averages are of whole steps.
+std::span<const Step> WholeSteps(const Rank& rank) {
+  const std::span<const Step> all = rank.steps;
+  return rank.first_step_is_short && all.size() > 1 ? all.subspan(1) : all;
+}
+
+double Quantile(const std::vector<double>& sorted, double part) {
+  return sorted[static_cast<size_t>(std::llround(part * static_cast<double>(sorted.size() - 1)))];
+}
+
+}  // namespace
+
+std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
+  if (!rank.shares.empty() || rank.steps.empty()) return rank.shares;
+  std::map<int64_t, Shares> shares;
+  std::vector<exporting::StepSpan> spans;
+  for (const Step& step : rank.steps) spans.push_back({step.number, step.start_ns, step.end_ns, -1, -1});
+  for (const auto& share : exporting::operators::StepShares(rank.overlap, {}, spans)) {
+    if (!share.step || share.whole_us <= 0) continue;
+    shares[share.step->number] = SharesOf(share);
+  }
+  return shares;
+}
+
+Json StepsView(const Rank& rank) {
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  const int64_t begin = BeginOf(rank);
+  Json list = Json::array();
+  for (const Step& step : rank.steps) {
+    const Parts parts = PartsOf(step);
+    Json json = {{"step", step.number},
+                 {"start_ms", Ms(step.start_ns - begin)},
+                 {"total_ms", parts.total},
+                 {"iteration_interval_ms", OrNull(parts.interval)},
+                 {"fp_and_bp_ms", OrNull(parts.fp_and_bp)},
+                 {"tail_ms", OrNull(parts.tail)}};
+    const auto found = shares.find(step.number);
+    AddShares(found == shares.end() ? nullptr : &found->second, &json);
+    json["reduces"] = Json::array();
+    for (const Reduce& reduce : step.reduces) {
+      json["reduces"].push_back({{"name", rank.TextOf(reduce.name)},
+                                 {"start_ms", Ms(reduce.start_ns - step.start_ns)},
+                                 {"duration_ms", Ms(reduce.end_ns - reduce.start_ns)}});
+    }
+    list.push_back(std::move(json));
+  }
+  if (!rank.steps.empty()) return list;
+  // Only what someone else added up: there are no points in time.
+  for (const auto& [number, of] : shares) {
+    if (number < 0) continue;
+    Json json = {{"step", number}, {"start_ms", nullptr}, {"total_ms", of.computing + of.uncovered + of.free},
+                 {"iteration_interval_ms", nullptr}, {"fp_and_bp_ms", nullptr}, {"tail_ms", nullptr}};
+    AddShares(&of, &json);
+    json["reduces"] = Json::array();
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json StepAverageView(const Rank& rank) {
+  const std::span<const Step> steps = WholeSteps(rank);
+  if (steps.empty()) return nullptr;
+  Mean total;
+  Mean interval;
+  Mean fp_and_bp;
+  Mean tail;
+  struct ReduceMean {
+    Mean start;
+    Mean duration;
+  };
+  std::map<TextId, ReduceMean> reduces;
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  Shares all;
+  double with_shares = 0;
+  for (const Step& step : steps) {
+    const Parts parts = PartsOf(step);
+    total.Add(parts.total);
+    interval.Add(parts.interval);
+    fp_and_bp.Add(parts.fp_and_bp);
+    tail.Add(parts.tail);
+    for (const Reduce& reduce : step.reduces) {
+      reduces[reduce.name].start.Add(Ms(reduce.start_ns - step.start_ns));
+      reduces[reduce.name].duration.Add(Ms(reduce.end_ns - reduce.start_ns));
+    }
+    const auto found = shares.find(step.number);
+    if (found == shares.end()) continue;
+    ++with_shares;
+    all.computing += found->second.computing;
+    all.communication += found->second.communication;
+    all.uncovered += found->second.uncovered;
+    all.free += found->second.free;
+  }
+  Json json = {{"step", "average"},
+               {"steps", steps.size()},
+               {"total_ms", total.Get(rank.count_ns)},
+               {"iteration_interval_ms", interval.Get(rank.count_ns)},
+               {"fp_and_bp_ms", fp_and_bp.Get(rank.count_ns)},
+               {"tail_ms", tail.Get(rank.count_ns)}};
+  for (double* each : {&all.computing, &all.communication, &all.uncovered, &all.free}) *each /= std::max(with_shares, 1.0);
+  AddShares(with_shares > 0 ? &all : nullptr, &json);
+  std::vector<std::pair<double, Json>> sorted;
+  for (const auto& [name, mean] : reduces) {
+    const Json start = mean.start.Get(rank.count_ns);
+    sorted.emplace_back(start.get<double>(),
+                        Json{{"name", rank.TextOf(name)}, {"start_ms", start}, {"duration_ms", mean.duration.Get(rank.count_ns)}});
+  }
+  std::ranges::stable_sort(sorted, {}, [](const auto& each) { return each.first; });
+  json["reduces"] = Json::array();
+  for (auto& [start, reduce] : sorted) json["reduces"].push_back(std::move(reduce));
+  return json;
+}
+
+Json StepPointsView(const Rank& rank) {
+  if (rank.fp_point == kNoText && rank.bp_point == kNoText) return nullptr;
+  return {{"fp_start", TextOrNull(rank, rank.fp_point)}, {"bp_end", TextOrNull(rank, rank.bp_point)}};
+}
+
+// Outliers are beyond three standard deviations from the mean.
+Json StepDistributionView(const Rank& rank) {
+  const std::span<const Step> steps = WholeSteps(rank);
+  if (steps.empty()) return nullptr;
+  std::vector<double> totals;
+  for (const Step& step : steps) totals.push_back(Ms(step.end_ns - step.start_ns));
+  std::ranges::sort(totals);
+  const auto count = static_cast<double>(totals.size());
+  const double mean = std::accumulate(totals.begin(), totals.end(), 0.0) / count;
+  const double squares = std::accumulate(totals.begin(), totals.end(), 0.0, [mean](double sum, double each) {
+    return sum + (each - mean) * (each - mean);
+  });
+  const double deviation = std::sqrt(squares / count);
+  Json json = {{"steps", totals.size()}, {"min_ms", totals.front()}, {"mean_ms", mean},
+               {"p50_ms", Quantile(totals, 0.5)}, {"p99_ms", Quantile(totals, 0.99)}, {"max_ms", totals.back()},
+               {"stddev_ms", deviation}};
+  json["outliers"] = Json::array();
+  for (const Step& step : steps) {
+    if (std::abs(Ms(step.end_ns - step.start_ns) - mean) > 3 * deviation) json["outliers"].push_back(step.number);
+  }
+  return json;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,119 @@
+#include "analysis/views/views.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+constexpr auto kViews = std::to_array<View>({
+    {"overall", OverallView, "computing, communication and free time, end to end"},
+    {"steps", StepsView, "each training step and its parts"},
+    {"step_average", StepAverageView, "the mean over whole steps"},
+    {"step_points", StepPointsView, "where forward starts and backward ends"},
+    {"step_distribution", StepDistributionView, "how the lengths of steps spread, and outliers"},
+    {"operator_types", OperatorTypesView, "operators by type and kind of core"},
+    {"operators", OperatorsView, "operators by name, with counters and what bounds them"},
+    {"ai_cpu", CpuOperatorsView, "operators of the AI CPU, where they have a log of their own"},
+    {"data_pipeline", DataPipelineView, "queues of the input pipeline and its bottleneck"},
+    {"timeline", TimelineView, "streams, operators and executions in numbers"},
+    {"communication", CommunicationView, "operations of communication and their speed"},
+    {"links", LinksView, "traffic between ranks by link"},
+    {"memory", MemoryView, "memory by component, its peak and who held it"},
+    {"hardware", HardwareView, "counters of the hardware, by step and by operator"},
+    {"environment", EnvironmentView, "variables of the training process, as its profiler kept them"},
+});
+
+double SumMs(const Intervals& intervals) {
+  return std::accumulate(intervals.begin(), intervals.end(), 0.0,
+                         [](double sum, const Interval& each) { return sum + Ms(each.end_ns - each.start_ns); });
+}
+
+std::optional<Interval> Extent(const Overlap& overlap) {
+  std::optional<Interval> extent;
+  for (const Intervals& intervals : overlap) {
+    for (const Interval& each : intervals) {
+      if (!extent) extent = each;
+      extent->start_ns = std::min(extent->start_ns, each.start_ns);
+      extent->end_ns = std::max(extent->end_ns, each.end_ns);
+    }
+  }
+  return extent;
+}
+
+}  // namespace
+
+std::span<const View> Views() { return kViews; }
+
+Json TextOrNull(const Rank& rank, TextId id) {
+  const std::string_view text = rank.TextOf(id);
+  return text.empty() ? Json() : Json(text);
+}
+
+int64_t BeginOf(const Rank& rank) {
+  int64_t begin = INT64_MAX;
+  for (const Step& step : rank.steps) begin = std::min(begin, step.start_ns);
+  for (const Execution& each : rank.executions) begin = std::min(begin, each.start_ns);
+  for (const Slice& each : rank.slices) begin = std::min(begin, each.start_ns);
+  if (begin != INT64_MAX) return begin;
+  for (const auto& series : rank.hardware) {
+    if (!series->points.empty()) begin = std::min(begin, series->points.front().t_ns);
+  }
+  for (const auto& [name, samples] : rank.memory) {
+    for (const MemorySample& each : samples) begin = std::min(begin, each.t_ns);
+  }
+  return begin == INT64_MAX ? 0 : begin;
+}
+
+Json OverallView(const Rank& rank) {
+  std::optional<Interval> span = rank.span;
+  if (!span) span = Extent(rank.overlap);
+  if (!span) {
+    // Only what someone else added up.
+    if (rank.shares.empty()) return nullptr;
+    Shares all;
+    for (const auto& [step, shares] : rank.shares) {
+      all.computing += shares.computing;
+      all.communication += shares.communication;
+      all.uncovered += shares.uncovered;
+      all.free += shares.free;
+    }
+    return {{"e2e_ms", all.computing + all.uncovered + all.free}, {"computing_ms", all.computing},
+            {"communication_ms", all.communication}, {"uncovered_communication_ms", all.uncovered},
+            {"overlapped_ms", all.overlapped()}, {"free_ms", all.free}};
+  }
+  const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
+  const double whole = Ms(span->end_ns - span->start_ns);
+  const double computing = of(OverlapKind::kComputing);
+  const double communication = of(OverlapKind::kCommunication);
+  const double uncovered = of(OverlapKind::kNotOverlapped);
+  return {{"e2e_ms", whole}, {"computing_ms", computing}, {"communication_ms", communication},
+          {"uncovered_communication_ms", uncovered}, {"overlapped_ms", communication - uncovered},
+          {"free_ms", whole - computing - uncovered}};
+}
+
+Json EnvironmentView(const Rank& rank) {
+  return rank.environment.empty() ? Json() : Json(rank.environment);
+}
+
+Json RunJson(const Run& run, const std::set<std::string, std::less<>>& only) {
+  Json json;
+  json["run"] = {{"name", run.name}, {"inputs", run.inputs}};
+  json["ranks"] = Json::array();
+  for (const auto& rank : run.ranks) {
+    Json each = {{"rank", OrNull(rank->rank)}, {"device", OrNull(rank->device)},
+                 {"host", rank->host.empty() ? Json() : Json(rank->host)}, {"source", rank->source}, {"path", rank->path}};
+    for (const View& view : kViews) {
+      if (only.empty() || only.contains(view.name)) each[std::string(view.name)] = view.make(*rank);
+    }
+    json["ranks"].push_back(std::move(each));
+  }
+  json["problems"] = Json::array();
+  for (const Problem& problem : run.problems) json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  return json;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,66 @@
+// The analyses: pure functions of a rank, one file each, all of them in one table (views.cc). What they make is JSON,
+// which `profctl analyze --json` prints, the terminal's tables are made of, and the page shows. Times are ms unless the
+// name says otherwise, counted from the begin of the rank where they are points in time.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "analysis/rank.h"
+#include "analysis/run.h"
+
+namespace profd::analysis {
+
+using Json = nlohmann::ordered_json;
+
+struct View {
+  std::string_view name;  // the field of the rank, as --only has it
+  Json (*make)(const Rank& rank);
+  std::string_view what;  // for help
+};
+std::span<const View> Views();
+
+Json OverallView(const Rank& rank);
+Json StepsView(const Rank& rank);
+Json StepAverageView(const Rank& rank);
+Json StepPointsView(const Rank& rank);
+Json StepDistributionView(const Rank& rank);
+Json OperatorTypesView(const Rank& rank);
+Json OperatorsView(const Rank& rank);
+Json CpuOperatorsView(const Rank& rank);
+Json DataPipelineView(const Rank& rank);
+Json TimelineView(const Rank& rank);
+Json CommunicationView(const Rank& rank);
+Json LinksView(const Rank& rank);
+Json MemoryView(const Rank& rank);
+Json HardwareView(const Rank& rank);
+Json EnvironmentView(const Rank& rank);
+
+// All slices and counters, for a page to draw; not one of the table. Lanes hold at most so many slices in all, the
+// longest ones: `left_out` says how many others there were.
+Json TimelineData(const Rank& rank, size_t most_slices);
+
+// The run with these views, all if empty.
+Json RunJson(const Run& run, const std::set<std::string, std::less<>>& only);
+
+// What to look at first, of a run as RunJson has it with all views.
+Json Hints(const Json& run);
+
+// What got slower from `baseline` to `run`, and by how much.
+Json CompareView(const Run& run, const Run& baseline);
+
+// The begin of what was recorded; times of views count from it.
+int64_t BeginOf(const Rank& rank);
+// A number, or null.
+template <class T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+Json TextOrNull(const Rank& rank, TextId id);
+// How the device spent its time in each step, by the step's number.
+std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
+
+}  // namespace profd::analysis

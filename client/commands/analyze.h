@@ -1,0 +1,26 @@
+// `profctl analyze RUN...`: what a run of one rank or many spent its time with. Needs no daemon.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "client/context.h"
+
+namespace profd::client {
+
+struct AnalyzeCommand {
+  std::vector<std::string> runs;
+  std::string only;      // names of views, separated by ','; empty: all
+  std::string baseline;  // a run to compare with; empty: none
+};
+
+int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json);
+
+// Names of --only.
+std::vector<std::string> AnalysisNames();
+
+// The analyses of a run as tables; `run` as RunJson makes it. `only`: as the command has it.
+void PrintAnalysis(std::ostream& out, const Json& run, bool color);
+
+}  // namespace profd::client

@@ -1,0 +1,158 @@
+// The tables of `profctl analyze`, from what --json prints.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "client/commands/analyze.h"
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+constexpr size_t kMostRows = 15;
+
+std::string Number(const Json& object, const char* name, int decimals = 3) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_number() ? "-" : fmt::format("{:.{}f}", found->get<double>(), decimals);
+}
+
+std::string Share(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_number() ? "-" : fmt::format("{:.1f} %", found->get<double>() * 100);
+}
+
+std::string Text(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) return "-";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+// A column: its heading and what it shows of a row.
+struct Column {
+  std::string heading;
+  std::function<std::string(const Json&)> cell;
+};
+
+Column Ms(std::string heading, const char* name) {
+  return {">" + std::move(heading), [name](const Json& row) { return Number(row, name); }};
+}
+Column Plain(std::string heading, const char* name) {
+  return {std::move(heading), [name](const Json& row) { return Text(row, name); }};
+}
+
+// The first rows of a list, under a title; nothing of an empty one.
+void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns) {
+  if (!list.is_array() || list.empty()) return;
+  std::vector<std::string> headings;
+  headings.reserve(columns.size());
+  for (const Column& column : columns) headings.push_back(column.heading);
+  Table table(std::move(headings));
+  const size_t shown = std::min(list.size(), kMostRows);
+  for (size_t i = 0; i < shown; ++i) {
+    std::vector<Cell> cells;
+    cells.reserve(columns.size());
+    for (const Column& column : columns) cells.emplace_back(column.cell(list[i]));
+    table.AddRow(std::move(cells));
+  }
+  out << '\n' << title;
+  if (shown < list.size()) out << fmt::format(" ({} of {}; all with --json)", shown, list.size());
+  out << '\n';
+  table.Print(out, color, "  ");
+}
+
+void PrintOverall(std::ostream& out, bool color, const Json& ranks) {
+  Json rows = Json::array();
+  for (const Json& rank : ranks) {
+    if (!rank.contains("overall") || !rank["overall"].is_object()) continue;
+    Json row = rank["overall"];
+    row["rank"] = rank["rank"];
+    row["device"] = rank["device"];
+    rows.push_back(std::move(row));
+  }
+  const auto part = [](const char* name) {
+    return [name](const Json& row) {
+      const double whole = row.value("e2e_ms", 0.0);
+      const double value = row.value(name, 0.0);
+      return whole > 0 ? fmt::format("{:.3f} ({:.1f} %)", value, value / whole * 100) : fmt::format("{:.3f}", value);
+    };
+  };
+  PrintList(out, color, "Time in all, ms", rows,
+            {Plain("RANK", "rank"), Plain("DEVICE", "device"), Ms("END TO END", "e2e_ms"),
+             {">COMPUTING", part("computing_ms")}, {">COMMUNICATION NOT OVERLAPPED", part("uncovered_communication_ms")},
+             Ms("OVERLAPPED", "overlapped_ms"), {">FREE", part("free_ms")}});
+}
+
+void PrintSteps(std::ostream& out, bool color, const Json& rank) {
+  Json rows = Json::array();
+  if (rank.contains("step_average") && rank["step_average"].is_object()) rows.push_back(rank["step_average"]);
+  if (rank.contains("steps") && rank["steps"].is_array()) {
+    for (const Json& step : rank["steps"]) rows.push_back(step);
+  }
+  PrintList(out, color, "Training steps, ms", rows,
+            {Plain("STEP", "step"), Ms("TOTAL", "total_ms"), Ms("INTERVAL", "iteration_interval_ms"),
+             Ms("FORWARD+BACKWARD", "fp_and_bp_ms"), Ms("TAIL", "tail_ms"), Ms("COMPUTING", "computing_ms"),
+             Ms("NOT OVERLAPPED", "uncovered_communication_ms"), Ms("FREE", "free_ms")});
+}
+
+void PrintPipeline(std::ostream& out, bool color, const Json& rank) {
+  const auto found = rank.find("data_pipeline");
+  if (found == rank.end() || !found->is_object()) return;
+  out << "\nData pipeline: "
+      << ((*found)["bottleneck"].is_null() ? std::string("no bottleneck") : "bottleneck " + Text(*found, "bottleneck")) << '\n';
+  PrintList(out, color, "Stages", (*found)["stages"], {Plain("STAGE", "stage"), Plain("STATUS", "status")});
+  PrintList(out, color, "Queues", (*found)["queues"],
+            {Plain("QUEUE", "queue"), Plain(">CAPACITY", "capacity"), Plain(">EMPTY", "empty"), Plain(">FULL", "full"),
+             Plain(">STEPS", "total"), Ms("MEAN SIZE", "mean_size")});
+  for (const Json& advice : (*found)["suggestions"]) out << "  " << Printable(advice.get<std::string>()) << '\n';
+}
+
+void PrintRank(std::ostream& out, bool color, const Json& rank) {
+  const auto list = [&rank](const char* name) { return rank.contains(name) ? rank[name] : Json(); };
+  out << '\n' << Printable(fmt::format("Rank {}, device {}, host {}: {} ({})", Text(rank, "rank"), Text(rank, "device"),
+                                       Text(rank, "host"), Text(rank, "source"), Text(rank, "path"))) << '\n';
+  if (const auto timeline = rank.find("timeline"); timeline != rank.end()) {
+    out << fmt::format("  {} streams, {} operators, {} executions, {} ms\n", Text(*timeline, "streams"),
+                       Text(*timeline, "operators"), Text(*timeline, "executions"), Number(*timeline, "total_ms"));
+  }
+  PrintSteps(out, color, rank);
+  const Column share = {">SHARE", [](const Json& row) { return Share(row, "share"); }};
+  PrintList(out, color, "Operators by type, ms", list("operator_types"),
+            {Plain("TYPE", "type"), Plain("CORE", "core"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share,
+             Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
+  PrintList(out, color, "Operators, ms", list("operators"),
+            {Plain("NAME", "name"), Plain("TYPE", "type"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share,
+             Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms"), Plain("BOUND", "bound")});
+  PrintList(out, color, "AI CPU, ms", list("ai_cpu"),
+            {Plain(">NUMBER", "serial_number"), Plain("TYPE", "type"), Ms("TOTAL", "total_ms"), Ms("DISPATCH", "dispatch_ms")});
+  PrintPipeline(out, color, rank);
+  PrintList(out, color, "Communication, ms", list("communication"),
+            {Plain("NAME", "name"), Plain("GROUP", "group"), Plain(">COUNT", "count"), Ms("ELAPSED", "elapse_ms"),
+             Ms("TRANSIT", "transit_ms"), Ms("WAIT", "wait_ms"), Ms("SYNCHRONIZATION", "synchronization_ms")});
+  PrintList(out, color, "Links", list("links"),
+            {Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"), Ms("SIZE, MB", "size_mb"),
+             Ms("TIME, ms", "time_ms"), Ms("GB/s", "bandwidth_gb_s"), Ms("REFERENCE", "reference_gb_s")});
+  const Json memory = list("memory");
+  if (memory.is_object()) {
+    PrintList(out, color, "Memory, MB", memory["components"],
+              {Plain("COMPONENT", "component"), Ms("PEAK ALLOCATED", "peak_allocated_mb"), Ms("PEAK RESERVED", "peak_reserved_mb"),
+               Ms("PEAK ACTIVE", "peak_active_mb"), Ms("AT, ms", "peak_at_ms")});
+  }
+  PrintList(out, color, "Hardware", list("hardware"),
+            {Plain("COUNTER", "name"), Plain("UNIT", "unit"), Ms("MIN", "min"), Ms("MEAN", "mean"), Ms("MAX", "max")});
+}
+
+}  // namespace
+
+void PrintAnalysis(std::ostream& out, const Json& run, bool color) {
+  out << Printable(Text(run["run"], "name")) << ": " << run["ranks"].size() << (run["ranks"].size() == 1 ? " rank\n" : " ranks\n");
+  PrintOverall(out, color, run["ranks"]);
+  for (const Json& rank : run["ranks"]) PrintRank(out, color, rank);
+  if (!run.contains("compare")) return;
+  const Json& compare = run["compare"];
+  PrintList(out, color, "Compared with " + Printable(Text(compare, "baseline")) + ", ms", compare["differences"],
+            {Plain("WHAT", "what"), Plain("NAME", "name"), Ms("BASELINE", "baseline"), Ms("RUN", "run"), Ms("DIFFERENCE", "difference"),
+             {">OF THE STEP'S DIFFERENCE", [](const Json& row) { return Share(row, "share_of_difference"); }}});
+}
+
+}  // namespace profd::client

@@ -1,0 +1,96 @@
+#include "client/commands/report.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "analysis/checks/advise.h"
+#include "analysis/report.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "client/commands/analyze.h"
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, size_t* problems) {
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
+  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  if (!run.ok()) return run.status();
+  std::optional<analysis::Run> baseline;
+  if (!command.baseline.empty()) {
+    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    if (!other.ok()) return other.status();
+    baseline = std::move(*other);
+  }
+  *problems = run->problems.size();
+  const analysis::Run* other_or_null = baseline ? &*baseline : nullptr;
+  return analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits()), slices, clock.WallNs() / kNsPerSecond);
+}
+
+}  // namespace
+
+// Under another name first.
+Status WriteWhole(const std::string& path, const std::string& text, bool replace) {
+  struct stat facts {};
+  if (!replace && ::lstat(path.c_str(), &facts) == 0) {
+    return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
+  }
+  const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
+  UniqueFd fd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640));
+  if (!fd.valid()) return Status::FromErrno(errno, unfinished);
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(fd.get(), text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      Status status = Status::FromErrno(errno, unfinished);
+      ::unlink(unfinished.c_str());
+      return status;
+    }
+    done += static_cast<size_t>(written);
+  }
+  if (::rename(unfinished.c_str(), path.c_str()) == 0) return Status::Ok();
+  Status status = Status::FromErrno(errno, path);
+  ::unlink(unfinished.c_str());
+  return status;
+}
+
+Result<size_t> ParseSlices(const std::optional<std::string>& text) {
+  constexpr size_t kMost = 20'000'000;
+  size_t slices = analysis::kReportSlices;
+  if (!text || (ParseNumber(std::string_view(*text), &slices) && slices > 0 && slices <= kMost)) return slices;
+  return InvalidArgument(fmt::format("--slices \"{}\": a number from 1 to {}", *text, kMost));
+}
+
+int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bool json) {
+  const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
+  const Result<size_t> slices = ParseSlices(command.slices);
+  if (!slices.ok()) return fail(slices.status(), kExitUsage);
+  const std::string out = command.out.value_or("report.html");
+  size_t problems = 0;
+  Result<analysis::Json> data = MakeData(clock, command, *slices, &problems);
+  if (!data.ok()) return fail(data.status(), ExitCodeFor(data.status().code()));
+  Result<std::string> packed = analysis::PackedJson(*data);
+  if (!packed.ok()) return fail(packed.status(), ExitCodeFor(packed.status().code()));
+  const std::string page = analysis::PageHtml(*packed);
+  if (Status written = WriteWhole(out, page, command.force); !written.ok()) return fail(written, ExitCodeFor(written.code()));
+  if (json) {
+    io.out << JsonText(Json{{"out", out}, {"bytes", page.size()}, {"ranks", (*data)["ranks"].size()}, {"problems", problems}}, true)
+           << std::endl;
+    return kExitOk;
+  }
+  io.out << fmt::format("{}: {}, {} {}; open it in a browser\n", Printable(out), FormatBytes(page.size()), (*data)["ranks"].size(),
+                        (*data)["ranks"].size() == 1 ? "rank" : "ranks");
+  io.out.flush();
+  if (problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; the page lists them\n", problems);
+  return kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,26 @@
+// `profctl serve [DIR...]`: a page on this machine over all runs below folders and on the daemon.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/api.h"
+#include "client/context.h"
+
+namespace profd::client {
+
+struct ServeCommand {
+  std::vector<std::string> folders;   // none: where the program runs
+  std::optional<std::string> listen;  // default: 127.0.0.1:9466, or any free port
+  std::optional<std::string> slices;  // on the timelines of a run
+  bool no_token = false;
+  bool no_daemon = false;
+};
+
+// `daemon`: null where there is none to ask; what it has is asked for at every listing.
+int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, bool json);
+
+}  // namespace profd::client

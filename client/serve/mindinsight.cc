@@ -1,0 +1,385 @@
+#include "client/serve/mindinsight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "analysis/views/views.h"
+#include "base/text.h"
+
+namespace profd::client {
+namespace {
+
+using analysis::Rank;
+
+// MindInsight's four decimals.
+double Rounded(double value) { return std::round(value * 1e4) / 1e4; }
+double NumberOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+struct Asked {
+  const WebRequest& request;
+  const analysis::Run& run;
+  const Rank& rank;
+  Json body;
+
+  std::string Parameter(const std::string& name) const {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? std::string() : found->second;
+  }
+};
+
+Json Devices(const Asked& asked) {
+  Json list = Json::array();
+  for (const auto& rank : asked.run.ranks) {
+    if (rank->device) list.push_back(std::to_string(*rank->device));
+  }
+  return list;
+}
+
+// The step that `type` names, 0 the average; null: there is none.
+Json StepOf(const Asked& asked, const std::string& type) {
+  int64_t number = 0;
+  if (!type.empty() && !ParseNumber(std::string_view(type), &number)) return nullptr;
+  if (number == 0) return analysis::StepAverageView(asked.rank);
+  for (Json& step : analysis::StepsView(asked.rank)) {
+    if (step["step"] == number) return std::move(step);
+  }
+  return nullptr;
+}
+
+Json Part(std::string_view name, double start, double duration) {
+  return {{"name", name}, {"start", Rounded(start)}, {"duration", Rounded(duration)}};
+}
+
+// [total], its parts, then a line per stream: gaps without a name and reduces in turn, from forward to the end.
+Json GraphOf(const Json& step) {
+  const double total = NumberOf(step, "total_ms");
+  const double interval = NumberOf(step, "iteration_interval_ms");
+  const double fp_and_bp = NumberOf(step, "fp_and_bp_ms");
+  Json graph = Json::array({Json::array({Part("", 0, total)})});
+  graph.push_back(Json::array({Part("iteration_interval", 0, interval), Part("fp_and_bp", interval, fp_and_bp),
+                               Part("tail", interval + fp_and_bp, NumberOf(step, "tail_ms"))}));
+  std::map<std::string, std::vector<Json>> streams;
+  for (const Json& reduce : step["reduces"]) {
+    const std::string name = reduce["name"].get<std::string>();
+    streams[name.substr(0, name.rfind('_'))].push_back(reduce);
+  }
+  for (const auto& [stream, reduces] : streams) {
+    Json line = Json::array();
+    double at = interval;
+    for (const Json& reduce : reduces) {
+      const double start = NumberOf(reduce, "start_ms");
+      line.push_back(Part("", at, start - at));
+      line.push_back(Part(reduce["name"].get<std::string>(), start, NumberOf(reduce, "duration_ms")));
+      at = start + NumberOf(reduce, "duration_ms");
+    }
+    line.push_back(Part("", at, total - at));
+    graph.push_back(std::move(line));
+  }
+  return graph;
+}
+
+std::string Percent(double part, double whole) { return fmt::format("{:.2f}%", whole > 0 ? part / whole * 100 : 0); }
+
+Json StepSummary(const Asked& asked, const Json& step) {
+  const double total = NumberOf(step, "total_ms");
+  Json summary = {{"total_time", Rounded(total)}};
+  for (const auto& [name, field] : {std::pair("iteration_interval", "iteration_interval_ms"), std::pair("fp_and_bp", "fp_and_bp_ms"),
+                                    std::pair("tail", "tail_ms")}) {
+    summary[name] = Rounded(NumberOf(step, field));
+    summary[std::string(name) + "_percent"] = Percent(NumberOf(step, field), total);
+  }
+  summary["total_steps"] = asked.rank.steps.size();
+  return summary;
+}
+
+Json TrainingTrace(const Asked& asked) {
+  const Json step = StepOf(asked, asked.Parameter("type"));
+  const size_t size = asked.rank.steps.size();
+  if (step.is_null()) return {{"size", size}, {"training_trace_graph", Json::array()}, {"summary", Json::object()}, {"point_info", Json::object()}};
+  const Json points = analysis::StepPointsView(asked.rank);
+  Json info = Json::object();
+  if (points.is_object()) info = {{"fp_start", points["fp_start"]}, {"bp_end", points["bp_end"]}};
+  return {{"size", size}, {"training_trace_graph", GraphOf(step)}, {"summary", StepSummary(asked, step)}, {"point_info", std::move(info)}};
+}
+
+Json TargetTime(const Asked& asked) {
+  const std::string type = asked.Parameter("type").empty() ? "iteration_interval" : asked.Parameter("type");
+  Json values = Json::array();
+  const std::string field = type + "_ms";
+  for (const Json& step : analysis::StepsView(asked.rank)) {
+    if (step.contains(field) && step[field].is_number()) values.push_back(Rounded(step[field].get<double>()));
+  }
+  const Json average = analysis::StepAverageView(asked.rank);
+  Json summary = average.is_null() ? Json(Json::object()) : StepSummary(asked, average);
+  return {{"size", values.size()}, {"info", {{type, std::move(values)}}}, {"summary", std::move(summary)}};
+}
+
+Json QueueOf(const Json& pipeline, std::string_view name) {
+  if (pipeline.is_object()) {
+    for (const Json& queue : pipeline["queues"]) {
+      if (queue["queue"] == name) return queue;
+    }
+  }
+  return nullptr;
+}
+
+Json QueueInfo(const Asked& asked) {
+  const bool chip = asked.Parameter("type") != "device_queue";
+  const Json queue = QueueOf(analysis::DataPipelineView(asked.rank), chip ? "device" : "host");
+  if (queue.is_null()) return {{"size", 0}, {"info", {{"queue", Json::array()}}}, {"summary", {{"queue_summary", Json::object()}}}};
+  Json summary = {{"empty_queue", queue["empty"]}};
+  if (!queue["full"].is_null()) summary["full_queue"] = queue["full"];
+  return {{"size", queue["total"]}, {"info", {{"queue", queue["sizes"]}}}, {"summary", {{"queue_summary", std::move(summary)}}}};
+}
+
+Json MindDataOp(const Asked& asked) {
+  const bool chip = asked.Parameter("type") != "device_queue";
+  const analysis::Pipeline& pipeline = asked.rank.pipeline;
+  const auto mean = [](const std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  };
+  if (chip) {
+    return {{"size", pipeline.get_next_ms.size()}, {"info", {{"get_next", pipeline.get_next_ms}}},
+            {"summary", {{"time_summary", {{"avg_cost", fmt::format("{}", mean(pipeline.get_next_ms))}}}}}};
+  }
+  return {{"size", pipeline.total_ms.size()},
+          {"info", {{"total_cost", pipeline.total_ms}, {"push_cost", pipeline.push_ms}, {"get_cost", pipeline.get_ms}}},
+          {"summary", {{"time_summary", {{"avg_cost", mean(pipeline.total_ms)}, {"get_cost", mean(pipeline.get_ms)},
+                                         {"push_cost", mean(pipeline.push_ms)}}}}}};
+}
+
+Json ProcessSummary(const Asked& asked) {
+  const Json pipeline = analysis::DataPipelineView(asked.rank);
+  Json summary = Json::object();
+  if (!pipeline.is_object()) return summary;
+  for (const Json& stage : pipeline["rules_1_0"]["stages"]) summary[stage["stage"].get<std::string>()] = {{"status", stage["status"]}};
+  const Json chip = QueueOf(pipeline, "device");
+  if (!chip.is_null()) {
+    summary["get_next_queue_info"] = {{"summary", {{"empty_batch_count", chip["empty"]}, {"total_batch", chip["total"]}}}};
+  }
+  const Json host = QueueOf(pipeline, "host");
+  if (!host.is_null()) {
+    summary["device_queue_info"] = {{"summary", {{"empty_batch_count", host["empty"]}, {"full_batch_count", host["full"]},
+                                                 {"total_batch", host["total"]}}}};
+  }
+  return summary;
+}
+
+Json Propose(const Asked& asked) {
+  Json made = Json::object();
+  const Json average = analysis::StepAverageView(asked.rank);
+  if (average.is_object() && NumberOf(average, "iteration_interval_ms") > 0.5) {
+    made["step_trace-proposer_type_label"] = {"data processing to graph execution can be improved"};
+    made["step_trace-iter_interval"] = {fmt::format("{:.4f}", NumberOf(average, "iteration_interval_ms"))};
+  }
+  const Json pipeline = analysis::DataPipelineView(asked.rank);
+  if (pipeline.is_object() && !pipeline["suggestions"].empty()) made["minddata_pipeline-general"] = pipeline["suggestions"];
+  return made;
+}
+
+Json TimelineSummary(const Asked& asked) {
+  const Json timeline = analysis::TimelineView(asked.rank);
+  return {{"total_time", NumberOf(timeline, "total_ms") * 1000}, {"num_of_streams", timeline["streams"]},
+          {"num_of_ops", timeline["operators"]}, {"op_exe_times", timeline["executions"]}};
+}
+
+Json TimelineEvents(const Asked& asked) {
+  constexpr size_t kMostEvents = 200'000;
+  const int64_t begin = analysis::BeginOf(asked.rank);
+  Json events = Json::array();
+  for (const analysis::Execution& each : asked.rank.executions) {
+    if (events.size() == kMostEvents) break;
+    const analysis::Operator& op = asked.rank.operators[static_cast<size_t>(each.op)];
+    const std::string_view full = asked.rank.TextOf(op.name);
+    events.push_back({{"name", full.substr(full.rfind('/') + 1)}, {"ph", "X"}, {"tid", asked.rank.lanes[static_cast<size_t>(each.lane)].name},
+                      {"ts", static_cast<double>(each.start_ns - begin) / 1000}, {"dur", static_cast<double>(each.end_ns - each.start_ns) / 1000},
+                      {"pid", asked.rank.device.value_or(0)}, {"args", {{"type", asked.rank.TextOf(op.type)}, {"fullname", full}}}});
+  }
+  return events;
+}
+
+// Rows as MindInsight filters, sorts and cuts them (analysis 4.2).
+struct Listing {
+  std::vector<std::string> columns;
+  std::vector<Json> rows;  // each a list
+
+  size_t Column(const std::string& name) const {
+    return static_cast<size_t>(std::ranges::find(columns, name) - columns.begin());
+  }
+};
+
+std::string Lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+std::string TextOf(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+bool Passes(const Json& value, const Json& rule) {
+  if (!rule.is_object()) return true;
+  const auto among = [&value](const Json& list) {
+    return list.is_array() && std::ranges::any_of(list, [&value](const Json& each) { return TextOf(each) == TextOf(value); });
+  };
+  if (rule.contains("in") && !among(rule["in"])) return false;
+  if (rule.contains("not_in") && among(rule["not_in"])) return false;
+  const auto partial = rule.find("partial_match_str_in");
+  if (partial == rule.end() || !partial->is_array()) return true;
+  return std::ranges::any_of(*partial, [&value](const Json& each) {
+    return Lower(TextOf(value)).find(Lower(TextOf(each))) != std::string::npos;
+  });
+}
+
+int64_t IntOf(const Json& object, const char* name, int64_t otherwise, int64_t most) {
+  const auto found = object.find(name);
+  const int64_t value = found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+  return std::clamp<int64_t>(value, 0, most);
+}
+
+Json Answer(Listing listing, const Json& body) {
+  const Json none = Json::object();
+  const auto part = [&](const char* name) -> const Json& {
+    const auto found = body.find(name);
+    return found != body.end() && found->is_object() ? *found : none;
+  };
+  for (const auto& [name, rule] : part("filter_condition").items()) {
+    const size_t column = listing.Column(name);
+    if (column == listing.columns.size()) continue;
+    std::erase_if(listing.rows, [&rule = rule, column](const Json& row) { return !Passes(row[column], rule); });
+  }
+  const Json& sort = part("sort_condition");
+  const size_t by = sort.contains("name") ? listing.Column(TextOf(sort["name"])) : listing.columns.size();
+  if (by < listing.columns.size()) {
+    const bool down = !sort.contains("type") || sort["type"] != "ascending";
+    std::ranges::stable_sort(listing.rows, [by, down](const Json& a, const Json& b) { return down ? b[by] < a[by] : a[by] < b[by]; });
+  }
+  const size_t size = listing.rows.size();
+  const Json& group = part("group_condition");
+  if (!group.empty()) {
+    const auto limit = static_cast<size_t>(std::max<int64_t>(IntOf(group, "limit", 10, 100), 1));
+    const size_t begin = std::min(static_cast<size_t>(IntOf(group, "offset", 0, 1'000'000)) * limit, size);
+    const size_t end = std::min(begin + limit, size);
+    listing.rows = {listing.rows.begin() + static_cast<std::ptrdiff_t>(begin), listing.rows.begin() + static_cast<std::ptrdiff_t>(end)};
+  }
+  return {{"col_name", listing.columns}, {"object", listing.rows}, {"size", size}};
+}
+
+Listing OperatorTypes(const Rank& rank) {
+  Listing made{{"op_type", "execution_time", "execution_frequency", "percent"}, {}};
+  const Json types = analysis::OperatorTypesView(rank);
+  double whole = 0;
+  for (const Json& type : types) whole += NumberOf(type, "execution_time_ms");
+  for (const Json& type : types) {
+    const double time = NumberOf(type, "execution_time_ms");
+    made.rows.push_back(Json::array({type["type"], time, type["operators"], whole > 0 ? std::round(time / whole * 1e4) / 100 : 0}));
+  }
+  return made;
+}
+
+Listing OperatorDetails(const Rank& rank) {
+  Listing made{{"op_name", "op_type", "avg_execution_time", "subgraph", "full_op_name", "op_info"}, {}};
+  for (const Json& op : analysis::OperatorsView(rank)) {
+    const std::string full = op["name"].is_null() ? "" : op["name"].get<std::string>();
+    made.rows.push_back(Json::array({full.substr(full.rfind('/') + 1), op["type"], op["mean_ms"], full.substr(0, full.find('/')), full,
+                                     Json{{"input_shapes", op["input_shapes"]}, {"output_shapes", op["output_shapes"]}}}));
+  }
+  return made;
+}
+
+Listing CpuOperators(const Rank& rank) {
+  Listing made{{"serial_number", "op_type", "total_time", "dispatch_time", "run_start", "run_end"}, {}};
+  for (const Json& op : analysis::CpuOperatorsView(rank)) {
+    made.rows.push_back(Json::array({op["serial_number"], op["type"], op["total_ms"], op["dispatch_ms"], op["run_start"], op["run_end"]}));
+  }
+  return made;
+}
+
+Json SearchOperators(const Asked& asked) {
+  const auto type = asked.body.find("op_type");
+  const std::string kind = type != asked.body.end() && type->is_string() ? type->get<std::string>() : "aicore_type";
+  if (kind == "aicore_detail") return Answer(OperatorDetails(asked.rank), asked.body);
+  if (kind.starts_with("aicpu")) return Answer(CpuOperators(asked.rank), asked.body);
+  return Answer(OperatorTypes(asked.rank), asked.body);
+}
+
+Json PipelineRow(const Json& op) {
+  return Json::array({op["id"], op["type"], op["workers"], op["sizes"], op["queue_mean"], op["queue_length"],
+                      op["queue_use"].is_null() ? Json(0) : op["queue_use"], nullptr, op["parent"], op["children"]});
+}
+
+Json SearchPipeline(const Asked& asked) {
+  Listing made{{"op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length",
+                "output_queue_usage_rate", "sample_interval", "parent_id", "children_id"}, {}};
+  const Json pipeline = analysis::DataPipelineView(asked.rank);
+  if (pipeline.is_object()) {
+    for (const Json& op : pipeline["operators"]) made.rows.push_back(PipelineRow(op));
+  }
+  return Answer(std::move(made), asked.body);
+}
+
+Json PipelineQueue(const Asked& asked) {
+  const auto named = [](const Json& op) { return Json{{"op_id", op["id"]}, {"op_type", op["type"]}, {"num_workers", op["workers"]}}; };
+  Json made = {{"current_op", Json::object()}, {"parent_op", Json::object()}, {"queue_info", Json::object()}};
+  const Json pipeline = analysis::DataPipelineView(asked.rank);
+  if (!pipeline.is_object()) return made;
+  const Json* current = nullptr;
+  for (const Json& op : pipeline["operators"]) {
+    if (op["id"].dump() == asked.Parameter("op_id")) current = &op;
+  }
+  if (current == nullptr) return made;
+  made["current_op"] = named(*current);
+  for (const Json& op : pipeline["operators"]) {
+    if (op["id"] == (*current)["parent"]) made["parent_op"] = named(op);
+  }
+  made["queue_info"] = {{"output_queue_size", (*current)["sizes"]}, {"output_queue_average_size", (*current)["queue_mean"]},
+                        {"output_queue_length", (*current)["queue_length"]}, {"output_queue_usage_rate", (*current)["queue_use"]}};
+  return made;
+}
+
+struct Path {
+  std::string_view name;
+  std::string_view method;
+  Json (*answer)(const Asked& asked);
+};
+constexpr auto kPaths = std::to_array<Path>({
+    {"devices", "GET", Devices},
+    {"training-trace/graph", "GET", TrainingTrace},
+    {"training-trace/target-time-info", "GET", TargetTime},
+    {"queue_info", "GET", QueueInfo},
+    {"minddata_op", "GET", MindDataOp},
+    {"process_summary", "GET", ProcessSummary},
+    {"summary/propose", "GET", Propose},
+    {"timeline-summary", "GET", TimelineSummary},
+    {"timeline", "GET", TimelineEvents},
+    {"minddata-pipeline/queue", "GET", PipelineQueue},
+    {"minddata-pipeline/op-queue", "POST", SearchPipeline},
+    {"ops/search", "POST", SearchOperators},
+});
+
+}  // namespace
+
+std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebRequest& request, const analysis::Run& run) {
+  const auto found = std::ranges::find(kPaths, path, &Path::name);
+  if (found == kPaths.end()) return std::nullopt;
+  if (request.method != found->method) return WebAnswer{405, "text/plain", fmt::format("{} only\n", found->method)};
+  Json body = request.body.empty() ? Json(Json::object()) : Json::parse(request.body, nullptr, false);
+  if (!body.is_object()) return WebAnswer{400, "text/plain", "the body is no JSON object\n"};
+  const auto parameter = request.query.find("device_id");
+  std::string device = parameter == request.query.end() ? "" : parameter->second;
+  if (body.contains("device_id")) device = TextOf(body["device_id"]);
+  const Rank* rank = run.ranks.front().get();
+  for (const auto& each : run.ranks) {
+    if (each->device && std::to_string(*each->device) == device) rank = each.get();
+  }
+  const Asked asked{request, run, *rank, std::move(body)};
+  return WebAnswer{200, "application/json", JsonText(found->answer(asked), false)};
+}
+
+}  // namespace profd::client

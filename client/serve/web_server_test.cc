@@ -1,0 +1,134 @@
+#include "client/serve/web_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace profd::client {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class WebServerTest : public ::testing::Test {
+ protected:
+  WebServerTest() {
+    auto server = WebServer::Open("127.0.0.1", 0, [this](const WebRequest& request) { return handler_(request); });
+    EXPECT_TRUE(server.ok()) << server.status().ToString();
+    server_ = std::move(*server);
+    thread_ = std::thread([this] { server_->Run([this] { return !stop_.load(); }); });
+  }
+  ~WebServerTest() override {
+    stop_ = true;
+    thread_.join();
+  }
+
+  UniqueFd Connect() const {
+    UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return client;
+  }
+  static void Say(const UniqueFd& client, const std::string& text) {
+    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  // All until the server closes.
+  static std::string Rest(const UniqueFd& client) {
+    std::string answer;
+    char buffer[65536];
+    for (ssize_t count = 0; (count = recv(client.get(), buffer, sizeof buffer, 0)) > 0;) {
+      answer.append(buffer, static_cast<size_t>(count));
+    }
+    return answer;
+  }
+  std::string Ask(const std::string& request) const {
+    const UniqueFd client = Connect();
+    Say(client, request);
+    return Rest(client);
+  }
+
+  std::function<WebAnswer(const WebRequest&)> handler_ = [](const WebRequest&) { return WebAnswer{200, "text/plain", "fine"}; };
+  std::unique_ptr<WebServer> server_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+};
+
+TEST_F(WebServerTest, TheHandlerGetsWhatWasAsked) {
+  WebRequest got;
+  handler_ = [&got](const WebRequest& request) {
+    got = request;
+    return WebAnswer{404, "text/plain", "no", {{"X-Mine", "1"}}};
+  };
+  const std::string answer = Ask("POST /a%20b/c+d?x=1%262&y=a+b&z HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\nContent-Length: 4\r\n\r\nbody");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(answer, HasSubstr("X-Mine: 1\r\n"));
+  EXPECT_THAT(answer, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), "no");
+  EXPECT_EQ(got.method, "POST");
+  EXPECT_EQ(got.path, "/a b/c+d");
+  EXPECT_EQ(got.body, "body");
+  EXPECT_EQ(got.Query("x"), "1&2");
+  EXPECT_EQ(got.Query("y"), "a b");
+  EXPECT_EQ(got.Query("z"), "");
+  EXPECT_EQ(got.Header("host"), "h");
+  EXPECT_EQ(got.Header("authorization"), "Bearer t");
+}
+
+TEST_F(WebServerTest, WhatIsTooLongOrNoHttpIsRefused) {
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(WebServer::kMaxHeader, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(WebServerTest, ConnectionsAreLimitedAndSilentOnesHarmNobody) {
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < WebServer::kMaxConnections - 1; ++i) {
+    silent.push_back(Connect());
+    Say(silent.back(), "GET / HTT");
+  }
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), HasSubstr("fine"));
+  silent.push_back(Connect());
+  // The server may be late to see who came, and who went; one that is not served may be closed before it has asked.
+  const auto ask = [this] {
+    const UniqueFd client = Connect();
+    const std::string request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    return send(client.get(), request.data(), request.size(), MSG_NOSIGNAL) > 0 ? Rest(client) : std::string();
+  };
+  std::string last = "not asked";
+  for (int i = 0; i < 1000 && !last.empty(); ++i) last = ask();
+  EXPECT_EQ(last, "") << "more than kMaxConnections were answered";
+  silent.clear();
+  for (int i = 0; i < 1000 && last.empty(); ++i) last = ask();
+  EXPECT_THAT(last, HasSubstr("fine"));
+}
+
+TEST_F(WebServerTest, ALargeAnswerIsCompleteForASlowReader) {
+  const std::string large(20'000'000, 'x');
+  handler_ = [&large](const WebRequest&) { return WebAnswer{200, "text/plain", large}; };
+  const UniqueFd client = Connect();
+  Say(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  std::string answer(1000, '\0');
+  EXPECT_EQ(recv(client.get(), answer.data(), answer.size(), MSG_WAITALL), 1000);
+  answer += Rest(client);
+  EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, large.size());
+}
+
+TEST(DecodedUrl, EscapesAreTakenAndOthersStay) {
+  EXPECT_EQ(DecodedUrl("%41%2fb+c", false), "A/b+c");
+  EXPECT_EQ(DecodedUrl("%41%2Fb+c", true), "A/b c");
+  EXPECT_EQ(DecodedUrl("100%", true), "100%");
+  EXPECT_EQ(DecodedUrl("%4", true), "%4");
+  EXPECT_EQ(DecodedUrl("%zz", true), "%zz");
+}
+
+}  // namespace
+}  // namespace profd::client

@@ -1,0 +1,17 @@
+# Called by a build: cmake -DOUT=file.cc -DFILES="name=path;..." -P EmbedFiles.cmake. Writes the files as the entries of
+# profd::analysis::EmbeddedFiles().
+set(_text "#include \"analysis/report.h\"\n\nnamespace profd::analysis {\nnamespace {\n")
+set(_entries "")
+set(_index 0)
+foreach(_file ${FILES})
+  string(REGEX MATCH "^([^=]+)=(.+)$" _ "${_file}")
+  set(_name ${CMAKE_MATCH_1})
+  file(READ ${CMAKE_MATCH_2} _hex HEX)
+  string(REGEX REPLACE "(................................................................)" "\\1\n" _hex "${_hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," _hex "${_hex}")
+  string(APPEND _text "constexpr unsigned char kFile${_index}[] = {\n${_hex}\n};\n")
+  string(APPEND _entries "    {\"${_name}\", {reinterpret_cast<const char*>(kFile${_index}), sizeof kFile${_index}}},\n")
+  math(EXPR _index "${_index} + 1")
+endforeach()
+string(APPEND _text "}  // namespace\n\nstd::map<std::string_view, std::string_view> EmbeddedFiles() {\n  return {\n${_entries}  };\n}\n\n}  // namespace profd::analysis\n")
+file(WRITE ${OUT} "${_text}")

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""The page of profctl report in a real Chromium: what it shows of a run whose numbers are known, by mouse and keyboard."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+import perfetto_reader
+import web_driver
+from profd_harness import BUILD, eventually, main
+
+PROFCTL = os.path.join(BUILD, "bin", "profctl")
+BEGIN_US = 1736408883000000
+EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+PAGES = ("overview", "advice", "steps", "operators", "pipeline", "communication", "memory", "hardware", "timeline", "compare")
+
+
+def write(folder, name, text):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def make_rank(parent, rank, kernels=500):
+    """A PyTorch output: kernels of 1 to 9 us on two streams, a launch each, collectives, memory, a counter."""
+    folder = os.path.join(parent, f"r{rank}_ascend_pt")
+    output = os.path.join(folder, "ASCEND_PROFILER_OUTPUT")
+    write(folder, f"profiler_info_{rank}.json", "{}")
+    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID,Input Shapes,aic_mac_ratio"]
+    events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
+              for pid, name in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"), (4, "AI Core Freq"), (5, "Overlap Analysis"))]
+    events += [{"ph": "M", "name": "thread_name", "pid": 3, "tid": s, "args": {"name": f"Stream {s}"}} for s in (0, 1)]
+    events.append({"ph": "X", "name": "ProfilerStep#3", "pid": 1, "tid": 7, "ts": BEGIN_US, "dur": kernels * 10 + 50})
+    for i in range(kernels):
+        start = BEGIN_US + 20 + i * 10
+        name = EVIL if i % 50 == 0 else f"kernel_{i % 25}"
+        rows.append(f'"{name}",Type{i % 25},AI_CORE,{start},{1 + i % 9},{i % 2},"""{i % 25},2""",0.{i % 10}')
+        events.append({"ph": "X", "name": f"launch_{i % 25}", "pid": 2, "tid": 7, "ts": start - 15, "dur": 3})
+        events.append({"ph": "s", "cat": "HostToDevice", "id": str(i), "name": "x", "pid": 2, "tid": 7, "ts": start - 15})
+        events.append({"ph": "f", "cat": "HostToDevice", "id": str(i), "name": "x", "pid": 3, "tid": i % 2, "ts": start})
+        events.append({"ph": "X", "name": "Computing", "pid": 5, "tid": 0, "ts": start, "dur": 1 + i % 9})
+    events.append({"ph": "X", "name": "Free", "pid": 5, "tid": 3, "ts": BEGIN_US + 10000, "dur": 1000})
+    events += [{"ph": "C", "name": "AI Core Freq", "pid": 4, "tid": 0, "ts": BEGIN_US + i * 100, "args": {"MHz": 1800 - i}} for i in range(50)]
+    write(output, "kernel_details.csv", "\n".join(rows) + "\n")
+    write(output, "trace_view.json", json.dumps(events))
+    info = {"Communication Time Info": {"Start Timestamp(us)": BEGIN_US, "Elapse Time(ms)": 1.5, "Transit Time(ms)": 1, "Wait Time(ms)": 0.25,
+                                        "Synchronization Time(ms)": 0.125, "Idle Time(ms)": 0.25},
+            "Communication Bandwidth Info": {"HCCS": {"Transit Size(MB)": 18, "Transit Time(ms)": 2, "Size Distribution": {"1": [3, 2]}}}}
+    write(output, "communication.json", json.dumps({"step3": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
+    pairs = {f"{a}-{b}": {"Transport Type": "HCCS", "Transit Size(MB)": 10 * (a + b), "Transit Time(ms)": 1} for a in (0, 1) for b in (0, 1)}
+    write(output, "communication_matrix.json", json.dumps({"step3": {"collective": {"allreduce-total@9": pairs}}}))
+    write(output, "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type\n" +
+          "".join(f"PTA,{BEGIN_US + i * 10},{i},100,{i},1,NPU:{rank}\n" for i in range(60)))
+    write(output, "operator_memory.csv", f"Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\naten::x,64,{BEGIN_US},,\n")
+
+
+def make_pipeline(folder):
+    write(folder, "device_queue_profiling_0.txt", "".join(f"0 0 {s} 3\n0 1 {s} 2\n0 2 {s} 5\n1 64 {s} {0 if s <= 40 else 9}\n" for s in range(1, 101)))
+    ops = [{"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": {"output_queue": {"size": [1, 1], "length": 10}}},
+           {"op_id": 1, "op_type": "Map", "num_workers": 4, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]
+    write(folder, "pipeline_profiling_0.json", json.dumps({"op_info": ops}))
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        why = web_driver.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        cls.folder = tempfile.mkdtemp(prefix="profd-report-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        for rank in (0, 1):
+            make_rank(os.path.join(cls.folder, "run"), rank)
+        make_pipeline(os.path.join(cls.folder, "minddata"))
+        os.makedirs(os.path.join(cls.folder, "little"))
+        write(os.path.join(cls.folder, "little", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "kernel_details.csv", "Name,Start Time(us),Duration(us)\n")
+        for name in ("run", "minddata", "little"):
+            subprocess.run([PROFCTL, "report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html")], check=True,
+                           stdout=subprocess.DEVNULL, timeout=60)
+        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
+
+    def open(self, name, page="overview"):
+        self.browser.open("about:blank")
+        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
+        self.shown()
+        self.browser.run("""window.problems = [];
+            addEventListener('error', (event) => problems.push(event.message));
+            addEventListener('unhandledrejection', (event) => problems.push(String(event.reason)));
+            addEventListener('securitypolicyviolation', (event) => problems.push(event.violatedDirective + ' ' + event.blockedURI));""")
+
+    def shown(self):
+        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+
+    def go(self, address):
+        self.browser.run("document.querySelector('main').replaceChildren(); "
+                         f"if (location.hash === {json.dumps(address)}) profd.show(); else location.hash = {json.dumps(address)}")
+        self.shown()
+
+    def text(self):
+        return self.browser.run("return document.querySelector('main').innerText")
+
+    def assert_quiet(self):
+        self.assertEqual(self.browser.run("return problems"), [])
+        self.assertEqual(self.browser.run("return performance.getEntriesByType('resource').map((each) => each.name)"), [])
+
+    def test_every_page_of_every_run(self):
+        for name in ("run", "minddata", "little"):
+            self.open(name)
+            for page in PAGES:
+                with self.subTest(name=name, page=page):
+                    self.go(f"#/{page}")
+                    self.assertTrue(self.text().strip())
+                    self.assertNotIn("undefined", self.text())
+                    self.assertNotIn("NaN", self.text())
+                    width = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+                    self.assertLessEqual(width[0], width[1])
+            self.assert_quiet()
+
+    def test_numbers(self):
+        self.open("run")
+        data = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)
+        rank = data["ranks"][0]
+        self.assertIn(f"{rank['overall']['computing_ms']:.3f} ms", self.text())
+        self.assertIn("500", self.text())
+        self.go("#/operators?search=kernel_7")
+        rows = [r for r in rank["operators"] if "kernel_7" in r["name"]]
+        self.assertIn(f"{rows[0]['total_ms']:.3f}", self.text())
+        self.go("#/communication")
+        for number in ("1.500", "0.250", "9", "18"):  # elapsed, wait, GB/s, reference
+            self.assertIn(number, self.text())
+        self.go("#/memory")
+        self.assertIn("59", self.text())
+        self.go("#/pipeline")
+        self.assertIn("not recorded", self.text())
+        self.open("minddata", "pipeline")
+        self.assertIn("Bottleneck: Data processing", self.text())
+        self.assertIn("40 of 100 steps", self.text())
+        self.assertIn("Batch 0", self.text())
+
+    def test_names_are_text(self):
+        self.open("run", "operators?search=onerror")
+        self.assertIn(EVIL, self.text())
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main img, main script').length"), 0)
+        self.assert_quiet()
+
+    def test_tables(self):
+        """Sort, search, pages and a link, all by what a keyboard reaches."""
+        self.open("run", "operators")
+        table = "document.querySelectorAll('.table')[1]"
+        first = f"return {table}.querySelector('tbody td').innerText"
+        self.browser.run(f"const sort = {table}.querySelectorAll('th button')[0]; sort.focus(); sort.click(); sort.click();")
+        self.browser.run(f"{table}.querySelectorAll('th button')[0].click()")
+        names = [self.browser.run(first)]
+        self.browser.run(f"{table}.querySelectorAll('th button')[0].click()")
+        names.append(self.browser.run(first))
+        self.assertNotEqual(*names)
+        self.browser.run(f"const box = {table}.querySelector('input'); box.value = 'kernel_13'; box.dispatchEvent(new Event('input'))")
+        self.assertEqual(self.browser.run(first), "kernel_13")
+        self.assertIn("1 row", self.browser.run(f"return {table}.querySelector('.paging').innerText"))
+        self.go("#/operators?type=Type4")
+        self.assertIn("Operators of the type Type4", self.text())
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main a:not([href]), main [onclick]').length"), 0)
+
+    def test_timeline(self):
+        self.open("run", "timeline?search=kernel_3")
+        found = self.browser.run("return [profd.timeline.model.lanes.map((lane) => [lane.group, lane.name, lane.count]), profd.timeline.model.flows.size]")
+        lanes = {(group, name): count for group, name, count in found[0]}
+        self.assertEqual(lanes["Ascend Hardware", "Stream 0"] + lanes["Ascend Hardware", "Stream 1"], 500)
+        self.assertEqual(found[1], 1000)
+        # What is selected, what launched it, and the clock in its time.
+        panel = self.browser.run("return document.getElementById('slice').innerText")
+        for part in ("kernel_3", "launch_3", "ProfilerStep#3", "AI Core Freq", "MHz", "Type3"):
+            self.assertIn(part, panel)
+        keys = """const canvas = document.querySelector('canvas'); const t = profd.timeline; const before = [t.from, t.to];
+            canvas.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true})); return [before, [t.from, t.to]]"""
+        for key, rule in (("w", lambda a, b: b[1] - b[0] < a[1] - a[0]), ("s", lambda a, b: b[1] - b[0] > a[1] - a[0]),
+                          ("a", lambda a, b: b[0] < a[0]), ("d", lambda a, b: b[0] > a[0])):
+            self.assertTrue(rule(*self.browser.run(keys % key)), key)
+        self.browser.run("profd.timeline.show(0, profd.timeline.model.span)")
+        self.assert_quiet()
+
+    def test_files_of_the_timeline(self):
+        self.open("run", "timeline")
+        data = json.loads(self.browser.run("return JSON.stringify(profd.data.ranks[0].timeline_data)"))
+        encoded = self.browser.run("const bytes = profd.perfettoTrace(profd.data.ranks[0].timeline_data); let text = ''; "
+                                   "for (const byte of bytes) text += String.fromCharCode(byte); return btoa(text)")
+        path = os.path.join(self.folder, "timeline.perfetto-trace")
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(encoded))
+        trace = perfetto_reader.Trace(path)
+        self.assertEqual(trace.unbalanced(), set())
+        want, chrome = [], []
+        for lane in data["lanes"]:
+            t = int(data["begin_ns"])
+            for step, length, name in zip(lane["start"], lane["duration"], lane["name_id"]):
+                t += step
+                want.append((lane["group"], data["names"][name], t, t + length))
+                chrome.append((lane["group"], data["names"][name], (t - int(data["begin_ns"])) / 1000, length / 1000))
+        self.assertEqual(sorted((s[0], s[2], s[3], s[4]) for s in trace.slices()), sorted(want))
+        flows = sorted(flow for s in trace.slices() for flow in s[6])
+        self.assertEqual(flows, sorted(2 * list(range(1, len(data["flows"]) + 1))))
+        values = [(stamp, value) for _, track, kind, stamp, value in trace.events if kind == "counter" and "AI Core Freq" in track]
+        self.assertEqual([value for _, value in values], [1800 - i for i in range(50)])
+        events = json.loads(self.browser.run("return profd.chromeTrace(profd.data.ranks[0].timeline_data)"))["traceEvents"]
+        self.assertEqual(sorted((e["pid"], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"), sorted(chrome))
+        self.assert_quiet()
+
+    def test_many_slices(self):
+        """Ten million slices are panned; how fast is printed, and decides nothing."""
+        self.open("run", "timeline")
+        self.browser.run("""
+            const count = 1000000;
+            const lanes = Array.from({length: 10}, (_, lane) => ({group: 'Ascend Hardware', name: 'Stream ' + lane, start: new Array(count).fill(1000),
+              duration: new Array(count).fill(900), name_id: new Array(count).fill(lane)}));
+            const data = {begin_ns: '0', span_ns: count * 1000, names: lanes.map((lane) => lane.name), lanes: lanes, counters: [], flows: []};
+            const canvas = document.querySelector('canvas');
+            window.many = new profd.Timeline(data, canvas, () => {});
+            many.show(0, count * 1000 / 3);
+            window.drawn = {frames: 0, rectangles: 0, ms: 0};
+            const begin = performance.now();
+            const step = () => {
+              many.pan(0.01);
+              many.draw();
+              ++drawn.frames;
+              drawn.rectangles = Math.max(drawn.rectangles, many.rectangles);
+              drawn.ms = performance.now() - begin;
+              if (drawn.ms < 2000) requestAnimationFrame(step);
+            };
+            step();""")
+        time.sleep(3)
+        drawn = self.browser.run("return drawn")
+        print(f"10,000,000 slices: {drawn['frames'] / drawn['ms'] * 1000:.0f} frames/s, {drawn['rectangles']} rectangles a frame")
+        # What a frame draws depends on the pixels, not on the slices.
+        self.assertLess(drawn["rectangles"], 10 * 1400)
+        self.assertGreater(drawn["frames"], 0)
+
+    def test_phone_and_dark(self):
+        self.browser.call("POST", f"/session/{self.browser.session}/window/rect", {"width": 500, "height": 800})
+        try:
+            self.open("run")
+            # Chromium's window has a least width: the page is put into a narrower frame.
+            for page in PAGES:
+                self.go(f"#/{page}")
+                self.browser.run("document.body.style.width = '360px'")
+                wide = self.browser.run("""return Array.from(document.querySelectorAll('main section, main h2, nav, header')).filter(
+                    (each) => each.getBoundingClientRect().right > 361).map((each) => each.tagName + ' ' + each.className)""")
+                self.assertEqual(wide, [], page)
+            self.browser.run("document.getElementById('theme').click()")
+            back = self.browser.run("return getComputedStyle(document.body).backgroundColor")
+            self.browser.run("document.getElementById('theme').click()")
+            self.assertNotEqual(back, self.browser.run("return getComputedStyle(document.body).backgroundColor"))
+        finally:
+            self.browser.call("POST", f"/session/{self.browser.session}/window/rect", {"width": 1400, "height": 900})
+
+    def test_command(self):
+        out = os.path.join(self.folder, "again.html")
+        for code, flags in ((0, ()), (4, ()), (0, ("--force",))):
+            done = subprocess.run([PROFCTL, "report", os.path.join(self.folder, "run"), "-o", out, *flags], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode == 0, code == 0, done.stderr)
+        self.assertEqual([name for name in os.listdir(self.folder) if "unfinished" in name], [])
+        done = subprocess.run([PROFCTL, "report", self.folder, "--slices", "0"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--slices", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""profctl advise: checks of the host, of communication and of ranks on both sides of each of their limits (analysis 1.2, 1.3),
+over outputs that are written here, and the answers of the vendor's advisor beside the project."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import run_tests
+from advise_case import AdviseCase, advise, found, x
+from analysis_case import DATA, PROFCTL, RUNNER
+
+# Sections of the advisor's report, and its sheets.
+SECTIONS = {"slow rank": "slow_rank", "slow link": "slow_link", "Environment Variable Issues": "environment", "AICPU Issues": "aicpu",
+            "Operator Dynamic Shape Issues": "dynamic_shape", "Operator No Bound Issues": "operator_no_bound",
+            "Synchronize Stream Issues": "synchronize_stream", "GC Analysis": "gc", "Conjectured GC Analysis": "conjectured_gc",
+            "Operator Dispatch Issues": "operator_dispatch", "SyncBatchNorm Issues": "sync_batch_norm", "Packet Analysis": "packet",
+            "Memory Operator Issues": "memory", "Slow Dataloader Issues": "dataloader", "Block Dim Issues": "block_dim",
+            "AI Core Frequency Issues": "ai_core_frequency", "AI Core Performance Analysis": "ai_core_performance",
+            "Byte Alignment Analysis": "byte_alignment"}
+SHEETS = SECTIONS | {"ConjecturedGcAnalysis": "conjectured_gc"}
+
+
+class Advise(AdviseCase):
+    def test_gc(self):
+        events = lambda *us: [x("GC", i * 10**6, length, cat="GC") for i, length in enumerate(us)]
+        got = self.assert_limit("gc", self.run_of(events(999, 500)), self.run_of(events(999, 1000, 3000), name="b"), "medium", cost=4, rows=2)
+        self.assertEqual([row[1] for row in got["table"]["rows"]], [3000, 1000])
+
+    def test_conjectured_gc(self):
+        free = lambda us, *calls: [x("Free", 0, us, pid=5), x("AscendCL@other", 10**7, 5, pid=2), *calls]
+        self.assert_limit("conjectured_gc", self.run_of(free(200_000)), self.run_of(free(200_001), name="b"), "medium", cost=200.001, rows=1)
+        # So much of the gap in calls, or so many of them, is no collection of garbage.
+        for n, calls in enumerate(([x("AscendCL@a", 100, 3000, pid=2)], [x("AscendCL@a", i, 1, pid=2) for i in range(30)])):
+            self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, *calls), name=f"c{n}")))
+        self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, x("GC", 0, 5, cat="GC")), name="d")))
+
+    def test_operator_dispatch(self):
+        step = [x("ProfilerStep#1", 0, 100_000)]
+        calls = lambda count, us: step + [x("AscendCL@aclopCompileAndExecute", i * 1000, us, pid=2) for i in range(count)]
+        self.assert_limit("operator_dispatch", self.run_of(calls(19, 200)), self.run_of(calls(20, 149), name="b"), "low", cost=2.98)
+        for name, us, priority in (("c", 150, "medium"), ("d", 249, "medium"), ("e", 250, "high")):
+            self.assertEqual(found(self.run_of(calls(20, us), name=name))["operator_dispatch"]["priority"], priority)
+        by_id = step + [x("AscendCL@opcompile", i * 1000, 10, pid=2, args={"id": "aclopCompileAndExecute"}) for i in range(20)]
+        self.assertIn("operator_dispatch", found(self.run_of(by_id, name="f")))
+
+    def test_sync_batch_norm(self):
+        calls = lambda count: [x("SyncBatchNorm", i * 1000, 10) for i in range(count)]
+        self.assert_limit("sync_batch_norm", self.run_of(calls(19)), self.run_of(calls(20), name="b"), "high", cost=0.2)
+        self.assertNotIn("sync_batch_norm", found(self.run_of([x("SyncBatchNormal", i, 1) for i in range(30)], name="c")))
+
+    def test_synchronize_stream(self):
+        def calls(waits):
+            events = []
+            for i in range(20):
+                events.append(x("Node@launch", i * 100, 10, pid=2))
+                if i < waits:
+                    events.append(x("AscendCL@aclrtSynchronizeStreamWithTimeout", i * 100 + 20, 10, pid=2))
+            return events
+        self.assert_limit("synchronize_stream", self.run_of(calls(10)), self.run_of(calls(11), name="b"), "high")
+
+    def test_memory(self):
+        step = [x("ProfilerStep#1", 0, 1_000_000)]
+        calls = lambda api, us: [x(f"AscendCL@{api}", i * 10_000, us / 2, pid=2) for i in range(2)]
+        for n, (api, us, priority) in enumerate((("aclMallocMemInner", 10_000, "low"), ("aclrtFree", 30_000, "medium"), ("aclrtFreePhysical", 50_000, "high"))):
+            self.assert_limit("memory", self.run_of(step + calls(api, 9999), name=f"a{n}"), self.run_of(step + calls(api, us), name=f"b{n}"), priority,
+                              cost=us / 1000, rows=1)
+        self.assertEqual(found(self.run_of(calls("aclrtFree", 10_000), name="c"))["memory"]["priority"], "high")
+        self.assertNotIn("memory", found(self.run_of(step + calls("aclrtFreeHost", 90_000), name="d")))
+
+    def test_dataloader(self):
+        call = lambda us, name="enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__": [x(name, 0, us)]
+        got = self.assert_limit("dataloader", self.run_of(call(9999)), self.run_of(call(10_000), name="b"), "high", cost=10, rows=1)
+        single = found(self.run_of(call(10_000, "_SingleProcessDataLoaderIter"), name="c"))["dataloader"]
+        self.assertLess(len(single["advice"]), len(got["advice"]))
+
+    def test_environment(self):
+        bad = {"ASCEND_GLOBAL_LOG_LEVEL": "1", "ASCEND_ENHANCE_ENABLE": "0", "HCCL_RDMA_TC": "1", "HCCL_RDMA_SL": "1", "ACLNN_CACHE_LIMIT": "9999", "HOST_CACHE_CAPACITY": "0",
+               "PYTORCH_NPU_ALLOC_CONF": "max_split_size_mb:1", "ASCEND_LAUNCH_BLOCKING": "1", "HCCL_ALGO": "x"}
+        good = {"ASCEND_GLOBAL_LOG_LEVEL": "2", "ASCEND_ENHANCE_ENABLE": "1", "HCCL_RDMA_TC": "", "HCCL_RDMA_SL": "", "ACLNN_CACHE_LIMIT": "10000", "HOST_CACHE_CAPACITY": "20",
+                "PYTORCH_NPU_ALLOC_CONF": "a:1,expandable_segments:True", "ASCEND_LAUNCH_BLOCKING": "0", "HCCL_ALGO": ""}
+        self.run_of([])
+        for name, value in bad.items():
+            with self.subTest(name=name):
+                for values, wrong in ((good, []), (good | {name: value}, [name]), ({name: value}, [name])):
+                    self.write("run", "r0_ascend_pt", "profiler_metadata.json", text=json.dumps({"ENV_VARIABLES": values}))
+                    self.run_of([x("a", 0, 1)])
+                    rows = found(os.path.join(self.folder, "run")).get("environment", {"table": {"rows": []}})["table"]["rows"]
+                    self.assertEqual([row[0] for row in rows], wrong)
+
+    def test_affinity_api(self):
+        def run(name, *ops):
+            stack = {"args": {"Call stack": "train.py(7): forward"}}
+            return self.run_of([x(op, i * 100, 10, **stack) for i, op in enumerate(ops)], name=name)
+        def api(*ops):
+            got = found(run("_".join(ops).replace(":", ""), *ops)).get("affinity_api", {"table": {"rows": []}})
+            return [row[0].split(".")[-1] for row in got["table"]["rows"]]
+        a = lambda text: [f"aten::{name}" for name in text.split()]
+        for ops, want in (("permute contiguous view", "npu_confusion_transpose"), ("reshape transpose", "npu_confusion_transpose"), ("gelu", "fast_gelu"),
+                          ("softmax mul add", "npu_scaled_masked_softmax"), ("chunk neg cat mul add", "npu_rotary_mul"), ("slice neg cat add", "npu_rotary_mul"),
+                          ("pow mean add rsqrt mul type_as", "npu_rms_norm"), ("rsqrt mul", "npu_rms_norm"), ("silu chunk mul", "npu_swiglu"),
+                          ("mul sigmoid slice mul", "npu_swiglu"), ("group_norm silu", "npu_group_norm_silu"), ("mul mul add", "addmm"),
+                          ("add layer_norm", "npu_add_layer_norm"), ("add reciprocal mul", "clip_grad_norm_fused_")):
+            with self.subTest(ops=ops):
+                self.assertEqual(api(*a(ops)), [want])
+        self.assertIn("npu_fusion_attention", api(*a("matmul add mul masked_fill_ softmax dropout matmul")))
+        self.assertIn("npu_fusion_attention", api(*a("matmul softmax matmul")))
+        self.assertEqual(sorted(api(*a("slice gelu mul"))), ["fast_gelu", "npu_geglu"])
+        self.assertEqual(api(*a("mul add layer_normal rsqrt")), [])
+        self.assertEqual(api("Optimizer.step#AdamW.step", "Optimizer.step#Mine.step"), ["NpuFusedAdamW"])
+        got = found(self.run_of([x("aten::outer", 0, 100), x("aten::gelu", 10, 10)], name="inner"))
+        self.assertNotIn("affinity_api", got)  # not called by the program itself
+        row = found(run("twice", "aten::gelu", "aten::x", "aten::gelu"))["affinity_api"]["table"]["rows"]
+        self.assertEqual(row, [["torch_npu.fast_gelu", "gelu", 2, "train.py(7): forward"]])
+
+    def test_stage_imbalance(self):
+        def run(name, computing, op="hcom_send_"):
+            made = lambda rank: self.collectives((f"{op}_1_1_1", 1, {"HCCS": (1, 1)}, 0))
+            return self.ranks(name, [(us, 0, 100) for us in computing], communication__json=made)
+        got = self.assert_limit("stage_imbalance", run("a", (97_500, 102_500)), run("b", (97_400, 102_600)), "high", cost=2.6, rows=2)
+        self.assertEqual([row[:3] for row in got["table"]["rows"]], [[0, 0, 97.4], [0, 1, 102.6]])
+        self.assertNotIn("stage_imbalance", found(run("c", (50_000, 100_000), op="hcom_allReduce_")))
+
+    def test_api_compare(self):
+        def run(name, inner, times=1):
+            events = []
+            for i in range(times):
+                events += [x("aten::linear", i * 1000, 100 + inner), x("aten::mm", i * 1000 + 10, inner)]
+            return self.run_of(events, name=name)
+        base = run("base", 50)
+        self.assertNotIn("api_compare", found(base))
+        got = found(run("run", 200, 2), "--baseline", base)["api_compare"]
+        rows = {row[0]: dict(zip(got["table"]["columns"], row)) for row in got["table"]["rows"]}
+        self.assertEqual([rows["aten::linear"][c] for c in ("total_ms", "self_ms", "mean_ms", "calls", "baseline_self_ms", "total_ratio", "calls_ratio")],
+                         [0.6, 0.2, 0.3, 2, 0.1, 4, 2])
+        self.assert_close(got["cost_ms"], 0.45)  # 0.1 and 0.35 more
+
+    def test_slow_beside_fast_rank(self):
+        rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"))
+        for name, more in (("a", 4), ("b", 200)):
+            self.ranks(name, [(50_000, 1, 1)] * 2, kernel_details__csv=lambda rank, more=more: rows(100 + more * rank))
+        self.assertNotIn("kernel_compare", found(os.path.join(self.folder, "a")))
+        got = found(os.path.join(self.folder, "b"))["kernel_compare"]
+        self.assertIn("rank 1 beside rank 0", got["evidence"])
+        self.assert_close(got["cost_ms"], 0.2)
+
+    def test_packet(self):
+        def run(name, of, small, size, large):
+            ops = [(f"hcom_x__1_{i}_1", 1, {of: (size if i < small else large, 2)}, i * 100) for i in range(100)]
+            return self.run_of([], name=name, communication__json=self.collectives(*ops))
+        for of, edge in (("SDMA", 16), ("RDMA", 1)):
+            got = self.assert_limit("packet", run("a" + of, of, 20, edge - 0.01, edge), run("b" + of, of, 21, edge - 0.01, edge), "low", cost=42, rows=1)
+            self.assertEqual(got["table"]["rows"], [[of, 100, 21, 0.21, 42]])
+
+    def test_bandwidth_contention(self):
+        def run(name, mb, start):
+            rows = self.kernels(("m", "MatMulV2", "AI_CORE", 100, 0, "static", "FLOAT"))
+            return self.run_of([], name=name, kernel_details__csv=rows, communication__json=self.collectives(("hcom_a__1_1_1", 1, {"SDMA": (mb, 1)}, start)))
+        self.assert_limit("bandwidth_contention", run("a", 14.4, 50), run("b", 14.3, 50), "low", rows=1)
+        self.assertNotIn("bandwidth_contention", found(run("c", 1, 100)))
+        self.assertNotIn("bandwidth_contention", found(run("d", 1, -1000)))
+        self.assertIn("bandwidth_contention", found(run("e", 1, -999)))
+
+    def ranks(self, name, shares, **files):
+        for rank, (computing, alone, free) in enumerate(shares):
+            text = f"Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n1,{computing},{alone},0,{alone},{free}\n"
+            self.run_of([], rank=rank, name=name, step_trace_time__csv=text, **{key: made(rank) for key, made in files.items()})
+        return os.path.join(self.folder, name)
+
+    def test_slow_rank(self):
+        even = found(self.ranks("a", [(50_000, 30_000, 20_000), (55_000, 30_000, 15_000)]))["slow_rank"]  # 5 of 100 ms
+        self.assertEqual((even["priority"], even["evidence"], even["cost_ms"]), ("info", "No rank is slow", None))
+        slow = found(self.ranks("b", [(50_000, 30_000, 20_000), (55_200, 30_000, 15_000)]))["slow_rank"]
+        self.assert_close(slow["cost_ms"], 5.2)
+        self.assertIn("Computing differs by 5.200 ms", slow["evidence"])
+        self.assertNotIn("Free", slow["evidence"])
+        self.assertEqual(slow["table"]["rows"], [[1, 0, 50, 30, 20], [1, 1, 55.2, 30, 15]])
+
+    def test_steps_without_records(self):
+        got = found(self.ranks("a", [(50_000, 30_000, 20_000), (0, 0, 100_000)]))["slow_rank"]
+        self.assertEqual(got["table"]["rows"], [[1, 0, 50, 30, 20]])
+
+    def test_links_and_retransmission(self):
+        def run(name, elapsed, rdma):
+            made = lambda rank: self.collectives(("hcom_a__1_1_1", elapsed[rank], {"RDMA": (100, rdma[rank]), "SDMA": (36, 2)}, 0))
+            return self.ranks(name, [(1, 1, 1)] * 2, communication__json=made)
+        self.assert_limit("retransmission", run("a", (3999, 9000), (4001, 10)), run("b", (4000, 9000), (4001, 10)), "high", cost=4001, rows=1)
+        self.assertNotIn("retransmission", found(run("c", (4000, 9000), (4000, 10))))
+        link = found(run("d", (5, 5), (50, 25)))["slow_link"]
+        self.assertEqual(link["table"]["rows"], [[0, 2, 100, 50, 18, 36, 2], [1, 4, 100, 25, 18, 36, 2]])
+        self.assertIn("least 2.000 on rank 0", link["evidence"])
+
+    def test_kernel_compare(self):
+        rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"), ("b", "Add", "AI_VECTOR_CORE", 10, 0.9, "static", "F"))
+        base, run = self.run_of([], name="base", kernel_details__csv=rows(100)), self.run_of([], kernel_details__csv=rows(300))
+        self.assertNotIn("kernel_compare", found(run))
+        got = found(run, "--baseline", base)["kernel_compare"]
+        self.assert_close(got["cost_ms"], 0.2)
+        first = dict(zip(got["table"]["columns"], got["table"]["rows"][0]))
+        self.assertEqual((first["type"], first["calls"], first["baseline_calls"], first["total_ratio"], first["mean_ratio"]), ("Mul", 1, 1, 3, 3))
+
+    def test_which_rank(self):
+        """Of a cluster the rank that stands out is looked at; where none does, the first."""
+        for name, free, want in (("a", 20_000, 0), ("b", 40_000, 1)):
+            self.ranks(name, [(50_000, 1000, 20_000), (50_000, 1000, free)])
+            for rank in (0, 1):
+                self.write(name, f"r{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT", "trace_view.json", text=json.dumps([x("GC", 0, 5000, cat="GC")]))
+            self.assertEqual(found(os.path.join(self.folder, name))["gc"]["rank"], want)
+
+    def test_limits_of_the_user(self):
+        run = self.run_of([x("GC", 0, 500, cat="GC")])
+        limits = self.write("limits.toml", text="[gc]\nleast_us = 500\n")
+        self.assertIn("gc", found(run, "--limits", limits))
+        wrong = self.write("wrong.toml", text="[gc]\nleast = 500\nleast_us = 'x'\n[none]\na = 1\n")
+        error = advise(run, "--limits", wrong, code=3)["error"]["message"]
+        for part in ("gc.least", "gc.least_us", "none.a"):
+            self.assertIn(part, error)
+        self.assertIn("limits.toml:1", advise(run, "--limits", self.write("b", "limits.toml", text="[gc\n"), code=3)["error"]["message"])
+
+    def test_commands(self):
+        run = self.run_of([x("GC", 0, 5000, cat="GC")])
+        advise(run, "--fail-on", "high")
+        advise(run, "--fail-on", "medium", code=7)
+        advise(run, "--fail-on", "worst", code=2)
+        advise(code=2)
+        out = os.path.join(self.folder, "out")
+        advise(run, "-o", out)
+        with open(os.path.join(out, "advice.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["findings"][0]["check"], "gc")
+        with open(os.path.join(out, "advice.html"), encoding="utf-8") as file:
+            self.assertIn("profd-data", file.read())
+        self.assertIn("--force", advise(run, "-o", out, code=3)["error"]["message"])
+        listed = advise("--list")["checks"]
+        self.assertEqual({limit["name"]: limit["value"] for check in listed if check["check"] == "gc" for limit in check["limits"]}, {"least_us": 1000})
+        text = subprocess.run([*RUNNER, PROFCTL, "advise", run], capture_output=True, text=True, check=True).stdout
+        self.assertIn("Python collected garbage 1 times", text)
+        self.assertIn("- ", text)
+
+
+@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+class KnownAdvice(unittest.TestCase):
+    def cases(self, group):
+        """What the advisor said of each, what is said here, and the priorities of its sections by check."""
+        for case in sorted(os.listdir(os.path.join(DATA, group))):
+            folder = os.path.join(DATA, group, case)
+            if not os.path.isdir(folder):
+                continue
+            with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
+                want = json.load(file)["values"]
+            told = {SECTIONS[name]: priority or "info" for name, priority in want["report_sections_priority"].items() if name in SECTIONS}
+            yield case, want, found(folder), told
+
+    def priorities(self, got):
+        # Of fusible operators the advisor's report has no section; the summary is one of many.
+        return {check: finding["priority"] for check, finding in got.items() if check not in ("overall_summary", "fusible_operators")}
+
+    def test_unit(self):
+        """Inputs of the advisor's own unit tests."""
+        for case, want, got, told in self.cases("ut"):
+            if case != "ai_core_performance":
+                told.pop("dynamic_shape", None)  # the advisor takes shapes whose state was not recorded for dynamic
+            self.assertEqual(self.priorities(got), told, case)
+            for sheet, sheet_rows in want.get("sheets_as_reported", {}).items():
+                self.check_sheet(sheet, sheet_rows.get("rows", []), got)
+
+    def check_sheet(self, sheet, want, got):
+        if sheet == "AI Core Frequency Issues":
+            rows = got["ai_core_frequency"]["table"]["rows"]
+            self.assertEqual([[r[0], r[1], r[2], f"{r[3] * 100:.2f}%", *r[4:]] for r in rows], want)
+        elif sheet == "Byte Alignment Analysis":
+            self.assertEqual([[r[0], *(round(value, 4) for value in r[1:])] for r in got["byte_alignment"]["table"]["rows"]],
+                             [[r[0], *(round(value, 4) for value in r[1:])] for r in want])
+        elif sheet == "AICPU Issues":  # one row for each call; here one for each operator
+            self.assertEqual(sum(row[2] for row in got["aicpu"]["table"]["rows"]), len(want))
+        elif sheet.startswith("OPERATOR SEQUENCE"):
+            rows = [row[:-1] for row in got["fusible_operators"]["table"]["rows"]]
+            for row in want[1:]:  # the first explains the columns
+                self.assertIn([round(value, 2) for value in row], [[round(value, 2) for value in mine] for mine in rows])
+        elif sheet.endswith("Operator Perf Analysis"):
+            of = {"Cube": "cube", "FA": "attention", "Vector": "vector"}[sheet.split()[0]]
+            rows = [row for row in got.get("ai_core_performance", {"table": {"rows": []}})["table"]["rows"] if row[0] == of]
+            verdicts = {"set of performance optimization operators": "improvable", "set of bound operators": "bound", "set of unaffine operators": "not affine"}
+            for kind, text in want:
+                for line in filter(None, text.split("\n")):
+                    name = line.split(" Op shape: ")[0]
+                    improvement = line.split("Optimization Space: ")[1].rstrip("%") if "Optimization Space: " in line else None
+                    fits = [row for row in rows if row[1] == verdicts[kind] and row[5] == name and f"Op shape: {row[8]} " in line]
+                    self.assertEqual(len(fits), 1, line)
+                    if improvement is not None:  # weighted by time here
+                        self.assertAlmostEqual(fits[0][3] * 100, float(improvement), delta=0.05)
+
+    def test_made(self):
+        for case, want, got, told in self.cases("made"):
+            self.assertEqual(self.priorities(got), told, case)
+            rows = {SHEETS[sheet]: count for sheet, count in want["issues_row_count"].items() if sheet in SHEETS}
+            self.assertEqual({check: len(got[check]["table"]["rows"]) for check in rows}, rows, case)
+            for row in want.get("slow_rank", []):
+                mine = next(r for r in got["slow_rank"]["table"]["rows"] if r[:2] == [row["step"], row["rank"]])
+                self.assertEqual([round(ms * 1000) for ms in mine[2:]], [row["computing_us"], row["uncovered_communication_us"], row["free_us"]])
+            for row in want.get("slow_link", []):
+                mine = dict(zip(got["slow_link"]["table"]["columns"], next(r for r in got["slow_link"]["table"]["rows"] if r[0] == row["rank"])))
+                for of in ("rdma", "sdma"):
+                    self.assertAlmostEqual(mine[f"{of}_bandwidth_gb_s"], row[f"{of}_bandwidth_gb_per_s"], places=4)
+                    for field in ("size_mb", "time_ms"):  # the advisor adds the total once more (9)
+                        self.assertAlmostEqual(mine[f"{of}_{field}"], row[f"{of}_{field}"] / 2, places=4)
+
+
+if __name__ == "__main__":
+    run_tests.main()

@@ -1,0 +1,173 @@
+"""profctl advise: checks of operators and of the hardware on both sides of each of their limits (analysis 1.3, 1.6, 1.8)."""
+
+import run_tests
+from advise_case import BEGIN, AdviseCase, found, x
+
+
+class AdviseDevice(AdviseCase):
+    def test_aicpu(self):
+        run = lambda name, us, core="AI_CPU", types="DOUBLE": self.run_of([], name=name, kernel_details__csv=self.kernels(
+            ("a", "Index", core, us, 0.9, "static", types), *[(f"n{i}", "Mul", "AI_VECTOR_CORE", 10, 0.9, "static", "FLOAT") for i in range(3)]))
+        got = self.assert_limit("aicpu", run("a", 19.99), run("b", 20), "high", cost=0.02, rows=1)
+        self.assertTrue(any("DOUBLE" in line for line in got["advice"]))
+        self.assertFalse(any("DOUBLE" in line for line in found(run("c", 20, types="FLOAT"))["aicpu"]["advice"]))
+        self.assertNotIn("aicpu", found(run("d", 20, core="AI_CORE")))
+
+    def test_shapes_and_bounds(self):
+        run = lambda name, ratio, us, *states: self.run_of([], name=name, kernel_details__csv=self.kernels(
+            *[(f"n{i}", "Mul", "AI_VECTOR_CORE", us, ratio, state, "FLOAT") for i, state in enumerate(states)]))
+        self.assert_limit("dynamic_shape", run("a", 0.9, 5, "static", "dynamic"), run("b", 0.9, 5, "dynamic", "dynamic"), "low")
+        self.assertNotIn("dynamic_shape", found(run("c", 0.9, 5, "N/A")))
+        self.assert_limit("operator_no_bound", run("d", 0.801, 30, "static"), run("e", 0.8, 30, "static"), "low", rows=1)
+        self.assert_limit("operator_no_bound", run("f", 0.5, 20, "static"), run("g", 0.5, 20.01, "static"), "low", rows=1)
+        self.assertNotIn("operator_no_bound", found(run("h", 0, 30, "static")))
+        self.assertNotIn("operator_no_bound", found(run("i", 0.5, 30, "dynamic")))
+
+    def test_block_dim(self):
+        def run(name, core, blocks, mix=0, state="static"):
+            text = (f"Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Block Dim,Mix Block Dim\n"
+                    f"a,Mul,{state},{core},{BEGIN},500,{blocks},{mix}\na,Mul,{state},{core},{BEGIN + 9000},300,{blocks},{mix}\n")
+            self.device(name, 24, 48)
+            return self.run_of([], name=name, kernel_details__csv=text)
+        for n, (core, good, bad) in enumerate((("AI_CORE", 48, 25), ("AI_VECTOR_CORE", 48, 24), ("MIX_AIC", 48, 24))):
+            got = self.assert_limit("block_dim", run(f"a{n}", core, good), run(f"b{n}", core, bad), "low", rows=1)
+            self.assertEqual(got["table"]["rows"][0][:6], ["Mul", "a", core, bad, 2, 0.8])
+        for n, more in enumerate(({"blocks": 24, "mix": 48, "core": "MIX_AIC"}, {"blocks": 25, "core": "AI_CPU"}, {"blocks": 0, "core": "AI_CORE"},
+                                  {"blocks": 25, "core": "AI_CORE", "state": "dynamic"})):
+            self.assertNotIn("block_dim", found(run(f"c{n}", **more)))
+        self.assertNotIn("block_dim", found(self.run_of([], name="d", kernel_details__csv="Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim\n"
+                                                        f"a,Mul,AI_CORE,{BEGIN},500,25\n")))
+
+    def test_frequency(self):
+        def run(name, *mhz, core="AI_CORE"):
+            rows = self.kernels(("a", "Mul", core, 100, 0, "static", "F"))
+            # From before the operator, while it runs, and behind it.
+            events = [{"ph": "C", "name": "AI Core Freq", "pid": 9, "tid": 0, "ts": BEGIN - 50 + i * 100, "args": {"MHz": value}}
+                      for i, value in enumerate(mhz)]
+            self.device(name, 24, 48, 1000)
+            return self.run_of(events, name=name, kernel_details__csv=rows)
+        got = self.assert_limit("ai_core_frequency", run("a", 1000, 951, 1), run("b", 1000, 950, 1), "high", cost=0.005, rows=1)
+        self.assertEqual(got["table"]["rows"][0], ["a", 1, 100, 0.05, 950, 950, 950])
+        self.assertIn("ai_core_frequency", found(run("c", 500)))  # it holds until the next
+        self.assertNotIn("ai_core_frequency", found(run("d", 500, core="AI_VECTOR_CORE")))
+
+    def test_core_performance(self):
+        columns = ("aic_mac_ratio", "aic_mte2_ratio", "aic_fixpipe_ratio", "aiv_vec_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio")
+        def run(name, kind, core, inputs, outputs="4096,4096", op="a", us=100, **ratios):
+            text = "Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Output Shapes," + ",".join(columns) + "\n"
+            text += f'{op},{kind},static,{core},{BEGIN},{us},"""{inputs}""","""{outputs}""",' + ",".join(str(ratios.get(c[:-6], 0)) for c in columns) + "\n"
+            return self.run_of([], name=name, kernel_details__csv=text)
+        def verdict(*args, **kwargs):
+            self.number = getattr(self, "number", 0) + 1
+            rows = found(run(f"n{self.number}", *args, **kwargs)).get("ai_core_performance", {"table": {"rows": []}})["table"]["rows"]
+            return rows[0][1:4] if rows else None
+        cube = lambda inputs="4096,4096;4096,4096", **more: verdict("MatMulV2", "AI_CORE", inputs, **more)
+        # 2 bytes x (4096 x 4096 + 2 x 4096 x 4352) / 2^20: 100 MB and 98 MB
+        self.assertIsNone(cube("4096,4096;4096,4096", outputs="4096,4095", aic_mac=0.5))
+        self.assertEqual(cube("4096,4352;4352,4096", aic_mac=0.5, aic_mte2=0.9), ["improvable", "", 0.3])
+        big = "4096,8192;8192,4096"
+        self.assertEqual(cube(big, aic_mac=0.8, aic_mte2=0.95), ["bound", "mac and mte2", None])
+        self.assertEqual(cube(big, aic_mac=0.95, aic_mte2=0.94), ["bound", "mac", None])
+        self.assertEqual(cube(big, aic_mac=0.79, aic_mte2=0.95), ["bound", "mte2", None])
+        self.assertEqual(cube(big, aic_mac=0.79, aic_mte2=0.94), ["improvable", "", 0.01])
+        self.assertEqual(cube("4096,8191;8191,4096", aic_mac=1)[0], "not affine")
+        self.assertEqual(cube("64,512,16,16;64,512,16,16;1,1", outputs="16384,4096", aic_mac=0.95)[0], "bound")
+        self.assertEqual(cube("64,511,15,16;64,512,16,16;1,1", outputs="16384,4096", aic_mac=0.95)[0], "not affine")
+        attention = lambda inputs, kind="FlashAttentionScore", **more: verdict(kind, "MIX_AIC", inputs, **more)
+        self.assertEqual(attention("1,8,4096,128", aic_mte2=0.8, aiv_vec=0.75), ["bound", "mte2 and vec", None])
+        self.assertEqual(attention("1,8,4096,128", aic_mte2=0.79, aiv_vec=0.75), ["bound", "vec", None])
+        self.assertEqual(attention("1,8,4096,128", aic_mte2=0.79, aiv_vec=0.5), ["improvable", "", 0.25])
+        self.assertEqual(attention("1,8,4096,128", kind="FlashAttentionScoreGrad", aic_mte2=0.5, aic_fixpipe=0.75), ["bound", "fixpipe", None])
+        self.assertEqual(attention("1,8,4096,64", aic_mte2=0.9)[0], "not affine")
+        self.assertEqual(attention("1,8,4095,128", aic_mte2=0.9)[0], "not affine")
+        self.assertEqual(attention("4096,2,512", op="x_varlen", aic_mte2=0.9)[0], "bound")
+        vector = lambda **more: verdict("Add", "AI_VECTOR_CORE", "1,1", **more)
+        self.assertEqual(vector(aiv_vec=0.5, aiv_mte2=0.3, aiv_mte3=0.1), ["bound", "vec, mte2 and mte3", None])
+        self.assertEqual(vector(aiv_vec=0.1, aiv_mte2=0.7, aiv_mte3=0), ["bound", "mte2", None])
+        self.assertEqual(vector(aiv_vec=0.1, aiv_mte2=0.6, aiv_mte3=0.1), ["improvable", "", 0.6])
+
+    def test_byte_alignment(self):
+        def run(name, *moves):
+            events = [{"ph": "M", "name": "process_name", "pid": 6, "tid": 0, "args": {"name": "Communication"}}, x("hcom_a__1_0_1", 0, 1000, pid=6)]
+            events += [x(kind, 10 * i, us, pid=6, args={"transport type": of, "link type": link, "size(Byte)": size})
+                       for i, (kind, of, link, size, us) in enumerate(moves)]
+            return self.run_of(events, name=name)
+        good, bad = ("Memcpy", "SDMA", "HCCS", 1024, 2), ("Reduce_inline", "SDMA", "HCCS", 1025, 2)
+        got = self.assert_limit("byte_alignment", run("a", good), run("b", good, bad), "medium", rows=1)
+        self.assertEqual(got["table"]["rows"][0], ["hcom_a__1_0_1", 2049, 4, 2, 2049 / 4000])
+        for n, (priority, us) in enumerate((("low", 0.24), ("medium", 0.25), ("medium", 2.3), ("high", 2.4))):
+            self.assertEqual(found(run(f"c{n}", ("Memcpy", "SDMA", "HCCS", 1024, 1), bad[:4] + (us,)))["byte_alignment"]["priority"], priority)
+        for n, other in enumerate((("Memcpy", "SDMA", "HCCS", 511, 2), ("Memcpy", "SDMA", "ON_CHIP", 1025, 2), ("Memcpy", "RDMA", "HCCS", 1025, 2),
+                                   ("Notify_Wait", "SDMA", "HCCS", 1025, 2))):
+            self.assertNotIn("byte_alignment", found(run(f"d{n}", other)))
+
+    def test_fusible_operators(self):
+        def run(name, times, us, gap=100, moved=0, between="AI_CORE"):
+            rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),aicore_time(us),aic_mte2_time(us)"]
+            for i in range(times):
+                for k, op in enumerate("abc"):
+                    rows.append(f"{op},{op},AI_CORE,{BEGIN + i * 1000 + k * gap},{us},10,{moved}")
+                rows.append(f"d{i},D,{between},{BEGIN + i * 1000 + 900},1,0,0")
+            return self.run_of([], name=name, kernel_details__csv="\n".join(rows) + "\n")
+        # From the start of the first to the end of the last: 200 us and one operator's; three of 53 us are 0.63 of it, of 20 us 0.27.
+        got = self.assert_limit("fusible_operators", run("a", 5, 20), run("b", 6, 20), "high", rows=1)
+        self.assertEqual(got["table"]["rows"][0], [0, 2, 6 * 220, 6 * 60, 0, 6, False, True, "a, b, c"])
+        self.assertNotIn("fusible_operators", found(run("c", 6, 53)))
+        self.assert_limit("fusible_operators", run("d", 6, 90, moved=8), run("e", 6, 90, moved=8.1), "low", rows=1)
+        run("steps", 6, 20)
+        steps = [x(f"ProfilerStep#{i}", i * 1000 + 150, 1000) for i in range(-1, 6)]  # another one begins between b and c
+        self.assertNotIn("fusible_operators", found(self.run_of(steps, name="steps")))
+        self.assertIn("fusible_operators", found(run("f", 6, 20, between="AI_CPU")))
+        self.assertIn("fusible_operators", found(run("g", 6, 20, between="HCCL")))
+
+    def beside(self, name, series, events=(), **files):
+        """A run with counters that have the same value all the time: 20 samples, 10 ms apart."""
+        samples = [{"ph": "C", "name": counter, "pid": 9, "tid": 0, "ts": BEGIN + i * 10_000, "args": {"value": value}}
+                   for counter, value in series.items() for i in range(20)]
+        return self.run_of([*events, *samples], name=name, **files)
+
+    def test_counters_of_the_hardware(self):
+        work = [x("Computing", 0, 100_000, pid=5), x("Free", 100_000, 50_000, pid=5)]
+        rows = (("hardware_throttle", "throttle_reason npu=0 reason=bit0", 0.009, 0.01, "high"),
+                ("hardware_hbm", "hbm_bandwidth_utilization_ratio npu=0", 0.89, 0.9, "low"),
+                ("hardware_hccs", "hccs_retries_total npu=0 link=1", 0.9, 1, "high"), ("hardware_hccs", "hccs_crc_errors_total npu=0 link=1", 0.9, 1, "high"),
+                ("hardware_roce", "roce_retransmits_total npu=0", 0.9, 1, "high"), ("hardware_roce", "netdev_mac_pfc_packets_delta direction=rx", 99, 100, "high"),
+                ("hardware_roce", "network_port_dropped_total port=0 layer=roce direction=rx", 0.9, 1, "high"))
+        for n, (check, counter, below, above, priority) in enumerate(rows):
+            with self.subTest(counter=counter):
+                got = self.assert_limit(check, self.beside(f"a{n}", {counter: below}, work), self.beside(f"b{n}", {counter: above}, work), priority, rows=1)
+                self.assertEqual([got["table"]["rows"][0][0], got["table"]["rows"][0][3]], [counter, above])
+        self.assertNotIn("hardware_roce", found(self.beside("c", {"network_port_dropped_total port=0 layer=nic direction=rx": 9}, work)))
+        self.assertNotIn("hardware_hbm", found(self.beside("d", {"hbm_bandwidth_utilization_ratio npu=0": 1})))
+        lanes = [{"ph": "C", "name": "hccs_lanes_up npu=0 link=2", "pid": 9, "tid": 0, "ts": BEGIN + i, "args": {"value": 4 - i}} for i in range(2)]
+        self.assertIn("hardware_hccs", found(self.run_of(lanes, name="e")))
+        process = lambda *pids: {f"process_memory_bytes npu=0 pid={pid} job= container=": 1 << 20 for pid in pids}
+        self.assert_limit("hardware_other_process", self.beside("f", process(7)), self.beside("g", process(7, 8)), "medium", rows=2)
+        self.assertNotIn("hardware_other_process", found(self.beside("h", process(7) | {"process_memory_bytes npu=0 pid=8": 1000})))
+
+    def test_throttled_operators(self):
+        """One cause, one finding."""
+        self.device("run", 24, 48, 1000)
+        run = self.beside("run", {"AI Core Freq": 0, "throttle_reason npu=0 reason=bit5": 1, "power_watts npu=0 scope=chip": 310},
+                          kernel_details__csv=self.kernels(("a", "Mul", "AI_CORE", 100, 0, "static", "F")))
+        got = found(run)
+        self.assertNotIn("hardware_throttle", got)
+        self.assertIn("throttled (reason=bit5) in 100 % of the samples", got["ai_core_frequency"]["evidence"])
+        self.assertIn("power scope=chip at most 310", got["ai_core_frequency"]["evidence"])
+
+    def test_waiting_of_the_host(self):
+        # The device is free from 100 to 150 ms of 200.
+        work = [x("Computing", 0, 100_000, pid=5), x("Free", 100_000, 50_000, pid=5), x("Computing", 150_000, 50_000, pid=5)]
+        for n, (check, resource, limit) in enumerate((("host_cpu", "cpu", 0.3), ("host_memory", "memory", 0.1), ("host_storage", "io", 0.3))):
+            counter = f"atlas_host_pressure_waiting_seconds_total resource={resource}"
+            self.assert_limit(check, self.beside(f"a{n}", {counter: limit - 0.001}, work), self.beside(f"b{n}", {counter: limit}, work),
+                              "high" if limit == 0.3 else "low", cost=50 * limit, rows=1)
+            # Only what is in the gap counts; a sample is of the time before it.
+            outside = [{"ph": "C", "name": counter, "pid": 9, "tid": 0, "ts": BEGIN + i * 10_000, "args": {"value": 0 if 10 < i <= 15 else 1}} for i in range(20)]
+            self.assertNotIn(check, found(self.run_of(work + outside, name=f"c{n}")))
+            inside = [sample | {"args": {"value": 1 - sample["args"]["value"]}} for sample in outside]
+            self.assertEqual(found(self.run_of(work + inside, name=f"d{n}"))[check]["table"]["rows"][0][2], 1)
+
+
+if __name__ == "__main__":
+    run_tests.main()

@@ -1,0 +1,335 @@
+"""profctl analyze, number by number: outputs of PyTorch's profiler that are written here, with what must come out computed
+from the plan they are written from (analysis 2)."""
+
+import json
+import math
+import os
+import random
+import shutil
+import sqlite3
+
+import run_tests
+from analysis_case import AnalysisCase, analyze
+
+BEGIN_NS = 1736408883000000000
+
+
+def us(ns):
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def union(intervals):
+    total, end = 0, None
+    for a, b in sorted(intervals):
+        a = a if end is None else max(a, end)
+        total += max(0, b - a)
+        end = b if end is None else max(end, b)
+    return total
+
+
+class TextCase(AnalysisCase):
+    """ASCEND_PROFILER_OUTPUT of two ranks."""
+
+    def plan(self, seed):
+        rng = random.Random(seed)
+        kernels, t = [], BEGIN_NS + rng.randrange(10**6)
+        for i in range(200):
+            length = rng.randrange(1, 400_000)
+            kernels.append({"name": f"op_{i % 17}", "type": f"Type{i % 5}", "core": ("AI_CORE", "AI_VECTOR_CORE")[i % 5 % 2],
+                            "start": t, "end": t + length, "stream": 3 + i % 2, "shape": f"{i % 17},8",
+                            "ratio": rng.randrange(1000) / 1000})
+            t += rng.randrange(length // 2, length + 300_000)
+        collectives, at = [], BEGIN_NS + 2_000_000
+        for i in range(9):
+            length = rng.randrange(10_000, 3_000_000)
+            parts = [rng.randrange(1, 10**6) / 1e6 for _ in range(3)]
+            collectives.append({"name": f"hcom_allReduce__586_{i}_1", "start": at, "end": at + length, "parts": parts,
+                                "mb": rng.randrange(1, 40), "ms": rng.randrange(1, 5000) / 1000, "count": rng.randrange(1, 20)})
+            at += length + rng.randrange(1_000_000)
+        return kernels, collectives
+
+    def write_rank(self, rank, plan, trace=True):
+        kernels, collectives = plan
+        place = (f"rank{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        header = ("Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),"
+                  "Wait Time(us),Block Dim,Input Shapes,Input Data Types,Output Shapes,aic_mac_ratio,aiv_vec_ratio\n")
+        rows = [f'1,{rank},7,{i},{k["stream"]},{k["name"]},{k["type"]},dynamic,{k["core"]},{us(k["start"])}\t,'
+                f'{us(k["end"] - k["start"])},0,8,"""{k["shape"]}""",FLOAT,"""1""",{k["ratio"]},0\n' for i, k in enumerate(kernels)]
+        self.write(*place, "kernel_details.csv", text=header + "".join(rows))
+        self.write(f"rank{rank}_ascend_pt", f"profiler_info_{rank}.json", text="{}")
+        ops = {}
+        for c in collectives:
+            transit, wait, synchronization = c["parts"]
+            ops[c["name"] + "@17"] = {
+                "Communication Time Info": {"Start Timestamp(us)": c["start"] / 1000, "Elapse Time(ms)": (c["end"] - c["start"]) / 1e6,
+                                            "Transit Time(ms)": transit, "Wait Time(ms)": wait,
+                                            "Synchronization Time(ms)": synchronization, "Idle Time(ms)": 0},
+                "Communication Bandwidth Info": {
+                    "HCCS": {"Transit Size(MB)": c["mb"], "Transit Time(ms)": c["ms"], "Bandwidth(GB/s)": c["mb"] / c["ms"],
+                             "Large Packet Ratio": 0, "Size Distribution": {"1.0": [c["count"], c["ms"]]}},
+                    "RDMA": {"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Size Distribution": {}}}}
+        ops["Total Op Info"] = {"Communication Time Info": {"Elapse Time(ms)": 1e9}}
+        self.write(*place, "communication.json", text=json.dumps({"step1": {"p2p": {}, "collective": ops}}))
+        pair = {"Transport Type": "HCCS", "Transit Size(MB)": 30.5, "Transit Time(ms)": 2.0, "Bandwidth(GB/s)": 15.25}
+        self.write(*place, "communication_matrix.json", text=json.dumps({"step1": {"p2p": {}, "collective": {
+            "allreduce-total@17": {"0-1": pair}, "allreduce-top1@17": {"0-1": pair}}}}))
+        self.write(*place, "memory_record.csv", text="Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),"
+                   f"Total Active(MB),Stream Ptr,Device Type\nPTA,{us(BEGIN_NS)}\t,10.5,20,10.5,1,NPU:{rank}\n"
+                   f"PTA,{us(BEGIN_NS + 5000)}\t,15,20,14,1,NPU:{rank}\nAPP,{us(BEGIN_NS)}\t,,2109.5,,,NPU:{rank}\n")
+        self.write(*place, "operator_memory.csv", text="Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\n"
+                   f"aten::a,512,{us(BEGIN_NS)}\t,{us(BEGIN_NS + 4000)}\t,4\naten::b,1024.5,{us(BEGIN_NS + 1000)}\t,,\n")
+        if trace:
+            self.write(*place, "trace_view.json", text=json.dumps(self.trace(plan)))
+
+    def trace(self, plan):
+        kernels, collectives = plan
+        def x(name, pid, tid, start, end, **args):
+            return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": us(start), "dur": (end - start) / 1000, "args": args}
+        events = []
+        for k in kernels:
+            events.append(x("Computing", 9, 0, k["start"], k["end"]))
+        for c in collectives:
+            events.append(x("Communication", 9, 1, c["start"], c["end"]))
+        free = (kernels[-1]["end"], kernels[-1]["end"] + 777_000)
+        events.append(x("Free", 9, 3, *free))
+        events.append(x("ProfilerStep#7", 1, 1, BEGIN_NS, free[1], **{"Call stack": "a;\r\nb", "nested": {"ph": "X", "name": "no"}}))
+        events.append(x("Node@launch", 2, 5, kernels[0]["start"] - 500, kernels[0]["start"] - 100))
+        events += [{"ph": "s", "cat": "HostToDevice", "id": "1", "name": "f", "pid": 2, "tid": 5, "ts": us(kernels[0]["start"] - 500)},
+                   {"ph": "f", "cat": "HostToDevice", "id": "1", "name": "f", "pid": 3, "tid": kernels[0]["stream"],
+                    "ts": us(kernels[0]["start"])}]
+        events += [{"ph": "C", "name": "AI Core Freq", "pid": 4, "tid": 0, "ts": us(BEGIN_NS + i * 10**7), "args": {"MHz": mhz}}
+                   for i, mhz in enumerate((1800, 1600, 800))]
+        names = {9: "Overlap Analysis", 1: "Python", 2: "CANN", 3: "Ascend Hardware", 4: "AI Core Freq"}
+        events += [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}} for pid, name in names.items()]
+        events += [{"ph": "M", "name": "thread_name", "pid": 3, "tid": s, "args": {"name": f"Stream {s}"}} for s in (3, 4)]
+        return events
+
+    def assert_rank(self, got, number, plan):
+        kernels, collectives = plan
+        self.assertEqual((got["rank"], got["device"], got["source"]), (number, number, "PyTorch, text"))
+        whole = sum(k["end"] - k["start"] for k in kernels) / 1e6
+        for of, key in (("operator_types", ("type", "core")), ("operators", ("name", "type", "core"))):
+            want = {}
+            for k in kernels:
+                want.setdefault(tuple(k[f] for f in key), []).append((k["end"] - k["start"]) / 1e6)
+            self.assertEqual([tuple(row[f] for f in key) for row in got[of]],
+                             sorted(want, key=lambda name, of=want: -sum(of[name])))
+            for row in got[of]:
+                times = want[tuple(row[f] for f in key)]
+                self.assertEqual(row["count"], len(times))
+                for field, value in (("total_ms", sum(times)), ("min_ms", min(times)), ("max_ms", max(times)),
+                                     ("mean_ms", sum(times) / len(times)), ("share", sum(times) / whole)):
+                    self.assert_close(row[field], value, (of, field))
+        for row in got["operators"]:
+            mine = [k for k in kernels if k["name"] == row["name"] and k["type"] == row["type"]]
+            spent = sum(k["end"] - k["start"] for k in mine)
+            ratio = sum(k["ratio"] * (k["end"] - k["start"]) for k in mine) / spent
+            self.assert_close(row["ratios"]["aic_mac"], ratio)
+            self.assertEqual(row["bound"], None if ratio <= 0 else "mac" if ratio > 0.8 else "none")
+            self.assertEqual(row["input_shapes"], mine[0]["shape"])
+        self.assertEqual(got["timeline"]["executions"], len(kernels))
+        self.assertEqual(got["timeline"]["streams"], 2)
+        self.assert_close(got["timeline"]["total_ms"], whole)
+        rows = {row["name"]: row for row in got["communication"]}
+        self.assertEqual(set(rows), {c["name"] for c in collectives})
+        for c in collectives:
+            row = rows[c["name"]]
+            self.assertEqual((row["group"], row["type"], row["count"]), ("17", "hcom_allReduce_", 1))
+            self.assert_close(row["elapse_ms"], (c["end"] - c["start"]) / 1e6)
+            self.assertEqual([row["transit_ms"], row["wait_ms"], row["synchronization_ms"]], c["parts"])
+            self.assert_close(row["wait_ratio"], c["parts"][1] / (c["parts"][0] + c["parts"][1]))
+            [transport] = row["transports"]
+            self.assertEqual((transport["transport"], transport["packets"], transport["reference_gb_s"]), ("HCCS", c["count"], 18))
+            self.assert_close(transport["bandwidth_gb_s"], c["mb"] / c["ms"])
+        [link] = got["links"]
+        self.assertEqual((link["src"], link["dst"], link["size_mb"], link["bandwidth_gb_s"]), ("0", "1", 30.5, 15.25))
+        memory = {c["component"]: c for c in got["memory"]["components"]}
+        self.assertEqual((memory["PTA"]["peak_allocated_mb"], memory["PTA"]["peak_active_mb"], memory["APP"]["peak_reserved_mb"]),
+                         (15, 14, 2109.5))
+        self.assertIsNone(memory["APP"]["peak_allocated_mb"])
+        self.assertEqual(got["memory"]["at_peak"], [{"name": "aten::b", "size_kb": 1024.5}])
+        self.assert_close(got["memory"]["fragmentation"], 1 - 15 / 20)
+
+    def test_every_number(self):
+        plans = [self.plan(1), self.plan(2)]
+        for rank, plan in enumerate(plans):
+            self.write_rank(rank, plan)
+        got = analyze(self.folder)
+        self.assertEqual(got["problems"], [])
+        self.assertEqual(len(got["ranks"]), 2)
+        for rank, plan in enumerate(plans):
+            kernels, collectives = plan
+            mine = got["ranks"][rank]
+            self.assert_rank(mine, rank, plan)
+            overall = mine["overall"]
+            computing = sum(k["end"] - k["start"] for k in kernels) / 1e6
+            end = max(kernels[-1]["end"] + 777_000, collectives[-1]["end"])
+            begin = min(kernels[0]["start"], collectives[0]["start"])
+            self.assert_close(overall["computing_ms"], computing)  # as the timeline has it
+            self.assert_close(overall["e2e_ms"], (end - begin) / 1e6)
+            [step] = mine["steps"]
+            self.assertEqual(step["step"], 7)
+            self.assert_close(step["total_ms"], (kernels[-1]["end"] + 777_000 - BEGIN_NS) / 1e6)
+            self.assertIsNone(step["iteration_interval_ms"])
+            [series] = mine["hardware"]
+            self.assertEqual((series["name"], series["unit"], series["min"], series["mean"], series["max"]),
+                             ("AI Core Freq", "MHz", 800, 1400, 1800))
+            inside = [m for i, m in enumerate((1800, 1600, 800)) if BEGIN_NS + i * 10**7 < kernels[-1]["end"] + 777_000]
+            self.assert_close(series["by_step"][0]["mean"], sum(inside) / len(inside))
+
+    def test_without_a_timeline(self):
+        """What the device did is then added up from its kernels and collectives."""
+        plan = self.plan(3)
+        self.write_rank(0, plan, trace=False)
+        [got] = analyze(os.path.join(self.folder, "rank0_ascend_pt"))["ranks"]
+        self.assert_rank(got, 0, plan)
+        kernels, collectives = plan
+        computing = union((k["start"], k["end"]) for k in kernels)
+        both = union([(k["start"], k["end"]) for k in kernels] + [(c["start"], c["end"]) for c in collectives])
+        self.assert_close(got["overall"]["computing_ms"], computing / 1e6)
+        self.assertTrue(math.isclose(got["overall"]["uncovered_communication_ms"], (both - computing) / 1e6, abs_tol=2e-3))
+
+    def test_only_some(self):
+        self.write_rank(0, self.plan(4))
+        got = analyze(self.folder, "--only", "overall,steps")
+        self.assertEqual(list(got["ranks"][0]), ["rank", "device", "host", "source", "path", "overall", "steps"])
+        error = analyze(self.folder, "--only", "overall,nothing", code=2)["error"]
+        self.assertIn('"nothing"', error["message"])
+        self.assertIn("operator_types", error["message"])
+
+    def test_damage_costs_itself_only(self):
+        self.write_rank(0, self.plan(5))
+        output = os.path.join(self.folder, "rank0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        for name in ("trace_view.json", "communication.json", "kernel_details.csv"):
+            with open(os.path.join(output, name), "rb+") as file:
+                file.truncate(os.path.getsize(os.path.join(output, name)) * 2 // 3)
+        got = analyze(self.folder)
+        told = {os.path.basename(p["where"]) for p in got["problems"]}
+        self.assertIn("trace_view.json", told)
+        self.assertIn("communication.json", told)
+        self.assertGreater(got["ranks"][0]["timeline"]["executions"], 100)
+        self.assertEqual(got["ranks"][0]["communication"], [])
+
+    def test_what_is_no_run(self):
+        os.makedirs(os.path.join(self.folder, "empty"))
+        self.assertIn("no run", analyze(os.path.join(self.folder, "empty"), code=3)["error"]["message"])
+        self.assertIn("no such file", analyze(os.path.join(self.folder, "missing"), code=4)["error"]["message"])
+
+    def test_compare(self):
+        slow, fast = self.plan(6), self.plan(6)
+        for k in slow[0]:
+            if k["type"] == "Type1":
+                k["end"] = k["start"] + 3 * (k["end"] - k["start"])
+        self.write_rank(0, fast, trace=False)
+        shutil.move(os.path.join(self.folder, "rank0_ascend_pt"), os.path.join(self.folder, "fast"))
+        self.write_rank(0, slow, trace=False)
+        got = analyze(os.path.join(self.folder, "rank0_ascend_pt"), "--baseline", os.path.join(self.folder, "fast"))["compare"]
+        types = {d["name"]: d for d in got["differences"] if d["what"] == "operator_type"}
+        before = sum(k["end"] - k["start"] for k in fast[0] if k["type"] == "Type1") / 1e6
+        self.assert_close(types["Type1"]["baseline"], before)
+        self.assert_close(types["Type1"]["difference"], 2 * before)
+        self.assertEqual({name for name, d in types.items() if abs(d["difference"]) > 1e-9}, {"Type1"})
+
+
+    def test_environment(self):
+        self.write_rank(0, self.plan(7), trace=False)
+        variables = {"HCCL_RDMA_TC": "132", "TASK_QUEUE_ENABLE": "2"}
+        self.write("rank0_ascend_pt", "profiler_metadata.json", text=json.dumps({"ENV_VARIABLES": variables, "other": 1}))
+        self.assertEqual(analyze(self.folder)["ranks"][0]["environment"], variables)
+
+
+class ClusterCase(AnalysisCase):
+    """cluster_analysis_output (2.4)."""
+
+    def write_cluster(self):
+        rng = random.Random(8)
+        shares, lines = {}, ["Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble"]
+        for step in (4, 5):
+            for rank in range(3):
+                computing, alone, both, free = (rng.randrange(10**6) / 8 for _ in range(4))
+                shares[rank, step] = computing, alone, both, free
+                lines.append(f"{step},rank,{rank},{computing},{alone},{both},{alone + both},{free},1,0")
+            lines.append(f'{step},stage,"(0, 1, 2)",1,2,3,4,5,6,7')
+        self.write("run", "cluster_analysis_output", "cluster_step_trace_time.csv", text="\n".join(lines) + "\n")
+        op = {str(rank): {"Communication Time Info": {"Start Timestamp(us)": 1.5, "Elapse Time(ms)": 2.5 + rank, "Transit Time(ms)": 1, "Wait Time(ms)": rank,
+                                                      "Synchronization Time(ms)": 0, "Idle Time(ms)": 0.5},
+                          "Communication Bandwidth Info": {"RDMA": {"Transit Size(MB)": 25, "Transit Time(ms)": 5, "Size Distribution": {}}}}
+              for rank in range(3)}
+        self.write("run", "cluster_analysis_output", "cluster_communication.json", text=json.dumps(
+            {"(0, 1, 2)": {"step4": {"hcom_allReduce__1_0_1@77": op, "Total Op Info@77": op}}}))
+        pair = {"Transport Type": "RDMA", "Transit Size(MB)": 8, "Transit Time(ms)": 2}
+        self.write("run", "cluster_analysis_output", "cluster_communication_matrix.json", text=json.dumps(
+            {"(0, 1, 2)": {"step4": {"allreduce-top1@77": {"0-1": pair}, "allreduce-total@77": {"0-1": pair, "1-2": pair}, "Total Op Info@77": {"0-1": pair}}}}))
+        return shares
+
+    def test_ranks(self):
+        shares = self.write_cluster()
+        got = analyze(self.folder)
+        self.assertEqual(got["problems"], [])
+        self.assertEqual([rank["rank"] for rank in got["ranks"]], [0, 1, 2])
+        for rank in got["ranks"]:
+            number = rank["rank"]
+            self.assertEqual([step["step"] for step in rank["steps"]], [4, 5])
+            for step in rank["steps"]:
+                computing, alone, both, free = shares[number, step["step"]]
+                for field, us_ in (("computing_ms", computing), ("uncovered_communication_ms", alone), ("overlapped_ms", both), ("free_ms", free),
+                                   ("total_ms", computing + alone + free)):
+                    self.assert_close(step[field], us_ / 1000, field)
+            self.assert_close(rank["overall"]["computing_ms"], sum(shares[number, step][0] for step in (4, 5)) / 1000)
+            [op] = rank["communication"]
+            self.assertEqual((op["name"], op["group"], op["elapse_ms"], op["wait_ms"]), ("hcom_allReduce__1_0_1", "77", 2.5 + number, number))
+            self.assertEqual(op["transports"][0]["bandwidth_gb_s"], 5)
+        links = [(link["src"], link["dst"], link["bandwidth_gb_s"]) for rank in got["ranks"] for link in rank["links"]]
+        self.assertEqual(links, [("0", "1", 4), ("1", "2", 4)])
+
+    def test_only_where_the_ranks_are_not(self):
+        self.write_cluster()
+        self.write("run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv", text="Name,Start Time(us),Duration(us)\nk,1,2\n")
+        [rank] = analyze(self.folder)["ranks"]
+        self.assertEqual(rank["source"], "PyTorch, text")
+
+
+class DatabaseCase(AnalysisCase):
+    def test_numbers(self):
+        path = os.path.join(self.folder, "ascend_pytorch_profiler_4.db")
+        with sqlite3.connect(path) as database:
+            database.executescript("""
+                CREATE TABLE STRING_IDS(id INTEGER PRIMARY KEY, value TEXT);
+                CREATE TABLE TASK(startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER,
+                  globalPid INTEGER, taskType INTEGER, contextId INTEGER, streamId INTEGER, taskId INTEGER, modelId INTEGER);
+                CREATE TABLE COMPUTE_TASK_INFO(name INTEGER, globalTaskId INTEGER PRIMARY KEY, blockNum INTEGER, mixBlockNum INTEGER,
+                  taskType INTEGER, opType INTEGER, inputFormats INTEGER, inputDataTypes INTEGER, inputShapes INTEGER,
+                  outputFormats INTEGER, outputDataTypes INTEGER, outputShapes INTEGER);
+                CREATE TABLE COMMUNICATION_OP(opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER,
+                  groupName INTEGER, opId INTEGER PRIMARY KEY, opType INTEGER);
+                CREATE TABLE STEP_TIME(id INTEGER, startNs INTEGER, endNs INTEGER);
+                CREATE TABLE RANK_DEVICE_MAP(rankId INTEGER, deviceId INTEGER);
+                CREATE TABLE AICORE_FREQ(deviceId INTEGER, timestampNs NUMERIC, freq INTEGER);
+                INSERT INTO STRING_IDS VALUES(1, 'op_a'), (2, 'MatMul'), (3, 'AI_CORE'), (4, 'hcom_allReduce__1_0_1'), (5, 'g'),
+                  (6, 'hcom_allReduce_'), (7, '2,2');
+                INSERT INTO RANK_DEVICE_MAP VALUES(4, 1);
+                INSERT INTO STEP_TIME VALUES(11, 1000000, 9000000);
+                INSERT INTO TASK VALUES(100, 200, 1, 0, 0, 1, 3, 0, 2, 1, 0), (1500000, 2500000, 1, 7, 1, 1, 3, 0, 2, 2, 0),
+                  (3000000, 3500000, 1, 8, 2, 1, 3, 0, 2, 3, 0), (7000000, 8000000, 1, 9, 3, 1, 3, 0, 5, 4, 0);
+                INSERT INTO COMPUTE_TASK_INFO VALUES(1, 1, 1, 0, 3, 2, 0, 0, 7, 0, 0, 7), (1, 2, 1, 0, 3, 2, 0, 0, 7, 0, 0, 7);
+                INSERT INTO COMMUNICATION_OP VALUES(4, 2000000, 6000000, 10, 5, 1, 6);
+                INSERT INTO AICORE_FREQ VALUES(1, 0, 1800), (1, 2000000, 1000);
+            """)
+        database.close()
+        [got] = analyze(path)["ranks"]
+        self.assertEqual((got["rank"], got["device"]), (4, 1))
+        # From the first to the last task within the step.
+        self.assertEqual(got["overall"], {"e2e_ms": 6.5, "computing_ms": 1.5, "communication_ms": 4.0,
+                                          "uncovered_communication_ms": 3.0, "overlapped_ms": 1.0, "free_ms": 2.0})
+        [op] = got["operators"]
+        self.assertEqual((op["name"], op["type"], op["core"], op["count"], op["total_ms"], op["input_shapes"]),
+                         ("op_a", "MatMul", "AI_CORE", 2, 1.5, "2,2"))
+        [step] = got["steps"]
+        self.assertEqual((step["step"], step["total_ms"], step["computing_ms"]), (11, 8.0, 1.5))
+        self.assertEqual(got["communication"][0]["elapse_ms"], 4.0)
+        # The first execution began at 1800 MHz and ended at 1000 MHz: the sample within it counts.
+        self.assertEqual(got["hardware"][0]["by_operator"], [{"operator": "op_a", "mean": 1000.0}])
+
+
+if __name__ == "__main__":
+    run_tests.main()
