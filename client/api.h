@@ -37,6 +37,8 @@ class ProfdApi {
   virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
   virtual Result<v1::GetTimeResponse> GetTime() = 0;
   virtual Result<v1::Topology> GetTopology() = 0;
+  virtual Result<v1::ChannelReleases> ReleaseChannels(const v1::ReleaseChannelsRequest& request) = 0;
+  virtual Result<v1::ChannelReleases> AcquireChannels(const v1::AcquireChannelsRequest& request) = 0;
   virtual Result<v1::ListDumpsResponse> ListDumps() = 0;
   virtual Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) = 0;
   virtual Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) = 0;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/nearest.h"
+#include "client/background.h"
 #include "client/cli_app.h"
 #include "client/commands/collectors.h"
 #include "client/commands/advise.h"
@@ -161,6 +162,7 @@ int Parse(CLI::App* app, std::vector<std::string> arguments, const Io& io) {
 int RunCommand(const Context& context, const std::string& name, Parsed* parsed) {
   if (name == "status") return RunStatus(context);
   if (name == "devices") return RunDevices(context, parsed->devices);
+  if (name == "channels") return RunChannels(context, parsed->channels);
   if (name == "health") return RunHealth(context, parsed->health);
   if (name == "faults") return RunFaults(context, parsed->health);
   if (name == "topology") return RunTopology(context, parsed->topology);
@@ -303,6 +305,8 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
   if (name == "completion") return PrintCompletion(parsed.completion_shell, io);
+  // Before gRPC has threads, which a fork would lose; the child goes on.
+  if (name == "fetch" && parsed.fetch.background) return GoToBackground(io);
   return std::nullopt;
 }
 

@@ -23,12 +23,33 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* description,
   return command;
 }
 
+void AddChannelsCommand(CLI::App* app, ChannelsOptions* o) {
+  CLI::App* channels = AddCommand(app, "channels", "List driver channels, or release them to other tools for a time",
+                                  "  $ profctl channels\n"
+                                  "  $ profctl channels release --devices 0-3 --for 10m && msprof ...\n"
+                                  "  $ profctl channels acquire --devices 0-3\n");
+  channels->require_subcommand(0, 1);
+  auto add = [&](const char* name, const char* description) {
+    CLI::App* action = channels->add_subcommand(name, description);
+    action->fallthrough();
+    action->add_option("--devices", o->devices, "Logical ids, for example 0,1,4-7")->type_name("LIST");
+    action->add_option("CHANNEL", o->channels, "Numbers or names; default: all that profd uses")->type_name(" ");
+    action->parse_complete_callback([o, name] { o->action = name; });
+    return action;
+  };
+  CLI::App* release = add("release", "Stop channels, so that the vendor's tools can have them; sessions get a gap");
+  release->add_option("--for", o->length, "Until profd takes them back (10m; 1h at most, 24h for administrators)")
+      ->type_name("DURATION");
+  add("acquire", "Take released channels back before their time is over");
+}
+
 void AddNodeCommands(CLI::App* app, Parsed* p) {
   AddCommand(app, "status", "Show daemon, driver, devices and limits of this node",
              "  $ profctl status\n  $ profctl status --json | jq .driver\n");
   CLI::App* devices = AddCommand(app, "devices", "List the devices of this node and their state",
                                  "  $ profctl devices\n  $ profctl devices --channels\n");
   devices->add_flag("--channels", p->devices.channels, "One row per driver channel");
+  AddChannelsCommand(app, &p->channels);
   CLI::App* health = AddCommand(
       app, "health", "Which devices are fit for work, and why the others are not",
       "  $ profctl health\n  $ profctl health --devices 0-3 || scontrol update node=... state=drain\n"
@@ -202,6 +223,8 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
   fetch->add_option("--out", p->fetch.out, "Target directory; default: the session's output, or the current directory")
       ->type_name("DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
+  fetch->add_flag("--wait", p->fetch.wait, "Wait for the end of a session that still runs");
+  fetch->add_flag("--background", p->fetch.background, "With --wait: return at once, and wait and copy in the background");
   fetch->add_flag("--keep", p->fetch.keep, "Keep partial results when the fetch fails");
 }
 

@@ -13,6 +13,7 @@
 #include "client/api.h"
 #include "client/commands/advise.h"
 #include "client/commands/analyze.h"
+#include "client/commands/channels.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
@@ -50,6 +51,7 @@ struct Parsed {
   bool json = false;
 
   DevicesOptions devices;
+  ChannelsOptions channels;
   HealthOptions health;
   TopologyOptions topology;
   JobsOptions jobs;

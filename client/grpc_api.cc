@@ -106,6 +106,12 @@ class GrpcApi final : public ProfdApi {
   Result<v1::Topology> GetTopology() override {
     return Unary(&v1::NodeService::Stub::AsyncGetTopology, v1::GetTopologyRequest(), kQueryMs);
   }
+  Result<v1::ChannelReleases> ReleaseChannels(const v1::ReleaseChannelsRequest& request) override {
+    return Unary(&v1::NodeService::Stub::AsyncReleaseChannels, request, kStopMs);
+  }
+  Result<v1::ChannelReleases> AcquireChannels(const v1::AcquireChannelsRequest& request) override {
+    return Unary(&v1::NodeService::Stub::AsyncAcquireChannels, request, kQueryMs);
+  }
   Result<v1::ListDumpsResponse> ListDumps() override {
     return Unary(&v1::DumpService::Stub::AsyncListDumps, v1::ListDumpsRequest(), kQueryMs);
   }

@@ -174,6 +174,9 @@ void AddOrderFlags(CLI::App* command, StartOptions* o) {
 }
 
 void AddStartFlags(CLI::App* command, StartOptions* o) {
+  command->add_flag("--follow", o->follow,
+                    "The job need not run yet: its ranks and their devices join the session as they come")
+      ->group("When");
   command->add_option("--wait-ranks", o->wait_ranks,
                       "Wait at most this long until all ranks of the job have attached")
       ->type_name("DURATION")

@@ -58,6 +58,9 @@ struct FakeDaemon {
   v1::Session recorded;
   v1::GetTimeResponse time;
   v1::Topology topology;
+  v1::ChannelReleases releases;
+  v1::ReleaseChannelsRequest release_request;
+  v1::AcquireChannelsRequest acquire_request;
   uint64_t lease_left_ms = 0;
   v1::ListDumpsResponse dumps;
   v1::PinDumpResponse pinned;
@@ -152,6 +155,14 @@ class FakeApi final : public ProfdApi {
   Result<v1::GetTimeResponse> GetTime() override { return Answer(daemon_.time); }
   Result<v1::Topology> GetTopology() override { return Answer(daemon_.topology); }
   Result<v1::ListDumpsResponse> ListDumps() override { return Answer(daemon_.dumps); }
+  Result<v1::ChannelReleases> ReleaseChannels(const v1::ReleaseChannelsRequest& request) override {
+    daemon_.release_request = request;
+    return Answer(daemon_.releases);
+  }
+  Result<v1::ChannelReleases> AcquireChannels(const v1::AcquireChannelsRequest& request) override {
+    daemon_.acquire_request = request;
+    return Answer(daemon_.releases);
+  }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) override {
     daemon_.pins.push_back(request);
     return Answer(daemon_.pinned);

@@ -111,6 +111,8 @@ Status App::Impl::Build() {
       DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   self = std::make_unique<SelfMetrics>(node->host());
   BuildSessions();
+  BuildReleases();
+  BuildSampling();
   RecoverDumps();
   return Status::Ok();
 }
@@ -214,6 +216,7 @@ Status App::Impl::Serve() {
     finish(left.status());
   };
   AnswerDumps(&deps);
+  AnswerReleases(&deps);
   AnswerJobs(&deps);
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
@@ -313,6 +316,7 @@ void App::Impl::Reload() {
       sessions->Configure(options.config);
       retention->SetLimits(QuotaOf(options.config));
       if (recorder != nullptr) recorder->Configure(options.config);
+      sampling->Configure(options.config);
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
       jobs->Configure(options.config.admin_group,
@@ -356,6 +360,8 @@ void App::Impl::CheckDeadlinesSoon() {
 void App::Impl::EverySecond() {
   arbiter->Tick();
   sessions->Tick();
+  releases->Tick();
+  sampling->Tick();
   retention->Tick();
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();

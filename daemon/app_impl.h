@@ -29,6 +29,8 @@
 #include "daemon/rpc/acceptor.h"
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
+#include "daemon/session/channel_releases.h"
+#include "daemon/session/scheduled_recording.h"
 #include "daemon/session/session_manager.h"
 #include "daemon/web/web_server.h"
 
@@ -66,6 +68,9 @@ struct App::Impl {
   void RecoverDumps();
   void ContinueSessions();
   void AnswerDumps(RpcDeps* deps);
+  // app_channels.cc: channels that are released to other tools.
+  void BuildReleases();
+  void AnswerReleases(RpcDeps* deps);
   void AnswerJobs(RpcDeps* deps);
   void UpdateDumpMetrics();
   DumpWriter::Options WriterOptions() const;
@@ -92,6 +97,7 @@ struct App::Impl {
   void BuildJobs();
   Status ServeAttach();
   void UpdateJobMetrics();
+  void BuildSampling();
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
@@ -142,6 +148,8 @@ struct App::Impl {
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
   std::unique_ptr<SessionManager> sessions;
+  std::unique_ptr<ChannelReleases> releases;
+  std::unique_ptr<ScheduledRecording> sampling;
   HealthBoard health;
   std::map<int, SeriesId> verdict_series;  // of atlas_npu_verdict, by device
   bool web_outdated = false;               // the health has changed since the last picture

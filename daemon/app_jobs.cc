@@ -1,5 +1,9 @@
 // Jobs and attached processes: wiring of the desk to sessions, RPC and metrics.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "base/log.h"
 #include "base/log_limit.h"
@@ -12,6 +16,17 @@ namespace {
 
 // How often DCMI is asked who uses a device.
 constexpr double kDeviceUsersHz = 0.2;
+
+// Supplementary groups, as /proc has them; of a process that has gone, none.
+std::vector<uint32_t> GroupsOf(const Host& host, pid_t pid) {
+  constexpr std::string_view kLine = "\nGroups:";
+  const std::string status = host.proc.ReadFile(fmt::format("{}/status", pid), 16384).value_or("");
+  const size_t line = status.find(kLine);
+  if (line == std::string::npos) return {};
+  const size_t begin = line + kLine.size();
+  std::istringstream words(status.substr(begin, status.find('\n', begin) - begin));
+  return {std::istream_iterator<uint32_t>(words), std::istream_iterator<uint32_t>()};
+}
 
 }  // namespace
 
@@ -49,6 +64,13 @@ void App::Impl::BuildJobs() {
                                                 {"left_out", left_out}});
   };
   jobs = std::make_unique<JobService>(std::move(deps));
+}
+
+void App::Impl::BuildSampling() {
+  sampling = std::make_unique<ScheduledRecording>(
+      ScheduledRecording::Deps{*control, clock, *sessions, jobs->table(),
+                               [this](pid_t pid) { return GroupsOf(node->host(), pid); }},
+      options.config);
 }
 
 void App::Impl::AnswerJobs(RpcDeps* deps) {
@@ -98,6 +120,10 @@ void App::Impl::UpdateJobMetrics() {
   set(MetricByName("profd_activity_lost_bytes_total"), table.lost_activity_bytes);
   set(MetricByName("profd_activity_clamped_total"), table.clamped_activity);
   set(MetricByName("profd_activity_rings_broken_total"), table.broken_activity_rings);
+  const ScheduledRecording::Counts& recordings = sampling->counts();
+  set(MetricByName("profd_scheduled_recordings_total"), recordings.started, "started");
+  set(MetricByName("profd_scheduled_recordings_total"), recordings.failed, "failed");
+  set(MetricByName("profd_scheduled_recordings_total"), recordings.busy, "busy");
   const AttachCounters* attach = jobs->attach_counters();
   if (attach == nullptr) return;
   set(MetricByName("profd_attach_refused_total"), attach->refused_limit.load(), "limit");

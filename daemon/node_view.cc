@@ -21,6 +21,7 @@ namespace {
 v1::Channel::State WireState(const std::string& state) {
   if (state == "running") return v1::Channel::STATE_RUNNING;
   if (state == "busy") return v1::Channel::STATE_BUSY;
+  if (state == "released") return v1::Channel::STATE_RELEASED;
   if (state == "failed") return v1::Channel::STATE_FAILED;
   return v1::Channel::STATE_IDLE;
 }
@@ -319,6 +320,7 @@ void App::Impl::UpdateSelfMetrics() {
   if (const uint64_t size = writer->size_bytes(); size > 0) {
     set(MetricByName("profd_dump_volume_bytes"), size);
   }
+  set(MetricByName("profd_released_channels"), releases->size());
   set(MetricByName("profd_stream_subscribers"), hub.subscribers());
   set(MetricByName("profd_stream_dropped_samples_total"), hub.dropped());
   set(MetricByName("profd_series"), store.size());

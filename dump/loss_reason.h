@@ -20,6 +20,7 @@ enum class LossReason : uint8_t {
   kDriver,           // the driver left it out
   kChannelRestart,   // between two runs of the channel
   kChannelSilent,    // the channel stopped delivering
+  kChannelReleased,  // profd had released the channel to another tool
   kNotFetched,       // the channel's stop failed: what the driver still held
   kNotRecorded,      // the flight recorder did not hold it
   kRecorderEvicted,  // the flight recorder held it no more

@@ -1,6 +1,7 @@
 #include "client/commands/fetch.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -79,6 +80,41 @@ std::string OutputOf(const Context& context, const std::string& id) {
   return "";
 }
 
+// How long the daemon may be away, as while it is restarted, and its dump incomplete behind the end of the session.
+constexpr int64_t kPatienceNs = 600 * kNsPerSecond;
+
+bool HasEnded(const v1::Session& session) {
+  const v1::Session::State state = session.status().state();
+  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
+         state == v1::Session::STATE_INTERRUPTED;
+}
+
+// A second, or until `go_on` says no.
+bool Pause(const std::function<bool()>& go_on) {
+  for (int i = 0; i < 10 && go_on(); ++i) ::poll(nullptr, 0, 100);
+  return go_on();
+}
+
+Status WaitForEnd(const Context& context, const std::string& id, const std::function<bool()>& go_on) {
+  v1::WatchSessionRequest request;
+  request.set_session_id(id);
+  int64_t heard_ns = context.clock.SteadyNs();
+  for (;;) {
+    bool ended = false;
+    const Status status = context.api.WatchSession(request, [&](const v1::Session& session) {
+      heard_ns = context.clock.SteadyNs();
+      ended = HasEnded(session);
+      return !ended && go_on();
+    });
+    if (ended) return Status::Ok();
+    if (!go_on()) return DataLoss("interrupted");
+    const bool away = status.ok() || status.code() == StatusCode::kUnavailable ||
+                      status.code() == StatusCode::kDeadlineExceeded || status.code() == StatusCode::kCancelled;
+    if (!away || context.clock.SteadyNs() - heard_ns > kPatienceNs) return status;
+    if (!Pause(go_on)) return DataLoss("interrupted");
+  }
+}
+
 }  // namespace
 
 FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
@@ -113,8 +149,18 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   int64_t begin_ns = context.clock.SteadyNs();
   std::string out = options.out_given || options.out != "." ? "" : OutputOf(context, options.id);
   if (out.empty()) out = options.out;
-  FetchResult fetched =
-      FetchInto(context, options.id, out, options.keep, [&signals] { return signals.Poll() == 0; });
+  const auto go_on = [&signals] { return signals.Poll() == 0; };
+  const bool waits = options.wait || options.background;
+  if (waits) {
+    if (Status ended = WaitForEnd(context, options.id, go_on); !ended.ok()) return Fail(context, ended);
+  }
+  FetchResult fetched = FetchInto(context, options.id, out, options.keep, go_on);
+  // "done" of the session may come before its dump is complete.
+  const int64_t until_ns = context.clock.SteadyNs() + kPatienceNs;
+  while (waits && fetched.status.code() == StatusCode::kFailedPrecondition && context.clock.SteadyNs() < until_ns &&
+         Pause(go_on)) {
+    fetched = FetchInto(context, options.id, out, options.keep, go_on);
+  }
   Status status = fetched.status;
   if (signals.caught() != 0 && !status.ok()) status = DataLoss("interrupted");
   if (!status.ok()) {

@@ -13,6 +13,10 @@ struct FetchOptions {
   std::string out = ".";
   // `out` is the caller's word; otherwise the session's metadata may know a better place.
   bool out_given = false;
+  // For a session that has not ended yet: until it has.
+  bool wait = false;
+  // The same without a terminal, and beside whoever called it: libprofd leaves such a process behind.
+  bool background = false;
   // Leaves what arrived when the fetch fails.
   bool keep = false;
 };

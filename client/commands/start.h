@@ -16,6 +16,7 @@ struct StartOptions {
   std::optional<std::string> label;
   std::optional<std::string> devices;
   bool all = false;
+  bool follow = false;
   std::vector<std::string> collectors;
   // The vendor's.
   OptionSource options;

@@ -178,6 +178,7 @@ v1::SessionSpec BuildStartRequest(const StartOptions& options,
     request.set_priority(priority);
   }
   if (options.all) request.mutable_target()->set_all(true);
+  if (options.follow) request.mutable_target()->set_follow(true);
   request.set_preempt(options.preempt);
   request.set_require_all(options.require_all);
   request.set_no_dump(options.no_dump);

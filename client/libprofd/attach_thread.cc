@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "client/libprofd/detached_thread.h"
+#include "client/libprofd/dump_fetcher.h"
 #include "client/libprofd/library.h"
 
 namespace profd::lib {
@@ -295,6 +297,7 @@ void Library::RememberSession(const attach::SessionSummary& session) {
 void Library::OnOwnOptionsReply(const attach::Reply& reply) {
   own_options_told_ = false;
   if (reply.code == 0 && reply.session) {
+    if (own_session_ != reply.session->session_id) to_fetch_ = reply.session->session_id;
     own_session_ = reply.session->session_id;
     RememberSession(*reply.session);
     return;
@@ -305,7 +308,28 @@ void Library::OnOwnOptionsReply(const attach::Reply& reply) {
   Log("PROFILING_OPTIONS was refused: " + reply.message);
 }
 
+// Not with the mutex held: a process is started.
+void Library::FetchWhenDone(const std::string& session_id) {
+  if (session_id.empty()) return;
+  const std::string folder = OutputFolder(settings_.hello.options_json);
+  if (folder.empty()) return;
+  if (Status left = LeaveDumpFetcher(session_id, folder); !left.ok()) {
+    Log("the dump of session " + session_id + " stays on the node (" + left.message() + "); profctl fetch copies it to " +
+        folder);
+  }
+}
+
 void Library::OnReply(attach::Reply reply) {
+  TakeReply(std::move(reply));
+  std::string to_fetch;
+  {
+    const MutexLock lock(mutex_);
+    to_fetch = std::exchange(to_fetch_, {});
+  }
+  FetchWhenDone(to_fetch);
+}
+
+void Library::TakeReply(attach::Reply reply) {
   const MutexLock lock(mutex_);
   if (reply.seq == 0) {
     OnOwnOptionsReply(reply);

@@ -134,6 +134,8 @@ class Library {
   bool OnPacket(const std::string& packet);
   void OnWelcome(const attach::Welcome& welcome);
   void OnReply(attach::Reply reply);
+  void TakeReply(attach::Reply reply);
+  void FetchWhenDone(const std::string& session_id);
   void OnOwnOptionsReply(const attach::Reply& reply) REQUIRES(mutex_);
   void OnRechecked(const std::string& session_id, const attach::Reply& reply) REQUIRES(mutex_);
   void Recheck(const std::string& session_id) REQUIRES(mutex_);
@@ -178,6 +180,8 @@ class Library {
   bool own_options_wanted_ GUARDED_BY(mutex_) = false;
   bool own_options_told_ GUARDED_BY(mutex_) = false;
   std::string own_session_ GUARDED_BY(mutex_);
+  // The session above, until its dump is waited for.
+  std::string to_fetch_ GUARDED_BY(mutex_);
   std::string own_refusal_ GUARDED_BY(mutex_);
   // Sessions this process can stop, the last one last.
   std::vector<std::string> opened_ GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@
  *   PROFD_ATTACH_SOCKET      socket of the daemon, default /run/profd/attach.sock
  *   PROFILING_OPTIONS        JSON; starts a session when the process attaches
  *   PROFILING_MODE           "false" and "dynamic" keep PROFILING_OPTIONS from starting anything
+ *   PROFD_FETCH=0            no copy of that session's dump in its option `output` (default: by `profctl fetch`)
  *   PROFD_LOG=1              says on stderr what goes wrong (default: silent)
  */
 #ifndef PROFD_H_

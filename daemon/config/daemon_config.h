@@ -72,6 +72,17 @@ struct DaemonConfig {
   int64_t recorder_dump_seconds = 60;
   int64_t recorder_cooldown_s = 300;
   int64_t recorder_max_dumps = 16;
+  // [sampling]
+  bool sampling_enabled = false;
+  int64_t sampling_every_minutes = 30;
+  int64_t sampling_every_steps = 0;
+  int64_t sampling_steps = 3;
+  int64_t sampling_max_seconds = 30;
+  int64_t sampling_max_percent = 1;
+  int64_t sampling_keep = 5;
+  std::vector<std::string> sampling_options = {"task_time=l1"};
+  std::vector<std::string> sampling_collectors = {"aicore_freq"};
+  std::vector<std::string> sampling_jobs;
   // [tls]
   std::string tls_listen;
   std::string tls_certificate = "/etc/profd/tls/server.crt";

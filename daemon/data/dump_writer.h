@@ -115,6 +115,7 @@ class DumpFeed {
   uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
   int64_t last_noted_ns_ = 0;
   int64_t outage_from_ns_ = 0;  // 0 = no outage
+  bool released_ = false;       // to another tool, since the last epoch
   int64_t last_written_ns_ = 0;  // of the last block that reached the dump
   int64_t last_block_ns_ = 0;  // host clock of the last block; 0 = none yet
   uint64_t noted_thinned_ = 0;
@@ -246,6 +247,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
                  std::function<void()> done);
   // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed, bool over = false);
+  // Its channel was released to another tool: nothing comes until the next epoch.
+  void NoteReleased(DumpFeed* feed);
   // Lost before it came to us, in order with what is pushed; records 0 = unknown.
   void NoteLostBefore(DumpFeed* feed, const ManifestLoss& what);
   // What the driver had for the feed and could not be read, for want of a block. Any thread.

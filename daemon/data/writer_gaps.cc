@@ -64,7 +64,10 @@ void WriterSession::EndRestart(DumpFeed& feed, int64_t block_ns) {
   const int64_t start = feed.epoch_->start_ns.load(std::memory_order_relaxed);
   auto& gaps = ManifestOf(feed).gaps;
   const auto last = std::find_if(gaps.rbegin(), gaps.rend(),
-                                 [](const auto& gap) { return gap.reason == LossReason::kChannelRestart; });
+                                 [](const auto& gap) {
+                                   return gap.reason == LossReason::kChannelRestart ||
+                                          gap.reason == LossReason::kChannelReleased;
+                                 });
   // One from before the last block is an earlier one.
   if (last == gaps.rend() || last->host_ns <= feed.last_block_ns_) return;
   last->host_ns = std::max(start, std::min(last->host_ns, block_ns));
@@ -83,7 +86,7 @@ void WriterSession::NoteOpenOutages(int64_t end_ns) {
   MutexLock lock(mutex_);
   for (const auto& feed : feeds_) {
     if (feed->outage_from_ns_ != 0 && feed->outage_from_ns_ == feed->last_block_ns_) {
-      NoteRestart(*feed, end_ns, LossReason::kChannelSilent);
+      NoteRestart(*feed, end_ns, feed->released_ ? LossReason::kChannelReleased : LossReason::kChannelSilent);
     }
   }
 }

@@ -77,8 +77,10 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late) {
   writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), late] {
     if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
-      NoteRestart(*feed, writer_.clock_.MonotonicRawNs());
+      NoteRestart(*feed, writer_.clock_.MonotonicRawNs(),
+                  feed->released_ ? LossReason::kChannelReleased : LossReason::kChannelRestart);
     }
+    feed->released_ = false;
     feed->epoch_ = epoch;
     feed->filter_.reset();
   });
@@ -91,6 +93,13 @@ void WriterSession::NoteOutage(DumpFeed* feed, bool over) {
     } else if (feed->outage_from_ns_ == 0) {
       feed->outage_from_ns_ = feed->last_block_ns_;
     }
+  });
+}
+
+void WriterSession::NoteReleased(DumpFeed* feed) {
+  writer_.Post([self = shared_from_this(), feed] {
+    feed->released_ = true;
+    if (feed->outage_from_ns_ == 0) feed->outage_from_ns_ = feed->last_block_ns_;
   });
 }
 

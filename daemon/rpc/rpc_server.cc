@@ -44,6 +44,18 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.get_topology);
   }
 
+  grpc::ServerUnaryReactor* ReleaseChannels(grpc::CallbackServerContext* call,
+                                            const v1::ReleaseChannelsRequest* request,
+                                            v1::ChannelReleases* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.release_channels);
+  }
+
+  grpc::ServerUnaryReactor* AcquireChannels(grpc::CallbackServerContext* call,
+                                            const v1::AcquireChannelsRequest* request,
+                                            v1::ChannelReleases* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.acquire_channels);
+  }
+
   grpc::ServerUnaryReactor* GetTime(grpc::CallbackServerContext* call,
                                     const v1::GetTimeRequest* request,
                                     v1::GetTimeResponse* reply) override {

@@ -43,6 +43,8 @@ struct RpcDeps {
   Handler<v1::DumpRecorderRequest, v1::Session> dump_recorder = nullptr;
   Handler<v1::GetTimeRequest, v1::GetTimeResponse> get_time = nullptr;
   Handler<v1::GetTopologyRequest, v1::Topology> get_topology = nullptr;
+  Handler<v1::ReleaseChannelsRequest, v1::ChannelReleases> release_channels = nullptr;
+  Handler<v1::AcquireChannelsRequest, v1::ChannelReleases> acquire_channels = nullptr;
   Handler<v1::DeleteDumpRequest, v1::DeleteDumpResponse> delete_dump = nullptr;
   Handler<v1::ListDumpsRequest, v1::ListDumpsResponse> list_dumps = nullptr;
   Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;

@@ -264,6 +264,10 @@ void ChannelArbiter::Detach(Slot& slot, const PendingDetach& detach) {
 
 void ChannelArbiter::Reconcile(Slot& slot) {
   if (slot.phase == Phase::kStarting || slot.phase == Phase::kStopping) return;
+  if (auto away = handed_over_.find({slot.device, slot.channel}); away != handed_over_.end()) {
+    StayAway(slot, away->second);
+    return;
+  }
   if (slot.parts.empty()) {
     if (slot.phase == Phase::kRunning) {
       Stop(slot);

@@ -93,6 +93,13 @@ class ChannelArbiter {
   ClaimAnswer AnswerOf(ClaimId claim) const;
   std::vector<const DumpFeed*> FeedsOf(ClaimId claim) const;
 
+  // Gives the channel up to another tool until TakeBack: stops it, and answers its users "busy" with `why`. `done` runs
+  // once the driver has stopped it, or has refused to.
+  void HandOver(int device, uint32_t channel, std::string why, std::function<void(const Status&)> done);
+  void TakeBack(int device, uint32_t channel);
+  // Owners of the claims on it; those of the flight recorder are left out.
+  std::vector<std::string> SessionsOn(int device, uint32_t channel) const;
+
   // About once a second: retries what is busy or failed, looks for lost devices and silent channels.
   void Tick();
   void OnDeviceStuck(uint32_t device, const std::string& why);
@@ -108,7 +115,7 @@ class ChannelArbiter {
   struct ChannelStatus {
     int device = 0;
     uint32_t channel = 0;
-    std::string state;  // "idle", "running", "busy", "failed"
+    std::string state;  // "idle", "running", "busy", "failed", "released"
     std::string detail;
     double hz = 0;
     uint32_t users = 0;
@@ -158,6 +165,10 @@ class ChannelArbiter {
     // A stop was not answered: the driver may still be sampling, and would refuse a start.
     bool unstopped = false;
   };
+  struct HandedOver {
+    std::string why;
+    std::vector<std::function<void(const Status&)>> waiting;  // for the stop
+  };
   struct ClaimRecord {
     ClaimRequest request;
     std::vector<std::pair<int, uint32_t>> channels;
@@ -179,6 +190,7 @@ class ChannelArbiter {
   ChannelOptions MergedOf(const Slot& slot) const;
 
   void Reconcile(Slot& slot);
+  void StayAway(Slot& slot, HandedOver& away);
   void Start(Slot& slot, const ChannelRequest& request, const ChannelOptions& options);
   void Stop(Slot& slot);
   void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
@@ -201,6 +213,7 @@ class ChannelArbiter {
   Deps deps_;
   std::vector<Device> devices_;
   std::map<std::pair<int, uint32_t>, std::unique_ptr<Slot>> slots_;
+  std::map<std::pair<int, uint32_t>, HandedOver> handed_over_;
   std::map<ClaimId, ClaimRecord> claims_;
   std::map<int, std::string> problems_;
   std::map<int, ClockPair> clocks_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/session/channel_arbiter.h"
 #include "driver/abi/hal_abi.h"
@@ -160,9 +161,71 @@ std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) 
           slot->last_error.code() == StatusCode::kResourceExhausted ? "busy" : "failed";
       status.detail = slot->last_error.message();
     }
+    if (auto away = handed_over_.find(key); away != handed_over_.end()) {
+      status.state = "released";
+      status.detail = away->second.why;
+    }
     all.push_back(std::move(status));
   }
+  for (const auto& [key, away] : handed_over_) {
+    if (key.first != device || slots_.contains(key)) continue;
+    all.push_back({device, key.second, "released", away.why, 0, 0});
+  }
   return all;
+}
+
+// What runs is stopped; who asks for it waits as for a busy driver.
+void ChannelArbiter::StayAway(Slot& slot, HandedOver& away) {
+  const bool again = slot.unstopped && deps_.host.clock.SteadyNs() >= slot.retry_at_ns;
+  if (slot.phase == Phase::kRunning || (again && away.waiting.empty())) {
+    Stop(slot);
+    return;
+  }
+  LetLeaversGo(slot);
+  for (Participant& part : slot.parts) {
+    if (part.target.feed != nullptr) part.target.session->NoteReleased(part.target.feed);
+    Answer(part, OutcomeState::kBusy, away.why);
+  }
+  const Status stopped = slot.unstopped ? slot.last_error : Status::Ok();
+  for (auto& done : std::exchange(away.waiting, {})) done(stopped);
+}
+
+void ChannelArbiter::HandOver(int device, uint32_t channel, std::string why,
+                              std::function<void(const Status&)> done) {
+  DCHECK_ON(deps_.control);
+  HandedOver& away = handed_over_[{device, channel}];
+  away.why = std::move(why);
+  auto slot = slots_.find({device, channel});
+  if (slot == slots_.end()) {
+    done(Status::Ok());
+    return;
+  }
+  away.waiting.push_back(std::move(done));
+  if (slot->second->phase == Phase::kIdle && slot->second->unstopped) {
+    Stop(*slot->second);
+  } else {
+    Reconcile(*slot->second);
+  }
+}
+
+void ChannelArbiter::TakeBack(int device, uint32_t channel) {
+  DCHECK_ON(deps_.control);
+  if (handed_over_.erase({device, channel}) == 0) return;
+  auto slot = slots_.find({device, channel});
+  if (slot == slots_.end()) return;
+  slot->second->retry_at_ns = 0;
+  if (!slot->second->parts.empty()) Reconcile(*slot->second);
+}
+
+std::vector<std::string> ChannelArbiter::SessionsOn(int device, uint32_t channel) const {
+  DCHECK_ON(deps_.control);
+  std::vector<std::string> sessions;
+  auto slot = slots_.find({device, channel});
+  if (slot == slots_.end()) return sessions;
+  for (const Participant& part : slot->second->parts) {
+    if (!part.resident) sessions.push_back(part.owner);
+  }
+  return sessions;
 }
 
 std::string ChannelArbiter::ProblemOf(int device) const {

@@ -242,7 +242,8 @@ void Session::OnSettled() {
     return AnswerOf(row).state == OutcomeState::kRunning;
   });
   std::vector<Problem> unstarted = Unstarted();
-  if (!any && !plan_.application_only) {
+  // A job to come brings its devices.
+  if (!any && !plan_.application_only && !spec_.target().follow()) {
     const bool never = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [this](const Row& row) {
       return AnswerOf(row).state == OutcomeState::kUnsupported;
     });

@@ -86,7 +86,8 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
                                             const SessionTargets& targets) const {
   const std::span<const DeviceInfo> all = deps_.session.host.devices;
   std::vector<DeviceInfo> devices(all.begin(), all.end());
-  if (targets.bound) {
+  // Of a job to come the options are checked against all devices; which it will use is not known yet.
+  if (targets.bound && !targets.awaits()) {
     std::erase_if(devices, [&targets](const DeviceInfo& device) {
       return std::find(targets.devices.begin(), targets.devices.end(), device.id) ==
              targets.devices.end();
@@ -108,7 +109,10 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
     return std::any_of(targets.processes.begin(), targets.processes.end(),
                        [](const TrainingProcess& process) { return process.attached(); });
   };
-  return PlanSession(spec, context);
+  context.awaits_processes = targets.awaits();
+  Result<SessionPlan> plan = PlanSession(spec, context);
+  if (plan.ok() && targets.awaits()) plan->devices.clear();
+  return plan;
 }
 
 namespace {
@@ -154,7 +158,7 @@ std::function<Result<SessionPlan>(const SessionTargets&)> SessionManager::Planne
 
 // Steps are counted on the attached process with the lowest rank.
 Status SessionManager::CheckSteps(const Session::Order& order) const {
-  if (!NeedsSteps(order.spec)) return Status::Ok();
+  if (!NeedsSteps(order.spec) || order.targets.awaits()) return Status::Ok();
   SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();

@@ -232,6 +232,12 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
   }
 }
 
+std::optional<uint32_t> SessionManager::UidOf(const std::string& id) const {
+  auto found = records_.find(id);
+  if (found == records_.end() || found->second.live == nullptr) return std::nullopt;
+  return found->second.uid;
+}
+
 Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
   DCHECK_ON(deps_.session.control);
   auto found = records_.find(id_untrusted);

@@ -97,6 +97,9 @@ class SessionManager {
   Status Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted, v1::PinDumpResponse* out);
   Status Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted, v1::UnpinDumpResponse* out);
 
+  // Of a session that has not ended.
+  std::optional<uint32_t> UidOf(const std::string& id) const;
+
   // `changed` runs at every change of the session's state until Unwatch.
   uint64_t Watch(const std::string& id, std::function<void()> changed);
   void Unwatch(uint64_t watch);

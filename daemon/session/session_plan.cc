@@ -236,7 +236,7 @@ class Planner {
 
   // The vendor's semantics: options of the application alone collect in the application alone.
   void PlanApplicationOnly() {
-    plan_.application_only = Attached();
+    plan_.application_only = Attached() || context_.awaits_processes;
     if (plan_.application_only) return;
     std::string_view who = spec_.target().job_id().empty() && plan_.pids.empty() ? "on these devices"
                                                                      : "of this job";

@@ -82,6 +82,7 @@ struct PlanContext {
   uint64_t free_bytes = 0;
   // Why `devices` is empty, if it is.
   std::string_view no_devices = kNoDevices;
+  bool awaits_processes = false;  // the job is yet to come
   // Does an attached process take part in what was planned so far (job, pids, devices)? Null = none.
   std::function<bool(const SessionPlan&)> attached = nullptr;
 };

@@ -381,7 +381,7 @@ Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& sto
     }
   }
   const bool tied = order.targets.bound || !order.targets.pids.empty() || stored.targets().unknown_size() > 0;
-  if (tied && target.pids().empty()) {
+  if (tied && target.pids().empty() && !order.targets.awaits()) {
     return FailedPrecondition("all processes of the job ended meanwhile");
   }
   // One that is renewed by calls alone gets another lease.

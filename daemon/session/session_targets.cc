@@ -58,6 +58,15 @@ Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProce
                                      log::Quote(targets.job_id), fmt::join(missing, ", "), ranks));
 }
 
+Status CheckFollow(const v1::SessionSpec::Target& target) {
+  if (!target.follow()) return Status::Ok();
+  if (target.job_id().empty()) return InvalidArgument("follow needs a job_id: it waits for that job's processes");
+  if (target.all() || !target.devices().empty() || !target.pids().empty()) {
+    return InvalidArgument("follow goes with none of all, devices and pids: devices follow from the job's processes");
+  }
+  return Status::Ok();
+}
+
 // Only administrators see several users' processes under one name: a process chooses its own when it attaches.
 Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingProcess>& chosen) {
   std::set<uint32_t> uids;
@@ -106,6 +115,7 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
   if (!targets.ranks.empty() && target.all()) {
     return InvalidArgument("ranks and all exclude each other: use either some ranks of a job or all devices");
   }
+  RETURN_IF_ERROR(CheckFollow(target));
   std::vector<TrainingProcess> of_job;
   for (const TrainingProcess& process : known) {
     if (!Visible(targets, process) || process.silent_since_ns != 0) continue;
@@ -113,10 +123,10 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
     of_job.push_back(process);
   }
   bool whole = target.all() || !target.devices().empty();
-  if (of_job.empty() && !targets.job_id.empty() && !whole && target.pids().empty()) {
+  if (of_job.empty() && !targets.job_id.empty() && !whole && target.pids().empty() && !target.follow()) {
     return NoSuchJob(targets, known);
   }
-  RETURN_IF_ERROR(CheckRanks(targets, of_job));
+  if (!target.follow()) RETURN_IF_ERROR(CheckRanks(targets, of_job));
   std::vector<TrainingProcess> chosen = of_job;
   if (!targets.ranks.empty()) {
     std::erase_if(chosen, [&](const TrainingProcess& p) {
@@ -132,8 +142,8 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
   }
   TakePids(target, &chosen, &targets);
   targets.processes = std::move(chosen);
-  targets.bound = !whole && !targets.processes.empty();
-  if (!targets.bound) return targets;
+  targets.bound = !whole && (!targets.processes.empty() || target.follow());
+  if (!targets.bound || targets.awaits()) return targets;
   std::set<int> devices;
   for (const TrainingProcess& process : targets.processes) {
     devices.insert(process.devices.begin(), process.devices.end());

@@ -32,6 +32,8 @@ struct SessionTargets {
   std::set<pid_t> unknown_pids;
   std::vector<std::string> warnings;
 
+  // The job is yet to come.
+  bool awaits() const { return bound && processes.empty(); }
   bool any() const { return !job_id.empty() || !pids.empty() || !unknown_pids.empty(); }
   // Does a process that has just attached belong to it?
   bool Matches(const TrainingProcess& process) const;

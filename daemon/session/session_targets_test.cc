@@ -119,6 +119,31 @@ TEST_F(SessionTargetsTest, WithDevicesOrAllAJobIsAName) {
   EXPECT_THAT(Pids(), ElementsAre(10, 11));  // for their marks
 }
 
+TEST_F(SessionTargetsTest, AJobToComeIsAwaited) {
+  request_.mutable_target()->set_job_id("later");
+  EXPECT_FALSE(Resolve().ok());
+  request_.mutable_target()->set_follow(true);
+  ASSERT_TRUE(Resolve().ok()) << Problem();
+  EXPECT_TRUE(Resolve()->bound);
+  EXPECT_TRUE(Resolve()->awaits());
+  EXPECT_THAT(Resolve()->warnings, IsEmpty());
+  EXPECT_TRUE(Resolve()->Matches(Process(30, 1000, "later", 0, {1})));
+  EXPECT_FALSE(Resolve()->Matches(Process(30, 2000, "later", 0, {1})));
+  request_.mutable_target()->add_ranks(5);
+  EXPECT_TRUE(Resolve().ok()) << Problem();
+  request_.mutable_target()->set_job_id("j1");
+  request_.mutable_target()->clear_ranks();
+  EXPECT_FALSE(Resolve()->awaits()) << "it is there";
+}
+
+TEST_F(SessionTargetsTest, FollowIsAboutOneJob) {
+  request_.mutable_target()->set_follow(true);
+  EXPECT_THAT(Problem(), HasSubstr("job_id"));
+  request_.mutable_target()->set_job_id("later");
+  request_.mutable_target()->add_devices(1);
+  EXPECT_THAT(Problem(), HasSubstr("devices"));
+}
+
 TEST_F(SessionTargetsTest, PidsNarrow) {
   request_.mutable_target()->set_job_id("j1");
   request_.mutable_target()->add_pids(11);

@@ -79,6 +79,7 @@ int Run(const std::string& socket, const std::string& method) {
       {"RenewLease", Unary(&Sessions::RenewLease)},     {"ListJobs", Unary(&Nodes::ListJobs)},
       {"GetActivity", Unary(&Nodes::GetActivity)},
       {"GetTime", Unary(&Nodes::GetTime)},           {"GetTopology", Unary(&Nodes::GetTopology)},
+      {"ReleaseChannels", Unary(&Nodes::ReleaseChannels)}, {"AcquireChannels", Unary(&Nodes::AcquireChannels)},
       {"ListDumps", Unary(&Dumps::ListDumps)},
       {"PinDump", Unary(&Dumps::PinDump)},           {"UnpinDump", Unary(&Dumps::UnpinDump)},
       {"DeleteDump", Unary(&Dumps::DeleteDump)},

@@ -15,6 +15,32 @@ from test_jobs_sessions import Calls
 class Joining(Calls, DaemonCase):
     devices = 2
 
+    def test_a_session_waits_for_its_job(self):
+        d = self.daemon
+        refused = d.run("start", "--job", "job", "--collector", "hccs=50")
+        self.assertNotEqual(refused.returncode, 0)
+        session = d.ctl("start", "--job", "job", "--follow", "--collector", "hccs=50", "--msproftx", "on",
+                        "--detach")["session_id"]
+        self.assertEqual(d.show(session)["state"], "running")
+        self.assertEqual(self.get(session)["devices"], [])
+        with self.workers({"rank": 0, "devices": [1]}) as (worker,):
+            worker.next("session", state="running")
+            eventually(lambda: self.get(session)["devices"] == [1])
+            worker.do("marks", kind=attach_client.MARK, name="here")
+            eventually(lambda: any(o.get("device") == 1 and o["collector"] == "hccs" and int(o["records"]) > 20
+                                   for o in self.get(session)["outcomes"]))
+        # Its processes have ended, and so it has.
+        final = d.until_state(session, "done")
+        self.assertIn("all processes of the job have ended", final["reason"])
+        dump = prof_reader.read(final["dump_path"], finished=True)
+        self.assertEqual(dump.problems, [])
+        self.assertGreater(len(dump[(1, "hccs.data")].records), 20)
+
+    def test_follow_needs_a_job(self):
+        wrong = self.daemon.run("start", "--follow", "--all")
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn("job", wrong.stderr)
+
     def tearDown(self):
         super().tearDown()
         self.end_all()

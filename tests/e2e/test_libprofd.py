@@ -55,12 +55,12 @@ while True:
 class Training:
     """One process of the example. Lines of its standard output are read as they come."""
 
-    def __init__(self, attach_socket, *args, **env):
+    def __init__(self, attach_socket, *args, cwd=None, **env):
         self.log = tempfile.NamedTemporaryFile("r", prefix="profd-train-")
         environment = {**os.environ, "PROFD_ATTACH_SOCKET": attach_socket, "PROFD_LOG": "1", **env}
         with open(self.log.name, "w", encoding="utf-8") as out:
             self.process = subprocess.Popen(RUNNER + [TRAIN, *map(str, args)], env=environment,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=cwd)
 
     def __enter__(self):
         return self
@@ -211,6 +211,44 @@ class InTraining(LibprofdCase):
         # And the next one is served.
         with Training(self.socket(daemon), "--steps", 2, "--step-ms", 5) as training:
             self.assertIn("attached: yes", training.finish())
+
+    def test_the_dump_of_a_killed_process_comes_to_its_output(self):
+        daemon = self.daemon()
+        folder = tempfile.mkdtemp(prefix="profd-output-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": "made/by/it"})
+        where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
+            session = self.running_with_marks(daemon)
+            children = f"/proc/{training.pid}/task/{training.pid}/children"
+            with open(children, encoding="ascii") as file:
+                self.assertEqual(file.read(), "", "the program has no child that it does not know")
+            training.end(signal.SIGKILL)
+        name = os.path.basename(daemon.until_state(session, "done")["dump_path"])
+        copy = os.path.join(folder, "made", "by", "it", name)
+        eventually(lambda: os.path.exists(os.path.join(copy, "profd_manifest.json")), what="the copy")
+        eventually(lambda: daemon.run("verify", copy).returncode == 0, what="all of it")
+
+    def test_no_copy_where_none_is_wanted(self):
+        daemon = self.daemon()
+        folder = tempfile.mkdtemp(prefix="profd-output-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": folder})
+        where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
+            session = self.running_with_marks(daemon)
+            training.end()
+        daemon.until_state(session, "done")
+        self.assertEqual(os.listdir(folder), [])
+        # By hand, of a session that still runs.
+        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
+            session = self.running_with_marks(daemon)
+            waiting = daemon.spawn("fetch", session, "--wait")
+            training.goes_on()
+            self.assertIsNone(waiting.poll())
+            training.end()
+            self.assertEqual(waiting.wait(scaled(60)), 0, waiting.stderr.read())
+        self.assertEqual(len(os.listdir(folder)), 1)
 
     def test_a_killed_daemon_is_found_again(self):
         daemon = self.daemon()

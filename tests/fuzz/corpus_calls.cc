@@ -78,6 +78,13 @@ void WriteCalls(Corpus& corpus) {
           Call("ListJobs", v1::ListJobsRequest(), 1) +
           Call("ListDumps", v1::ListDumpsRequest(), 2) + Call("GetTime", v1::GetTimeRequest()) +
           Call("ListSessions", v1::ListSessionsRequest()));
+  v1::ReleaseChannelsRequest release;
+  release.add_devices(0);
+  release.add_channels(1);
+  release.set_duration_ms(1000);
+  v1::AcquireChannelsRequest acquire;
+  acquire.add_devices(0);
+  corpus.Write("rpc", "channels", Call("ReleaseChannels", release) + Call("AcquireChannels", acquire));
   v1::WatchSessionRequest watch = OfSession<v1::WatchSessionRequest>();
   watch.set_interval_ms(100);
   v1::FetchDumpRequest fetch;

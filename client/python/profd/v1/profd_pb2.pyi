@@ -15,6 +15,14 @@ ROLE_USER: Role
 ROLE_VIEWER: Role
 least_role: _descriptor.FieldDescriptor
 
+class AcquireChannelsRequest(_message.Message):
+    __slots__ = ["channels", "devices"]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedScalarFieldContainer[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, devices: _Optional[_Iterable[int]] = ..., channels: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class ActivitySpan(_message.Message):
     __slots__ = ["begin_ns", "communication_ratio", "computation_ratio", "devices", "end_ns", "free_ratio", "kernels", "longest_kernel", "longest_kernel_ns", "lost_records", "not_overlapped_ratio", "steps"]
     BEGIN_NS_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +80,7 @@ class Channel(_message.Message):
     STATE_FAILED: Channel.State
     STATE_FIELD_NUMBER: _ClassVar[int]
     STATE_IDLE: Channel.State
+    STATE_RELEASED: Channel.State
     STATE_RUNNING: Channel.State
     STATE_UNSPECIFIED: Channel.State
     USERS_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +94,30 @@ class Channel(_message.Message):
     state: Channel.State
     users: int
     def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[_Union[Channel.State, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., users: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ..., garbage_bytes: _Optional[int] = ...) -> None: ...
+
+class ChannelRelease(_message.Message):
+    __slots__ = ["channel", "device", "name", "problem", "sessions", "uid", "until_ns"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_NS_FIELD_NUMBER: _ClassVar[int]
+    channel: int
+    device: int
+    name: str
+    problem: str
+    sessions: _containers.RepeatedScalarFieldContainer[str]
+    uid: int
+    until_ns: int
+    def __init__(self, device: _Optional[int] = ..., channel: _Optional[int] = ..., name: _Optional[str] = ..., uid: _Optional[int] = ..., until_ns: _Optional[int] = ..., sessions: _Optional[_Iterable[str]] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class ChannelReleases(_message.Message):
+    __slots__ = ["releases"]
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    releases: _containers.RepeatedCompositeFieldContainer[ChannelRelease]
+    def __init__(self, releases: _Optional[_Iterable[_Union[ChannelRelease, _Mapping]]] = ...) -> None: ...
 
 class CheckOptionsRequest(_message.Message):
     __slots__ = ["spec"]
@@ -867,6 +900,16 @@ class RecorderChannel(_message.Message):
     problem: str
     def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., hz: _Optional[float] = ..., bytes: _Optional[int] = ..., held_ns: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
 
+class ReleaseChannelsRequest(_message.Message):
+    __slots__ = ["channels", "devices", "duration_ms"]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedScalarFieldContainer[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    duration_ms: int
+    def __init__(self, devices: _Optional[_Iterable[int]] = ..., channels: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
 class RenewLeaseRequest(_message.Message):
     __slots__ = ["session_id"]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1026,20 +1069,22 @@ class SessionSpec(_message.Message):
         steps: int
         def __init__(self, start_at_ns: _Optional[int] = ..., start_in_ms: _Optional[int] = ..., start_step: _Optional[int] = ..., start_in_steps: _Optional[int] = ..., duration_ms: _Optional[int] = ..., steps: _Optional[int] = ..., since_ms: _Optional[int] = ..., end_with_pid: _Optional[int] = ...) -> None: ...
     class Target(_message.Message):
-        __slots__ = ["all", "devices", "job_id", "pids", "rank", "ranks"]
+        __slots__ = ["all", "devices", "follow", "job_id", "pids", "rank", "ranks"]
         ALL_FIELD_NUMBER: _ClassVar[int]
         DEVICES_FIELD_NUMBER: _ClassVar[int]
+        FOLLOW_FIELD_NUMBER: _ClassVar[int]
         JOB_ID_FIELD_NUMBER: _ClassVar[int]
         PIDS_FIELD_NUMBER: _ClassVar[int]
         RANKS_FIELD_NUMBER: _ClassVar[int]
         RANK_FIELD_NUMBER: _ClassVar[int]
         all: bool
         devices: _containers.RepeatedScalarFieldContainer[int]
+        follow: bool
         job_id: str
         pids: _containers.RepeatedScalarFieldContainer[int]
         rank: int
         ranks: _containers.RepeatedScalarFieldContainer[int]
-        def __init__(self, job_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., all: bool = ..., ranks: _Optional[_Iterable[int]] = ..., pids: _Optional[_Iterable[int]] = ..., rank: _Optional[int] = ...) -> None: ...
+        def __init__(self, job_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., all: bool = ..., ranks: _Optional[_Iterable[int]] = ..., pids: _Optional[_Iterable[int]] = ..., rank: _Optional[int] = ..., follow: bool = ...) -> None: ...
     ACL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
     BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
     COLLECTORS_FIELD_NUMBER: _ClassVar[int]

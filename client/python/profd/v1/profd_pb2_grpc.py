@@ -50,6 +50,16 @@ class NodeServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
                 )
+        self.ReleaseChannels = channel.unary_unary(
+                '/profd.v1.NodeService/ReleaseChannels',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ReleaseChannelsRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ChannelReleases.FromString,
+                )
+        self.AcquireChannels = channel.unary_unary(
+                '/profd.v1.NodeService/AcquireChannels',
+                request_serializer=profd_dot_v1_dot_profd__pb2.AcquireChannelsRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ChannelReleases.FromString,
+                )
         self.StreamSamples = channel.unary_stream(
                 '/profd.v1.NodeService/StreamSamples',
                 request_serializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
@@ -114,6 +124,22 @@ class NodeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReleaseChannels(self, request, context):
+        """Releases driver channels to other tools for a time: profd stops them, and its sessions have a gap. A user
+        releases channels that no session of another user has, for an hour at most; an administrator any, for a day.
+        Answers when the driver has stopped them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcquireChannels(self, request, context):
+        """Takes released channels back before their time is over. Answers those that were released until now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StreamSamples(self, request, context):
         """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
         policy: what a slow reader misses is counted in `dropped`.
@@ -159,6 +185,16 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.GetActivity,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.SerializeToString,
+            ),
+            'ReleaseChannels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseChannels,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ReleaseChannelsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ChannelReleases.SerializeToString,
+            ),
+            'AcquireChannels': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcquireChannels,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.AcquireChannelsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ChannelReleases.SerializeToString,
             ),
             'StreamSamples': grpc.unary_stream_rpc_method_handler(
                     servicer.StreamSamples,
@@ -292,6 +328,40 @@ class NodeService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetActivity',
             profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReleaseChannels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/ReleaseChannels',
+            profd_dot_v1_dot_profd__pb2.ReleaseChannelsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ChannelReleases.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def AcquireChannels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/AcquireChannels',
+            profd_dot_v1_dot_profd__pb2.AcquireChannelsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ChannelReleases.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

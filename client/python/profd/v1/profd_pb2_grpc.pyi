@@ -52,6 +52,19 @@ class NodeServiceStub:
     administrators. It starts nothing: a process that is not collected from is not in the answer.
     """
 
+    ReleaseChannels: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ReleaseChannelsRequest,
+        profd.v1.profd_pb2.ChannelReleases]
+    """Releases driver channels to other tools for a time: profd stops them, and its sessions have a gap. A user
+    releases channels that no session of another user has, for an hour at most; an administrator any, for a day.
+    Answers when the driver has stopped them.
+    """
+
+    AcquireChannels: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.AcquireChannelsRequest,
+        profd.v1.profd_pb2.ChannelReleases]
+    """Takes released channels back before their time is over. Answers those that were released until now."""
+
     StreamSamples: grpc.UnaryStreamMultiCallable[
         profd.v1.profd_pb2.StreamSamplesRequest,
         profd.v1.profd_pb2.SampleChunk]
@@ -123,6 +136,25 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
         an account of the last seconds, which kernels take most time. The caller's own; those of all users for
         administrators. It starts nothing: a process that is not collected from is not in the answer.
         """
+        pass
+
+    @abc.abstractmethod
+    def ReleaseChannels(self,
+        request: profd.v1.profd_pb2.ReleaseChannelsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ChannelReleases:
+        """Releases driver channels to other tools for a time: profd stops them, and its sessions have a gap. A user
+        releases channels that no session of another user has, for an hour at most; an administrator any, for a day.
+        Answers when the driver has stopped them.
+        """
+        pass
+
+    @abc.abstractmethod
+    def AcquireChannels(self,
+        request: profd.v1.profd_pb2.AcquireChannelsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ChannelReleases:
+        """Takes released channels back before their time is over. Answers those that were released until now."""
         pass
 
     @abc.abstractmethod

@@ -1,0 +1,107 @@
+#include "client/libprofd/dump_fetcher.h"
+
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <vector>
+
+namespace profd::lib {
+namespace {
+
+constexpr int kWaitMs = 2000;
+constexpr int kLookMs = 5;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// This process's own, without what makes the vendor's libraries start in the other one, too, and with the daemon's
+// socket: it lies beside the one that processes attach to.
+std::vector<std::string> EnvironmentOf() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!text.starts_with("LD_PRELOAD=")) environment.push_back(text);
+  }
+  const std::string attach = Variable("PROFD_ATTACH_SOCKET");
+  if (Variable("PROFD_SOCKET").empty() && !attach.empty()) {
+    environment.push_back("PROFD_SOCKET=" + attach.substr(0, attach.rfind('/') + 1) + "profd.sock");
+  }
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Nothing of this process's handling of signals.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigset_t all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+}  // namespace
+
+std::string OutputFolder(std::string_view options_json) {
+  if (Variable("PROFD_FETCH") == "0") return {};
+  const auto options = nlohmann::json::parse(options_json, nullptr, /*allow_exceptions=*/false);
+  std::string folder;
+  if (options.is_object() && options.contains("output") && options["output"].is_string()) {
+    folder = options["output"].get<std::string>();
+  }
+  if (folder.empty()) folder = Variable("ASCEND_WORK_PATH");
+  if (folder.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(folder, error);
+  return error ? std::string() : absolute.string();
+}
+
+Status LeaveDumpFetcher(const std::string& session_id, const std::string& folder) {
+  std::vector<std::string> arguments = {"profctl", "fetch", session_id, "--background", "--out", folder};
+  std::vector<std::string> environment = EnvironmentOf();
+  const SpawnAttributes attributes;
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, "profctl", nullptr, attributes.get(), Pointers(arguments).data(),
+                                    Pointers(environment).data());
+  if (failed != 0) return Status::FromErrno(failed, "profctl");
+  // It goes to the background and ends; the training program shall not find a child that it does not know.
+  for (int waited = 0; waited < kWaitMs; waited += kLookMs) {
+    int state = 0;
+    const pid_t gone = ::waitpid(child, &state, WNOHANG);
+    if (gone == child) return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? Status() : Internal("profctl fetch failed");
+    if (gone < 0 && errno != EINTR) return {};  // the program itself has waited for it
+    ::poll(nullptr, 0, kLookMs);
+  }
+  return DeadlineExceeded("profctl has not gone to the background");
+}
+
+}  // namespace profd::lib

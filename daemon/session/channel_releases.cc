@@ -1,0 +1,213 @@
+#include "daemon/session/channel_releases.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/log.h"
+#include "driver/abi/channels.h"
+
+namespace profd {
+namespace {
+
+using google::protobuf::util::JsonParseOptions;
+using google::protobuf::util::JsonStringToMessage;
+using google::protobuf::util::MessageToJsonString;
+
+std::string ChannelName(uint32_t channel) {
+  const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+  return format == nullptr ? std::to_string(channel) : fmt::format("{} ({})", channel, format->name);
+}
+
+Problem Invalid(std::string field, std::string value, std::string text) {
+  return {.kind = Problem::Kind::kInvalid, .field = std::move(field), .value = std::move(value), .text = std::move(text)};
+}
+
+}  // namespace
+
+const DeviceInfo* ChannelReleases::Find(uint32_t device) const {
+  auto found = std::find_if(deps_.devices.begin(), deps_.devices.end(),
+                            [device](const DeviceInfo& info) { return static_cast<uint32_t>(info.id) == device; });
+  return found == deps_.devices.end() ? nullptr : &*found;
+}
+
+template <class Request>
+Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& peer, const Request& request) const {
+  std::vector<Problem> problems;
+  std::vector<Key> keys;
+  if (request.devices().empty()) problems.push_back(Invalid("devices", "", "is needed"));
+  for (uint32_t id : request.devices()) {
+    const DeviceInfo* device = Find(id);
+    if (device == nullptr) {
+      problems.push_back(Invalid("devices", std::to_string(id), "is no device of this node (profctl devices)"));
+      continue;
+    }
+    if (Status may = deps_.may_use(peer, *device); !may.ok()) return may;
+    std::vector<uint32_t> wanted(request.channels().begin(), request.channels().end());
+    if (wanted.empty()) {
+      std::copy_if(device->channels.begin(), device->channels.end(), std::back_inserter(wanted),
+                   [](uint32_t channel) { return abi::FindChannelFormat(channel) != nullptr; });
+    }
+    for (uint32_t channel : wanted) {
+      const auto& all = device->channels;
+      if (std::find(all.begin(), all.end(), channel) == all.end()) {
+        problems.push_back(Invalid("channels", std::to_string(channel),
+                                   fmt::format("is no channel of device {} (profctl devices --channels)", id)));
+      } else {
+        keys.emplace_back(device->id, channel);
+      }
+    }
+  }
+  if (!problems.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems));
+  return keys;
+}
+
+Status ChannelReleases::MayRelease(const Peer& peer, const std::vector<Key>& keys) const {
+  std::vector<Problem> problems;
+  for (const Key& key : keys) {
+    auto found = released_.find(key);
+    if (found != released_.end() && !peer.Owns(found->second.uid)) {
+      problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
+                          .text = fmt::format("of device {} is {}", key.first, WhyOf(found->second))});
+    }
+    for (const std::string& session : deps_.arbiter.SessionsOn(key.first, key.second)) {
+      const std::optional<uint32_t> uid = deps_.uid_of_session(session);
+      if (!uid || peer.Owns(*uid)) continue;
+      problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
+                          .text = fmt::format("of device {} is used by session {} of uid {}; only an administrator can "
+                                              "release it now", key.first, session, *uid),
+                          .holder = session});
+    }
+  }
+  if (problems.empty()) return Status::Ok();
+  return {StatusCode::kPermissionDenied, std::move(problems)};
+}
+
+std::string ChannelReleases::WhyOf(const Released& released) {
+  return fmt::format("released to other tools by uid {} until {:%Y-%m-%d %H:%M:%S} UTC (profctl channels acquire)",
+                     released.uid, fmt::gmtime(static_cast<time_t>(released.until_ns / kNsPerSecond)));
+}
+
+void ChannelReleases::Add(const Key& key, const Released& released, v1::ChannelReleases* out) const {
+  v1::ChannelRelease& one = *out->add_releases();
+  one.set_device(static_cast<uint32_t>(key.first));
+  one.set_channel(key.second);
+  if (const abi::ChannelFormat* format = abi::FindChannelFormat(key.second); format != nullptr) {
+    one.set_name(std::string(format->name));
+  }
+  one.set_uid(released.uid);
+  one.set_until_ns(released.until_ns);
+}
+
+void ChannelReleases::Release(const Peer& peer, const v1::ReleaseChannelsRequest& request, v1::ChannelReleases* out,
+                              const Finish& finish) {
+  DCHECK_ON(deps_.control);
+  Result<std::vector<Key>> keys = KeysOf(peer, request);
+  const uint64_t most = peer.admin ? kMostAdminMs : kMostMs;
+  const uint64_t length = request.has_duration_ms() ? request.duration_ms() : kDefaultMs;
+  Status may = keys.status();
+  if (may.ok() && (length < 1000 || length > most)) {
+    may = Status(StatusCode::kInvalidArgument,
+                 Invalid("duration_ms", std::to_string(length), fmt::format("must be between 1000 and {}", most)));
+  }
+  if (may.ok()) may = MayRelease(peer, *keys);
+  if (!may.ok()) return finish(may);
+  const Released released{peer.uid, deps_.clock.WallNs() + static_cast<int64_t>(length) * kNsPerMs};
+  struct Pending {
+    size_t left = 1;  // the last one is this call's own
+    Finish finish;
+    void Done() {
+      if (--left == 0) finish(Status::Ok());
+    }
+  };
+  auto pending = std::make_shared<Pending>();
+  pending->finish = finish;
+  for (const Key& key : *keys) {
+    released_[key] = released;
+    const int at = out->releases_size();
+    Add(key, released, out);
+    for (const std::string& session : deps_.arbiter.SessionsOn(key.first, key.second)) {
+      out->mutable_releases(at)->add_sessions(session);
+    }
+    ++pending->left;
+    deps_.arbiter.HandOver(key.first, key.second, WhyOf(released), [pending, out, at](const Status& stopped) {
+      if (!stopped.ok()) out->mutable_releases(at)->set_problem(stopped.message());
+      pending->Done();
+    });
+  }
+  log::Info("channels released", {{"uid", peer.uid}, {"channels", keys->size()}, {"ms", length}});
+  Save();
+  pending->Done();
+}
+
+Status ChannelReleases::Acquire(const Peer& peer, const v1::AcquireChannelsRequest& request,
+                                v1::ChannelReleases* out) {
+  DCHECK_ON(deps_.control);
+  Result<std::vector<Key>> keys = KeysOf(peer, request);
+  if (!keys.ok()) return keys.status();
+  const bool named = !request.channels().empty();
+  std::vector<Problem> problems;
+  for (const Key& key : *keys) {
+    auto found = released_.find(key);
+    if (found == released_.end() || peer.Owns(found->second.uid) || !named) continue;
+    problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
+                        .text = fmt::format("of device {} was released by uid {}", key.first, found->second.uid)});
+  }
+  if (!problems.empty()) return {StatusCode::kPermissionDenied, std::move(problems)};
+  for (const Key& key : *keys) {
+    auto found = released_.find(key);
+    if (found == released_.end() || !peer.Owns(found->second.uid)) continue;
+    Add(key, found->second, out);
+    released_.erase(found);
+    deps_.arbiter.TakeBack(key.first, key.second);
+  }
+  if (!out->releases().empty()) Save();
+  return Status::Ok();
+}
+
+void ChannelReleases::Restore(std::string_view text) {
+  v1::ChannelReleases saved;
+  JsonParseOptions lenient;
+  lenient.ignore_unknown_fields = true;
+  if (!JsonStringToMessage({text.data(), text.size()}, &saved, lenient).ok()) {
+    log::Warning("released channels of an earlier run cannot be read", {});
+    return;
+  }
+  for (const v1::ChannelRelease& one : saved.releases()) {
+    const DeviceInfo* device = Find(one.device());
+    if (device == nullptr || one.until_ns() <= deps_.clock.WallNs()) continue;
+    const auto& all = device->channels;
+    if (std::find(all.begin(), all.end(), one.channel()) == all.end()) continue;
+    const Released released{one.uid(), one.until_ns()};
+    released_[{device->id, one.channel()}] = released;
+    deps_.arbiter.HandOver(device->id, one.channel(), WhyOf(released), [](const Status&) {});
+  }
+}
+
+void ChannelReleases::Tick() {
+  DCHECK_ON(deps_.control);
+  const int64_t now = deps_.clock.WallNs();
+  std::vector<Key> over;
+  for (const auto& [key, released] : released_) {
+    if (released.until_ns <= now) over.push_back(key);
+  }
+  for (const Key& key : over) {
+    released_.erase(key);
+    deps_.arbiter.TakeBack(key.first, key.second);
+    log::Info("channel taken back", {{"device", key.first}, {"channel", ChannelName(key.second)}});
+  }
+  if (!over.empty()) Save();
+}
+
+void ChannelReleases::Save() const {
+  if (!deps_.save) return;
+  v1::ChannelReleases all;
+  for (const auto& [key, released] : released_) Add(key, released, &all);
+  std::string text;
+  if (MessageToJsonString(all, &text).ok()) deps_.save(std::move(text));
+}
+
+}  // namespace profd

@@ -1,0 +1,215 @@
+// Who may release channels to other tools, for how long, and what becomes of the sessions that had them.
+#include "daemon/session/channel_releases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/session/arbiter_test_support.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uint32_t kAlice = 1000;
+constexpr uint32_t kBob = 1001;
+
+class ChannelReleasesTest : public ArbiterTest {
+ protected:
+  ChannelReleasesTest() { Make(); }
+  void Make() {
+    ChannelReleases::Deps deps{control_, time_, *arbiter_, devices_,
+                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); },
+                               [this](const std::string& session) { return owners_.contains(session)
+                                                                        ? std::optional(owners_.at(session))
+                                                                        : std::nullopt; }};
+    deps.save = [this](std::string text) { saved_ = std::move(text); };
+    releases_.emplace(std::move(deps));
+  }
+  static Peer User(uint32_t uid) {
+    Peer peer;
+    peer.uid = uid;
+    return peer;
+  }
+  static Peer Administrator() {
+    Peer peer = User(0);
+    peer.admin = true;
+    return peer;
+  }
+  Status Release(const Peer& peer, const v1::ReleaseChannelsRequest& request) {
+    answer_.Clear();
+    auto done = std::make_shared<std::promise<void>>();
+    auto result = std::make_shared<Status>();
+    OnControl([&] {
+      releases_->Release(peer, request, &answer_, [done, result](const Status& status) {
+        *result = status;
+        done->set_value();
+      });
+      return 0;
+    });
+    Await(done->get_future());
+    return *result;
+  }
+  Status ReleaseHccs(const Peer& peer, std::optional<uint64_t> ms = std::nullopt) {
+    v1::ReleaseChannelsRequest request;
+    request.add_devices(0);
+    request.add_channels(9);
+    if (ms) request.set_duration_ms(*ms);
+    return Release(peer, request);
+  }
+  Status Acquire(const Peer& peer, std::vector<uint32_t> channels = {}) {
+    v1::AcquireChannelsRequest request;
+    request.add_devices(0);
+    request.mutable_channels()->Add(channels.begin(), channels.end());
+    answer_.Clear();
+    return OnControl([&] { return releases_->Acquire(peer, request, &answer_); });
+  }
+  void Tick() {
+    OnControl([&] {
+      releases_->Tick();
+      arbiter_->Tick();
+      return 0;
+    });
+  }
+  void AwaitState(ChannelArbiter::ClaimId claim, OutcomeState state) {
+    auto reached = std::async(std::launch::async, [this, claim, state] {
+      while (Answer(claim).state != state) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    });
+    Await(std::move(reached));
+  }
+
+  ManualClock time_;
+  std::map<std::string, uint32_t> owners_;
+  std::string saved_;
+  std::optional<ChannelReleases> releases_;
+  v1::ChannelReleases answer_;
+};
+
+TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
+  owners_["mine"] = kAlice;
+  auto claim = Claim("hccs", 50, "mine");
+  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
+  ASSERT_THAT(answer_.releases(), SizeIs(1));
+  EXPECT_EQ(answer_.releases(0).name(), "hccs");
+  EXPECT_THAT(answer_.releases(0).sessions(), ElementsAre("mine"));
+  EXPECT_EQ(answer_.releases(0).until_ns(), time_.wall_ns + 600 * kNsPerSecond);
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  // 2026-01-01T00:00:00Z and ten minutes.
+  EXPECT_THAT(Answer(claim).detail, AllOf(HasSubstr("uid 1000"), HasSubstr("2026-01-01 00:10:00")));
+  EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, "released");
+  Tick();
+  EXPECT_EQ(Orders().size(), 2u) << "no start while another tool has it";
+  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  EXPECT_THAT(answer_.releases(), SizeIs(1));
+  AwaitState(claim, OutcomeState::kRunning);
+  EXPECT_EQ(Orders().back(), "start 0/9 period 20");
+}
+
+TEST_F(ChannelReleasesTest, ItsTimeEnds) {
+  auto claim = Claim("hccs", 50);
+  ASSERT_TRUE(ReleaseHccs(User(kAlice), 5000).ok());
+  time_.Advance(4999 * kNsPerMs);
+  Tick();
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  time_.Advance(kNsPerMs);
+  Tick();
+  AwaitState(claim, OutcomeState::kRunning);
+  EXPECT_EQ(releases_->size(), 0u);
+}
+
+TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
+  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  auto claim = Claim("hccs", 50);
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_THAT(Orders(), IsEmpty());
+  auto other = Claim("hbm", 50);
+  EXPECT_EQ(Answer(other).state, OutcomeState::kRunning) << "another channel";
+}
+
+TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
+  owners_["bobs"] = kBob;
+  auto claim = Claim("hccs", 50, "bobs");
+  const Status refused = ReleaseHccs(User(kAlice));
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
+  ASSERT_THAT(refused.problems(), SizeIs(1));
+  EXPECT_EQ(refused.problems()[0].holder, "bobs");
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kRunning);
+  EXPECT_TRUE(ReleaseHccs(Administrator()).ok());
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+}
+
+TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
+  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  EXPECT_EQ(ReleaseHccs(User(kBob)).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Acquire(User(kBob), {9}).code(), StatusCode::kPermissionDenied);
+  EXPECT_TRUE(Acquire(User(kBob)).ok()) << "all of his own: none";
+  EXPECT_THAT(answer_.releases(), IsEmpty());
+  EXPECT_EQ(releases_->size(), 1u);
+  EXPECT_TRUE(Acquire(Administrator(), {9}).ok());
+  EXPECT_EQ(releases_->size(), 0u);
+}
+
+TEST_F(ChannelReleasesTest, LengthIsLimitedByRole) {
+  EXPECT_EQ(ReleaseHccs(User(kAlice), 3'600'001).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReleaseHccs(User(kAlice), 999).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ReleaseHccs(User(kAlice), 3'600'000).ok());
+  EXPECT_EQ(ReleaseHccs(Administrator(), 86'400'001).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ReleaseHccs(Administrator(), 86'400'000).ok());
+}
+
+TEST_F(ChannelReleasesTest, EveryProblemOfARequestIsListed) {
+  v1::ReleaseChannelsRequest request;
+  EXPECT_EQ(Release(User(kAlice), request).code(), StatusCode::kInvalidArgument) << "no device";
+  request.add_devices(7);
+  request.add_devices(0);
+  request.add_channels(77);
+  request.add_channels(9);
+  const Status refused = Release(User(kAlice), request);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.problems(), SizeIs(2)) << refused.message();
+  EXPECT_EQ(releases_->size(), 0u);
+}
+
+TEST_F(ChannelReleasesTest, WithoutNamesAllChannelsOfTheDevice) {
+  v1::ReleaseChannelsRequest request;
+  request.add_devices(0);
+  ASSERT_TRUE(Release(User(kAlice), request).ok());
+  EXPECT_EQ(releases_->size(), devices_[0].channels.size());
+}
+
+TEST_F(ChannelReleasesTest, ADriverThatDoesNotStopIsReported) {
+  owners_["mine"] = kAlice;
+  auto claim = Claim("hccs", 50, "mine");
+  hal_.Code(testing::Call::kStop, -1);
+  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  ASSERT_THAT(answer_.releases(), SizeIs(1));
+  EXPECT_THAT(answer_.releases(0).problem(), HasSubstr("stop"));
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+}
+
+TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
+  ASSERT_TRUE(ReleaseHccs(User(kAlice), 5000).ok());
+  const std::string saved = saved_;
+  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  Make();
+  OnControl([&] { releases_->Restore(saved); return 0; });
+  EXPECT_EQ(releases_->size(), 1u);
+  auto claim = Claim("hccs", 50);
+  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  // Later than its time: it is over.
+  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  Make();
+  time_.Advance(5 * kNsPerSecond);
+  OnControl([&] { releases_->Restore(saved); return 0; });
+  EXPECT_EQ(releases_->size(), 0u);
+  OnControl([&] { releases_->Restore("{\"releases\": [{\"device\": 99"); return 0; });
+  EXPECT_EQ(releases_->size(), 0u) << "a damaged file";
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,197 @@
+#include "daemon/session/scheduled_recording.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/log.h"
+#include "daemon/recorder/trigger.h"
+
+namespace profd {
+namespace {
+
+// A job that has just begun loads and compiles: its first recording comes a minute later.
+constexpr int64_t kFirstNs = 60 * kNsPerSecond;
+// After a session of the job, or a refusal.
+constexpr int64_t kAgainNs = 60 * kNsPerSecond;
+
+Peer Administrator() {
+  Peer peer;
+  peer.pid = ::getpid();
+  peer.uid = ::geteuid();
+  peer.gid = ::getegid();
+  peer.admin = true;
+  return peer;
+}
+
+bool IsSampling(const v1::Session& session, uint32_t uid) {
+  return session.spec().label() == ScheduledRecording::kLabel && session.owner().uid() == uid;
+}
+
+}  // namespace
+
+ScheduledRecording::ScheduledRecording(Deps deps, const DaemonConfig& config) : deps_(std::move(deps)) {
+  Configure(config);
+}
+
+void ScheduledRecording::Configure(const DaemonConfig& config) {
+  config_ = config;
+  rules_.clear();
+  const SamplingRule usual{"*", false, config.sampling_every_minutes, config.sampling_every_steps, config.sampling_steps};
+  for (const std::string& text : config.sampling_jobs) {
+    Result<SamplingRule> rule = ParseSamplingRule(text, usual);  // valid, or the configuration was refused
+    if (rule.ok()) rules_.push_back(std::move(rule).value());
+  }
+  rules_.push_back(usual);
+}
+
+const SamplingRule* ScheduledRecording::RuleOf(const std::string& job_id) const {
+  auto found = std::find_if(rules_.begin(), rules_.end(), [&](const SamplingRule& rule) { return rule.Matches(job_id); });
+  return found == rules_.end() || found->off || (found->every_minutes == 0 && found->every_steps == 0) ? nullptr : &*found;
+}
+
+void ScheduledRecording::FindJobs(const std::vector<TrainingProcess>& processes) {
+  for (auto& [key, job] : state_->jobs) job.process = nullptr;
+  const auto rank = [](const TrainingProcess& one) { return one.rank.value_or(std::numeric_limits<int>::max()); };
+  for (const TrainingProcess& process : processes) {
+    if (!process.attached() || process.job_id.empty() || process.silent_since_ns != 0) continue;
+    auto [found, is_new] = state_->jobs.try_emplace({process.uid, process.job_id});
+    Job& job = found->second;
+    if (is_new) {
+      job.due_ns = deps_.clock.SteadyNs() + kFirstNs;
+      job.due_step = process.step.value_or(0);
+    }
+    if (job.process == nullptr || rank(process) < rank(*job.process)) job.process = &process;
+  }
+  std::erase_if(state_->jobs, [](const auto& one) {
+    return one.second.process == nullptr && one.second.session.empty() && !one.second.starting;
+  });
+}
+
+void ScheduledRecording::Tick() {
+  DCHECK_ON(deps_.control);
+  if (!config_.sampling_enabled) return;
+  const std::vector<TrainingProcess> processes = deps_.jobs.Processes();
+  FindJobs(processes);
+  // A start may answer at once, and the answer may change the map.
+  std::vector<Key> keys;
+  for (const auto& [key, job] : state_->jobs) keys.push_back(key);
+  for (const Key& key : keys) Look(key, &state_->jobs.at(key));
+}
+
+bool ScheduledRecording::IsDue(const Job& job, const SamplingRule& rule, int64_t now_ns) const {
+  if (now_ns < job.due_ns) return false;
+  if (rule.every_minutes != 0 && now_ns >= job.due_ns) return true;
+  return rule.every_steps != 0 && job.process->step && *job.process->step >= job.due_step;
+}
+
+void ScheduledRecording::Look(const Key& key, Job* job) {
+  const SamplingRule* rule = RuleOf(key.second);
+  if (!job->session.empty()) {
+    Result<v1::Session> session = deps_.sessions.Get(Administrator(), job->session);
+    if (session.ok() && !IsFinished(*session)) return;
+    if (!session.ok() || session->status().state() != v1::Session::STATE_DONE) ++state_->counts.failed;
+    Finish(key, job, rule != nullptr ? *rule : rules_.back());
+    return;
+  }
+  if (rule == nullptr || job->starting || job->process == nullptr) return;
+  if (!IsDue(*job, *rule, deps_.clock.SteadyNs())) return;
+  if (IsProfiled(key)) {
+    ++state_->counts.busy;
+    job->due_ns = deps_.clock.SteadyNs() + kAgainNs;
+    return;
+  }
+  Start(key, job, *rule);
+}
+
+// Between two recordings of T seconds lie at least T x (100 / max_percent - 1).
+void ScheduledRecording::Finish(const Key& key, Job* job, const SamplingRule& rule) {
+  const int64_t now = deps_.clock.SteadyNs();
+  const int64_t took = now - job->began_ns;
+  SetDue(rule, job->began_ns, job);
+  job->due_ns = std::max(job->due_ns, now + took * (100 - config_.sampling_max_percent) / config_.sampling_max_percent);
+  job->session.clear();
+  Evict(key);
+}
+
+void ScheduledRecording::SetDue(const SamplingRule& rule, int64_t from_ns, Job* job) const {
+  job->due_ns = from_ns + rule.every_minutes * 60 * kNsPerSecond;
+  const int64_t step = job->process != nullptr && job->process->step ? *job->process->step : job->due_step;
+  job->due_step = step + rule.every_steps;
+}
+
+// By a session other than ours: it would have to share the process's profiler.
+bool ScheduledRecording::IsProfiled(const Key& key) const {
+  v1::ListSessionsRequest request;
+  request.set_job_id(key.second);
+  request.set_active_only(true);
+  return !deps_.sessions.List(Administrator(), request).sessions().empty();
+}
+
+v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const {
+  v1::SessionSpec spec;
+  spec.mutable_target()->set_job_id(key.second);
+  // Without steps, seconds alone.
+  if (job.process->step) spec.mutable_schedule()->set_steps(static_cast<uint32_t>(rule.steps));
+  spec.mutable_schedule()->set_duration_ms(static_cast<uint64_t>(config_.sampling_max_seconds) * 1000);
+  spec.set_label(std::string(kLabel));
+  spec.set_options_json(SamplingOptions(config_.sampling_options).value_or("{}"));
+  spec.set_best_effort(true);
+  spec.set_marks(true);
+  for (const std::string& text : config_.sampling_collectors) {
+    Result<RecorderOrder> order = ParseRecorderOrder(text);
+    if (!order.ok()) continue;  // valid, or the configuration was refused
+    v1::CollectorRequest& collector = *spec.add_collectors();
+    collector.set_name(std::string(Collectors()[order->collector].spec->name));
+    if (order->hz > 0) collector.set_hz(order->hz);
+  }
+  return spec;
+}
+
+void ScheduledRecording::Start(const Key& key, Job* job, const SamplingRule& rule) {
+  Peer peer;
+  peer.uid = job->process->uid;
+  peer.gid = job->process->gid;
+  peer.groups = deps_.groups_of(job->process->pid);
+  job->starting = true;
+  job->began_ns = deps_.clock.SteadyNs();
+  SetDue(rule, job->began_ns, job);
+  deps_.sessions.Start(peer, SpecOf(key, *job, rule),
+                       [state = state_, key, again = job->began_ns + kAgainNs](const Result<v1::Session>& session) {
+                         auto found = state->jobs.find(key);
+                         if (found == state->jobs.end()) return;
+                         found->second.starting = false;
+                         if (session.ok()) {
+                           found->second.session = session->session_id();
+                           ++state->counts.started;
+                           return;
+                         }
+                         ++state->counts.failed;
+                         found->second.due_ns = std::max(found->second.due_ns, again);
+                         log::Warning("scheduled recording refused", {{"job", key.second},
+                                                                      {"uid", key.first},
+                                                                      {"why", session.status().message()}});
+                       });
+}
+
+// Of the job's recordings the oldest go; pinned ones stay, and count.
+void ScheduledRecording::Evict(const Key& key) {
+  v1::ListSessionsRequest request;
+  request.set_job_id(key.second);
+  std::vector<v1::Session> recordings;
+  for (const v1::Session& session : deps_.sessions.List(Administrator(), request).sessions()) {
+    if (IsSampling(session, key.first) && IsFinished(session)) recordings.push_back(session);
+  }
+  std::sort(recordings.begin(), recordings.end(), [](const v1::Session& a, const v1::Session& b) {
+    return a.status().started_ns() > b.status().started_ns();
+  });
+  for (size_t i = static_cast<size_t>(config_.sampling_keep); i < recordings.size(); ++i) {
+    if (recordings[i].status().pinned()) continue;
+    deps_.sessions.Delete(Administrator(), recordings[i].session_id(), "", [](const Result<uint64_t>& freed) {
+      if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
+    });
+  }
+}
+
+}  // namespace profd

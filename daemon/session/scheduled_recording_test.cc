@@ -1,0 +1,195 @@
+// Scheduled recordings, in time that the test moves: when, of which jobs, and which are kept.
+#include "daemon/session/scheduled_recording.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "daemon/session/testing/session_manager_fixture.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using profd::testing::kAlice;
+using profd::testing::kBob;
+
+class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
+ protected:
+  ScheduledRecordingTest() {
+    config_.sampling_enabled = true;
+    config_.sampling_every_minutes = 10;
+    config_.sampling_steps = 2;
+    config_.sampling_max_seconds = 20;
+    config_.sampling_max_percent = 50;
+    config_.sampling_options = {};
+    config_.sampling_collectors = {"host_mem=10"};
+  }
+  ScheduledRecording& recording() {
+    if (recording_ == nullptr) {
+      recording_ = std::make_unique<ScheduledRecording>(
+          ScheduledRecording::Deps{control_, clock_, manager(), jobs_,
+                                   [](pid_t) { return std::vector<uint32_t>{}; }},
+          config_);
+    }
+    return *recording_;
+  }
+  // As the daemon does, for so long.
+  void Pass(int64_t seconds) {
+    for (; seconds > 0; --seconds) {
+      time_.Advance(kNsPerSecond);
+      manager().Tick();
+      control_.Post([this] { recording().Tick(); });
+      time_.RunReady();
+      // Openings and closings of dumps are the writer's, on a thread of its own.
+      time_.RunUntil([this] { return !Moving(); });
+    }
+  }
+  std::vector<v1::Session> Sessions() {
+    std::vector<v1::Session> list;
+    for (const v1::Session& one : manager().List(As(0, true), {}).sessions()) list.push_back(one);
+    return list;
+  }
+  bool Moving() {
+    for (const v1::Session& one : Sessions()) {
+      const auto state = one.status().state();
+      if (state == v1::Session::STATE_STARTING || state == v1::Session::STATE_STOPPING) return true;
+    }
+    return false;
+  }
+  void AttachAlices() { jobs_.Add(Process(10, kAlice, 0, 1)); }
+
+  std::unique_ptr<ScheduledRecording> recording_;
+};
+
+TEST_F(ScheduledRecordingTest, AMinuteAfterTheJobAndThenByTime) {
+  AttachAlices();
+  Pass(59);
+  EXPECT_THAT(Sessions(), IsEmpty());
+  Pass(2);
+  ASSERT_THAT(Sessions(), SizeIs(1));
+  const v1::Session first = Sessions()[0];
+  EXPECT_EQ(first.owner().uid(), kAlice);
+  EXPECT_EQ(first.spec().label(), "sampling");
+  EXPECT_EQ(first.spec().target().job_id(), "job");
+  EXPECT_EQ(first.spec().schedule().duration_ms(), 20'000u);
+  EXPECT_FALSE(first.spec().schedule().has_steps()) << "the process has reported none";
+  Pass(25);
+  EXPECT_EQ(Show(first.session_id()).status().state(), v1::Session::STATE_DONE);
+  Pass(500);
+  EXPECT_THAT(Sessions(), SizeIs(1));
+  Pass(100);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+  EXPECT_EQ(recording().counts().started, 2u);
+}
+
+TEST_F(ScheduledRecordingTest, BySteps) {
+  config_.sampling_every_minutes = 0;
+  config_.sampling_every_steps = 100;
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.step = 7;
+  jobs_.Add(process);
+  Pass(61);
+  ASSERT_THAT(Sessions(), SizeIs(1));
+  EXPECT_EQ(Sessions()[0].spec().schedule().steps(), 2u);
+  Pass(300);
+  EXPECT_THAT(Sessions(), SizeIs(1)) << "no 100 steps since";
+  jobs_.Detach(1);
+  process.step = 107;
+  jobs_.Add(process);
+  Pass(2);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+}
+
+TEST_F(ScheduledRecordingTest, AJobThatIsProfiledAnywayIsLeftAlone) {
+  AttachAlices();
+  Pass(1);
+  const std::string own = Started(As(kAlice), Order("job"));
+  Pass(70);
+  EXPECT_THAT(Sessions(), SizeIs(1));
+  EXPECT_EQ(recording().counts().busy, 1u);
+  Stop(own);
+  Pass(61);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+}
+
+TEST_F(ScheduledRecordingTest, RulesOfJobs) {
+  config_.sampling_jobs = {"job off", "other* every_minutes=1 steps=5"};
+  AttachAlices();
+  TrainingProcess bobs = Process(20, kBob, 0, 2);
+  bobs.job_id = "other-1";
+  bobs.step = 1;
+  jobs_.Add(bobs);
+  Pass(61);
+  ASSERT_THAT(Sessions(), SizeIs(1));
+  EXPECT_EQ(Sessions()[0].owner().uid(), kBob);
+  EXPECT_EQ(Sessions()[0].spec().schedule().steps(), 5u);
+  Pass(61);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+}
+
+// A recording of 20 s, at most a tenth of the time: the next one 180 s after its end at the earliest.
+TEST_F(ScheduledRecordingTest, TheShareOfTimeIsBounded) {
+  config_.sampling_every_minutes = 1;
+  config_.sampling_max_percent = 10;
+  AttachAlices();
+  Pass(61);
+  ASSERT_THAT(Sessions(), SizeIs(1));
+  Pass(20 + 175);
+  EXPECT_THAT(Sessions(), SizeIs(1));
+  Pass(15);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+}
+
+TEST_F(ScheduledRecordingTest, TheOldestGo) {
+  config_.sampling_every_minutes = 1;
+  config_.sampling_keep = 2;
+  AttachAlices();
+  Pass(61 + 3 * 60 + 30);
+  EXPECT_EQ(recording().counts().started, 4u);
+  time_.RunUntil([this] { return Sessions().size() <= 2; });
+  ASSERT_THAT(Sessions(), SizeIs(2));
+  for (const v1::Session& one : Sessions()) EXPECT_GT(one.status().started_ns(), 0);
+  EXPECT_EQ(Dumps(), 2u);
+}
+
+TEST_F(ScheduledRecordingTest, ARefusalIsCountedAndTriedAgain) {
+  config_.max_sessions_per_uid = 1;
+  AttachAlices();
+  Started(As(kAlice), Order());
+  Pass(61);
+  EXPECT_EQ(recording().counts().failed, 1u);
+  EXPECT_EQ(recording().counts().started, 0u);
+}
+
+TEST_F(ScheduledRecordingTest, OffByDefault) {
+  EXPECT_FALSE(DaemonConfig().sampling_enabled);
+  config_.sampling_enabled = false;
+  AttachAlices();
+  Pass(120);
+  EXPECT_THAT(Sessions(), IsEmpty());
+}
+
+TEST(SamplingRuleTest, Texts) {
+  const SamplingRule usual{"*", false, 30, 0, 3};
+  Result<SamplingRule> rule = ParseSamplingRule("llm-* every_steps=500", usual);
+  ASSERT_TRUE(rule.ok());
+  EXPECT_TRUE(rule->Matches("llm-7b"));
+  EXPECT_FALSE(rule->Matches("cnn"));
+  EXPECT_EQ(rule->every_minutes, 30);
+  EXPECT_EQ(rule->every_steps, 500);
+  EXPECT_EQ(rule->steps, 3);
+  EXPECT_TRUE(ParseSamplingRule("debug off", usual)->off);
+  for (const char* wrong : {"", "job", "job steps=0", "job steps=1001", "job every_minutes=x", "job sometimes"}) {
+    EXPECT_EQ(ParseSamplingRule(wrong, usual).status().code(), StatusCode::kInvalidArgument) << wrong;
+  }
+  EXPECT_EQ(SamplingOptions({"task_time=l1", "hccl=on"}).value_or(""), R"({"task_time":"l1","hccl":"on"})");
+  EXPECT_EQ(SamplingOptions({"task_time"}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(SamplingOptions({"gpu=1"}).status().message(), HasSubstr("gpu"));
+  EXPECT_THAT(ParseSamplingRule("job steps=0", usual).status().message(), HasSubstr("from 1 to 1000"));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""profctl channels: driver channels that are released to other tools for a time."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from profd_harness import ALICE, BOB, IS_ROOT, Daemon, eventually, main
+
+USAGE, REFUSED = 2, 3
+
+
+def daemon(devices):
+    return Daemon(scenario_text=f'chip = "910B"\ndevices = {devices}\n', config={"dump": {"flush_interval_ms": 100}})
+
+
+def gaps(dump):
+    """(collector, device): reasons of its gaps."""
+    with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
+        channels = json.load(file)["channels"]
+    return {(one["collector"], one["device"]): [gap["reason"] for gap in one["gaps"]] for one in channels}
+
+
+def states(d, device=0):
+    listed = d.ctl("channels")["devices"][device]["channels"]
+    return {one["name"]: one["state"] for one in listed if one["name"]}
+
+
+def outcome(d, session, collector, device=0):
+    return next(o for o in d.show(session)["outcomes"] if (o["collector"], o["device"]) == (collector, device))
+
+
+class Channels(unittest.TestCase):
+    def test_a_session_has_a_gap_and_goes_on(self):
+        with daemon(devices=2) as d:
+            session = d.ctl("start", "--devices", "0,1", "--collector", "hbm=20", "--collector", "hccs=20",
+                            "--detach")["session_id"]
+            eventually(lambda: outcome(d, session, "hbm")["records"] > 20, what="records")
+            released = d.ctl("channels", "release", "hbm", "--devices", "0", "--for", "30s")["released"]
+            self.assertEqual([(one["device"], one["name"], one["sessions"], one["problem"]) for one in released],
+                             [(0, "hbm", [session], "")])
+            self.assertEqual(states(d)["hbm"], "released")
+            self.assertEqual(states(d)["hccs"], "running")
+            self.assertEqual(states(d, 1)["hbm"], "running")
+            busy = outcome(d, session, "hbm")
+            self.assertEqual(busy["result"], "busy")
+            self.assertIn("released to other tools by uid", busy["detail"])
+            # The driver has stopped it: another tool can have it, and nothing more comes to profd.
+            held = busy["records"]
+            other = outcome(d, session, "hbm", 1)["records"]
+            eventually(lambda: outcome(d, session, "hbm", 1)["records"] > other + 20, what="the other device")
+            self.assertEqual(outcome(d, session, "hbm")["records"], held)
+            acquired = d.ctl("channels", "acquire", "--devices", "0")["acquired"]
+            self.assertEqual([one["name"] for one in acquired], ["hbm"])
+            eventually(lambda: outcome(d, session, "hbm")["records"] > held + 20, what="records again")
+            d.ctl("stop", session)
+            dump = d.show(session)["dump_path"]
+            d.ctl("verify", dump)
+            self.assertEqual(gaps(dump), {("hbm", 0): ["channel_released"], ("hbm", 1): [], ("hccs", 0): [],
+                                          ("hccs", 1): []})
+
+    def test_released_to_the_end_of_the_session(self):
+        with daemon(devices=1) as d:
+            session = d.ctl("start", "--all", "--collector", "hbm=20", "--detach")["session_id"]
+            eventually(lambda: outcome(d, session, "hbm")["records"] > 10, what="records")
+            d.ctl("channels", "release", "1", "--devices", "0")
+            d.ctl("stop", session)
+            dump = d.show(session)["dump_path"]
+            d.ctl("verify", dump)
+            self.assertEqual(gaps(dump), {("hbm", 0): ["channel_released"]})
+
+    @unittest.skipUnless(IS_ROOT, "needs root to be two users")
+    def test_users(self):
+        with daemon(devices=1) as d:
+            alice = {"user": ALICE}
+            bob = {"user": BOB}
+            d.ctl("start", "--devices", "0", "--collector", "hbm=10", "--detach", **alice)
+            refused = d.run("channels", "release", "hbm", "--devices", "0", **bob)
+            self.assertEqual(refused.returncode, REFUSED)
+            self.assertIn("only an administrator", refused.stderr)
+            self.assertEqual(states(d)["hbm"], "running")
+            d.ctl("channels", "release", "hbm", "--devices", "0", **alice)
+            self.assertEqual(d.run("channels", "acquire", "hbm", "--devices", "0", **bob).returncode, REFUSED)
+            self.assertEqual(states(d)["hbm"], "released")
+
+    def test_it_survives_the_daemon_and_ends_by_itself(self):
+        with daemon(devices=1) as d:
+            d.ctl("channels", "release", "hbm", "--devices", "0", "--for", "20s")
+            d.ctl("channels", "release", "hccs", "--devices", "0", "--for", "2s")
+            d.restart()
+            self.assertEqual(states(d)["hbm"], "released")
+            eventually(lambda: states(d)["hccs"] == "idle", what="the end of two seconds")
+            session = d.ctl("start", "--devices", "0", "--collector", "hbm=10", "--collector", "hccs=10",
+                            "--detach")["session_id"]
+            self.assertEqual(outcome(d, session, "hbm")["result"], "busy")
+            self.assertEqual(outcome(d, session, "hccs")["result"], "running")
+
+    def test_wrong_arguments(self):
+        with daemon(devices=1) as d:
+            for arguments, says in ((("release",), "--devices"), (("release", "nonsense", "--devices", "0"), "nonsense"),
+                                    (("release", "--devices", "0", "--for", "soon"), "--for")):
+                wrong = d.run("channels", *arguments)
+                self.assertEqual(wrong.returncode, USAGE, wrong.stderr)
+                self.assertIn(says, wrong.stderr)
+            self.assertEqual(d.run("channels", "release", "--devices", "5").returncode, REFUSED)
+
+
+if __name__ == "__main__":
+    main()
