@@ -35,6 +35,11 @@ Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
   return Status::Ok();
 }
 
+// A device that the job does not use, of which the node's counters tell.
+bool IsBeside(const Rank& rank) {
+  return !rank.rank && rank.executions.empty() && rank.collectives.empty() && rank.steps.empty();
+}
+
 }  // namespace
 
 Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
@@ -69,6 +74,9 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
   if (run.ranks.empty()) {
     const std::string why = run.problems.empty() ? "" : ": " + run.problems.front().what;
     return InvalidArgument(run.name + ": nothing in it could be read" + why);
+  }
+  if (std::ranges::any_of(run.ranks, [](const auto& each) { return each->rank.has_value(); })) {
+    std::erase_if(run.ranks, [](const auto& each) { return IsBeside(*each); });
   }
   std::ranges::stable_sort(run.ranks, {}, [](const std::unique_ptr<Rank>& each) {
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));

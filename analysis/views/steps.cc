@@ -78,8 +78,42 @@ std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   return shares;
 }
 
+namespace {
+
+// Of the intervals, what lies in the step.
+double MsWithin(const exporting::operators::Intervals& intervals, const Step& step) {
+  int64_t ns = 0;
+  auto each = std::ranges::lower_bound(intervals, step.start_ns, {}, &exporting::operators::Interval::end_ns);
+  for (; each != intervals.end() && each->start_ns < step.end_ns; ++each) {
+    ns += std::min(each->end_ns, step.end_ns) - std::max(each->start_ns, step.start_ns);
+  }
+  return Ms(ns);
+}
+
+// What is shown of a step: where points in time are known, its parts are exactly those within it. StepSharesOf counts, as
+// the vendor's tools do, an interval for the step in which it begins.
+std::map<int64_t, Shares> ShownShares(const Rank& rank) {
+  using exporting::operators::OverlapKind;
+  const auto of = [&rank](OverlapKind kind) -> const exporting::operators::Intervals& {
+    return rank.overlap[static_cast<size_t>(kind)];
+  };
+  if (rank.source != "dump" || of(OverlapKind::kComputing).empty()) return StepSharesOf(rank);
+  std::map<int64_t, Shares> shares;
+  for (const Step& step : rank.steps) {
+    Shares one;
+    one.computing = MsWithin(of(OverlapKind::kComputing), step);
+    one.communication = MsWithin(of(OverlapKind::kCommunication), step);
+    one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), step);
+    one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
+    if (one.computing > 0 || one.communication > 0) shares[step.number] = one;
+  }
+  return shares;
+}
+
+}  // namespace
+
 Json StepsView(const Rank& rank) {
-  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  const std::map<int64_t, Shares> shares = ShownShares(rank);
   const int64_t begin = BeginOf(rank);
   Json list = Json::array();
   for (const Step& step : rank.steps) {
@@ -125,7 +159,7 @@ Json StepAverageView(const Rank& rank) {
     Mean duration;
   };
   std::map<TextId, ReduceMean> reduces;
-  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  const std::map<int64_t, Shares> shares = ShownShares(rank);
   Shares all;
   double with_shares = 0;
   for (const Step& step : steps) {

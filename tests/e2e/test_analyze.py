@@ -8,11 +8,13 @@ from test_activity import CLOCK_NS, ActivityCase
 
 
 class Analyze(ActivityCase):
+    devices = 4  # two of them beside the job
+
     def record(self, job, *flags):
         """A second of it: the time in which every kernel was recorded, that in which any was, and the dump."""
         outer = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--training-trace", "on", "--provider", "mspti",
-                                  "--collector", "hbm=20", *flags)
+                                  "--collector", "hbm=20", "--collector", "npu_state=5", *flags)
         self.served(session["session_id"], "task_time")
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         time.sleep(1)
@@ -58,6 +60,9 @@ class Analyze(ActivityCase):
                 line = steps[step["step"]]
                 # What the truth says of a step's end was written after the call.
                 self.assertLess(abs(step["total_ms"] * 1e6 - (line["end_ns"] - line["begin_ns"])), 2e7, step["step"])
+                if step["free_ms"] is not None:
+                    self.assertAlmostEqual(step["computing_ms"] + step["uncovered_communication_ms"] + step["free_ms"],
+                                           step["total_ms"], delta=1e-6)
                 if inner[0] < line["begin_ns"] and line["end_ns"] < inner[1]:
                     whole += 1
                     self.assertGreater(step["computing_ms"], 0)
