@@ -280,7 +280,9 @@ Status WriteXlsx(const Json& findings, Language language, const std::string& pat
     if (each["table"]["rows"].empty()) continue;
     std::vector<std::string> columns;
     for (const Json& column : each["table"]["columns"]) columns.push_back(Header(column.get<std::string>()));
-    book.AddSheet(NameOf(each, language), columns, {each["table"]["rows"].begin(), each["table"]["rows"].end()}, false);
+    const Json& table = each["table"]["rows"];
+    const std::vector<Json> rows(table.begin(), table.end());
+    book.AddSheet(NameOf(each, language), columns, rows, false);
   }
   const std::vector<std::string> notices = book.TakeNotices();
   if (!notices.empty()) {

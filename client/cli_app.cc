@@ -301,6 +301,7 @@ void AddServeCommand(CLI::App* app, ServeCommand* s) {
   command->add_option("DIR", s->folders, "Folders with runs, as for profctl analyze (.)")->type_name(" ");
   command->add_option("--listen", s->listen, "Where (127.0.0.1:9466, or any free port)")->type_name("ADDRESS:PORT");
   command->add_option("--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)")->type_name("N");
+  command->add_option("--language", s->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
   command->add_flag("--no-token", s->no_token, "Answer every program of this machine");
   command->add_flag("--no-daemon", s->no_daemon, "Only folders, not the dumps of the daemon");
 }

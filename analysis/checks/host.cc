@@ -32,6 +32,22 @@ std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, 
   return finding;
 }
 
+// What disks did in the free time: written are checkpoints and dumps, read are data.
+void AddDisks(const CheckInput& input, Finding* finding) {
+  const Intervals& free = input.rank.overlap[static_cast<size_t>(OverlapKind::kFree)];
+  double written = 0;
+  double read = 0;
+  for (const auto& series : input.rank.hardware) {
+    const bool bytes = series->name.starts_with("atlas_host_disk_bytes_total") || series->name.starts_with("atlas_host_disk_bytes_per_second");
+    const auto mean = bytes && series->count > 0 ? MeanDuring(*series, free) : std::nullopt;
+    if (!mean || *mean <= 0) continue;
+    (series->name.find("direction=write") != std::string::npos ? written : read) += *mean;
+    finding->rows.push_back({series->name, series->unit, *mean, series->max});
+  }
+  if (written + read <= 0) return;
+  finding->evidence += Say({"; disks wrote {:.1f} MB/s and read {:.1f} MB/s in that time", "；期间磁盘写 {:.1f} MB/s，读 {:.1f} MB/s"}, written / 1e6, read / 1e6);
+}
+
 }  // namespace
 
 std::optional<Finding> CheckHostCpu(const CheckInput& input) {
@@ -46,8 +62,10 @@ std::optional<Finding> CheckHostMemory(const CheckInput& input) {
 }
 
 std::optional<Finding> CheckHostStorage(const CheckInput& input) {
-  return Waiting(input, "host_storage", "resource=io", Text("storage", "存储"),
+  auto finding = Waiting(input, "host_storage", "resource=io", Text("storage", "存储"),
                  {Text("See whether checkpoints fall into the gaps (write them in a separate thread), or reads of data (cache it, use archive formats).", "检查空闲期间是否在写 checkpoint（改用独立线程写）或读取数据（使用缓存和归档格式）。")});
+  if (finding) AddDisks(input, &*finding);
+  return finding;
 }
 
 }  // namespace profd::analysis

@@ -33,7 +33,7 @@ profd.adviceWords = {
   finding: {en: 'Finding', zh: '问题'},
   rank: {en: 'Rank', zh: 'Rank'},
   cost: {en: 'Cost (ms per step)', zh: '代价（ms/step）'},
-  perStep: {en: 'ms per step', zh: 'ms/step'},
+  perStep: {en: 'ms per step', zh: '毫秒/step'},
   timeline: {en: 'On the timeline', zh: '在时间线上查看'},
   code: {en: 'Code to paste', zh: '可粘贴的代码'},
   copy: {en: 'Copy', zh: '复制'},

@@ -9,6 +9,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
+#include "export/operators/numbers.h"
 
 namespace profd::analysis {
 namespace {
@@ -126,10 +127,10 @@ class DatabaseReader {
     const std::string blocks = HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "0";
     const std::string mixed = HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "0";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
-                    "i.outputShapes, t.connectionId, {}, {} FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
+                    "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
         [this](const Row& row) {
-          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), Name(row.Int(5)), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), Name(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           if (made.input_types == kNoText) {
             made.input_types = Name(row.Int(7));
@@ -141,6 +142,13 @@ class DatabaseReader {
         });
     ReadStates();
     ReadRatios(device);
+  }
+
+  // The kind of core; where the operator was not described, that of its task.
+  TextId CoreOf(TextId described, TextId task) {
+    if (rank_->TextOf(described) != "N/A") return described;
+    const int core = exporting::operators::CoreOfKernel(rank_->TextOf(task));
+    return core < 0 ? task : rank_->Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
   }
 
   static uint16_t BlocksOf(int64_t count) { return count > 0 && count <= UINT16_MAX ? static_cast<uint16_t>(count) : uint16_t{0}; }
