@@ -7,7 +7,8 @@
 
 namespace profd::analysis {
 
-// `findings` as Advise() returns them. A finding without a call stack is one result without a location.
+// `findings` as Advise() returns them. A finding without a call stack is one result without a
+// location.
 Json Sarif(const Json& findings, std::string_view version);
 
 }  // namespace profd::analysis

@@ -51,11 +51,15 @@ bool IsBegin(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; } 
 
 // Only what XML can hold: other bytes and control characters are shown as '?', line ends are '\n'.
 std::string Valid(std::string_view raw) {
-  std::string text = Json::parse(Json(raw).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  std::string text = Json::parse(Json(raw).dump(-1, ' ', false, Json::error_handler_t::replace))
+                         .get<std::string>();
   std::erase(text, '\r');
-  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t'; }, '?');
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t'; },
+      '?');
   for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
-    for (size_t at = text.find(none); at != std::string::npos; at = text.find(none)) text.replace(at, none.size(), "?");
+    for (size_t at = text.find(none); at != std::string::npos; at = text.find(none))
+      text.replace(at, none.size(), "?");
   }
   return text;
 }
@@ -63,7 +67,8 @@ std::string Valid(std::string_view raw) {
 // Units of UTF-16, which the format counts.
 size_t LengthOf(std::string_view text) {
   size_t length = 0;
-  for (const char c : text) length += (IsBegin(c) ? 1 : 0) + (static_cast<unsigned char>(c) >= 0xF0 ? 1 : 0);
+  for (const char c : text)
+    length += (IsBegin(c) ? 1 : 0) + (static_cast<unsigned char>(c) >= 0xF0 ? 1 : 0);
   return length;
 }
 
@@ -71,7 +76,8 @@ size_t LengthOf(std::string_view text) {
 std::string Cut(std::string_view text, size_t most) {
   size_t length = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    const size_t more = (IsBegin(text[i]) ? 1 : 0) + (static_cast<unsigned char>(text[i]) >= 0xF0 ? 1 : 0);
+    const size_t more =
+        (IsBegin(text[i]) ? 1 : 0) + (static_cast<unsigned char>(text[i]) >= 0xF0 ? 1 : 0);
     if (length + more > most) return std::string(text.substr(0, i));
     length += more;
   }
@@ -108,7 +114,8 @@ struct FreeWorkbook {
 
 class Book {
  public:
-  Book(const std::string& path, Language language, const SheetLimits& limits) : language_(language), limits_(limits) {
+  Book(const std::string& path, Language language, const SheetLimits& limits)
+      : language_(language), limits_(limits) {
     lxw_workbook_options options{};
     options.constant_memory = LXW_TRUE;
     book_.reset(workbook_new_opt(path.c_str(), &options));
@@ -132,21 +139,25 @@ class Book {
   bool ok() const { return book_ != nullptr; }
 
   // Rows of cells below a header; `last`: below them, where something is to be said.
-  void AddSheet(const std::string& name, const std::vector<std::string>& columns, const std::vector<Json>& rows, bool wrap) {
+  void AddSheet(const std::string& name, const std::vector<std::string>& columns,
+                const std::vector<Json>& rows, bool wrap) {
     lxw_worksheet* sheet = workbook_add_worksheet(book_.get(), UniqueName(name).c_str());
     if (sheet == nullptr || columns.empty()) return;
     const size_t most = limits_.rows - 1;
     // One of them says how many are missing.
     const size_t shown = rows.size() <= most ? rows.size() : most - 1;
     worksheet_freeze_panes(sheet, 1, 0);
-    worksheet_autofilter(sheet, 0, 0, static_cast<lxw_row_t>(shown), static_cast<lxw_col_t>(columns.size() - 1));
+    worksheet_autofilter(sheet, 0, 0, static_cast<lxw_row_t>(shown),
+                         static_cast<lxw_col_t>(columns.size() - 1));
     for (size_t column = 0; column < columns.size(); ++column) {
       size_t width = WidthOf(columns[column]) + 3;  // the filter's button
       for (size_t row = 0; row < std::min(shown, kFittedRows); ++row) {
-        if (column < rows[row].size()) width = std::max(width, WidthOf(Shown(rows[row][column])) + 1);
+        if (column < rows[row].size())
+          width = std::max(width, WidthOf(Shown(rows[row][column])) + 1);
       }
       const auto at = static_cast<lxw_col_t>(column);
-      worksheet_set_column(sheet, at, at, static_cast<double>(std::clamp(width, kNarrowest, kWidest)), nullptr);
+      worksheet_set_column(sheet, at, at,
+                           static_cast<double>(std::clamp(width, kNarrowest, kWidest)), nullptr);
       worksheet_write_string(sheet, 0, at, columns[column].c_str(), header_);
     }
     for (size_t row = 0; row < shown; ++row) {
@@ -156,7 +167,10 @@ class Book {
     }
     if (shown == rows.size()) return;
     const std::string left_out =
-        Say({"{} more rows are left out: a sheet has at most {} rows; advice.json has all", "省略了 {} 行：工作表最多 {} 行；advice.json 中有全部数据"}, rows.size() - shown, limits_.rows).In(language_);
+        Say({"{} more rows are left out: a sheet has at most {} rows; advice.json has all",
+             "省略了 {} 行：工作表最多 {} 行；advice.json 中有全部数据"},
+            rows.size() - shown, limits_.rows)
+            .In(language_);
     worksheet_write_string(sheet, static_cast<lxw_row_t>(shown + 1), 0, left_out.c_str(), text_);
     notices_.push_back(name + ": " + left_out);
   }
@@ -164,7 +178,9 @@ class Book {
   // A name of a sheet that is not taken yet.
   std::string UniqueName(std::string name) {
     constexpr std::string_view kForbidden = "[]:*?/\\";
-    std::ranges::replace_if(name, [&](char c) { return kForbidden.find(c) != std::string_view::npos || c == '\''; }, ' ');
+    std::ranges::replace_if(
+        name, [&](char c) { return kForbidden.find(c) != std::string_view::npos || c == '\''; },
+        ' ');
     name = Cut(Valid(name), kMostName);
     std::string unique = name;
     for (int number = 2; !names_.insert(LowerOf(unique)).second; ++number) {
@@ -198,12 +214,16 @@ class Book {
   lxw_format* FormatOf(const Json& cell, std::string_view column) const {
     constexpr std::array<std::string_view, 4> kNumbers = {"rank", "step", "first", "last"};
     constexpr std::array<std::string_view, 3> kParts = {"decrease", "improvement", "beside mean"};
-    if (cell.is_number_integer()) return std::ranges::find(kNumbers, column) != kNumbers.end() ? plain_ : count_;
-    if (column == "ratio" || column.ends_with("share") || std::ranges::find(kParts, column) != kParts.end()) return percent_;
+    if (cell.is_number_integer())
+      return std::ranges::find(kNumbers, column) != kNumbers.end() ? plain_ : count_;
+    if (column == "ratio" || column.ends_with("share") ||
+        std::ranges::find(kParts, column) != kParts.end())
+      return percent_;
     return column.ends_with("ratio") ? ratio_ : decimal_;
   }
 
-  void Write(lxw_worksheet* sheet, size_t row, size_t column, const Json& cell, std::string_view header, bool wrap) {
+  void Write(lxw_worksheet* sheet, size_t row, size_t column, const Json& cell,
+             std::string_view header, bool wrap) {
     const auto r = static_cast<lxw_row_t>(row);
     const auto c = static_cast<lxw_col_t>(column);
     if (cell.is_number()) {
@@ -212,7 +232,8 @@ class Book {
       worksheet_write_boolean(sheet, r, c, cell.get<bool>() ? 1 : 0, text_);
     } else if (cell.is_string()) {
       // As a string, whatever it begins with.
-      worksheet_write_string(sheet, r, c, Fitted(cell.get<std::string>(), header).c_str(), wrap ? wrapped_ : text_);
+      worksheet_write_string(sheet, r, c, Fitted(cell.get<std::string>(), header).c_str(),
+                             wrap ? wrapped_ : text_);
     }
   }
 
@@ -220,10 +241,14 @@ class Book {
     std::string text = Valid(raw);
     const size_t length = LengthOf(text);
     if (length <= limits_.text) return text;
-    const std::string end = Say({" ... (cut; {} characters)", " ……（已截断；共 {} 个字符）"}, length).In(language_);
+    const std::string end =
+        Say({" ... (cut; {} characters)", " ……（已截断；共 {} 个字符）"}, length).In(language_);
     constexpr size_t kMostNotices = 100;
     if (notices_.size() < kMostNotices) {
-      notices_.push_back(Say({"{}: a text of {} characters is cut to {}; advice.json has all of it", "{}：{} 个字符的文本被截断为 {} 个；advice.json 中有全文"}, header, length, limits_.text).In(language_));
+      notices_.push_back(Say({"{}: a text of {} characters is cut to {}; advice.json has all of it",
+                              "{}：{} 个字符的文本被截断为 {} 个；advice.json 中有全文"},
+                             header, length, limits_.text)
+                             .In(language_));
     }
     return Cut(text, limits_.text - std::min(limits_.text, LengthOf(end))) + end;
   }
@@ -248,30 +273,40 @@ std::vector<Json> Problems(const Json& findings) {
   for (const Json& each : findings) {
     const size_t count = std::max<size_t>(each["table"]["rows"].size(), 1);
     std::string places;
-    for (const Json& place : each["places"]) places += fmt::format("{}{}:{}", places.empty() ? "" : "\n", place["file"].get<std::string>(), place["line"].get<int64_t>());
-    rows.push_back({each["dimension"], each["title"].get<std::string>() + "\n" + each["evidence"].get<std::string>(), Joined(each["advice"]), count, each["cost_ms"],
-                    each["priority"], each["check"], each["rank"], Joined(each["code"]), places});
+    for (const Json& place : each["places"])
+      places += fmt::format("{}{}:{}", places.empty() ? "" : "\n", place["file"].get<std::string>(),
+                            place["line"].get<int64_t>());
+    rows.push_back({each["dimension"],
+                    each["title"].get<std::string>() + "\n" + each["evidence"].get<std::string>(),
+                    Joined(each["advice"]), count, each["cost_ms"], each["priority"], each["check"],
+                    each["rank"], Joined(each["code"]), places});
   }
   return rows;
 }
 
 std::vector<std::string> ProblemColumns(Language language) {
   std::vector<std::string> columns;
-  for (const Text& each : {Text("category", "维度"), Text("description", "描述"), Text("suggestion", "建议"), Text("problem count", "问题数"), Text("cost (ms per step)", "代价（ms/step）"),
-                           Text("priority", "优先级"), Text("check", "检查项"), Text("rank", "rank"), Text("code", "代码"), Text("place", "位置")}) {
+  for (const Text& each :
+       {Text("category", "维度"), Text("description", "描述"), Text("suggestion", "建议"),
+        Text("problem count", "问题数"), Text("cost (ms per step)", "代价（ms/step）"),
+        Text("priority", "优先级"), Text("check", "检查项"), Text("rank", "rank"),
+        Text("code", "代码"), Text("place", "位置")}) {
     columns.emplace_back(each.In(language));
   }
   return columns;
 }
 
 std::string NameOf(const Json& finding, Language language) {
-  const auto known = std::ranges::find(kSheetNames, finding["check"].get<std::string>(), &SheetName::check);
-  return known == kSheetNames.end() ? finding["title"].get<std::string>() : std::string(known->name.In(language));
+  const auto known =
+      std::ranges::find(kSheetNames, finding["check"].get<std::string>(), &SheetName::check);
+  return known == kSheetNames.end() ? finding["title"].get<std::string>()
+                                    : std::string(known->name.In(language));
 }
 
 }  // namespace
 
-Status WriteXlsx(const Json& findings, Language language, const std::string& path, const SheetLimits& limits) {
+Status WriteXlsx(const Json& findings, Language language, const std::string& path,
+                 const SheetLimits& limits) {
   Book book(path, language, limits);
   if (!book.ok()) return Status(StatusCode::kResourceExhausted, "no memory for the workbook");
   const std::string first(Text("problems", "问题综述").In(language));
@@ -279,7 +314,8 @@ Status WriteXlsx(const Json& findings, Language language, const std::string& pat
   for (const Json& each : findings) {
     if (each["table"]["rows"].empty()) continue;
     std::vector<std::string> columns;
-    for (const Json& column : each["table"]["columns"]) columns.push_back(Header(column.get<std::string>()));
+    for (const Json& column : each["table"]["columns"])
+      columns.push_back(Header(column.get<std::string>()));
     const Json& table = each["table"]["rows"];
     const std::vector<Json> rows(table.begin(), table.end());
     book.AddSheet(NameOf(each, language), columns, rows, false);

@@ -15,8 +15,9 @@ struct SheetLimits {
   size_t text = 32'767;     // characters of a cell
 };
 
-// `findings` as Advise() returns them, in this language. Writes the file, which is replaced where it is there. What does
-// not fit is said in its place and on the first sheet.
-Status WriteXlsx(const Json& findings, Language language, const std::string& path, const SheetLimits& limits = {});
+// `findings` as Advise() returns them, in this language. Writes the file, which is replaced where
+// it is there. What does not fit is said in its place and on the first sheet.
+Status WriteXlsx(const Json& findings, Language language, const std::string& path,
+                 const SheetLimits& limits = {});
 
 }  // namespace profd::analysis

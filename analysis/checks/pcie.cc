@@ -26,7 +26,8 @@ Intervals CopiesOf(const Rank& rank) {
 
 // To bytes per second; 0: it is no bandwidth of PCIe, or not a mean.
 double ScaleOf(const Series& series) {
-  if (series.name.starts_with("pcie_bandwidth_bytes_per_second")) return series.name.find("stat=avg") != std::string::npos ? 1 : 0;
+  if (series.name.starts_with("pcie_bandwidth_bytes_per_second"))
+    return series.name.find("stat=avg") != std::string::npos ? 1 : 0;
   if (!series.name.starts_with("PCIe")) return 0;
   return series.unit == "B/s" ? 1 : series.unit == "MB/s" ? 1e6 : 0;
 }
@@ -43,26 +44,39 @@ std::optional<Finding> CheckPcie(const CheckInput& input) {
   for (const auto& series : rank.hardware) {
     const double scale = ScaleOf(*series);
     if (scale <= 0 || series->count == 0) continue;
-    const auto mean = copies.empty() ? std::optional(series->sum / static_cast<double>(series->count)) : MeanDuring(*series, copies);
+    const auto mean = copies.empty()
+                          ? std::optional(series->sum / static_cast<double>(series->count))
+                          : MeanDuring(*series, copies);
     if (!mean || *mean * scale / 1e9 < limit) continue;
     most = std::max(most, *mean * scale / 1e9);
     finding.rows.push_back({series->name, "GB/s", *mean * scale / 1e9, series->max * scale / 1e9});
   }
   if (most > 0) {
-    finding.evidence = copies.empty() ? Say({"PCIe moves {:.1f} GB/s on average", "PCIe 平均带宽为 {:.1f} GB/s"}, most)
-                                      : Say({"PCIe moves {:.1f} GB/s on average while the device copies", "器件拷贝期间 PCIe 平均带宽为 {:.1f} GB/s"}, most);
+    finding.evidence =
+        copies.empty()
+            ? Say({"PCIe moves {:.1f} GB/s on average", "PCIe 平均带宽为 {:.1f} GB/s"}, most)
+            : Say({"PCIe moves {:.1f} GB/s on average while the device copies",
+                   "器件拷贝期间 PCIe 平均带宽为 {:.1f} GB/s"},
+                  most);
     const double ms = FreeCopiesMs(rank);
     if (ms > 0) finding.cost_ms = PerStep(rank, ms);
   }
   constexpr auto kErrors = std::to_array<Watched>({{"pcie_errors_total", "", "errors_per_s"}});
   const std::vector<Seen> errors = SeenIn(input, "hardware_pcie", kErrors, {});
-  if (!errors.empty()) Join(&finding.evidence, Text("; ", "；"), Say({"{} counters of PCIe report errors", "{} 个 PCIe 计数器报告错误"}, errors.size()));
-  for (const Seen& each : errors) finding.rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
+  if (!errors.empty())
+    Join(&finding.evidence, Text("; ", "；"),
+         Say({"{} counters of PCIe report errors", "{} 个 PCIe 计数器报告错误"}, errors.size()));
+  for (const Seen& each : errors)
+    finding.rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
   if (finding.rows.empty()) return std::nullopt;
   finding.priority = errors.empty() ? Priority::kMedium : Priority::kHigh;
   finding.title = Text("PCIe is saturated or reports errors", "PCIe 带宽饱和或报错");
-  finding.advice = {Text("Copy less between host and device in the loop: .item(), .cpu(), logging of tensors, offloading of optimizer states.", "减少循环中 Host 与器件之间的拷贝：.item()、.cpu()、打印张量、优化器状态卸载。"),
-                    Text("Check the width and speed of the link (lspci -vv) where it reports errors.", "若链路报错，检查其宽度和速率（lspci -vv）。")};
+  finding.advice = {
+      Text("Copy less between host and device in the loop: .item(), .cpu(), logging of tensors, "
+           "offloading of optimizer states.",
+           "减少循环中 Host 与器件之间的拷贝：.item()、.cpu()、打印张量、优化器状态卸载。"),
+      Text("Check the width and speed of the link (lspci -vv) where it reports errors.",
+           "若链路报错，检查其宽度和速率（lspci -vv）。")};
   return finding;
 }
 

@@ -24,11 +24,15 @@ std::string_view Trimmed(std::string_view text) {
 
 std::optional<Frame> FrameOf(std::string_view text) {
   const size_t close = text.rfind("): ");
-  const size_t end = close != std::string_view::npos ? close : text.ends_with(')') ? text.size() - 1 : std::string_view::npos;
+  const size_t end = close != std::string_view::npos ? close
+                     : text.ends_with(')')           ? text.size() - 1
+                                                     : std::string_view::npos;
   if (end == std::string_view::npos) return std::nullopt;
   const size_t open = text.rfind('(', end);
   Frame frame;
-  if (open == std::string_view::npos || open == 0 || !ParseNumber(text.substr(open + 1, end - open - 1), &frame.line) || frame.line < 0) return std::nullopt;
+  if (open == std::string_view::npos || open == 0 ||
+      !ParseNumber(text.substr(open + 1, end - open - 1), &frame.line) || frame.line < 0)
+    return std::nullopt;
   frame.file = text.substr(0, open);
   if (close != std::string_view::npos) frame.function = text.substr(close + 3);
   return frame;
@@ -54,7 +58,8 @@ std::vector<Frame> FramesOf(std::string_view stack) {
 }
 
 const Frame& OwnFrame(const std::vector<Frame>& frames) {
-  const auto own = std::ranges::find_if(frames, [](const Frame& each) { return !IsInstalled(each.file); });
+  const auto own =
+      std::ranges::find_if(frames, [](const Frame& each) { return !IsInstalled(each.file); });
   return own == frames.end() ? frames.front() : *own;
 }
 
@@ -63,14 +68,17 @@ std::string_view StackAt(const Rank& rank, int64_t t_ns) {
   TextId found = kNoText;
   for (const auto& [number, stack] : rank.stacks) {
     const Slice& each = rank.slices[number];
-    if (each.start_ns > t_ns || each.end_ns < t_ns || (inner != nullptr && each.start_ns < inner->start_ns)) continue;
+    if (each.start_ns > t_ns || each.end_ns < t_ns ||
+        (inner != nullptr && each.start_ns < inner->start_ns))
+      continue;
     inner = &each;
     found = stack;
   }
   return rank.TextOf(found);
 }
 
-std::vector<std::string_view> StacksOfLaunches(const Rank& rank, const std::vector<uint32_t>& executions) {
+std::vector<std::string_view> StacksOfLaunches(const Rank& rank,
+                                               const std::vector<uint32_t>& executions) {
   std::unordered_map<uint32_t, uint32_t> launches;  // slices by execution
   for (const Flow& flow : rank.flows) {
     // An operator of the framework says more than the call below it.
@@ -85,7 +93,9 @@ std::vector<std::string_view> StacksOfLaunches(const Rank& rank, const std::vect
       continue;
     }
     const auto own = rank.stacks.find(launch->second);
-    stacks.push_back(own != rank.stacks.end() ? rank.TextOf(own->second) : StackAt(rank, rank.slices[launch->second].start_ns));
+    stacks.push_back(own != rank.stacks.end()
+                         ? rank.TextOf(own->second)
+                         : StackAt(rank, rank.slices[launch->second].start_ns));
   }
   return stacks;
 }
@@ -98,8 +108,13 @@ Json PlacesOf(const std::vector<std::string>& stacks) {
     if (frames.empty()) continue;
     const Frame& own = OwnFrame(frames);
     if (places.size() >= kMostPlaces || !known.emplace(own.file, own.line).second) continue;
-    Json place = {{"file", own.file}, {"line", own.line}, {"function", own.function}, {"stack", Json::array()}};
-    for (const Frame& each : frames) place["stack"].push_back({{"file", each.file}, {"line", each.line}, {"function", each.function}});
+    Json place = {{"file", own.file},
+                  {"line", own.line},
+                  {"function", own.function},
+                  {"stack", Json::array()}};
+    for (const Frame& each : frames)
+      place["stack"].push_back(
+          {{"file", each.file}, {"line", each.line}, {"function", each.function}});
     places.push_back(std::move(place));
   }
   return places;

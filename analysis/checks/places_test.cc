@@ -6,7 +6,8 @@ namespace profd::analysis {
 namespace {
 
 TEST(Places, FramesOfAStack) {
-  const auto frames = FramesOf("/a/b c.py(12): f;\r\nd.py(3): g (h);x;(1): y;e.py(z): q;e.py(-4): q;last.py(9)");
+  const auto frames =
+      FramesOf("/a/b c.py(12): f;\r\nd.py(3): g (h);x;(1): y;e.py(z): q;e.py(-4): q;last.py(9)");
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(frames[0].file, "/a/b c.py");
   EXPECT_EQ(frames[0].line, 12);
@@ -18,7 +19,10 @@ TEST(Places, FramesOfAStack) {
 }
 
 TEST(Places, OwnFrameIsNoneOfAPackage) {
-  EXPECT_EQ(OwnFrame(FramesOf("/x/site-packages/t.py(1): a;/usr/lib/python3.9/q.py(2): b;<frozen>(3): c;/job/t.py(4): d;u.py(5): e")).file, "/job/t.py");
+  EXPECT_EQ(OwnFrame(FramesOf("/x/site-packages/t.py(1): a;/usr/lib/python3.9/q.py(2): "
+                              "b;<frozen>(3): c;/job/t.py(4): d;u.py(5): e"))
+                .file,
+            "/job/t.py");
   EXPECT_EQ(OwnFrame(FramesOf("/x/site-packages/t.py(1): a;/x/dist-packages/u.py(2): b")).line, 1);
 }
 

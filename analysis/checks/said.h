@@ -1,5 +1,5 @@
-// What checks say to people, in each language of the reports. A text stands beside its translation: one without does
-// not compile, nor one whose arguments do not fit.
+// What checks say to people, in each language of the reports. A text stands beside its translation:
+// one without does not compile, nor one whose arguments do not fit.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,9 @@ namespace profd::analysis {
 enum class Language : uint8_t { kEnglish, kChinese };
 
 // "en", "zh"
-constexpr std::string_view LanguageWord(Language language) { return language == Language::kChinese ? "zh" : "en"; }
+constexpr std::string_view LanguageWord(Language language) {
+  return language == Language::kChinese ? "zh" : "en";
+}
 constexpr std::optional<Language> LanguageOf(std::string_view word) {
   for (const Language each : {Language::kEnglish, Language::kChinese}) {
     if (word == LanguageWord(each)) return each;
@@ -28,7 +30,9 @@ constexpr std::optional<Language> LanguageOf(std::string_view word) {
 // A text without arguments.
 struct Text {
   consteval Text(const char* english, const char* chinese) : en(english), zh(chinese) {}
-  constexpr std::string_view In(Language language) const { return language == Language::kChinese ? zh : en; }
+  constexpr std::string_view In(Language language) const {
+    return language == Language::kChinese ? zh : en;
+  }
   std::string_view en;
   std::string_view zh;
 };
@@ -42,7 +46,9 @@ struct Said {
   Said(const char* any) : en(any), zh(any) {}
   explicit Said(std::string_view any) : en(any), zh(any) {}
 
-  const std::string& In(Language language) const { return language == Language::kChinese ? zh : en; }
+  const std::string& In(Language language) const {
+    return language == Language::kChinese ? zh : en;
+  }
   bool empty() const { return en.empty(); }
   Said& operator+=(const Said& more) {
     en += more.en;
@@ -65,11 +71,14 @@ struct Pattern {
 // Say({"{} calls", "{} 次调用"}, count)
 template <class... Args>
 Said Say(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
-  return {fmt::vformat(pattern.en, fmt::make_format_args(args...)), fmt::vformat(pattern.zh, fmt::make_format_args(args...))};
+  return {fmt::vformat(pattern.en, fmt::make_format_args(args...)),
+          fmt::vformat(pattern.zh, fmt::make_format_args(args...))};
 }
 
 // A cell of a finding's table that is a text.
-inline nlohmann::ordered_json CellOf(const Said& said) { return {{"en", said.en}, {"zh", said.zh}}; }
+inline nlohmann::ordered_json CellOf(const Said& said) {
+  return {{"en", said.en}, {"zh", said.zh}};
+}
 
 // Puts a separator between parts of a text.
 inline void Join(Said* text, Text between, const Said& part) {

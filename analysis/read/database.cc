@@ -170,13 +170,13 @@ class DatabaseReader {
 
   void ReadRatios(int device) {
     if (!database_.Has("TASK_PMU_INFO")) return;
-    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes FROM TASK_PMU_INFO p "
+    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType FROM TASK_PMU_INFO p "
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND s.value LIKE '%\\_ratio' ESCAPE '\\'", device),
         [this](const Row& row) {
           std::string_view name = row.Text(3);
           name.remove_suffix(std::string_view("_ratio").size());
-          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), Name(row.Int(2)), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));

@@ -23,8 +23,10 @@ class Row {
   double Real(int column) const { return sqlite3_column_double(statement_, column); }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text == nullptr ? std::string_view()
-                           : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+    return text == nullptr
+               ? std::string_view()
+               : std::string_view(text,
+                                  static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
   }
 
  private:
@@ -38,7 +40,8 @@ class Database {
     sqlite3* opened = nullptr;
     const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     Database database(opened);
-    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
+    if (code != SQLITE_OK)
+      return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
     sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
@@ -56,7 +59,8 @@ class Database {
   template <class Take>
   Status Each(const std::string& sql, const Take& take) const {
     sqlite3_stmt* prepared = nullptr;
-    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return Error();
+    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
+      return Error();
     const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
     const Row row(prepared);
     int code = SQLITE_ROW;
