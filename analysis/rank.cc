@@ -91,6 +91,15 @@ size_t Rank::NumberIn(std::vector<std::string>* names, std::string_view name) {
   return number;
 }
 
+void Rank::AddWaits(std::vector<PlaneTask> tasks) {
+  std::ranges::stable_sort(tasks, {}, &PlaneTask::start_ns);
+  std::map<int32_t, bool> sent;  // by plane: RDMA came last
+  for (const PlaneTask& task : tasks) {
+    const bool behind_rdma = std::exchange(sent[task.plane], task.name == "RDMASend");
+    if (task.name == "Notify_Wait") waits.push_back({task.start_ns, task.end_ns, task.plane, behind_rdma});
+  }
+}
+
 void Rank::AddTo(std::vector<double>* values, size_t number, double value) {
   values->resize(std::max(values->size(), number + 1));
   (*values)[number] += value;

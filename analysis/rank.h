@@ -143,6 +143,30 @@ struct Transfer {
   TextId link = kNoText;
 };
 
+// A copy that a stream carries out itself.
+struct Copy {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t lane = -1;  // its stream
+};
+// Kinds of tasks that are copies.
+inline constexpr std::string_view kCopyTasks[] = {"SDMA_SQE", "PCIE_DMA_SQE"};
+
+// A task of a collective on one of its planes, by its name.
+struct PlaneTask {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t plane = 0;
+  std::string_view name;  // "Notify_Wait", "RDMASend", "Memcpy", ...
+};
+// One that waits for another rank.
+struct PlaneWait {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t plane = 0;
+  bool behind_rdma = false;  // right behind what the same plane sent
+};
+
 struct Link {
   std::string group;
   std::string source;
@@ -267,7 +291,9 @@ struct Rank {
   std::optional<Interval> span;    // what end to end means; none: that of the overlap
 
   std::vector<Collective> collectives;
+  std::vector<Copy> copies;
   std::vector<Transfer> transfers;
+  std::vector<PlaneWait> waits;  // by start
   std::vector<Link> links;
   std::map<std::string, std::vector<MemorySample>> memory;  // by component
   std::vector<MemoryBlock> blocks;
@@ -289,6 +315,8 @@ struct Rank {
   int32_t OperatorOf(TextId name, TextId type, TextId core, TextId input_shapes = kNoText);
   // Number of a text in `names`, which gets it where it is not there yet.
   static size_t NumberIn(std::vector<std::string>* names, std::string_view name);
+  // Keeps those of the tasks that wait. Needs all tasks of their planes, in any order.
+  void AddWaits(std::vector<PlaneTask> tasks);
   // Adds to one of an operator's values by number.
   static void AddTo(std::vector<double>* values, size_t number, double value);
 

@@ -38,12 +38,13 @@ std::string Script(std::string_view program) {
 
 }  // namespace
 
-Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s) {
+Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s, Language language) {
   Json data = RunJson(run, {});
   data["run"]["created"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(created_s)));
   const size_t each = std::max<size_t>(most_slices / std::max<size_t>(run.ranks.size(), 1), 1);
   for (size_t i = 0; i < run.ranks.size(); ++i) data["ranks"][i]["timeline_data"] = TimelineData(*run.ranks[i], each);
   data["hints"] = Hints(data);
+  data["language"] = LanguageWord(language);
   data["findings"] = std::move(findings);
   data["compare"] = baseline_or_null == nullptr ? Json() : CompareView(run, *baseline_or_null);
   return data;

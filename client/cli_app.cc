@@ -287,13 +287,16 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
       "  $ profctl advise logs/worker_ascend_pt\n"
       "  $ profctl advise run2 --baseline run1 -o advice\n"
       "  $ profctl advise run1 --json --fail-on high && echo nothing of high priority\n"
+      "  $ profctl advise run1 --format sarif > advice.sarif\n"
       "  $ profctl advise --list\n"
       "Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
   command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
   command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
   command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
-  command->add_option("-o,--out", a->out, "A directory for advice.html and advice.json")->type_name("DIR");
+  command->add_option("-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif")->type_name("DIR");
   command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
+  command->add_option("--language", a->language, "Of all texts: en or zh (en)")->type_name("LANGUAGE");
+  command->add_option("--format", a->format, "What is printed: text, json, or sarif for editors (text)")->type_name("FORMAT");
   command->add_flag("--force", a->force, "Replace the files where they are there");
   command->add_flag("--list", a->list, "Print the checks and their limits");
 }
@@ -307,6 +310,7 @@ void AddReportCommand(CLI::App* app, ReportCommand* r) {
   command->add_option("-o,--out", r->out, "The file (report.html)")->type_name("FILE");
   command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
   command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
+  command->add_option("--language", r->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
   command->add_flag("--force", r->force, "Replace the file where it is there");
 }
 
@@ -320,6 +324,7 @@ void AddServeCommand(CLI::App* app, ServeCommand* s) {
   command->add_option("DIR", s->folders, "Folders with runs, as for profctl analyze (.)")->type_name(" ");
   command->add_option("--listen", s->listen, "Where (127.0.0.1:9466, or any free port)")->type_name("ADDRESS:PORT");
   command->add_option("--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)")->type_name("N");
+  command->add_option("--language", s->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
   command->add_flag("--no-token", s->no_token, "Answer every program of this machine");
   command->add_flag("--no-daemon", s->no_daemon, "Only folders, not the dumps of the daemon");
 }

@@ -47,10 +47,21 @@ list(TRANSFORM _profd_prometheus REPLACE "(.+)" "${PROFD_PORTABLE}/prometheus-cp
 add_library(profd_portable_prometheus STATIC EXCLUDE_FROM_ALL ${_profd_prometheus})
 target_include_directories(profd_portable_prometheus PRIVATE ${PROFD_PORTABLE}/prometheus-cpp)
 add_library(PkgConfig::PROMETHEUS ALIAS profd_portable_prometheus)
+# The same, with the temporary files of libc and without checksums of pictures, which no sheet has.
+set(_profd_xlsxwriter src/app src/chart src/chartsheet src/comment src/content_types src/core src/custom src/drawing src/format
+  src/hash_table src/metadata src/packager src/relationships src/shared_strings src/styles src/table src/theme src/utility
+  src/vml src/workbook src/worksheet src/xmlwriter third_party/minizip/ioapi third_party/minizip/zip)
+list(TRANSFORM _profd_xlsxwriter REPLACE "(.+)" "${PROFD_PORTABLE}/xlsxwriter/\\1.c")
+add_library(profd_portable_xlsxwriter STATIC EXCLUDE_FROM_ALL ${_profd_xlsxwriter})
+target_include_directories(profd_portable_xlsxwriter PRIVATE ${PROFD_PORTABLE}/xlsxwriter/include)
+target_compile_definitions(profd_portable_xlsxwriter PRIVATE USE_STANDARD_TMPFILE USE_NO_MD5 NOCRYPT NOUNCRYPT)
+target_compile_options(profd_portable_xlsxwriter PRIVATE -w)
+add_library(PkgConfig::XLSXWRITER ALIAS profd_portable_xlsxwriter)
 profd_static(PkgConfig::GRPCPP grpc++)
 profd_static(PkgConfig::SQLITE sqlite3)
 profd_static(PkgConfig::ZSTD libzstd)
 profd_static(PkgConfig::ZLIB zlib)
+target_link_libraries(profd_portable_xlsxwriter INTERFACE PkgConfig::ZLIB)
 profd_static(PkgConfig::YAMLCPP yaml-cpp)
 profd_static(PkgConfig::SNAPPY snappy)
 profd_static(PkgConfig::NCURSESW ncursesw)

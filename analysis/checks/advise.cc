@@ -1,7 +1,9 @@
 #include "analysis/checks/advise.h"
 
 #include <algorithm>
+#include <array>
 
+#include "analysis/checks/places.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -90,27 +92,93 @@ class RankChoice {
   std::vector<double> bandwidth_;
 };
 
-Json ToJson(const Check& check, const Rank& rank, const Finding& finding) {
+// Its findings point at times of the host, where call stacks are.
+bool HappensOnHost(Dimension dimension) {
+  return dimension == Dimension::kSchedule || dimension == Dimension::kMemory || dimension == Dimension::kDataloader;
+}
+
+// A text of a table in one language.
+Json RowIn(const Json& row, Language language) {
+  Json made = Json::array();
+  for (const Json& cell : row) made.push_back(cell.is_object() ? cell.at(std::string(LanguageWord(language))) : cell);
+  return made;
+}
+
+Json TextsIn(const std::vector<Said>& texts, Language language) {
+  Json made = Json::array();
+  for (const Said& each : texts) made.push_back(each.In(language));
+  return made;
+}
+
+Json ToJson(const Check& check, const Rank& rank, const Finding& finding, Language language) {
+  std::vector<std::string> stacks = finding.stacks;
+  if (stacks.empty() && finding.at_ns && HappensOnHost(check.dimension)) stacks.emplace_back(StackAt(rank, *finding.at_ns));
   Json json = {{"check", check.id},
                {"dimension", DimensionWord(check.dimension)},
                {"priority", PriorityWord(finding.priority)},
                {"rank", check.of_run ? Json() : OrNull(rank.rank)},
                {"step", OrNull(finding.step)},
                {"cost_ms", OrNull(finding.cost_ms)},
-               {"title", finding.title},
-               {"evidence", finding.evidence},
-               {"advice", finding.advice},
+               {"title", finding.title.In(language)},
+               {"evidence", finding.evidence.In(language)},
+               {"advice", TextsIn(finding.advice, language)},
+               {"code", finding.code},
+               {"places", PlacesOf(stacks)},
+               {"merged", Json::array()},
                // More than a number of JavaScript holds.
                {"at_ns", finding.at_ns ? Json(std::to_string(*finding.at_ns)) : Json()}};
-  json["table"] = {{"columns", finding.columns}, {"rows", finding.rows}};
+  json["table"] = {{"columns", finding.columns}, {"rows", Json::array()}};
+  for (const Json& row : finding.rows) json["table"]["rows"].push_back(RowIn(row, language));
   return json;
+}
+
+// Findings of one cause are one: that of the cause, with what the other says.
+struct Shared {
+  std::string_view cause;
+  std::string_view effect;
+};
+constexpr auto kShared = std::to_array<Shared>({
+    {"operator_dispatch", "dynamic_shape"},  // shapes change, so operators are compiled again
+    {"dataloader", "host_storage"},
+    {"retransmission", "hardware_roce"},
+    // What the host waits for explains a gap without calls; then it is no collection of garbage.
+    {"host_cpu", "conjectured_gc"},
+    {"host_memory", "conjectured_gc"},
+    {"host_storage", "conjectured_gc"},
+});
+
+struct Found {
+  Priority priority;
+  Json finding;
+};
+
+void Merge(std::vector<Found>* all) {
+  for (const Shared& shared : kShared) {
+    const auto of = [all](std::string_view check) { return std::ranges::find_if(*all, [check](const Found& each) { return each.finding["check"] == check; }); };
+    const auto cause = of(shared.cause);
+    const auto effect = of(shared.effect);
+    if (cause == all->end() || effect == all->end()) continue;
+    Json& kept = cause->finding;
+    const Json& other = effect->finding;
+    cause->priority = std::min(cause->priority, effect->priority);
+    kept["priority"] = PriorityWord(cause->priority);
+    if (kept["cost_ms"].is_null()) kept["cost_ms"] = other["cost_ms"];
+    for (const Json& each : other["merged"]) kept["merged"].push_back(each);
+    kept["merged"].push_back({{"check", other["check"]}, {"title", other["title"]}, {"evidence", other["evidence"]}});
+    for (const char* list : {"advice", "code"}) {
+      for (const Json& each : other[list]) {
+        if (std::ranges::find(kept[list], each) == kept[list].end()) kept[list].push_back(each);
+      }
+    }
+    all->erase(effect);
+  }
 }
 
 }  // namespace
 
-Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits) {
+Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language) {
   const RankChoice choice(run);
-  std::vector<std::pair<Priority, Json>> found;
+  std::vector<Found> found;
   for (const Check& check : Checks()) {
     // One rank beside another run is compared, not summed up.
     const bool summary = check.dimension == Dimension::kOverall && !check.of_run && check.find == CheckOverall;
@@ -118,13 +186,12 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits) {
     const Rank& rank = choice.For(check.dimension);
     CheckInput input{run, rank, limits};
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
-    if (const auto finding = check.find(input)) {
-      found.emplace_back(finding->priority, ToJson(check, rank, *finding));
-    }
+    if (const auto finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
   }
-  std::ranges::stable_sort(found, {}, &std::pair<Priority, Json>::first);
+  Merge(&found);
+  std::ranges::stable_sort(found, {}, &Found::priority);
   Json findings = Json::array();
-  for (auto& [priority, finding] : found) findings.push_back(std::move(finding));
+  for (Found& each : found) findings.push_back(std::move(each.finding));
   return findings;
 }
 

@@ -7,7 +7,8 @@
 
 namespace profd::analysis {
 
-// A list of findings, those of the highest priority first, each priority in the order of the table. `baseline_or_null`: a run to compare with.
-Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits);
+// A list of findings, those of the highest priority first, each priority in the order of the table. `baseline_or_null`:
+// a run to compare with. Its form is in docs/advice.schema.json.
+Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language = Language::kEnglish);
 
 }  // namespace profd::analysis

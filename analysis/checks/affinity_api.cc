@@ -189,7 +189,7 @@ std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
   std::ranges::stable_sort(sorted, std::ranges::greater(), [](const auto& each) { return each.second.count; });
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "APIs that the NPU has faster ones for";
+  finding.title = Text("APIs that the NPU has faster ones for", "可替换为 NPU 亲和 API 的调用");
   finding.columns = {"api", "replaces", "calls", "stack"};
   std::vector<std::string> apis;
   uint64_t calls = 0;
@@ -197,11 +197,12 @@ std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
     const auto& [api, what, stack] = key;
     finding.rows.push_back({api, what, place.count, stack == kNoText ? Json() : Json(rank.TextOf(stack))});
     if (std::ranges::find(apis, api) == apis.end()) apis.push_back(api);
+    if (stack != kNoText) finding.stacks.emplace_back(rank.TextOf(stack));
     calls += place.count;
   }
-  finding.evidence = fmt::format("{} places in the code could use {} faster APIs; they were called {} times", sorted.size(), apis.size(), calls);
-  for (const std::string& api : apis) finding.advice.push_back(fmt::format("Use {}.", api));
-  if (rank.stacks.empty()) finding.advice.emplace_back("Record call stacks (with_stack=True) to see the lines of Python.");
+  finding.evidence = Say({"{} places in the code could use {} faster APIs; they were called {} times", "代码中 {} 处可使用 {} 个更快的 API；共调用 {} 次"}, sorted.size(), apis.size(), calls);
+  for (const std::string& api : apis) finding.advice.push_back(Say({"Use {}.", "使用 {}。"}, api));
+  if (rank.stacks.empty()) finding.advice.push_back(Text("Record call stacks (with_stack=True) to see the lines of Python.", "采集调用栈（with_stack=True）以定位 Python 代码行。"));
   finding.at_ns = sorted.front().second.at_ns;
   return finding;
 }

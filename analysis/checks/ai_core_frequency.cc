@@ -40,16 +40,22 @@ std::optional<double> LeastIn(const Series& series, const Execution& each) {
 }
 
 // What was recorded beside it: the reasons, as far as the driver tells them, and what power and temperature were at most.
-std::string ReasonsOf(const CheckInput& input) {
-  std::string text;
+Said ReasonsOf(const CheckInput& input) {
+  Said text;
   for (const auto& series : input.rank.hardware) {
     const bool reason = series->name.starts_with("throttle_reason") && series->max > 0;
     const bool state = series->name.starts_with("power_watts") || series->name.starts_with("temperature_celsius");
     if (series->count == 0 || (!reason && !state)) continue;
     const size_t at = series->name.find_last_of(' ');
     const std::string_view label = at == std::string::npos ? std::string_view() : std::string_view(series->name).substr(at + 1);
-    text += reason ? fmt::format("; throttled ({}) in {:.0f} % of the samples", label, series->sum / static_cast<double>(series->count) * 100)
-                   : fmt::format("; {} {} at most {:.0f} {}", series->name.substr(0, series->name.find('_')), label, series->max, series->unit);
+    const bool power = series->name.starts_with("power");
+    if (reason) {
+      text += Say({"; throttled ({}) in {:.0f} % of the samples", "；{1:.0f} % 的采样中处于降频（{0}）"}, label, series->sum / static_cast<double>(series->count) * 100);
+    } else if (power) {
+      text += Say({"; power {} at most {:.0f} {}", "；功率 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
+    } else {
+      text += Say({"; temperature {} at most {:.0f} {}", "；温度 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
+    }
   }
   return text;
 }
@@ -92,10 +98,12 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, lost_ns / 1e6);
-  finding.title = "The AI Core runs below its nominal frequency";
-  finding.evidence = fmt::format("{} operators ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", found.size(), limit * 100, rank.core_mhz);
+  finding.title = Text("The AI Core runs below its nominal frequency", "AI Core 运行频率低于标称频率");
+  finding.evidence = Say({"{} operators ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, found.size(),
+                         limit * 100, rank.core_mhz);
   finding.evidence += ReasonsOf(input);
-  finding.advice = {"Check the temperature of the device and its power limit: profctl top shows both, with the causes of throttling."};
+  finding.advice = {Text("Check the temperature of the device and its power limit: profctl top shows both, with the causes of throttling.",
+                         "检查器件的温度和功耗上限：profctl top 会显示二者以及降频原因。")};
   finding.columns = {"name", "calls", "total_us", "decrease", "mean_mhz", "max_mhz", "min_mhz"};
   for (const auto& [name, of] : found) {
     const auto calls = static_cast<double>(of.calls);

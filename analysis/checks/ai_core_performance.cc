@@ -37,7 +37,7 @@ struct Group {
 // What limits a group, or how far it is below its limits.
 struct Verdict {
   enum class Kind : uint8_t { kImprovable, kBound, kNotAffine, kUnknown } kind = Kind::kImprovable;
-  std::string what;
+  Said what;
   double improvement = 0;
 };
 
@@ -63,7 +63,7 @@ class Looker {
     const bool affine = nz   ? fits(inputs[0][1] * inputs[0][2]) && fits(inputs[1][1] * inputs[1][2])
                         : nd ? fits(inputs[0].back()) && fits(inputs[1].back())
                              : false;
-    if (!affine) return {Verdict::Kind::kNotAffine, fmt::format("the inner axis is no multiple of {}", mod)};
+    if (!affine) return {Verdict::Kind::kNotAffine, Say({"the inner axis is no multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
     const double mac = Ratio(op, "aic_mac");
     const double mte2 = Ratio(op, "aic_mte2");
     if (mac >= Limit("mac_beside_mte2") && mte2 >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mac and mte2"};
@@ -74,14 +74,14 @@ class Looker {
 
   Verdict Attention(const Operator& op) const {
     if (ShapesOf(rank_.TextOf(op.input_shapes)).front().size() < 3) return {Verdict::Kind::kUnknown, {}};
-    if (const std::string odd = OddAttention(op); !odd.empty()) return {Verdict::Kind::kNotAffine, odd};
+    if (const Said odd = OddAttention(op); !odd.empty()) return {Verdict::Kind::kNotAffine, odd};
     const bool backward = rank_.TextOf(op.type).ends_with("Grad");
     const std::string_view name = backward ? "fixpipe" : "vec";
     const double mte2 = Ratio(op, "aic_mte2");
     const double other = Ratio(op, backward ? "aic_fixpipe" : "aiv_vec");
     const bool moves = mte2 >= Limit("attention_mte2");
     const bool works = other >= Limit("attention_unit");
-    if (moves || works) return {Verdict::Kind::kBound, moves && works ? fmt::format("mte2 and {}", name) : std::string(moves ? "mte2" : name)};
+    if (moves || works) return {Verdict::Kind::kBound, moves && works ? Said(fmt::format("mte2 and {}", name)) : Said(moves ? "mte2" : name)};
     return {Verdict::Kind::kImprovable, {}, std::max(Limit("attention_mte2") - mte2, Limit("attention_unit") - other)};
   }
 
@@ -99,7 +99,7 @@ class Looker {
     }
     if (sum >= Limit("vector_sum")) return {Verdict::Kind::kBound, "vec, mte2 and mte3"};
     for (const Unit& unit : units) {
-      if (unit.ratio >= Limit("vector_unit")) return {Verdict::Kind::kBound, std::string(unit.name)};
+      if (unit.ratio >= Limit("vector_unit")) return {Verdict::Kind::kBound, Said(unit.name)};
     }
     return {Verdict::Kind::kImprovable, {}, Limit("vector_unit") - least};
   }
@@ -120,7 +120,7 @@ class Looker {
 
  private:
   // Empty: head dimension and length of the sequence fit.
-  std::string OddAttention(const Operator& op) const {
+  Said OddAttention(const Operator& op) const {
     const std::vector<Shape> inputs = ShapesOf(rank_.TextOf(op.input_shapes));
     const std::vector<Shape> outputs = ShapesOf(rank_.TextOf(op.output_shapes));
     const auto mod = static_cast<int64_t>(Limit("attention_multiple"));
@@ -137,9 +137,9 @@ class Looker {
       head = heads > 0 ? first[2] / heads : first[2];
       length = first[0];
     }
-    std::string odd;
-    if (head % mod != 0) odd = fmt::format("the head dimension ({}) is no multiple of {}", head, mod);
-    if (length % mod != 0) odd += fmt::format("{}the sequence ({}) is no multiple of {}", odd.empty() ? "" : "; ", length, mod);
+    Said odd;
+    if (head % mod != 0) odd = Say({"the head dimension ({}) is no multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
+    if (length % mod != 0) Join(&odd, Text("; ", "；"), Say({"the sequence ({}) is no multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));
     return odd;
   }
 
@@ -203,9 +203,10 @@ std::optional<Finding> CheckAiCorePerformance(const CheckInput& input) {
   });
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "What limits operators on the AI Core";
-  finding.advice = {"Not affine: pad the shapes.", "Improvable: tune the operator with AOE, or give it more work at once.",
-                    "Bound: it is as fast as the unit; only less work helps (fusion, smaller types)."};
+  finding.title = Text("What limits operators on the AI Core", "AI Core 算子的性能瓶颈");
+  finding.advice = {Text("Not affine: pad the shapes.", "not affine（shape 不亲和）：补齐 shape。"),
+                    Text("Improvable: tune the operator with AOE, or give it more work at once.", "improvable（可优化）：使用 AOE 调优，或增大单次计算量。"),
+                    Text("Bound: it is as fast as the unit; only less work helps (fusion, smaller types).", "bound（已达单元上限）：只能减少计算量（融合、更小的数据类型）。")};
   finding.columns = {"class", "verdict", "detail", "improvement", "type", "name", "calls", "total_ms", "input_shapes", "input_types"};
   std::array<size_t, 3> counts{};
   std::map<std::pair<std::string_view, Verdict::Kind>, size_t> shown;
@@ -213,11 +214,12 @@ std::optional<Finding> CheckAiCorePerformance(const CheckInput& input) {
     ++counts[static_cast<size_t>(row.verdict.kind)];
     if (++shown[{row.of, row.verdict.kind}] > kMostOfKind) continue;
     const Operator& op = *row.group.op;
-    finding.rows.push_back({row.of, kVerdicts[static_cast<size_t>(row.verdict.kind)], row.verdict.what,
+    finding.rows.push_back({row.of, kVerdicts[static_cast<size_t>(row.verdict.kind)], CellOf(row.verdict.what),
                             row.verdict.kind == Verdict::Kind::kImprovable ? Json(std::round(row.verdict.improvement * 1e4) / 1e4) : Json(), rank.TextOf(op.type), rank.TextOf(op.name),
                             row.group.calls, row.group.ns / 1e6, rank.TextOf(op.input_shapes), rank.TextOf(op.input_types)});
   }
-  finding.evidence = fmt::format("{} operators could be faster, {} are as fast as a unit of the core, {} have shapes that do not fit the core", counts[0], counts[1], counts[2]);
+  finding.evidence = Say({"{} operators could be faster, {} are as fast as a unit of the core, {} have shapes that do not fit the core",
+                          "{} 个算子有优化空间，{} 个已达到某个计算单元的上限，{} 个的 shape 与硬件不亲和"}, counts[0], counts[1], counts[2]);
   return finding;
 }
 

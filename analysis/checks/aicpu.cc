@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/checks/check.h"
+#include "analysis/checks/places.h"
 
 namespace profd::analysis {
 
@@ -13,8 +13,10 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   int64_t cpu_ns = 0;
   int64_t longest_ns = 0;
   std::map<int32_t, std::pair<uint64_t, int64_t>> by_operator;  // calls and time
+  std::map<int32_t, uint32_t> first_of;                         // execution
   int64_t first_ns = INT64_MAX;
-  for (const Execution& each : rank.executions) {
+  for (size_t i = 0; i < rank.executions.size(); ++i) {
+    const Execution& each = rank.executions[i];
     const int64_t ns = each.end_ns - each.start_ns;
     all_ns += ns;
     longest_ns = std::max(longest_ns, ns);
@@ -24,6 +26,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     auto& [calls, sum] = by_operator[each.op];
     ++calls;
     sum += ns;
+    first_of.try_emplace(each.op, static_cast<uint32_t>(i));
   }
   if (by_operator.empty() || static_cast<double>(longest_ns) / 1000 < input.limits.At("aicpu", "longest_us")) return std::nullopt;
   const double all_ms = Ms(all_ns);
@@ -31,9 +34,10 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   Finding finding;
   finding.priority = PriorityOf(cpu_ms, all_ms, input.limits);
   finding.cost_ms = PerStep(rank, cpu_ms);
-  finding.title = "Operators on the AI CPU";
-  finding.evidence = fmt::format("{} operators ran {:.3f} ms on the AI CPU, {:.1f} % of all operators' time", by_operator.size(), cpu_ms, all_ms > 0 ? cpu_ms / all_ms * 100 : 0);
-  finding.advice = {"Replace them by operators that the AI Core has, or use types that it has."};
+  finding.title = Text("Operators on the AI CPU", "在 AI CPU 上运行的算子");
+  finding.evidence = Say({"{} operators ran {:.3f} ms on the AI CPU, {:.1f} % of all operators' time", "{} 个算子在 AI CPU 上运行 {:.3f} ms，占全部算子耗时的 {:.1f} %"}, by_operator.size(), cpu_ms,
+                         all_ms > 0 ? cpu_ms / all_ms * 100 : 0.0);
+  finding.advice = {Text("Replace them by operators that the AI Core has, or use types that it has.", "替换为 AI Core 支持的算子，或使用其支持的数据类型。")};
   finding.columns = {"type", "name", "calls", "total_ms", "input_types"};
   std::vector<std::pair<int64_t, int32_t>> order;
   for (const auto& [op, sum] : by_operator) order.emplace_back(-sum.second, op);
@@ -44,7 +48,12 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     any_double = any_double || rank.TextOf(op.input_types).find("DOUBLE") != std::string_view::npos;
     finding.rows.push_back({rank.TextOf(op.type), rank.TextOf(op.name), by_operator[number].first, Ms(-minus_ns), rank.TextOf(op.input_types)});
   }
-  if (any_double) finding.advice.emplace_back("Some take DOUBLE, which only the AI CPU computes: use float.");
+  std::vector<uint32_t> executions;
+  for (const auto& [minus_ns, number] : order) executions.push_back(first_of[number]);
+  for (const std::string_view stack : StacksOfLaunches(rank, executions)) {
+    if (!stack.empty()) finding.stacks.emplace_back(stack);
+  }
+  if (any_double) finding.advice.push_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
   finding.at_ns = first_ns;
   return finding;
 }

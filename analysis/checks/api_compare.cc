@@ -52,7 +52,7 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   Apis all = mine;
   all.insert(other.begin(), other.end());
   Finding finding;
-  finding.title = "Operators of the framework on the host, beside the other";
+  finding.title = Text("Operators of the framework on the host, beside the other", "框架算子在 Host 侧的耗时对比");
   finding.columns = {"name", "total_ms", "self_ms", "mean_ms", "calls", "baseline_total_ms", "baseline_self_ms", "baseline_mean_ms", "baseline_calls",
                      "total_ratio", "self_ratio", "mean_ratio", "calls_ratio"};
   std::vector<std::pair<double, Json>> rows;
@@ -75,8 +75,9 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
   finding.cost_ms = PerStep(input.rank, slower_ms / static_cast<double>(input.compared.size()));
-  finding.evidence = fmt::format("{} beside {}: what the host spends more on takes {:.3f} ms more of a step", input.compared_name, input.compared_with_name, *finding.cost_ms);
-  finding.advice = {"Look at what is called more often, and at what takes longer for the same number of calls."};
+  finding.evidence = Say({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"}, input.compared_name,
+                         input.compared_with_name, *finding.cost_ms);
+  finding.advice = {Text("Look at what is called more often, and at what takes longer for the same number of calls.", "关注调用次数变多的 API，以及次数相同但耗时变长的 API。")};
   return finding;
 }
 

@@ -41,9 +41,9 @@ std::optional<Finding> CheckBandwidthContention(const CheckInput& input) {
   std::ranges::stable_sort(found, {}, &Slow::gb_s);
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "Communication beside matrix multiplications is slow";
-  finding.evidence = fmt::format("{} operations over SDMA ran beside a matrix multiplication at less than {} GB/s", found.size(), limit);
-  finding.advice = {"Compare with a run in which they do not overlap: where the whole is faster, keep it so."};
+  finding.title = Text("Communication beside matrix multiplications is slow", "与矩阵乘并行的通信带宽偏低");
+  finding.evidence = Say({"{} operations over SDMA ran beside a matrix multiplication at less than {} GB/s", "{} 个 SDMA 通信算子与矩阵乘并行时的带宽低于 {} GB/s"}, found.size(), limit);
+  finding.advice = {Text("Compare with a run in which they do not overlap: where the step is faster, keep it so.", "与关闭计算通信掩盖的训练对比：若 step 更快则保持关闭。")};
   finding.columns = {"name", "duration_ms", "bandwidth_gb_s"};
   for (const Slow& each : found) finding.rows.push_back({rank.TextOf(each.op->name), each.op->elapse_ms, each.gb_s});
   finding.at_ns = found.front().op->start_ns;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/checks/limits.h"
+#include "analysis/checks/said.h"
 #include "analysis/rank.h"
 #include "analysis/run.h"
 
@@ -25,11 +26,13 @@ std::string_view PriorityWord(Priority priority);
 struct Finding {
   Priority priority = Priority::kInfo;
   std::optional<double> cost_ms = std::nullopt;  // of a step
-  std::string title = {};
-  std::string evidence = {};
-  std::vector<std::string> advice = {};
+  Said title = {};
+  Said evidence = {};
+  std::vector<Said> advice = {};
+  std::vector<std::string_view> code = {};  // to paste
   std::vector<std::string> columns = {};
-  std::vector<Json> rows = {};  // each a list; the most important first
+  std::vector<Json> rows = {};  // each a list; the most important first; a text that is translated is a CellOf()
+  std::vector<std::string> stacks = {};  // of what it is about, frames parted by ';'; the most important first
   std::optional<int64_t> step = std::nullopt;
   std::optional<int64_t> at_ns = std::nullopt;  // where to look on the rank's timeline
 };
@@ -93,8 +96,21 @@ std::optional<Finding> CheckOtherProcess(const CheckInput& input);
 std::optional<Finding> CheckHostCpu(const CheckInput& input);
 std::optional<Finding> CheckHostMemory(const CheckInput& input);
 std::optional<Finding> CheckHostStorage(const CheckInput& input);
+std::optional<Finding> CheckPcie(const CheckInput& input);
+std::optional<Finding> CheckProfiling(const CheckInput& input);
 
 // Parts of several checks.
+
+inline constexpr Text kGcAdvice("Raise the threshold (gc.set_threshold), or switch it off and collect between steps.", "提高阈值（gc.set_threshold），或关闭自动回收并在 step 之间手动回收。");
+inline constexpr std::string_view kGcCode =
+    "import gc\n"
+    "gc.disable()  # before the first step\n"
+    "gc.collect()  # between steps, where a pause does no harm";
+inline constexpr Text kStaticCompileAdvice("Put these lines at the begin of the script, in each process of a distributed training.", "在训练脚本开头加入以下代码；分布式训练须保证每个进程都执行。");
+inline constexpr std::string_view kStaticCompileCode =
+    "import torch_npu\n"
+    "torch_npu.npu.set_compile_mode(jit_compile=False)\n"
+    "torch_npu.npu.config.allow_internal_format = False";
 
 // By the time rule (1.2): of what takes `ms` in a step of `step_ms`.
 Priority PriorityOf(double ms, double step_ms, const Limits& limits);

@@ -38,6 +38,8 @@ constexpr auto kChecks = std::to_array<Check>({
     {"host_cpu", Dimension::kSchedule, "host_pressure in the dump and operators", "the host has no CPU free while the device waits", false, CheckHostCpu},
     {"host_memory", Dimension::kSchedule, "host_pressure in the dump and operators", "the host is short of memory while the device waits", false, CheckHostMemory},
     {"host_storage", Dimension::kSchedule, "host_pressure in the dump and operators", "checkpoints, dumps or data being read while the device is free", false, CheckHostStorage},
+    {"hardware_pcie", Dimension::kSchedule, "pcie or npu_state in the dump", "copies between host and device that fill PCIe, and its errors", false, CheckPcie},
+    {"host_profiling", Dimension::kSchedule, "profd among the watched processes", "what recording itself takes of the node's CPUs", false, CheckProfiling},
     {"packet", Dimension::kCommunication, "communication.json", "communication in small packets", false, CheckPacket},
     {"bandwidth_contention", Dimension::kCommunication, "communication.json and operators", "communication that is slow beside matrix multiplications", false, CheckBandwidthContention},
     {"byte_alignment", Dimension::kCommunication, "tasks of collectives", "collectives that move data in sizes that do not fit", false, CheckByteAlignment},

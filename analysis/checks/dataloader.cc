@@ -32,13 +32,15 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, Ms(sum_ns));
-  finding.title = "Slow data loader";
-  finding.evidence = fmt::format("{} calls of the data loader took {:.0f} us or longer; the first {:.3f} ms", found.size(), least_us, Ms(found.front()->end_ns - found.front()->start_ns));
-  finding.advice = {"Keep the data on a fast local disk, and read it in few large files.", "Raise num_workers of the DataLoader."};
+  finding.title = Text("Slow data loader", "数据加载慢");
+  finding.evidence = Say({"{} calls of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, found.size(), least_us,
+                         Ms(found.front()->end_ns - found.front()->start_ns));
+  finding.advice = {Text("Keep the data on a fast local disk, and read it in few large files.", "将数据放在高速本地盘，并以少量大文件读取。"),
+                    Text("Raise num_workers of the DataLoader.", "增大 DataLoader 的 num_workers。")};
   if (!single) {
-    finding.advice.emplace_back("Bind the loader's processes to CPUs of their own.");
-    finding.advice.emplace_back("Archive formats (tar, MindRecord) read faster than single files.");
-    finding.advice.emplace_back("Set pin_memory=True.");
+    finding.advice.push_back(Text("Bind the loader's processes to CPUs of their own.", "为数据加载进程绑定独立的 CPU。"));
+    finding.advice.push_back(Text("Archive formats (tar, MindRecord) read faster than single files.", "归档格式（tar、MindRecord）比零散文件读取更快。"));
+    finding.advice.push_back(Text("Set pin_memory=True.", "设置 pin_memory=True。"));
   }
   finding.columns = {"name", "start_ms", "duration_ms"};
   for (const Slice* slice : found) finding.rows.push_back({rank.TextOf(slice->name), Ms(slice->start_ns - BeginOf(rank)), Ms(slice->end_ns - slice->start_ns)});

@@ -7,9 +7,10 @@ std::optional<Finding> CheckDynamicShape(const CheckInput& input) {
   if (input.rank.op_states.empty() || input.rank.op_states.contains("static")) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "Operators with dynamic shapes";
-  finding.evidence = "not one operator was compiled for a static shape";
-  finding.advice = {"At the begin of the script: torch_npu.npu.set_compile_mode(jit_compile=False) and torch_npu.npu.config.allow_internal_format = False"};
+  finding.title = Text("Operators with dynamic shapes", "动态 shape 算子");
+  finding.evidence = Text("not one operator was compiled for a static shape", "没有任何算子按静态 shape 编译");
+  finding.advice = {kStaticCompileAdvice};
+  finding.code = {kStaticCompileCode};
   return finding;
 }
 

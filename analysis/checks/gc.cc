@@ -24,10 +24,10 @@ std::optional<Finding> CheckGc(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kMedium;
   finding.cost_ms = PerStep(rank, sum_ms);
-  finding.title = "Garbage collection";
-  finding.evidence = fmt::format("Python collected garbage {} times for {:.0f} us or longer, {:.4f} ms in all", found.size(), least_us, sum_ms);
-  finding.advice = {"Raise the threshold (gc.set_threshold), or gc.disable() and collect between steps: gc.collect().",
-                    "gc.freeze() behind the building of the model keeps its objects out of later collections."};
+  finding.title = Text("Garbage collection", "垃圾回收");
+  finding.evidence = Say({"Python collected garbage {} times for {:.0f} us or longer, {:.4f} ms in all", "Python 垃圾回收有 {} 次达到或超过 {:.0f} us，共 {:.4f} ms"}, found.size(), least_us, sum_ms);
+  finding.advice = {kGcAdvice, Text("gc.freeze() after the model is built keeps its objects out of later collections.", "模型构建后调用 gc.freeze()，使其对象不参与之后的回收。")};
+  finding.code = {kGcCode};
   finding.columns = {"start_ms", "duration_us"};
   for (const Interval& each : found) finding.rows.push_back({Ms(each.start_ns - BeginOf(rank)), static_cast<double>(each.end_ns - each.start_ns) / 1000});
   finding.at_ns = found.front().start_ns;

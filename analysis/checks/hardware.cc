@@ -22,9 +22,9 @@ std::optional<Finding> CheckThrottle(const CheckInput& input) {
   if (seen.empty() || CheckAiCoreFrequency(input)) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.title = "The device lowers its clock";
-  finding.evidence = fmt::format("{} reasons were set, the first for {:.0f} % of the samples", seen.size(), seen.front().mean * 100);
-  finding.advice = {"Look at power and temperature of the device (profctl top): cooling, power limit, neighbours in the chassis."};
+  finding.title = Text("The device lowers its clock", "器件降频");
+  finding.evidence = Say({"{} reasons were set, the first for {:.0f} % of the samples", "出现 {} 种降频原因，首个占采样的 {:.0f} %"}, seen.size(), seen.front().mean * 100);
+  finding.advice = {Text("Look at power and temperature of the device (profctl top): cooling, power limit, neighbours in the chassis.", "查看器件的功耗和温度（profctl top）：散热、功耗上限、同机箱的其他器件。")};
   AddRows(seen, &finding);
   return finding;
 }
@@ -37,9 +37,9 @@ std::optional<Finding> CheckHbm(const CheckInput& input) {
   if (seen.empty()) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "HBM is busy all the time that operators run";
-  finding.evidence = fmt::format("{:.0f} % of its bandwidth is in use while operators run", seen.front().mean * 100);
-  finding.advice = {"Move less: fused operators, smaller types, recomputation only where memory needs it."};
+  finding.title = Text("HBM is busy all the time that operators run", "算子运行期间 HBM 带宽持续占满");
+  finding.evidence = Say({"{:.0f} % of its bandwidth is in use while operators run", "算子运行期间带宽使用率为 {:.0f} %"}, seen.front().mean * 100);
+  finding.advice = {Text("Move less: fused operators, smaller types, recomputation only where memory needs it.", "减少搬运：使用融合算子和更小的数据类型，仅在内存不足处使用重计算。")};
   AddRows(seen, &finding);
   return finding;
 }
@@ -56,9 +56,9 @@ std::optional<Finding> CheckHccs(const CheckInput& input) {
   if (seen.empty()) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.title = "HCCS links repeat data or lose lanes";
-  finding.evidence = fmt::format("{} counters of links report retries or checksum errors, {} links lost lanes", seen.size() - lanes_lost, lanes_lost);
-  finding.advice = {"Have the links of the named numbers checked; move the job to another node until then."};
+  finding.title = Text("HCCS links repeat data or lose lanes", "HCCS 链路重传或掉 lane");
+  finding.evidence = Say({"{} counters of links report retries or checksum errors, {} links lost lanes", "{} 个链路计数器报告重传或校验错误，{} 条链路掉 lane"}, seen.size() - lanes_lost, lanes_lost);
+  finding.advice = {Text("Have the links of the named numbers checked; move the job to another node until then.", "请检修表中编号的链路；在此之前将作业迁移到其他节点。")};
   AddRows(seen, &finding);
   return finding;
 }
@@ -75,10 +75,11 @@ std::optional<Finding> CheckRoce(const CheckInput& input) {
   if (seen.empty()) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.title = "The RoCE port sends again, is paused or drops";
-  finding.evidence = fmt::format("{} counters of the port are above their limits; the first: {}, {:.1f} on average", seen.size(), seen.front().series->name, seen.front().mean);
-  finding.advice = {"Check cable, optics and the switch's port (profctl top, docs/metrics.md), and its settings of PFC and ECN.",
-                    "See retransmission and slow_link for what it costs."};
+  finding.title = Text("The RoCE port sends again, is paused or drops", "RoCE 端口重传、被暂停或丢包");
+  finding.evidence = Say({"{} counters of the port are above their limits; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, seen.size(), seen.front().series->name,
+                         seen.front().mean);
+  finding.advice = {Text("Check cable, optics and the switch's port (profctl top, docs/metrics.md), and its settings of PFC and ECN.", "检查线缆、光模块和交换机端口（profctl top、docs/metrics.md），以及 PFC 和 ECN 配置。"),
+                    Text("See retransmission and slow_link for what it costs.", "影响程度见 retransmission 和 slow_link。")};
   AddRows(seen, &finding);
   return finding;
 }
@@ -95,9 +96,9 @@ std::optional<Finding> CheckOtherProcess(const CheckInput& input) {
   if (pids.size() < 2) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kMedium;
-  finding.title = "Several processes use the NPU";
-  finding.evidence = fmt::format("{} processes held memory of it", pids.size());
-  finding.advice = {"Where they are not all of this training: end the others, or move one of them to another device."};
+  finding.title = Text("Several processes use the NPU", "多个进程占用同一 NPU");
+  finding.evidence = Say({"{} processes held memory of it", "{} 个进程占用其内存"}, pids.size());
+  finding.advice = {Text("Where they are not all of this training: end the others, or move one of them to another device.", "若不都属于本次训练：结束其他进程，或将其迁移到其他器件。")};
   AddRows(seen, &finding);
   return finding;
 }

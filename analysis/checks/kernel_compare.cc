@@ -57,7 +57,7 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
   Kernels all = mine;
   all.insert(other.begin(), other.end());
   Finding finding;
-  finding.title = "Operators by type, beside the other";
+  finding.title = Text("Operators by type, beside the other", "按类型对比计算算子");
   finding.columns = {"type", "core", "total_us", "mean_us", "max_us", "min_us", "calls", "baseline_total_us", "baseline_mean_us", "baseline_max_us",
                      "baseline_min_us", "baseline_calls", "total_ratio", "mean_ratio"};
   double slower = 0;
@@ -72,7 +72,8 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
   finding.cost_ms = PerStep(input.rank, slower / 1000 / static_cast<double>(input.compared.size()));
-  finding.evidence = fmt::format("{} beside {}: what is slower takes {:.3f} ms more of a step and rank", input.compared_name, input.compared_with_name, *finding.cost_ms);
+  finding.evidence = Say({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name, input.compared_with_name,
+                         *finding.cost_ms);
   return finding;
 }
 

@@ -10,12 +10,16 @@ namespace {
 
 struct Kind {
   std::string_view api;
-  std::string_view advice;
+  Text advice;
+  std::string_view code;
 };
 constexpr auto kKinds = std::to_array<Kind>({
-    {"aclMallocMemInner", "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True: memory that was taken grows instead of being taken anew."},
-    {"aclrtFreePhysical", "Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache()."},
-    {"aclrtFree", "Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache()."},
+    {"aclMallocMemInner", Text("export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True: memory that was taken grows instead of being taken anew.", "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True：已申请的内存可扩展，而不必重新申请。"),
+     "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True"},
+    {"aclrtFreePhysical", 
+     Text("Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache().", "器件内存不足：查看占用量，减小 batch，去掉 torch.npu.empty_cache()。"), {}},
+    {"aclrtFree", 
+     Text("Memory of the device is short: see how much is in use, use a smaller batch, leave out torch.npu.empty_cache().", "器件内存不足：查看占用量，减小 batch，去掉 torch.npu.empty_cache()。"), {}},
 });
 
 }  // namespace
@@ -32,15 +36,16 @@ std::optional<Finding> CheckMemory(const CheckInput& input) {
     longest = std::max(longest, ms);
     all += ms;
     finding.rows.push_back({kind.api, calls.count, ms});
-    if (finding.advice.empty() || finding.advice.back() != kind.advice) finding.advice.emplace_back(kind.advice);
+    if (finding.advice.empty() || finding.advice.back() != Said(kind.advice)) finding.advice.emplace_back(kind.advice);
+    if (!kind.code.empty()) finding.code.push_back(kind.code);
     finding.at_ns = std::min(finding.at_ns.value_or(INT64_MAX), *calls.first_ns);
   }
   if (finding.rows.empty()) return std::nullopt;
   const double step = LastStepMs(rank);
   finding.priority = step > 0 ? PriorityOf(longest, step, input.limits) : Priority::kHigh;
   finding.cost_ms = PerStep(rank, all);
-  finding.title = "Taking and freeing memory of the device";
-  finding.evidence = fmt::format("{:.3f} ms in calls that take or free memory of the device", all);
+  finding.title = Text("Taking and freeing memory of the device", "申请和释放器件内存");
+  finding.evidence = Say({"{:.3f} ms in calls that take or free memory of the device", "申请或释放器件内存的调用共 {:.3f} ms"}, all);
   finding.columns = {"api", "calls", "total_ms"};
   return finding;
 }

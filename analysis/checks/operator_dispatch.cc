@@ -12,9 +12,10 @@ std::optional<Finding> CheckOperatorDispatch(const CheckInput& input) {
   Finding finding;
   finding.priority = PriorityOf(ms, LastStepMs(rank), input.limits);
   finding.cost_ms = PerStep(rank, ms);
-  finding.title = "Operators are compiled while training";
-  finding.evidence = fmt::format("{} operators were compiled and executed at once, {:.3f} ms in all", calls.count, ms);
-  finding.advice = {"At the begin of the script: torch_npu.npu.set_compile_mode(jit_compile=False) and torch_npu.npu.config.allow_internal_format = False"};
+  finding.title = Text("Operators are compiled while training", "训练过程中编译算子");
+  finding.evidence = Say({"{} operators were compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, calls.count, ms);
+  finding.advice = {kStaticCompileAdvice};
+  finding.code = {kStaticCompileCode};
   finding.columns = {"api", "calls", "total_ms"};
   finding.rows.push_back({"aclopCompileAndExecute", calls.count, ms});
   finding.at_ns = calls.first_ns;

@@ -50,9 +50,10 @@ std::optional<Finding> CheckOperatorNoBound(const CheckInput& input) {
   std::ranges::stable_sort(order, std::ranges::greater(), [&total](size_t i) { return total[i]; });
   Finding finding;
   finding.priority = Priority::kLow;
-  finding.title = "Operators that no unit bounds";
-  finding.evidence = fmt::format("{} operators keep no unit of their core busy for more than {:.0f} % of the time; together {:.3f} ms", order.size(), limit * 100, all_ms);
-  finding.advice = {"Tune them with AOE, the longest ones first."};
+  finding.title = Text("Operators that no unit bounds", "无明显瓶颈单元的算子");
+  finding.evidence = Say({"{} operators keep no unit of their core busy for more than {:.0f} % of the time; together {:.3f} ms", "{} 个算子的所有计算单元利用率均不超过 {:.0f} %；共 {:.3f} ms"}, order.size(), limit * 100,
+                         all_ms);
+  finding.advice = {Text("Tune them with AOE, the longest ones first.", "从耗时最长的算子开始使用 AOE 调优。")};
   finding.columns = {"type", "name", "core", "total_ms", "input_shapes"};
   for (const size_t i : order) {
     const Operator& op = rank.operators[i];

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "analysis/checks/check.h"
+#include "analysis/checks/computing_kinds.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -11,16 +15,36 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
   const auto ms = [&overall](const char* name) { return overall[name].get<double>(); };
   const double whole = ms("e2e_ms");
   Finding finding;
-  finding.title = "Where the time went";
-  finding.evidence = fmt::format("{:.3f} ms from end to end: computing {:.3f} ms, communication that nothing covers {:.3f} ms, free {:.3f} ms",
-                                 whole, ms("computing_ms"), ms("uncovered_communication_ms"), ms("free_ms"));
-  finding.columns = {"part", "duration_ms", "ratio"};
-  for (const char* part : {"computing_ms", "uncovered_communication_ms", "free_ms", "e2e_ms"}) {
-    const std::string name(part);
-    finding.rows.push_back({name.substr(0, name.size() - 3), ms(part), whole > 0 ? Json(ms(part) / whole) : Json()});
+  finding.title = Text("Where the time went", "耗时分布");
+  finding.evidence = Say({"{:.3f} ms from end to end: computing {:.3f} ms, communication that nothing covers {:.3f} ms, free {:.3f} ms",
+                          "端到端 {:.3f} ms：计算 {:.3f} ms，未掩盖通信 {:.3f} ms，空闲 {:.3f} ms"},
+                         whole, ms("computing_ms"), ms("uncovered_communication_ms"), ms("free_ms"));
+  finding.columns = {"part", "duration_ms", "ratio", "executions"};
+  const auto add = [&finding, whole](std::string_view part, double part_ms, Json executions) {
+    finding.rows.push_back({part, part_ms, whole > 0 ? Json(part_ms / whole) : Json(), std::move(executions)});
+  };
+  add("computing", ms("computing_ms"), nullptr);
+  const auto kinds = ComputingKindsOf(input.rank);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    // The last two are rare: no row of nothing.
+    const bool always = i < static_cast<size_t>(ComputingKind::kPageAttention);
+    if (!input.rank.executions.empty() && (always || kinds[i].executions > 0)) add(ComputingKindName(static_cast<ComputingKind>(i)), kinds[i].ms, kinds[i].executions);
   }
-  if (ms("free_ms") > 0) finding.advice.push_back("Free time is the host's: look at the checks of schedule and of the data loader.");
-  if (ms("uncovered_communication_ms") > 0) finding.advice.push_back("Communication that computing does not cover: look at the checks of communication, and at who is waited for.");
+  add("uncovered_communication", ms("uncovered_communication_ms"), nullptr);
+  if (!input.rank.waits.empty()) {
+    const double wait = std::min(UncoveredWaitMs(input.rank), ms("uncovered_communication_ms"));
+    add("uncovered communication: wait", wait, nullptr);
+    add("uncovered communication: transmit", ms("uncovered_communication_ms") - wait, nullptr);
+  }
+  add("free", ms("free_ms"), nullptr);
+  if (!input.rank.copies.empty()) {
+    const double copies = std::min(FreeCopiesMs(input.rank), ms("free_ms"));
+    add("free: SDMA", copies, nullptr);
+    add("free: free", ms("free_ms") - copies, nullptr);
+  }
+  add("e2e", whole, nullptr);
+  if (ms("free_ms") > 0) finding.advice.push_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
+  if (ms("uncovered_communication_ms") > 0) finding.advice.push_back(Text("Communication that computing does not cover: look at the checks of communication, and at who is waited for.", "未被计算掩盖的通信：查看通信维度的检查，以及在等待哪个 rank。"));
   return finding;
 }
 

@@ -36,15 +36,17 @@ std::optional<Finding> CheckPacket(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kLow;
   finding.cost_ms = PerStep(input.rank, sdma.small_ms + rdma.small_ms);
-  finding.title = "Communication in small packets";
+  finding.title = Text("Communication in small packets", "通信小包");
   finding.columns = {"transport", "count", "small_count", "small_share", "small_ms"};
   for (const auto& [name, sizes] : {std::pair("SDMA", sdma), std::pair("RDMA", rdma)}) {
     if (sizes.count > 0) finding.rows.push_back({name, sizes.count, sizes.small, sizes.Share(), sizes.small_ms});
     if (sizes.Share() <= limit) continue;
-    finding.evidence += fmt::format("{}{} of {} operations over {} ({:.2f} %) are small", finding.evidence.empty() ? "" : "; ", sizes.small, sizes.count, name, sizes.Share() * 100);
+    Join(&finding.evidence, Text("; ", "；"),
+         Say({"{0} of {1} operations over {2} ({3:.2f} %) are small", "{2} 的 {1} 次通信中有 {0} 次为小包（{3:.2f} %）"}, sizes.small, sizes.count, name, sizes.Share() * 100));
   }
-  finding.advice = {"Use a larger batch or accumulate gradients over more of them.", "With DeepSpeed's ZeRO-3, try ZeRO-2 or ZeRO-1.",
-                    "Use fused optimizers and larger buckets of gradients."};
+  finding.advice = {Text("Use a larger batch or accumulate gradients over more of them.", "增大 batch 或梯度累积次数。"),
+                    Text("With DeepSpeed's ZeRO-3, try ZeRO-2 or ZeRO-1.", "若使用 DeepSpeed ZeRO-3，可尝试 ZeRO-2 或 ZeRO-1。"),
+                    Text("Use fused optimizers and larger buckets of gradients.", "使用融合优化器和更大的梯度桶。")};
   return finding;
 }
 

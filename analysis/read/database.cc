@@ -1,82 +1,20 @@
 // Databases of PyTorch's and MindSpore's profilers and of msprof (analysis 2.5), and `analysis.db` beside them.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "analysis/read/readers.h"
+#include "analysis/read/sqlite_file.h"
+#include "export/operators/numbers.h"
 
 namespace profd::analysis {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close(database); }
-};
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-
-// Its columns by number, from 0.
-class Row {
- public:
-  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
-  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
-  double Real(int column) const { return sqlite3_column_double(statement_, column); }
-  std::string_view Text(int column) const {
-    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text == nullptr ? std::string_view()
-                           : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
-  }
-
- private:
-  sqlite3_stmt* statement_;
-};
-
-// Read only; what is in it is not trusted.
-class Database {
- public:
-  static Result<Database> Open(const fs::path& file) {
-    sqlite3* opened = nullptr;
-    const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
-    Database database(opened);
-    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
-    sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-    return database;
-  }
-
-  bool Has(std::string_view table) const {
-    bool has = false;
-    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{}'", table),
-         [&has](const Row&) { has = true; })
-        .Ignore();
-    return has;
-  }
-
-  template <class Take>
-  Status Each(const std::string& sql, const Take& take) const {
-    sqlite3_stmt* prepared = nullptr;
-    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return Error();
-    const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
-    const Row row(prepared);
-    int code = SQLITE_ROW;
-    while ((code = sqlite3_step(prepared)) == SQLITE_ROW) take(row);
-    return code == SQLITE_DONE ? Status::Ok() : Error();
-  }
-
- private:
-  explicit Database(sqlite3* opened) : database_(opened) {}
-  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
-  std::unique_ptr<sqlite3, Close> database_;
-};
 
 // A counter's table: each of the columns is a series of its own for each value of `key`.
 struct CounterTable {
@@ -142,6 +80,7 @@ class DatabaseReader {
     ReadSteps();
     ReadTasks(device);
     ReadCommunication(device, only_device);
+    ReadTransfers(device);
     ReadApis();
     ReadFlows(device);
     ReadMemory(device);
@@ -178,12 +117,20 @@ class DatabaseReader {
     Run(fmt::format("SELECT startNs, endNs FROM TASK WHERE deviceId = {} AND endNs >= startNs", device), [this](const Row& row) {
       tasks_.push_back({row.Int(0), row.Int(1)});
     });
+    for (const std::string_view kind : kCopyTasks) {
+      Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId FROM TASK t JOIN STRING_IDS s ON s.id = t.taskType "
+                      "WHERE s.value = '{}' AND t.deviceId = {} AND t.endNs >= t.startNs", kind, device),
+          [this](const Row& row) { rank_->copies.push_back({row.Int(0), row.Int(1), rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))}); });
+    }
     if (!database_.Has("COMPUTE_TASK_INFO")) return;
+    // Older writers have other names.
+    const std::string blocks = HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "0";
+    const std::string mixed = HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "0";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
-                    "i.outputShapes, t.connectionId FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
-                    "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", device),
+                    "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
+                    "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
         [this](const Row& row) {
-          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), Name(row.Int(5)), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), Name(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           if (made.input_types == kNoText) {
             made.input_types = Name(row.Int(7));
@@ -191,17 +138,30 @@ class DatabaseReader {
           }
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
           rank_->executions.push_back({row.Int(0), row.Int(1), op,
-                                       rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))});
+                                       rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row.Int(10)), BlocksOf(row.Int(11))});
         });
     ReadStates();
     ReadRatios(device);
   }
 
+  // The kind of core; where the operator was not described, that of its task.
+  TextId CoreOf(TextId described, TextId task) {
+    if (rank_->TextOf(described) != "N/A") return described;
+    const int core = exporting::operators::CoreOfKernel(rank_->TextOf(task));
+    return core < 0 ? task : rank_->Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
+  }
+
+  static uint16_t BlocksOf(int64_t count) { return count > 0 && count <= UINT16_MAX ? static_cast<uint16_t>(count) : uint16_t{0}; }
+
+  bool HasColumn(std::string_view table, std::string_view column) {
+    bool has = false;
+    Run(fmt::format("SELECT 1 FROM pragma_table_info('{}') WHERE name = '{}'", table, column), [&has](const Row&) { has = true; });
+    return has;
+  }
+
   // Older writers have no such column.
   void ReadStates() {
-    bool has_state = false;
-    Run("SELECT 1 FROM pragma_table_info('COMPUTE_TASK_INFO') WHERE name = 'opState'", [&has_state](const Row&) { has_state = true; });
-    if (!has_state) return;
+    if (!HasColumn("COMPUTE_TASK_INFO", "opState")) return;
     Run("SELECT DISTINCT opState FROM COMPUTE_TASK_INFO", [this](const Row& row) {
       const std::string_view state = rank_->TextOf(Name(row.Int(0)));
       if (!state.empty() && state != "N/A") rank_->op_states.emplace(state);
@@ -210,13 +170,13 @@ class DatabaseReader {
 
   void ReadRatios(int device) {
     if (!database_.Has("TASK_PMU_INFO")) return;
-    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes FROM TASK_PMU_INFO p "
+    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType FROM TASK_PMU_INFO p "
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND s.value LIKE '%\\_ratio' ESCAPE '\\'", device),
         [this](const Row& row) {
           std::string_view name = row.Text(3);
           name.remove_suffix(std::string_view("_ratio").size());
-          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), Name(row.Int(2)), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
@@ -244,6 +204,26 @@ class DatabaseReader {
         });
   }
 
+  // What collectives moved, and where they waited for others; planes by number and group.
+  void ReadTransfers(int device) {
+    if (!database_.Has("COMMUNICATION_TASK_INFO")) return;
+    const auto enumeration = [this](std::string_view table, std::string_view column) {
+      return database_.Has(table) ? fmt::format("(SELECT name FROM {} WHERE id = c.{})", table, column) : fmt::format("CAST(c.{} AS TEXT)", column);
+    };
+    std::map<std::pair<int64_t, int64_t>, int32_t> planes;
+    std::vector<PlaneTask> tasks;
+    Run(fmt::format("SELECT t.startNs, t.endNs, c.name, c.groupName, c.planeId, c.taskType, c.size, {}, {} FROM COMMUNICATION_TASK_INFO c "
+                    "JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs",
+                    enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device),
+        [&](const Row& row) {
+          const int32_t plane = planes.try_emplace({row.Int(3), row.Int(4)}, static_cast<int32_t>(planes.size())).first->second;
+          tasks.push_back({row.Int(0), row.Int(1), plane, rank_->TextOf(Name(row.Int(5)))});
+          if (row.Int(6) <= 0) return;
+          rank_->transfers.push_back({row.Int(0), row.Int(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
+        });
+    rank_->AddWaits(std::move(tasks));
+  }
+
   void ReadApis() {
     struct Layer {
       std::string_view table;
@@ -261,7 +241,7 @@ class DatabaseReader {
             const auto index = static_cast<uint32_t>(rank_->slices.size());
             rank_->slices.push_back({row.Int(0), row.Int(1), Name(row.Int(3)),
                                      rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2)))});
-            if (!python && !row.IsNull(4)) callers_[row.Int(4)] = index;
+            if (!row.IsNull(4)) (python ? operators_ : callers_)[row.Int(4)] = index;
             const auto stack = row.IsNull(5) ? stacks.end() : stacks.find(row.Int(5));
             if (stack != stacks.end()) rank_->stacks.emplace(index, stack->second);
           });
@@ -281,11 +261,16 @@ class DatabaseReader {
   }
 
   void ReadFlows(int) {
-    for (const auto& [connection, executions] : launches_) {
-      const auto caller = callers_.find(connection);
-      if (caller == callers_.end()) continue;
-      for (const uint32_t execution : executions) rank_->flows.push_back({caller->second, execution});
-    }
+    const auto add = [this](const std::unordered_map<int64_t, uint32_t>& from, int64_t key, int64_t connection) {
+      const auto caller = from.find(key);
+      const auto launched = launches_.find(connection);
+      if (caller == from.end() || launched == launches_.end()) return;
+      for (const uint32_t execution : launched->second) rank_->flows.push_back({caller->second, execution});
+    };
+    for (const auto& [connection, executions] : launches_) add(callers_, connection, connection);
+    // The framework numbers its operators' launches by itself.
+    if (!database_.Has("CONNECTION_IDS")) return;
+    Run("SELECT id, connectionId FROM CONNECTION_IDS", [this, &add](const Row& row) { add(operators_, row.Int(0), row.Int(1)); });
   }
 
   void ReadMemory(int device) {
@@ -391,6 +376,7 @@ class DatabaseReader {
   Intervals tasks_;
   std::unordered_map<int64_t, std::vector<uint32_t>> launches_;  // executions by connection
   std::unordered_map<int64_t, uint32_t> callers_;                // slices by connection
+  std::unordered_map<int64_t, uint32_t> operators_;              // of the framework, by number in CONNECTION_IDS
 };
 
 // What the analysis beside the database adds: parts of collectives, links, shares of steps.
@@ -453,6 +439,7 @@ Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) 
   const fs::path parent = file.parent_path();
   for (const auto& [device, number] : devices) {
     auto rank = std::make_unique<Rank>();
+    if (parent.filename() == "ASCEND_PROFILER_OUTPUT" && devices.size() == 1) ReadDeviceFacts(parent.parent_path(), order, rank.get());
     rank->path = file.string();
     rank->device = device;
     rank->rank = number;

@@ -271,9 +271,6 @@ void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* r
   if (fs::is_regular_file(metadata, error)) ReadEnvironment(metadata, order, rank);
 }
 
-namespace {
-
-// PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
 void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* rank) {
   constexpr uint64_t kMostFacts = 1 << 20;
   std::error_code error;
@@ -302,8 +299,6 @@ void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* ra
     return;
   }
 }
-
-}  // namespace
 
 bool IsProfilerOutput(const fs::path& directory) {
   for (const std::string_view stem : {"kernel_details", "op_summary", "step_trace_time", "memory_record"}) {

@@ -69,6 +69,8 @@ void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadOrder&
 void ReadPipeline(const std::filesystem::path& directory, int device, const ReadOrder& order, Rank* rank);
 // profiler_info_<rank>.json and profiler_metadata.json beside an output.
 void ReadProfilerInfo(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
+// PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
+void ReadDeviceFacts(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
 
 // The whole file; an error where it has more than `most` bytes.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);

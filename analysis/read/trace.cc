@@ -183,6 +183,7 @@ class TraceReader {
     }
     for (Intervals& intervals : rank_.overlap) std::ranges::sort(intervals, {}, &Interval::start_ns);
     AddTransfers();
+    AddWaits();
     AddSteps();
     std::ranges::stable_sort(rank_.steps, {}, &Step::start_ns);
     for (const auto& series : rank_.hardware) series->Sort();
@@ -245,6 +246,9 @@ class TraceReader {
     }
     if (group == kHardware) {
       if (kernels_) TakeExecution(event);
+      if (std::ranges::find(kCopyTasks, rank_.TextOf(event.core)) != std::end(kCopyTasks)) {
+        rank_.copies.push_back({event.start_ns, event.end_ns, rank_.LaneOf(kHardware, NameOf(event.thread))});
+      }
       return false;
     }
     constexpr std::string_view kStep = "ProfilerStep#";
@@ -305,6 +309,15 @@ class TraceReader {
       }
       rank_.transfers.push_back(transfer);
     }
+  }
+
+  void AddWaits() {
+    std::vector<PlaneTask> tasks;
+    for (const Event& event : events_) {
+      const std::string_view name = GroupOf(event.thread) == kCommunication ? rank_.TextOf(event.name) : std::string_view();
+      if (!name.empty() && !name.starts_with("hcom")) tasks.push_back({event.start_ns, event.end_ns, static_cast<int32_t>(event.thread), name});
+    }
+    rank_.AddWaits(std::move(tasks));
   }
 
   // Each file of a run in pieces may have the steps of all.

@@ -8,14 +8,22 @@
 
 #include "analysis/checks/advise.h"
 #include "analysis/report.h"
+#include "analysis/report_sarif.h"
+#include "analysis/report_xlsx.h"
 #include "client/commands/report.h"
 #include "client/render.h"
 #include "client/signals.h"
+
+#ifndef PROFD_VERSION
+#error "the build defines PROFD_VERSION"
+#endif
 
 namespace profd::client {
 namespace {
 
 constexpr std::array<std::string_view, 3> kPriorities = {"high", "medium", "low"};
+constexpr std::array<std::string_view, 3> kFormats = {"text", "json", "sarif"};
+constexpr int kAdviceVersion = 1;  // of docs/advice.schema.json
 
 int PrintList(const Io& io, bool json) {
   if (json) {
@@ -50,9 +58,9 @@ std::string Cost(const Json& finding) {
   return finding["cost_ms"].is_null() ? "-" : fmt::format("{:.3f}", finding["cost_ms"].get<double>());
 }
 
-void PrintFindings(const Io& io, const Json& findings) {
+void PrintFindings(const Io& io, const Json& findings, analysis::Language language) {
   if (findings.empty()) {
-    io.out << "nothing was found\n";
+    io.out << analysis::Text("nothing was found", "未发现问题").In(language) << '\n';
     return;
   }
   Table table({"PRIORITY", "CHECK", ">RANK", ">MS PER STEP", "TITLE"});
@@ -63,19 +71,50 @@ void PrintFindings(const Io& io, const Json& findings) {
   table.Print(io.out, io.out_color());
   for (const Json& each : findings) {
     io.out << fmt::format("\n{} ({})\n  {}\n", each["title"].get<std::string>(), each["check"].get<std::string>(), Printable(each["evidence"].get<std::string>()));
+    for (const Json& merged : each["merged"]) io.out << fmt::format("  {} ({}): {}\n", merged["title"].get<std::string>(), merged["check"].get<std::string>(), Printable(merged["evidence"].get<std::string>()));
     for (const Json& advice : each["advice"]) io.out << "  - " << Printable(advice.get<std::string>()) << '\n';
+    for (const Json& place : each["places"]) io.out << fmt::format("  {}:{}\n", Printable(place["file"].get<std::string>()), place["line"].get<int64_t>());
   }
 }
 
-Status WriteReport(const analysis::Run& run, const analysis::Run* baseline_or_null, const Json& advice, const AdviseCommand& command, const Clock& clock) {
+// What is written and printed: the findings, and what they are of.
+struct Advice {
+  const analysis::Run& run;
+  const analysis::Run* baseline_or_null;
+  analysis::Language language;
+  Json json;
+};
+
+Status WriteReport(const Advice& advice, const AdviseCommand& command, const Clock& clock) {
   std::error_code error;
   std::filesystem::create_directories(*command.out, error);
   if (error) return Status::FromErrno(error.value(), *command.out);
-  if (Status written = WriteWhole(*command.out + "/advice.json", JsonText(advice, true) + "\n", command.force); !written.ok()) return written;
-  const analysis::Json data = analysis::PageData(run, baseline_or_null, advice["findings"], analysis::kReportSlices, clock.WallNs() / kNsPerSecond);
+  const Json& findings = advice.json["findings"];
+  const auto write = [&command](const char* name, const std::string& text) { return WriteWhole(*command.out + name, text, command.force); };
+  if (Status written = write("/advice.json", JsonText(advice.json, true) + "\n"); !written.ok()) return written;
+  if (Status written = write("/advice.sarif", JsonText(analysis::Sarif(findings, PROFD_VERSION), true) + "\n"); !written.ok()) return written;
+  Status written = WriteBy(*command.out + "/advice.xlsx", command.force, [&](const std::string& path) { return analysis::WriteXlsx(findings, advice.language, path); });
+  if (!written.ok()) return written;
+  const analysis::Json data =
+      analysis::PageData(advice.run, advice.baseline_or_null, findings, analysis::kReportSlices, clock.WallNs() / kNsPerSecond, advice.language);
   const Result<std::string> packed = analysis::PackedJson(data);
-  if (!packed.ok()) return packed.status();
-  return WriteWhole(*command.out + "/advice.html", analysis::PageHtml(*packed), command.force);
+  return packed.ok() ? write("/advice.html", analysis::PageHtml(*packed)) : packed.status();
+}
+
+void Print(const Io& io, const Advice& advice, const AdviseCommand& command, bool json) {
+  if (command.format == "sarif") {
+    io.out << JsonText(analysis::Sarif(advice.json["findings"], PROFD_VERSION), true) << std::endl;
+    return;
+  }
+  if (json) {
+    io.out << JsonText(advice.json, true) << std::endl;
+    return;
+  }
+  PrintFindings(io, advice.json["findings"], advice.language);
+  if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html, advice.xlsx, advice.json and advice.sarif\n";
+  io.out.flush();
+  const size_t problems = advice.run.problems.size();
+  if (problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; --json lists them", problems) << std::endl;
 }
 
 // Whether one of this priority or a higher one was found.
@@ -86,13 +125,19 @@ bool Fails(const Json& findings, const std::string& priority) {
 
 }  // namespace
 
-int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bool json) {
+int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bool as_json) {
+  const bool json = as_json || command.format == "json";
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
   if (command.list) return PrintList(io, json);
   if (command.runs.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
     return fail(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)), kExitUsage);
   }
+  if (std::ranges::find(kFormats, command.format) == kFormats.end()) {
+    return fail(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)), kExitUsage);
+  }
+  const auto language = ParseLanguage(command.language);
+  if (!language.ok()) return fail(language.status(), kExitUsage);
   analysis::Limits limits;
   if (!command.limits.empty()) {
     if (Status read = limits.Read(command.limits); !read.ok()) return fail(read, ExitCodeFor(read.code()));
@@ -107,23 +152,17 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
     if (!other.ok()) return fail(other.status(), ExitCodeFor(other.status().code()));
     baseline = std::move(*other);
   }
-  Json advice = {{"run", {{"name", run->name}, {"inputs", run->inputs}, {"ranks", run->ranks.size()}}}};
   const analysis::Run* const baseline_or_null = baseline ? &*baseline : nullptr;
-  advice["findings"] = analysis::Advise(*run, baseline_or_null, limits);
-  advice["problems"] = Json::array();
-  for (const analysis::Problem& problem : run->problems) advice["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  Advice advice{*run, baseline_or_null, *language, {{"version", kAdviceVersion}, {"language", command.language}}};
+  advice.json["run"] = {{"name", run->name}, {"inputs", run->inputs}, {"ranks", run->ranks.size()}};
+  advice.json["findings"] = analysis::Advise(*run, baseline_or_null, limits, *language);
+  advice.json["problems"] = Json::array();
+  for (const analysis::Problem& problem : run->problems) advice.json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
   if (command.out) {
-    if (Status written = WriteReport(*run, baseline_or_null, advice, command, clock); !written.ok()) return fail(written, ExitCodeFor(written.code()));
+    if (Status written = WriteReport(advice, command, clock); !written.ok()) return fail(written, ExitCodeFor(written.code()));
   }
-  if (json) {
-    io.out << JsonText(advice, true) << std::endl;
-  } else {
-    PrintFindings(io, advice["findings"]);
-    if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html and advice.json\n";
-    io.out.flush();
-    if (!run->problems.empty()) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; --json lists them", run->problems.size()) << std::endl;
-  }
-  return !command.fail_on.empty() && Fails(advice["findings"], command.fail_on) ? kExitDegraded : kExitOk;
+  Print(io, advice, command, json);
+  return !command.fail_on.empty() && Fails(advice.json["findings"], command.fail_on) ? kExitDegraded : kExitOk;
 }
 
 }  // namespace profd::client

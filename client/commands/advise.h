@@ -14,7 +14,9 @@ struct AdviseCommand {
   std::vector<std::string> runs;
   std::string baseline;            // a run to compare with; empty: none
   std::string limits;              // a TOML file; empty: those of the table
-  std::optional<std::string> out;  // a directory for advice.json and advice.html
+  std::optional<std::string> out;  // a directory for advice.json, advice.html, advice.xlsx and advice.sarif
+  std::string language = "en";     // or "zh": of all texts
+  std::string format = "text";     // on the terminal: "text", "json", "sarif"
   std::string fail_on;             // "high", "medium", "low"; empty: never
   bool force = false;              // replaces files that are there
   bool list = false;               // the checks, and their limits

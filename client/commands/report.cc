@@ -18,7 +18,7 @@
 namespace profd::client {
 namespace {
 
-Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, size_t* problems) {
+Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, analysis::Language language, size_t* problems) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
@@ -31,35 +31,38 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   }
   *problems = run->problems.size();
   const analysis::Run* other_or_null = baseline ? &*baseline : nullptr;
-  return analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits()), slices, clock.WallNs() / kNsPerSecond);
+  return analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits(), language), slices, clock.WallNs() / kNsPerSecond, language);
 }
 
 }  // namespace
 
 // Under another name first.
-Status WriteWhole(const std::string& path, const std::string& text, bool replace) {
+Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write) {
   struct stat facts {};
   if (!replace && ::lstat(path.c_str(), &facts) == 0) {
     return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
   }
   const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
-  UniqueFd fd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640));
-  if (!fd.valid()) return Status::FromErrno(errno, unfinished);
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = ::write(fd.get(), text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      Status status = Status::FromErrno(errno, unfinished);
-      ::unlink(unfinished.c_str());
-      return status;
-    }
-    done += static_cast<size_t>(written);
-  }
-  if (::rename(unfinished.c_str(), path.c_str()) == 0) return Status::Ok();
-  Status status = Status::FromErrno(errno, path);
-  ::unlink(unfinished.c_str());
+  if (!UniqueFd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640)).valid()) return Status::FromErrno(errno, unfinished);
+  Status status = write(unfinished);
+  if (status.ok() && ::rename(unfinished.c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, path);
+  if (!status.ok()) ::unlink(unfinished.c_str());
   return status;
+}
+
+Status WriteWhole(const std::string& path, const std::string& text, bool replace) {
+  return WriteBy(path, replace, [&text](const std::string& unfinished) -> Status {
+    UniqueFd fd(::open(unfinished.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd.valid()) return Status::FromErrno(errno, unfinished);
+    size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t written = ::write(fd.get(), text.data() + done, text.size() - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return Status::FromErrno(errno, unfinished);
+      done += static_cast<size_t>(written);
+    }
+    return Status::Ok();
+  });
 }
 
 Result<size_t> ParseSlices(const std::optional<std::string>& text) {
@@ -69,13 +72,21 @@ Result<size_t> ParseSlices(const std::optional<std::string>& text) {
   return InvalidArgument(fmt::format("--slices \"{}\": a number from 1 to {}", *text, kMost));
 }
 
+Result<analysis::Language> ParseLanguage(const std::string& word) {
+  const auto language = analysis::LanguageOf(word);
+  if (language) return *language;
+  return InvalidArgument(fmt::format("--language \"{}\": en or zh", word));
+}
+
 int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bool json) {
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
   const Result<size_t> slices = ParseSlices(command.slices);
   if (!slices.ok()) return fail(slices.status(), kExitUsage);
+  const auto language = ParseLanguage(command.language);
+  if (!language.ok()) return fail(language.status(), kExitUsage);
   const std::string out = command.out.value_or("report.html");
   size_t problems = 0;
-  Result<analysis::Json> data = MakeData(clock, command, *slices, &problems);
+  Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &problems);
   if (!data.ok()) return fail(data.status(), ExitCodeFor(data.status().code()));
   Result<std::string> packed = analysis::PackedJson(*data);
   if (!packed.ok()) return fail(packed.status(), ExitCodeFor(packed.status().code()));

@@ -1,10 +1,12 @@
 // `profctl report RUN... -o FILE`: a run as one page that opens in any browser. Needs no daemon.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/checks/said.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "client/context.h"
@@ -16,12 +18,17 @@ struct ReportCommand {
   std::optional<std::string> out;     // default: report.html
   std::string baseline;               // a run to compare with; empty: none
   std::optional<std::string> slices;  // on the timelines, in all
+  std::string language = "en";        // of the advice
   bool force = false;                 // replaces a file that is there
 };
 
 // The whole file, or nothing. An error where it is there already and is not to be replaced.
 Status WriteWhole(const std::string& path, const std::string& text, bool replace);
+// The same of what `write` puts into an empty file that it is given the name of.
+Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write);
 
+// Of --language.
+Result<analysis::Language> ParseLanguage(const std::string& word);
 // Of --slices.
 Result<size_t> ParseSlices(const std::optional<std::string>& text);
 

@@ -100,6 +100,8 @@ int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std:
   const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
   const Result<size_t> slices = ParseSlices(command.slices);
   if (!slices.ok()) return FailWith(io, slices.status(), kExitUsage, json);
+  const auto language = ParseLanguage(command.language);
+  if (!language.ok()) return FailWith(io, language.status(), kExitUsage, json);
   const std::vector<std::string> folders = command.folders.empty() ? std::vector<std::string>{"."} : command.folders;
   if (Status there = CheckFolders(folders); !there.ok()) return fail(there);
   Result<std::string> token = command.no_token ? std::string() : MakeToken();
@@ -111,6 +113,7 @@ int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std:
   options.folders = folders;
   options.go_on = [&ended] { return !ended; };
   options.slices = *slices;
+  options.language = *language;
   options.clock = &clock;
   DaemonDumps dumps(io, std::move(daemon));
   if (!command.no_daemon) options.more = [&dumps] { return dumps.Paths(); };

@@ -16,6 +16,7 @@ struct ServeCommand {
   std::vector<std::string> folders;   // none: where the program runs
   std::optional<std::string> listen;  // default: 127.0.0.1:9466, or any free port
   std::optional<std::string> slices;  // on the timelines of a run
+  std::string language = "en";        // of the advice
   bool no_token = false;
   bool no_daemon = false;
 };

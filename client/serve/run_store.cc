@@ -79,8 +79,8 @@ Result<std::shared_ptr<const std::string>> RunStore::Page(const std::string& id,
     MutexLock lock(entry->mutex);
     if (entry->page != nullptr && entry->run == *run) return entry->page;
   }
-  const analysis::Json data = analysis::PageData(**run, other.get(), analysis::Advise(**run, other.get(), analysis::Limits()), options_.slices,
-                                                 options_.clock->WallNs() / kNsPerSecond);
+  const analysis::Json data = analysis::PageData(**run, other.get(), analysis::Advise(**run, other.get(), analysis::Limits(), options_.language), options_.slices,
+                                                 options_.clock->WallNs() / kNsPerSecond, options_.language);
   Result<std::string> packed = analysis::PackedJson(data);
   if (!packed.ok()) return packed.status();
   auto page = std::make_shared<const std::string>(std::move(*packed));

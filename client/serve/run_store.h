@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/checks/said.h"
 #include "analysis/find_runs.h"
 #include "analysis/run.h"
 #include "base/clock.h"
@@ -28,6 +29,7 @@ class RunStore {
     std::function<std::vector<std::string>()> more;
     analysis::Progress go_on;  // false ends a load; asked by several threads at once
     size_t slices = 0;         // of a page's timelines
+    analysis::Language language = analysis::Language::kEnglish;  // of the advice
     const Clock* clock = nullptr;
   };
   explicit RunStore(Options options) : options_(std::move(options)) {}

@@ -142,6 +142,16 @@ class Report(unittest.TestCase):
         self.assertIn("40 of 100 steps", self.text())
         self.assertIn("Batch 0", self.text())
 
+    def test_advice(self):
+        """A summary first, then the parts of the report in their order."""
+        self.open("run", "advice")
+        self.assertEqual(self.browser.run("return document.querySelector('main section').id"), "advice-summary")
+        modules = self.browser.run("return Array.from(document.querySelectorAll('main .module > h2')).map((each) => each.innerText)")
+        self.assertEqual(modules[0], "Overall")
+        self.assertEqual(modules, [name for name in ("Overall", "Comparison", "Performance problem analysis") if name in modules])
+        self.assertIsNotNone(self.browser.run("return document.getElementById('finding-slow_rank')"))
+        self.assert_quiet()
+
     def test_names_are_text(self):
         self.open("run", "operators?search=onerror")
         self.assertIn(EVIL, self.text())

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 
 from analysis_case import PROFCTL, RUNNER, AnalysisCase
 
 BEGIN = 1736408883000000
+CHINESE = re.compile("[\u4e00-\u9fff]")
+# Checks whose texts have no translation yet.
+ENGLISH_ONLY = ("slow_rank", "slow_link", "stage_imbalance")
 
 
 def advise(*args, code=0):
@@ -65,4 +69,15 @@ class AdviseCase(AnalysisCase):
         for row in got["table"]["rows"]:
             self.assertEqual(len(row), len(got["table"]["columns"]))
         self.assertTrue(got["title"] and got["evidence"] and got["advice"])
+        if check not in ENGLISH_ONLY:
+            self.assert_translated(got, found(above, "--language", "zh")[check])
         return got
+
+    def assert_translated(self, english, chinese):
+        """Each text is there in Chinese, with the same numbers."""
+        numbers = lambda text: sorted(re.findall(r"\d+(?:\.\d+)?", text))
+        self.assertEqual(len(english["advice"]), len(chinese["advice"]))
+        for a, b in ((english["title"], chinese["title"]), (english["evidence"], chinese["evidence"]), *zip(english["advice"], chinese["advice"])):
+            self.assertRegex(b, CHINESE)
+            self.assertNotRegex(a, CHINESE)
+        self.assertEqual(numbers(english["evidence"]), numbers(chinese["evidence"]))

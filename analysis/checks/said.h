@@ -1,0 +1,89 @@
+// What checks say to people, in each language of the reports. A text stands beside its translation:
+// one without does not compile, nor one whose arguments do not fit.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace profd::analysis {
+
+enum class Language : uint8_t { kEnglish, kChinese };
+
+// "en", "zh"
+constexpr std::string_view LanguageWord(Language language) {
+  return language == Language::kChinese ? "zh" : "en";
+}
+constexpr std::optional<Language> LanguageOf(std::string_view word) {
+  for (const Language each : {Language::kEnglish, Language::kChinese}) {
+    if (word == LanguageWord(each)) return each;
+  }
+  return std::nullopt;
+}
+
+// A text without arguments.
+struct Text {
+  consteval Text(const char* english, const char* chinese) : en(english), zh(chinese) {}
+  constexpr std::string_view In(Language language) const {
+    return language == Language::kChinese ? zh : en;
+  }
+  std::string_view en;
+  std::string_view zh;
+};
+
+struct Said {
+  Said() = default;
+  Said(Text text) : en(text.en), zh(text.zh) {}
+  Said(std::string english, std::string chinese) : en(std::move(english)), zh(std::move(chinese)) {}
+  // In all languages the same: names, commands, and what a check has no translation of.
+  Said(std::string any) : en(any), zh(std::move(any)) {}
+  Said(const char* any) : en(any), zh(any) {}
+  explicit Said(std::string_view any) : en(any), zh(any) {}
+
+  const std::string& In(Language language) const {
+    return language == Language::kChinese ? zh : en;
+  }
+  bool empty() const { return en.empty(); }
+  Said& operator+=(const Said& more) {
+    en += more.en;
+    zh += more.zh;
+    return *this;
+  }
+  bool operator==(const Said&) const = default;
+
+  std::string en;
+  std::string zh;
+};
+
+template <class... Args>
+struct Pattern {
+  consteval Pattern(const char* english, const char* chinese) : en(english), zh(chinese) {}
+  fmt::format_string<Args...> en;
+  fmt::format_string<Args...> zh;
+};
+
+// Say({"{} calls", "{} 次调用"}, count)
+template <class... Args>
+Said Say(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
+  return {fmt::vformat(pattern.en, fmt::make_format_args(args...)),
+          fmt::vformat(pattern.zh, fmt::make_format_args(args...))};
+}
+
+// A cell of a finding's table that is a text.
+inline nlohmann::ordered_json CellOf(const Said& said) {
+  return {{"en", said.en}, {"zh", said.zh}};
+}
+
+// Puts a separator between parts of a text.
+inline void Join(Said* text, Text between, const Said& part) {
+  if (!text->empty()) *text += between;
+  *text += part;
+}
+
+}  // namespace profd::analysis
