@@ -1,0 +1,84 @@
+// An SQLite file that is read only; what is in it is not trusted.
+#pragma once
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace profd::analysis {
+
+// Its columns by number, from 0.
+class Row {
+ public:
+  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+  bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
+  double Real(int column) const { return sqlite3_column_double(statement_, column); }
+  std::string_view Text(int column) const {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return text == nullptr ? std::string_view()
+                           : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+  }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class Database {
+ public:
+  static Result<Database> Open(const std::filesystem::path& file) {
+    sqlite3* opened = nullptr;
+    const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+    Database database(opened);
+    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    return database;
+  }
+
+  bool Has(std::string_view table) const {
+    bool has = false;
+    Each(fmt::format("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{}'", table),
+         [&has](const Row&) { has = true; })
+        .Ignore();
+    return has;
+  }
+
+  bool HasColumn(std::string_view table, std::string_view column) const {
+    bool has = false;
+    Each(fmt::format("SELECT 1 FROM pragma_table_info('{}') WHERE name = '{}'", table, column), [&has](const Row&) { has = true; }).Ignore();
+    return has;
+  }
+
+  template <class Take>
+  Status Each(const std::string& sql, const Take& take) const {
+    sqlite3_stmt* prepared = nullptr;
+    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return Error();
+    const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
+    const Row row(prepared);
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(prepared)) == SQLITE_ROW) take(row);
+    return code == SQLITE_DONE ? Status::Ok() : Error();
+  }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close(database); }
+  };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  explicit Database(sqlite3* opened) : database_(opened) {}
+  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+}  // namespace profd::analysis
