@@ -94,6 +94,9 @@ class Insert {
   int column_ = 0;
 };
 
+// In two parts: the nanoseconds of today are more than a double holds.
+double StartUs(int64_t ns) { return static_cast<double>(ns / 1000) + static_cast<double>(ns % 1000) / 1000; }
+
 std::string StepText(int64_t step) { return step < 0 ? "step" : fmt::format("step{}", step); }
 
 Status AddSteps(const OutputModel& model, const Tables& tables) {
@@ -135,7 +138,7 @@ Status AddOperations(const OutputModel& model, const Tables& tables) {
         return each->parts ? std::optional(OutputRatio((*each->parts).*member, each->parts->transit_ms)) : std::nullopt;
       };
       using Parts = Collective::Parts;
-      Status added = times.Add(StepText(op.step), rank, op.name, group, static_cast<double>(each->start_ns) / 1000, each->elapse_ms, part(&Parts::transit_ms),
+      Status added = times.Add(StepText(op.step), rank, op.name, group, StartUs(each->start_ns), each->elapse_ms, part(&Parts::transit_ms),
                                part(&Parts::wait_ms), part(&Parts::synchronization_ms), part(&Parts::idle_ms), ratio(&Parts::synchronization_ms),
                                ratio(&Parts::wait_ms));
       for (const Transport& transport : each->transports) {

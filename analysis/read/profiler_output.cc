@@ -225,7 +225,8 @@ void AddOverlap(Rank* rank) {
   for (const Collective& each : rank->collectives) {
     communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
   }
-  if (computing.empty() && communication.empty()) return;
+  // Communication alone says nothing of the rest of a step.
+  if (computing.empty() && (communication.empty() || !rank->shares.empty())) return;
   Intervals& free = rank->overlap[static_cast<size_t>(OverlapKind::kFree)];
   Intervals recorded = std::move(free);
   rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});

@@ -399,6 +399,21 @@ class VendorsOutput(ClusterCase):
             self.assertEqual(most, set() if slow is None else {slow}, case)
             self.assertEqual([sum(each["votes"] for each in got["rank_times"]), got["slow_operations"]], [0, []], case)
 
+    def test_mindinsight(self):
+        """What MindInsight's cluster analysis made of four ranks: two stages, of which the second computes longer."""
+        case = os.path.join(DATA, "mindinsight", "cluster_propose")
+        got = analyze(case, "--cluster-out", self.folder)
+        rows = {(row["Index"], row["Step"]): row for row in rows_of(self.folder, OUT, "cluster_step_trace_time.csv")}
+        for rank in got["ranks"]:
+            want = rows_of(case, f"ascend_cluster_analyse_pipeline-parallel_2_4_{rank['rank']}.csv")[:-1]  # the last is the average
+            self.assertEqual(len(rank["steps"]), len(want))
+            for step, of in zip(rank["steps"], want):
+                row = rows[str(rank["rank"]), str(step["step"])]
+                for field, column in (("computation_time", "Computing"), ("communication_alone_time", "Communication(Not Overlapped)"), ("stage_time", "Stage"),
+                                      ("receive_alone_time", "Bubble"), ("collective_communication_alone_time", "Communication(Not Overlapped and Exclude Receive)")):
+                    self.assertAlmostEqual(float(row[column]) / 1000, float(of[field]), places=4)
+        self.assertIn("Computing differs by", found(case)["slow_rank"]["evidence"])
+
     def test_insight(self):
         """The output that MindStudio Insight's tests read: sixteen ranks, two stages."""
         got = analyze(os.path.join(DATA, "insight", "insight_server", OUT))
