@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include "export/operators/step_shares.h"
 
 namespace profd::analysis {
 
 Shares SharesOf(const exporting::operators::StepShare& share) {
-  return {share.Of(OverlapKind::kComputing) / 1000, share.Of(OverlapKind::kCommunication) / 1000,
-          share.Of(OverlapKind::kNotOverlapped) / 1000, share.Of(OverlapKind::kFree) / 1000};
+  Shares shares{share.Of(OverlapKind::kComputing) / 1000, share.Of(OverlapKind::kCommunication) / 1000,
+                share.Of(OverlapKind::kNotOverlapped) / 1000, share.Of(OverlapKind::kFree) / 1000};
+  shares.stage = (share.whole_us - share.receive_us) / 1000;
+  shares.bubble = share.receive_us / 1000;
+  shares.without_receive = shares.uncovered - *shares.bubble;
+  shares.preparing = share.before_us / 1000;
+  return shares;
 }
 
 void Series::Add(int64_t t_ns, double value) {
@@ -60,6 +67,24 @@ std::optional<double> Pipeline::Operator::Use() const {
   const std::optional<double> mean = Mean();
   if (!mean || !queue_length || *queue_length <= 0) return std::nullopt;
   return *mean / static_cast<double>(*queue_length);
+}
+
+void Rank::DropDetails(std::map<int64_t, Shares> step_shares, const std::optional<Overall>& all) {
+  details_left_out = true;
+  shares = std::move(step_shares);
+  overall = all;
+  const auto drop = [](auto* values) { std::remove_pointer_t<decltype(values)>().swap(*values); };
+  drop(&operators);
+  drop(&executions);
+  drop(&communication_at);
+  drop(&slices);
+  drop(&flows);
+  drop(&stacks);
+  drop(&transfers);
+  drop(&memory);
+  drop(&blocks);
+  drop(&hardware);
+  for (Intervals& intervals : overlap) drop(&intervals);
 }
 
 TextId Rank::Text(std::string_view text) { return static_cast<TextId>(texts.Intern(text)); }

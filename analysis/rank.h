@@ -3,6 +3,7 @@
 // where that is all there is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -103,10 +104,27 @@ struct Shares {
   double communication = 0;
   double uncovered = 0;  // communication while nothing was computed
   double free = 0;
+  // Of a pipeline of ranks, as frameworks count them. None: not recorded.
+  std::optional<double> stage = std::nullopt;            // the step without what is waited for in it
+  std::optional<double> bubble = std::nullopt;           // it waits for another stage's data
+  std::optional<double> without_receive = std::nullopt;  // of uncovered
+  std::optional<double> preparing = std::nullopt;        // until the first operator
   double overlapped() const { return communication - uncovered; }
 };
 
+// All that was recorded, end to end.
+struct Overall {
+  double e2e_ms = 0;
+  Shares shares;
+};
+
 Shares SharesOf(const exporting::operators::StepShare& share);
+
+struct PacketSize {
+  double mb = 0;
+  uint64_t count = 0;
+  double time_ms = 0;  // of all of them
+};
 
 struct Transport {
   std::string name;  // "HCCS", "SDMA", ...
@@ -114,6 +132,8 @@ struct Transport {
   double time_ms = 0;
   uint64_t packets = 0;
   uint64_t large_packets = 0;
+  double large_ratio = 0;               // of packets
+  std::vector<PacketSize> sizes = {};   // as recorded
 };
 
 // One operation of communication. The parts are not known where only the operation was recorded.
@@ -131,6 +151,8 @@ struct Collective {
   };
   std::optional<Parts> parts;
   std::vector<Transport> transports;
+  int64_t step = -1;  // -1: not known
+  bool p2p = false;   // between two ranks
 };
 
 // A task of a collective that moves data.
@@ -167,13 +189,26 @@ struct PlaneWait {
   bool behind_rdma = false;  // right behind what the same plane sent
 };
 
+// Between two ranks, numbered within their group or in all.
 struct Link {
-  std::string group;
-  std::string source;
-  std::string destination;
-  std::string transport;
+  TextId group = kNoText;
+  TextId source = kNoText;
+  TextId destination = kNoText;
+  TextId transport = kNoText;
   double size_mb = 0;
   double time_ms = 0;
+  TextId name = kNoText;  // "allreduce-top1"
+  TextId op = kNoText;    // of which operation, where it is one
+  int64_t step = -1;      // -1: not known
+  bool p2p = false;
+  bool part = false;  // of what another link has in all
+};
+
+// Ranks that communicate with each other, as the framework made them.
+struct GroupFacts {
+  std::string id;
+  std::string label;       // "tp", "dp", ...
+  std::vector<int> ranks;  // of all, by number within the group
 };
 
 // Memory of a component at a time, MB (2^20 bytes).
@@ -295,6 +330,11 @@ struct Rank {
   std::vector<Transfer> transfers;
   std::vector<PlaneWait> waits;  // by start
   std::vector<Link> links;
+  std::map<std::string, GroupFacts, std::less<>> groups;       // by the name that operations have
+  std::map<std::string, int64_t, std::less<>> parallel_sizes;  // "tensor_model_parallel_size"
+  // Indexes of data, pipeline and tensor parallelism, where what was read has them.
+  std::optional<std::array<int64_t, 3>> parallel_index;
+  std::string host_uid;  // empty: not known
   std::map<std::string, std::vector<MemorySample>> memory;  // by component
   std::vector<MemoryBlock> blocks;
   Pipeline pipeline;
@@ -303,10 +343,16 @@ struct Rank {
   std::vector<Interval> garbage;       // collections of Python's garbage
   std::set<std::string> op_states;     // of executions: "static", "dynamic"; empty: not recorded
   std::map<std::string, std::string> environment;  // variables of the training process
+  // Executions, slices and what else only a look at one rank needs were left out (details.h).
+  bool details_left_out = false;
+  std::optional<Overall> overall;  // where the intervals that it is made of were left out
   // Of the device; 0: not known.
   int cube_cores = 0;
   int vector_cores = 0;
   double core_mhz = 0;  // nominal
+
+  // Leaves out the details; `step_shares` and `all` are what was made of them.
+  void DropDetails(std::map<int64_t, Shares> step_shares, const std::optional<Overall>& all);
 
   TextId Text(std::string_view text);
   std::string_view TextOf(TextId id) const { return id == kNoText ? std::string_view() : texts.Text(id); }

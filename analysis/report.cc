@@ -8,6 +8,8 @@
 #include <array>
 #include <ctime>
 
+#include "analysis/cluster/cluster_view.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -36,13 +38,36 @@ std::string Script(std::string_view program) {
   return "<script>\n" + text + "\n</script>\n";
 }
 
+// Of more ranks the page shows in full only those that checks looked at.
+constexpr size_t kMostPageRanks = 64;
+
+Json PageRank(const Rank& rank, bool full) {
+  if (full) return RankJson(rank, {});
+  const ViewNames brief = {"overall", "steps", "step_average"};
+  Json json = RankJson(rank, brief);
+  for (const View& view : Views()) {
+    if (!brief.contains(view.name)) json[std::string(view.name)] = nullptr;
+  }
+  return json;
+}
+
+bool IsNamed(const Json& findings, const Rank& rank) {
+  return rank.rank && std::ranges::any_of(findings, [&rank](const Json& each) { return each["rank"] == *rank.rank; });
+}
+
 }  // namespace
 
 Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s, Language language) {
-  Json data = RunJson(run, {});
+  Json data = {{"run", {{"name", run.name}, {"inputs", run.inputs}}}, {"ranks", Json::array()}};
+  for (size_t i = 0; i < run.ranks.size(); ++i) data["ranks"].push_back(PageRank(*run.ranks[i], i < kMostPageRanks || IsNamed(findings, *run.ranks[i])));
+  data["problems"] = ProblemsJson(run);
+  data["cluster"] = ClusterView(Cluster(run));
   data["run"]["created"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(created_s)));
   const size_t each = std::max<size_t>(most_slices / std::max<size_t>(run.ranks.size(), 1), 1);
-  for (size_t i = 0; i < run.ranks.size(); ++i) data["ranks"][i]["timeline_data"] = TimelineData(*run.ranks[i], each);
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    Json& rank = data["ranks"][i];
+    if (!rank["timeline"].is_null()) rank["timeline_data"] = TimelineData(*run.ranks[i], each);
+  }
   data["hints"] = Hints(data);
   data["language"] = LanguageWord(language);
   data["findings"] = std::move(findings);

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "analysis/details.h"
 #include "analysis/read/readers.h"
+#include "export/beside.h"
 
 namespace profd::analysis {
 namespace {
@@ -40,6 +44,46 @@ bool IsBeside(const Rank& rank) {
   return !rank.rank && rank.executions.empty() && rank.collectives.empty() && rank.steps.empty();
 }
 
+// What was read of a source.
+struct Read {
+  Ranks ranks;
+  std::vector<Problem> problems;
+  Status status;
+};
+
+// All sources but dumps, on several threads; what they were read into is in their order.
+Status ReadSources(const std::vector<Source>& sources, const Progress& progress, Run* run) {
+  constexpr size_t kMostThreads = 8;
+  std::vector<Read> read(sources.size());
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> stopped = false;
+  Details details;
+  const size_t threads = std::min({sources.size(), kMostThreads, static_cast<size_t>(std::max(std::thread::hardware_concurrency(), 1u))});
+  exporting::RunBeside(threads, [&](size_t thread) {
+    // Only the caller's thread asks whether to go on.
+    const Progress beside = [&, thread] {
+      if (thread == 0 && progress && !progress()) stopped = true;
+      return !stopped;
+    };
+    for (size_t i = next++; i < sources.size() && beside(); i = next++) {
+      Read& mine = read[i];
+      mine.status = ReadOne(sources[i], {&mine.problems, &beside}, &mine.ranks);
+      for (const auto& rank : mine.ranks) details.Add(rank.get());
+    }
+  });
+  if (stopped) return Status(StatusCode::kCancelled, "interrupted");
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::ranges::move(read[i].problems, std::back_inserter(run->problems));
+    if (!read[i].status.ok()) run->problems.push_back({sources[i].path.string(), read[i].status.message()});
+    std::ranges::move(read[i].ranks, std::back_inserter(run->ranks));
+  }
+  if (const size_t left_out = details.Finish(); left_out > 0) {
+    run->problems.push_back({run->name, fmt::format("operators, timeline, memory and hardware of {} ranks were left out, for all of them need more than {} MiB; "
+                                                    "look at one of these ranks alone to see them", left_out, Details::kMostBytes >> 20)});
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
@@ -58,14 +102,17 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
     }
     std::ranges::move(found, std::back_inserter(sources));
   }
-  const ReadOrder order{&run.problems, &progress};
   std::vector<fs::path> dumps;
+  std::vector<Source> others;
   for (const Source& source : sources) {
-    if (source.kind == SourceKind::kDump) dumps.push_back(source.path);
-    const Status read = ReadOne(source, order, &run.ranks);
-    if (!read.ok()) run.problems.push_back({source.path.string(), read.message()});
-    if (progress && !progress()) return Status(StatusCode::kCancelled, "interrupted");
+    if (source.kind == SourceKind::kDump) {
+      dumps.push_back(source.path);
+    } else {
+      others.push_back(source);
+    }
   }
+  if (Status read = ReadSources(others, progress, &run); !read.ok()) return read;
+  const ReadOrder order{&run.problems, &progress};
   if (!dumps.empty()) {
     const Status read = ReadDumps(dumps, order, &run.ranks);
     if (read.code() == StatusCode::kCancelled) return read;

@@ -270,7 +270,8 @@ void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
       "  $ profctl analyze PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
       "  $ profctl analyze run1 --only overall,steps,operator_types\n"
       "  $ profctl analyze logs/worker_ascend_pt --json\n"
-      "  $ profctl analyze run2 --baseline run1\n");
+      "  $ profctl analyze run2 --baseline run1\n"
+      "  $ profctl analyze ranks --only cluster --cluster-out out\n");
   command
       ->add_option("RUN", a->runs,
                    "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or "
@@ -279,6 +280,8 @@ void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
       ->type_name(" ");
   command->add_option("--only", a->only, "Only these analyses, for example overall,steps")->type_name("LIST");
   command->add_option("--baseline", a->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
+  command->add_option("--cluster-out", a->cluster_out, "Also writes DIR/cluster_analysis_output, for tools that read it")->type_name("DIR");
+  command->add_flag("--force", a->force, "Replace the files of --cluster-out where they are there");
 }
 
 void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {

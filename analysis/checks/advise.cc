@@ -69,8 +69,13 @@ class RankChoice {
   // one that is fast.
   void Compare(const Run* baseline_or_null, bool of_host, CheckInput* input) const {
     if (baseline_or_null != nullptr) {
-      for (const auto& rank : run_.ranks) input->compared.push_back(rank.get());
-      for (const auto& rank : baseline_or_null->ranks) input->compared_with.push_back(rank.get());
+      const auto take = [](const Run& of, std::vector<const Rank*>* ranks) {
+        for (const auto& rank : of.ranks) {
+          if (!rank->details_left_out) ranks->push_back(rank.get());
+        }
+      };
+      take(run_, &input->compared);
+      take(*baseline_or_null, &input->compared_with);
       input->compared_name = run_.name;
       input->compared_with_name = baseline_or_null->name;
       return;
@@ -178,6 +183,7 @@ void Merge(std::vector<Found>* all) {
 
 Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language) {
   const RankChoice choice(run);
+  const Cluster cluster(run);
   std::vector<Found> found;
   for (const Check& check : Checks()) {
     // One rank beside another run is compared, not summed up.
@@ -185,6 +191,7 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     if (summary && (run.ranks.size() > 1 || baseline_or_null != nullptr)) continue;
     const Rank& rank = choice.For(check.dimension);
     CheckInput input{run, rank, limits};
+    input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
     if (const auto finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
   }

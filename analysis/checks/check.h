@@ -13,6 +13,7 @@
 
 #include "analysis/checks/limits.h"
 #include "analysis/checks/said.h"
+#include "analysis/cluster/cluster.h"
 #include "analysis/rank.h"
 #include "analysis/run.h"
 
@@ -47,6 +48,7 @@ struct CheckInput {
   std::vector<const Rank*> compared_with = {};
   std::string compared_name = {};
   std::string compared_with_name = {};
+  const Cluster* cluster = nullptr;  // of the run; always there where checks are called
 };
 
 enum class Dimension : uint8_t { kOverall, kComparison, kComputation, kSchedule, kCommunication, kMemory, kDataloader };
@@ -76,6 +78,8 @@ std::optional<Finding> CheckAiCorePerformance(const CheckInput& input);
 std::optional<Finding> CheckAffinityApi(const CheckInput& input);
 std::optional<Finding> CheckFusibleOperators(const CheckInput& input);
 std::optional<Finding> CheckStageImbalance(const CheckInput& input);
+std::optional<Finding> CheckWaitForRank(const CheckInput& input);
+std::optional<Finding> CheckExpertImbalance(const CheckInput& input);
 std::optional<Finding> CheckByteAlignment(const CheckInput& input);
 std::optional<Finding> CheckOperatorNoBound(const CheckInput& input);
 std::optional<Finding> CheckSynchronizeStream(const CheckInput& input);
@@ -135,7 +139,9 @@ Json RatioOf(double mine, double other);
 // Not one operator was compiled for a static shape.
 bool ShapesAreDynamic(const Rank& rank);
 std::string LowerOf(std::string_view text);
-// "rank 3", "device 0"
+// "rank 3 on node7", "device 0"
 std::string NameOf(const Rank& rank);
+// Null where it is not known.
+inline Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 
 }  // namespace profd::analysis

@@ -17,6 +17,8 @@ constexpr auto kChecks = std::to_array<Check>({
     {"slow_link", Dimension::kOverall, "communication.json of several ranks", "bandwidth of SDMA and RDMA by rank", true, CheckSlowLink},
     {"environment", Dimension::kOverall, "variables in profiler_metadata.json", "variables that slow a training down", false, CheckEnvironment},
     {"stage_imbalance", Dimension::kOverall, "several ranks that send to each other", "stages of a pipeline with more work than others", true, CheckStageImbalance},
+    {"wait_for_rank", Dimension::kOverall, "communication of several ranks", "a rank that the others wait for", true, CheckWaitForRank},
+    {"expert_imbalance", Dimension::kOverall, "all-to-all communication of several ranks", "ranks whose experts have more work than others", true, CheckExpertImbalance},
     {"kernel_compare", Dimension::kComparison, "operators of the run and of --baseline, or of several ranks", "operators by type, beside those of the other run or rank", true, CheckKernelCompare},
     {"api_compare", Dimension::kComparison, "framework operators of the run and of --baseline, or of several ranks", "what the host spends on framework operators, beside the other run or rank", true, CheckApiCompare},
     {"ai_core_frequency", Dimension::kComputation, "AI Core frequency and operators", "operators that ran while the AI Core was slower than it should be", false, CheckAiCoreFrequency},
@@ -125,8 +127,6 @@ std::string LowerOf(std::string_view text) {
   return lower;
 }
 
-std::string NameOf(const Rank& rank) {
-  return rank.rank ? fmt::format("rank {}", *rank.rank) : fmt::format("device {}", rank.device.value_or(0));
-}
+std::string NameOf(const Rank& rank) { return RankName(rank); }
 
 }  // namespace profd::analysis

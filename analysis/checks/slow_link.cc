@@ -3,15 +3,50 @@
 #include <algorithm>
 
 #include "analysis/checks/check.h"
+#include "analysis/cluster/cost.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
+namespace {
+
+double StepMs(const Cluster& cluster) {
+  double ms = 0;
+  double count = 0;
+  for (const auto& rank : cluster.run().ranks) {
+    const auto step = MeanStepOf(*rank);
+    if (!step) continue;
+    ms += step->computing + step->uncovered + step->free;
+    ++count;
+  }
+  return count > 0 ? ms / count : 0;
+}
+
+// Links that are slower than those of their transport are; what they cost is their time beyond what the mean would take.
+void AddSlowPairs(const CheckInput& input, Finding* finding) {
+  constexpr size_t kMostNamed = 3;
+  size_t slow = 0;
+  for (const Pair& pair : PairsOf(*input.cluster)) {
+    if (pair.score >= -input.limits.At("slow_link", "deviations")) break;
+    const double extra = (pair.time_ms - pair.size_mb / pair.mean) / StepsOf(input.rank);
+    finding->cost_ms = std::max(finding->cost_ms.value_or(0), extra);
+    if (slow++ < kMostNamed) {
+      finding->evidence += fmt::format("{}Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", finding->evidence.empty() ? "" : ". ", pair.source,
+                                       pair.destination, pair.transport, pair.bandwidth, pair.mean);
+    }
+  }
+  if (slow > kMostNamed) finding->evidence += fmt::format(", and {} more links", slow - kMostNamed);
+  if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
+}
+
+}  // namespace
 
 std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
   Finding finding;
   finding.title = "Bandwidth of the ranks";
   finding.columns = {"rank", "rdma_bandwidth_gb_s", "rdma_size_mb", "rdma_time_ms", "sdma_bandwidth_gb_s", "sdma_size_mb", "sdma_time_ms"};
+  const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
+  if (hosts) finding.columns.emplace_back("host");
   for (const auto& rank : input.run.ranks) {
     Json row = {OrNull(rank->rank)};
     for (const char* transport : {"RDMA", "SDMA"}) {
@@ -20,6 +55,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
       row.push_back(sum.size_mb);
       row.push_back(sum.time_ms);
     }
+    if (hosts) row.push_back(HostOf(*rank));
     finding.rows.push_back(std::move(row));
   }
   for (const char* transport : {"RDMA", "SDMA"}) {
@@ -35,6 +71,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     finding.evidence += fmt::format("{}{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", finding.evidence.empty() ? "" : ". ",
                                     transport, mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second));
   }
+  AddSlowPairs(input, &finding);
   if (finding.evidence.empty()) return std::nullopt;
   finding.advice = {"Where one rank is much slower than the others, look at its links: profctl health, the matrix of links in the report, the switch's port."};
   return finding;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/checks/check.h"
+#include "analysis/cluster/cost.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -34,6 +35,22 @@ std::vector<Row> RowsOf(const Run& run) {
 
 }  // namespace
 
+namespace {
+
+// Collectives that a rank comes last to, far behind the others: it is what they wait for.
+void AddVotes(const CheckInput& input, Finding* finding) {
+  const std::vector<Vote> votes = VotesByRank(*input.cluster);
+  const auto share = [](const Vote& vote) { return vote.operations > 0 ? static_cast<double>(vote.votes) / static_cast<double>(vote.operations) : 0; };
+  const auto most = std::ranges::max_element(votes, {}, share);
+  if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
+  const auto index = static_cast<size_t>(most - votes.begin());
+  finding->evidence += fmt::format("{}{} comes far behind all others to {} of {} collectives", finding->evidence.empty() ? "" : ". ", NameOf(input.cluster->At(index)),
+                                   most->votes, most->operations);
+  finding->advice.push_back(fmt::format("Look at what {} does before these collectives.", NameOf(input.cluster->At(index))));
+}
+
+}  // namespace
+
 std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
   const std::vector<Row> rows = RowsOf(input.run);
@@ -56,10 +73,14 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);
     finding.advice.emplace_back(kAdvice[part]);
   }
+  AddVotes(input, &finding);
   if (finding.evidence.empty()) finding.evidence = "No rank is slow";
   finding.columns = {"step", "rank", "computing_ms", "uncovered_communication_ms", "free_ms"};
+  const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
+  if (hosts) finding.columns.emplace_back("host");
   for (const Row& row : rows) {
     finding.rows.push_back({row.step < 0 ? Json() : Json(row.step), OrNull(row.rank->rank), row.ms[0], row.ms[1], row.ms[2]});
+    if (hosts) finding.rows.back().push_back(HostOf(*row.rank));
   }
   return finding;
 }

@@ -6,6 +6,7 @@ profd.routes = [
   {name: 'runs', title: 'Runs', served: true, make: () => profd.runsPage()},
   {name: 'overview', title: 'Overview', make: (rank, query) => profd.overviewPage(rank, query)},
   {name: 'advice', title: 'Advice', make: (rank, query) => profd.advicePage()},
+  {name: 'cluster', title: 'Cluster', wanted: () => profd.data.cluster, make: () => profd.clusterPage()},
   {name: 'steps', title: 'Step trace', make: (rank, query) => profd.stepsPage(rank, query)},
   {name: 'operators', title: 'Operators', make: (rank, query) => profd.operatorsPage(rank, query)},
   {name: 'pipeline', title: 'Data pipeline', make: (rank, query) => profd.pipelinePage(rank, query)},
@@ -70,7 +71,7 @@ profd.load = async function () {
 };
 
 profd.showFrame = function (route) {
-  document.getElementById('nav').replaceChildren(...profd.routes.filter((each) => each.served ? profd.served : profd.data).map((each) =>
+  document.getElementById('nav').replaceChildren(...profd.routes.filter((each) => each.served ? profd.served : profd.data && (!each.wanted || each.wanted())).map((each) =>
     profd.element('a', {href: each.served ? '#/' + each.name : profd.address(each.name), 'aria-current': each === route ? 'page' : null}, each.title)));
   document.getElementById('rank-label').hidden = true;
   document.getElementById('run-name').textContent = '';

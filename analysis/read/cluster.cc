@@ -1,29 +1,53 @@
 // What the vendor's cluster analysis put together of all ranks (analysis 2.4): its `cluster_analysis_output`.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/sqlite_file.h"
+#include "analysis/read/step_columns.h"
 #include "base/text.h"
 
 namespace profd::analysis {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 constexpr uint64_t kMostClusterJson = uint64_t{2} << 30;
 constexpr int kMostRank = 1'000'000;
+
+// The numbers in "(0, 1)".
+std::vector<int> NumbersIn(std::string_view text) {
+  std::vector<int> numbers;
+  while (!text.empty()) {
+    const size_t begin = std::min(text.find_first_of("0123456789"), text.size());
+    text.remove_prefix(begin);
+    const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+    int number = 0;
+    if (end > 0 && ParseNumber(text.substr(0, end), &number) && number <= kMostRank) numbers.push_back(number);
+    text.remove_prefix(end);
+  }
+  return numbers;
+}
 
 class ClusterReader {
  public:
   ClusterReader(const fs::path& directory, const ReadOrder& order) : directory_(directory), order_(order) {}
 
   void Read() {
+    std::error_code error;
+    if (!fs::exists(directory_ / kClusterSteps, error)) return ReadTables();
     ReadSteps();
     ReadJson("cluster_communication.json", ReadClusterCommunication);
     ReadJson("cluster_communication_matrix.json", ReadClusterMatrix);
+    ReadGroups();
   }
   void MoveTo(Ranks* ranks) {
     for (auto& [number, rank] : ranks_) ranks->push_back(std::move(rank));
@@ -32,12 +56,17 @@ class ClusterReader {
  private:
   Rank* RankOf(std::string_view text) {
     int number = 0;
-    if (!ParseNumber(text, &number) || number < 0 || number > kMostRank) return nullptr;
+    if (!ParseNumber(text, &number)) {
+      // SQLite's REAL: "3.0"
+      const size_t dot = text.find('.');
+      if (dot == std::string_view::npos || text.find_first_not_of('0', dot + 1) != std::string_view::npos || !ParseNumber(text.substr(0, dot), &number)) return nullptr;
+    }
+    if (number < 0 || number > kMostRank) return nullptr;
     std::unique_ptr<Rank>& rank = ranks_[number];
     if (rank == nullptr) {
       rank = std::make_unique<Rank>();
       rank->rank = number;
-      rank->source = "cluster analysis";
+      rank->source = kClusterSource;
       rank->path = directory_.string();
     }
     return rank.get();
@@ -45,35 +74,36 @@ class ClusterReader {
 
   void ReadSteps() {
     const fs::path path = directory_ / kClusterSteps;
-    std::error_code error;
-    if (!fs::exists(path, error)) return;
     Result<CsvFile> file = CsvFile::Open(path);
     if (!file.ok()) return Tell(path, file.status().message());
     const int step = file->Column({"Step"});
     const int type = file->Column({"Type"});
     const int index = file->Column({"Index"});
-    const std::array<int, 4> columns = {file->Column({"Computing"}), file->Column({"Communication"}),
-                                        file->Column({"Communication(Not Overlapped)"}), file->Column({"Free"})};
+    const std::array<int, 3> parallel = {file->Column({"DP Index"}), file->Column({"PP Index"}), file->Column({"TP Index"})};
+    const StepColumns columns(*file);
     uint64_t bad = 0;
     while (file->Next()) {
       if (file->Field(type) != "rank") continue;  // a stage of the pipeline
-      std::array<double, 4> us{};
-      bool whole = true;
-      for (size_t i = 0; i < us.size(); ++i) {
-        const auto value = file->Number(columns[i]);
-        whole = whole && value;
-        us[i] = value.value_or(0);
-      }
-      Rank* rank = whole ? RankOf(file->Field(index)) : nullptr;
+      const auto shares = columns.Get(*file);
+      Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
       if (rank == nullptr) {
         ++bad;
         continue;
       }
       // A run without steps has one line without a number.
-      rank->shares[static_cast<int64_t>(file->Number(step).value_or(-1))] = {us[0] / 1000, us[1] / 1000, us[2] / 1000, us[3] / 1000};
+      rank->shares[static_cast<int64_t>(file->Number(step).value_or(-1))] = *shares;
+      std::array<std::optional<int64_t>, 3> indexes = {};
+      for (size_t i = 0; i < parallel.size(); ++i) {
+        if (const auto value = file->Number(parallel[i])) indexes[i] = static_cast<int64_t>(*value);
+      }
+      SetIndexes(indexes, rank);
     }
     if (bad > 0) Tell(path, fmt::format("{} lines make no sense: left out", bad));
     if (!file->status().ok()) Tell(path, file->status().message());
+  }
+
+  static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {
+    if (indexes[0] && indexes[1] && indexes[2]) rank->parallel_index = {*indexes[0], *indexes[1], *indexes[2]};
   }
 
   template <class Take>
@@ -86,18 +116,141 @@ class ClusterReader {
     take(*text, path.string(), order_, [this](std::string_view number) { return RankOf(number); });
   }
 
+  void AddGroup(std::string_view name, const GroupFacts& group) {
+    for (const int number : group.ranks) {
+      if (const auto rank = ranks_.find(number); rank != ranks_.end()) rank->second->groups[std::string(name)] = group;
+    }
+  }
+
+  void ReadGroups() {
+    ReadJson("communication_group.json", [this](std::string_view text, const std::string& where, const ReadOrder& order, const auto&) {
+      const Json json = Json::parse(text, nullptr, false);
+      if (!json.is_object()) return order.problems->push_back({where, "no JSON object"});
+      const auto list = json.find("comm_group_parallel_info");
+      if (list == json.end() || !list->is_array()) return;
+      for (const Json& each : *list) {
+        if (!each.is_object()) continue;
+        const auto text_of = [&each](const char* name) {
+          const auto found = each.find(name);
+          return found != each.end() && found->is_string() ? found->template get<std::string>() : std::string();
+        };
+        const auto ranks = each.find("rank_set");
+        if (ranks == each.end()) continue;
+        AddGroup(text_of("group_name"), {text_of("group_id"), text_of("pg_name"), NumbersIn(ranks->dump(-1, ' ', false, Json::error_handler_t::replace))});
+      }
+    });
+  }
+
+  void ReadTables() {
+    const fs::path path = directory_ / kClusterDatabase;
+    Result<Database> database = Database::Open(path);
+    if (!database.ok()) return Tell(path, database.status().message());
+    const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
+      if (!database->Has(table)) return;
+      const Status status = database->Each(sql, take);
+      if (!status.ok()) Tell(path, status.message());
+    };
+    run("ClusterStepTraceTime",
+        "SELECT step, \"index\", computing, communication, communication_not_overlapped, free, stage, bubble, "
+        "communication_not_overlapped_and_exclude_receive, preparing, dp_index, pp_index, tp_index FROM ClusterStepTraceTime WHERE type = 'rank'",
+        [this](const Row& row) { TakeStep(row); });
+    // Times and bandwidth are of the same operation by these.
+    using Key = std::tuple<Rank*, std::string, std::string, std::string>;
+    std::map<Key, size_t> known;
+    const auto key_of = [this](const Row& row) { return Key(RankOf(row.Text(1)), row.Text(0), row.Text(2), row.Text(3)); };
+    run("ClusterCommunicationTime",
+        "SELECT step, rank_id, hccl_op_name, group_name, start_timestamp, elapsed_time, transit_time, wait_time, synchronization_time, "
+        "idle_time FROM ClusterCommunicationTime",
+        [&](const Row& row) {
+          Rank* const rank = RankOf(row.Text(1));
+          // Of all operations of a group together.
+          if (rank == nullptr || row.Text(2) == "Total Op Info") return;
+          Collective& op = MakeCollective(row.Text(2), row.Text(3), row.Text(0), rank);
+          op.start_ns = MicrosAsNs(row.Real(4)).value_or(0);
+          op.elapse_ms = row.Real(5);
+          op.parts = {row.Real(6), row.Real(7), row.Real(8), row.Real(9)};
+          known.emplace(key_of(row), rank->collectives.size() - 1);
+        });
+    run("ClusterCommunicationBandwidth",
+        "SELECT step, rank_id, hccl_op_name, group_name, band_type, transit_size, transit_time, large_packet_ratio, package_size, count, "
+        "total_duration FROM ClusterCommunicationBandwidth",
+        [&](const Row& row) {
+          const auto found = known.find(key_of(row));
+          if (found == known.end()) return;
+          AddPackets({row.Text(4), row.Real(5), row.Real(6), row.Real(7)}, {row.Real(8), CountOf(row.Real(9)), row.Real(10)},
+                     &std::get<0>(found->first)->collectives[found->second]);
+        });
+    run("ClusterCommunicationMatrix",
+        "SELECT step, hccl_op_name, group_name, CAST(src_rank AS INTEGER), CAST(dst_rank AS INTEGER), transport_type, op_name, transit_size, "
+        "transit_time FROM ClusterCommunicationMatrix",
+        [this](const Row& row) { TakeLink(row); });
+    run("CommunicationGroupMapping", "SELECT group_name, group_id, pg_name, rank_set, type FROM CommunicationGroupMapping", [this](const Row& row) {
+      AddGroup(row.Text(0), {std::string(row.Text(1)), std::string(row.Text(2)), NumbersIn(row.Text(3))});
+      if (row.Text(4) == "p2p") p2p_groups_.emplace(row.Text(0));
+    });
+    run("RankDeviceMap", "SELECT m.rankId, m.deviceId, m.hostUid, h.hostName FROM RankDeviceMap m LEFT JOIN HostInfo h ON h.hostUid = m.hostUid",
+        [this](const Row& row) {
+          Rank* const rank = RankOf(row.Text(0));
+          if (rank == nullptr) return;
+          if (row.Int(1) >= 0 && row.Int(1) <= kMostRank) rank->device = static_cast<int>(row.Int(1));
+          rank->host_uid = row.Text(2);
+          rank->host = row.Text(3);
+        });
+    for (auto& [number, rank] : ranks_) {
+      for (Collective& each : rank->collectives) each.p2p = each.p2p || p2p_groups_.contains(std::string(rank->TextOf(each.group)));
+    }
+  }
+
+  void TakeStep(const Row& row) {
+    Rank* const rank = RankOf(row.Text(1));
+    if (rank == nullptr) return;
+    const auto ms = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / 1000); };
+    Shares shares{row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000, row.Real(5) / 1000};
+    shares.stage = ms(6);
+    shares.bubble = ms(7);
+    shares.without_receive = ms(8);
+    shares.preparing = ms(9);
+    int64_t step = -1;
+    if (!ParseNumber(row.Text(0), &step)) step = -1;
+    rank->shares[step] = shares;
+    const auto index = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Int(column)); };
+    SetIndexes({index(10), index(11), index(12)}, rank);
+  }
+
+  Collective& MakeCollective(std::string_view name, std::string_view group, std::string_view step, Rank* rank) {
+    Collective& op = rank->collectives.emplace_back();
+    op.name = rank->Text(name);
+    op.type = rank->Text(CollectiveTypeOf(name));
+    op.group = rank->Text(group);
+    op.step = StepNumberOf(step);
+    op.p2p = IsSendOrReceive(name);
+    return op;
+  }
+
+  void TakeLink(const Row& row) {
+    Rank* const rank = RankOf(row.Text(3));
+    if (rank == nullptr || row.Text(1) == "Total Op Info") return;
+    Link link{rank->Text(row.Text(2)), rank->Text(row.Text(3)), rank->Text(row.Text(4)), rank->Text(row.Text(5)), row.Real(7), row.Real(8)};
+    link.name = rank->Text(row.Text(1));
+    if (!row.Text(6).empty()) link.op = rank->Text(row.Text(6));
+    link.step = StepNumberOf(row.Text(0));
+    link.part = IsPartOfTotal(row.Text(1));
+    rank->links.push_back(link);
+  }
+
   void Tell(const fs::path& path, std::string what) { order_.problems->push_back({path.string(), std::move(what)}); }
 
   const fs::path& directory_;
   const ReadOrder& order_;
   std::map<int, std::unique_ptr<Rank>> ranks_;
+  std::set<std::string> p2p_groups_;
 };
 
 }  // namespace
 
 bool IsCluster(const fs::path& directory) {
   std::error_code error;
-  return fs::is_regular_file(directory / kClusterSteps, error);
+  return fs::is_regular_file(directory / kClusterSteps, error) || fs::is_regular_file(directory / kClusterDatabase, error);
 }
 
 Status ReadCluster(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {

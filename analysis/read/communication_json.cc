@@ -3,14 +3,23 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/read/readers.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
 
 using Json = nlohmann::json;
+
+// Where an operation stands in the file.
+struct Place {
+  std::string_view group;  // of a cluster: "(0, 1)"
+  int64_t step = -1;
+  bool p2p = false;
+};
 
 double NumberOr(const Json& object, const char* name, double otherwise) {
   const auto found = object.find(name);
@@ -24,10 +33,20 @@ std::pair<std::string_view, std::string_view> NameAndGroup(std::string_view key)
                                       : std::pair(key.substr(0, at), key.substr(at + 1));
 }
 
-// "hcom_allReduce_" of "hcom_allReduce__586_0_1".
-std::string_view TypeOf(std::string_view name) {
-  const size_t at = name.find("__");
-  return at == std::string_view::npos ? name : name.substr(0, at + 1);
+void AddSizes(const Json& sizes, Transport* transport) {
+  for (const auto& [text, each] : sizes.items()) {
+    if (!each.is_array() || each.empty() || !each[0].is_number()) continue;
+    PacketSize size;
+    size.count = CountOf(each[0].get<double>());
+    if (!ParseNumber(text, &size.mb)) size.mb = 0;
+    if (each.size() > 1 && each[1].is_number()) size.time_ms = each[1].get<double>();
+    transport->packets += size.count;
+    transport->sizes.push_back(size);
+  }
+}
+
+uint64_t LargeOf(const Transport& transport) {
+  return static_cast<uint64_t>(std::llround(std::clamp(transport.large_ratio, 0.0, 1.0) * static_cast<double>(transport.packets)));
 }
 
 void AddTransports(const Json& bandwidth, Collective* collective) {
@@ -38,32 +57,30 @@ void AddTransports(const Json& bandwidth, Collective* collective) {
     transport.size_mb = NumberOr(each, "Transit Size(MB)", 0);
     transport.time_ms = NumberOr(each, "Transit Time(ms)", 0);
     if (transport.size_mb <= 0 && transport.time_ms <= 0) continue;
-    if (const auto sizes = each.find("Size Distribution"); sizes != each.end() && sizes->is_object()) {
-      for (const Json& size : *sizes) {
-        if (size.is_array() && !size.empty() && size[0].is_number_unsigned()) transport.packets += size[0].get<uint64_t>();
-      }
-    }
-    transport.large_packets = static_cast<uint64_t>(
-        std::llround(NumberOr(each, "Large Packet Ratio", 0) * static_cast<double>(transport.packets)));
+    const auto sizes = each.find("Size Distribution");
+    if (sizes != each.end() && sizes->is_object()) AddSizes(*sizes, &transport);
+    transport.large_ratio = NumberOr(each, "Large Packet Ratio", 0);
+    transport.large_packets = LargeOf(transport);
     collective->transports.push_back(std::move(transport));
   }
 }
 
-void AddOperation(std::string_view key, const Json& op, Rank* rank) {
+void AddOperation(const Place& place, std::string_view key, const Json& op, Rank* rank) {
   const auto times = op.find("Communication Time Info");
   if (times == op.end() || !times->is_object()) return;
   const auto [name, group] = NameAndGroup(key);
   Collective collective;
+  collective.step = place.step;
+  collective.p2p = place.p2p;
   collective.name = rank->Text(name);
-  collective.type = rank->Text(TypeOf(name));
+  collective.type = rank->Text(CollectiveTypeOf(name));
   collective.group = rank->Text(group);
-  const double start_us = NumberOr(*times, "Start Timestamp(us)", 0);
-  // In two parts: the nanoseconds of today are more than a double holds.
-  const double whole_us = std::floor(start_us);
-  if (std::abs(start_us) < 9e15) collective.start_ns = static_cast<int64_t>(whole_us) * 1000 + std::llround((start_us - whole_us) * 1000);
+  collective.start_ns = MicrosAsNs(NumberOr(*times, "Start Timestamp(us)", 0)).value_or(0);
   collective.elapse_ms = NumberOr(*times, "Elapse Time(ms)", 0);
-  collective.parts = {NumberOr(*times, "Transit Time(ms)", 0), NumberOr(*times, "Wait Time(ms)", 0),
-                      NumberOr(*times, "Synchronization Time(ms)", 0), NumberOr(*times, "Idle Time(ms)", 0)};
+  if (times->contains("Transit Time(ms)")) {
+    collective.parts = {NumberOr(*times, "Transit Time(ms)", 0), NumberOr(*times, "Wait Time(ms)", 0),
+                        NumberOr(*times, "Synchronization Time(ms)", 0), NumberOr(*times, "Idle Time(ms)", 0)};
+  }
   const auto bandwidth = op.find("Communication Bandwidth Info");
   if (bandwidth != op.end() && bandwidth->is_object()) AddTransports(*bandwidth, &collective);
   rank->collectives.push_back(std::move(collective));
@@ -71,37 +88,51 @@ void AddOperation(std::string_view key, const Json& op, Rank* rank) {
 
 // Step -> collective or p2p -> operation; of a cluster group -> step -> operation.
 template <class Take>
-void EachOperation(std::string_view text, std::string_view where, const ReadOrder& order, const Take& take) {
+void EachOperation(std::string_view text, std::string_view where, bool of_cluster, const ReadOrder& order, const Take& take) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) {
     order.problems->push_back({std::string(where), "no JSON object"});
     return;
   }
-  for (const Json& step : json) {
-    if (!step.is_object()) continue;
-    for (const Json& kind : step) {
-      if (!kind.is_object()) continue;
-      for (const auto& [key, op] : kind.items()) {
-        if (op.is_object()) take(std::string_view(key), op);
+  for (const auto& [outer, middle] : json.items()) {
+    if (!middle.is_object()) continue;
+    for (const auto& [inner, operations] : middle.items()) {
+      if (!operations.is_object()) continue;
+      const Place place{of_cluster ? outer : std::string_view(), StepNumberOf(of_cluster ? inner : outer), (of_cluster ? outer : inner) == "p2p"};
+      for (const auto& [key, op] : operations.items()) {
+        if (op.is_object()) take(place, std::string_view(key), op);
       }
     }
   }
 }
 
-// {"0-1": {"Transport Type": "HCCS", ...}}
-void EachLink(std::string_view group, const Json& pairs, const std::function<void(Link)>& take) {
+// {"0-1": {"Transport Type": "HCCS", ...}}; `rank_of`: whose link it is, null where it is no rank's.
+void EachLink(const Place& place, std::string_view key, bool part, const Json& pairs, const std::function<Rank*(std::string_view source)>& rank_of) {
+  const auto [name, group] = NameAndGroup(key);
   for (const auto& [pair, each] : pairs.items()) {
     const size_t dash = pair.find('-');
     if (!each.is_object() || dash == std::string::npos) continue;
+    const std::string_view source = std::string_view(pair).substr(0, dash);
+    Rank* rank = rank_of(source);
+    if (rank == nullptr) continue;
+    const auto text = [&each, rank](const char* field) {
+      const auto found = each.find(field);
+      return found != each.end() && found->is_string() ? rank->Text(found->template get_ref<const std::string&>()) : kNoText;
+    };
     Link link;
-    link.group = group;
-    link.source = pair.substr(0, dash);
-    link.destination = pair.substr(dash + 1);
-    const auto transport = each.find("Transport Type");
-    if (transport != each.end() && transport->is_string()) link.transport = transport->get<std::string>();
+    link.group = rank->Text(group);
+    link.source = rank->Text(source);
+    link.destination = rank->Text(std::string_view(pair).substr(dash + 1));
+    link.transport = text("Transport Type");
     link.size_mb = NumberOr(each, "Transit Size(MB)", 0);
     link.time_ms = NumberOr(each, "Transit Time(ms)", 0);
-    take(std::move(link));
+    link.name = rank->Text(name);
+    link.op = text("Op Name");
+    if (link.op == kNoText) link.op = text("op_name");
+    link.step = place.step;
+    link.p2p = place.p2p;
+    link.part = part;
+    rank->links.push_back(link);
   }
 }
 
@@ -109,42 +140,80 @@ constexpr std::string_view kTotal = "Total Op Info";
 
 }  // namespace
 
+std::string_view CollectiveTypeOf(std::string_view name) {
+  const size_t at = name.find("__");
+  return at == std::string_view::npos ? name : name.substr(0, at + 1);
+}
+
+bool IsSendOrReceive(std::string_view name) {
+  // "batchSendRecv" is of several ranks.
+  return name.starts_with("hcom_send") || name.starts_with("hcom_receive");
+}
+
+bool IsPartOfTotal(std::string_view name) {
+  return name.find("-top") != std::string_view::npos || name.ends_with("-middle") || name.find("-bottom") != std::string_view::npos;
+}
+
+int64_t StepNumberOf(std::string_view text) {
+  int64_t step = -1;
+  if (text.starts_with("step")) text.remove_prefix(4);
+  return ParseNumber(text, &step) && step >= 0 ? step : -1;
+}
+
+std::optional<int64_t> MicrosAsNs(double us) {
+  // In two parts: the nanoseconds of today are more than a double holds.
+  const double whole = std::floor(us);
+  if (!(std::abs(us) < 9e15)) return std::nullopt;
+  return static_cast<int64_t>(whole) * 1000 + std::llround((us - whole) * 1000);
+}
+
+uint64_t CountOf(double count) {
+  constexpr double kMost = 1e15;
+  return count >= 0 ? static_cast<uint64_t>(std::min(count, kMost)) : 0;
+}
+
+void AddPackets(const TransportRow& row, const PacketSize& size, Collective* op) {
+  if (row.size_mb <= 0 && row.time_ms <= 0) return;
+  auto known = std::ranges::find(op->transports, row.name, &Transport::name);
+  if (known == op->transports.end()) {
+    known = op->transports.insert(known, Transport{.name = std::string(row.name), .size_mb = row.size_mb, .time_ms = row.time_ms});
+    known->large_ratio = row.large_ratio;
+  }
+  if (size.count == 0 && size.mb <= 0) return;
+  known->packets += size.count;
+  known->large_packets = LargeOf(*known);
+  known->sizes.push_back(size);
+}
+
 void ReadCommunication(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank) {
-  EachOperation(json, where, order, [rank](std::string_view key, const Json& op) {
-    if (!key.starts_with(kTotal)) AddOperation(key, op, rank);
+  EachOperation(json, where, false, order, [rank](const Place& place, std::string_view key, const Json& op) {
+    if (!key.starts_with(kTotal)) AddOperation(place, key, op, rank);
   });
 }
 
 void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank) {
-  // The others are parts of the total.
-  EachOperation(json, where, order, [rank](std::string_view key, const Json& pairs) {
-    const auto [name, group] = NameAndGroup(key);
-    if (!name.ends_with("-total")) return;
-    EachLink(group, pairs, [rank](Link link) { rank->links.push_back(std::move(link)); });
+  EachOperation(json, where, false, order, [rank](const Place& place, std::string_view key, const Json& pairs) {
+    const std::string_view name = NameAndGroup(key).first;
+    if (name == kTotal) return;
+    EachLink(place, key, IsPartOfTotal(name), pairs, [rank](std::string_view) { return rank; });
   });
 }
 
 void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of) {
-  EachOperation(json, where, order, [&rank_of](std::string_view key, const Json& ranks) {
+  EachOperation(json, where, true, order, [&rank_of](const Place& place, std::string_view key, const Json& ranks) {
     if (key.starts_with(kTotal)) return;
     for (const auto& [number, op] : ranks.items()) {
       Rank* rank = rank_of(number);
-      if (rank != nullptr && op.is_object()) AddOperation(key, op, rank);
+      if (rank != nullptr && op.is_object()) AddOperation(place, key, op, rank);
     }
   });
 }
 
 void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of) {
   // Where an operation has no total of its group, it is one of its own.
-  EachOperation(json, where, order, [&rank_of](std::string_view key, const Json& pairs) {
-    const auto [name, group] = NameAndGroup(key);
-    const bool part = name.find("-top") != std::string_view::npos || name.ends_with("-middle") ||
-                      name.find("-bottom") != std::string_view::npos;
-    if (part || name == kTotal) return;
-    EachLink(group, pairs, [&rank_of](Link link) {
-      Rank* rank = rank_of(link.source);
-      if (rank != nullptr) rank->links.push_back(std::move(link));
-    });
+  EachOperation(json, where, true, order, [&rank_of](const Place& place, std::string_view key, const Json& pairs) {
+    const std::string_view name = NameAndGroup(key).first;
+    if (name != kTotal) EachLink(place, key, IsPartOfTotal(name), pairs, rank_of);
   });
 }
 

@@ -332,15 +332,14 @@ class DatabaseReader {
       });
     }
     if (database_.Has("HOST_INFO")) {
-      Run("SELECT hostName FROM HOST_INFO LIMIT 1", [this](const Row& row) { rank_->host = row.Text(0); });
+      Run("SELECT hostName, hostUid FROM HOST_INFO LIMIT 1", [this](const Row& row) {
+        rank_->host = row.Text(0);
+        rank_->host_uid = row.Text(1);
+      });
     }
     if (!database_.Has("META_DATA")) return;
-    Run("SELECT value FROM META_DATA WHERE name = 'ENV_VARIABLES'", [this](const Row& row) {
-      const auto json = nlohmann::json::parse(row.Text(0), nullptr, false);
-      if (!json.is_object()) return;
-      for (const auto& [name, value] : json.items()) {
-        if (value.is_string()) rank_->environment[name] = value.get<std::string>();
-      }
+    Run("SELECT name, value FROM META_DATA WHERE name IN ('ENV_VARIABLES', 'parallel_group_info', 'distributed_args')", [this](const Row& row) {
+      AddMetadata(row.Text(0), row.Text(1), rank_);
     });
   }
 
@@ -379,6 +378,21 @@ class DatabaseReader {
   std::unordered_map<int64_t, uint32_t> operators_;              // of the framework, by number in CONNECTION_IDS
 };
 
+std::string LinksSql(const Database& database) {
+  return fmt::format("SELECT group_name, src_rank, dst_rank, transport_type, transit_size, transit_time, hccl_op_name, step, type, {} "
+                     "FROM CommAnalyzerMatrix", database.HasColumn("CommAnalyzerMatrix", "op_name") ? "op_name" : "''");
+}
+
+void TakeLink(const Row& row, Rank* rank) {
+  Link link{rank->Text(row.Text(0)), rank->Text(row.Text(1)), rank->Text(row.Text(2)), rank->Text(row.Text(3)), row.Real(4), row.Real(5)};
+  link.name = rank->Text(row.Text(6));
+  link.step = StepNumberOf(row.Text(7));
+  link.p2p = row.Text(8) == "p2p";
+  if (!row.Text(9).empty()) link.op = rank->Text(row.Text(9));
+  link.part = IsPartOfTotal(row.Text(6));
+  rank->links.push_back(link);
+}
+
 // What the analysis beside the database adds: parts of collectives, links, shares of steps.
 void ReadAnalysis(const fs::path& file, const ReadOrder& order, Rank* rank) {
   Result<Database> database = Database::Open(file);
@@ -391,36 +405,46 @@ void ReadAnalysis(const fs::path& file, const ReadOrder& order, Rank* rank) {
     const Status status = database->Each(sql, take);
     if (!status.ok()) order.problems->push_back({file.string(), status.message()});
   };
-  run("StepTraceTime", "SELECT step, computing, communication, communication_not_overlapped, free FROM StepTraceTime",
-      [rank](const Row& row) {
-        rank->shares[row.Int(0)] = {row.Real(1) / 1000, row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000};
+  const bool stages = database->HasColumn("StepTraceTime", "preparing");
+  run("StepTraceTime", fmt::format("SELECT step, computing, communication, communication_not_overlapped, free{} FROM StepTraceTime",
+                                   stages ? ", stage, bubble, communication_not_overlapped_and_exclude_receive, preparing" : ""),
+      [rank, stages](const Row& row) {
+        Shares& shares = rank->shares[row.Int(0)];
+        shares = {row.Real(1) / 1000, row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000};
+        if (!stages) return;
+        const auto ms = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / 1000); };
+        shares.stage = ms(5);
+        shares.bubble = ms(6);
+        shares.without_receive = ms(7);
+        shares.preparing = ms(8);
       });
   std::map<std::string, Collective*, std::less<>> by_name;
   for (Collective& each : rank->collectives) by_name.emplace(rank->TextOf(each.name), &each);
+  const auto of = [&by_name](const Row& row) {
+    const auto found = by_name.find(row.Text(0));
+    return found == by_name.end() ? nullptr : found->second;
+  };
   run("CommAnalyzerTime",
-      "SELECT hccl_op_name, transit_time, wait_time, synchronization_time, idle_time FROM CommAnalyzerTime",
-      [&by_name](const Row& row) {
-        const auto found = by_name.find(row.Text(0));
-        if (found != by_name.end()) found->second->parts = {row.Real(1), row.Real(2), row.Real(3), row.Real(4)};
+      "SELECT hccl_op_name, transit_time, wait_time, synchronization_time, idle_time, step, type, elapse_time, group_name, start_timestamp FROM CommAnalyzerTime",
+      [&of, rank](const Row& row) {
+        Collective* const op = of(row);
+        if (op == nullptr) return;
+        op->parts = {row.Real(1), row.Real(2), row.Real(3), row.Real(4)};
+        op->step = StepNumberOf(row.Text(5));
+        op->p2p = row.Text(6) == "p2p";
+        op->elapse_ms = row.Real(7);
+        op->start_ns = MicrosAsNs(row.Real(9)).value_or(op->start_ns);
+        // The name that files have; COMMUNICATION_OP may have another.
+        op->group = rank->Text(row.Text(8));
       });
   run("CommAnalyzerBandwidth",
-      "SELECT hccl_op_name, transport_type, max(transit_size), max(transit_time), sum(count), max(large_packet_ratio) "
-      "FROM CommAnalyzerBandwidth GROUP BY 1, 2, step",
-      [&by_name](const Row& row) {
-        const auto found = by_name.find(row.Text(0));
-        if (found == by_name.end() || (row.Real(2) <= 0 && row.Real(3) <= 0)) return;
-        const auto packets = static_cast<uint64_t>(std::max<int64_t>(row.Int(4), 0));
-        found->second->transports.push_back(
-            {std::string(row.Text(1)), row.Real(2), row.Real(3), packets,
-             static_cast<uint64_t>(std::llround(std::clamp(row.Real(5), 0.0, 1.0) * static_cast<double>(packets)))});
+      "SELECT hccl_op_name, transport_type, transit_size, transit_time, count, large_packet_ratio, package_size, total_duration "
+      "FROM CommAnalyzerBandwidth",
+      [&of](const Row& row) {
+        Collective* const op = of(row);
+        if (op != nullptr) AddPackets({row.Text(1), row.Real(2), row.Real(3), row.Real(5)}, {row.Real(6), CountOf(row.Real(4)), row.Real(7)}, op);
       });
-  run("CommAnalyzerMatrix",
-      "SELECT group_name, src_rank, dst_rank, transport_type, transit_size, transit_time FROM CommAnalyzerMatrix "
-      "WHERE hccl_op_name LIKE '%-total'",
-      [rank](const Row& row) {
-        rank->links.push_back({std::string(row.Text(0)), std::string(row.Text(1)), std::string(row.Text(2)),
-                               std::string(row.Text(3)), row.Real(4), row.Real(5)});
-      });
+  run("CommAnalyzerMatrix", LinksSql(*database), [rank](const Row& row) { TakeLink(row, rank); });
 }
 
 }  // namespace
@@ -447,7 +471,11 @@ Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) 
     rank->source = name.starts_with("msprof") ? "msprof, database"
                    : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
     DatabaseReader(*database, file.string(), order).Read(device, devices.size() == 1, rank.get());
-    if (!rank->rank && parent.filename() == "ASCEND_PROFILER_OUTPUT") ReadProfilerInfo(parent.parent_path(), order, rank.get());
+    if (parent.filename() == "ASCEND_PROFILER_OUTPUT") {
+      const std::optional<int> known = rank->rank;
+      ReadProfilerInfo(parent.parent_path(), order, rank.get());
+      if (known) rank->rank = known;
+    }
     std::error_code error;
     if (devices.size() == 1 && fs::is_regular_file(parent / "analysis.db", error)) {
       ReadAnalysis(parent / "analysis.db", order, rank.get());

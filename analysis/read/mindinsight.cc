@@ -1,6 +1,7 @@
 // What MindInsight's profiler made of MindSpore's raw logs (analysis 4.1, 4.2): its `profiler` directory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -27,6 +28,7 @@ class MindInsightReader {
     ReadOperators();
     ReadExecutions();
     ReadSteps();
+    ReadShares();
     ReadPoints();
     ReadAiCpu();
   }
@@ -40,7 +42,7 @@ class MindInsightReader {
     Result<CsvFile> file = CsvFile::Open(directory_ / name);
     Status status = file.status();
     if (file.ok()) {
-      const auto take = open(*file);
+      auto take = open(*file);
       uint64_t wrong = 0;
       while (file->Next()) wrong += take(*file) ? 0 : 1;
       if (wrong > 0) order_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are no records of this table: left out", wrong)});
@@ -153,6 +155,37 @@ class MindInsightReader {
       if (from && to) step.reduces.push_back({rank_.Text(reduce.name), *from, *to});
     }
     rank_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  // ascend_cluster_analyse_<parallelism>_<stages>_<ranks>_<rank>.csv: of each step, in order, what it was made of, ms; then the
+  // average.
+  void ReadShares() {
+    std::error_code error;
+    for (fs::directory_iterator it(directory_, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (!name.starts_with("ascend_cluster_analyse_") || !name.ends_with("_" + device_ + ".csv")) continue;
+      Each(name, [this](const CsvFile& header) {
+        const std::array<int, 5> columns = {header.Column({"computation_time"}), header.Column({"communication_alone_time"}), header.Column({"stage_time"}),
+                                            header.Column({"receive_alone_time"}), header.Column({"collective_communication_alone_time"})};
+        return [columns, this, step = size_t{0}](const CsvFile& record) mutable { return TakeShares(record, columns, step++); };
+      });
+      return;
+    }
+  }
+
+  bool TakeShares(const CsvFile& record, const std::array<int, 5>& columns, size_t step) {
+    if (step >= rank_.steps.size()) return true;
+    const auto computing = record.Number(columns[0]);
+    const auto alone = record.Number(columns[1]);
+    if (!computing || !alone) return false;
+    const Step& of = rank_.steps[step];
+    // Only communication that nothing covers is in the file.
+    Shares& shares = rank_.shares[of.number];
+    shares = {*computing, *alone, *alone, std::max(Ms(of.end_ns - of.start_ns) - *computing - *alone, 0.0)};
+    shares.stage = record.Number(columns[2]);
+    shares.bubble = record.Number(columns[3]);
+    shares.without_receive = record.Number(columns[4]);
     return true;
   }
 

@@ -9,6 +9,7 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/step_columns.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -150,19 +151,11 @@ void ReadKernels(const fs::path& path, const ReadOrder& order, Rank* rank) {
 
 void ReadStepShares(const fs::path& path, const ReadOrder& order, Rank* rank) {
   EachRecord(path, order, [rank](const CsvFile& file) {
-    const std::array<int, 5> columns = {file.Column({"Step"}), file.Column({"Computing"}), file.Column({"Communication"}),
-                                        file.Column({"Communication(Not Overlapped)"}), file.Column({"Free"})};
-    return [rank, columns](const CsvFile& record) {
-      std::array<double, 4> us{};
-      for (size_t i = 0; i < us.size(); ++i) {
-        const auto value = record.Number(columns[i + 1]);
-        if (!value) return false;
-        us[i] = *value;
-      }
+    return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
+      const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
-      const int64_t step = static_cast<int64_t>(record.Number(columns[0]).value_or(-1));
-      rank->shares[step] = {us[0] / 1000, us[1] / 1000, us[2] / 1000, us[3] / 1000};
-      return true;
+      if (shares) rank->shares[static_cast<int64_t>(record.Number(step).value_or(-1))] = *shares;
+      return shares.has_value();
     };
   });
 }
@@ -232,7 +225,8 @@ void AddOverlap(Rank* rank) {
   for (const Collective& each : rank->collectives) {
     communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
   }
-  if (computing.empty() && communication.empty()) return;
+  // Communication alone says nothing of the rest of a step.
+  if (computing.empty() && (communication.empty() || !rank->shares.empty())) return;
   Intervals& free = rank->overlap[static_cast<size_t>(OverlapKind::kFree)];
   Intervals recorded = std::move(free);
   rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
@@ -246,16 +240,65 @@ std::string Whole(const fs::path& path, const ReadOrder& order) {
   return {};
 }
 
-void ReadEnvironment(const fs::path& path, const ReadOrder& order, Rank* rank) {
+void ReadMetadata(const fs::path& path, const ReadOrder& order, Rank* rank) {
   const Json json = Json::parse(Whole(path, order), nullptr, false);
-  const auto variables = json.is_object() ? json.find("ENV_VARIABLES") : json.end();
-  if (variables == json.end() || !variables->is_object()) return;
-  for (const auto& [name, value] : variables->items()) {
-    if (value.is_string()) rank->environment[name] = value.get<std::string>();
+  if (!json.is_object()) return;
+  for (const char* name : {"ENV_VARIABLES", "parallel_group_info", "distributed_args"}) {
+    if (const auto found = json.find(name); found != json.end()) AddMetadata(name, found->dump(-1, ' ', false, Json::error_handler_t::replace), rank);
   }
 }
 
+// Of <host>_<pid>_<time>_ascend_pt; empty: it is called otherwise.
+std::string HostOf(std::string_view folder) {
+  for (const std::string_view ending : {"_ascend_pt", "_ascend_ms"}) {
+    if (folder.ends_with(ending)) folder.remove_suffix(ending.size());
+  }
+  constexpr size_t kLeastStamp = 14;
+  for (const size_t least : {kLeastStamp, size_t{1}}) {
+    const size_t at = folder.rfind('_');
+    const std::string_view number = at == std::string_view::npos ? std::string_view() : folder.substr(at + 1);
+    if (number.size() < least || number.find_first_not_of("0123456789") != std::string_view::npos) return {};
+    folder.remove_suffix(number.size() + 1);
+  }
+  return std::string(folder);
+}
+
+// The name that operations have for a group: two hashes of 32 bits of its id.
+std::string GroupNameOf(std::string_view id) {
+  uint32_t high = 0;
+  uint32_t low = 0;
+  for (const char each : id) {
+    const auto byte = static_cast<unsigned char>(each);
+    high = high * 29 + byte;
+    low = low * 131 + byte;
+  }
+  return std::to_string(uint64_t{high} << 32 | low);
+}
+
 }  // namespace
+
+void AddMetadata(std::string_view name, std::string_view text, Rank* rank) {
+  constexpr int kMostRank = 1'000'000;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (name == "ENV_VARIABLES") {
+      if (value.is_string()) rank->environment[key] = value.get<std::string>();
+    } else if (name == "distributed_args") {
+      if (value.is_number_integer()) rank->parallel_sizes[key] = value.get<int64_t>();
+    } else if (value.is_object()) {
+      GroupFacts group;
+      group.id = key;
+      if (const auto label = value.find("group_name"); label != value.end() && label->is_string()) group.label = label->get<std::string>();
+      const auto ranks = value.find("global_ranks");
+      if (ranks == value.end() || !ranks->is_array()) continue;
+      for (const Json& each : *ranks) {
+        if (each.is_number_integer() && each.get<int64_t>() >= 0 && each.get<int64_t>() <= kMostRank) group.ranks.push_back(each.get<int>());
+      }
+      rank->groups[GroupNameOf(key)] = std::move(group);
+    }
+  }
+}
 
 void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* rank) {
   std::set<int> numbers;
@@ -266,9 +309,10 @@ void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* r
     if (ParseNumber(std::string_view(name).substr(at + 1), &number) && number >= 0) numbers.insert(number);
   }
   if (numbers.size() == 1) rank->rank = *numbers.begin();
+  if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
   const fs::path metadata = directory / "profiler_metadata.json";
   std::error_code error;
-  if (fs::is_regular_file(metadata, error)) ReadEnvironment(metadata, order, rank);
+  if (fs::is_regular_file(metadata, error)) ReadMetadata(metadata, order, rank);
 }
 
 void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* rank) {

@@ -48,6 +48,8 @@ bool IsMindSpore(const std::filesystem::path& directory);
 
 // `cluster_analysis_output`: one rank for each that was analysed. Only where the ranks themselves are not there.
 inline constexpr std::string_view kClusterSteps = "cluster_step_trace_time.csv";
+inline constexpr std::string_view kClusterDatabase = "cluster_analysis.db";
+inline constexpr std::string_view kClusterSource = "cluster analysis";  // Rank::source
 Status ReadCluster(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
 bool IsCluster(const std::filesystem::path& directory);
 
@@ -63,6 +65,25 @@ void ReadCommunicationMatrix(std::string_view json, std::string_view where, cons
 using RankOf = std::function<Rank*(std::string_view number)>;
 void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
 void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
+// "hcom_allReduce_" of "hcom_allReduce__586_0_1"
+std::string_view CollectiveTypeOf(std::string_view name);
+bool IsSendOrReceive(std::string_view name);
+// Of the links of an operation: of one of its executions, not of all.
+bool IsPartOfTotal(std::string_view name);
+// Number of "step12"; -1: there is none.
+int64_t StepNumberOf(std::string_view text);
+// None: out of range.
+std::optional<int64_t> MicrosAsNs(double us);
+// Of how many packets a file tells; not more than any has.
+uint64_t CountOf(double count);
+// One size of packets of an operation, as a database has a row of it; with a count of 0 only the transport.
+struct TransportRow {
+  std::string_view name;
+  double size_mb = 0;
+  double time_ms = 0;
+  double large_ratio = 0;
+};
+void AddPackets(const TransportRow& transport, const PacketSize& size, Collective* op);
 // trace_view.json or msprof_<stamp>.json. `kernels`: executions are read from it too.
 void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadOrder& order, Rank* rank);
 // What the input pipeline of a device left in the directory.
@@ -71,6 +92,8 @@ void ReadPipeline(const std::filesystem::path& directory, int device, const Read
 void ReadProfilerInfo(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
 // PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
 void ReadDeviceFacts(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
+// A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
+void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 
 // The whole file; an error where it has more than `most` bytes.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);

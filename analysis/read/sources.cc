@@ -98,6 +98,8 @@ std::vector<Source> FindSources(const fs::path& path) {
   std::vector<Source> sources;
   if (IsDatabase(path) && !IsDirectory(path)) {
     sources.push_back({SourceKind::kDatabase, path});
+  } else if (path.filename() == kClusterDatabase && !IsDirectory(path)) {
+    sources.push_back({SourceKind::kCluster, fs::absolute(path).lexically_normal().parent_path()});
   } else {
     fs::path clean = path.lexically_normal();
     if (!clean.has_filename()) clean = clean.parent_path();

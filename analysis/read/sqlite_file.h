@@ -1,4 +1,4 @@
-// A database file that is read only, and whose rows are not trusted.
+// An SQLite file that is read only; what is in it is not trusted.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,25 +23,21 @@ class Row {
   double Real(int column) const { return sqlite3_column_double(statement_, column); }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text == nullptr
-               ? std::string_view()
-               : std::string_view(text,
-                                  static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+    return text == nullptr ? std::string_view()
+                           : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
   }
 
  private:
   sqlite3_stmt* statement_;
 };
 
-// Read only; what is in it is not trusted.
 class Database {
  public:
   static Result<Database> Open(const std::filesystem::path& file) {
     sqlite3* opened = nullptr;
     const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     Database database(opened);
-    if (code != SQLITE_OK)
-      return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
+    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
     sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
@@ -56,11 +52,16 @@ class Database {
     return has;
   }
 
+  bool HasColumn(std::string_view table, std::string_view column) const {
+    bool has = false;
+    Each(fmt::format("SELECT 1 FROM pragma_table_info('{}') WHERE name = '{}'", table, column), [&has](const Row&) { has = true; }).Ignore();
+    return has;
+  }
+
   template <class Take>
   Status Each(const std::string& sql, const Take& take) const {
     sqlite3_stmt* prepared = nullptr;
-    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK)
-      return Error();
+    if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &prepared, nullptr) != SQLITE_OK) return Error();
     const std::unique_ptr<sqlite3_stmt, Finalize> statement(prepared);
     const Row row(prepared);
     int code = SQLITE_ROW;
@@ -69,14 +70,14 @@ class Database {
   }
 
  private:
-  explicit Database(sqlite3* opened) : database_(opened) {}
-  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
   };
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
+  explicit Database(sqlite3* opened) : database_(opened) {}
+  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
   std::unique_ptr<sqlite3, Close> database_;
 };
 

@@ -85,9 +85,10 @@ Json CommunicationView(const Rank& rank) {
 }
 
 Json LinksView(const Rank& rank) {
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::pair<double, double>> links;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>, std::pair<double, double>> links;
   for (const Link& link : rank.links) {
-    auto& [mb, ms] = links[{link.group, link.source, link.destination, link.transport}];
+    if (link.part) continue;
+    auto& [mb, ms] = links[{rank.TextOf(link.group), rank.TextOf(link.source), rank.TextOf(link.destination), rank.TextOf(link.transport)}];
     mb += link.size_mb;
     ms += link.time_ms;
   }

@@ -27,6 +27,9 @@ constexpr auto kViews = std::to_array<View>({
     {"environment", EnvironmentView, "variables of the training process, as its profiler kept them"},
 });
 
+// Those that do not need what may have been left out of a rank of many.
+const ViewNames kWithoutDetails = {"overall", "steps", "step_average", "step_distribution", "step_points", "communication", "links", "environment"};
+
 double SumMs(const Intervals& intervals) {
   return std::accumulate(intervals.begin(), intervals.end(), 0.0,
                          [](double sum, const Interval& each) { return sum + Ms(each.end_ns - each.start_ns); });
@@ -68,52 +71,66 @@ int64_t BeginOf(const Rank& rank) {
   return begin == INT64_MAX ? 0 : begin;
 }
 
-Json OverallView(const Rank& rank) {
+std::optional<Overall> OverallOf(const Rank& rank) {
+  if (rank.overall) return rank.overall;
   std::optional<Interval> span = rank.span;
   if (!span) span = Extent(rank.overlap);
+  Shares all;
   if (!span) {
     // Only what someone else added up.
-    if (rank.shares.empty()) return nullptr;
-    Shares all;
+    if (rank.shares.empty()) return std::nullopt;
     for (const auto& [step, shares] : rank.shares) {
       all.computing += shares.computing;
       all.communication += shares.communication;
       all.uncovered += shares.uncovered;
       all.free += shares.free;
     }
-    return {{"e2e_ms", all.computing + all.uncovered + all.free}, {"computing_ms", all.computing},
-            {"communication_ms", all.communication}, {"uncovered_communication_ms", all.uncovered},
-            {"overlapped_ms", all.overlapped()}, {"free_ms", all.free}};
+    return Overall{all.computing + all.uncovered + all.free, all};
   }
   const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
   const double whole = Ms(span->end_ns - span->start_ns);
-  const double computing = of(OverlapKind::kComputing);
-  const double communication = of(OverlapKind::kCommunication);
-  const double uncovered = of(OverlapKind::kNotOverlapped);
-  return {{"e2e_ms", whole}, {"computing_ms", computing}, {"communication_ms", communication},
-          {"uncovered_communication_ms", uncovered}, {"overlapped_ms", communication - uncovered},
-          {"free_ms", whole - computing - uncovered}};
+  all.computing = of(OverlapKind::kComputing);
+  all.communication = of(OverlapKind::kCommunication);
+  all.uncovered = of(OverlapKind::kNotOverlapped);
+  all.free = whole - all.computing - all.uncovered;
+  return Overall{whole, all};
+}
+
+Json OverallView(const Rank& rank) {
+  const std::optional<Overall> overall = OverallOf(rank);
+  if (!overall) return nullptr;
+  const Shares& all = overall->shares;
+  return {{"e2e_ms", overall->e2e_ms}, {"computing_ms", all.computing}, {"communication_ms", all.communication},
+          {"uncovered_communication_ms", all.uncovered}, {"overlapped_ms", all.overlapped()}, {"free_ms", all.free}};
 }
 
 Json EnvironmentView(const Rank& rank) {
   return rank.environment.empty() ? Json() : Json(rank.environment);
 }
 
-Json RunJson(const Run& run, const std::set<std::string, std::less<>>& only) {
+Json RankJson(const Rank& rank, const ViewNames& only) {
+  Json json = {{"rank", OrNull(rank.rank)}, {"device", OrNull(rank.device)},
+               {"host", rank.host.empty() ? Json() : Json(rank.host)}, {"source", rank.source}, {"path", rank.path}};
+  for (const View& view : kViews) {
+    if (!only.empty() && !only.contains(view.name)) continue;
+    json[std::string(view.name)] = rank.details_left_out && !kWithoutDetails.contains(view.name) ? Json() : view.make(rank);
+  }
+  return json;
+}
+
+Json RunJson(const Run& run, const ViewNames& only) {
   Json json;
   json["run"] = {{"name", run.name}, {"inputs", run.inputs}};
   json["ranks"] = Json::array();
-  for (const auto& rank : run.ranks) {
-    Json each = {{"rank", OrNull(rank->rank)}, {"device", OrNull(rank->device)},
-                 {"host", rank->host.empty() ? Json() : Json(rank->host)}, {"source", rank->source}, {"path", rank->path}};
-    for (const View& view : kViews) {
-      if (only.empty() || only.contains(view.name)) each[std::string(view.name)] = view.make(*rank);
-    }
-    json["ranks"].push_back(std::move(each));
-  }
-  json["problems"] = Json::array();
-  for (const Problem& problem : run.problems) json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  for (const auto& rank : run.ranks) json["ranks"].push_back(RankJson(*rank, only));
+  json["problems"] = ProblemsJson(run);
   return json;
+}
+
+Json ProblemsJson(const Run& run) {
+  Json problems = Json::array();
+  for (const Problem& problem : run.problems) problems.push_back({{"where", problem.where}, {"what", problem.what}});
+  return problems;
 }
 
 }  // namespace profd::analysis

@@ -23,6 +23,8 @@ struct View {
 };
 std::span<const View> Views();
 
+// None: nothing is known of its time.
+std::optional<Overall> OverallOf(const Rank& rank);
 Json OverallView(const Rank& rank);
 Json StepsView(const Rank& rank);
 Json StepAverageView(const Rank& rank);
@@ -44,7 +46,11 @@ Json EnvironmentView(const Rank& rank);
 Json TimelineData(const Rank& rank, size_t most_slices);
 
 // The run with these views, all if empty.
-Json RunJson(const Run& run, const std::set<std::string, std::less<>>& only);
+using ViewNames = std::set<std::string, std::less<>>;
+Json RunJson(const Run& run, const ViewNames& only);
+// One of its ranks; its problems.
+Json RankJson(const Rank& rank, const ViewNames& only);
+Json ProblemsJson(const Run& run);
 
 // What to look at first, of a run as RunJson has it with all views.
 Json Hints(const Json& run);

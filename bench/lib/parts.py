@@ -9,6 +9,7 @@ import threading
 import time
 
 import parts_activity
+import parts_cluster
 import parts_delays
 import parts_export
 import parts_operators
@@ -275,6 +276,6 @@ def marks(build, args):
 
 PARTS = {"micro": micro, "marks": marks, "idle": idle, "device": device, "all": everything, "alloc": alloc,
          "scrape": scrape, "latency": latency, "host": host, "export": parts_export.export,
-         "operators": parts_operators.operators, "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
+         "operators": parts_operators.operators, "cluster": parts_cluster.cluster, "ingest": parts_export.ingest, "peers": parts_peers.peers_part,
          "precision": parts_precision.precision, "delays": parts_delays.delays,
          "fanout": parts_delays.fanout, "scale": parts_scale.scale, "activity": parts_activity.activity}

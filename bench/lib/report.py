@@ -4,6 +4,7 @@ import json
 import os
 
 import parts_activity
+import parts_cluster
 import parts_delays
 import parts_export
 import parts_operators
@@ -13,7 +14,7 @@ import parts_scale
 import split
 
 # Parts with a table of their own: their module has print_<part> and goals_<part>.
-MODULES = {"export": parts_export, "ingest": parts_export, "operators": parts_operators, "peers": parts_peers,
+MODULES = {"export": parts_export, "ingest": parts_export, "operators": parts_operators, "cluster": parts_cluster, "peers": parts_peers,
            "precision": parts_precision, "delays": parts_delays, "fanout": parts_delays,
            "scale": parts_scale, "activity": parts_activity}
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/cluster/cluster_view.h"
+#include "analysis/cluster/output.h"
 #include "analysis/views/views.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -31,6 +33,38 @@ Result<std::set<std::string, std::less<>>> ParseOnly(const std::string& text) {
   return only;
 }
 
+// As JsonText of an object with these fields, without having all ranks of the run as JSON at the same time.
+void PrintJson(std::ostream& out, const analysis::Run& run, const analysis::ViewNames& only, const Json& before, const Json& behind) {
+  const auto print = [&out](const Json& json, int level) {
+    const std::string text = JsonText(json, true);
+    const std::string indent(static_cast<size_t>(level) * 2, ' ');
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      out.write(text.data() + begin, static_cast<std::streamsize>(end - begin));
+      if (end < text.size()) out << indent;
+      begin = end;
+    }
+  };
+  const auto print_fields = [&](const Json& fields) {
+    const char* comma = "";
+    for (const auto& [name, value] : fields.items()) {
+      out << comma << "\n  \"" << name << "\": ";
+      print(value, 1);
+      comma = ",";
+    }
+  };
+  out << '{';
+  print_fields(before);
+  out << ",\n  \"ranks\": [";
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    out << (i == 0 ? "\n    " : ",\n    ");
+    print(analysis::RankJson(*run.ranks[i], only), 2);
+  }
+  out << "\n  ],";
+  print_fields(behind);
+  out << "\n}" << std::endl;
+}
+
 void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
   size_t told = 0;
   for (const analysis::Problem& problem : problems) {
@@ -48,6 +82,7 @@ void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
 std::vector<std::string> AnalysisNames() {
   std::vector<std::string> names;
   for (const analysis::View& view : analysis::Views()) names.emplace_back(view.name);
+  names.emplace_back(analysis::kClusterView);
   return names;
 }
 
@@ -58,19 +93,37 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
   if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
-  Json made = analysis::RunJson(*run, *only);
-  if (!command.baseline.empty()) {
-    Result<analysis::Run> baseline = analysis::LoadRun({command.baseline}, progress);
-    if (!baseline.ok()) return FailWith(io, baseline.status(), ExitCodeFor(baseline.status().code()), json);
-    made["compare"] = analysis::CompareView(*run, *baseline);
-    std::ranges::move(baseline->problems, std::back_inserter(run->problems));
+  const analysis::Cluster cluster(*run);
+  std::string written;
+  if (command.cluster_out) {
+    Result<std::string> out = analysis::WriteClusterOutput(cluster, *command.cluster_out, command.force);
+    if (!out.ok()) return FailWith(io, out.status(), ExitCodeFor(out.status().code()), json);
+    written = std::move(*out);
   }
+  Json behind;
+  if (only->empty() || only->contains(analysis::kClusterView)) behind["cluster"] = analysis::ClusterView(cluster);
+  if (!written.empty()) behind["cluster_out"] = written;
+  std::optional<analysis::Run> baseline;
+  if (!command.baseline.empty()) {
+    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    if (!other.ok()) return FailWith(io, other.status(), ExitCodeFor(other.status().code()), json);
+    behind["compare"] = analysis::CompareView(*run, *other);
+    baseline = std::move(*other);
+  }
+  behind["problems"] = analysis::ProblemsJson(*run);
+  const Json head = {{"run", {{"name", run->name}, {"inputs", run->inputs}}}};
   if (json) {
-    io.out << JsonText(made, true) << std::endl;
+    PrintJson(io.out, *run, *only, head, behind);
     return kExitOk;
   }
+  const bool many = run->ranks.size() > kMostRanksInFull;
+  const analysis::ViewNames brief = {"overall"};
+  Json made = analysis::RunJson(*run, many ? brief : *only);
+  made.update(behind);
   PrintAnalysis(io.out, made, io.out_color());
+  if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();
+  if (baseline) std::ranges::move(baseline->problems, std::back_inserter(run->problems));
   Warn(io, run->problems);
   return kExitOk;
 }

@@ -1,6 +1,7 @@
 // `profctl analyze RUN...`: what a run of one rank or many spent its time with. Needs no daemon.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -13,7 +14,12 @@ struct AnalyzeCommand {
   std::vector<std::string> runs;
   std::string only;      // names of views, separated by ','; empty: all
   std::string baseline;  // a run to compare with; empty: none
+  std::optional<std::string> cluster_out;  // a directory for cluster_analysis_output
+  bool force = false;                      // replaces its files
 };
+
+// Of larger runs the text has what is about all of them.
+inline constexpr size_t kMostRanksInFull = 16;
 
 int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json);
 

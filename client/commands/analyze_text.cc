@@ -2,64 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
+#include "client/commands/analysis_tables.h"
 #include "client/commands/analyze.h"
 #include "client/render.h"
 
 namespace profd::client {
 namespace {
-
-constexpr size_t kMostRows = 15;
-
-std::string Number(const Json& object, const char* name, int decimals = 3) {
-  const auto found = object.find(name);
-  return found == object.end() || !found->is_number() ? "-" : fmt::format("{:.{}f}", found->get<double>(), decimals);
-}
-
-std::string Share(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || !found->is_number() ? "-" : fmt::format("{:.1f} %", found->get<double>() * 100);
-}
-
-std::string Text(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || found->is_null()) return "-";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-// A column: its heading and what it shows of a row.
-struct Column {
-  std::string heading;
-  std::function<std::string(const Json&)> cell;
-};
-
-Column Ms(std::string heading, const char* name) {
-  return {">" + std::move(heading), [name](const Json& row) { return Number(row, name); }};
-}
-Column Plain(std::string heading, const char* name) {
-  return {std::move(heading), [name](const Json& row) { return Text(row, name); }};
-}
-
-// The first rows of a list, under a title; nothing of an empty one.
-void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns) {
-  if (!list.is_array() || list.empty()) return;
-  std::vector<std::string> headings;
-  headings.reserve(columns.size());
-  for (const Column& column : columns) headings.push_back(column.heading);
-  Table table(std::move(headings));
-  const size_t shown = std::min(list.size(), kMostRows);
-  for (size_t i = 0; i < shown; ++i) {
-    std::vector<Cell> cells;
-    cells.reserve(columns.size());
-    for (const Column& column : columns) cells.emplace_back(column.cell(list[i]));
-    table.AddRow(std::move(cells));
-  }
-  out << '\n' << title;
-  if (shown < list.size()) out << fmt::format(" ({} of {}; all with --json)", shown, list.size());
-  out << '\n';
-  table.Print(out, color, "  ");
-}
 
 void PrintOverall(std::ostream& out, bool color, const Json& ranks) {
   Json rows = Json::array();
@@ -147,7 +96,12 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
 void PrintAnalysis(std::ostream& out, const Json& run, bool color) {
   out << Printable(Text(run["run"], "name")) << ": " << run["ranks"].size() << (run["ranks"].size() == 1 ? " rank\n" : " ranks\n");
   PrintOverall(out, color, run["ranks"]);
-  for (const Json& rank : run["ranks"]) PrintRank(out, color, rank);
+  if (run.contains("cluster") && run["cluster"].is_object()) PrintCluster(out, color, run["cluster"]);
+  if (run["ranks"].size() > kMostRanksInFull) {
+    out << fmt::format("\nMore of each rank: --json, or one rank alone\n");
+  } else {
+    for (const Json& rank : run["ranks"]) PrintRank(out, color, rank);
+  }
   if (!run.contains("compare")) return;
   const Json& compare = run["compare"];
   PrintList(out, color, "Compared with " + Printable(Text(compare, "baseline")) + ", ms", compare["differences"],

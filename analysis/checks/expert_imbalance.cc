@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/checks/check.h"
+#include "analysis/cluster/cost.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+double StepMs(const Rank& rank) {
+  const auto step = MeanStepOf(rank);
+  return step ? step->computing + step->uncovered + step->free : 0;
+}
+
+}  // namespace
+
+std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
+  const Cluster& cluster = *input.cluster;
+  Finding finding;
+  finding.columns = {"group", "rank", "host", "size_mb", "transit_ms", "beside_mean"};
+  const std::vector<ExpertLoad> loads = ExpertLoadsOf(cluster);
+  for (auto begin = loads.begin(); begin != loads.end();) {
+    const auto end = std::find_if(begin, loads.end(), [&begin](const ExpertLoad& each) { return each.group != begin->group; });
+    if (begin->beside_mean > input.limits.At("expert_imbalance", "difference")) {
+      double mean_ms = 0;
+      for (auto each = begin; each != end; ++each) mean_ms += each->transit_ms / static_cast<double>(end - begin);
+      const double cost = std::max(begin->transit_ms - mean_ms, 0.0);
+      if (!finding.cost_ms || cost > *finding.cost_ms) {
+        finding.cost_ms = cost;
+        finding.priority = PriorityOf(cost, StepMs(cluster.At(begin->rank)), input.limits);
+      }
+      finding.evidence += fmt::format("{}Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", finding.evidence.empty() ? "" : ". ",
+                                      cluster.groups()[begin->group].label(), NameOf(cluster.At(begin->rank)), begin->size_mb, begin->beside_mean * 100);
+      for (auto each = begin; each != end; ++each) {
+        finding.rows.push_back({cluster.groups()[each->group].label(), OrNull(cluster.At(each->rank).rank), HostOf(cluster.At(each->rank)), each->size_mb, each->transit_ms,
+                                each->beside_mean});
+      }
+    }
+    begin = end;
+  }
+  if (finding.rows.empty()) return std::nullopt;
+  finding.title = "Experts have different amounts of work";
+  finding.advice = {"Balance the experts: a loss for balance, a limit of tokens for each expert, or other places for the busy ones."};
+  return finding;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,164 @@
+#include "analysis/cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/read/readers.h"
+
+namespace profd::analysis {
+namespace {
+
+// Sets of ranks that are joined where they have one in common.
+class Joined {
+ public:
+  explicit Joined(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), size_t{0}); }
+
+  void Join(const std::vector<size_t>& ranks) {
+    for (const size_t each : ranks) parent_[RootOf(each)] = RootOf(ranks.front());
+  }
+  // Those of at least so many, by their first rank.
+  std::vector<std::vector<size_t>> All(size_t least) {
+    std::map<size_t, std::vector<size_t>> by_root;
+    for (size_t i = 0; i < parent_.size(); ++i) by_root[RootOf(i)].push_back(i);
+    std::vector<std::vector<size_t>> all;
+    for (auto& [root, ranks] : by_root) {
+      if (ranks.size() >= least) all.push_back(std::move(ranks));
+    }
+    std::ranges::sort(all);
+    return all;
+  }
+
+ private:
+  size_t RootOf(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  std::vector<size_t> parent_;
+};
+
+int64_t SizeOf(const Rank& rank, std::string_view name) {
+  const auto found = rank.parallel_sizes.find(name);
+  return found == rank.parallel_sizes.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+Cluster::Cluster(const Run& run) : run_(run), stage_of_(run.ranks.size()) {
+  AddOperations();
+  FindPipelines();
+  FindStages();
+}
+
+int Cluster::NumberOf(size_t rank) const {
+  const Rank& at = At(rank);
+  return at.rank.value_or(at.device.value_or(static_cast<int>(rank)));
+}
+
+std::optional<std::array<int64_t, 3>> Cluster::IndexesOf(size_t rank) const {
+  const Rank& at = At(rank);
+  if (at.parallel_index) return at.parallel_index;
+  // Tensor parallelism varies first, then context, data, pipeline.
+  const int64_t tensor = SizeOf(at, "tensor_model_parallel_size");
+  const int64_t pipeline = SizeOf(at, "pipeline_model_parallel_size");
+  const int64_t context = std::max<int64_t>(SizeOf(at, "context_parallel_size"), 1);
+  const int64_t world = SizeOf(at, "world_size");
+  int64_t data = SizeOf(at, "data_parallel_size");
+  constexpr int64_t kMost = 1'000'000;
+  for (const int64_t size : {tensor, pipeline, context, world, data}) {
+    if (size < 0 || size > kMost) return std::nullopt;
+  }
+  if (tensor < 1 || pipeline < 1 || !at.rank) return std::nullopt;
+  if (data < 1) data = std::max<int64_t>(world / (tensor * pipeline * context), 1);
+  const int64_t in_stage = *at.rank / (tensor * context);
+  return std::array<int64_t, 3>{in_stage % data, in_stage / data, *at.rank % tensor};
+}
+
+void Cluster::AddOperations() {
+  using Key = std::tuple<size_t, int64_t, std::string_view, size_t>;
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      const size_t name = std::hash<std::string_view>()(std::get<2>(key));
+      return (name ^ (std::get<0>(key) * 0x9E3779B97F4A7C15u)) + static_cast<size_t>(std::get<1>(key)) * 0xD6E8FEB86659FD93u + std::get<3>(key);
+    }
+  };
+  std::unordered_map<Key, size_t, Hash> known;
+  std::map<std::string, size_t, std::less<>> group_ids;
+  for (size_t i = 0; i < run_.ranks.size(); ++i) {
+    const Rank& rank = *run_.ranks[i];
+    std::map<std::tuple<TextId, TextId, int64_t>, size_t> seen;
+    std::unordered_map<TextId, size_t> groups;
+    for (const Collective& each : rank.collectives) {
+      const auto [group, is_new] = groups.try_emplace(each.group, 0);
+      if (is_new) {
+        const std::string name(rank.TextOf(each.group));
+        const auto [id, is_first] = group_ids.try_emplace(name, groups_.size());
+        if (is_first) groups_.emplace_back().name = name;
+        group->second = id->second;
+        ClusterGroup& made = groups_[id->second];
+        made.ranks.push_back(i);
+        const auto facts = rank.groups.find(name);
+        if (made.facts.ranks.empty() && facts != rank.groups.end()) made.facts = facts->second;
+      }
+      const std::string_view name = rank.TextOf(each.name);
+      if (each.p2p || IsSendOrReceive(name)) groups_[group->second].p2p = true;
+      const size_t repeat = seen[{each.group, each.name, each.step}]++;
+      const auto [op, is_first] = known.try_emplace({group->second, each.step, name, repeat}, operations_.size());
+      if (is_first) operations_.push_back({group->second, name, rank.TextOf(each.type), each.step, repeat, {}});
+      operations_[op->second].ranks.push_back({i, &each});
+    }
+  }
+  std::ranges::stable_sort(operations_, [](const ClusterOp& a, const ClusterOp& b) { return std::pair(a.group, a.step) < std::pair(b.group, b.step); });
+}
+
+void Cluster::FindPipelines() {
+  Joined joined(run_.ranks.size());
+  for (const ClusterGroup& group : groups_) {
+    if (group.p2p) joined.Join(group.ranks);
+  }
+  pipelines_ = joined.All(2);
+}
+
+void Cluster::FindStages() {
+  if (!pipelines_.empty()) {
+    // In how many p2p groups two ranks of a group are both.
+    std::vector<std::vector<size_t>> p2p_of(run_.ranks.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!groups_[g].p2p) continue;
+      for (const size_t rank : groups_[g].ranks) p2p_of[rank].push_back(g);
+    }
+    Joined joined(run_.ranks.size());
+    for (const ClusterGroup& group : groups_) {
+      if (group.p2p) continue;
+      std::vector<size_t> p2p;
+      for (const size_t rank : group.ranks) p2p.insert(p2p.end(), p2p_of[rank].begin(), p2p_of[rank].end());
+      std::ranges::sort(p2p);
+      if (std::ranges::adjacent_find(p2p) == p2p.end()) joined.Join(group.ranks);
+    }
+    stages_ = joined.All(1);
+    // A rank that neither shares work nor sends is of no pipeline.
+    std::erase_if(stages_, [&p2p_of](const std::vector<size_t>& stage) { return stage.size() == 1 && p2p_of[stage.front()].empty(); });
+  } else {
+    std::map<int64_t, std::vector<size_t>> by_index;
+    for (size_t i = 0; i < run_.ranks.size(); ++i) {
+      if (const auto indexes = IndexesOf(i)) by_index[(*indexes)[1]].push_back(i);
+    }
+    if (by_index.size() > 1) {
+      for (auto& [index, ranks] : by_index) stages_.push_back(std::move(ranks));
+    }
+  }
+  for (size_t stage = 0; stage < stages_.size(); ++stage) {
+    for (const size_t rank : stages_[stage]) stage_of_[rank] = stage;
+  }
+}
+
+std::string RankName(const Rank& rank) {
+  const std::string name = rank.rank ? fmt::format("rank {}", *rank.rank) : fmt::format("device {}", rank.device.value_or(0));
+  return rank.host.empty() ? name : fmt::format("{} on {}", name, rank.host);
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/cluster/cost.h"
+#include "analysis/cluster/statistics.h"
+#include "analysis/read/readers.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+// Both sides of a message, or all ranks of a collective.
+template <class Take>
+void EachMeeting(const Cluster& cluster, const Take& take) {
+  // A send and its receive have the same number.
+  std::map<std::tuple<size_t, int64_t, std::string_view, size_t>, std::vector<OnRank>> messages;
+  for (const ClusterOp& op : cluster.operations()) {
+    if (IsSendOrReceive(op.name)) {
+      const size_t at = op.name.find("__");
+      if (at == std::string_view::npos) continue;
+      std::vector<OnRank>& sides = messages[{op.group, op.step, op.name.substr(at), op.repeat}];
+      sides.insert(sides.end(), op.ranks.begin(), op.ranks.end());
+    } else if (op.ranks.size() > 1) {
+      take(op.step, op.ranks);
+    }
+  }
+  for (const auto& [key, sides] : messages) {
+    if (sides.size() == 2 && sides[0].rank != sides[1].rank) take(std::get<1>(key), sides);
+  }
+}
+
+const OnRank& LastOf(const std::vector<OnRank>& ranks) {
+  return *std::ranges::min_element(ranks, {}, [](const OnRank& each) { return each.op->elapse_ms; });
+}
+
+}  // namespace
+
+std::optional<Shares> MeanStepOf(const Rank& rank) {
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  Shares mean;
+  double steps = 0;
+  for (const auto& [step, of] : shares) {
+    // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
+    if (of.computing + of.uncovered <= 0) continue;
+    ++steps;
+    mean.computing += of.computing;
+    mean.communication += of.communication;
+    mean.uncovered += of.uncovered;
+    mean.free += of.free;
+  }
+  if (steps > 0) return Shares{mean.computing / steps, mean.communication / steps, mean.uncovered / steps, mean.free / steps};
+  const Json overall = OverallView(rank);
+  if (!overall.is_object()) return std::nullopt;
+  return Shares{overall["computing_ms"].get<double>(), overall["communication_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(),
+                overall["free_ms"].get<double>()};
+}
+
+double StepsOf(const Rank& rank) { return static_cast<double>(std::max<size_t>({rank.steps.size(), rank.shares.size(), 1})); }
+
+std::vector<Wait> WaitsOf(const Cluster& cluster) {
+  std::map<std::tuple<int64_t, size_t, size_t>, Wait> sums;
+  EachMeeting(cluster, [&sums](int64_t step, const std::vector<OnRank>& ranks) {
+    const OnRank& last = LastOf(ranks);
+    for (const OnRank& each : ranks) {
+      const double ms = each.op->elapse_ms - last.op->elapse_ms;
+      if (each.rank == last.rank || ms <= 0) continue;
+      Wait& sum = sums[{step, each.rank, last.rank}];
+      sum.step = step;
+      sum.waiting = each.rank;
+      sum.last = last.rank;
+      sum.ms += ms;
+      ++sum.operations;
+    }
+  });
+  std::vector<Wait> waits;
+  waits.reserve(sums.size());
+  for (const auto& [key, wait] : sums) waits.push_back(wait);
+  std::ranges::stable_sort(waits, std::greater<>(), &Wait::ms);
+  return waits;
+}
+
+std::vector<RankWaits> WaitsByRank(const Cluster& cluster) {
+  std::vector<RankWaits> all(cluster.run().ranks.size());
+  EachMeeting(cluster, [&all](int64_t, const std::vector<OnRank>& ranks) {
+    const OnRank& last = LastOf(ranks);
+    double others = 0;
+    for (const OnRank& each : ranks) {
+      const double ms = each.op->elapse_ms - last.op->elapse_ms;
+      all[each.rank].waits_ms += ms;
+      ++all[each.rank].operations;
+      others += ms;
+    }
+    if (others <= 0) return;
+    all[last.rank].others_wait_ms += others / static_cast<double>(ranks.size() - 1);
+    ++all[last.rank].last;
+  });
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double steps = StepsOf(cluster.At(i));
+    all[i].others_wait_ms /= steps;
+    all[i].waits_ms /= steps;
+  }
+  return all;
+}
+
+std::vector<Vote> VotesByRank(const Cluster& cluster) {
+  constexpr size_t kLeast = 3;
+  std::vector<Vote> all(cluster.run().ranks.size());
+  std::vector<double> ms;
+  for (const ClusterOp& op : cluster.operations()) {
+    if (op.ranks.size() < kLeast || IsSendOrReceive(op.name)) continue;
+    ms.clear();
+    for (const OnRank& each : op.ranks) {
+      ms.push_back(each.op->elapse_ms);
+      ++all[each.rank].operations;
+    }
+    if (const auto outlier = LowOutlier(ms)) ++all[op.ranks[*outlier].rank].votes;
+  }
+  return all;
+}
+
+}  // namespace profd::analysis

@@ -1,0 +1,49 @@
+// Bounds the memory of a run of many ranks: what only a look at one rank needs is kept for the ranks that checks would look
+// at, and for others while there is memory for it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/rank.h"
+#include "base/mutex.h"
+
+namespace profd::analysis {
+
+class Details {
+ public:
+  static constexpr size_t kMostBytes = size_t{1} << 30;
+
+  explicit Details(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+
+  // From any thread. Ranks live longer than this.
+  void Add(Rank* rank);
+  // When all were added: what was left out depends on the ranks only. How many ranks that are.
+  size_t Finish();
+
+  // What checks choose a rank by (analysis 1.1).
+  struct Figures {
+    double free_ms = 0;
+    double computing_ms = 0;
+    double bandwidth = 0;
+  };
+  static Figures FiguresOf(const Rank& rank);
+
+ private:
+  struct Held {
+    Rank* rank = nullptr;
+    Figures figures;
+    size_t bytes = 0;
+  };
+  void LeaveOut() REQUIRES(mutex_);
+
+  const size_t most_bytes_;
+  Mutex mutex_;
+  std::vector<Held> held_ GUARDED_BY(mutex_);
+  size_t bytes_ GUARDED_BY(mutex_) = 0;
+  size_t left_out_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace profd::analysis

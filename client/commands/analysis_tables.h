@@ -1,0 +1,33 @@
+// Tables of `profctl analyze`, from the JSON of an analysis.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "client/json.h"
+
+namespace profd::client {
+
+// Of an object's fields; "-" where there is none.
+std::string Number(const Json& object, const char* name, int decimals = 3);
+std::string Share(const Json& object, const char* name);
+std::string Text(const Json& object, const char* name);
+
+// A column: its heading and what it shows of a row.
+struct Column {
+  std::string heading;
+  std::function<std::string(const Json&)> cell;
+};
+
+Column Ms(std::string heading, const char* name);
+Column Plain(std::string heading, const char* name);
+
+// The first rows of a list, under a title; nothing of an empty one.
+void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns);
+
+// Of a run's `cluster`.
+void PrintCluster(std::ostream& out, bool color, const Json& cluster);
+
+}  // namespace profd::client
