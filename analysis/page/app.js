@@ -13,6 +13,7 @@ profd.routes = [
   {name: 'memory', title: 'Memory', make: (rank, query) => profd.memoryPage(rank, query)},
   {name: 'hardware', title: 'Hardware', make: (rank, query) => profd.hardwarePage(rank, query)},
   {name: 'timeline', title: 'Timeline', make: (rank, query) => profd.timelinePage(rank, query)},
+  {name: 'tuning', title: 'Tuning', there: () => profd.data.tuning, make: () => profd.tuningPage()},
   {name: 'compare', title: 'Compare', make: (rank, query) => profd.comparePage(rank, query)},
 ];
 
@@ -70,7 +71,8 @@ profd.load = async function () {
 };
 
 profd.showFrame = function (route) {
-  document.getElementById('nav').replaceChildren(...profd.routes.filter((each) => each.served ? profd.served : profd.data).map((each) =>
+  document.getElementById('nav').replaceChildren(...profd.routes.filter((each) =>
+    each.served ? profd.served : profd.data && (!each.there || each.there())).map((each) =>
     profd.element('a', {href: each.served ? '#/' + each.name : profd.address(each.name), 'aria-current': each === route ? 'page' : null}, each.title)));
   document.getElementById('rank-label').hidden = true;
   document.getElementById('run-name').textContent = '';
