@@ -63,6 +63,11 @@ struct FakeDaemon {
   v1::PinDumpResponse pinned;
   std::vector<v1::PinDumpRequest> pins;
   v1::UnpinDumpResponse unpinned;
+  std::vector<v1::AcquireTuningLeaseRequest> tuning_requests;
+  Status tuning_error;
+  v1::TuningLease tuning_lease;
+  v1::ListTuningLeasesResponse tuning_leases;
+  std::vector<std::string> released;
   std::vector<v1::UnpinDumpRequest> unpins;
 
   std::vector<v1::SessionSpec> starts;
@@ -160,6 +165,16 @@ class FakeApi final : public ProfdApi {
     daemon_.unpins.push_back(request);
     return Answer(daemon_.unpinned);
   }
+  Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
+    daemon_.tuning_requests.push_back(request);
+    if (!daemon_.tuning_error.ok()) return daemon_.tuning_error;
+    return Answer(daemon_.tuning_lease);
+  }
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) override {
+    daemon_.released.push_back(request.lease_id());
+    return Answer(v1::ReleaseTuningLeaseResponse());
+  }
+  Result<v1::ListTuningLeasesResponse> ListTuningLeases() override { return Answer(daemon_.tuning_leases); }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     daemon_.watch_request = request;

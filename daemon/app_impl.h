@@ -30,6 +30,7 @@
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/tuning_leases.h"
 #include "daemon/web/web_server.h"
 
 namespace profd {
@@ -92,6 +93,10 @@ struct App::Impl {
   void BuildJobs();
   Status ServeAttach();
   void UpdateJobMetrics();
+  // app_tuning.cc: devices that are kept for tuning.
+  void BuildTuning();
+  void AnswerTuning(RpcDeps* deps);
+  void UpdateTuningMetrics();
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
@@ -141,6 +146,7 @@ struct App::Impl {
   std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
+  std::unique_ptr<TuningLeases> tuning;
   std::unique_ptr<SessionManager> sessions;
   HealthBoard health;
   std::map<int, SeriesId> verdict_series;  // of atlas_npu_verdict, by device
@@ -165,6 +171,9 @@ struct App::Impl {
 };
 
 QuotaLimits QuotaOf(const DaemonConfig& config);
+
+// Of the machine's present run; empty if it is not known. In app_dumps.cc.
+std::string BootId(const Node& node);
 
 // Compiler and target the daemon was built with: "g++ 12.2.0 aarch64". In node_view.cc.
 std::string BuildText();

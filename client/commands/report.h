@@ -16,6 +16,7 @@ struct ReportCommand {
   std::optional<std::string> out;     // default: report.html
   std::string baseline;               // a run to compare with; empty: none
   std::optional<std::string> slices;  // on the timelines, in all
+  std::vector<std::string> tuning;    // results of tuning beside those in the runs
   bool force = false;                 // replaces a file that is there
 };
 

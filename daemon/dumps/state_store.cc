@@ -22,6 +22,7 @@ constexpr size_t kMaxStateBytes = 4u << 20;
 constexpr size_t kMaxSessions = 4096;
 constexpr std::string_view kSessions = "sessions";
 constexpr std::string_view kPins = "pins.json";
+constexpr std::string_view kTuning = "tuning.json";
 constexpr std::string_view kLock = "lock";
 constexpr std::string_view kSuffix = ".json";
 
@@ -129,21 +130,26 @@ Result<std::map<std::string, std::string>> StateStore::LoadSessions() const {
   return sessions;
 }
 
-Status StateStore::SavePins(std::string_view text) {
+Status StateStore::SaveFile(std::string_view name, std::string_view text) {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
-  return ReplaceFile(SystemDumpIo(), dir->get(), std::string(kPins), text, Myself(), true);
+  return ReplaceFile(SystemDumpIo(), dir->get(), std::string(name), text, Myself(), true);
 }
 
-Result<std::string> StateStore::LoadPins() const {
+Result<std::string> StateStore::LoadFile(std::string_view name) const {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
-  Result<UniqueFd> file = OpenFileAt(dir->get(), std::string(kPins));
+  Result<UniqueFd> file = OpenFileAt(dir->get(), std::string(name));
   if (!file.ok()) {
     if (file.status().code() == StatusCode::kNotFound) return std::string();
     return file.status();
   }
   return ReadWhole(file->get(), kMaxStateBytes);
 }
+
+Status StateStore::SavePins(std::string_view text) { return SaveFile(kPins, text); }
+Result<std::string> StateStore::LoadPins() const { return LoadFile(kPins); }
+Status StateStore::SaveTuning(std::string_view text) { return SaveFile(kTuning, text); }
+Result<std::string> StateStore::LoadTuning() const { return LoadFile(kTuning); }
 
 }  // namespace profd

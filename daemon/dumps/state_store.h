@@ -1,4 +1,4 @@
-// What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins. Small files
+// What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins, tuning leases. Small files
 // in a folder of the daemon's own (0700), each replaced atomically.
 //
 // No state but the lock; any one thread at a time.
@@ -31,7 +31,13 @@ class StateStore {
   // Empty if nothing was ever pinned.
   Result<std::string> LoadPins() const;
 
+  Status SaveTuning(std::string_view text);
+  // Empty if nothing was ever tuned.
+  Result<std::string> LoadTuning() const;
+
  private:
+  Status SaveFile(std::string_view name, std::string_view text);
+  Result<std::string> LoadFile(std::string_view name) const;
   // The folder and `sub` in it, made where they are missing: the dump root may have been replaced.
   Result<UniqueFd> Open(std::string_view sub) const;
 
