@@ -261,7 +261,11 @@ class ProfctlTest : public ::testing::Test {
                             },
                             default_socket_, "/usr/bin:/bin", default_address_,
                             default_tls_dir_, home_, profiling_options_, ascend_work_path_,
-                            working_directory_};
+                            working_directory_,
+                            [this](const char* name) {
+                              const auto found = variables_.find(name);
+                              return found == variables_.end() ? std::string() : found->second;
+                            }};
     return RunProfctl(arguments, environment);
   }
   std::string out() const { return out_.str(); }
@@ -294,6 +298,7 @@ class ProfctlTest : public ::testing::Test {
   std::string profiling_options_;
   std::string ascend_work_path_;
   std::string working_directory_;
+  std::map<std::string, std::string> variables_;
 };
 
 }  // namespace profd::client
