@@ -47,8 +47,8 @@ Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t
   for (size_t i = 0; i < run.ranks.size(); ++i) data["ranks"][i]["timeline_data"] = TimelineData(*run.ranks[i], each);
   data["hints"] = Hints(data);
   data["findings"] = std::move(findings);
-  const Result<std::vector<std::string>> tuned = FindTuningResults(run.inputs);
-  data["tuning"] = !tuned.ok() || tuned->empty() ? Json() : TuningView(ReadTuningResults(*tuned));
+  const std::vector<std::string> tuned = TuningResultsIn(run.inputs);
+  data["tuning"] = tuned.empty() ? Json() : TuningView(ReadTuningResults(tuned));
   data["compare"] = baseline_or_null == nullptr ? Json() : CompareView(run, *baseline_or_null);
   return data;
 }

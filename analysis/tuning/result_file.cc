@@ -301,6 +301,15 @@ Result<TuningFile> ReadTuningResult(const std::string& path) {
   return file;
 }
 
+std::vector<std::string> TuningResultsIn(const std::vector<std::string>& inputs) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const std::string& path : inputs) {
+    if (fs::is_directory(path, error)) FindIn(path, kFolderDepth, &found);
+  }
+  return found;
+}
+
 Result<std::vector<std::string>> FindTuningResults(const std::vector<std::string>& paths) {
   std::vector<std::string> found;
   for (const std::string& path : paths) {

@@ -86,5 +86,7 @@ Result<TuningFile> ReadTuningResult(const std::string& path);
 // The files that are meant: of a folder those with such a name in it and up to two levels below, by name; anything else
 // is a file itself. An error: a path is not there.
 Result<std::vector<std::string>> FindTuningResults(const std::vector<std::string>& paths);
+// Those in the folders of a run.
+std::vector<std::string> TuningResultsIn(const std::vector<std::string>& inputs);
 
 }  // namespace profd::analysis

@@ -35,7 +35,7 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   analysis::Json data =
       analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits()), slices, clock.WallNs() / kNsPerSecond);
   if (command.tuning.empty()) return data;
-  std::vector<std::string> paths = command.runs;
+  std::vector<std::string> paths = analysis::TuningResultsIn(command.runs);
   paths.insert(paths.end(), command.tuning.begin(), command.tuning.end());
   const Result<std::vector<std::string>> results = analysis::FindTuningResults(paths);
   if (!results.ok()) return results.status().Annotate("--tuning");

@@ -328,9 +328,9 @@ int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
 
 int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
   const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
-  std::vector<std::string> paths = command.results;
-  if (paths.empty()) paths = {command.before, command.after};
-  const Result<std::vector<std::string>> found = analysis::FindTuningResults(paths);
+  const Result<std::vector<std::string>> found =
+      command.results.empty() ? Result<std::vector<std::string>>(analysis::TuningResultsIn({command.before, command.after}))
+                              : analysis::FindTuningResults(command.results);
   if (!found.ok()) return fail(found.status());
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
