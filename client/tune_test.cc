@@ -224,8 +224,8 @@ TEST_F(TuneTest, WhatIsWrongWithTheCommandLine) {
 TEST_F(TuneTest, SignalsReachTheCommandAndTheDeathIsItsOwn) { EXPECT_EQ(Shell("kill -TERM $$"), 128 + SIGTERM); }
 
 TEST_F(TuneTest, ShowAndLeases) {
-  std::ofstream(dir_ / "aoe_result_opat_1_pid7.json") << R"({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
-    {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})";
+  std::ofstream(dir_ / "aoe_result_opat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
+    {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";
   EXPECT_EQ(Run({"tune", "show", dir_.path()}), kExitOk) << err();
   EXPECT_THAT(out(), AllOf(HasSubstr("t: incomplete"), HasSubstr("50.00"), HasSubstr("Impl")));
   EXPECT_EQ(Run({"tune", "show", "--csv", dir_.path()}), kExitOk);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::string_view kOperators = R"({"report_20240101120000123_140001": [
+constexpr std::string_view kOperators = R"json({"report_20240101120000123_140001": [
  {"basic": {"tuning_name": "tune_bert", "tuning_time(s)": 44}},
  {"OPAT": {"opat_tuning_result": "tuning successful",
   "repo_modified_operators": [
@@ -23,16 +23,16 @@ constexpr std::string_view kOperators = R"({"report_20240101120000123_140001": [
   "repo_summary": {"repo_add_num": 2, "repo_hit_num": 10, "repo_reserved_num": 10, "repo_unsatisfied_num": 1, "repo_update_num": 0, "total_num": 13}}}],
 "report_20240101120000123_140001": [{"basic": {"tuning_name": "second"}},
  {"OPAT": {"opat_tuning_result": "tuning failed", "tuning_failed_operators": ["res4a_branch1"]}}]}
-)";
+)json";
 
 // As it stands in the requirement: without a comma between the lists, and without the brace around it.
-constexpr std::string_view kSubgraphs = R"("report_20240101130000123_1": [ { "basic": { "tuning_name": "tune_graph", "tuning_time(s)": 19 } },
+constexpr std::string_view kSubgraphs = R"json("report_20240101130000123_1": [ { "basic": { "tuning_name": "tune_graph", "tuning_time(s)": 19 } },
  { "SGAT": { "model_baseline_performance(ms)": 5.600486, "model_performance_improvement": "55.11%", "model_result_performance(ms)": 3.610442,
  "repo_modified_subgraphs": { "add_repo_subgraphs": [ { "performance_after_tune(ms)": 3.573203, "performance_before_tune(ms)": 5.58434,
  "performance_improvement": "56.28%", "repo_key": "1024942313106047484" } ] "update_repo_subgraphs": [ { "performance_after_tune(ms)": 2.573203,
  "performance_before_tune(ms)": 4.58434, "performance_improvement": "78.15%", "repo_key": "1024942313106057586" } ] },
  "repo_summary": { "repo_add_num": 1, "repo_hit_num": 1, "repo_reserved_num": 0, "repo_unsatisfied_num": 120, "repo_update_num": 1, "total_num": 121 } } } ],
- "report_20240101130000123_1": [ ....... .......)";
+ "report_20240101130000123_1": [ ....... .......)json";
 
 std::vector<std::string> Whats(const TuningFile& file) {
   std::vector<std::string> whats;

@@ -1,5 +1,7 @@
 #include "daemon/jobs/job_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
