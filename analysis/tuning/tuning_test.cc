@@ -95,7 +95,9 @@ TEST(TuningResultTest, WhatIsCompleteInFrontOfACutIsKept) {
       EXPECT_EQ(cut.tasks[0].operators[i].name, whole.tasks[0].operators[i].name);
       EXPECT_EQ(cut.tasks[0].operators[i].gain.before, whole.tasks[0].operators[i].gain.before);
     }
-    if (!cut.tasks.empty() && !cut.tasks[0].whole) EXPECT_EQ(cut.tasks[0].State(), "incomplete");
+    if (!cut.tasks.empty() && !cut.tasks[0].whole) {
+      EXPECT_EQ(cut.tasks[0].State(), "incomplete");
+    }
   }
   EXPECT_EQ(before, 2u);
   EXPECT_TRUE(ParseTuningResult(kOperators.substr(0, end)).complete);
