@@ -365,7 +365,7 @@ void AddTuneFlags(CLI::App* command, TuneCommand* t) {
   auto add = [command](const char* name, auto* value, const char* text, const char* type) {
     command->add_option(name, *value, text)->type_name(type);
   };
-  add("--mode", &t->mode, "operator or subgraph (AOE_MODE, else operator)", "MODE");
+  add("--mode", &t->mode, "What is tuned (AOE_MODE, else operator)", "operator|subgraph");
   add("--devices", &t->devices, "Devices to keep for tuning (ASCEND_DEVICE_ID, else 0)", "LIST");
   add("--job", &t->job, "Name of the job, shown to others", "NAME");
   add("--model-memory", &t->model_memory, "What the training needs of the host's memory, for example 12G", "SIZE");
@@ -373,7 +373,7 @@ void AddTuneFlags(CLI::App* command, TuneCommand* t) {
   add("--te-parallel", &t->te_parallel, "TE_PARALLEL_COMPILER for the command", "N");
   add("--processes", &t->processes, "Processes of the training script (1)", "N");
   add("--bank", &t->bank, "TUNE_BANK_PATH for the command", "DIR");
-  add("--repeat", &t->repeat, "REPEAT_TUNE for the command: true or false", "WORD");
+  add("--repeat", &t->repeat, "REPEAT_TUNE for the command", "true|false");
   add("--profile", &t->profile, "A run of this training: shapes, cores and ranks are looked up in it", "RUN");
   command->add_flag("--force", t->force, "Tune also where a condition that is advice does not hold");
 }

@@ -65,7 +65,6 @@ TEST(TuneConditionsTest, EachFailsByItself) {
       {"device", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts*) { order->devices = {7}; }},
       {"device", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->devices[0].problem = "gone"; }},
       {"device", TuneVerdict::kAdvice, [](TuneOrder* order, TuneFacts*) { order->devices = {0, 1}; }},
-      {"device", TuneVerdict::kUnknown, [](TuneOrder*, TuneFacts* facts) { facts->node = Unavailable("no profd"); }},
       {"lease", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->lease = ResourceExhausted("another user"); }},
       {"lease", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->node = Unavailable("no profd"); }},
       {"single_rank", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->environment["RANK_SIZE"] = "2"; }},

@@ -135,6 +135,8 @@ bool LenientJson::Word(std::string* word) {
     Stop(at_ >= text_.size() ? "a value is missing" : "this is no value");
   } else if (at_ >= text_.size()) {
     Stop("a value has no end");
+  } else if (*word != "true" && *word != "false" && *word != "null" && word->front() != '-' && (word->front() < '0' || word->front() > '9')) {
+    Stop("this is no value");
   }
   return !stopped_;
 }

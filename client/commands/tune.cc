@@ -74,9 +74,12 @@ class TuneRun {
   int Run(const std::string& program, const TuneFacts& facts, const std::string& job) {
     watch_.emplace(facts.work_path);
     Result<HeldChild> child = Fork(program, job);
-    if (!child.ok()) return Fail(context_, child.status());
-    if (Status kept = Keep(child->pid(), facts, job); !kept.ok()) return Fail(context_, kept);
-    if (signals_.caught() != 0 && signals_.caught() != SIGCHLD) return Abandon();
+    // The command's stdout is its own: errors go to stderr only.
+    Context quiet = context_;
+    quiet.json = false;
+    if (!child.ok()) return Fail(quiet, child.status());
+    if (Status kept = Keep(child->pid(), facts, job); !kept.ok()) return Fail(quiet, kept);
+    if (const int signal = signals_.Poll(); signal != 0 && signal != SIGCHLD) return Abandon(signal);
     begin_ns_ = shown_ns_ = context_.clock.SteadyNs();
     child->Release();
     const int code = Follow(&*child);
@@ -123,9 +126,9 @@ class TuneRun {
     request.set_lease_id(lease_);
     context_.api.ReleaseTuningLease(request).status().Ignore();  // it may have ended with its process
   }
-  int Abandon() {
+  int Abandon(int signal) {
     Release();
-    return kExitKilledBase + signals_.caught();
+    return kExitKilledBase + signal;
   }
 
   int Follow(HeldChild* child) {
@@ -302,7 +305,6 @@ int RunTune(const Context& context, const TuneCommand& command) {
     if (context.json) context.io.err << JsonText(Json{{"may_tune", false}, {"conditions", ToJson(conditions)}}, false) << std::endl;
     return Fail(quiet, Refusal(conditions, command.force));
   }
-  // The command's stdout is its own: our errors go to stderr.
   TuneRun run(context, order, static_cast<int64_t>(*interval_ms) * kNsPerMs, &signals);
   return run.Run(program, facts, command.job.value_or(""));
 }

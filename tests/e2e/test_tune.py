@@ -72,7 +72,7 @@ class TuneCase(ActivityCase):
     def tuning(self, operator_ms=60_000, user=None):
         """A command that tunes for a long time, once it holds its lease."""
         before = len(self.leases())
-        process = self.daemon.spawn(*self.command("--job", "long"), env=self.environment(PROFD_SIM_APP=f"tune.operator_ms={operator_ms}"),
+        process = self.daemon.spawn(*self.command("--job", "nightly"), env=self.environment(PROFD_SIM_APP=f"tune.operator_ms={operator_ms}"),
                                     cwd=self.folder, user=user, json_output=False, start_new_session=True)
         self.stack.callback(self.end, process)
         eventually(lambda: len(self.leases()) > before, what="a lease is held")
@@ -178,7 +178,7 @@ class Leases(TuneCase):
         process = self.tuning()
         self.assertEqual(self.daemon.metric("profd_tuning_leases"), 1)
         (lease,) = self.leases()
-        self.assertEqual((lease["devices"], lease["job_id"], lease["mode"]), ([0], "long", "operator"))
+        self.assertEqual((lease["devices"], lease["job_id"], lease["mode"]), ([0], "nightly", "operator"))
         self.assertIn("tuning", self.daemon.run("status", json_output=False).stdout)
         refused = self.daemon.run("start", "--job", job.job_id, "--task-time", "l1")
         self.assertEqual(refused.returncode, 3, refused.stderr)
@@ -238,7 +238,7 @@ class Leases(TuneCase):
                                  text=True, check=False, timeout=scaled(60), preexec_fn=demote(BOB))
         self.assertEqual(refused.returncode, 3, refused.stderr)
         self.assertIn("kept for tuning by another user", refused.stderr)
-        self.assertNotIn("long", refused.stderr)
+        self.assertNotIn("nightly", refused.stderr)
         self.daemon.ctl("tune", "release", lease["lease_id"], user=BOB, expect=4)
         self.daemon.ctl("tune", "release", lease["lease_id"], user=ALICE)
         self.assertEqual(self.leases(), [])
