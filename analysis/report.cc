@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "analysis/cluster/cluster_view.h"
+#include "analysis/tuning/tuning_view.h"
 
 namespace profd::analysis {
 namespace {
@@ -71,6 +72,8 @@ Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t
   data["hints"] = Hints(data);
   data["language"] = LanguageWord(language);
   data["findings"] = std::move(findings);
+  const std::vector<std::string> tuned = TuningResultsIn(run.inputs);
+  data["tuning"] = tuned.empty() ? Json() : TuningView(ReadTuningResults(tuned));
   data["compare"] = baseline_or_null == nullptr ? Json() : CompareView(run, *baseline_or_null);
   return data;
 }

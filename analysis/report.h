@@ -19,7 +19,7 @@ inline constexpr size_t kReportSlices = 1'000'000;  // of a run; about 20 bytes 
 std::map<std::string_view, std::string_view> EmbeddedFiles();
 
 // What the page shows of a run: all views, the timeline of each rank, `findings` (as Advise() returns them), and what
-// differs from the baseline. `created_s`: when, since the epoch. `language`: that of the findings.
+// differs from the baseline; results of tuning in its directories. `created_s`: when, since the epoch. `language`: that of the findings.
 Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s, Language language = Language::kEnglish);
 
 // Compact JSON, gzip. What is no UTF-8 is replaced.

@@ -43,6 +43,10 @@ class ProfdApi {
   virtual Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) = 0;
   virtual Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) = 0;
 
+  virtual Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) = 0;
+  virtual Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) = 0;
+  virtual Result<v1::ListTuningLeasesResponse> ListTuningLeases() = 0;
+
   virtual Status WatchSession(const v1::WatchSessionRequest& request,
                               const Receive<v1::Session>& receive) = 0;
   virtual Status StreamSamples(const v1::StreamSamplesRequest& request,

@@ -107,6 +107,8 @@ Result<HeldChild> HeldChild::Fork(const Plan& plan) {
   if (pid == 0) {
     // Ours would keep the pipe open, and the child would wait for ever if profctl died.
     close(write_end.get());
+    if (plan.stdout_fd >= 0) dup2(plan.stdout_fd, STDOUT_FILENO);
+    if (plan.stderr_fd >= 0) dup2(plan.stderr_fd, STDERR_FILENO);
     WaitAndRun(read_end.get(), plan.program.c_str(), argv.data(), environment.data(),
                plan.signal_mask);
   }

@@ -25,6 +25,9 @@ class HeldChild {
     // "NAME=value", beside the caller's own environment.
     std::vector<std::string> environment;
     sigset_t signal_mask;
+    // What its standard output and error become; -1: the caller's own.
+    int stdout_fd = -1;
+    int stderr_fd = -1;
   };
   // Forks. Call it before the process has other threads.
   static Result<HeldChild> Fork(const Plan& plan);

@@ -22,6 +22,7 @@
 #include "client/commands/show.h"
 #include "client/commands/status.h"
 #include "client/commands/tls.h"
+#include "client/commands/tune.h"
 #include "client/fleet/fleet_cli.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -31,19 +32,22 @@ namespace {
 
 // The command the parse reached; the application itself when there was none.
 const CLI::App* Reached(const CLI::App& app) {
-  auto commands = app.get_subcommands();
-  return commands.empty() ? &app : commands.back();
+  const CLI::App* reached = &app;
+  for (auto commands = app.get_subcommands(); !commands.empty(); commands = reached->get_subcommands()) reached = commands.back();
+  return reached;
 }
 
+// "tune show"
 std::string HelpName(const CLI::App& app) {
-  const CLI::App* reached = Reached(app);
-  return reached == &app ? "" : reached->get_name();
+  std::string name;
+  for (const CLI::App* at = Reached(app); at != &app; at = at->get_parent()) name = at->get_name() + (name.empty() ? "" : " " + name);
+  return name;
 }
 
 std::string Help(const CLI::App& app) {
   const CLI::App* reached = Reached(app);
   if (reached == &app) return app.help();
-  std::string help = reached->help(app.get_name());
+  std::string help = reached->help(reached->get_parent() == &app ? app.get_name() : app.get_name() + " " + reached->get_parent()->get_name());
   constexpr std::string_view kOptions = "[OPTIONS]";
   size_t usage = help.find(kOptions);
   if (reached->get_name() == "run" && usage != std::string::npos) {
@@ -183,6 +187,7 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "options") return RunListOptions(context, parsed->options);
   if (name == "check") return RunCheck(context, parsed->check);
   if (name == "run") return RunRun(context, parsed->run);
+  if (name == "tune") return RunTune(context, parsed->tune);
   return kExitInternal;
 }
 
@@ -249,6 +254,8 @@ void TakeEnvironment(const Environment& environment, Parsed* parsed) {
     source->ascend_work_path = environment.ascend_work_path;
     source->working_directory = environment.working_directory;
   }
+  parsed->tune.surroundings = {environment.home, environment.search_path, environment.ascend_work_path,
+                               environment.working_directory, environment.variable};
 }
 
 int PrintCompletion(const std::string& shell, const Io& io) {
@@ -301,6 +308,8 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
   if (name == "advise") return RunAdvise(io, environment.clock, parsed.advise, parsed.json);
   if (name == "report") return RunReport(io, environment.clock, parsed.report, parsed.json);
   if (name == "serve") return Serve(parsed, environment);
+  if (name == "tune" && parsed.tune.action == TuneCommand::Action::kShow) return RunTuneShow(io, parsed.tune, parsed.json);
+  if (name == "tune" && parsed.tune.action == TuneCommand::Action::kVerify) return RunTuneVerify(io, parsed.tune, parsed.json);
   if (name == "show" && IsDumpArgument(parsed.show_id)) {
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
@@ -331,11 +340,12 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   std::string name = app.get_subcommands().front()->get_name();
   const bool dashes = rest != arguments.end() && *rest == "--";
   if (rest != arguments.end()) {
-    if (name != "run") {
-      io.err << "profctl: \"--\" belongs to \"profctl run\" only" << std::endl;
+    std::vector<std::string>& command = name == "run" ? parsed.run.command : parsed.tune.command;
+    if (name != "run" && name != "tune") {
+      io.err << "profctl: \"--\" belongs to \"profctl run\" and \"profctl tune\" only" << std::endl;
       return kExitUsage;
     }
-    parsed.run.command.assign(dashes ? std::next(rest) : rest, arguments.end());
+    command.assign(dashes ? std::next(rest) : rest, arguments.end());
   }
   TakeEnvironment(environment, &parsed);
   if (std::optional<int> local = RunLocally(name, parsed, environment)) return *local;

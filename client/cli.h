@@ -33,6 +33,8 @@ struct Environment {
   std::string profiling_options = {};
   std::string ascend_work_path = {};
   std::string working_directory = {};
+  // Any variable; empty = unset. Null: none is set.
+  std::function<std::string(const char* name)> variable = nullptr;
   // Whether the files of TLS are usable, asked before many nodes are; and what is wrong on the way to a
   // daemon that could not be reached. Null: not looked at.
   std::function<Status(const TlsFiles&)> check_tls = nullptr;

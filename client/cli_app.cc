@@ -314,6 +314,7 @@ void AddReportCommand(CLI::App* app, ReportCommand* r) {
   command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
   command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
   command->add_option("--language", r->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
+  command->add_option("--tuning", r->tuning, "Results of tuning, or folders with them (those in RUN)")->type_name("FILE");
   command->add_flag("--force", r->force, "Replace the file where it is there");
 }
 
@@ -391,6 +392,60 @@ void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
       "Timeout per node; for fetch: longest silence (30s)", "DURATION");
 }
 
+void AddTuneFlags(CLI::App* command, TuneCommand* t) {
+  auto add = [command](const char* name, auto* value, const char* text, const char* type) {
+    command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--mode", &t->mode, "What is tuned (AOE_MODE, else operator)", "operator|subgraph");
+  add("--devices", &t->devices, "Devices to keep for tuning (ASCEND_DEVICE_ID, else 0)", "LIST");
+  add("--job", &t->job, "Name of the job, shown to others", "NAME");
+  add("--model-memory", &t->model_memory, "What the training needs of the host's memory, for example 12G", "SIZE");
+  add("--parallel-num", &t->parallel_num, "TUNING_PARALLEL_NUM of AOE's configuration", "N");
+  add("--te-parallel", &t->te_parallel, "TE_PARALLEL_COMPILER for the command", "N");
+  add("--processes", &t->processes, "Processes of the training script (1)", "N");
+  add("--bank", &t->bank, "TUNE_BANK_PATH for the command", "DIR");
+  add("--repeat", &t->repeat, "REPEAT_TUNE for the command", "true|false");
+  add("--profile", &t->profile, "A run of this training: shapes, cores and ranks are looked up in it", "RUN");
+  command->add_flag("--force", t->force, "Tune also where a condition that is advice does not hold");
+}
+
+// The arguments behind -- are the command's.
+void AddTuneCommand(CLI::App* app, TuneCommand* t) {
+  CLI::App* tune = AddCommand(
+      app, "tune", "Run a training under the vendor's tuning tool (AOE), or read what it wrote",
+      "  $ profctl tune --mode operator --devices 0 --job bert -- python train.py\n"
+      "  $ profctl tune check --model-memory 12G -- python train.py\n"
+      "  $ profctl tune show aoe_result_opat_20240101120000123_pid4242.json\n"
+      "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
+      "The exit code is the command's (128+signal when killed, 127 when it is not found), 3 when\n"
+      "a condition does not hold.\n");
+  AddTuneFlags(tune, t);
+  tune->add_option("--interval", t->interval, "Time between lines of progress (10s)")->type_name("DURATION");
+  const auto action = [tune, t](const char* name, const char* description, TuneCommand::Action value, const std::string& examples) {
+    CLI::App* command = AddCommand(tune, name, description, examples);
+    command->fallthrough();
+    command->parse_complete_callback([t, value] { t->action = value; });
+    return command;
+  };
+  AddTuneFlags(action("check", "Only check the conditions of tuning", TuneCommand::Action::kCheck,
+                      "  $ profctl tune check --mode operator --devices 0 -- python train.py\n"
+                      "Exit code: 0 if tuning would start, 3 if not.\n"), t);
+  CLI::App* show = action("show", "Tables of tuning results; needs no daemon", TuneCommand::Action::kShow,
+                          "  $ profctl tune show .\n  $ profctl tune show --csv aoe_result_*.json > tuned.csv\n");
+  show->add_option("FILE", t->results, "Result files, or folders with them")->required()->type_name(" ");
+  show->add_flag("--csv", t->csv, "CSV: a line for each operator and subgraph");
+  CLI::App* verify = action("verify", "Whether promised gains are seen in profiles; needs no daemon", TuneCommand::Action::kVerify,
+                            "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
+                            "Exit code: 7 if a promised gain is not seen.\n");
+  verify->add_option("RESULT", t->results, "Result files, or folders with them (those in the runs)")->type_name(" ");
+  verify->add_option("--before", t->before, "A run before tuning, as for profctl analyze")->required()->type_name("RUN");
+  verify->add_option("--after", t->after, "One with the tuned bank")->required()->type_name("RUN");
+  action("leases", "Devices that are kept for tuning on this node", TuneCommand::Action::kLeases, "  $ profctl tune leases\n");
+  CLI::App* release = action("release", "End a lease of your own before its process does", TuneCommand::Action::kRelease,
+                             "  $ profctl tune release t71bd0e29b475\n");
+  release->add_option("LEASE", t->lease, "As profctl tune leases prints it")->required()->type_name(" ");
+}
+
 void AddTlsCommands(CLI::App* app, Parsed* p) {
   CLI::App* tls = app->add_subcommand("tls", "Certificates for reaching other machines");
   tls->fallthrough();
@@ -449,6 +504,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddAdviseCommand(app, &p->advise);
   AddReportCommand(app, &p->report);
   AddServeCommand(app, &p->serve);
+  AddTuneCommand(app, &p->tune);
   AddTlsCommands(app, p);
 }
 

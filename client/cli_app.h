@@ -32,6 +32,7 @@
 #include "client/commands/stream.h"
 #include "client/commands/top.h"
 #include "client/commands/topology.h"
+#include "client/commands/tune.h"
 #include "client/commands/verify.h"
 #include "client/commands/watch.h"
 #include "client/fleet/fleet_cli.h"
@@ -79,6 +80,7 @@ struct Parsed {
   std::string completion_shell;
   std::vector<std::string> tls_init;
   VerifyOptions verify;
+  TuneCommand tune;
 };
 
 // `parsed` must outlive the application.

@@ -122,7 +122,7 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
   if (type.find('|') != std::string::npos) return Split(type, '|');
   if (name == "export") return FormatNames();
   if (name == "only") return AnalysisNames();
-  if (name == "baseline") return {kFiles};
+  if (name == "baseline" || type == "RUN") return {kFiles};
   if (name == "format") return command == "export" ? FormatNames() : Words{"text", "json", "csv"};
   if (name == "sort") return Split("id util hbm power temp freq hccs roce pcie bw hbm-temp", ' ');
   if (name == "chip") return NamesOf(options::ChipNames(), [](std::string_view chip) { return chip; });
@@ -240,7 +240,7 @@ Words Candidates(const Line& line, const CLI::App& app, const std::string& curre
     if (!argument->get_positional() || current.starts_with('-')) continue;
     const std::string name = argument->get_single_name();
     if (name == "SHELL") words = {"bash", "zsh", "fish"};
-    if (name == "DUMP" || name == "DIR" || (command.get_name() == "show" && current.find('/') != std::string::npos)) {
+    if (name == "DUMP" || name == "DIR" || name == "FILE" || name == "RESULT" || (command.get_name() == "show" && current.find('/') != std::string::npos)) {
       return {kFiles};
     }
     // Ids come first: flags are offered once a dash is typed.

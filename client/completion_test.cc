@@ -45,6 +45,8 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"top", "--sort", "hb"}), "hbm hbm-temp");
   EXPECT_EQ(Offered({"completion", ""}).rfind("bash zsh fish", 0), 0u);
   EXPECT_EQ(Offered({"tls", "in"}), "init");
+  EXPECT_EQ(Offered({"tune", "ver"}), "verify");
+  EXPECT_EQ(Offered({"tune", "check", "--mode", "sub"}), "subgraph");
   EXPECT_EQ(Offered({}), "");
   EXPECT_EQ(Run({"__complete", "stat"}), 0);
   EXPECT_EQ(out(), "status\tShow daemon, driver, devices and limits of this node\n");

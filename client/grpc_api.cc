@@ -121,6 +121,15 @@ class GrpcApi final : public ProfdApi {
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncUnpinDump, request, kQueryMs);
   }
+  Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
+    return Unary(&v1::SessionService::Stub::AsyncAcquireTuningLease, request, kQueryMs);
+  }
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) override {
+    return Unary(&v1::SessionService::Stub::AsyncReleaseTuningLease, request, kQueryMs);
+  }
+  Result<v1::ListTuningLeasesResponse> ListTuningLeases() override {
+    return Unary(&v1::SessionService::Stub::AsyncListTuningLeases, v1::ListTuningLeasesRequest(), kQueryMs);
+  }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     return Stream(&v1::SessionService::Stub::AsyncWatchSession, request, receive,

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
                                          variable("PROFILING_OPTIONS"),
                                          variable("ASCEND_WORK_PATH"),
                                          working_directory.string(),
+                                         variable,
                                          [](const profd::client::TlsFiles& files) {
                                            return profd::client::LoadClientTls(files).status();
                                          },

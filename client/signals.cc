@@ -37,10 +37,10 @@ int SignalWatch::Poll() {
   return signal;
 }
 
-siginfo_t SignalWatch::Wait() {
+siginfo_t SignalWatch::Wait(int64_t ms) {
   siginfo_t info = {};
-  const struct timespec second = {1, 0};
-  while (sigtimedwait(&set_, &info, &second) < 0) {
+  const struct timespec patience = {ms / 1000, ms % 1000 * 1'000'000};
+  while (sigtimedwait(&set_, &info, &patience) < 0) {
     if (errno != EINTR) return {};
   }
   caught_ = info.si_signo;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <initializer_list>
 
 namespace profd::client {
@@ -19,9 +20,9 @@ class SignalWatch {
 
   // The next pending signal's number, or 0 at once. Once a signal was seen, caught() says so.
   int Poll();
-  // Waits a second for the next one; si_signo 0: none came. A thread of a library that was there before may have
+  // Waits a second, or so long, for the next one; si_signo 0: none came. A thread of a library that was there before may have
   // taken it: who waits for a child looks at the child again.
-  siginfo_t Wait();
+  siginfo_t Wait(int64_t ms = 1000);
   int caught() const { return caught_; }
   // The mask from before: what a child shall run with.
   const sigset_t& original_mask() const { return original_; }

@@ -66,6 +66,11 @@ struct FakeDaemon {
   v1::PinDumpResponse pinned;
   std::vector<v1::PinDumpRequest> pins;
   v1::UnpinDumpResponse unpinned;
+  std::vector<v1::AcquireTuningLeaseRequest> tuning_requests;
+  Status tuning_error;
+  v1::TuningLease tuning_lease;
+  v1::ListTuningLeasesResponse tuning_leases;
+  std::vector<std::string> released;
   std::vector<v1::UnpinDumpRequest> unpins;
 
   std::vector<v1::SessionSpec> starts;
@@ -171,6 +176,16 @@ class FakeApi final : public ProfdApi {
     daemon_.unpins.push_back(request);
     return Answer(daemon_.unpinned);
   }
+  Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
+    daemon_.tuning_requests.push_back(request);
+    if (!daemon_.tuning_error.ok()) return daemon_.tuning_error;
+    return Answer(daemon_.tuning_lease);
+  }
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) override {
+    daemon_.released.push_back(request.lease_id());
+    return Answer(v1::ReleaseTuningLeaseResponse());
+  }
+  Result<v1::ListTuningLeasesResponse> ListTuningLeases() override { return Answer(daemon_.tuning_leases); }
   Status WatchSession(const v1::WatchSessionRequest& request,
                       const Receive<v1::Session>& receive) override {
     daemon_.watch_request = request;
@@ -257,7 +272,11 @@ class ProfctlTest : public ::testing::Test {
                             },
                             default_socket_, "/usr/bin:/bin", default_address_,
                             default_tls_dir_, home_, profiling_options_, ascend_work_path_,
-                            working_directory_};
+                            working_directory_,
+                            [this](const char* name) {
+                              const auto found = variables_.find(name);
+                              return found == variables_.end() ? std::string() : found->second;
+                            }};
     return RunProfctl(arguments, environment);
   }
   std::string out() const { return out_.str(); }
@@ -290,6 +309,7 @@ class ProfctlTest : public ::testing::Test {
   std::string profiling_options_;
   std::string ascend_work_path_;
   std::string working_directory_;
+  std::map<std::string, std::string> variables_;
 };
 
 }  // namespace profd::client

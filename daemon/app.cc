@@ -110,6 +110,7 @@ Status App::Impl::Build() {
   retention = std::make_unique<DumpRetention>(
       DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   self = std::make_unique<SelfMetrics>(node->host());
+  BuildTuning();
   BuildSessions();
   BuildReleases();
   BuildSampling();
@@ -131,6 +132,7 @@ void App::Impl::BuildSessions() {
         retention->Remove(name, "request", std::move(done));
       }};
   KeepSessions(&deps);
+  deps.may_profile = [this](const Peer& peer, std::span<const int> devices) { return tuning->MayProfile(peer, devices); };
   deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
   deps.session.jobs_or_null = &jobs->table();
   deps.session.copier_or_null = &jobs->copier();
@@ -218,6 +220,7 @@ Status App::Impl::Serve() {
   AnswerDumps(&deps);
   AnswerReleases(&deps);
   AnswerJobs(&deps);
+  AnswerTuning(&deps);
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
   AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,
@@ -362,6 +365,7 @@ void App::Impl::EverySecond() {
   sessions->Tick();
   releases->Tick();
   sampling->Tick();
+  tuning->Tick();
   retention->Tick();
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();

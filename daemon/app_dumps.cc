@@ -24,6 +24,8 @@ namespace {
 // at, and with its first answer until all earlier dumps have.
 constexpr auto kPatience = std::chrono::seconds(10);
 
+}  // namespace
+
 std::string BootId(const Node& node) {
   Result<std::string> text = node.host().proc.ReadFile("sys/kernel/random/boot_id", 64);
   if (!text.ok()) return {};
@@ -31,8 +33,6 @@ std::string BootId(const Node& node) {
   while (!id.empty() && id.back() <= ' ') id.pop_back();
   return id;
 }
-
-}  // namespace
 
 QuotaLimits QuotaOf(const DaemonConfig& config) {
   QuotaLimits limits;

@@ -32,6 +32,7 @@
 #include "daemon/session/channel_releases.h"
 #include "daemon/session/scheduled_recording.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/tuning_leases.h"
 #include "daemon/web/web_server.h"
 
 namespace profd {
@@ -98,6 +99,10 @@ struct App::Impl {
   Status ServeAttach();
   void UpdateJobMetrics();
   void BuildSampling();
+  // app_tuning.cc: devices that are kept for tuning.
+  void BuildTuning();
+  void AnswerTuning(RpcDeps* deps);
+  void UpdateTuningMetrics();
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
@@ -147,6 +152,7 @@ struct App::Impl {
   std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
+  std::unique_ptr<TuningLeases> tuning;
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<ChannelReleases> releases;
   std::unique_ptr<ScheduledRecording> sampling;
@@ -173,6 +179,9 @@ struct App::Impl {
 };
 
 QuotaLimits QuotaOf(const DaemonConfig& config);
+
+// Of the machine's present run; empty if it is not known. In app_dumps.cc.
+std::string BootId(const Node& node);
 
 // Compiler and target the daemon was built with: "g++ 12.2.0 aarch64". In node_view.cc.
 std::string BuildText();

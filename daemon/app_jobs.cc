@@ -63,6 +63,11 @@ void App::Impl::BuildJobs() {
                                                 {"why", why.message()},
                                                 {"left_out", left_out}});
   };
+  deps.may_collect = [this](const TrainingProcess& process) {
+    Peer owner;
+    owner.uid = process.uid;
+    return tuning->MayProfile(owner, process.devices);
+  };
   jobs = std::make_unique<JobService>(std::move(deps));
 }
 

@@ -202,6 +202,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_attach_socket(attach_socket);
   DescribeRecorder(out);
   DescribeNodeHealth(out);
+  tuning->List(peer, out->mutable_tuning_leases());
 }
 
 void App::Impl::UpdateChannelMetrics() {
@@ -338,6 +339,7 @@ void App::Impl::UpdateSelfMetrics() {
   UpdatePushMetrics();
   UpdateJobMetrics();
   UpdateDumpMetrics();
+  UpdateTuningMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
   self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();

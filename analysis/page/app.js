@@ -14,6 +14,7 @@ profd.routes = [
   {name: 'memory', title: 'Memory', make: (rank, query) => profd.memoryPage(rank, query)},
   {name: 'hardware', title: 'Hardware', make: (rank, query) => profd.hardwarePage(rank, query)},
   {name: 'timeline', title: 'Timeline', make: (rank, query) => profd.timelinePage(rank, query)},
+  {name: 'tuning', title: 'Tuning', wanted: () => profd.data.tuning, make: () => profd.tuningPage()},
   {name: 'compare', title: 'Compare', make: (rank, query) => profd.comparePage(rank, query)},
 ];
 

@@ -9,6 +9,7 @@
 
 #include "analysis/checks/advise.h"
 #include "analysis/report.h"
+#include "analysis/tuning/tuning_view.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "client/commands/analyze.h"
@@ -31,7 +32,16 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   }
   *problems = run->problems.size();
   const analysis::Run* other_or_null = baseline ? &*baseline : nullptr;
-  return analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits(), language), slices, clock.WallNs() / kNsPerSecond, language);
+  analysis::Json data =
+      analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits(), language), slices,
+                         clock.WallNs() / kNsPerSecond, language);
+  if (command.tuning.empty()) return data;
+  std::vector<std::string> paths = analysis::TuningResultsIn(command.runs);
+  paths.insert(paths.end(), command.tuning.begin(), command.tuning.end());
+  const Result<std::vector<std::string>> results = analysis::FindTuningResults(paths);
+  if (!results.ok()) return results.status().Annotate("--tuning");
+  data["tuning"] = analysis::TuningView(analysis::ReadTuningResults(*results));
+  return data;
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct ReportCommand {
   std::string baseline;               // a run to compare with; empty: none
   std::optional<std::string> slices;  // on the timelines, in all
   std::string language = "en";        // of the advice
+  std::vector<std::string> tuning;    // results of tuning beside those in the runs
   bool force = false;                 // replaces a file that is there
 };
 

@@ -1,6 +1,7 @@
 #include "client/commands/status.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <string>
@@ -77,6 +78,13 @@ std::string RecorderText(const v1::Recorder& recorder) {
   return text;
 }
 
+std::string TuningText(const v1::TuningLease& lease) {
+  std::string text = fmt::format("NPU {} kept, lease {}", fmt::join(lease.devices().begin(), lease.devices().end(), ","), lease.lease_id());
+  if (lease.has_uid()) text += fmt::format(", uid {}, process {}", lease.uid(), lease.pid());
+  if (!lease.job_id().empty()) text += ", job " + lease.job_id();
+  return text;
+}
+
 void Print(const Context& context, const v1::Node& node) {
   std::ostream& out = context.io.out;
   out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
@@ -100,6 +108,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("sessions", fmt::format("{} of at most {}", node.active_sessions(), node.max_sessions()));
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
   if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
+  for (const v1::TuningLease& lease : node.tuning_leases()) line("tuning", TuningText(lease));
   line("metrics", node.metrics_address().empty()
                       ? "off"
                       : fmt::format("http{}://{}/metrics", node.metrics_tls() ? "s" : "",

@@ -81,6 +81,9 @@ class DeafApi : public ProfdApi {
   Result<v1::ListDumpsResponse> ListDumps() override { return No(); }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest&) override { return No(); }
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest&) override { return No(); }
+  Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest&) override { return No(); }
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest&) override { return No(); }
+  Result<v1::ListTuningLeasesResponse> ListTuningLeases() override { return No(); }
   Status WatchSession(const v1::WatchSessionRequest&, const Receive<v1::Session>&) override {
     return No();
   }

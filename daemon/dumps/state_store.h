@@ -1,5 +1,5 @@
-// What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins, released channels. Small files
-// in a folder of the daemon's own (0700), each replaced atomically.
+// What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins, released
+// channels, tuning leases. Small files in a folder of the daemon's own (0700), each replaced atomically.
 //
 // No state but the lock; any one thread at a time.
 #pragma once
@@ -33,6 +33,10 @@ class StateStore {
   // Channels that are released to other tools.
   Status SaveReleases(std::string_view text);
   Result<std::string> LoadReleases() const;
+
+  Status SaveTuning(std::string_view text);
+  // Empty if nothing was ever tuned.
+  Result<std::string> LoadTuning() const;
 
  private:
   Status SaveFile(std::string_view name, std::string_view text);

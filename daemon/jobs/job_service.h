@@ -31,6 +31,7 @@ class JobService {
     std::function<Result<v1::Session>(const Peer&, const std::string& id)> get = nullptr;
     std::function<std::vector<ActiveSession>()> active_sessions = nullptr;
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken = nullptr;
+    std::function<Status(const TrainingProcess&)> may_collect = nullptr;
   };
 
   explicit JobService(Deps deps);

@@ -1,5 +1,7 @@
 #include "daemon/jobs/job_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -197,7 +199,40 @@ std::vector<TrainingProcess> JobTable::Processes() const {
 
 void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   DCHECK_ON(deps_.control);
-  if (attached_.contains(attach_id)) deps_.send(attach_id, notice);
+  const auto found = attached_.find(attach_id);
+  if (found == attached_.end()) return;
+  if (notice.collect && deps_.may_collect != nullptr) {
+    if (Status may = deps_.may_collect(found->second.process); !may.ok()) return RefuseCollection(attach_id, notice, may);
+  }
+  deps_.send(attach_id, notice);
+}
+
+// The process hears of the session, which hears that another profiler's place is taken.
+void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice, const Status& why) {
+  attach::CollectorReport report;
+  report.session_id = notice.session_id;
+  report.provider = notice.collect->provider;
+  report.state = "busy";
+  report.detail = why.message();
+  notice.collect.reset();
+  deps_.send(attach_id, notice);
+  // Who ordered it is in the middle of it.
+  deps_.control.Post([this, alive = std::weak_ptr<WatchList>(watchers_), attach_id, report] {
+    if (alive.lock() != nullptr) OnCollector(attach_id, report, nullptr);
+  });
+}
+
+std::string JobTable::CollectingOn(std::span<const uint32_t> devices) const {
+  for (const auto& [id, entry] : attached_) {
+    const bool there = std::any_of(devices.begin(), devices.end(), [&](uint32_t device) {
+      const std::vector<int>& own = entry.process.devices;
+      return std::find(own.begin(), own.end(), static_cast<int>(device)) != own.end();
+    });
+    if (there && !entry.collecting.empty()) {
+      return fmt::format("process {} ({})", entry.process.pid, *entry.collecting.begin());
+    }
+  }
+  return {};
 }
 
 void JobTable::NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) {

@@ -34,6 +34,8 @@ class JobTable final : public JobDirectory {
     std::function<void(uint64_t attach_id, const attach::ToProcess&)> send;
     // Its ring is not read any more.
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
+    // Whether something may be collected inside the process now; the error's text goes to who ordered it. Null: it may.
+    std::function<Status(const TrainingProcess&)> may_collect = nullptr;
   };
   struct Counters {
     uint64_t attaches = 0;
@@ -75,6 +77,9 @@ class JobTable final : public JobDirectory {
   std::shared_ptr<void> Watch(Watcher watcher) override;
   void Drain(uint64_t attach_id) override;
 
+  // "process 4242 (session 71bd0e29b475)" of one on these devices from inside which is collected; empty: of none is.
+  std::string CollectingOn(std::span<const uint32_t> devices) const;
+
   size_t attached() const { return attached_.size(); }
   const Counters& counters() const { return counters_; }
 
@@ -108,6 +113,7 @@ class JobTable final : public JobDirectory {
   void FollowSteps(Entry& entry, std::span<const Mark> marks);
   void Deliver(const TrainingProcess& process, std::span<const Mark> marks, uint64_t dropped);
   void AdoptDevices(Entry& entry) const;
+  void RefuseCollection(uint64_t attach_id, attach::SessionNotice notice, const Status& why);
 
   Deps deps_;
   std::map<uint64_t, Entry> attached_;

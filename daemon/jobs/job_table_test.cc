@@ -36,11 +36,13 @@ class JobTableTest : public ::testing::Test {
             },
             [this](uint64_t id, const attach::ToProcess& message) {
               sent_.push_back(id);
+              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) collects_.push_back(notice->collect.has_value());
               if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
             },
             [this](const TrainingProcess& process, const Status&) {
               broken_.push_back(process.pid);
-            }};
+            },
+            [this](const TrainingProcess&) { return may_collect_; }};
   }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
   void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
@@ -55,6 +57,8 @@ class JobTableTest : public ::testing::Test {
   std::set<pid_t> dead_;
   std::vector<uint64_t> sent_;
   std::vector<attach::FilesTaken> taken_;
+  std::vector<bool> collects_;  // of each notice
+  Status may_collect_;
   std::vector<pid_t> broken_;
   JobTable table_;
 };
@@ -471,6 +475,25 @@ TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
   EXPECT_EQ(process.lost_activity, ring.writer().dropped());
   EXPECT_GT(process.lost_activity, 0u);
   EXPECT_EQ(process.lost_activity_bytes, 56u);
+}
+
+// A device that is kept for tuning: the process hears of the session, which hears why nothing comes of it.
+TEST_F(JobTableTest, NothingIsOrderedFromInsideWhereItMayNot) {
+  Enter(1, 10);
+  std::vector<std::string> heard;
+  JobDirectory::Watcher watcher;
+  watcher.on_collector = [&](uint64_t, const attach::CollectorReport& report) { heard.push_back(report.session_id + " " + report.state + ": " + report.detail); };
+  const std::shared_ptr<void> watch = table_.Watch(std::move(watcher));
+  attach::SessionNotice notice;
+  notice.session_id = "s1";
+  notice.collect.emplace().provider = "mspti";
+  may_collect_ = FailedPrecondition("NPU 0 is kept for tuning");
+  table_.Notify(1, notice);
+  time_.RunReady();
+  EXPECT_EQ(heard, std::vector<std::string>{"s1 busy: NPU 0 is kept for tuning"});
+  may_collect_ = Status::Ok();
+  table_.Notify(1, notice);
+  EXPECT_EQ(collects_, (std::vector<bool>{false, true}));
 }
 
 }  // namespace

@@ -155,6 +155,24 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
     return Delegate(__func__, call, *request, reply, context_.deps.dump_recorder);
   }
 
+  grpc::ServerUnaryReactor* AcquireTuningLease(grpc::CallbackServerContext* call,
+                                               const v1::AcquireTuningLeaseRequest* request,
+                                               v1::TuningLease* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.acquire_tuning);
+  }
+
+  grpc::ServerUnaryReactor* ReleaseTuningLease(grpc::CallbackServerContext* call,
+                                               const v1::ReleaseTuningLeaseRequest* request,
+                                               v1::ReleaseTuningLeaseResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.release_tuning);
+  }
+
+  grpc::ServerUnaryReactor* ListTuningLeases(grpc::CallbackServerContext* call,
+                                             const v1::ListTuningLeasesRequest* request,
+                                             v1::ListTuningLeasesResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.list_tuning);
+  }
+
  private:
   template <class Finish>
   static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {

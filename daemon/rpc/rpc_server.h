@@ -49,6 +49,9 @@ struct RpcDeps {
   Handler<v1::ListDumpsRequest, v1::ListDumpsResponse> list_dumps = nullptr;
   Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;
   Handler<v1::UnpinDumpRequest, v1::UnpinDumpResponse> unpin_dump = nullptr;
+  Handler<v1::AcquireTuningLeaseRequest, v1::TuningLease> acquire_tuning = nullptr;
+  Handler<v1::ReleaseTuningLeaseRequest, v1::ReleaseTuningLeaseResponse> release_tuning = nullptr;
+  Handler<v1::ListTuningLeasesRequest, v1::ListTuningLeasesResponse> list_tuning = nullptr;
   // Directory names of what the peer may fetch, oldest first; on the control strand.
   std::function<Result<std::vector<std::string>>(const Peer&, const v1::FetchDumpRequest&)>
       dumps_to_fetch = nullptr;

@@ -198,6 +198,10 @@ void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int pree
     Refuse(order.status(), reply);
     return;
   }
+  if (Status tuning = CheckTuning(peer, *order); !tuning.ok()) {
+    Refuse(tuning, reply);
+    return;
+  }
   if (order->spec.preempt() && preemptions > 0) {
     std::vector<std::shared_ptr<Session>> victims = Conflicts(*order);
     auto waiting = std::make_shared<size_t>(victims.size());
@@ -279,6 +283,37 @@ void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply
       deps_.session.control.Post([reply, view] { reply(view); });
     });
   });
+}
+
+// Where processes have not said which devices they use, the order to each of them is looked at (JobTable::Notify).
+Status SessionManager::CheckTuning(const Peer& peer, const Session::Order& order) const {
+  if (deps_.may_profile == nullptr || order.plan.collect.empty() || !order.targets.any()) return Status::Ok();
+  std::vector<int> devices = order.targets.bound ? order.plan.devices : std::vector<int>();
+  for (const TrainingProcess& process : order.targets.processes) {
+    devices.insert(devices.end(), process.devices.begin(), process.devices.end());
+  }
+  return deps_.may_profile(peer, devices);
+}
+
+std::string SessionManager::ProfilingOn(const Peer& peer, std::span<const uint32_t> devices) const {
+  const auto on = [devices](const std::vector<int>& used) {
+    return std::any_of(used.begin(), used.end(), [devices](int device) {
+      return std::find(devices.begin(), devices.end(), static_cast<uint32_t>(device)) != devices.end();
+    });
+  };
+  for (const auto& [id, record] : records_) {
+    if (record.live == nullptr || record.live->finished()) continue;
+    const Session& session = *record.live;
+    if (session.plan().collect.empty() || session.job() == nullptr) continue;
+    const std::vector<TrainingProcess> processes = session.job()->Processes();
+    const bool there = std::any_of(processes.begin(), processes.end(), [&](const TrainingProcess& process) {
+      return on(process.devices.empty() ? session.plan().devices : process.devices);
+    });
+    if (there || (processes.empty() && on(session.plan().devices))) {
+      return DescribeHolder(BriefOf(record), peer, deps_.session.host.clock.WallNs());
+    }
+  }
+  return {};
 }
 
 // Whom an administrator's order may end: for a place on the node, and for channels that can serve

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,8 @@ class SessionManager {
     std::function<Status(uint32_t uid)> may_give_dump = nullptr;
     // There is one more session that CheckDiskSpace has to look after.
     std::function<void()> on_begun = nullptr;
+    // Whether anything may be profiled inside the applications of these devices (a tuning lease). Null: it may.
+    std::function<Status(const Peer&, std::span<const int> devices)> may_profile = nullptr;
   };
   using SessionReply = std::function<void(const Result<v1::Session>&)>;
 
@@ -99,6 +102,8 @@ class SessionManager {
 
   // Of a session that has not ended.
   std::optional<uint32_t> UidOf(const std::string& id) const;
+  // The session that collects, or will, inside an application on one of these devices, as far as the peer may see it; empty: none.
+  std::string ProfilingOn(const Peer& peer, std::span<const uint32_t> devices) const;
 
   // `changed` runs at every change of the session's state until Unwatch.
   uint64_t Watch(const std::string& id, std::function<void()> changed);
@@ -141,6 +146,7 @@ class SessionManager {
                   std::function<void(Result<uint64_t>)> reply);
   const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
   void Refuse(const Status& status, const SessionReply& reply);
+  Status CheckTuning(const Peer& peer, const Session::Order& order) const;
   Result<Session::Order> Plan(const Peer& peer, const v1::SessionSpec& spec) const;
   Result<SessionPlan> PlanFor(const Peer& peer, v1::SessionSpec spec,
                               const SessionTargets& targets) const;

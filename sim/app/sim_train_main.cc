@@ -15,6 +15,8 @@
 #include "sim/app/job.h"
 #include "sim/app/machine.h"
 #include "sim/app/trainer.h"
+#include "sim/app/tuner.h"
+#include "sim/settings.h"
 
 namespace profd::sim::app {
 namespace {
@@ -89,16 +91,49 @@ int RunAll(const Job& job, const char* program, const char* job_path, const std:
   }
 }
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Under the tuning tool; -1: it is off, and the bank that it left is applied.
+int TuneOrApplyBank(Job* job) {
+  const std::string mode = Variable("AOE_MODE"), bank = Variable("TUNE_BANK_PATH");
+  Status status;
+  if (mode.empty()) {
+    if (bank.empty()) return -1;
+    const Result<TunedShares> shares = ReadBank(bank);
+    if (shares.ok()) {
+      ApplyBank(*shares, job);
+      return -1;
+    }
+    status = shares.status();
+  } else if (mode != "1" && mode != "2") {
+    status = InvalidArgument("AOE_MODE must be 1 or 2");
+  } else {
+    TunerOptions options{mode == "1", Variable("ASCEND_WORK_PATH"), bank, Variable("REPEAT_TUNE") == "True"};
+    if (options.work_path.empty()) options.work_path = ".";
+    ApplySettingsOfEnvironment("tune", [&options](std::string_view key, std::string_view value) {
+      return key == "operator_ms" && ParseSetting(value, 0, 3'600'000, &options.operator_ms);
+    });
+    status = Tune(*job, options);
+    if (status.ok()) return 0;
+  }
+  std::fprintf(stderr, "sim_train: %s\n", status.message().c_str());
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   if (argc != 3 && argc != 4) {
     std::fputs("usage: sim_train JOB.toml FOLDER [RANK]\n", stderr);
     return kUsage;
   }
-  const Result<Job> job = LoadJob(argv[1]);
+  Result<Job> job = LoadJob(argv[1]);
   if (!job.ok()) {
     std::fprintf(stderr, "sim_train: %s\n", job.status().message().c_str());
     return kUsage;
   }
+  if (const int tuned = TuneOrApplyBank(&*job); tuned >= 0) return tuned;
   const std::string folder = argv[2];
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);

@@ -83,6 +83,9 @@ int Run(const std::string& socket, const std::string& method) {
       {"ListDumps", Unary(&Dumps::ListDumps)},
       {"PinDump", Unary(&Dumps::PinDump)},           {"UnpinDump", Unary(&Dumps::UnpinDump)},
       {"DeleteDump", Unary(&Dumps::DeleteDump)},
+      {"AcquireTuningLease", Unary(&Sessions::AcquireTuningLease)},
+      {"ReleaseTuningLease", Unary(&Sessions::ReleaseTuningLease)},
+      {"ListTuningLeases", Unary(&Sessions::ListTuningLeases)},
       {"WatchSession", Watch}};
   auto found = methods.find(method);
   if (found == methods.end()) {

@@ -124,6 +124,16 @@ void WriteOtherCalls(Corpus& corpus) {
                    Call("DumpRecorder", recorder) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>("@0")) +
                    Call("ListSessions", v1::ListSessionsRequest(), 1));
+  v1::AcquireTuningLeaseRequest tuning;
+  tuning.add_devices(0);
+  tuning.set_pid(kOwnPid);
+  tuning.set_mode("operator");
+  v1::ReleaseTuningLeaseRequest release;
+  release.set_lease_id("t0123456789ab");
+  corpus.Write("rpc", "tuning",
+               Call("AcquireTuningLease", tuning) + Call("AcquireTuningLease", tuning, 1) +
+                   Call("ListTuningLeases", v1::ListTuningLeasesRequest(), 2) +
+                   Call("StartSession", StartOf(DeviceOrder())) + Call("ReleaseTuningLease", release));
   v1::CheckOptionsRequest check;
   check.mutable_spec()->set_options_json(R"({"sys_io_sampling_freq":"50","dvpp_freq":"0","gpu":1})");
   (*check.mutable_spec()->mutable_acl_switches())["ACL_PROF_L2CACHE"] = "on";

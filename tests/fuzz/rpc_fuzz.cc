@@ -343,6 +343,12 @@ class Conversation {
   void Settle() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (StopAll() != 0) FUZZ_EXPECT(std::chrono::steady_clock::now() < end);
+    const auto kept = Ask<v1::ListTuningLeasesResponse>("/profd.v1.SessionService/ListTuningLeases", v1::ListTuningLeasesRequest());
+    for (const v1::TuningLease& lease : kept.leases()) {
+      v1::ReleaseTuningLeaseRequest release;
+      release.set_lease_id(lease.lease_id());
+      Ask<v1::ReleaseTuningLeaseResponse>("/profd.v1.SessionService/ReleaseTuningLease", release, true);
+    }
     const auto all = Ask<v1::ListSessionsResponse>("/profd.v1.SessionService/ListSessions", v1::ListSessionsRequest());
     FUZZ_EXPECT(all.sessions_size() <=
                 daemon_.config().max_sessions + daemon_.config().keep_finished);

@@ -69,12 +69,12 @@ class SessionManagerTest : public ::testing::Test {
           });
         });
       };
-      manager_ = std::make_unique<SessionManager>(
-          SessionManager::Deps{session, [this](pid_t pid) { return Owner(pid); },
-                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove,
-                               [this](const std::string& id, std::string text) { saved_[id] = std::move(text); },
-                               [this](const std::string& id) { saved_.erase(id); }},
-          config_);
+      SessionManager::Deps deps{session, [this](pid_t pid) { return Owner(pid); },
+                                [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove,
+                                [this](const std::string& id, std::string text) { saved_[id] = std::move(text); },
+                                [this](const std::string& id) { saved_.erase(id); }};
+      deps.may_profile = [this](const Peer&, std::span<const int> devices) { return may_profile_(devices); };
+      manager_ = std::make_unique<SessionManager>(std::move(deps), config_);
     }
     return *manager_;
   }
@@ -212,6 +212,7 @@ class SessionManagerTest : public ::testing::Test {
   PollEngine pollers_;
   FakeJobDirectory jobs_;
   DaemonConfig config_;
+  std::function<Status(std::span<const int>)> may_profile_ = [](std::span<const int>) { return Status::Ok(); };
   std::unique_ptr<SessionManager> manager_;
   std::map<pid_t, uint32_t> alive_;
   std::map<std::string, std::string> saved_;  // state files, by session

@@ -428,6 +428,21 @@ class SessionServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.Session.FromString,
                 )
+        self.AcquireTuningLease = channel.unary_unary(
+                '/profd.v1.SessionService/AcquireTuningLease',
+                request_serializer=profd_dot_v1_dot_profd__pb2.AcquireTuningLeaseRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.TuningLease.FromString,
+                )
+        self.ReleaseTuningLease = channel.unary_unary(
+                '/profd.v1.SessionService/ReleaseTuningLease',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseResponse.FromString,
+                )
+        self.ListTuningLeases = channel.unary_unary(
+                '/profd.v1.SessionService/ListTuningLeases',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ListTuningLeasesRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ListTuningLeasesResponse.FromString,
+                )
 
 
 class SessionServiceServicer(object):
@@ -488,6 +503,29 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AcquireTuningLease(self, request, context):
+        """Keeps devices for a process that tunes on them, until it ends: no other user tunes there, and nothing is
+        profiled inside the applications of these devices. RESOURCE_EXHAUSTED: another user tunes there, or a limit is
+        reached. FAILED_PRECONDITION: a session profiles inside an application there; it must end first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseTuningLease(self, request, context):
+        """Ends one's own lease before its process does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTuningLeases(self, request, context):
+        """All leases of the node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -525,6 +563,21 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.DumpRecorder,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.Session.SerializeToString,
+            ),
+            'AcquireTuningLease': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcquireTuningLease,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.AcquireTuningLeaseRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.TuningLease.SerializeToString,
+            ),
+            'ReleaseTuningLease': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseTuningLease,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseResponse.SerializeToString,
+            ),
+            'ListTuningLeases': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTuningLeases,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ListTuningLeasesRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ListTuningLeasesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -653,6 +706,57 @@ class SessionService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/DumpRecorder',
             profd_dot_v1_dot_profd__pb2.DumpRecorderRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.Session.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def AcquireTuningLease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/AcquireTuningLease',
+            profd_dot_v1_dot_profd__pb2.AcquireTuningLeaseRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.TuningLease.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReleaseTuningLease(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/ReleaseTuningLease',
+            profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ReleaseTuningLeaseResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListTuningLeases(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.SessionService/ListTuningLeases',
+            profd_dot_v1_dot_profd__pb2.ListTuningLeasesRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ListTuningLeasesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -217,6 +217,24 @@ class SessionServiceStub:
     complete. FAILED_PRECONDITION when the recorder is off.
     """
 
+    AcquireTuningLease: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.AcquireTuningLeaseRequest,
+        profd.v1.profd_pb2.TuningLease]
+    """Keeps devices for a process that tunes on them, until it ends: no other user tunes there, and nothing is
+    profiled inside the applications of these devices. RESOURCE_EXHAUSTED: another user tunes there, or a limit is
+    reached. FAILED_PRECONDITION: a session profiles inside an application there; it must end first.
+    """
+
+    ReleaseTuningLease: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ReleaseTuningLeaseRequest,
+        profd.v1.profd_pb2.ReleaseTuningLeaseResponse]
+    """Ends one's own lease before its process does."""
+
+    ListTuningLeases: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ListTuningLeasesRequest,
+        profd.v1.profd_pb2.ListTuningLeasesResponse]
+    """All leases of the node."""
+
 
 class SessionServiceServicer(metaclass=abc.ABCMeta):
     """Profiling sessions, and the flight recorder between them."""
@@ -282,6 +300,33 @@ class SessionServiceServicer(metaclass=abc.ABCMeta):
         """Writes the last seconds of the flight recorder into a dump of its own; answers when the dump is
         complete. FAILED_PRECONDITION when the recorder is off.
         """
+        pass
+
+    @abc.abstractmethod
+    def AcquireTuningLease(self,
+        request: profd.v1.profd_pb2.AcquireTuningLeaseRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.TuningLease:
+        """Keeps devices for a process that tunes on them, until it ends: no other user tunes there, and nothing is
+        profiled inside the applications of these devices. RESOURCE_EXHAUSTED: another user tunes there, or a limit is
+        reached. FAILED_PRECONDITION: a session profiles inside an application there; it must end first.
+        """
+        pass
+
+    @abc.abstractmethod
+    def ReleaseTuningLease(self,
+        request: profd.v1.profd_pb2.ReleaseTuningLeaseRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ReleaseTuningLeaseResponse:
+        """Ends one's own lease before its process does."""
+        pass
+
+    @abc.abstractmethod
+    def ListTuningLeases(self,
+        request: profd.v1.profd_pb2.ListTuningLeasesRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ListTuningLeasesResponse:
+        """All leases of the node."""
         pass
 
 

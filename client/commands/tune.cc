@@ -1,0 +1,362 @@
+#include "client/commands/tune.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "analysis/tuning/verify.h"
+#include "base/fd.h"
+#include "client/child.h"
+#include "client/commands/tune_facts.h"
+#include "client/commands/tune_text.h"
+#include "client/commands/tune_watch.h"
+#include "client/parse.h"
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+// A shell's convention, as for profctl run.
+constexpr int kExitNotExecutable = 126;
+constexpr int kExitNoCommand = 127;
+constexpr int kExitKilledBase = 128;
+constexpr int kPollMs = 100;
+// What a command leaves in its pipes comes at once, or is of a process that it left behind.
+constexpr int kLastOutputMs = 200;
+
+// One of the command's output streams, on its way to ours.
+class PassedStream {
+ public:
+  explicit PassedStream(std::ostream& out) : out_(out) {}
+  Status Open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
+    read_.Reset(ends[0]);
+    write_.Reset(ends[1]);
+    ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
+    return Status::Ok();
+  }
+  int write_end() const { return write_.get(); }
+  void CloseWriteEnd() { write_.Reset(); }
+  int read_end() const { return read_.valid() ? read_.get() : -1; }
+  // Whether anything came.
+  bool Pass(TuneSigns* signs) {
+    if (!read_.valid()) return false;
+    std::array<char, 1 << 16> buffer;
+    const ssize_t got = ::read(read_.get(), buffer.data(), buffer.size());
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) {
+      read_.Reset();
+      return false;
+    }
+    out_.write(buffer.data(), got);
+    out_.flush();
+    signs->Feed({buffer.data(), static_cast<size_t>(got)});
+    return true;
+  }
+
+ private:
+  std::ostream& out_;
+  UniqueFd read_, write_;
+};
+
+class TuneRun {
+ public:
+  TuneRun(const Context& context, const TuneOrder& order, int64_t interval_ns, SignalWatch* signals)
+      : context_(context), order_(order), interval_ns_(interval_ns), signals_(*signals), out_(context.io.out), err_(context.io.err) {}
+
+  int Run(const std::string& program, const TuneFacts& facts, const std::string& job) {
+    watch_.emplace(facts.work_path);
+    Result<HeldChild> child = Fork(program, job);
+    // The command's stdout is its own: errors go to stderr only.
+    Context quiet = context_;
+    quiet.json = false;
+    if (!child.ok()) return Fail(quiet, child.status());
+    if (Status kept = Keep(child->pid(), facts, job); !kept.ok()) return Fail(quiet, kept);
+    if (const int signal = signals_.Poll(); signal != 0 && signal != SIGCHLD) return Abandon(signal);
+    begin_ns_ = shown_ns_ = context_.clock.SteadyNs();
+    child->Release();
+    const int code = Follow(&*child);
+    Release();
+    Report(code);
+    return code;
+  }
+
+ private:
+  Result<HeldChild> Fork(const std::string& program, const std::string& job) {
+    RETURN_IF_ERROR(out_.Open());
+    RETURN_IF_ERROR(err_.Open());
+    HeldChild::Plan plan{.program = program, .argv = order_.command, .environment = {}, .signal_mask = signals_.original_mask(),
+                         .stdout_fd = out_.write_end(), .stderr_fd = err_.write_end()};
+    for (const auto& [name, value] : order_.variables) plan.environment.push_back(name + "=" + value);
+    if (!job.empty()) plan.environment.push_back("PROFD_JOB_ID=" + job);
+    Result<HeldChild> child = HeldChild::Fork(plan);
+    out_.CloseWriteEnd();
+    err_.CloseWriteEnd();
+    return child;
+  }
+
+  // The devices, for as long as the command lives.
+  Status Keep(pid_t pid, const TuneFacts& facts, const std::string& job) {
+    if (!facts.node.ok()) {
+      Warn(context_, "profd does not answer: nothing keeps other users and profilers from the devices");
+      return Status::Ok();
+    }
+    v1::AcquireTuningLeaseRequest request;
+    for (const uint32_t device : order_.devices) request.add_devices(device);
+    // A daemon outside of this container numbers processes otherwise: then the lease lives as long as profctl.
+    if (facts.caller_pid == 0 || facts.caller_pid == ::getpid()) request.set_pid(pid);
+    request.set_job_id(job);
+    request.set_mode(order_.subgraph ? "subgraph" : "operator");
+    const Result<v1::TuningLease> lease = context_.api.AcquireTuningLease(request);
+    if (!lease.ok()) return lease.status();
+    lease_ = lease->lease_id();
+    if (!context_.json) context_.io.err << fmt::format("profctl: NPU {} kept for tuning, lease {}\n", fmt::join(order_.devices, ","), Printable(lease_));
+    return Status::Ok();
+  }
+  void Release() {
+    if (lease_.empty()) return;
+    v1::ReleaseTuningLeaseRequest request;
+    request.set_lease_id(lease_);
+    context_.api.ReleaseTuningLease(request).status().Ignore();  // it may have ended with its process
+  }
+  int Abandon(int signal) {
+    Release();
+    return kExitKilledBase + signal;
+  }
+
+  int Follow(HeldChild* child) {
+    int code = 0;
+    for (;;) {
+      PassOutput(kPollMs);
+      while (true) {
+        const siginfo_t info = signals_.Wait(0);
+        if (info.si_signo == 0) break;
+        // The terminal's own (Ctrl-C) went to all of the foreground group.
+        if (info.si_signo != SIGCHLD && info.si_code <= 0) child->Signal(info.si_signo);
+      }
+      if (child->Ended(&code)) break;
+      ShowProgress();
+    }
+    while (PassOutput(kLastOutputMs)) {
+    }
+    return code;
+  }
+
+  bool PassOutput(int patience_ms) {
+    std::array<pollfd, 2> fds = {{{out_.read_end(), POLLIN, 0}, {err_.read_end(), POLLIN, 0}}};
+    ::poll(fds.data(), fds.size(), patience_ms);
+    const bool one = out_.Pass(&signs_), two = err_.Pass(&signs_);
+    return one || two;
+  }
+
+  void ShowProgress() {
+    const int64_t now = context_.clock.SteadyNs();
+    if (now - shown_ns_ < interval_ns_ || context_.json) return;
+    shown_ns_ = now;
+    const analysis::TuningResults& results = watch_->Look();
+    size_t operators = 0, subgraphs = 0, tasks = 0;
+    for (const analysis::TuningFile& file : results.files) {
+      for (const analysis::TuningTask& task : file.tasks) {
+        tasks += task.whole ? 1 : 0;
+        operators += task.operators.size() + task.failed.size();
+        subgraphs += task.subgraphs.size();
+      }
+    }
+    const char* const begun = signs_.tool() ? "tuning" : signs_.adapter() ? "graph handed to the tool" : "no sign of tuning yet";
+    context_.io.err << fmt::format("profctl: {} {}; {} tasks done, {} operators, {} subgraphs; results {}\n", FormatSpan(now - begin_ns_), begun, tasks, operators,
+                                   subgraphs, FormatBytes(watch_->bytes()))
+                    << std::flush;
+  }
+
+  void Report(int code) {
+    const Json tuning = analysis::TuningView(watch_->Look());
+    const auto bank = order_.variables.find("TUNE_BANK_PATH");
+    const std::vector<std::string> steps = RestoreSteps(order_.subgraph, bank == order_.variables.end() ? "" : bank->second);
+    std::ostream& err = context_.io.err;
+    if (context_.json) {
+      err << JsonText(Json{{"command_exit_code", code}, {"mode", order_.subgraph ? "subgraph" : "operator"}, {"lease_id", lease_},
+                           {"signs", {{"adapter", signs_.adapter()}, {"tool", signs_.tool()}}}, {"tuning", tuning}, {"restore", steps}}, false)
+          << std::endl;
+      return;
+    }
+    if (!signs_.adapter() && !signs_.tool()) {
+      Warn(context_, "neither sign of tuning was in the output: did the framework take AOE_MODE? Its log says (ASCEND_PROCESS_LOG_PATH)");
+    }
+    if (tuning["files"].empty()) {
+      Warn(context_, fmt::format("no result file came into {}; the training may have changed its folder, profctl tune show FILE", watch_->folder()));
+    } else {
+      PrintTuning(err, tuning, context_.io.err_color());
+    }
+    err << "afterwards:\n";
+    for (const std::string& step : steps) err << "  - " << Printable(step) << '\n';
+    err.flush();
+  }
+
+  const Context& context_;
+  const TuneOrder& order_;
+  const int64_t interval_ns_;
+  SignalWatch& signals_;
+  PassedStream out_, err_;
+  TuneSigns signs_;
+  std::optional<TuneResultWatch> watch_;
+  std::string lease_;
+  int64_t begin_ns_ = 0;
+  int64_t shown_ns_ = 0;
+};
+
+int RunLeases(const Context& context) {
+  const auto leases = context.api.ListTuningLeases();
+  if (!leases.ok()) return Fail(context, leases.status());
+  if (context.json) {
+    PrintJson(context, ToJson(*leases));
+    return kExitOk;
+  }
+  if (leases->leases().empty()) {
+    context.io.out << "no device is kept for tuning\n";
+    return kExitOk;
+  }
+  Table table({"LEASE", "NPU", "USER", ">PROCESS", "MODE", "JOB", "SINCE"});
+  for (const v1::TuningLease& lease : leases->leases()) {
+    table.AddRow({lease.lease_id(), fmt::format("{}", fmt::join(lease.devices().begin(), lease.devices().end(), ",")),
+                  lease.has_uid() ? std::to_string(lease.uid()) : "another", lease.has_pid() ? std::to_string(lease.pid()) : "-",
+                  lease.mode().empty() ? "-" : lease.mode(), lease.job_id().empty() ? "-" : lease.job_id(), FormatTime(lease.since_ns())});
+  }
+  table.Print(context.io.out, context.io.out_color());
+  return kExitOk;
+}
+
+int RunRelease(const Context& context, const std::string& id) {
+  v1::ReleaseTuningLeaseRequest request;
+  request.set_lease_id(id);
+  const auto released = context.api.ReleaseTuningLease(request);
+  if (!released.ok()) return Fail(context, released.status());
+  if (context.json) PrintJson(context, Json{{"released", id}});
+  return kExitOk;
+}
+
+int PrintCheck(const Context& context, const std::vector<TuneCondition>& conditions, bool may) {
+  if (context.json) {
+    PrintJson(context, Json{{"may_tune", may}, {"conditions", ToJson(conditions)}});
+  } else {
+    PrintConditions(context.io.out, conditions, context.io.out_color());
+  }
+  return may ? kExitOk : kExitRefused;
+}
+
+// The conditions that stand in the way, for a caller that reads JSON.
+Status Refusal(const std::vector<TuneCondition>& conditions, bool force) {
+  std::string names;
+  bool impossible = false;
+  for (const TuneCondition& each : conditions) {
+    const bool counts = each.verdict == TuneVerdict::kImpossible || (each.verdict == TuneVerdict::kAdvice && !force);
+    if (counts) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+    impossible = impossible || each.verdict == TuneVerdict::kImpossible;
+  }
+  return FailedPrecondition(fmt::format("not tuned: {}{}", names, impossible ? "" : "; --force tunes all the same"));
+}
+
+}  // namespace
+
+int RunTune(const Context& context, const TuneCommand& command) {
+  if (command.action == TuneCommand::Action::kLeases) return RunLeases(context);
+  if (command.action == TuneCommand::Action::kRelease) return RunRelease(context, command.lease);
+  const bool only_check = command.action == TuneCommand::Action::kCheck;
+  std::vector<std::string> problems;
+  const TuneOrder order = ReadTuneOrder(command, &problems);
+  const Result<uint64_t> interval_ms = ParseDurationMs(command.interval.value_or("10s"));
+  if (!interval_ms.ok()) problems.push_back("--interval " + interval_ms.status().message());
+  if (command.command.empty() && !only_check) problems.emplace_back("no command; write it behind --, as in: profctl tune -- python train.py");
+  if (context.endpoint.remote()) problems.emplace_back("tuning is on this machine: leave --address out");
+  if (!problems.empty()) return UsageError(context, "tune", problems);
+  Context quiet = context;
+  quiet.json = context.json && only_check;
+  std::string program;
+  if (!only_check) {
+    const Result<std::string> found = FindProgram(command.command.front(), command.surroundings.search_path);
+    if (!found.ok()) {
+      (void)Fail(quiet, found.status());
+      return found.status().code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
+    }
+    program = *found;
+  }
+  // Before the connection's threads: what they do not block would end the process.
+  SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
+  TuneFacts facts;
+  GatherMachine(order, command.surroundings, &facts);
+  GatherNode(context, order, &facts);
+  if (command.profile) {
+    const Result<TuneProfile> profile = ReadTuneProfile(*command.profile);
+    if (!profile.ok()) return Fail(quiet, profile.status());
+    facts.profile = *profile;
+  }
+  if (const int signal = signals.Poll(); signal != 0 && signal != SIGCHLD) return kExitKilledBase + signal;
+  const std::vector<TuneCondition> conditions = CheckConditions(order, facts);
+  const bool may = MayTune(conditions, command.force);
+  if (only_check) return PrintCheck(context, conditions, may);
+  if (!context.json) PrintConditions(context.io.err, conditions, context.io.err_color());
+  if (!may) {
+    if (context.json) context.io.err << JsonText(Json{{"may_tune", false}, {"conditions", ToJson(conditions)}}, false) << std::endl;
+    return Fail(quiet, Refusal(conditions, command.force));
+  }
+  TuneRun run(context, order, static_cast<int64_t>(*interval_ms) * kNsPerMs, &signals);
+  return run.Run(program, facts, command.job.value_or(""));
+}
+
+int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
+  const Result<std::vector<std::string>> found = analysis::FindTuningResults(command.results);
+  if (!found.ok()) return FailWith(io, found.status(), ExitCodeFor(found.status().code()), json);
+  if (found->empty()) return FailWith(io, NotFound("no aoe_result_opat_*.json or aoe_result_sgat_*.json there"), kExitNotFound, json);
+  const analysis::TuningResults results = analysis::ReadTuningResults(*found);
+  if (results.files.empty()) return FailWith(io, InvalidArgument(results.problems.front().what), kExitRefused, json);
+  if (command.csv) {
+    io.out << analysis::TuningCsv(results) << std::flush;
+    return kExitOk;
+  }
+  const Json tuning = analysis::TuningView(results);
+  if (json) {
+    io.out << JsonText(tuning, true) << std::endl;
+  } else {
+    PrintTuning(io.out, tuning, io.out_color());
+  }
+  return kExitOk;
+}
+
+int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
+  const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
+  const Result<std::vector<std::string>> found =
+      command.results.empty() ? Result<std::vector<std::string>>(analysis::TuningResultsIn({command.before, command.after}))
+                              : analysis::FindTuningResults(command.results);
+  if (!found.ok()) return fail(found.status());
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
+  const Result<analysis::Run> before = analysis::LoadRun({command.before}, progress);
+  if (!before.ok()) return fail(before.status().Annotate("--before"));
+  const Result<analysis::Run> after = analysis::LoadRun({command.after}, progress);
+  if (!after.ok()) return fail(after.status().Annotate("--after"));
+  const analysis::TuningResults results = analysis::ReadTuningResults(*found);
+  Json verified = analysis::VerifyTuning(*before, *after, results);
+  bool subgraph = false;
+  for (const analysis::TuningFile& file : results.files) {
+    for (const analysis::TuningTask& task : file.tasks) subgraph = subgraph || task.has_subgraphs;
+  }
+  verified["restore"] = RestoreSteps(subgraph, "");
+  verified["problems"] = analysis::TuningView(results)["problems"];
+  if (json) {
+    io.out << JsonText(verified, true) << std::endl;
+  } else {
+    PrintVerified(io.out, verified, io.out_color());
+  }
+  const auto count = [&verified](const char* verdict) { return verified["counts"][verdict].get<size_t>(); };
+  const bool missing = count("not_seen") + count("slower") > 0;
+  if (missing && !json) io.err << "profctl: gains that are not seen: was the code restored, op_compiler_cache_mode=force set, TUNE_BANK_PATH that of tuning?\n";
+  return missing ? kExitDegraded : kExitOk;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,243 @@
+// `profctl tune`: conditions as functions of what is known, and real child processes with a fake daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "client/commands/tune_facts.h"
+#include "client/commands/tune_watch.h"
+#include "client/test_support.h"
+
+namespace profd::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A machine on which nothing is in the way of operator tuning.
+TuneFacts GoodFacts() {
+  TuneFacts facts;
+  facts.environment = {{"ASCEND_OPP_PATH", "/opt/opp"}};
+  facts.home = "/root";
+  facts.home_free = 20'000'000'000;
+  facts.memory_available = uint64_t{64} << 30;
+  facts.cpus = facts.cpus_allowed = 192;
+  facts.devices = {{0, "Ascend910B", 5, ""}, {1, "Ascend910", 1, ""}};
+  facts.profile = TuneProfile{1, 24, 24, false};
+  facts.script_files = 1;
+  facts.python_library = "/usr/lib";
+  facts.work_path = ".";
+  return facts;
+}
+TuneOrder GoodOrder() {
+  TuneOrder order;
+  order.devices = {0};
+  order.devices_given = true;
+  order.model_bytes = uint64_t{16} << 30;
+  order.parallel_num = 4;
+  order.parallel_given = true;
+  order.command = {"python", "train.py"};
+  return order;
+}
+TuneCondition Of(std::string_view name, const TuneOrder& order, const TuneFacts& facts) {
+  for (const TuneCondition& each : CheckConditions(order, facts)) {
+    if (each.name == name) return each;
+  }
+  ADD_FAILURE() << "no condition " << name;
+  return {};
+}
+TuneVerdict VerdictOf(std::string_view name, const TuneOrder& order, const TuneFacts& facts) { return Of(name, order, facts).verdict; }
+
+TEST(TuneConditionsTest, AllHold) {
+  for (const TuneCondition& each : CheckConditions(GoodOrder(), GoodFacts())) EXPECT_EQ(each.verdict, TuneVerdict::kOk) << each.name << ": " << each.figure;
+}
+
+// Each of analysis 8.1, with the least that does not hold.
+TEST(TuneConditionsTest, EachFailsByItself) {
+  struct Case {
+    const char* name;
+    TuneVerdict verdict;
+    std::function<void(TuneOrder*, TuneFacts*)> spoil;
+  };
+  const Case cases[] = {
+      {"mode", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts*) { order->subgraph = true; }},
+      {"device", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts*) { order->devices = {7}; }},
+      {"device", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->devices[0].problem = "gone"; }},
+      {"device", TuneVerdict::kAdvice, [](TuneOrder* order, TuneFacts*) { order->devices = {0, 1}; }},
+      {"lease", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->lease = ResourceExhausted("another user"); }},
+      {"lease", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->node = Unavailable("no profd"); }},
+      {"single_rank", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->environment["RANK_SIZE"] = "2"; }},
+      {"single_rank", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->profile->ranks = 8; }},
+      {"single_rank", TuneVerdict::kAdvice, [](TuneOrder* order, TuneFacts*) { order->command = {"/usr/bin/torchrun", "x"}; }},
+      {"home_disk", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->home_free = 19'999'999'999; }},
+      {"memory", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { --*facts->memory_available; }},
+      {"memory", TuneVerdict::kUnknown, [](TuneOrder* order, TuneFacts*) { order->model_bytes.reset(); }},
+      {"device_cores", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->profile->most_blocks = 25; }},
+      {"device_cores", TuneVerdict::kUnknown, [](TuneOrder*, TuneFacts* facts) { facts->profile.reset(); }},
+      {"static_shapes", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->profile->dynamic = true; }},
+      {"profiling_off", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment["PROFILING_MODE"] = "true"; }},
+      {"profiling_off", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment["PROFILING_OPTIONS"] = "{}"; }},
+      {"static_memory", TuneVerdict::kUnknown, [](TuneOrder*, TuneFacts* facts) { facts->script_files = 0; }},
+      {"cpu_binding", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->cpus_allowed = 4; }},
+      {"environment", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment.clear(); }},
+      {"python", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->python_library.clear(); }},
+      {"bank", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts* facts) {
+         order->variables["TUNE_BANK_PATH"] = "/no";
+         facts->bank = NotFound("/no: not there");
+       }},
+      {"work_path", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->work_path_state = PermissionDenied("x"); }},
+  };
+  for (const Case& each : cases) {
+    TuneOrder order = GoodOrder();
+    TuneFacts facts = GoodFacts();
+    each.spoil(&order, &facts);
+    EXPECT_EQ(VerdictOf(each.name, order, facts), each.verdict) << each.name << ": " << Of(each.name, order, facts).figure;
+    EXPECT_EQ(MayTune(CheckConditions(order, facts), false), each.verdict == TuneVerdict::kUnknown) << each.name;
+    EXPECT_EQ(MayTune(CheckConditions(order, facts), true), each.verdict != TuneVerdict::kImpossible) << each.name;
+  }
+}
+
+// Operators: 2 x (8 + 4 + min(n / 2, 8) + 50) = 140 of more than 16; subgraphs: 2 x (2 x 4 + 8) = 32.
+TEST(TuneConditionsTest, CpusByTheTwoFormulas) {
+  TuneOrder order = GoodOrder();
+  order.processes = 2;
+  TuneFacts facts = GoodFacts();
+  const auto with = [&](uint64_t cpus) {
+    facts.cpus = facts.cpus_allowed = cpus;
+    return VerdictOf("cpus", order, facts);
+  };
+  EXPECT_EQ(with(140), TuneVerdict::kOk);
+  EXPECT_EQ(with(139), TuneVerdict::kAdvice);
+  EXPECT_THAT(Of("cpus", order, facts).figure, HasSubstr("139 CPUs; 2 x (8 + 4 + 8 + 50) = 140"));
+  order.subgraph = true;
+  EXPECT_EQ(with(32), TuneVerdict::kOk);
+  EXPECT_EQ(with(31), TuneVerdict::kAdvice);
+  // With 4 CPUs min(4 / 2, 8) is 2.
+  order.subgraph = false;
+  facts.cpus = 4;
+  EXPECT_THAT(Of("cpus", order, facts).figure, HasSubstr("2 x (8 + 4 + 2 + 50) = 128"));
+}
+
+TEST(TuneConditionsTest, SubgraphTuningByChip) {
+  TuneOrder order = GoodOrder();
+  order.subgraph = true;
+  order.devices = {1};
+  EXPECT_EQ(VerdictOf("mode", order, GoodFacts()), TuneVerdict::kOk);
+}
+
+TEST(TuneConditionsTest, WhatTheScriptSays) {
+  TuneFacts facts = GoodFacts();
+  LookThroughScript("import x\ncustom_op.parameter_map[\"static_memory_policy\"].i = 0\n# profiling_mode = True\n", "train.py", &facts);
+  EXPECT_EQ(VerdictOf("static_memory", GoodOrder(), facts), TuneVerdict::kOk);
+  EXPECT_EQ(VerdictOf("profiling_off", GoodOrder(), facts), TuneVerdict::kOk);
+  LookThroughScript("a\n  custom_op.parameter_map[\"static_memory_policy\"].i = 1\ncustom_op.parameter_map[\"profiling_mode\"].b = True\n", "train.py", &facts);
+  EXPECT_EQ(VerdictOf("static_memory", GoodOrder(), facts), TuneVerdict::kAdvice);
+  EXPECT_THAT(Of("static_memory", GoodOrder(), facts).figure, HasSubstr("train.py:2: custom_op"));
+  EXPECT_THAT(Of("profiling_off", GoodOrder(), facts).figure, HasSubstr("train.py:3: "));
+}
+
+TEST(TuneSignsTest, AreFoundWhereverTheOutputIsCut) {
+  const std::string text = "x in tune mode, training graph handled by tools. y Aoe tuning graph.";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    TuneSigns signs;
+    signs.Feed(text.substr(0, cut));
+    signs.Feed(text.substr(cut));
+    EXPECT_TRUE(signs.adapter() && signs.tool()) << cut;
+  }
+  TuneSigns none;
+  none.Feed("Aoe tuning graph");
+  EXPECT_FALSE(none.tool());
+}
+
+class TuneTest : public ProfctlTest {
+ protected:
+  TuneTest() {
+    working_directory_ = dir_.path();
+    home_ = dir_.path();
+    v1::Device& device = *daemon_.node.add_devices();
+    device.set_chip("Ascend910B");
+    device.set_chip_id(5);
+    daemon_.node.mutable_caller()->set_pid(getpid());
+    daemon_.tuning_lease.set_lease_id("t1");
+  }
+  int Shell(const std::string& script, std::vector<std::string> options = {"--force"}) {
+    options.insert(options.begin(), "tune");
+    options.insert(options.end(), {"--", "sh", "-c", script, "sh", dir_.path()});
+    return Run(options);
+  }
+  TempDir dir_;
+};
+
+constexpr const char* kTuned =
+    "echo 'in tune mode, training graph handled by tools.'; echo 'Aoe tuning graph.' >&2; env | grep -E '^(AOE_MODE|TUNE_BANK_PATH|ASCEND_DEVICE_ID)='; "
+    "printf '{\"report_1_1\": [{\"basic\": {\"tuning_name\": \"t\", \"tuning_time(s)\": 3}}]}' > $1/aoe_result_opat_1_pid7.json; exit 5";
+
+TEST_F(TuneTest, RunsTheCommandWithItsVariablesAndShowsTheResults) {
+  std::ofstream(dir_ / "aoe_result_opat_0_pid1.json") << "{}";  // of an earlier tuning
+  EXPECT_EQ(Shell(kTuned, {"--force", "--mode", "operator", "--bank", dir_.path(), "--job", "bert", "--devices", "0"}), 5) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("in tune mode"), HasSubstr("AOE_MODE=2"), HasSubstr("ASCEND_DEVICE_ID=0"), HasSubstr("TUNE_BANK_PATH=" + dir_.path())));
+  EXPECT_THAT(err(), AllOf(HasSubstr("Aoe tuning graph."), HasSubstr("aoe_result_opat_1_pid7.json"), HasSubstr("t: nothing, 3 s"),
+                           HasSubstr("op_compiler_cache_mode to force"), HasSubstr("export TUNE_BANK_PATH=" + dir_.path()), Not(HasSubstr("pid1.json"))));
+  ASSERT_EQ(daemon_.tuning_requests.size(), 2u);
+  EXPECT_TRUE(daemon_.tuning_requests[0].check_only());
+  EXPECT_GT(daemon_.tuning_requests[1].pid(), 0);
+  EXPECT_NE(daemon_.tuning_requests[1].pid(), getpid());
+  EXPECT_EQ(daemon_.tuning_requests[1].job_id(), "bert");
+  EXPECT_EQ(daemon_.released, std::vector<std::string>{"t1"});
+}
+
+TEST_F(TuneTest, NothingRunsWhereAConditionDoesNotHold) {
+  EXPECT_EQ(Shell("touch $1/ran", {}), kExitRefused);
+  EXPECT_THAT(err(), AllOf(HasSubstr("not tuned: "), HasSubstr("--force")));
+  EXPECT_EQ(Shell("touch $1/ran", {"--force", "--mode", "subgraph"}), kExitRefused);
+  EXPECT_THAT(err(), AllOf(HasSubstr("not tuned: mode"), HasSubstr("Atlas A2")));
+  daemon_.tuning_error = ResourceExhausted("NPU 0 is kept for tuning by another user");
+  EXPECT_EQ(Shell("touch $1/ran"), kExitRefused);
+  EXPECT_THAT(err(), HasSubstr("kept for tuning by another user"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "ran"));
+}
+
+TEST_F(TuneTest, WithoutADaemonOnlyByForce) {
+  daemon_.error = Unavailable("no profd here");
+  EXPECT_EQ(Shell("exit 0"), 0) << err();
+  EXPECT_THAT(err(), HasSubstr("nothing keeps other users"));
+}
+
+TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
+  EXPECT_EQ(Run({"tune", "check", "--json", "--mode", "subgraph"}), kExitRefused);
+  const Json json = Json::parse(out());
+  EXPECT_EQ(json["may_tune"], false);
+  EXPECT_EQ(json["conditions"][0]["name"], "mode");
+  EXPECT_EQ(json["conditions"][0]["verdict"], "impossible");
+  EXPECT_TRUE(daemon_.released.empty());
+}
+
+TEST_F(TuneTest, WhatIsWrongWithTheCommandLine) {
+  EXPECT_EQ(Shell("exit 0", {"--mode", "both", "--model-memory", "much", "--parallel-num", "0", "--interval", "x"}), kExitUsage);
+  EXPECT_THAT(err(), AllOf(HasSubstr("--mode \"both\""), HasSubstr("--model-memory \"much\""), HasSubstr("--parallel-num \"0\""), HasSubstr("--interval")));
+  EXPECT_EQ(Run({"tune", "--force"}), kExitUsage);
+  EXPECT_EQ(Run({"tune", "--", "no-such-program-here"}), 127);
+}
+
+TEST_F(TuneTest, SignalsReachTheCommandAndTheDeathIsItsOwn) { EXPECT_EQ(Shell("kill -TERM $$"), 128 + SIGTERM); }
+
+TEST_F(TuneTest, ShowAndLeases) {
+  std::ofstream(dir_ / "aoe_result_opat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
+    {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";
+  EXPECT_EQ(Run({"tune", "show", dir_.path()}), kExitOk) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("t: incomplete"), HasSubstr("50.00"), HasSubstr("Impl")));
+  EXPECT_EQ(Run({"tune", "show", "--csv", dir_.path()}), kExitOk);
+  EXPECT_THAT(out(), HasSubstr(",operator,a,Add,Impl,add,3.0,2.0,50.0\n"));
+  EXPECT_EQ(Run({"tune", "show", "--json", dir_.path()}), kExitOk);
+  EXPECT_EQ(Json::parse(out())["totals"]["operators"], 1);
+  EXPECT_EQ(Run({"tune", "show", dir_ / "none"}), kExitNotFound);
+  v1::TuningLease& lease = *daemon_.tuning_leases.add_leases();
+  lease.set_lease_id("t1");
+  lease.add_devices(3);
+  EXPECT_EQ(Run({"tune", "leases"}), kExitOk);
+  EXPECT_THAT(out(), AllOf(HasSubstr("t1"), HasSubstr("another")));
+}
+
+}  // namespace
+}  // namespace profd::client

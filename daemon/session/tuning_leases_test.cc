@@ -1,0 +1,210 @@
+// Who may tune where, and how a lease ends, in time that the test moves.
+#include "daemon/session/tuning_leases.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "daemon/session/testing/session_manager_fixture.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using profd::testing::kAlice;
+using profd::testing::kBob;
+using profd::testing::SessionManagerTest;
+
+class TuningLeasesTest : public ::testing::Test {
+ protected:
+  TuningLeases::Deps Deps() {
+    return {clock_,
+            [this](pid_t pid) { return alive_.contains(pid) ? Result<uint32_t>(alive_[pid]) : NotFound("gone"); },
+            [this](pid_t pid) { return alive_.contains(pid) ? std::optional(starts_[pid]) : std::nullopt; },
+            [](const Peer&, uint32_t device) { return device < 4 ? Status::Ok() : NotFound("no NPU"); },
+            [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; },
+            [this](std::string text, const std::function<void()>& done) {
+              saved_ = std::move(text);
+              done();
+            },
+            "boot-1"};
+  }
+  static Peer As(uint32_t uid, pid_t pid, bool admin = false) {
+    Peer peer;
+    peer.uid = uid;
+    peer.pid = pid;
+    peer.admin = admin;
+    return peer;
+  }
+  Result<v1::TuningLease> Acquire(const Peer& peer, std::vector<uint32_t> devices,
+                                  const std::function<void(v1::AcquireTuningLeaseRequest*)>& more = nullptr) {
+    v1::AcquireTuningLeaseRequest request;
+    for (const uint32_t device : devices) request.add_devices(device);
+    if (more) more(&request);
+    v1::TuningLease lease;
+    Status answer = Internal("no answer");
+    leases_.Acquire(peer, request, &lease, [&answer](const Status& status) { answer = status; });
+    if (!answer.ok()) return answer;
+    return lease;
+  }
+  std::vector<v1::TuningLease> List(const Peer& peer) {
+    google::protobuf::RepeatedPtrField<v1::TuningLease> out;
+    leases_.List(peer, &out);
+    return {out.begin(), out.end()};
+  }
+
+  ManualClock clock_;
+  std::map<pid_t, uint32_t> alive_{{10, kAlice}, {11, kAlice}, {20, kBob}};
+  std::map<pid_t, uint64_t> starts_{{10, 100}, {11, 110}, {20, 200}};
+  std::string profiled_by_;
+  std::string saved_;
+  TuningLeases leases_{Deps()};
+};
+
+TEST_F(TuningLeasesTest, AnotherUserDoesNotTuneOnTheDevice) {
+  const Result<v1::TuningLease> lease = Acquire(As(kAlice, 10), {1, 0, 1}, [](auto* request) { request->set_job_id("bert"); });
+  ASSERT_TRUE(lease.ok()) << lease.status().ToString();
+  EXPECT_EQ(lease->devices_size(), 2);
+  EXPECT_EQ(lease->pid(), 10);
+  const Status busy = Acquire(As(kBob, 20), {1}).status();
+  EXPECT_EQ(busy.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(busy.message(), AllOf(HasSubstr("NPU 0,1"), HasSubstr("another user"), HasSubstr(lease->lease_id()), Not(HasSubstr("bert"))));
+  EXPECT_EQ(leases_.refused_total(), 1u);
+  // An administrator is shown who it is, and is another user all the same.
+  EXPECT_THAT(Acquire(As(0, 20, true), {0}).status().message(), AllOf(HasSubstr("uid 1000"), HasSubstr("process 10"), HasSubstr("bert")));
+  EXPECT_TRUE(Acquire(As(kBob, 20), {2}).ok());
+  EXPECT_TRUE(Acquire(As(kAlice, 11), {1}).ok()) << "one user may tune twice";
+}
+
+TEST_F(TuningLeasesTest, ProfilingAndTuningExcludeEachOther) {
+  profiled_by_ = "session 71bd of another user";
+  EXPECT_THAT(Acquire(As(kAlice, 10), {0}).status().message(), HasSubstr("session 71bd of another user profiles inside an application on NPU 0"));
+  EXPECT_EQ(Acquire(As(kAlice, 10), {0}).status().code(), StatusCode::kFailedPrecondition);
+  profiled_by_.clear();
+  ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
+  const int one[] = {1}, both[] = {1, 0};
+  EXPECT_TRUE(leases_.MayProfile(As(kBob, 20), one).ok());
+  const Status refused = leases_.MayProfile(As(kAlice, 10), both);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("NPU 0"), HasSubstr("process 10 of yours"), HasSubstr("--provider off")));
+}
+
+TEST_F(TuningLeasesTest, EndsWithItsProcess) {
+  ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
+  leases_.Tick();
+  EXPECT_EQ(leases_.active(), 1u);
+  starts_[10] = 101;  // another process of the same number
+  leases_.Tick();
+  EXPECT_EQ(leases_.active(), 0u);
+  EXPECT_THAT(saved_, Not(HasSubstr("lease_id")));
+  ASSERT_TRUE(Acquire(As(kAlice, 11), {0}).ok());
+  alive_.erase(11);
+  leases_.Tick();
+  EXPECT_TRUE(Acquire(As(kBob, 20), {0}).ok());
+}
+
+TEST_F(TuningLeasesTest, EndsAtItsTimeOrWhenItIsReleased) {
+  ASSERT_TRUE(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_duration_ms(5000); }).ok());
+  clock_.Advance(5 * kNsPerSecond - 1);
+  leases_.Tick();
+  EXPECT_EQ(leases_.active(), 1u);
+  clock_.Advance(1);
+  leases_.Tick();
+  EXPECT_EQ(leases_.active(), 0u);
+  const std::string id = Acquire(As(kAlice, 10), {0})->lease_id();
+  EXPECT_EQ(leases_.Release(As(kBob, 20), id).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(leases_.Release(As(kAlice, 10), id).ok());
+  EXPECT_EQ(leases_.Release(As(kAlice, 10), id).code(), StatusCode::kNotFound);
+}
+
+TEST_F(TuningLeasesTest, OthersSeeThatThereIsOneAndNotWhose) {
+  ASSERT_TRUE(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_job_id("bert"); }).ok());
+  ASSERT_EQ(List(As(kBob, 20)).size(), 1u);
+  EXPECT_FALSE(List(As(kBob, 20))[0].has_uid() || List(As(kBob, 20))[0].has_pid());
+  EXPECT_EQ(List(As(kBob, 20))[0].job_id(), "");
+  EXPECT_EQ(List(As(0, 1, true))[0].uid(), kAlice);
+  EXPECT_EQ(List(As(kAlice, 11))[0].job_id(), "bert");
+}
+
+TEST_F(TuningLeasesTest, WhatIsWrongWithARequestIsSaid) {
+  EXPECT_THAT(Acquire(As(kAlice, 10), {},
+                      [](auto* request) {
+                        request->set_mode("both");
+                        request->set_job_id("a b");
+                        request->set_duration_ms(1);
+                        request->set_pid(99);
+                      })
+                  .status()
+                  .message(),
+              AllOf(HasSubstr("devices"), HasSubstr("mode = both"), HasSubstr("job_id"), HasSubstr("duration_ms = 1"), HasSubstr("pid = 99: no such process")));
+  EXPECT_EQ(Acquire(As(kAlice, 10), {7}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_pid(20); }).status().code(), StatusCode::kPermissionDenied);
+  Peer remote = As(kAlice, 0);
+  remote.remote = true;
+  EXPECT_THAT(Acquire(remote, {0}).status().message(), HasSubstr("run profctl tune on it"));
+  EXPECT_EQ(leases_.active(), 0u);
+}
+
+TEST_F(TuningLeasesTest, ACheckTakesNothing) {
+  EXPECT_TRUE(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_check_only(true); }).ok());
+  EXPECT_EQ(leases_.active(), 0u);
+  EXPECT_EQ(saved_, "");
+}
+
+TEST_F(TuningLeasesTest, LimitsForAUserAndForTheNode) {
+  for (size_t i = 0; i < TuningLeases::kMaxPerUser; ++i) ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
+  EXPECT_THAT(Acquire(As(kAlice, 10), {0}).status().message(), HasSubstr("the limit for one user"));
+  // Root has no limit of its own, but the node has one.
+  alive_[30] = 0;
+  while (leases_.active() < TuningLeases::kMaxPerNode) ASSERT_TRUE(Acquire(As(0, 30, true), {1}).ok());
+  EXPECT_THAT(Acquire(As(0, 30, true), {1}).status().message(), HasSubstr("the limit of this node"));
+}
+
+TEST_F(TuningLeasesTest, TheNextDaemonKnowsThoseWhoseProcessesLive) {
+  ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
+  ASSERT_TRUE(Acquire(As(kAlice, 11), {1}).ok());
+  const std::string saved = saved_;
+  alive_.erase(11);
+  TuningLeases next(Deps());
+  next.Load(saved);
+  EXPECT_EQ(next.active(), 1u);
+  const int zero[] = {0}, one[] = {1};
+  EXPECT_FALSE(next.MayProfile(As(kBob, 20), zero).ok());
+  EXPECT_TRUE(next.MayProfile(As(kBob, 20), one).ok());
+  TuningLeases::Deps other_boot = Deps();
+  other_boot.boot_id = "boot-2";
+  TuningLeases later(other_boot);
+  later.Load(saved);
+  EXPECT_EQ(later.active(), 0u);
+  for (const char* broken : {"", "{", "[]", R"({"version": 9})"}) later.Load(broken);
+  EXPECT_EQ(later.active(), 0u);
+}
+
+// A session's half of it: refused where its processes' devices are kept, and named where it profiles.
+TEST_F(SessionManagerTest, ProfilingInsideIsRefusedWhereSomeoneTunes) {
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.devices = {0};
+  jobs_.Add(process);
+  may_profile_ = [](std::span<const int> devices) {
+    return std::ranges::find(devices, 0) == devices.end() ? Status::Ok() : FailedPrecondition("NPU 0 is kept for tuning");
+  };
+  v1::SessionSpec inside = Order("job");
+  (*inside.mutable_options()).set_task_time("on");
+  EXPECT_EQ(Start(As(kAlice), inside).status().message(), "NPU 0 is kept for tuning");
+  EXPECT_EQ(Dumps(), 0u);
+  // Sampling disturbs nothing.
+  Stop(Started(As(kAlice), Order("job")));
+  may_profile_ = [](std::span<const int>) { return Status::Ok(); };
+  const std::string id = Started(As(kAlice), inside);
+  const uint32_t zero[] = {0}, one[] = {1};
+  EXPECT_THAT(manager().ProfilingOn(As(kBob), zero), AllOf(HasSubstr(id), HasSubstr("of another user")));
+  EXPECT_EQ(manager().ProfilingOn(As(kBob), one), "");
+  Stop(id);
+  EXPECT_EQ(manager().ProfilingOn(As(kBob), zero), "");
+}
+
+}  // namespace
+}  // namespace profd
