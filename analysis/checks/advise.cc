@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/read/readers.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -126,6 +127,12 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits) {
   Json findings = Json::array();
   for (auto& [priority, finding] : found) findings.push_back(std::move(finding));
   return findings;
+}
+
+Status ReadLimits(const std::string& path, Limits* limits) {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const Result<std::string> text = ReadWhole(path, kMostBytes);
+  return text.ok() ? limits->Parse(*text, path) : text.status();
 }
 
 }  // namespace profd::analysis

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/checks/limits.h"
+#include "analysis/rules/limits.h"
 #include "analysis/rank.h"
 #include "analysis/run.h"
 

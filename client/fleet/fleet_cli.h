@@ -43,6 +43,7 @@ struct FleetCommand {
   DevicesOptions devices;
   TopOptions top;
   CheckOptions check;
+  LiveAdviseOptions live_advise;
   std::string show_id;
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;

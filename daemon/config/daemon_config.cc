@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "analysis/rules/limits.h"
 #include "daemon/recorder/trigger.h"
 
 namespace profd {
@@ -126,6 +127,11 @@ const auto kKeys = std::to_array<Key>({
      "Processes that have series at once; more are counted, not shown", 0, 65536},
     {"attribution", "max_jobs", &DaemonConfig::attribution_max_jobs, false,
      "Jobs that have series at once; more are counted, not shown", 0, 65536},
+    {"advice", "enabled", &DaemonConfig::advice_enabled, false,
+     "Watch jobs and say what is wrong with them now"},
+    {"advice", "limits", &DaemonConfig::advice_limits, true,
+     "Limits of the checks other than the defaults, e.g. [\"hang.least_s=300\", \"slow_rank.difference=0.1\"]; "
+     "profctl advise --list prints all"},
     {"recorder", "enabled", &DaemonConfig::recorder_enabled, false,
      "Flight recorder: keep the last seconds of the collectors below in memory"},
     {"recorder", "collectors", &DaemonConfig::recorder_collectors, false,
@@ -142,7 +148,7 @@ const auto kKeys = std::to_array<Key>({
      "How much of memory_mb that may take", 1, 65535},
     {"recorder", "triggers", &DaemonConfig::recorder_triggers, true,
      "Conditions for a dump, e.g. [\"atlas_npu_temperature_celsius > 90 for 10s\", "
-     "\"error_code\", \"crash\", \"step > 2x median\"]"},
+     "\"error_code\", \"crash\", \"step > 2x median\", \"advice\", \"advice hang\"]"},
     {"recorder", "dump_seconds", &DaemonConfig::recorder_dump_seconds, true,
      "Seconds in a dump of a trigger", 1, 3600},
     {"recorder", "cooldown_s", &DaemonConfig::recorder_cooldown_s, true,
@@ -382,7 +388,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
           "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "recorder, tls, push, limits", where,
+          "advice, recorder, tls, push, limits", where,
           section.str()));
       continue;
     }
@@ -427,6 +433,9 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("dump.state_dir", config.state_dir, true);
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
+  for (const std::string& text : config.advice_limits) {
+    if (Status set = analysis::Limits().Set(text); !set.ok()) problems->push_back("advice.limits: " + set.message());
+  }
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
   if (config.recorder_activity != "off" && config.recorder_activity_memory_mb >= config.recorder_memory_mb) {
     problems->push_back(fmt::format("recorder.activity_memory_mb = {} must be less than recorder.memory_mb = {}",
