@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli.h"
+#include "client/commands/advise_live.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"

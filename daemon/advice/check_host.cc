@@ -96,7 +96,7 @@ LiveFindings FindFullMemory(const LiveInput& input) {
     for (int id : rank.devices) {
       const auto found = input.job.devices.find(id);
       if (found == input.job.devices.end()) continue;
-      const DeviceFacts& device = found->second;
+      const NpuFacts& device = found->second;
       if (!device.memory_bytes || !device.memory_used_bytes || *device.memory_bytes <= 0) continue;
       const double used = *device.memory_used_bytes / *device.memory_bytes;
       LiveFinding finding;

@@ -68,7 +68,7 @@ std::vector<std::string> ClockEvidence(const LiveInput& input, const RankFacts& 
   for (int id : rank.devices) {
     const auto found = input.job.devices.find(id);
     if (found == input.job.devices.end()) continue;
-    const DeviceFacts& device = found->second;
+    const NpuFacts& device = found->second;
     std::vector<std::string> parts;
     if (device.clock_hz && device.rated_hz && *device.clock_hz < *device.rated_hz * (1 - decrease)) {
       parts.push_back(fmt::format("its AI Cores run at {:.0f} of {:.0f} MHz", *device.clock_hz / 1e6, *device.rated_hz / 1e6));

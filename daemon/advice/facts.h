@@ -70,7 +70,7 @@ struct RankFacts {
 };
 
 // One device as it was read last. Rates are per second, over about the last half minute.
-struct DeviceFacts {
+struct NpuFacts {
   std::string npu;  // its label in metrics
   std::optional<double> clock_hz;
   std::optional<double> rated_hz;
@@ -100,7 +100,7 @@ struct JobFacts {
   int world_size = 0;  // 0: not known
   int64_t now_ns = 0;  // CLOCK_MONOTONIC_RAW
   std::vector<RankFacts> ranks;
-  std::map<int, DeviceFacts> devices;  // of its ranks, by logical id
+  std::map<int, NpuFacts> devices;  // of its ranks, by logical id
   HostFacts host;
   // Communication of the rank that has least of it, per step; 0: not known.
   double transfer_ms = 0;

@@ -19,19 +19,19 @@ constexpr MetricId kMemoryUsed = MetricByName("atlas_npu_hbm_used_bytes");
 // Counters; all series of a metric and device together. The host's are shares of time.
 struct Counter {
   MetricId metric;
-  double DeviceFacts::*of_device = nullptr;
+  double NpuFacts::*of_device = nullptr;
   std::optional<double> HostFacts::*of_host = nullptr;
   std::string_view label = {};  // one that a series has; empty: any
   std::string_view value = {};
 };
 constexpr MetricId kPressure = MetricByName("atlas_host_pressure_waiting_seconds_total");
 constexpr auto kCounters = std::to_array<Counter>({
-    {MetricByName("atlas_npu_ecc_errors_total"), &DeviceFacts::memory_errors},
-    {MetricByName("atlas_npu_hccs_retries_total"), &DeviceFacts::hccs_retries},
-    {MetricByName("atlas_npu_hccs_crc_errors_total"), &DeviceFacts::hccs_crc_errors},
-    {MetricByName("atlas_npu_roce_retransmits_total"), &DeviceFacts::roce_retransmits},
-    {MetricByName("atlas_npu_network_pfc_frames_total"), &DeviceFacts::pfc_frames},
-    {MetricByName("atlas_npu_network_fcs_errors_total"), &DeviceFacts::port_errors},
+    {MetricByName("atlas_npu_ecc_errors_total"), &NpuFacts::memory_errors},
+    {MetricByName("atlas_npu_hccs_retries_total"), &NpuFacts::hccs_retries},
+    {MetricByName("atlas_npu_hccs_crc_errors_total"), &NpuFacts::hccs_crc_errors},
+    {MetricByName("atlas_npu_roce_retransmits_total"), &NpuFacts::roce_retransmits},
+    {MetricByName("atlas_npu_network_pfc_frames_total"), &NpuFacts::pfc_frames},
+    {MetricByName("atlas_npu_network_fcs_errors_total"), &NpuFacts::port_errors},
     {kPressure, nullptr, &HostFacts::cpu_waiting, "resource", "cpu"},
     {kPressure, nullptr, &HostFacts::memory_waiting, "resource", "memory"},
     {kPressure, nullptr, &HostFacts::io_waiting, "resource", "io"},
@@ -44,7 +44,7 @@ std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
   return {};
 }
 
-void TakeValue(const SeriesValue& series, DeviceFacts* device) {
+void TakeValue(const SeriesValue& series, NpuFacts* device) {
   const auto largest = [&series](std::optional<double>* value) { *value = std::max(value->value_or(series.value), series.value); };
   if (series.metric == kClock || series.metric == kRated) {
     if (LabelOf(series, "domain") != "aicore") return;
@@ -86,7 +86,7 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
   host_ = {};
   constexpr std::array kGauges = {kClock, kRated, kTemperature, kPower, kThrottle, kMemorySize, kMemoryUsed};
   store.VisitFreshOf(kGauges, now_ns, [&](const SeriesValue& series) {
-    DeviceFacts& device = devices_[series.device];
+    NpuFacts& device = devices_[series.device];
     if (device.npu.empty()) device.npu = LabelOf(series, "npu");
     TakeValue(series, &device);
   });

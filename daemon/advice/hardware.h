@@ -35,11 +35,11 @@ class HardwareWatch {
   // About once a second while there is a job.
   void Update(const MetricStore& store, int64_t now_ns);
 
-  const std::map<int, DeviceFacts>& devices() const { return devices_; }
+  const std::map<int, NpuFacts>& devices() const { return devices_; }
   const HostFacts& host() const { return host_; }
 
  private:
-  std::map<int, DeviceFacts> devices_;
+  std::map<int, NpuFacts> devices_;
   HostFacts host_;
   std::map<std::pair<int, size_t>, CounterRate> rates_;  // by device and row of the table of counters
 };

@@ -33,7 +33,7 @@ inline JobFacts WellJob(int ranks = 4) {
   job.now_ns = kTestNow;
   for (int rank = 0; rank < ranks; ++rank) {
     job.ranks.push_back(WellRank(rank));
-    DeviceFacts& device = job.devices[rank];
+    NpuFacts& device = job.devices[rank];
     device.npu = std::to_string(rank);
     device.clock_hz = device.rated_hz = 1.8e9;
     device.temperature_c = 60;
