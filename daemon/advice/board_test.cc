@@ -139,8 +139,11 @@ TEST_F(AdviceBoardTest, ProcessesWithoutAJobAreEachOneOfTheirOwn) {
 }
 
 TEST_F(AdviceBoardTest, ConditionsAreBounded) {
-  std::vector<JobFacts> jobs(2000, WithAicpu(5));
-  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].job_id = "job" + std::to_string(i);
+  std::vector<JobFacts> jobs(300, WellJob());  // of four ranks each
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].job_id = "job" + std::to_string(i);
+    for (RankFacts& rank : jobs[i].ranks) rank.aicpu_ms = 5;
+  }
   EXPECT_EQ(Look(jobs, 5), static_cast<int>(AdviceBoard::kMaxRaised));
 }
 

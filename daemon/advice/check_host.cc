@@ -13,6 +13,9 @@ constexpr uint64_t kFirstSteps = 10;
 // From the limit down to where it is clear again, of the memory.
 constexpr double kMemorySpan = 0.03;
 
+// What the host does while the device works costs nothing: where it is known, no more than the free time.
+double Exposed(const RankFacts& rank, double ms) { return rank.now ? std::min(ms, rank.now->free_ms) : ms; }
+
 // Of each rank, what takes so much of a step.
 template <class Cost, class Describe>
 LiveFindings ByShare(const LiveInput& input, double most, const Cost& cost, const Describe& describe) {
@@ -37,7 +40,7 @@ LiveFindings FindDataloader(const LiveInput& input) {
   const double least_ms = input.limits.At("dataloader", "least_us") / 1000;
   return ByShare(
       input, input.limits.At("live", "step_share"),
-      [least_ms](const RankFacts& rank) { return rank.host.longest_dataloader_ms >= least_ms ? rank.host.dataloader_ms : 0; },
+      [least_ms](const RankFacts& rank) { return rank.host.longest_dataloader_ms >= least_ms ? Exposed(rank, rank.host.dataloader_ms) : 0; },
       [](const RankFacts& rank, LiveFinding* finding) {
         finding->what = fmt::format("the step waits {:.1f} ms for the data loader", rank.host.dataloader_ms);
         finding->evidence.push_back(fmt::format("by its marks; the longest wait was {:.1f} ms", rank.host.longest_dataloader_ms));
@@ -50,7 +53,7 @@ LiveFindings FindGc(const LiveInput& input) {
   const double least_ms = input.limits.At("gc", "least_us") / 1000;
   return ByShare(
       input, input.limits.At("live", "step_share"),
-      [least_ms](const RankFacts& rank) { return rank.host.longest_gc_ms >= least_ms ? rank.host.gc_ms : 0; },
+      [least_ms](const RankFacts& rank) { return rank.host.longest_gc_ms >= least_ms ? Exposed(rank, rank.host.gc_ms) : 0; },
       [](const RankFacts& rank, LiveFinding* finding) {
         finding->what = fmt::format("garbage collection takes {:.1f} ms per step", rank.host.gc_ms);
         finding->evidence.push_back(fmt::format("by its marks; the longest took {:.1f} ms", rank.host.longest_gc_ms));
@@ -66,7 +69,7 @@ LiveFindings FindCompilation(const LiveInput& input) {
       [&](const RankFacts& rank) {
         if (rank.steps_done < kFirstSteps) return 0.0;
         const bool many = static_cast<double>(rank.compilations) >= most_calls;
-        return rank.host.compile_ms + (many ? rank.compile_api_ms : 0);
+        return Exposed(rank, rank.host.compile_ms + (many ? rank.compile_api_ms : 0));
       },
       [](const RankFacts& rank, LiveFinding* finding) {
         finding->what = fmt::format("operators are compiled in the loop: {:.1f} ms per step", *finding->cost_ms);

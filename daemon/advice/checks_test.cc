@@ -196,6 +196,7 @@ TEST(SlowerCommunicationTest, LinksThatRepeatDataAreEnoughWhereTheyAreWaitedFor)
 
 TEST(HostTest, DataLoaderAndGarbageByTheirMarks) {
   JobFacts job = WellJob();
+  job.ranks[0].now.reset();
   job.ranks[0].host = {.gc_ms = 10, .longest_gc_ms = 40, .dataloader_ms = 30, .longest_dataloader_ms = 31};
   EXPECT_DOUBLE_EQ(*Said(job, FindDataloader).at(0).cost_ms, 30);
   EXPECT_DOUBLE_EQ(*Said(job, FindGc).at(0).cost_ms, 10);
@@ -207,13 +208,24 @@ TEST(HostTest, DataLoaderAndGarbageByTheirMarks) {
   EXPECT_TRUE(Said(job, FindGc).empty());
 }
 
+// It costs what the device has nothing to do for.
+TEST(HostTest, WhatIsHiddenBehindTheDeviceCostsNothing) {
+  JobFacts job = WellJob();
+  job.ranks[0].host = {.gc_ms = 30, .longest_gc_ms = 40};
+  EXPECT_DOUBLE_EQ(*Said(job, FindGc).at(0).cost_ms, 10);
+  job.ranks[0].now->free_ms = 1;
+  EXPECT_TRUE(Said(job, FindGc).empty());
+}
+
 TEST(HostTest, CompilationAfterTheFirstSteps) {
   JobFacts job = WellJob();
+  job.ranks[0].now.reset();
   job.ranks[0].host.compile_ms = 40;
   EXPECT_EQ(Said(job, FindCompilation).size(), 1u);
   job.ranks[0].steps_done = 5;
   EXPECT_TRUE(Said(job, FindCompilation).empty());
   job = WellJob();
+  job.ranks[0].now.reset();
   job.ranks[0].compile_api_ms = 40;
   job.ranks[0].compilations = 19;
   EXPECT_TRUE(Said(job, FindCompilation).empty());

@@ -18,6 +18,7 @@ constexpr int64_t kLongShareSeconds = 10;
 constexpr int64_t kKernelsEveryNs = 5 * kNsPerSecond;
 constexpr size_t kMaxKernelPasts = 256;
 constexpr uint64_t kLeastCalls = 3;
+constexpr int kLearnKernels = 2;
 
 template <class Record>
 int64_t DurationOf(const Record& record) {
@@ -274,7 +275,7 @@ void RankHistory::FillKernels(const LiveActivity& live, int64_t now_ns, const Ru
     auto past = kernel_past_.find(kernel.name);
     if (past == kernel_past_.end()) {
       if (kernel_past_.size() == kMaxKernelPasts) continue;
-      past = kernel_past_.emplace(kernel.name, Past()).first;
+      past = kernel_past_.emplace(kernel.name, Past(kLearnKernels)).first;
     }
     past->second.Add(kernel.mean_us, rules.kernels, now_ns, rules.forget_ns);
     kernel.before_us = past->second.mean();

@@ -44,7 +44,7 @@ us = 8000
 PROBLEM
 """
 # After the job has learned what is usual.
-FAULT_AT = 25
+FAULT_AT = 30
 SLOW_HCCS = {"kind": "slow_hccs", "at": FAULT_AT, "device": 1, "link": 2, "factor": 0.25}
 THROTTLE = {"kind": "throttle", "at": FAULT_AT, "device": 1, "mhz": 1000}
 SECONDS = 90
@@ -59,7 +59,7 @@ class LiveAdvice(unittest.TestCase):
         cls.jobs = {}
         cls.node = cls.start_daemon({"recorder": {"enabled": True, "collectors": ["npu_state=1"],
                                                   "triggers": ["advice hang"], "seconds": 60}})
-        for name, problem in (("well", ""), ("slow_rank", "slow_rank = 30"), ("gc", "gc_gaps = 120"),
+        for name, problem in (("well", ""), ("slow_rank", "slow_rank = 30"), ("gc", "gc_gaps = 600"),
                               ("loader", "slow_data_loader = 80")):
             cls.start_job(cls.node, name, problem)
         cls.throttled = cls.start_daemon({}, THROTTLE)
@@ -134,7 +134,9 @@ class LiveAdvice(unittest.TestCase):
 
     def test_garbage_collection(self):
         advice = self.found(self.node, "gc", "gc")
-        self.assertAlmostEqual(advice["cost_ns"] / 1e6, 30, delta=10)  # 120 ms in every fourth step
+        # 600 ms in every fourth step, less what the device has to do meanwhile.
+        self.assertGreater(advice["cost_ns"], 40e6)
+        self.assertLess(advice["cost_ns"], 160e6)
 
     def test_data_loader(self):
         advice = self.found(self.node, "loader", "dataloader")
