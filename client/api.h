@@ -33,6 +33,7 @@ class ProfdApi {
   virtual Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest& request) = 0;
   virtual Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) = 0;
+  virtual Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest& request) = 0;
   virtual Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) = 0;
   virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
   virtual Result<v1::GetTimeResponse> GetTime() = 0;
@@ -51,6 +52,8 @@ class ProfdApi {
                               const Receive<v1::Session>& receive) = 0;
   virtual Status StreamSamples(const v1::StreamSamplesRequest& request,
                                const Receive<v1::SampleChunk>& receive) = 0;
+  virtual Status WatchAdvice(const v1::WatchAdviceRequest& request,
+                             const Receive<v1::GetAdviceResponse>& receive) = 0;
   virtual Status FetchDump(const v1::FetchDumpRequest& request,
                            const Receive<v1::DumpChunk>& receive) = 0;
 

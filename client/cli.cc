@@ -174,6 +174,7 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "start") return RunStart(context, parsed->start);
   if (name == "stop") return RunStop(context, parsed->stop);
   if (name == "jobs") return RunJobs(context, parsed->jobs);
+  if (name == "advise") return RunLiveAdvise(context, parsed->live_advise);
   if (name == "list") return RunList(context, parsed->list);
   if (name == "show") return RunShow(context, parsed->show_id);
   if (name == "watch") return RunWatch(context, parsed->watch);
@@ -239,6 +240,7 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   command.devices = parsed.devices;
   command.top = parsed.top;
   command.check = parsed.check;
+  command.live_advise = parsed.live_advise;
   command.show_id = parsed.show_id;
   command.one_node_named = parsed.socket || parsed.address;
   command.json = parsed.json;
@@ -305,7 +307,7 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                      parsed.json);
   }
   if (name == "analyze") return RunAnalyze(io, parsed.analyze, parsed.json);
-  if (name == "advise") return RunAdvise(io, environment.clock, parsed.advise, parsed.json);
+  if (name == "advise" && !parsed.live_advise.live) return RunAdvise(io, environment.clock, parsed.advise, parsed.json);
   if (name == "report") return RunReport(io, environment.clock, parsed.report, parsed.json);
   if (name == "serve") return Serve(parsed, environment);
   if (name == "tune" && parsed.tune.action == TuneCommand::Action::kShow) return RunTuneShow(io, parsed.tune, parsed.json);

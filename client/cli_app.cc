@@ -286,13 +286,15 @@ void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
 
 void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
   CLI::App* command = AddCommand(
-      app, "advise", "What is slow in a run, what it costs and what to do about it; needs no daemon",
+      app, "advise", "What is slow in a run, or in a job now (--live), what it costs and what to do about it",
       "  $ profctl advise logs/worker_ascend_pt\n"
       "  $ profctl advise run2 --baseline run1 -o advice\n"
       "  $ profctl advise run1 --json --fail-on high && echo nothing of high priority\n"
       "  $ profctl advise run1 --format sarif > advice.sarif\n"
       "  $ profctl advise --list\n"
-      "Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
+      "  $ profctl advise --live --job j42\n"
+      "  $ profctl --nodes 'n[01-64]' advise --live --job j42\n"
+      "Without --live no daemon is needed. Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
   command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
   command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
   command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
@@ -302,6 +304,14 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
   command->add_option("--format", a->format, "What is printed: text, json, or sarif for editors (text)")->type_name("FORMAT");
   command->add_flag("--force", a->force, "Replace the files where they are there");
   command->add_flag("--list", a->list, "Print the checks and their limits");
+}
+
+void AddLiveAdviseFlags(CLI::App* command, LiveAdviseOptions* o) {
+  CLI::Option* live = command->add_flag("--live", o->live, "What is wrong with the jobs of this node now, by the daemon; with --nodes: of many");
+  live->excludes("RUN");
+  command->add_option("--job", o->job, "With --live: only this job")->type_name("JOB")->needs(live);
+  command->add_flag("--watch", o->watch, "With --live: what comes and goes, until Ctrl-C")->needs(live);
+  for (const char* of_runs : {"--baseline", "--limits", "--out", "--fail-on", "--force", "--list"}) live->excludes(of_runs);
 }
 
 void AddReportCommand(CLI::App* app, ReportCommand* r) {
@@ -502,6 +512,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddExportCommand(app, &p->export_);
   AddAnalyzeCommand(app, &p->analyze);
   AddAdviseCommand(app, &p->advise);
+  AddLiveAdviseFlags(app->get_subcommand("advise"), &p->live_advise);
   AddReportCommand(app, &p->report);
   AddServeCommand(app, &p->serve);
   AddTuneCommand(app, &p->tune);

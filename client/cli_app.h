@@ -12,6 +12,7 @@
 
 #include "client/api.h"
 #include "client/commands/advise.h"
+#include "client/commands/advise_live.h"
 #include "client/commands/analyze.h"
 #include "client/commands/channels.h"
 #include "client/commands/check.h"
@@ -64,6 +65,7 @@ struct Parsed {
   ExportCommand export_;
   AnalyzeCommand analyze;
   AdviseCommand advise;
+  LiveAdviseOptions live_advise;
   ReportCommand report;
   ServeCommand serve;
   WatchOptions watch;

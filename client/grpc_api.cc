@@ -94,6 +94,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) override {
     return Unary(&v1::NodeService::Stub::AsyncGetActivity, request, kQueryMs);
   }
+  Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest& request) override {
+    return Unary(&v1::NodeService::Stub::AsyncGetAdvice, request, kQueryMs);
+  }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
     return Unary(&v1::SessionService::Stub::AsyncRenewLease, request, kQueryMs);
   }
@@ -138,6 +141,11 @@ class GrpcApi final : public ProfdApi {
   Status StreamSamples(const v1::StreamSamplesRequest& request,
                        const Receive<v1::SampleChunk>& receive) override {
     return Stream(&v1::NodeService::Stub::AsyncStreamSamples, request, receive, kForever);
+  }
+  Status WatchAdvice(const v1::WatchAdviceRequest& request,
+                     const Receive<v1::GetAdviceResponse>& receive) override {
+    return Stream(&v1::NodeService::Stub::AsyncWatchAdvice, request, receive,
+                  static_cast<int64_t>(request.interval_ms()) + kWatchSlackMs);
   }
   Status FetchDump(const v1::FetchDumpRequest& request,
                    const Receive<v1::DumpChunk>& receive) override {

@@ -55,6 +55,9 @@ struct FakeDaemon {
   // One for each call, the last one again and again; none: nothing is collected.
   std::vector<v1::GetActivityResponse> activity;
   std::vector<v1::GetActivityRequest> activity_requests;
+  v1::GetAdviceResponse advice;
+  v1::GetAdviceRequest advice_request;
+  std::deque<v1::GetAdviceResponse> advice_watch;
   v1::Session recorded;
   v1::GetTimeResponse time;
   v1::Topology topology;
@@ -147,6 +150,11 @@ class FakeApi final : public ProfdApi {
     const size_t call = std::min(daemon_.activity_requests.size(), daemon_.activity.size());
     return Answer(daemon_.activity[call - 1]);
   }
+  Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest& request) override {
+    std::lock_guard lock(daemon_.mutex);
+    daemon_.advice_request = request;
+    return Answer(daemon_.advice);
+  }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
     daemon_.renewed.push_back(request.session_id());
     v1::RenewLeaseResponse response;
@@ -195,6 +203,11 @@ class FakeApi final : public ProfdApi {
                        const Receive<v1::SampleChunk>& receive) override {
     daemon_.stream_request = request;
     return Play(daemon_.samples, receive);
+  }
+  Status WatchAdvice(const v1::WatchAdviceRequest& request,
+                     const Receive<v1::GetAdviceResponse>& receive) override {
+    daemon_.advice_request = request.what();
+    return Play(daemon_.advice_watch, receive);
   }
   Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>& receive) override {
     return Play(daemon_.dump, receive);

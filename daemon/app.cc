@@ -221,6 +221,7 @@ Status App::Impl::Serve() {
   AnswerReleases(&deps);
   AnswerJobs(&deps);
   AnswerTuning(&deps);
+  AnswerAdvice(&deps);
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
   AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,
@@ -254,6 +255,7 @@ void App::Impl::Announce() {
   control->Post([this] {
     StartAlwaysOn();
     if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
+    BuildAdvice();
     tick_timer = std::make_unique<Timer>(*control);
     Tick();
   });
@@ -320,6 +322,8 @@ void App::Impl::Reload() {
       retention->SetLimits(QuotaOf(options.config));
       if (recorder != nullptr) recorder->Configure(options.config);
       sampling->Configure(options.config);
+      Result<analysis::Limits> limits = ParseAdviceLimits(options.config.advice_limits);
+      if (advisor != nullptr && limits.ok()) advisor->SetLimits(std::move(limits).value());
       acceptor->Configure(options.config.admin_group,
                           static_cast<int>(options.config.max_connections));
       jobs->Configure(options.config.admin_group,
@@ -370,6 +374,7 @@ void App::Impl::EverySecond() {
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
+  TickAdvice();
   UpdateHealth();
   UpdateSelfMetrics();
   UpdateWeb();

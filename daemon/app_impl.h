@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/strand.h"
+#include "daemon/advice/advisor.h"
 #include "daemon/app.h"
 #include "daemon/attribution/attribution.h"
 #include "daemon/collect/collector_stats.h"
@@ -36,6 +37,8 @@
 #include "daemon/web/web_server.h"
 
 namespace profd {
+
+struct NodeView;
 
 // In app_web.cc: the HTTP endpoint and what it answers from.
 struct MetricsEndpoint;
@@ -112,6 +115,13 @@ struct App::Impl {
   void AnswerRecorder(RpcDeps* deps);
   void DescribeRecorder(v1::Node* out);
   void UpdateRecorderMetrics();
+  // app_advice.cc: what is wrong with jobs now, where that is on.
+  void BuildAdvice();
+  void OnAdvice(const AdviceChange& change);
+  void TickAdvice();
+  void AnswerAdvice(RpcDeps* deps);
+  void UpdateAdviceMetrics();
+  void ShowAdvice(NodeView* view) const;
   // app_web.cc: /metrics and the other paths.
   void BuildWeb();
   Status ServeWeb();
@@ -156,6 +166,8 @@ struct App::Impl {
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<ChannelReleases> releases;
   std::unique_ptr<ScheduledRecording> sampling;
+  std::unique_ptr<Advisor> advisor;  // null: off
+  int64_t advice_ns = 0;             // that its last look took
   HealthBoard health;
   std::map<int, SeriesId> verdict_series;  // of atlas_npu_verdict, by device
   bool web_outdated = false;               // the health has changed since the last picture

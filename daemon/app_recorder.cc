@@ -66,7 +66,7 @@ void App::Impl::UpdateRecorderMetrics() {
   set(MetricByName("profd_recorder_dropped_total"), held.ring.dropped);
   set(MetricByName("profd_recorder_sources"), held.recording, "recording");
   set(MetricByName("profd_recorder_sources"), held.failing, "failing");
-  for (std::string_view reason : {"request", "threshold", "error_code", "crash", "slow_step"}) {
+  for (std::string_view reason : {"request", "threshold", "error_code", "crash", "slow_step", "advice"}) {
     auto found = held.dumps.find(std::string(reason));
     set(MetricByName("profd_recorder_dumps_total"),
         found == held.dumps.end() ? 0 : found->second, reason);

@@ -163,6 +163,7 @@ void App::Impl::UpdateWeb() {
                                ok ? std::string() : one.LastError()});
   }
   view.sessions = sessions->active();
+  ShowAdvice(&view);
   view.flight_recorder = recorder != nullptr ? "on" : "off";
   web->board.Pin(std::move(view), clock.SteadyNs());
 }

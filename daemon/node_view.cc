@@ -296,6 +296,7 @@ void App::Impl::UpdateSelfMetrics() {
   UpdateChannelMetrics();
   UpdateSampleAges();
   UpdateRecorderMetrics();
+  UpdateAdviceMetrics();
   for (const auto& [state, count] : sessions->CountByState()) {
     self->Set(MetricByName("profd_sessions"), static_cast<double>(count), state);
   }

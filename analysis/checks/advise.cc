@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/checks/places.h"
+#include "analysis/read/readers.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -200,6 +201,12 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
   Json findings = Json::array();
   for (Found& each : found) findings.push_back(std::move(each.finding));
   return findings;
+}
+
+Status ReadLimits(const std::string& path, Limits* limits) {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const Result<std::string> text = ReadWhole(path, kMostBytes);
+  return text.ok() ? limits->Parse(*text, path) : text.status();
 }
 
 }  // namespace profd::analysis

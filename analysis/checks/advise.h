@@ -11,4 +11,7 @@ namespace profd::analysis {
 // a run to compare with. Its form is in docs/advice.schema.json.
 Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language = Language::kEnglish);
 
+// The limits of a file of the user's (analysis/rules/limits.h).
+Status ReadLimits(const std::string& path, Limits* limits);
+
 }  // namespace profd::analysis

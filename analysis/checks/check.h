@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/checks/limits.h"
 #include "analysis/checks/said.h"
 #include "analysis/cluster/cluster.h"
 #include "analysis/rank.h"
+#include "analysis/rules/limits.h"
 #include "analysis/run.h"
 
 namespace profd::analysis {

@@ -140,7 +140,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (!language.ok()) return fail(language.status(), kExitUsage);
   analysis::Limits limits;
   if (!command.limits.empty()) {
-    if (Status read = limits.Read(command.limits); !read.ok()) return fail(read, ExitCodeFor(read.code()));
+    if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read, ExitCodeFor(read.code()));
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };

@@ -12,6 +12,7 @@
 #include "client/commands/show.h"
 #include "client/context.h"
 #include "client/fleet/fleet.h"
+#include "client/fleet/fleet_advice.h"
 #include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -71,12 +72,14 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     if (id ? command.options.fetch_job.has_value() : !job) {
       problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
     }
+  } else if (command.name == "advise") {
+    if (command.live_advise.watch) problems->push_back("--watch shows one node; leave it out with many");
   } else if (command.name == "top") {
     if (!command.top.once) problems->push_back("top of many nodes needs --once; live it shows one");
   } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status" &&
              command.name != "list") {
     problems->push_back(fmt::format(
-        "{} works on one node; on many there are start, stop, status, list, dump, fetch, {}",
+        "{} works on one node; on many there are start, stop, status, list, dump, fetch, advise --live, {}",
         command.name, fmt::join(kQuestions, ", ")));
   }
   if (command.name == "start" && command.start.wait_ranks) {
@@ -162,6 +165,10 @@ int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
     return AskAll(fleet, {command.name, command.json, [&command](const Context& context) {
                             return Ask(command, context);
                           }});
+  }
+  if (command.name == "advise") {
+    const std::string& job = command.live_advise.job;
+    return AdviseOnAll(fleet, job.empty() ? found.job_id : job, command.json);
   }
   if (request.target().job_id().empty()) request.mutable_target()->set_job_id(found.job_id);
   if (command.name != "fetch") {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli.h"
+#include "client/commands/advise_live.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
@@ -43,6 +44,7 @@ struct FleetCommand {
   DevicesOptions devices;
   TopOptions top;
   CheckOptions check;
+  LiveAdviseOptions live_advise;
   std::string show_id;
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;

@@ -74,6 +74,7 @@ class DeafApi : public ProfdApi {
   }
   Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest&) override { return No(); }
   Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest&) override { return No(); }
+  Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest&) override { return No(); }
   Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest&) override { return No(); }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest&) override { return No(); }
   Result<v1::GetTimeResponse> GetTime() override { return No(); }
@@ -88,6 +89,9 @@ class DeafApi : public ProfdApi {
     return No();
   }
   Status StreamSamples(const v1::StreamSamplesRequest&, const Receive<v1::SampleChunk>&) override {
+    return No();
+  }
+  Status WatchAdvice(const v1::WatchAdviceRequest&, const Receive<v1::GetAdviceResponse>&) override {
     return No();
   }
   Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>&) override {

@@ -69,6 +69,11 @@ void Feed::PollLists() {
   activity_request.set_kernels(kHotKernels);
   auto activity = polls_->GetActivity(activity_request);
   if (activity.ok()) model_.SetActivity(std::move(activity).value());
+  if (stopped_) return;
+  v1::GetAdviceRequest advice_request;
+  advice_request.set_job_id(settings_.job);
+  auto advice = polls_->GetAdvice(advice_request);
+  model_.SetAdvice(advice.ok() ? std::move(advice).value() : v1::GetAdviceResponse());
 }
 
 void Feed::PollWhenDue() {

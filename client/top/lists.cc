@@ -106,6 +106,8 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
   if (active) {
     columns.insert(columns.end(), {{"COMP", 4, true}, {"COMM", 4, true}, {"FREE", 4, true}, {"KERN/S", 6, true}});
   }
+  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
+  if (advised) columns.push_back({"ADVICE", wide ? 20 : 12});
   if (user) columns.insert(columns.end(), {{"USER", 10}, {"FRAMEWORK", 10}});
   if (wide) columns.push_back({"STATE", 14});
   columns.push_back({"COMMAND", 0});
@@ -124,6 +126,7 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
     if (active) {
       for (std::string& text : ActivityTexts(row)) cells.push_back({std::move(text)});
     }
+    if (advised) cells.push_back({OrDash(row.advice), row.advice.empty() ? Style::kPlain : Style::kWarning});
     if (user) cells.insert(cells.end(), {{UserText(p.uid())}, {OrDash(p.framework())}});
     if (wide) cells.push_back({LivenessText(p), style});
     cells.push_back({OrDash(p.command())});

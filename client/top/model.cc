@@ -66,6 +66,8 @@ void Model::SetJobs(v1::ListJobsResponse jobs) {
 
 void Model::SetActivity(v1::GetActivityResponse activity) { activity_ = std::move(activity); }
 
+void Model::SetAdvice(v1::GetAdviceResponse advice) { advice_ = std::move(advice); }
+
 const v1::ProcessActivity* Model::ActivityOf(int32_t pid) const {
   for (const v1::ProcessActivity& process : activity_.processes()) {
     if (process.pid() == pid && !process.spans().empty()) return &process;

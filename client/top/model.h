@@ -88,6 +88,7 @@ class Model {
   void SetJobs(v1::ListJobsResponse jobs);
   void SetSessions(v1::ListSessionsResponse sessions);
   void SetActivity(v1::GetActivityResponse activity);
+  void SetAdvice(v1::GetAdviceResponse advice);
   // A new stream: series are described anew; values and histories stay.
   void BeginStream(int64_t steady_ns);
   void Take(const v1::SampleChunk& chunk, int64_t steady_ns);
@@ -101,6 +102,8 @@ class Model {
   const v1::Node& node() const { return node_; }
   const v1::ListJobsResponse& jobs() const { return jobs_; }
   const v1::ListSessionsResponse& sessions() const { return sessions_; }
+  // What is wrong with jobs now.
+  const v1::GetAdviceResponse& advice() const { return advice_; }
   // What the process does; null when it is not collected from, or nothing is known yet.
   const v1::ProcessActivity* ActivityOf(int32_t pid) const;
   const std::map<uint32_t, Device>& devices() const { return devices_; }
@@ -140,6 +143,7 @@ class Model {
   v1::ListJobsResponse jobs_;
   v1::ListSessionsResponse sessions_;
   v1::GetActivityResponse activity_;
+  v1::GetAdviceResponse advice_;
   std::map<uint32_t, Device> devices_;
   std::unordered_map<uint32_t, Part> parts_;
   Connection connection_;

@@ -59,6 +59,15 @@ double MemoryOf(const Model& model, const v1::JobProcess& process) {
   return sum;
 }
 
+std::string AdviceOf(const Model& model, const v1::Job& job, const v1::JobProcess& process) {
+  std::string text;
+  for (const v1::Advice& advice : model.advice().advice()) {
+    const bool of_job = !advice.has_pid() && advice.job_id() == job.job_id() && advice.uid() == job.uid();
+    if (of_job || (advice.has_pid() && advice.pid() == process.pid())) text += (text.empty() ? "" : ",") + advice.check();
+  }
+  return text;
+}
+
 bool Before(const ProcessRow& a, const ProcessRow& b, const View& view) {
   if (view.sort == Measure::kHbmUsed && a.memory != b.memory) {
     if (std::isnan(a.memory) || std::isnan(b.memory)) {
@@ -102,7 +111,8 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
                                      process.pod_uid(), process.slurm_job());
       for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
       if (Contains(text, view.filter)) {
-        rows.push_back({&job, &process, MemoryOf(model, process), model.ActivityOf(process.pid())});
+        rows.push_back({&job, &process, MemoryOf(model, process), model.ActivityOf(process.pid()),
+                        AdviceOf(model, job, process)});
       }
     }
   }

@@ -16,6 +16,7 @@ struct ProcessRow {
   // Of all devices' memory; NaN = not known.
   double memory = kNothing;
   const v1::ProcessActivity* activity = nullptr;  // null = not collected from
+  std::string advice;  // ids of the live checks that found something in it or in its job, "gc,free_time"
 
   // Of the last seconds; only with `activity`.
   const v1::ActivitySpan& span() const { return *activity->spans().rbegin(); }

@@ -35,6 +35,7 @@ Json DeviceJson(const Device& device) {
 Json ProcessJson(const ProcessRow& row) {
   Json json = {{"job_id", row.job->job_id()}, {"memory_bytes", Number(row.memory)}};
   json.update(ToJson(*row.process));
+  json["advice"] = row.advice;
   json["activity"] = nullptr;
   if (row.activity == nullptr) return json;
   Json activity = ToJson(row.span());
@@ -87,6 +88,8 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
   const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
   std::vector<std::string> headers = {"JOB", ">RANK", ">PID", "USER", "NPU", ">MEMORY", ">STEP"};
   if (active) headers.insert(headers.end(), {">COMP", ">COMM", ">FREE", ">KERN/S"});
+  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
+  if (advised) headers.emplace_back("ADVICE");
   headers.insert(headers.end(), {"STATE", "COMMAND"});
   Table table(std::move(headers));
   for (const ProcessRow& row : rows) {
@@ -98,6 +101,7 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
     if (active) {
       for (std::string& text : ActivityTexts(row)) cells.emplace_back(std::move(text));
     }
+    if (advised) cells.push_back(row.advice.empty() ? Cell("-") : Cell(row.advice, Tone::kWarning));
     cells.emplace_back(LivenessText(p));
     cells.push_back(DashOr(p.command()));
     table.AddRow(std::move(cells));
@@ -105,6 +109,14 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
   if (table.empty()) return;
   out << '\n';
   table.Print(out, color);
+}
+
+void PrintAdvice(const Model& model, std::ostream& out) {
+  for (const v1::Advice& advice : model.advice().advice()) {
+    out << (&advice == &model.advice().advice(0) ? "\n" : "") << Printable(advice.check()) << ": "
+        << Printable(advice.job_id().empty() ? std::to_string(advice.pid()) : "job " + advice.job_id())
+        << (advice.has_rank() ? fmt::format(", rank {}", advice.rank()) : "") << ": " << Printable(advice.what()) << '\n';
+  }
 }
 
 void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
@@ -144,6 +156,7 @@ Json SnapshotJson(const Model& model, const View& view, int64_t wall_ns) {
   json["devices"] = std::move(devices);
   json["processes"] = std::move(processes);
   json["sessions"] = std::move(sessions);
+  json["advice"] = ToJson(model.advice())["advice"];
   json["dropped_records"] = model.dropped_records();
   json["dropped_samples"] = model.dropped_samples();
   return json;
@@ -155,6 +168,7 @@ void PrintSnapshot(const Model& model, const View& view, bool color, std::ostrea
       << " sessions running, " << model.dropped_records() << " records dropped\n";
   PrintDevices(model, view, color, out);
   PrintProcesses(model, view, color, out);
+  PrintAdvice(model, out);
   PrintSessions(model, view, color, out);
 }
 

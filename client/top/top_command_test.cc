@@ -64,6 +64,25 @@ TEST_F(TopCommandTest, DevicesAndJobNarrowWhatIsAskedFor) {
   EXPECT_EQ(json["processes"].size(), 2u);
 }
 
+TEST_F(TopCommandTest, AdviceIsAColumnAndALineEach) {
+  EXPECT_EQ(Run({"top", "--once"}), 0);
+  EXPECT_EQ(out().find("ADVICE"), std::string::npos);
+  v1::Advice* advice = daemon_.advice.add_advice();
+  advice->set_check("gc");
+  advice->set_job_id("j42");
+  advice->set_rank(0);
+  advice->set_pid(4700);
+  advice->set_what("garbage collection takes 9.0 ms per step");
+  EXPECT_EQ(Run({"top", "--once"}), 0);
+  EXPECT_NE(out().find("ADVICE"), std::string::npos);
+  EXPECT_NE(out().find("\ngc: job j42, rank 0: garbage collection takes 9.0 ms per step\n"), std::string::npos);
+  EXPECT_EQ(Run({"top", "--once", "--json"}), 0);
+  const Json json = Json::parse(out());
+  EXPECT_EQ(json["advice"][0]["check"], "gc");
+  EXPECT_EQ(json["processes"][0]["advice"], "gc");
+  EXPECT_EQ(json["processes"][1]["advice"], "");
+}
+
 TEST_F(TopCommandTest, WithoutATerminalItSaysSo) {
   EXPECT_EQ(Run({"top"}), 2);
   EXPECT_NE(err().find("not a terminal"), std::string::npos);

@@ -121,6 +121,11 @@ inline const auto kKeys = std::to_array<Key>({
      "Processes that have series at once; more are counted, not shown", 0, 65536},
     {"attribution", "max_jobs", &DaemonConfig::attribution_max_jobs, false,
      "Jobs that have series at once; more are counted, not shown", 0, 65536},
+    {"advice", "enabled", &DaemonConfig::advice_enabled, false,
+     "Watch jobs and say what is wrong with them now"},
+    {"advice", "limits", &DaemonConfig::advice_limits, true,
+     "Limits of the checks other than the defaults, e.g. [\"hang.least_s=300\", \"slow_rank.difference=0.1\"]; "
+     "profctl advise --list prints all"},
     {"recorder", "enabled", &DaemonConfig::recorder_enabled, false,
      "Flight recorder: keep the last seconds of the collectors below in memory"},
     {"recorder", "collectors", &DaemonConfig::recorder_collectors, false,
@@ -137,7 +142,7 @@ inline const auto kKeys = std::to_array<Key>({
      "How much of memory_mb that may take", 1, 65535},
     {"recorder", "triggers", &DaemonConfig::recorder_triggers, true,
      "Conditions for a dump, e.g. [\"atlas_npu_temperature_celsius > 90 for 10s\", "
-     "\"error_code\", \"crash\", \"step > 2x median\"]"},
+     "\"error_code\", \"crash\", \"step > 2x median\", \"advice\", \"advice hang\"]"},
     {"recorder", "dump_seconds", &DaemonConfig::recorder_dump_seconds, true,
      "Seconds in a dump of a trigger", 1, 3600},
     {"recorder", "cooldown_s", &DaemonConfig::recorder_cooldown_s, true,

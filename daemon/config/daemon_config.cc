@@ -1,14 +1,14 @@
 #include "daemon/config/daemon_config.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <toml++/toml.h>
 
+#include "analysis/rules/limits.h"
 #include "base/text.h"
 #include "daemon/config/config_keys.h"
+#include "daemon/config/listen_address.h"
 #include "daemon/recorder/trigger.h"
 #include "daemon/session/sampling_rule.h"
 
@@ -115,47 +115,6 @@ bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
   return std::visit([&](auto member) { return a.*member == b.*member; }, key.member);
 }
 
-// "300.0.0.1" is no name: a resolver that is asked for it answers late, and no.
-bool IsHost(const std::string& host, bool bracketed) {
-  if (bracketed && host.find(':') != std::string::npos) {
-    in6_addr v6{};
-    return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &v6) == 1;
-  }
-  if (host.find_first_not_of("0123456789.") == std::string::npos) {
-    in_addr v4{};
-    return ::inet_aton(host.c_str(), &v4) != 0;
-  }
-  return std::ranges::all_of(host, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-  });
-}
-
-enum class ListenFault : uint8_t { kNone, kShape, kPort, kHost };
-
-// A port of 0 is any that is free.
-ListenFault FaultOfListen(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return ListenFault::kShape;
-  std::string host = text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!bracketed && host.find_first_of(":[]") != std::string::npos) return ListenFault::kShape;
-  uint16_t port = 0;
-  if (!ParseNumber(std::string_view(text).substr(colon + 1), &port)) return ListenFault::kPort;
-  return IsHost(host, bracketed) ? ListenFault::kNone : ListenFault::kHost;
-}
-
-void CheckListen(std::string_view key, const std::string& text, ListenFault fault, int usual_port,
-                 std::vector<std::string>* problems) {
-  if (fault == ListenFault::kNone) return;
-  std::string_view why = "must be ADDRESS:PORT";
-  if (fault == ListenFault::kPort) why = "the port must be a whole number 0..65535";
-  if (fault == ListenFault::kHost) why = "the address is neither an IP address nor a host's name";
-  problems->push_back(fmt::format("{} = \"{}\": {}, as in \"127.0.0.1:{}\" or \"[::]:{}\"", key, text,
-                                  why, usual_port, usual_port));
-}
-
 // daemon/rpc reads shape and port of tls.listen, and tls.users, when it is on (CheckTls); what is left
 // is said here, so that nothing is said twice.
 void CheckTlsKeys(const DaemonConfig& config, std::vector<std::string>* problems) {
@@ -226,7 +185,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
           "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "recorder, sampling, tls, push, limits", where,
+          "advice, recorder, sampling, tls, push, limits", where,
           section.str()));
       continue;
     }
@@ -271,6 +230,9 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   absolute("dump.state_dir", config.state_dir, true);
   absolute("driver.hal_library", config.hal_library, true);
   absolute("driver.dcmi_library", config.dcmi_library, true);
+  for (const std::string& text : config.advice_limits) {
+    if (Status set = analysis::Limits().Set(text); !set.ok()) problems->push_back("advice.limits: " + set.message());
+  }
   ValidateRecorder(config.recorder_collectors, config.recorder_triggers, problems);
   if (config.recorder_activity != "off" && config.recorder_activity_memory_mb >= config.recorder_memory_mb) {
     problems->push_back(fmt::format("recorder.activity_memory_mb = {} must be less than recorder.memory_mb = {}",

@@ -59,6 +59,9 @@ struct DaemonConfig {
   std::string cri_socket = "auto";
   int64_t attribution_max_processes = 512;
   int64_t attribution_max_jobs = 256;
+  // [advice]
+  bool advice_enabled = true;
+  std::vector<std::string> advice_limits;
   // [recorder]
   bool recorder_enabled = false;
   std::vector<std::string> recorder_collectors = {"hbm=10", "hccs=10", "pcie=10", "roce=10",

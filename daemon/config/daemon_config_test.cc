@@ -118,6 +118,9 @@ TEST(DaemonConfig, ActivityIsAPartOfTheRecordersMemory) {
   EXPECT_THAT(ProblemsOf(config), testing::ElementsAre(HasSubstr("must be less than recorder.memory_mb = 64")));
   config.recorder_activity_memory_mb = config.recorder_memory_mb - 1;
   EXPECT_THAT(ProblemsOf(config), testing::IsEmpty());
+  config.advice_limits = {"hang.least_s=60", "hang.least=60"};
+  EXPECT_THAT(ProblemsOf(config), testing::ElementsAre(HasSubstr("advice.limits: \"hang.least=60\": there is no limit hang.least")));
+  config.advice_limits.clear();
   config.recorder_activity = "l2";
   EXPECT_THAT(ProblemsOf(config), testing::ElementsAre(HasSubstr("recorder.activity = \"l2\"")));
 }

@@ -102,6 +102,8 @@ class JobDirectory {
     // The same of activity. Names and losses are in the frames, too.
     std::function<void(const ActivityBatch&)> on_activity;
     std::function<bool(uint64_t attach_id)> wants;
+    // False: what it wants is no reason to empty the rings more often than for the steps alone.
+    bool hurries = true;
     // How a process's collector is getting on with a session's order.
     std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
     // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).

@@ -303,7 +303,7 @@ void JobTable::Round() {
 bool JobTable::Wanted(uint64_t attach_id) const {
   return std::any_of(watchers_->begin(), watchers_->end(), [attach_id](const auto& watching) {
     const Watcher& watcher = watching->watcher;
-    return !watching->gone && (watcher.on_marks || watcher.on_activity) && watcher.wants &&
+    return !watching->gone && watcher.hurries && (watcher.on_marks || watcher.on_activity) && watcher.wants &&
            watcher.wants(attach_id);
   });
 }

@@ -75,6 +75,8 @@ class FlightRecorder final : public RecorderHistory {
   void Configure(const DaemonConfig& config);  // reloadable keys
   // About once a second.
   void Tick();
+  // A live check has found something: a trigger.
+  void OnAdvice(std::string_view check, const std::string& what, const std::string& job_id);
 
   void Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
             SessionReply reply);

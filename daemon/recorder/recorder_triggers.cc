@@ -144,6 +144,11 @@ void FlightRecorder::LookAtTriggers(int64_t now_ns) {
   Fire(watch_.LookAtSteps(now_ns));
 }
 
+void FlightRecorder::OnAdvice(std::string_view check, const std::string& what, const std::string& job_id) {
+  if (ring_->stats().blocks == 0) return;
+  Fire(watch_.OnAdvice(check, what, job_id));
+}
+
 void FlightRecorder::Fire(const std::vector<Firing>& firings) {
   for (const Firing& firing : firings) {
     if (ended_) return;

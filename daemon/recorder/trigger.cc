@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "collectors/collector_hint.h"
 #include "collectors/metric_table.h"
+#include "daemon/advice/check_ids.h"
 
 namespace profd {
 namespace {
@@ -149,7 +150,7 @@ Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
                             [name](const MetricSpec& metric) { return metric.name == name; });
   if (found == kMetrics.end()) {
     return InvalidArgument(
-        fmt::format("no metric {} (docs/metrics.md), and neither error_code, crash nor step",
+        fmt::format("no metric {} (docs/metrics.md), and none of error_code, crash, step and advice",
                     log::Quote(name)));
   }
   trigger->metric = static_cast<MetricId>(found - kMetrics.begin());
@@ -178,6 +179,14 @@ Status ParseStep(Reader& reader, Trigger* trigger) {
   return {};
 }
 
+Status ParseAdvice(Reader& reader, Trigger* trigger) {
+  trigger->kind = TriggerKind::kAdvice;
+  trigger->check = reader.TakeName();
+  const bool known = std::find(kLiveChecks.begin(), kLiveChecks.end(), trigger->check) != kLiveChecks.end();
+  if (trigger->check.empty() || known) return {};
+  return InvalidArgument(fmt::format("no check {}; there are {}", log::Quote(trigger->check), fmt::join(kLiveChecks, ", ")));
+}
+
 }  // namespace
 
 std::string_view ToString(TriggerKind kind) {
@@ -190,6 +199,8 @@ std::string_view ToString(TriggerKind kind) {
       return "crash";
     case TriggerKind::kSlowStep:
       return "slow_step";
+    case TriggerKind::kAdvice:
+      return "advice";
   }
   return "";
 }
@@ -227,6 +238,8 @@ Result<Trigger> ParseTrigger(std::string_view text) {
     trigger.kind = TriggerKind::kCrash;
   } else if (name == "step") {
     status = ParseStep(reader, &trigger);
+  } else if (name == "advice") {
+    status = ParseAdvice(reader, &trigger);
   } else {
     status = ParseThreshold(name, reader, &trigger);
   }

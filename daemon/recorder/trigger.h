@@ -6,6 +6,7 @@
 //                   stops answering
 //   crash           an attached process ends without having detached
 //   step > Kx median   a step takes longer than K times the median of its process's last steps
+//   advice [CHECK]  a live check (or this one) has found something (daemon/advice)
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@
 
 namespace profd {
 
-enum class TriggerKind : uint8_t { kThreshold, kErrorCode, kCrash, kSlowStep };
-// "threshold", "error_code", "crash", "slow_step": as metrics and Node.recorder count them.
+enum class TriggerKind : uint8_t { kThreshold, kErrorCode, kCrash, kSlowStep, kAdvice };
+// "threshold", "error_code", "crash", "slow_step", "advice": as metrics and Node.recorder count them.
 std::string_view ToString(TriggerKind kind);
 
 enum class TriggerOp : uint8_t { kAbove, kAtLeast, kBelow, kAtMost, kEqual, kNotEqual };
@@ -37,6 +38,8 @@ struct Trigger {
   int64_t for_ns = 0;
   // kSlowStep:
   double factor = 0;
+  // kAdvice: the check; empty = any.
+  std::string check = {};
 };
 
 bool Holds(TriggerOp op, double left, double right);

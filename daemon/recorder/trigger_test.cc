@@ -59,6 +59,9 @@ TEST(ParseTrigger, LabelsAndTheOthers) {
   EXPECT_THAT(trigger.labels, ElementsAre(Pair("npu", "3"), Pair("sensor", "a \"b\\")));
   EXPECT_EQ(Good("error_code").kind, TriggerKind::kErrorCode);
   EXPECT_EQ(Good(" crash ").kind, TriggerKind::kCrash);
+  EXPECT_EQ(Good("advice").kind, TriggerKind::kAdvice);
+  EXPECT_EQ(Good("advice").check, "");
+  EXPECT_EQ(Good("advice hang").check, "hang");
   Trigger step = Good("step > 2.5x median");
   EXPECT_EQ(step.kind, TriggerKind::kSlowStep);
   EXPECT_EQ(step.factor, 2.5);
@@ -100,6 +103,8 @@ TEST(ParseTrigger, EveryMistakeHasItsText) {
       {"step > 2x mean", "written"},
       {"crash now", "too much"},
       {"crashes", "no metric"},
+      {"advice hung", "no check hung; there are hang, slow_rank"},
+      {"advice hang now", "too much"},
       {std::string(600, 'a'), "longer than"},
   };
   for (const Case& one : cases) {
@@ -251,6 +256,19 @@ TEST_F(TriggerWatchTest, SlowSteps) {
   EXPECT_THAT(watch_.LookAtSteps(now_ + kSecond), IsEmpty());
   EXPECT_THAT(watch_.LookAtSteps(now_ + 3 * kSecond), SizeIs(1));
   EXPECT_THAT(watch_.LookAtSteps(now_ + 4 * kSecond), IsEmpty());
+}
+
+TEST_F(TriggerWatchTest, Advice) {
+  Watch({"crash", "advice hang", "advice hang"});
+  EXPECT_THAT(watch_.OnAdvice("gc", "x", "j1"), IsEmpty());
+  const std::vector<Firing> fired = watch_.OnAdvice("hang", "no step ends", "j1");
+  ASSERT_THAT(fired, SizeIs(1));
+  EXPECT_EQ(fired[0].kind, TriggerKind::kAdvice);
+  EXPECT_EQ(fired[0].trigger, "advice hang");
+  EXPECT_EQ(fired[0].detail, "hang: no step ends");
+  EXPECT_EQ(fired[0].job_id, "j1");
+  Watch({"advice"});
+  EXPECT_THAT(watch_.OnAdvice("gc", "x", "j1"), SizeIs(1));
 }
 
 TEST_F(TriggerWatchTest, Crashes) {

@@ -193,4 +193,13 @@ std::vector<Firing> TriggerWatch::OnGone(uint64_t id, bool in_good_order, const 
   return out;
 }
 
+// One dump for one advice, whatever number of triggers name it.
+std::vector<Firing> TriggerWatch::OnAdvice(std::string_view check, const std::string& what, const std::string& job_id) const {
+  for (const Trigger& trigger : triggers_) {
+    if (trigger.kind != TriggerKind::kAdvice || (!trigger.check.empty() && trigger.check != check)) continue;
+    return {{trigger.kind, trigger.text, fmt::format("{}: {}", check, what), job_id}};
+  }
+  return {};
+}
+
 }  // namespace profd

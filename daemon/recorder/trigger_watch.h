@@ -53,6 +53,8 @@ class TriggerWatch {
   // A process went; `who` names it.
   std::vector<Firing> OnGone(uint64_t process, bool in_good_order, const std::string& who,
                              const std::string& job_id);
+  // A live check has found something.
+  std::vector<Firing> OnAdvice(std::string_view check, const std::string& what, const std::string& job_id) const;
   // What OnStep's firings call the process; before its first step.
   void Name(uint64_t process, std::string who, std::string job_id);
 

@@ -18,7 +18,7 @@ constexpr auto kLimits = std::to_array<CallLimit>({
     {CallKind::kUnary, "unary", "calls", "every method that answers once", 16 * kKiB, 32 * kMiB, 96 * kMiB, 512,
      2048, "the request, and the answer until the client has taken it",
      "wait for the answers of earlier calls and read them", "limits: test_unread_answers_of_one_user"},
-    {CallKind::kWatch, "watch", "watches", "`WatchSession`", 16 * kKiB, 16 * kMiB, 64 * kMiB, 256, 1024,
+    {CallKind::kWatch, "watch", "watches", "`WatchSession`, `WatchAdvice`", 16 * kKiB, 16 * kMiB, 64 * kMiB, 256, 1024,
      "the state that is being sent", "end watches that are not needed; ListSessions shows all sessions at once",
      "limits: test_watches_of_one_user"},
     {CallKind::kStream, "stream", "live streams", "`StreamSamples`", 32 * kKiB, 16 * kMiB, 64 * kMiB, 64, 256,

@@ -49,7 +49,8 @@ TEST(RolesTest, ViewersOnlyLook) {
   const std::set<std::string_view> looks = {"GetNode",      "ListOptions",   "CheckOptions",
                                             "ListJobs",     "ListSessions",  "GetSession",
                                             "WatchSession", "StreamSamples", "GetTime",
-                                            "ListDumps",    "GetTopology",   "ListTuningLeases"};
+                                            "ListDumps",    "GetTopology",   "ListTuningLeases",
+                                            "GetAdvice",    "WatchAdvice"};
   ForEachMethod([&looks](const MethodRoles& roles, const std::string& method) {
     EXPECT_EQ(roles.MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;
     EXPECT_TRUE(roles.MayCall(WithRole(Role::kUser), method).ok()) << method;

@@ -42,6 +42,9 @@ grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& pe
 grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context, const Peer& peer,
                                                            const v1::StreamSamplesRequest& request,
                                                            std::shared_ptr<CallHold> memory);
+grpc::ServerWriteReactor<v1::GetAdviceResponse>* NewAdviceWatch(Context& context, const Peer& peer,
+                                                                const v1::WatchAdviceRequest& request,
+                                                                std::shared_ptr<CallHold> memory);
 grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
                                                   const v1::FetchDumpRequest& request,
                                                   std::shared_ptr<CallHold> memory);

@@ -92,6 +92,18 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
                                    std::bind_front(rpc::NewSampleStream, std::ref(context_)));
   }
 
+  grpc::ServerUnaryReactor* GetAdvice(grpc::CallbackServerContext* call,
+                                      const v1::GetAdviceRequest* request,
+                                      v1::GetAdviceResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_advice);
+  }
+
+  grpc::ServerWriteReactor<v1::GetAdviceResponse>* WatchAdvice(
+      grpc::CallbackServerContext* call, const v1::WatchAdviceRequest* request) override {
+    return Stream<v1::GetAdviceResponse>(__func__, call, rpc::CallKind::kWatch, *request,
+                                         std::bind_front(rpc::NewAdviceWatch, std::ref(context_)));
+  }
+
  private:
   rpc::Context& context_;
 };

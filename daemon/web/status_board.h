@@ -30,6 +30,12 @@ struct NodeView {
     bool has_run = false;
     std::string error;  // of its last reading; empty: it worked
   };
+  struct Advice {
+    std::string check;
+    std::string where;  // "job j42, rank 3"
+    std::string what;
+    std::string advice;  // what to do first
+  };
   std::string version;
   std::string hostname;
   bool simulated = false;
@@ -38,6 +44,7 @@ struct NodeView {
   std::vector<Collector> collectors;  // that run without a session
   size_t sessions = 0;
   std::string flight_recorder;  // "on" or "off"
+  std::vector<Advice> advice;   // of the live checks, now
 };
 
 // Any thread.

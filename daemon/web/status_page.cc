@@ -91,6 +91,17 @@ std::string Jobs(const PageFacts& facts) {
          "<th>Step</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
 }
 
+std::string Advice(const NodeView& view) {
+  if (view.advice.empty()) return "";
+  std::string rows;
+  for (const NodeView::Advice& one : view.advice) {
+    rows += fmt::format("<tr><td><span class=\"warn\">{}</span></td><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
+                        EscapeHtml(one.check), EscapeHtml(one.where), EscapeHtml(one.what), EscapeHtml(one.advice));
+  }
+  return "<h2>Advice</h2>\n<div class=\"wide\"><table><thead><tr><th>Check</th><th>Where</th><th>What</th>"
+         "<th>What to do</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
+}
+
 std::string Collectors(const NodeView& view) {
   size_t waiting = 0;
   std::string failing;
@@ -129,7 +140,7 @@ std::string RenderPage(const NodeView& view, const PageFacts& facts,
     page += fmt::format("<a href=\"/metrics?names={0}\">/metrics?names={0}</a>", EscapeHtml(name));
   }
   page += "<a href=\"/healthz\">/healthz</a><a href=\"/readyz\">/readyz</a></nav>\n";
-  page += "<h2>NPUs</h2>\n" + Devices(view, facts) + Jobs(facts);
+  page += "<h2>NPUs</h2>\n" + Devices(view, facts) + Advice(view) + Jobs(facts);
   page += "<h2>Collectors</h2>\n" + Collectors(view);
   page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", kUsage);
   page += "<h2>Documents</h2>\n<p class=\"soft\">In docs/ of the sources: metrics-guide.md (this port), "

@@ -217,6 +217,11 @@ TEST(StatusPage, SaysWhatThereIsEscaped) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("http://")));
   EXPECT_THAT(RenderPage(Node(), {}, {"atlas"}), Not(HasSubstr("<h2>Jobs"))) << "attribution is off";
+  EXPECT_THAT(page, Not(HasSubstr("<h2>Advice")));
+  NodeView advised = Node();
+  advised.advice = {{"hang", "job <j42>", "no step ends", "Look at the stacks"}};
+  EXPECT_THAT(RenderPage(advised, {}, {"atlas"}),
+              HasSubstr("<span class=\"warn\">hang</span></td><td>job &lt;j42&gt;</td><td class=\"text\">no step ends</td>"));
 }
 
 TEST(PageFacts, AreThoseOfTheMetrics) {

@@ -51,6 +51,46 @@ class ActivitySpan(_message.Message):
     steps: int
     def __init__(self, begin_ns: _Optional[int] = ..., end_ns: _Optional[int] = ..., devices: _Optional[int] = ..., computation_ratio: _Optional[float] = ..., communication_ratio: _Optional[float] = ..., not_overlapped_ratio: _Optional[float] = ..., free_ratio: _Optional[float] = ..., kernels: _Optional[int] = ..., steps: _Optional[int] = ..., longest_kernel_ns: _Optional[int] = ..., longest_kernel: _Optional[str] = ..., lost_records: _Optional[int] = ...) -> None: ...
 
+class Advice(_message.Message):
+    __slots__ = ["advice", "check", "confidence", "cost_ns", "device", "evidence", "id", "job_id", "pid", "raised_ns", "rank", "since_ns", "step", "uid", "what"]
+    class Confidence(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_HIGH: Advice.Confidence
+    CONFIDENCE_LOW: Advice.Confidence
+    CONFIDENCE_MEDIUM: Advice.Confidence
+    CONFIDENCE_UNSPECIFIED: Advice.Confidence
+    COST_NS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    RAISED_NS_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    advice: _containers.RepeatedScalarFieldContainer[str]
+    check: str
+    confidence: Advice.Confidence
+    cost_ns: int
+    device: int
+    evidence: _containers.RepeatedScalarFieldContainer[str]
+    id: int
+    job_id: str
+    pid: int
+    raised_ns: int
+    rank: int
+    since_ns: int
+    step: int
+    uid: int
+    what: str
+    def __init__(self, id: _Optional[int] = ..., check: _Optional[str] = ..., job_id: _Optional[str] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., pid: _Optional[int] = ..., device: _Optional[int] = ..., what: _Optional[str] = ..., evidence: _Optional[_Iterable[str]] = ..., advice: _Optional[_Iterable[str]] = ..., cost_ns: _Optional[int] = ..., confidence: _Optional[_Union[Advice.Confidence, str]] = ..., since_ns: _Optional[int] = ..., raised_ns: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
+
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
     ADMIN_FIELD_NUMBER: _ClassVar[int]
@@ -408,6 +448,22 @@ class GetActivityResponse(_message.Message):
     processes: _containers.RepeatedCompositeFieldContainer[ProcessActivity]
     wall_offset_ns: int
     def __init__(self, processes: _Optional[_Iterable[_Union[ProcessActivity, _Mapping]]] = ..., wall_offset_ns: _Optional[int] = ...) -> None: ...
+
+class GetAdviceRequest(_message.Message):
+    __slots__ = ["job_id", "ranks"]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    ranks: bool
+    def __init__(self, job_id: _Optional[str] = ..., ranks: bool = ...) -> None: ...
+
+class GetAdviceResponse(_message.Message):
+    __slots__ = ["advice", "ranks"]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    advice: _containers.RepeatedCompositeFieldContainer[Advice]
+    ranks: _containers.RepeatedCompositeFieldContainer[RankStep]
+    def __init__(self, advice: _Optional[_Iterable[_Union[Advice, _Mapping]]] = ..., ranks: _Optional[_Iterable[_Union[RankStep, _Mapping]]] = ...) -> None: ...
 
 class GetNodeRequest(_message.Message):
     __slots__ = []
@@ -853,6 +909,26 @@ class ProcessCollector(_message.Message):
     version: str
     def __init__(self, provider: _Optional[str] = ..., state: _Optional[str] = ..., code: _Optional[int] = ..., detail: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ...) -> None: ...
 
+class RankStep(_message.Message):
+    __slots__ = ["devices", "job_id", "pid", "rank", "shares", "step", "step_ns", "uid"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_NS_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    job_id: str
+    pid: int
+    rank: int
+    shares: StepShares
+    step: int
+    step_ns: int
+    uid: int
+    def __init__(self, job_id: _Optional[str] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., rank: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., step: _Optional[int] = ..., step_ns: _Optional[int] = ..., shares: _Optional[_Union[StepShares, _Mapping]] = ...) -> None: ...
+
 class Recorder(_message.Message):
     __slots__ = ["channels", "dumps", "enabled", "evicted_early", "held_bytes", "held_ns", "limit_bytes", "limit_ms", "suppressed", "triggers"]
     class DumpsEntry(_message.Message):
@@ -1194,6 +1270,18 @@ class StatusDetails(_message.Message):
     message: str
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., details: _Optional[_Iterable[_Union[_any_pb2.Any, _Mapping]]] = ...) -> None: ...
 
+class StepShares(_message.Message):
+    __slots__ = ["communication_ns", "computation_ns", "free_ns", "wait_ns"]
+    COMMUNICATION_NS_FIELD_NUMBER: _ClassVar[int]
+    COMPUTATION_NS_FIELD_NUMBER: _ClassVar[int]
+    FREE_NS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_NS_FIELD_NUMBER: _ClassVar[int]
+    communication_ns: int
+    computation_ns: int
+    free_ns: int
+    wait_ns: int
+    def __init__(self, computation_ns: _Optional[int] = ..., communication_ns: _Optional[int] = ..., wait_ns: _Optional[int] = ..., free_ns: _Optional[int] = ...) -> None: ...
+
 class StopSessionRequest(_message.Message):
     __slots__ = ["job_id", "session_id"]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1235,6 +1323,14 @@ class UnpinDumpResponse(_message.Message):
     DUMPS_FIELD_NUMBER: _ClassVar[int]
     dumps: _containers.RepeatedCompositeFieldContainer[Dump]
     def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ...) -> None: ...
+
+class WatchAdviceRequest(_message.Message):
+    __slots__ = ["interval_ms", "what"]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    interval_ms: int
+    what: GetAdviceRequest
+    def __init__(self, what: _Optional[_Union[GetAdviceRequest, _Mapping]] = ..., interval_ms: _Optional[int] = ...) -> None: ...
 
 class WatchSessionRequest(_message.Message):
     __slots__ = ["interval_ms", "session_id"]

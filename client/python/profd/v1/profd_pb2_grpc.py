@@ -65,6 +65,16 @@ class NodeServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
                 )
+        self.GetAdvice = channel.unary_unary(
+                '/profd.v1.NodeService/GetAdvice',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetAdviceRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.GetAdviceResponse.FromString,
+                )
+        self.WatchAdvice = channel.unary_stream(
+                '/profd.v1.NodeService/WatchAdvice',
+                request_serializer=profd_dot_v1_dot_profd__pb2.WatchAdviceRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.GetAdviceResponse.FromString,
+                )
 
 
 class NodeServiceServicer(object):
@@ -148,6 +158,21 @@ class NodeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAdvice(self, request, context):
+        """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+        all users for administrators and viewers. FAILED_PRECONDITION when they are off.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchAdvice(self, request, context):
+        """The same now, at every change, and at least every `interval_ms`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_NodeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -200,6 +225,16 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.StreamSamples,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.SampleChunk.SerializeToString,
+            ),
+            'GetAdvice': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAdvice,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetAdviceRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.GetAdviceResponse.SerializeToString,
+            ),
+            'WatchAdvice': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchAdvice,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.WatchAdviceRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.GetAdviceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -379,6 +414,40 @@ class NodeService(object):
         return grpc.experimental.unary_stream(request, target, '/profd.v1.NodeService/StreamSamples',
             profd_dot_v1_dot_profd__pb2.StreamSamplesRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.SampleChunk.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetAdvice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetAdvice',
+            profd_dot_v1_dot_profd__pb2.GetAdviceRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.GetAdviceResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WatchAdvice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/profd.v1.NodeService/WatchAdvice',
+            profd_dot_v1_dot_profd__pb2.WatchAdviceRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.GetAdviceResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -72,6 +72,18 @@ class NodeServiceStub:
     policy: what a slow reader misses is counted in `dropped`.
     """
 
+    GetAdvice: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.GetAdviceRequest,
+        profd.v1.profd_pb2.GetAdviceResponse]
+    """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+    all users for administrators and viewers. FAILED_PRECONDITION when they are off.
+    """
+
+    WatchAdvice: grpc.UnaryStreamMultiCallable[
+        profd.v1.profd_pb2.WatchAdviceRequest,
+        profd.v1.profd_pb2.GetAdviceResponse]
+    """The same now, at every change, and at least every `interval_ms`."""
+
 
 class NodeServiceServicer(metaclass=abc.ABCMeta):
     """The node: what it is, what runs on it, what is measured on it now."""
@@ -165,6 +177,24 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
         """Decoded samples as they are taken, for any collectors that run (it starts nothing). Lossy by
         policy: what a slow reader misses is counted in `dropped`.
         """
+        pass
+
+    @abc.abstractmethod
+    def GetAdvice(self,
+        request: profd.v1.profd_pb2.GetAdviceRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.GetAdviceResponse:
+        """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+        all users for administrators and viewers. FAILED_PRECONDITION when they are off.
+        """
+        pass
+
+    @abc.abstractmethod
+    def WatchAdvice(self,
+        request: profd.v1.profd_pb2.WatchAdviceRequest,
+        context: grpc.ServicerContext,
+    ) -> typing.Iterator[profd.v1.profd_pb2.GetAdviceResponse]:
+        """The same now, at every change, and at least every `interval_ms`."""
         pass
 
 

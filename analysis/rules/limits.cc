@@ -1,4 +1,4 @@
-#include "analysis/checks/limits.h"
+#include "analysis/rules/limits.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,8 @@
 #include <toml++/toml.h>
 #include <utility>
 
-#include "analysis/read/readers.h"
+#include "base/log.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -74,6 +75,24 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"hardware_pcie", "errors_per_s", 1, "1/s", "errors of the link"},
     {"host_profiling", "cpus", 0.05, "CPUs", "mean of what profd takes"},
     {"dataloader", "least_us", 10000, "us", "one call of the data loader"},
+    // Of the live checks of the daemon alone (docs/live-advice.md); they use slow_rank, gc, dataloader, aicpu, hardware_*,
+    // host_* and ai_core_frequency of those above, too.
+    {"live", "raise_s", 3, "s", "a condition holds for so long before it is said"},
+    {"live", "clear_s", 10, "s", "it has not held for so long before it is taken back"},
+    {"live", "clear_share", 0.7, "of the limit", "down to it a condition that was said holds"},
+    {"live", "most_per_job", 6, "advices", "of one job at the same time"},
+    {"live", "step_share", 0.03, "of the step", "what costs less is not said"},
+    {"live", "forget_s", 3600, "s", "what has been so for so long is the new normal"},
+    {"slow_rank", "steps_behind", 2, "steps", "a rank is behind the others"},
+    {"steps_slower", "ratio", 0.15, "of its past", "a step takes longer"},
+    {"computation_slower", "ratio", 0.08, "of their past", "the same kernels take longer"},
+    {"communication_slower", "ratio", 0.2, "of its past", "communication of the rank that waits least takes longer"},
+    {"free_time", "grown", 0.05, "of the step", "more free time than in the past"},
+    {"free_time", "share", 0.4, "of the step", "free time"},
+    {"hang", "multiple", 10, "steps", "no step ends for so many times the usual duration"},
+    {"hang", "least_s", 30, "s", "and for so long"},
+    {"device_memory", "used", 0.95, "of the memory", "is in use"},
+    {"aicpu", "share", 0.03, "of the step", "live: operators on the AI CPU"},
 });
 
 }  // namespace
@@ -88,37 +107,47 @@ double Limits::At(std::string_view check, std::string_view name) const {
   return values_.at({std::string(check), std::string(name)});
 }
 
-Status Limits::Read(const std::string& path) {
-  constexpr uint64_t kMostBytes = 1 << 20;
-  const Result<std::string> text = ReadWhole(path, kMostBytes);
-  if (!text.ok()) return text.status();
+std::string Limits::Change(std::string_view check, std::string_view name, const std::optional<double>& number) {
+  const auto known = values_.find({std::string(check), std::string(name)});
+  if (known == values_.end()) return fmt::format("there is no limit {}.{}", check, name);
+  if (!number || !(*number >= 0)) return fmt::format("{}.{}: a number from 0 on", check, name);
+  known->second = *number;
+  return {};
+}
+
+Status Limits::Parse(std::string_view text, const std::string& name) {
   toml::table file;
   try {
-    file = toml::parse(*text, path);
+    file = toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    return InvalidArgument(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+    return InvalidArgument(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
   }
   std::string wrong;
-  const auto tell = [&wrong](std::string what) { wrong += (wrong.empty() ? "" : "; ") + std::move(what); };
+  const auto tell = [&wrong](const std::string& what) {
+    if (!what.empty()) wrong += (wrong.empty() ? "" : "; ") + what;
+  };
   for (const auto& [section, content] : file) {
     const toml::table* table = content.as_table();
     if (table == nullptr) {
       tell(fmt::format("{} is no section", section.str()));
       continue;
     }
-    for (const auto& [name, value] : *table) {
-      const auto known = values_.find({std::string(section.str()), std::string(name.str())});
-      const auto number = value.value<double>();
-      if (known == values_.end()) {
-        tell(fmt::format("there is no limit {}.{}", section.str(), name.str()));
-      } else if (!number || !(*number >= 0)) {
-        tell(fmt::format("{}.{}: a number from 0 on", section.str(), name.str()));
-      } else {
-        known->second = *number;
-      }
-    }
+    for (const auto& [key, value] : *table) tell(Change(section.str(), key.str(), value.value<double>()));
   }
-  return wrong.empty() ? Status::Ok() : InvalidArgument(path + ": " + wrong);
+  return wrong.empty() ? Status::Ok() : InvalidArgument(name + ": " + wrong);
+}
+
+Status Limits::Set(std::string_view text) {
+  const size_t equals = text.find('=');
+  const size_t dot = text.substr(0, equals).find('.');
+  if (equals == std::string_view::npos || dot == std::string_view::npos) {
+    return InvalidArgument(fmt::format("{}: limits are written \"check.name=number\"", log::Quote(text)));
+  }
+  double number = 0;
+  const bool is_number = ParseNumber(Trim(text.substr(equals + 1)), &number);
+  const std::string wrong = Change(Trim(text.substr(0, dot)), Trim(text.substr(dot + 1, equals - dot - 1)),
+                                   is_number ? std::optional(number) : std::nullopt);
+  return wrong.empty() ? Status::Ok() : InvalidArgument(log::Quote(text) + ": " + wrong);
 }
 
 }  // namespace profd::analysis

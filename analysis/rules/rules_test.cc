@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "analysis/rules/limits.h"
+#include "analysis/rules/slowest_rank.h"
+
+namespace profd::analysis {
+namespace {
+
+TEST(LimitsTest, OneIsChangedByItsName) {
+  Limits limits;
+  EXPECT_EQ(limits.At("gc", "least_us"), 1000);
+  ASSERT_TRUE(limits.Set("gc.least_us = 500").ok());
+  EXPECT_EQ(limits.At("gc", "least_us"), 500);
+}
+
+TEST(LimitsTest, WhatIsNoLimitIsRefusedWithItsName) {
+  Limits limits;
+  EXPECT_NE(limits.Set("gc.most=1").message().find("gc.most"), std::string::npos);
+  EXPECT_NE(limits.Set("gc.least_us=-1").message().find("gc.least_us"), std::string::npos);
+  EXPECT_NE(limits.Set("gc.least_us=nan").message().find("gc.least_us"), std::string::npos);
+  EXPECT_FALSE(limits.Set("gc.least_us").ok());
+  EXPECT_FALSE(limits.Set("gc=1.5").ok());
+  EXPECT_EQ(limits.At("gc", "least_us"), 1000);
+}
+
+TEST(LimitsTest, TextNamesEveryWrongKey) {
+  Limits limits;
+  ASSERT_TRUE(limits.Parse("[packet]\nsdma_mb = 8\n", "x").ok());
+  EXPECT_EQ(limits.At("packet", "sdma_mb"), 8);
+  const std::string wrong = limits.Parse("[packet]\nsize = 8\n[gc]\nleast_us = \"a\"\n", "x").message();
+  EXPECT_NE(wrong.find("packet.size"), std::string::npos);
+  EXPECT_NE(wrong.find("gc.least_us"), std::string::npos);
+  EXPECT_NE(limits.Parse("[gc\n", "x").message().find("x:1"), std::string::npos);
+}
+
+TEST(SlowestRankTest, TheOneWithMostTimeOfItsOwn) {
+  const std::array<RankShare, 4> ranks = {{{80, 20}, {80, 20}, {98, 2}, {82, 18}}};
+  const auto slowest = FindSlowestRank(ranks);
+  ASSERT_TRUE(slowest);
+  EXPECT_EQ(slowest->index, 2u);
+  EXPECT_DOUBLE_EQ(slowest->behind_ms, 18);
+  EXPECT_DOUBLE_EQ(slowest->share, 0.18);
+}
+
+TEST(SlowestRankTest, NoneAmongEqualOnesOrAlone) {
+  EXPECT_FALSE(FindSlowestRank(std::array<RankShare, 2>{{{90, 10}, {90, 10}}}));
+  EXPECT_FALSE(FindSlowestRank(std::array<RankShare, 1>{{{90, 10}}}));
+  EXPECT_FALSE(FindSlowestRank({}));
+}
+
+TEST(SlowestRankTest, OneThatWaitsLongestIsNotWaitedFor) {
+  EXPECT_FALSE(FindSlowestRank(std::array<RankShare, 3>{{{90, 10}, {90, 10}, {95, 30}}}));
+}
+
+}  // namespace
+}  // namespace profd::analysis

@@ -1,0 +1,127 @@
+#include "client/commands/advise_live.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "client/render.h"
+#include "client/signals.h"
+#include "proto/enum_word/enum_word.h"
+
+namespace profd::client {
+namespace {
+
+std::string CostText(const v1::Advice& advice) {
+  return advice.has_cost_ns() ? fmt::format("{:.3f}", static_cast<double>(advice.cost_ns()) / 1e6) : "-";
+}
+
+std::string DashOr(const std::string& text) { return text.empty() ? "-" : text; }
+
+// "job j42, rank 3, device 3", as far as it is known.
+std::string WhereOf(const v1::Advice& advice) {
+  std::string text = advice.job_id().empty() ? fmt::format("process {}", advice.pid()) : "job " + advice.job_id();
+  if (advice.has_rank()) text += fmt::format(", rank {}", advice.rank());
+  if (advice.has_device()) text += fmt::format(", device {}", advice.device());
+  return text;
+}
+
+void PrintDetails(const Io& io, const std::string& node, const v1::Advice& advice) {
+  io.out << fmt::format("\n{}{}: {} ({})\n", node.empty() ? "" : Printable(node) + ": ", Printable(WhereOf(advice)),
+                        Printable(advice.what()), Printable(advice.check()));
+  for (const std::string& text : advice.evidence()) io.out << "  " << Printable(text) << '\n';
+  for (const std::string& text : advice.advice()) io.out << "  - " << Printable(text) << '\n';
+}
+
+// What came and went between two answers.
+class Changes {
+ public:
+  Changes(const Io& io, const Clock& clock, bool json) : io_(io), clock_(clock), json_(json) {}
+
+  bool Take(const v1::GetAdviceResponse& answer) {
+    std::map<uint64_t, v1::Advice> now;
+    for (const v1::Advice& advice : answer.advice()) now.emplace(advice.id(), advice);
+    for (const auto& [id, advice] : now) {
+      if (!known_.contains(id)) Print("raised", advice.raised_ns(), advice);
+    }
+    for (const auto& [id, advice] : known_) {
+      if (!now.contains(id)) Print("cleared", clock_.WallNs(), advice);
+    }
+    known_ = std::move(now);
+    io_.out.flush();
+    return io_.out.good();
+  }
+
+ private:
+  void Print(std::string_view change, int64_t wall_ns, const v1::Advice& advice) {
+    if (json_) {
+      io_.out << JsonText({{"change", change}, {"time_ns", wall_ns}, {"advice", ToJson(advice)}}, false) << '\n';
+      return;
+    }
+    io_.out << fmt::format("{}  {:<8} {:<21} {}: {}\n", FormatTime(wall_ns), change, Printable(advice.check()),
+                           Printable(WhereOf(advice)), Printable(advice.what()));
+    if (change == "raised" && !advice.advice().empty()) io_.out << "    - " << Printable(advice.advice(0)) << '\n';
+  }
+
+  const Io& io_;
+  const Clock& clock_;
+  const bool json_;
+  std::map<uint64_t, v1::Advice> known_;
+};
+
+int Watch(const Context& context, const LiveAdviseOptions& options) {
+  SignalWatch signals({SIGINT, SIGTERM});
+  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
+  v1::WatchAdviceRequest request;
+  request.mutable_what()->set_job_id(options.job);
+  Changes changes(context.io, context.clock, context.json);
+  const Status status =
+      context.api.WatchAdvice(request, [&](const v1::GetAdviceResponse& answer) { return changes.Take(answer); });
+  context.api.SetWaitHook(nullptr);
+  return signals.caught() != 0 || status.ok() ? kExitOk : Fail(context, status);
+}
+
+}  // namespace
+
+void PrintAdvice(const Io& io, const std::vector<NodeAdvice>& nodes) {
+  const bool named = !nodes.empty() && !nodes.front().node.empty();
+  std::vector<std::string> headers = {"CHECK", "JOB", ">RANK", ">DEVICE", "SINCE", ">STEP", ">MS PER STEP", "CONFIDENCE", "WHAT"};
+  if (named) headers.insert(headers.begin(), "NODE");
+  Table table(std::move(headers));
+  size_t ranks = 0;
+  for (const NodeAdvice& node : nodes) {
+    ranks += static_cast<size_t>(node.answer.ranks_size());
+    for (const v1::Advice& a : node.answer.advice()) {
+      std::vector<Cell> cells = {a.check(), DashOr(a.job_id()), a.has_rank() ? std::to_string(a.rank()) : "-",
+                                 a.has_device() ? std::to_string(a.device()) : "-", FormatTime(a.since_ns()),
+                                 a.has_step() ? std::to_string(a.step()) : "-", CostText(a), EnumWord(a.confidence()), a.what()};
+      if (named) cells.insert(cells.begin(), node.node);
+      table.AddRow(std::move(cells));
+    }
+  }
+  if (table.empty()) {
+    io.out << (ranks > 0 ? fmt::format("nothing is wrong now; {} processes are watched\n", ranks)
+                         : std::string("no attached process of a job is here to be watched (profctl jobs)\n"));
+    return;
+  }
+  table.Print(io.out, io.out_color());
+  for (const NodeAdvice& node : nodes) {
+    for (const v1::Advice& advice : node.answer.advice()) PrintDetails(io, node.node, advice);
+  }
+}
+
+int RunLiveAdvise(const Context& context, const LiveAdviseOptions& options) {
+  if (options.watch) return Watch(context, options);
+  v1::GetAdviceRequest request;
+  request.set_job_id(options.job);
+  request.set_ranks(true);
+  auto answer = WithProgress(context, "asking profd", [&] { return context.api.GetAdvice(request); });
+  if (!answer.ok()) return Fail(context, answer.status());
+  if (context.json) {
+    PrintJson(context, ToJson(*answer));
+  } else {
+    PrintAdvice(context.io, {{"", std::move(answer).value()}});
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

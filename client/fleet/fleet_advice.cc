@@ -1,0 +1,153 @@
+// `profctl advise --live --nodes`: the advice of all nodes, and the ranks of a job beside each other, whatever node they
+// are on: which one the others wait for.
+#include "client/fleet/fleet_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/rules/limits.h"
+#include "analysis/rules/slowest_rank.h"
+#include "client/json.h"
+#include "client/render.h"
+
+namespace profd::client {
+namespace {
+
+struct PlacedRank {
+  const std::string* node = nullptr;
+  const v1::RankStep* rank = nullptr;
+};
+using Jobs = std::map<std::pair<std::string, uint32_t>, std::vector<PlacedRank>>;
+
+Jobs JobsOf(const std::vector<NodeAdvice>& nodes) {
+  Jobs jobs;
+  for (const NodeAdvice& node : nodes) {
+    for (const v1::RankStep& rank : node.answer.ranks()) {
+      if (!rank.job_id().empty()) jobs[{rank.job_id(), rank.uid()}].push_back({&node.node, &rank});
+    }
+  }
+  for (auto& [job, ranks] : jobs) {
+    std::stable_sort(ranks.begin(), ranks.end(), [](const PlacedRank& a, const PlacedRank& b) {
+      return std::tuple(!a.rank->has_rank(), a.rank->rank()) < std::tuple(!b.rank->has_rank(), b.rank->rank());
+    });
+  }
+  return jobs;
+}
+
+double Ms(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+WaitedFor Named(const PlacedRank& placed, std::string job_id) {
+  WaitedFor found;
+  found.job_id = std::move(job_id);
+  found.node = *placed.node;
+  if (placed.rank->has_rank()) found.rank = placed.rank->rank();
+  found.pid = placed.rank->pid();
+  return found;
+}
+
+Json JsonOf(const WaitedFor& one) {
+  return {{"job_id", one.job_id}, {"node", one.node}, {"rank", one.rank ? Json(*one.rank) : Json()}, {"pid", one.pid},
+          {"cost_ms", one.behind_ms}, {"share", one.share}, {"steps_behind", one.steps_behind}};
+}
+
+std::string TextOf(const WaitedFor& one) {
+  const std::string who = fmt::format("{} on {}", one.rank ? fmt::format("rank {}", *one.rank) : fmt::format("process {}", one.pid), one.node);
+  if (one.steps_behind > 0) return fmt::format("job {}: {} is {} steps behind the others", one.job_id, who, one.steps_behind);
+  return fmt::format("job {}: the others wait for {}: {:.1f} ms per step ({:.0f} %)", one.job_id, who, one.behind_ms, one.share * 100);
+}
+
+void PrintRanks(const Io& io, const Jobs& jobs) {
+  Table table({"JOB", ">RANK", "NODE", ">STEP", ">STEP MS", ">COMPUTATION", ">FREE", ">WAIT"});
+  for (const auto& [job, ranks] : jobs) {
+    for (const PlacedRank& placed : ranks) {
+      const v1::RankStep& rank = *placed.rank;
+      const auto part = [&](uint64_t ns) { return rank.has_shares() ? fmt::format("{:.1f}", Ms(ns)) : std::string("-"); };
+      table.AddRow({job.first, rank.has_rank() ? std::to_string(rank.rank()) : "-", *placed.node,
+                    rank.has_step() ? std::to_string(rank.step()) : "-", rank.has_step_ns() ? fmt::format("{:.1f}", Ms(rank.step_ns())) : "-",
+                    part(rank.shares().computation_ns()), part(rank.shares().free_ns()), part(rank.shares().wait_ns())});
+    }
+  }
+  if (table.empty()) return;
+  io.out << '\n';
+  table.Print(io.out, io.out_color());
+}
+
+}  // namespace
+
+std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const analysis::Limits& limits) {
+  std::vector<WaitedFor> all;
+  for (const auto& [job, ranks] : JobsOf(nodes)) {
+    std::vector<analysis::RankShare> shares;
+    std::vector<const PlacedRank*> with_shares;
+    const PlacedRank* last = nullptr;
+    const PlacedRank* first = nullptr;
+    for (const PlacedRank& placed : ranks) {
+      if (placed.rank->has_step()) {
+        if (last == nullptr || placed.rank->step() < last->rank->step()) last = &placed;
+        if (first == nullptr || placed.rank->step() > first->rank->step()) first = &placed;
+      }
+      if (!placed.rank->has_shares()) continue;
+      const v1::StepShares& of = placed.rank->shares();
+      with_shares.push_back(&placed);
+      shares.push_back({Ms(of.computation_ns()) + Ms(of.free_ns()), Ms(of.wait_ns())});
+    }
+    const auto slowest = analysis::FindSlowestRank(shares);
+    const auto behind = last == nullptr ? 0 : static_cast<double>(first->rank->step()) - static_cast<double>(last->rank->step());
+    if (slowest && slowest->share > limits.At("slow_rank", "difference")) {
+      WaitedFor found = Named(*with_shares[slowest->index], job.first);
+      found.behind_ms = slowest->behind_ms;
+      found.share = slowest->share;
+      all.push_back(std::move(found));
+    } else if (behind >= limits.At("slow_rank", "steps_behind")) {
+      WaitedFor found = Named(*last, job.first);
+      found.steps_behind = static_cast<int64_t>(behind);
+      all.push_back(std::move(found));
+    }
+  }
+  return all;
+}
+
+int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json) {
+  v1::GetAdviceRequest request;
+  request.set_job_id(job_id);
+  request.set_ranks(true);
+  FleetReport report = fleet->NewReport("advise", job_id);
+  std::vector<NodeAdvice> nodes(fleet->nodes().size());
+  report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
+    nodes[node].node = fleet->nodes()[node].text;
+    Result<v1::GetAdviceResponse> answer = call->api().GetAdvice(request);
+    report.nodes[node].status = call->Explain(answer.status());
+    if (answer.ok()) nodes[node].answer = std::move(answer).value();
+  });
+  const std::vector<WaitedFor> waited = CompareRanks(nodes, analysis::Limits());
+  const int exit_code = ExitCodeOf(report);
+  Io& io = fleet->io();
+  if (json) {
+    Json all = {{"command", "advise"}, {"job_id", job_id}, {"exit_code", exit_code}, {"interrupted", report.interrupted},
+                {"waited_for", Json::array()}, {"nodes", Json::array()}};
+    for (const WaitedFor& one : waited) all["waited_for"].push_back(JsonOf(one));
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Status& status = report.nodes[i].status;
+      all["nodes"].push_back({{"node", nodes[i].node}, {"error", status.ok() ? Json() : Json(status.message())},
+                              {"answer", status.ok() ? ToJson(nodes[i].answer) : Json()}});
+    }
+    io.out << JsonText(all, /*indent=*/true) << std::endl;
+  } else {
+    for (const WaitedFor& one : waited) io.out << Printable(TextOf(one)) << "\n";
+    if (!waited.empty()) io.out << '\n';
+    PrintAdvice(io, nodes);
+    PrintRanks(io, JobsOf(nodes));
+    io.out.flush();
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Status& status = report.nodes[i].status;
+    if (!status.ok()) io.err << fmt::format("profctl: {}: {}\n", Printable(nodes[i].node), PrintableLines(status.message()));
+  }
+  io.err.flush();
+  return exit_code;
+}
+
+}  // namespace profd::client

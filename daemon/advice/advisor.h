@@ -1,0 +1,83 @@
+// Watches the jobs of this node with what the daemon has anyway (steps, marks, activity, hardware and host values) and
+// says what is wrong now. Ask it (Describe), watch it (Watch), or be called for each change. Control strand.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "daemon/advice/board.h"
+#include "daemon/advice/hardware.h"
+#include "daemon/advice/history.h"
+#include "daemon/session/peer.h"
+
+namespace profd {
+
+namespace v1 {
+class GetAdviceRequest;
+class GetAdviceResponse;
+}  // namespace v1
+
+class Advisor {
+ public:
+  struct Deps {
+    JobDirectory& jobs;
+    std::function<LiveActivity(uint64_t attach_id)> activity_of;
+    const MetricStore& store;
+    const Clock& clock;
+    // The state of a process as the kernel has it ('S', 'T', ...); 0: not known. Must not wait.
+    std::function<char(pid_t)> state_of;
+    std::function<void(const AdviceChange&)> on_change;
+  };
+  // Processes beyond these are not watched.
+  static constexpr size_t kMaxProcesses = 256;
+
+  // `limits` as ParseAdviceLimits gave them.
+  Advisor(Deps deps, analysis::Limits limits);
+  ~Advisor();
+
+  void SetLimits(analysis::Limits limits) { board_.SetLimits(std::move(limits)); }
+  // About once a second.
+  void Tick();
+
+  Status Describe(const Peer& peer, const v1::GetAdviceRequest& request_untrusted, v1::GetAdviceResponse* out) const;
+  const AdviceBoard& board() const { return board_; }
+
+  // `changed` is called after each look that changed something, until Unwatch.
+  uint64_t Watch(std::function<void()> changed);
+  void Unwatch(uint64_t watch) { watches_.erase(watch); }
+
+ private:
+  struct JobPast {
+    Past transfer;
+    int64_t seen_ns = 0;
+  };
+  using JobKey = std::tuple<std::string, uint32_t, pid_t>;  // the process: of one without a job
+
+  void WatchJobs();
+  RankHistory* HistoryOf(uint64_t attach_id);
+  std::vector<JobFacts> Look(const std::vector<TrainingProcess>& processes, int64_t now_ns);
+  void LookAtStates(JobFacts* job) const;
+  void LookAtTransfer(JobFacts* job, JobPast* past) const;
+
+  Deps deps_;
+  AdviceBoard board_;
+  HardwareWatch hardware_;
+  std::map<uint64_t, RankHistory> histories_;  // by attach id
+  std::map<pid_t, uint64_t> attach_ids_;
+  std::map<JobKey, JobPast> pasts_;
+  std::vector<JobFacts> jobs_;  // as of the last look
+  std::map<uint64_t, std::function<void()>> watches_;
+  uint64_t next_watch_ = 1;
+  std::shared_ptr<void> watching_;
+};
+
+// advice.limits: "check.name=number" each.
+Result<analysis::Limits> ParseAdviceLimits(const std::vector<std::string>& texts);
+
+}  // namespace profd

@@ -1,0 +1,151 @@
+#include "daemon/advice/board.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "daemon/advice/test_support.h"
+
+namespace profd {
+namespace {
+
+constexpr int64_t kWall = 1'700'000'000 * kNsPerSecond;
+
+// A board whose time goes on by a second with each look.
+class AdviceBoardTest : public ::testing::Test {
+ protected:
+  std::vector<AdviceChange> Look(const std::vector<JobFacts>& jobs) {
+    now_ns_ += kNsPerSecond;
+    return board_.Update(jobs, now_ns_, kWall + now_ns_);
+  }
+  // How many of so many looks changed something; the last change.
+  int Look(const std::vector<JobFacts>& jobs, int seconds) {
+    int count = 0;
+    for (int i = 0; i < seconds; ++i) {
+      const std::vector<AdviceChange> changes = Look(jobs);
+      count += static_cast<int>(changes.size());
+      if (!changes.empty()) last_ = changes.back();
+    }
+    return count;
+  }
+  // 3 ms of 100 are the limit.
+  static JobFacts WithAicpu(double ms, int rank = 1) {
+    JobFacts job = WellJob();
+    job.ranks[static_cast<size_t>(rank)].aicpu_ms = ms;
+    return job;
+  }
+
+  AdviceBoard board_;
+  int64_t now_ns_ = kTestNow;
+  AdviceChange last_;
+};
+
+// live.raise_s is 3, live.clear_s 10.
+TEST_F(AdviceBoardTest, WhatHoldsIsRaisedOnceAndClearedWhenItHasGone) {
+  EXPECT_EQ(Look({WithAicpu(5)}, 3), 0);
+  EXPECT_EQ(Look({WithAicpu(5)}, 1), 1);
+  EXPECT_TRUE(last_.raised);
+  EXPECT_EQ(last_.advice.check, "aicpu");
+  EXPECT_EQ(last_.advice.rank, 1);
+  EXPECT_EQ(last_.advice.pid, 101);
+  EXPECT_EQ(last_.advice.since_ns, kWall + kTestNow + kNsPerSecond);
+  EXPECT_EQ(last_.advice.raised_ns, kWall + kTestNow + 4 * kNsPerSecond);
+  EXPECT_EQ(Look({WithAicpu(5)}, 100), 0);
+  EXPECT_EQ(board_.Raised().size(), 1u);
+  EXPECT_EQ(Look({WellJob()}, 9), 0);
+  EXPECT_EQ(Look({WellJob()}, 1), 1);
+  EXPECT_FALSE(last_.raised);
+  EXPECT_TRUE(board_.Raised().empty());
+}
+
+TEST_F(AdviceBoardTest, WhatComesAndGoesIsNotSaid) {
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(Look({WithAicpu(5)}, 2), 0);
+    EXPECT_EQ(Look({WellJob()}, 1), 0);
+  }
+}
+
+TEST_F(AdviceBoardTest, WhatSwingsAroundItsLimitStaysSaid) {
+  Look({WithAicpu(5)}, 4);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(Look({WithAicpu(2.2)}, 15), 0);  // above 0.7 of the limit
+    EXPECT_EQ(Look({WellJob()}, 5), 0);
+  }
+  EXPECT_EQ(board_.raised_total()[8], 1u);
+}
+
+TEST_F(AdviceBoardTest, BetweenBothLimitsNothingIsRaised) { EXPECT_EQ(Look({WithAicpu(2.9)}, 100), 0); }
+
+TEST_F(AdviceBoardTest, FigureIsTheLatestBeginningTheFirst) {
+  Look({WithAicpu(5)}, 4);
+  Look({WithAicpu(9)}, 4);
+  const LiveAdvice& advice = *board_.Raised().at(0);
+  EXPECT_DOUBLE_EQ(*advice.cost_ms, 9);
+  EXPECT_EQ(advice.since_ns, kWall + kTestNow + kNsPerSecond);
+}
+
+TEST_F(AdviceBoardTest, JobThatHasGoneIsClearedAtOnce) {
+  Look({WithAicpu(5)}, 4);
+  EXPECT_EQ(Look({}, 1), 1);
+  EXPECT_FALSE(last_.raised);
+}
+
+// live.most_per_job is 6.
+TEST_F(AdviceBoardTest, SoManyOfAJobTheRestIsCounted) {
+  JobFacts job = WellJob(8);
+  for (RankFacts& rank : job.ranks) rank.aicpu_ms = 5;
+  EXPECT_EQ(Look({job}, 20), 6);
+  EXPECT_EQ(board_.suppressed_total(), 2u);
+  // Another job has a number of its own.
+  JobFacts other = WithAicpu(5);
+  other.job_id = "other";
+  EXPECT_EQ(Look({job, other}, 20), 1);
+}
+
+TEST_F(AdviceBoardTest, HangIsSaidAtOnceAndAlone) {
+  JobFacts job = WithAicpu(5);
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
+  EXPECT_EQ(Look({job}, 1), 1);
+  EXPECT_EQ(last_.advice.check, "hang");
+  EXPECT_EQ(Look({job}, 20), 0);
+}
+
+TEST_F(AdviceBoardTest, WhatWasSaidBeforeAHangStaysSaid) {
+  Look({WithAicpu(5)}, 4);
+  JobFacts job = WellJob();
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
+  EXPECT_EQ(Look({job}, 30), 1);
+  EXPECT_EQ(board_.Raised().size(), 2u);
+}
+
+TEST_F(AdviceBoardTest, OneCauseOfFreeTimeOneAdvice) {
+  JobFacts job = WellJob();
+  job.ranks[1].host = {.dataloader_ms = 45, .longest_dataloader_ms = 46};
+  job.ranks[1].now = StepShares{40, 10, 10, 50};
+  EXPECT_EQ(Look({job}, 20), 1);
+  EXPECT_EQ(last_.advice.check, "dataloader");
+}
+
+TEST_F(AdviceBoardTest, ProcessesWithoutAJobAreEachOneOfTheirOwn) {
+  std::vector<JobFacts> jobs = {WellJob(1), WellJob(1)};
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].job_id.clear();
+    jobs[i].ranks[0].pid = 500 + static_cast<pid_t>(i);
+    jobs[i].ranks[0].step_ms = 200;
+  }
+  EXPECT_EQ(Look(jobs, 10), 2);
+  EXPECT_EQ(Look({jobs[1]}, 1), 1);
+  EXPECT_EQ(last_.advice.pid, 500);
+}
+
+TEST_F(AdviceBoardTest, ConditionsAreBounded) {
+  std::vector<JobFacts> jobs(300, WellJob());  // of four ranks each
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].job_id = "job" + std::to_string(i);
+    for (RankFacts& rank : jobs[i].ranks) rank.aicpu_ms = 5;
+  }
+  EXPECT_EQ(Look(jobs, 5), static_cast<int>(AdviceBoard::kMaxRaised));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,178 @@
+#include "daemon/advice/history.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/advice/hardware.h"
+#include "daemon/advice/test_support.h"
+
+namespace profd {
+namespace {
+
+using attach::MarkKind;
+
+constexpr int32_t kThread = 7;
+constexpr RankHistory::Rules kRules{0.1, 0.05, 0.1, 3600 * kNsPerSecond};
+
+TEST(HostWorkTest, ByTheNameOfTheRange) {
+  EXPECT_EQ(HostWorkOf("dataloader"), HostWork::kDataloader);
+  EXPECT_EQ(HostWorkOf("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"), HostWork::kDataloader);
+  EXPECT_EQ(HostWorkOf("gc"), HostWork::kGc);
+  EXPECT_EQ(HostWorkOf("garbage collection"), HostWork::kGc);
+  EXPECT_EQ(HostWorkOf("compile MatMulV2"), HostWork::kCompile);
+  EXPECT_EQ(HostWorkOf("gcn_layer"), HostWork::kNone);
+  EXPECT_EQ(HostWorkOf(""), HostWork::kNone);
+}
+
+class RankHistoryTest : public ::testing::Test {
+ protected:
+  void Mark(MarkKind kind, int64_t at_ns, std::string_view name = {}, int64_t value = 0, int32_t thread = kThread) {
+    const profd::Mark mark{at_ns, value, thread, kind, name};
+    history_.TakeMarks(std::span(&mark, 1));
+  }
+  void Range(std::string_view name, int64_t begin_ns, int64_t end_ns, int32_t thread = kThread) {
+    Mark(MarkKind::kRangePush, begin_ns, name, 0, thread);
+    Mark(MarkKind::kRangePop, end_ns, {}, 0, thread);
+  }
+  // One step from now on; a look at each second that begins in it.
+  void Step(int64_t ns, bool with_end = true) {
+    Mark(MarkKind::kStepBegin, now_ns_, {}, step_);
+    const int64_t end = now_ns_ + ns;
+    for (int64_t s = (now_ns_ / kNsPerSecond + 1) * kNsPerSecond; s <= end; s += kNsPerSecond) facts_ = Look(s);
+    now_ns_ = end;
+    if (with_end) Mark(MarkKind::kStepEnd, now_ns_, {}, step_);
+    ++step_;
+  }
+  RankFacts Look(int64_t now_ns) { return history_.Facts(process_, {}, now_ns, kRules); }
+
+  TrainingProcess process_;
+  RankHistory history_;
+  RankFacts facts_;
+  int64_t now_ns_ = kTestNow;
+  int64_t step_ = 1;
+};
+
+TEST_F(RankHistoryTest, StepsNowAndBefore) {
+  for (int i = 0; i < 100; ++i) Step(100 * kNsPerMs);
+  EXPECT_DOUBLE_EQ(facts_.step_ms, 100);
+  EXPECT_DOUBLE_EQ(facts_.before_ms, 100);
+  EXPECT_FALSE(Look(now_ns_).in_step);
+  for (int i = 0; i < 200; ++i) Step(150 * kNsPerMs);
+  EXPECT_DOUBLE_EQ(facts_.step_ms, 150);
+  EXPECT_NEAR(facts_.before_ms, 100, 3);  // it stands
+  EXPECT_EQ(facts_.steps.size(), RankHistory::kSteps);
+}
+
+TEST_F(RankHistoryTest, StepsThatOnlyBegin) {
+  for (int i = 0; i < 100; ++i) Step(100 * kNsPerMs, false);
+  EXPECT_DOUBLE_EQ(facts_.step_ms, 100);
+  EXPECT_TRUE(Look(now_ns_).in_step);
+  EXPECT_EQ(Look(now_ns_).steps_done, 99u);
+}
+
+TEST_F(RankHistoryTest, NewUsualAfterAnHour) {
+  for (int i = 0; i < 100; ++i) Step(100 * kNsPerMs);
+  for (int i = 0; i < 3700; ++i) Step(kNsPerSecond);
+  EXPECT_DOUBLE_EQ(facts_.before_ms, 1000);
+}
+
+TEST_F(RankHistoryTest, SlowFirstStepsAreForgotten) {
+  for (int i = 0; i < 10; ++i) Step(2 * kNsPerSecond);
+  for (int i = 0; i < 500; ++i) Step(100 * kNsPerMs);
+  EXPECT_NEAR(facts_.before_ms, 100, 5);
+}
+
+TEST_F(RankHistoryTest, HostWorkPerStep) {
+  for (int i = 0; i < 120; ++i) {
+    Range("dataloader", now_ns_, now_ns_ + 30 * kNsPerMs);
+    if (i % 4 == 0) Range("gc", now_ns_ + 30 * kNsPerMs, now_ns_ + 70 * kNsPerMs);
+    Step(100 * kNsPerMs);
+  }
+  EXPECT_NEAR(facts_.host.dataloader_ms, 30, 1);
+  EXPECT_DOUBLE_EQ(facts_.host.longest_dataloader_ms, 30);
+  EXPECT_NEAR(facts_.host.gc_ms, 10, 1);
+  EXPECT_DOUBLE_EQ(facts_.host.longest_gc_ms, 40);
+}
+
+TEST_F(RankHistoryTest, WorkOfOtherThreadsIsBesideTheSteps) {
+  for (int i = 0; i < 40; ++i) {
+    Range("dataloader", now_ns_, now_ns_ + 90 * kNsPerMs, kThread + 1);
+    Step(100 * kNsPerMs);
+  }
+  EXPECT_EQ(facts_.host.dataloader_ms, 0);
+}
+
+TEST_F(RankHistoryTest, WhatIsInsideOfOneIsCountedOnce) {
+  for (int i = 0; i < 120; ++i) {
+    Mark(MarkKind::kRangePush, now_ns_, "dataloader");
+    Range("dataloader next", now_ns_ + kNsPerMs, now_ns_ + 9 * kNsPerMs);
+    Mark(MarkKind::kRangePop, now_ns_ + 10 * kNsPerMs);
+    Step(100 * kNsPerMs);
+  }
+  EXPECT_NEAR(facts_.host.dataloader_ms, 10, 0.5);
+}
+
+// The marks of a process are not ours: depth without end, ends without begin, times that go back.
+TEST_F(RankHistoryTest, HostileMarks) {
+  for (int i = 0; i < 100000; ++i) Mark(MarkKind::kRangePush, i, "dataloader");
+  for (int i = 0; i < 200000; ++i) Mark(MarkKind::kRangePop, -i);
+  Mark(MarkKind::kStepBegin, INT64_MAX, {}, INT64_MAX);
+  Mark(MarkKind::kStepEnd, INT64_MIN, {}, INT64_MAX);
+  Mark(MarkKind::kStepBegin, 5, {}, INT64_MIN);
+  const RankFacts facts = Look(kTestNow);
+  EXPECT_EQ(facts.steps_done, 0u);
+}
+
+TEST_F(RankHistoryTest, AicpuKernelsAndCompilations) {
+  ActivityNameTable names;
+  ASSERT_TRUE(names.Learn(1, "KERNEL_AICPU").ok());
+  ASSERT_TRUE(names.Learn(2, "KERNEL_AICORE").ok());
+  ASSERT_TRUE(names.Learn(3, "aclopCompileAndExecute").ok());
+  for (int i = 0; i < 120; ++i) {
+    std::array<attach::KernelRecord, 2> kernels{};
+    kernels[0].duration = kernels[1].duration = 5'000'000;
+    kernels[0].type = 1;
+    kernels[1].type = 2;
+    attach::ApiRecord api{};
+    api.duration = 20'000'000;
+    api.name = 3;
+    const std::array<ActivityFrame, 2> frames = {
+        {{attach::ActivityType::kKernel, 2, now_ns_, std::as_bytes(std::span(kernels))},
+         {attach::ActivityType::kApi, 1, now_ns_, std::as_bytes(std::span(&api, 1))}}};
+    ActivityBatch batch;
+    batch.frames = frames;
+    batch.names = &names;
+    history_.TakeActivity(batch);
+    Step(100 * kNsPerMs);
+  }
+  EXPECT_NEAR(facts_.aicpu_ms, 5, 0.2);
+  EXPECT_NEAR(static_cast<double>(facts_.aicpu_kernels), 100, 2);
+  EXPECT_NEAR(facts_.compile_api_ms, 20, 1);
+  EXPECT_NEAR(static_cast<double>(facts_.compilations), 100, 2);
+  EXPECT_GT(facts_.last_kernel_ns, kTestNow);
+}
+
+TEST(CounterRateTest, OverHalfAMinute) {
+  CounterRate rate;
+  EXPECT_FALSE(rate.PerSecond());
+  rate.Add(0, 100);
+  EXPECT_FALSE(rate.PerSecond());
+  for (int64_t s = 10; s <= 60; s += 10) rate.Add(s * kNsPerSecond, 100);
+  EXPECT_EQ(rate.PerSecond(), 0);
+  rate.Add(70 * kNsPerSecond, 160);
+  EXPECT_EQ(rate.PerSecond(), 2);  // 60 in the 30 s
+  rate.Add(80 * kNsPerSecond, 0);  // began again
+  EXPECT_FALSE(rate.PerSecond());
+}
+
+TEST(CounterRateTest, ManyValuesAndOneASeldomOne) {
+  CounterRate rate;
+  for (int64_t s = 0; s < 100; ++s) rate.Add(s * kNsPerSecond, static_cast<double>(5 * s));
+  EXPECT_EQ(rate.PerSecond(), 5);
+  CounterRate seldom;
+  seldom.Add(0, 0);
+  seldom.Add(60 * kNsPerSecond, 120);
+  EXPECT_EQ(seldom.PerSecond(), 2);
+}
+
+}  // namespace
+}  // namespace profd

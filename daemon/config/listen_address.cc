@@ -1,0 +1,54 @@
+#include "daemon/config/listen_address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace profd {
+namespace {
+
+// "300.0.0.1" is no name: a resolver that is asked for it answers late, and no.
+bool IsHost(const std::string& host, bool bracketed) {
+  if (bracketed && host.find(':') != std::string::npos) {
+    in6_addr v6{};
+    return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &v6) == 1;
+  }
+  if (host.find_first_not_of("0123456789.") == std::string::npos) {
+    in_addr v4{};
+    return ::inet_aton(host.c_str(), &v4) != 0;
+  }
+  return std::ranges::all_of(host, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
+}  // namespace
+
+ListenFault FaultOfListen(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return ListenFault::kShape;
+  std::string host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!bracketed && host.find_first_of(":[]") != std::string::npos) return ListenFault::kShape;
+  uint16_t port = 0;
+  if (!ParseNumber(std::string_view(text).substr(colon + 1), &port)) return ListenFault::kPort;
+  return IsHost(host, bracketed) ? ListenFault::kNone : ListenFault::kHost;
+}
+
+void CheckListen(std::string_view key, const std::string& text, ListenFault fault, int usual_port,
+                 std::vector<std::string>* problems) {
+  if (fault == ListenFault::kNone) return;
+  std::string_view why = "must be ADDRESS:PORT";
+  if (fault == ListenFault::kPort) why = "the port must be a whole number 0..65535";
+  if (fault == ListenFault::kHost) why = "the address is neither an IP address nor a host's name";
+  problems->push_back(fmt::format("{} = \"{}\": {}, as in \"127.0.0.1:{}\" or \"[::]:{}\"", key, text,
+                                  why, usual_port, usual_port));
+}
+
+}  // namespace profd

@@ -1,0 +1,92 @@
+// WatchAdvice: what the live checks say, at every change and at an interval.
+#include "base/clock.h"
+#include "daemon/rpc/rpc_internal.h"
+#include "daemon/rpc/strand_writer.h"
+
+namespace profd::rpc {
+namespace {
+
+constexpr uint64_t kDefaultIntervalMs = 1000;
+constexpr uint64_t kLeastIntervalMs = 100;
+constexpr uint64_t kMostIntervalMs = 60000;
+
+class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
+ public:
+  AdviceWatch(Context& context, const Peer& peer, const v1::WatchAdviceRequest& request, Memory memory)
+      : StrandWriter(context.deps.control, std::move(memory)),
+        context_(context),
+        peer_(peer),
+        request_(request.what()),
+        interval_ms_(request.has_interval_ms() ? request.interval_ms() : kDefaultIntervalMs) {
+    Begin();
+  }
+
+ private:
+  void OnReady() override {
+    if (timer_ != nullptr) {
+      if (again_) {
+        Show();
+      } else {
+        timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
+      }
+      return;
+    }
+    if (interval_ms_ < kLeastIntervalMs || interval_ms_ > kMostIntervalMs) {
+      End(ToGrpc({StatusCode::kInvalidArgument,
+                  Problem{.field = "interval_ms", .value = std::to_string(interval_ms_), .text = "must be 100ms..60s"}}));
+      return;
+    }
+    if (context_.deps.get_advice == nullptr || context_.deps.watch_advice == nullptr) {
+      End(ToGrpc(Unimplemented("this daemon does not answer that call")));
+      return;
+    }
+    timer_ = std::make_unique<Timer>(control());
+    watch_ = context_.deps.watch_advice([this] { Show(); });
+    Show();
+  }
+
+  // The handler answers at once.
+  void Show() {
+    if (!idle()) {
+      again_ = true;
+      return;
+    }
+    again_ = false;
+    v1::GetAdviceResponse advice;
+    Status status;
+    context_.deps.get_advice(peer_, request_, &advice, [&status](const Status& of_call) { status = of_call; });
+    if (!status.ok()) {
+      End(ToGrpc(status));
+      return;
+    }
+    if (!GrowForMessage(advice.SpaceUsedLong() + advice.ByteSizeLong()).ok()) {
+      timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
+      return;
+    }
+    timer_->Cancel();
+    Send(std::move(advice));
+  }
+
+  void OnClosed() override {
+    timer_.reset();
+    watch_.reset();
+  }
+
+  Context& context_;
+  const Peer peer_;
+  const v1::GetAdviceRequest request_;
+  const uint64_t interval_ms_;
+  bool again_ = false;
+  std::unique_ptr<Timer> timer_;
+  std::shared_ptr<void> watch_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GetAdviceResponse>* NewAdviceWatch(Context& context, const Peer& peer,
+                                                                const v1::WatchAdviceRequest& request,
+                                                                Memory memory) {
+  return new AdviceWatch(context, peer, request, std::move(memory));
+}
+
+}  // namespace profd::rpc
