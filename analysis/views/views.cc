@@ -44,6 +44,11 @@ std::optional<Interval> Extent(const Overlap& overlap) {
   return extent;
 }
 
+Json OverallJson(double e2e_ms, const Shares& shares) {
+  return {{"e2e_ms", e2e_ms}, {"computing_ms", shares.computing}, {"communication_ms", shares.communication},
+          {"uncovered_communication_ms", shares.uncovered}, {"overlapped_ms", shares.overlapped()}, {"free_ms", shares.free}};
+}
+
 }  // namespace
 
 std::span<const View> Views() { return kViews; }
@@ -54,6 +59,7 @@ Json TextOrNull(const Rank& rank, TextId id) {
 }
 
 int64_t BeginOf(const Rank& rank) {
+  if (rank.sums) return rank.sums->begin_ns;
   int64_t begin = INT64_MAX;
   for (const Step& step : rank.steps) begin = std::min(begin, step.start_ns);
   for (const Execution& each : rank.executions) begin = std::min(begin, each.start_ns);
@@ -69,6 +75,7 @@ int64_t BeginOf(const Rank& rank) {
 }
 
 Json OverallView(const Rank& rank) {
+  if (rank.sums) return rank.sums->has_overall ? OverallJson(rank.sums->e2e_ms, rank.sums->overall) : Json();
   std::optional<Interval> span = rank.span;
   if (!span) span = Extent(rank.overlap);
   if (!span) {
@@ -81,18 +88,13 @@ Json OverallView(const Rank& rank) {
       all.uncovered += shares.uncovered;
       all.free += shares.free;
     }
-    return {{"e2e_ms", all.computing + all.uncovered + all.free}, {"computing_ms", all.computing},
-            {"communication_ms", all.communication}, {"uncovered_communication_ms", all.uncovered},
-            {"overlapped_ms", all.overlapped()}, {"free_ms", all.free}};
+    return OverallJson(all.computing + all.uncovered + all.free, all);
   }
   const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
   const double whole = Ms(span->end_ns - span->start_ns);
-  const double computing = of(OverlapKind::kComputing);
-  const double communication = of(OverlapKind::kCommunication);
-  const double uncovered = of(OverlapKind::kNotOverlapped);
-  return {{"e2e_ms", whole}, {"computing_ms", computing}, {"communication_ms", communication},
-          {"uncovered_communication_ms", uncovered}, {"overlapped_ms", communication - uncovered},
-          {"free_ms", whole - computing - uncovered}};
+  Shares all{of(OverlapKind::kComputing), of(OverlapKind::kCommunication), of(OverlapKind::kNotOverlapped), 0};
+  all.free = whole - all.computing - all.uncovered;
+  return OverallJson(whole, all);
 }
 
 Json EnvironmentView(const Rank& rank) {

@@ -89,7 +89,7 @@ bool Fails(const Json& findings, const std::string& priority) {
 int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bool json) {
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
   if (command.list) return PrintList(io, json);
-  if (command.runs.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
+  if (command.runs.empty() && command.store.from.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
     return fail(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)), kExitUsage);
   }
@@ -99,11 +99,13 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  RunReader reader(command.store, progress);
+  const ReadHow how{true};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return fail(run.status(), ExitCodeFor(run.status().code()));
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
-    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
     if (!other.ok()) return fail(other.status(), ExitCodeFor(other.status().code()));
     baseline = std::move(*other);
   }
@@ -115,6 +117,8 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (command.out) {
     if (Status written = WriteReport(*run, baseline_or_null, advice, command, clock); !written.ok()) return fail(written, ExitCodeFor(written.code()));
   }
+  const Json cost = reader.CostJson();
+  if (!cost.is_null()) advice["store"] = cost;
   if (json) {
     io.out << JsonText(advice, true) << std::endl;
   } else {
@@ -122,6 +126,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
     if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html and advice.json\n";
     io.out.flush();
     if (!run->problems.empty()) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; --json lists them", run->problems.size()) << std::endl;
+    if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   }
   return !command.fail_on.empty() && Fails(advice["findings"], command.fail_on) ? kExitDegraded : kExitOk;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -16,6 +17,7 @@ struct AdviseCommand {
   std::string limits;              // a TOML file; empty: those of the table
   std::optional<std::string> out;  // a directory for advice.json and advice.html
   std::string fail_on;             // "high", "medium", "low"; empty: never
+  StoreOptions store;
   bool force = false;              // replaces files that are there
   bool list = false;               // the checks, and their limits
 };

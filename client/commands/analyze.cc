@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/store/overview.h"
 #include "analysis/views/views.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -43,6 +44,25 @@ void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
   }
 }
 
+int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Progress& progress, bool json) {
+  if (command.store.from.empty() || !command.runs.empty() || !command.only.empty() || !command.baseline.empty() || !command.store.ranks.empty()) {
+    return FailWith(io, InvalidArgument("--overview goes with --from, and without a path, --only, --ranks and --baseline"), kExitUsage, json);
+  }
+  const Result<OpenedStore> store = OpenStore(command.store.from, command.store.run, command.store.tls, progress);
+  if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
+  Result<Json> made = analysis::StoreOverview(store->server.get(), store->run, progress);
+  if (!made.ok()) return FailWith(io, made.status(), ExitCodeFor(made.status().code()), json);
+  (*made)["store"] = CostJson(store->server->cost());
+  if (json) {
+    io.out << JsonText(*made, true) << std::endl;
+    return kExitOk;
+  }
+  PrintOverview(io.out, *made, io.out_color());
+  io.out.flush();
+  io.err << CostText((*made)["store"]) << std::endl;
+  return kExitOk;
+}
+
 }  // namespace
 
 std::vector<std::string> AnalysisNames() {
@@ -56,15 +76,21 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!only.ok()) return FailWith(io, only.status(), kExitUsage, json);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  if (command.overview) return RunOverview(io, command, progress, json);
+  RunReader reader(command.store, progress);
+  // A comparison is of everything.
+  const ReadHow how{false, command.baseline.empty() ? *only : std::set<std::string, std::less<>>()};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
   Json made = analysis::RunJson(*run, *only);
   if (!command.baseline.empty()) {
-    Result<analysis::Run> baseline = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> baseline = reader.ReadBaseline(command.baseline, how);
     if (!baseline.ok()) return FailWith(io, baseline.status(), ExitCodeFor(baseline.status().code()), json);
     made["compare"] = analysis::CompareView(*run, *baseline);
     std::ranges::move(baseline->problems, std::back_inserter(run->problems));
   }
+  const Json cost = reader.CostJson();
+  if (!cost.is_null()) made["store"] = cost;
   if (json) {
     io.out << JsonText(made, true) << std::endl;
     return kExitOk;
@@ -72,6 +98,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   PrintAnalysis(io.out, made, io.out_color());
   io.out.flush();
   Warn(io, run->problems);
+  if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   return kExitOk;
 }
 

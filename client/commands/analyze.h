@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -13,6 +14,8 @@ struct AnalyzeCommand {
   std::vector<std::string> runs;
   std::string only;      // names of views, separated by ','; empty: all
   std::string baseline;  // a run to compare with; empty: none
+  StoreOptions store;
+  bool overview = false;  // of a database: all ranks in few figures
 };
 
 int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json);
@@ -22,5 +25,7 @@ std::vector<std::string> AnalysisNames();
 
 // The analyses of a run as tables; `run` as RunJson makes it. `only`: as the command has it.
 void PrintAnalysis(std::ostream& out, const Json& run, bool color);
+// Those of --overview.
+void PrintOverview(std::ostream& out, const Json& overview, bool color);
 
 }  // namespace profd::client

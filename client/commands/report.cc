@@ -21,11 +21,13 @@ namespace {
 Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, size_t* problems) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  RunReader reader(command.store, progress);
+  const ReadHow how{true};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return run.status();
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
-    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
     if (!other.ok()) return other.status();
     baseline = std::move(*other);
   }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -16,6 +17,7 @@ struct ReportCommand {
   std::optional<std::string> out;     // default: report.html
   std::string baseline;               // a run to compare with; empty: none
   std::optional<std::string> slices;  // on the timelines, in all
+  StoreOptions store;
   bool force = false;                 // replaces a file that is there
 };
 
