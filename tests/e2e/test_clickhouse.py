@@ -8,17 +8,18 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import clickhouse_server
 from clickhouse_server import Cluster, ClickHouse, Gate
-from profd_harness import BUILD, eventually, main
+from profd_harness import BUILD, REPO, eventually, main
 from test_activity import ActivityCase
 from test_report import make_pipeline, make_rank
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
-DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(os.path.dirname(BUILD)), "..", "shared", "data"))
+DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 DATABASE = "profiles"
 OTHER_NAMES = {"run", "path", "inputs", "store"}  # of the JSON: where a run comes from
 
@@ -241,6 +242,33 @@ class OneServer(Answers):
         self.load(self.run_path, name)
         got = profctl_json("analyze", "--from", self.url(), "--run", name, "--only", "overall")
         self.assertEqual(len(got["ranks"]), 2)
+
+    def test_dashboard(self):
+        """Every query of it is understood, and answers as the run is."""
+        self.load(self.run_path, "dashboard")
+        subprocess.run([sys.executable, os.path.join(REPO, "dashboards", "generate_runs.py"), "--check"], check=True)
+        with open(os.path.join(REPO, "dashboards", "clickhouse", "profd-runs.json"), encoding="utf-8") as file:
+            dashboard = json.load(file)
+
+        def answer(query):
+            for name, value in (("database", DATABASE), ("run:sqlstring", "'dashboard'"), ("counter:sqlstring", "'AI Core Freq MHz'")):
+                query = query.replace("${" + name + "}", value)
+            self.assertNotIn("$", query)
+            return self.server.rows(query)
+
+        variables = {each["name"]: each["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"}
+        self.assertIn(["dashboard"], answer(variables["run"]))
+        counters = answer(variables["counter"])
+        self.assertTrue(counters)
+        got = {panel["title"]: answer(panel["targets"][0]["rawSql"].replace("${counter:sqlstring}", "'" + counters[0][0] + "'")) for panel in dashboard["panels"]}
+        self.assertEqual(got["Ranks"], [["2"]])
+        self.assertEqual(got["Executions"], [["1000"]])
+        self.assertEqual(len(got["Operators by share"]), 15)
+        self.assertEqual({row[0] for row in got["Ranks, by computing per step"]}, {0, 1})
+        # All of them take 1 ms; the one between 0 and 1 is of 10 MB, that of a rank with itself of none or 20.
+        self.assertEqual((got["Links, the slowest first"][0][0], got["Links, the slowest first"][0][1]), ("0", "1"))
+        for title in ("Computing of the ten slowest ranks", "Parts of a step", "Operators", "Communication", "Findings", "Counter $counter"):
+            self.assertTrue(got[title], title)
 
     def test_a_run_is_dropped_by_its_partition(self):
         self.load(self.run_path, "old")
