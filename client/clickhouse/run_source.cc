@@ -40,14 +40,18 @@ Result<std::set<int>> ParseRankList(const std::string& text) {
   return ranks;
 }
 
-Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
+Status RunReader::Check(const std::vector<std::string>& paths) const {
   if (options_.from.empty()) {
     if (!options_.run.empty() || !options_.ranks.empty()) return InvalidArgument("--run and --ranks are for --from");
-    if (paths.empty()) return InvalidArgument("which run? its path, or --from with the address of a database");
-    return analysis::LoadRun(paths, progress_);
+    return paths.empty() ? InvalidArgument("which run? its path, or --from with the address of a database") : Status();
   }
   if (!paths.empty()) return InvalidArgument("a run is either of a path or of --from");
-  return Fetch(options_.from, options_.run, how);
+  RETURN_IF_ERROR(OpenStore(options_.from, options_.run, options_.tls, progress_).status());
+  return ParseRankList(options_.ranks).status();
+}
+
+Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
+  return options_.from.empty() ? analysis::LoadRun(paths, progress_) : Fetch(options_.from, options_.run, how);
 }
 
 Result<analysis::Run> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {

@@ -43,8 +43,11 @@ struct ReadHow {
 // Reads a command's run and its baseline, which may be an address, too.
 class RunReader {
  public:
+  // `options` must outlive it.
   RunReader(const StoreOptions& options, analysis::Progress progress) : options_(options), progress_(std::move(progress)) {}
 
+  // What is wrong with the arguments; nothing is read or sent yet.
+  Status Check(const std::vector<std::string>& paths) const;
   Result<analysis::Run> Read(const std::vector<std::string>& paths, const ReadHow& how);
   Result<analysis::Run> ReadBaseline(const std::string& where, const ReadHow& how);
   // What it cost the server, {"queries", "seconds", "rows_read", "bytes_read"}; null: none was asked.

@@ -100,6 +100,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   RunReader reader(command.store, progress);
+  if (const Status good = reader.Check(command.runs); !good.ok()) return fail(good, kExitUsage);
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return fail(run.status(), ExitCodeFor(run.status().code()));

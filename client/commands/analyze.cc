@@ -78,6 +78,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   if (command.overview) return RunOverview(io, command, progress, json);
   RunReader reader(command.store, progress);
+  if (const Status good = reader.Check(command.runs); !good.ok()) return FailWith(io, good, kExitUsage, json);
   // A comparison is of everything.
   const ReadHow how{false, command.baseline.empty() ? *only : std::set<std::string, std::less<>>()};
   Result<analysis::Run> run = reader.Read(command.runs, how);

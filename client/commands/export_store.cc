@@ -115,7 +115,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   if (!done.ok()) {
     const bool some = !loaded.ranks.empty() || signals.caught() != 0;
     if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} ranks were loaded before this; --resume goes on with the others", loaded.ranks.size()) << std::endl;
-    return FailWith(io, done, some ? kExitPartial : ExitCodeFor(done.code()), json);
+    return FailWith(io, done, some || done.code() == StatusCode::kAborted ? kExitPartial : ExitCodeFor(done.code()), json);
   }
   if (json) {
     io.out << JsonText(ToJson(loaded, run), true) << std::endl;

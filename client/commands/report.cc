@@ -20,8 +20,7 @@ namespace {
 
 Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, size_t* problems) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  RunReader reader(command.store, progress);
+  RunReader reader(command.store, [&signals] { return signals.Poll() == 0; });
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return run.status();
@@ -75,6 +74,7 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
   const Result<size_t> slices = ParseSlices(command.slices);
   if (!slices.ok()) return fail(slices.status(), kExitUsage);
+  if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return fail(good, kExitUsage);
   const std::string out = command.out.value_or("report.html");
   size_t problems = 0;
   Result<analysis::Json> data = MakeData(clock, command, *slices, &problems);

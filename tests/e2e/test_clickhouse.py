@@ -175,7 +175,7 @@ class OneServer(Answers):
         large = os.path.join(self.folder, "large")
         self.load(self.run_path, "killed", "--resume")  # rank 0 is there, from another directory
         before = self.counted("kernels", "killed")
-        statements = 40  # the tables are made, and rows are on their way
+        statements = 30  # the tables are made, and rows are on their way
         gate = Gate(self.server.http, statements)
         self.addCleanup(gate.stop)
         loader = subprocess.Popen([PROFCTL, "export", large, "--to", self.url(port=gate.port), "--run", "killed"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -195,7 +195,7 @@ class OneServer(Answers):
         self.assertEqual(got["ranks"][0]["timeline"]["executions"], 60_000)
 
     def test_a_server_that_goes_away(self):
-        gate = Gate(self.server.http, 40, close=True)
+        gate = Gate(self.server.http, 30, close=True)
         self.addCleanup(gate.stop)
         done = profctl("export", os.path.join(self.folder, "large"), "--to", self.url(port=gate.port), "--run", "gone", code=6)
         self.assertIn(f"127.0.0.1:{gate.port}", done.stderr)
