@@ -227,12 +227,4 @@ Status StoreLoader::CleanUp() {
   return {};
 }
 
-Status StoreLoader::Drop(StoreServer* server, const StoreLayout& layout, const std::string& run) {
-  for (const StoreTable& table : StoreTables()) {
-    RETURN_IF_ERROR(server->Execute(
-        fmt::format("ALTER TABLE {}{} DROP PARTITION {}", layout.LocalName(table.name), layout.OnCluster(), Quoted(run))));
-  }
-  return {};
-}
-
 }  // namespace profd::analysis

@@ -50,9 +50,6 @@ class StoreLoader {
   // Deletes rows of loads that do not count any more, those of ranks this object has loaded. The server does it by and by.
   Status CleanUp();
 
-  // A run's rows, out of all tables.
-  static Status Drop(StoreServer* server, const StoreLayout& layout, const std::string& run);
-
  private:
   struct Known {
     std::set<uint64_t> loads;  // begun ones, too
