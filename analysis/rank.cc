@@ -19,6 +19,29 @@ Shares SharesOf(const exporting::operators::StepShare& share) {
   return shares;
 }
 
+void ExecutionTimes::Add(int64_t ns) {
+  ++count;
+  total_ns += ns;
+  min_ns = std::min(min_ns, ns);
+  max_ns = std::max(max_ns, ns);
+}
+
+void ExecutionTimes::Add(const ExecutionTimes& other) {
+  count += other.count;
+  total_ns += other.total_ns;
+  min_ns = std::min(min_ns, other.min_ns);
+  max_ns = std::max(max_ns, other.max_ns);
+}
+
+double ExecutionTimes::MeanMs() const { return count == 0 ? 0 : Ms(total_ns) / static_cast<double>(count); }
+
+std::vector<ExecutionTimes> TimesOf(const Rank& rank) {
+  if (rank.sums) return rank.sums->operators;
+  std::vector<ExecutionTimes> times(rank.operators.size());
+  for (const Execution& each : rank.executions) times[static_cast<size_t>(each.op)].Add(each.end_ns - each.start_ns);
+  return times;
+}
+
 void Series::Add(int64_t t_ns, double value) {
   if (count == 0) min = max = value;
   ++count;

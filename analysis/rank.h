@@ -64,6 +64,17 @@ struct Execution {
   uint16_t mix_blocks = 0;
 };
 
+// How often something was executed, and how long.
+struct ExecutionTimes {
+  uint64_t count = 0;
+  int64_t total_ns = 0;
+  int64_t min_ns = INT64_MAX;
+  int64_t max_ns = 0;
+  void Add(int64_t ns);
+  void Add(const ExecutionTimes& other);
+  double MeanMs() const;
+};
+
 // Something else on the timeline: an API call, a framework operator, a collective.
 struct Slice {
   int64_t start_ns = 0;
@@ -142,6 +153,7 @@ struct Collective {
   TextId type = kNoText;
   TextId group = kNoText;
   int64_t start_ns = 0;
+  uint64_t count = 1;  // several of one name that a database added up
   double elapse_ms = 0;
   struct Parts {
     double transit_ms = 0;
@@ -292,6 +304,34 @@ struct CpuOperator {
   int64_t run_end = 0;
 };
 
+// What the application marked: an instant or a range.
+struct Mark {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t thread = 0;
+  TextId domain = kNoText;
+  TextId name = kNoText;
+};
+
+// Records of a channel that are missing.
+struct Loss {
+  int64_t t_ns = 0;
+  int64_t duration_ns = 0;
+  int64_t lost = 0;  // 0: unknown
+  TextId channel = kNoText;
+};
+
+// What a database added up, in place of executions, slices and intervals.
+struct Sums {
+  int64_t begin_ns = 0;
+  uint64_t streams = 0;
+  uint64_t executions = 0;
+  bool has_overall = false;
+  double e2e_ms = 0;
+  Shares overall;
+  std::vector<ExecutionTimes> operators;  // by index of Rank::operators
+};
+
 struct Problem {
   std::string where;
   std::string what;
@@ -346,6 +386,10 @@ struct Rank {
   // Executions, slices and what else only a look at one rank needs were left out (details.h).
   bool details_left_out = false;
   std::optional<Overall> overall;  // where the intervals that it is made of were left out
+  std::map<std::string, std::string> facts;        // of the recording: session, job, versions
+  std::vector<Mark> marks;
+  std::vector<Loss> losses;
+  std::optional<Sums> sums;
   // Of the device; 0: not known.
   int cube_cores = 0;
   int vector_cores = 0;
@@ -374,6 +418,9 @@ struct Rank {
   std::unordered_map<Key, int32_t, Hash> operator_ids_;
   std::map<std::pair<std::string, std::string>, int32_t, std::less<>> lane_ids_;
 };
+
+// By index of the operator: of the executions, or as a database added them up.
+std::vector<ExecutionTimes> TimesOf(const Rank& rank);
 
 inline double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/details.h"
+#include "analysis/find_runs.h"
 #include "analysis/read/readers.h"
 #include "export/beside.h"
 
@@ -84,12 +85,7 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
   return Status::Ok();
 }
 
-}  // namespace
-
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
-  Run run;
-  run.inputs = paths;
-  if (!paths.empty()) run.name = NameOf(paths.front());
+Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
   std::vector<Source> sources;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -102,6 +98,11 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
     }
     std::ranges::move(found, std::back_inserter(sources));
   }
+  return sources;
+}
+
+// Into ranks and problems of `run`; what cannot be read is a problem.
+Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Run* run) {
   std::vector<fs::path> dumps;
   std::vector<Source> others;
   for (const Source& source : sources) {
@@ -111,24 +112,63 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
       others.push_back(source);
     }
   }
-  if (Status read = ReadSources(others, progress, &run); !read.ok()) return read;
-  const ReadOrder order{&run.problems, &progress};
+  RETURN_IF_ERROR(ReadSources(others, progress, run));
+  const ReadOrder order{&run->problems, &progress};
   if (!dumps.empty()) {
-    const Status read = ReadDumps(dumps, order, &run.ranks);
+    const Status read = ReadDumps(dumps, order, &run->ranks);
     if (read.code() == StatusCode::kCancelled) return read;
-    if (!read.ok()) run.problems.push_back({dumps.front().string(), read.message()});
+    if (!read.ok()) run->problems.push_back({dumps.front().string(), read.message()});
   }
-  if (run.ranks.empty()) {
-    const std::string why = run.problems.empty() ? "" : ": " + run.problems.front().what;
-    return InvalidArgument(run.name + ": nothing in it could be read" + why);
+  if (run->ranks.empty()) {
+    const std::string why = run->problems.empty() ? "" : ": " + run->problems.front().what;
+    return InvalidArgument(run->name + ": nothing in it could be read" + why);
   }
-  if (std::ranges::any_of(run.ranks, [](const auto& each) { return each->rank.has_value(); })) {
-    std::erase_if(run.ranks, [](const auto& each) { return IsBeside(*each); });
+  if (std::ranges::any_of(run->ranks, [](const auto& each) { return each->rank.has_value(); })) {
+    std::erase_if(run->ranks, [](const auto& each) { return IsBeside(*each); });
   }
-  std::ranges::stable_sort(run.ranks, {}, [](const std::unique_ptr<Rank>& each) {
+  std::ranges::stable_sort(run->ranks, {}, [](const std::unique_ptr<Rank>& each) {
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));
   });
+  return {};
+}
+
+}  // namespace
+
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
+  Run run;
+  run.inputs = paths;
+  if (!paths.empty()) run.name = NameOf(paths.front());
+  const Result<std::vector<Source>> sources = SourcesOf(paths);
+  if (!sources.ok()) return sources.status();
+  RETURN_IF_ERROR(ReadAll(*sources, progress, &run));
   return run;
+}
+
+Status LoadBySource(const std::vector<std::string>& paths, const Progress& progress, const SourceCalls& calls) {
+  const Result<std::vector<Source>> sources = SourcesOf(paths);
+  if (!sources.ok()) return sources.status();
+  std::vector<std::vector<Source>> groups;
+  std::vector<Source> dumps;
+  for (const Source& source : *sources) {
+    if (source.kind == SourceKind::kDump) {
+      dumps.push_back(source);
+    } else {
+      groups.push_back({source});
+    }
+  }
+  if (!dumps.empty()) groups.push_back(std::move(dumps));
+  for (const std::vector<Source>& group : groups) {
+    FoundRun files;
+    for (const Source& source : group) files.paths.push_back(source.path.string());
+    const uint64_t stamp = StampOf(files);
+    if (!calls.wants(stamp)) continue;
+    Run run;
+    run.name = NameOf(files.paths.front());
+    run.inputs = files.paths;
+    RETURN_IF_ERROR(ReadAll(group, progress, &run));
+    RETURN_IF_ERROR(calls.take(run, stamp));
+  }
+  return {};
 }
 
 }  // namespace profd::analysis

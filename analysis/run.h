@@ -25,4 +25,12 @@ using Progress = std::function<bool()>;
 // directories, and folders of them. An error: nothing of that kind is there.
 Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress);
 
+// The same source by source, so that not all are in memory: a run is what one directory or database holds, or all dumps
+// together. `stamp`: of its files' sizes and times. What `wants` does not want is not read; an error of `take` ends it.
+struct SourceCalls {
+  std::function<bool(uint64_t stamp)> wants;
+  std::function<Status(const Run& source, uint64_t stamp)> take;
+};
+Status LoadBySource(const std::vector<std::string>& paths, const Progress& progress, const SourceCalls& calls);
+
 }  // namespace profd::analysis

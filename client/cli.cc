@@ -300,15 +300,21 @@ int Serve(const Parsed& parsed, const Environment& environment) {
 std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                               const Environment& environment) {
   const Io& io = environment.io;
+  const TlsFiles tls{parsed.tls_ca.value_or(""), parsed.tls_cert.value_or(""), parsed.tls_key.value_or(""), ""};
+  const auto with_tls = [&tls](auto command) {
+    command.store.tls = tls;
+    return command;
+  };
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
   if (name == "export") {
-    return RunExport(io, environment.clock, environment.working_directory, parsed.export_,
-                     parsed.json);
+    ExportCommand command = parsed.export_;
+    command.tls = tls;
+    return RunExport(io, environment.clock, environment.working_directory, command, parsed.json);
   }
-  if (name == "analyze") return RunAnalyze(io, parsed.analyze, parsed.json);
-  if (name == "advise" && !parsed.live_advise.live) return RunAdvise(io, environment.clock, parsed.advise, parsed.json);
-  if (name == "report") return RunReport(io, environment.clock, parsed.report, parsed.json);
+  if (name == "analyze") return RunAnalyze(io, with_tls(parsed.analyze), parsed.json);
+  if (name == "advise" && !parsed.live_advise.live) return RunAdvise(io, environment.clock, with_tls(parsed.advise), parsed.json);
+  if (name == "report") return RunReport(io, environment.clock, with_tls(parsed.report), parsed.json);
   if (name == "serve") return Serve(parsed, environment);
   if (name == "tune" && parsed.tune.action == TuneCommand::Action::kShow) return RunTuneShow(io, parsed.tune, parsed.json);
   if (name == "tune" && parsed.tune.action == TuneCommand::Action::kVerify) return RunTuneVerify(io, parsed.tune, parsed.json);

@@ -264,6 +264,13 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   verify->add_flag("--verbose", p->verify.verbose, "One row per file");
 }
 
+// Of commands that read runs, from a database in place of a path.
+void AddStoreOptions(CLI::App* command, StoreOptions* options) {
+  command->add_option("--from", options->from, "A run that profctl export --to has loaded: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN]")->type_name("URL");
+  command->add_option("--run", options->run, "The run of --from")->type_name("NAME");
+  command->add_option("--ranks", options->ranks, "Of --from only these ranks, for example 0,4-7")->type_name("LIST");
+}
+
 void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
   CLI::App* command = AddCommand(
       app, "analyze", "Steps, operators, data pipeline, communication, memory and hardware of a run; needs no daemon",
@@ -271,17 +278,19 @@ void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
       "  $ profctl analyze run1 --only overall,steps,operator_types\n"
       "  $ profctl analyze logs/worker_ascend_pt --json\n"
       "  $ profctl analyze run2 --baseline run1\n"
-      "  $ profctl analyze ranks --only cluster --cluster-out out\n");
+      "  $ profctl analyze ranks --only cluster --cluster-out out\n"
+      "  $ profctl analyze --from clickhouse://db.example.com/profiles/run1 --overview\n");
   command
       ->add_option("RUN", a->runs,
                    "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or "
                    "folders of them")
-      ->required()
       ->type_name(" ");
   command->add_option("--only", a->only, "Only these analyses, for example overall,steps")->type_name("LIST");
   command->add_option("--baseline", a->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
   command->add_option("--cluster-out", a->cluster_out, "Also writes DIR/cluster_analysis_output, for tools that read it")->type_name("DIR");
   command->add_flag("--force", a->force, "Replace the files of --cluster-out where they are there");
+  AddStoreOptions(command, &a->store);
+  command->add_flag("--overview", a->overview, "Of --from: all ranks of the run in few figures, which the server adds up");
 }
 
 void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
@@ -297,6 +306,7 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
       "Without --live no daemon is needed. Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
   command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
   command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
+  AddStoreOptions(command, &a->store);
   command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
   command->add_option("-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif")->type_name("DIR");
   command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
@@ -319,7 +329,8 @@ void AddReportCommand(CLI::App* app, ReportCommand* r) {
       app, "report", "A run as one HTML file with graphs, tables and a timeline; needs no daemon",
       "  $ profctl report PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP -o report.html\n"
       "  $ profctl report run2 --baseline run1 -o slower.html\n");
-  command->add_option("RUN", r->runs, "As for profctl analyze")->required()->type_name(" ");
+  command->add_option("RUN", r->runs, "As for profctl analyze")->type_name(" ");
+  AddStoreOptions(command, &r->store);
   command->add_option("-o,--out", r->out, "The file (report.html)")->type_name("FILE");
   command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
   command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
@@ -350,7 +361,8 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
       "  $ profctl export run1/* --format trace,sqlite --out run1.export\n"
       "  $ profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
       "  $ profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n"
-      "  $ profctl export run1 --format trace --step 20-21 --rank 0 --top 30\n");
+      "  $ profctl export run1 --format trace --step 20-21 --rank 0 --top 30\n"
+      "  $ profctl export run1 --to clickhouse://loader@db.example.com:8123/profiles --run run1\n");
   command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps")
       ->required()
       ->type_name(" ");
@@ -364,7 +376,11 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
   add("--channels", &e->channels, "Only these, for example hccs,hbm,events", "LIST");
   add("--from", &e->from, "Start of the range: a date, seconds since 1970, +10s, or -5s from the end",
       "TIME");
-  add("--to", &e->to, "End of the range", "TIME");
+  add("--to", &e->to, "End of the range; or a database to load runs of any kind into: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, clickhouses:// over TLS",
+      "TIME|URL");
+  add("--run", &e->run_name, "With a database: the run's name there (that of the first directory)", "NAME");
+  add("--cluster", &e->cluster, "With a database: replicated and distributed tables on this cluster of the server's configuration", "NAME");
+  command->add_flag("--resume", e->resume, "With a database: leave out what is loaded and has not changed since");
   add("--step", &e->step, "Only from the begin of training step N to the end of M", "N[-M]");
   add("--rank", &e->rank, "Only these ranks, for example 0,4-7", "LIST");
   add("--top", &e->top, "Of operators, collectives and APIs only the N longest", "N");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +31,7 @@ using exporting::TableId;
 constexpr size_t kMaxSteps = 1'000'000;
 constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
 constexpr size_t kMaxSeries = 8192;
+constexpr size_t kMaxMarks = 5'000'000;  // and as many losses
 
 // One row of an activity table as it came; texts are numbers of the export.
 struct Recorded {
@@ -54,6 +56,7 @@ struct Gathered {
   std::map<std::pair<size_t, int>, OfDevice> devices;
   std::vector<exporting::StepSpans> steps;  // by dump
   std::vector<std::vector<Event>> parts;    // by dump: steps with their parts
+  std::vector<std::vector<Event>> marks;    // by dump: marks and ranges, and losses
   uint64_t left_out = 0;
   size_t rows = 0;
 };
@@ -102,6 +105,8 @@ class AnalysisSink : public exporting::FormatSink {
     steps_.Add(event);
     const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
     if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
+    const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange || event.kind == EventKind::kLoss;
+    if (is_mark && marks_.size() < kMaxMarks) marks_.push_back(event);
   }
 
   Status Finish() override {
@@ -118,6 +123,7 @@ class AnalysisSink : public exporting::FormatSink {
     }
     out_.steps[dump_].Merge(std::move(steps_));
     std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
+    std::ranges::move(marks_, std::back_inserter(out_.marks[dump_]));
     return {};
   }
 
@@ -206,6 +212,7 @@ class AnalysisSink : public exporting::FormatSink {
   size_t series_ = 0;
   exporting::StepSpans steps_;
   std::vector<Event> parts_;
+  std::vector<Event> marks_;
 };
 
 class AnalysisFormat : public exporting::Format {
@@ -228,6 +235,7 @@ class AnalysisFormat : public exporting::Format {
     MutexLock lock(mutex_);
     gathered_.steps.resize(dumps_.size());
     gathered_.parts.resize(dumps_.size());
+    gathered_.marks.resize(dumps_.size());
     return {};
   }
   Result<std::unique_ptr<exporting::FormatSink>> Open(const exporting::ExportTask& task) override {
@@ -258,6 +266,7 @@ class AnalysisFormat : public exporting::Format {
     for (auto& [key, device] : gathered_.devices) {
       if (key.second < 0) AddHost(key.first, &device);
     }
+    for (size_t dump = 0; dump < dumps_.size(); ++dump) AddMarks(dump);
     for (const auto& rank : ranks_) {
       for (const auto& series : rank->hardware) series->Sort();
     }
@@ -273,6 +282,7 @@ class AnalysisFormat : public exporting::Format {
     const std::optional<int> number = dumps_[dump]->RankOf(device);
     const auto key = number ? std::tuple(true, size_t{0}, *number) : std::tuple(false, dump, device);
     Rank*& rank = by_key_[key];
+    if (rank != nullptr) dumps_of_[rank].insert(dump);
     if (rank != nullptr) return rank;
     rank = ranks_.emplace_back(std::make_unique<Rank>()).get();
     rank->rank = number;
@@ -280,12 +290,28 @@ class AnalysisFormat : public exporting::Format {
     rank->host = dumps_[dump]->hostname;
     rank->path = dumps_[dump]->path;
     rank->source = "dump";
+    dumps_of_[rank].insert(dump);
+    if (dumps_[dump]->manifest) AddFacts(*dumps_[dump]->manifest, rank);
     if (const exporting::Place* place = dumps_[dump]->Find(exporting::Place::Kind::kDevice, device)) {
       rank->cube_cores = static_cast<int>(place->ai_cores);
       rank->vector_cores = static_cast<int>(place->aiv_cores);
       rank->core_mhz = static_cast<double>(place->aicore_mhz);
     }
     return rank;
+  }
+
+  static void AddFacts(const Manifest& manifest, Rank* rank) {
+    const auto add = [rank](const std::string& name, const std::string& value) {
+      if (!value.empty()) rank->facts[name] = value;
+    };
+    add("session", manifest.session_id);
+    add("job", manifest.job_id);
+    add("label", manifest.label);
+    add("reason", manifest.reason);
+    add("profd_version", manifest.profd_version);
+    add("driver_version", manifest.driver_version);
+    add("dcmi_version", manifest.dcmi_version);
+    for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
   }
 
   void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {
@@ -354,6 +380,22 @@ class AnalysisFormat : public exporting::Format {
     }
   }
 
+  // A mark is of its process's rank, a loss of its device's; those of the host are of all ranks of the dump.
+  void AddMarks(size_t dump) REQUIRES(mutex_) {
+    for (const Event& event : gathered_.marks[dump]) {
+      for (const auto& [key, rank] : by_key_) {
+        if (dumps_of_[rank].count(dump) == 0) continue;
+        const bool of_other = event.kind == EventKind::kLoss ? event.device >= 0 && event.device != rank->device : event.rank && rank->rank && *event.rank != *rank->rank;
+        if (of_other) continue;
+        if (event.kind == EventKind::kLoss) {
+          rank->losses.push_back({event.t_ns, event.dur_ns, event.value, rank->Text(event.name)});
+        } else {
+          rank->marks.push_back({event.t_ns, event.t_ns + event.dur_ns, event.tid, rank->Text(event.domain), rank->Text(event.name)});
+        }
+      }
+    }
+  }
+
   void AddSteps(size_t dump, int device, const std::vector<StepSpan>& spans, Rank* rank) REQUIRES(mutex_) {
     if (!rank->steps.empty()) return;
     std::map<int64_t, std::vector<const Event*>> parts;  // by number; models have iterations of the same
@@ -394,6 +436,7 @@ class AnalysisFormat : public exporting::Format {
   std::vector<const DumpInfo*> dumps_;
   Gathered gathered_ GUARDED_BY(mutex_);
   std::map<std::tuple<bool, size_t, int>, Rank*> by_key_;
+  std::map<const Rank*, std::set<size_t>> dumps_of_;
   std::map<const Rank*, std::map<int64_t, std::vector<uint32_t>>> correlated_;
 };
 

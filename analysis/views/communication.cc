@@ -43,7 +43,7 @@ Json CommunicationView(const Rank& rank) {
   std::map<std::tuple<TextId, TextId, TextId>, OfOperation> operations;
   for (const Collective& each : rank.collectives) {
     OfOperation& sum = operations[{each.group, each.name, each.type}];
-    ++sum.count;
+    sum.count += each.count;
     sum.elapse_ms += each.elapse_ms;
     if (each.parts) {
       sum.has_parts = true;

@@ -34,9 +34,11 @@ void AddRank(const Rank& rank, double weight, Figures* figures) {
     }
     figures->step_ms += overall["e2e_ms"].get<double>() * per_step;
   }
-  for (const Execution& each : rank.executions) {
-    const Operator& op = rank.operators[static_cast<size_t>(each.op)];
-    const double ms = Ms(each.end_ns - each.start_ns) * per_step;
+  const std::vector<ExecutionTimes> times = TimesOf(rank);
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i].count == 0) continue;
+    const Operator& op = rank.operators[i];
+    const double ms = Ms(times[i].total_ns) * per_step;
     figures->types[Named(rank, op.type)] += ms;
     figures->operators[Named(rank, op.name)] += ms;
   }

@@ -12,15 +12,18 @@ constexpr size_t kMostSteps = 200;
 constexpr size_t kMostOperators = 10;
 constexpr size_t kMostExecutions = 100'000;  // that are looked at, spread over all
 
+}  // namespace
+
 std::vector<int32_t> LongestOperators(const Rank& rank) {
-  std::vector<int64_t> totals(rank.operators.size());
-  for (const Execution& each : rank.executions) totals[static_cast<size_t>(each.op)] += each.end_ns - each.start_ns;
-  std::vector<int32_t> order(totals.size());
+  const std::vector<ExecutionTimes> times = TimesOf(rank);
+  std::vector<int32_t> order(times.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater<>(), [&totals](int32_t op) { return totals[static_cast<size_t>(op)]; });
+  std::ranges::stable_sort(order, std::greater<>(), [&times](int32_t op) { return times[static_cast<size_t>(op)].total_ns; });
   if (order.size() > kMostOperators) order.resize(kMostOperators);
   return order;
 }
+
+namespace {
 
 // Executions of some operators, by start.
 std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>& operators) {

@@ -10,25 +10,7 @@
 namespace profd::analysis {
 namespace {
 
-struct Times {
-  uint64_t count = 0;
-  int64_t total_ns = 0;
-  int64_t min_ns = INT64_MAX;
-  int64_t max_ns = 0;
-  void Add(int64_t ns) {
-    ++count;
-    total_ns += ns;
-    min_ns = std::min(min_ns, ns);
-    max_ns = std::max(max_ns, ns);
-  }
-  void Add(const Times& other) {
-    count += other.count;
-    total_ns += other.total_ns;
-    min_ns = std::min(min_ns, other.min_ns);
-    max_ns = std::max(max_ns, other.max_ns);
-  }
-  double MeanMs() const { return count == 0 ? 0 : Ms(total_ns) / static_cast<double>(count); }
-};
+using Times = ExecutionTimes;
 
 // All with one name, type and kind of core, whatever their shapes are.
 struct NamedOperator {
@@ -43,8 +25,7 @@ void AddAll(const std::vector<double>& values, std::vector<double>* sums) {
 
 // Those that were executed, by their first.
 std::vector<NamedOperator> NamedOperators(const Rank& rank) {
-  std::vector<Times> times(rank.operators.size());
-  for (const Execution& each : rank.executions) times[static_cast<size_t>(each.op)].Add(each.end_ns - each.start_ns);
+  const std::vector<Times> times = TimesOf(rank);
   std::vector<NamedOperator> named;
   std::map<std::tuple<TextId, TextId, TextId>, size_t> known;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -178,6 +159,15 @@ Json CpuOperatorsView(const Rank& rank) {
 Json TimelineView(const Rank& rank) {
   std::set<int32_t> streams;
   std::set<TextId> names;
+  if (rank.sums) {
+    ExecutionTimes all;
+    for (size_t i = 0; i < rank.sums->operators.size(); ++i) {
+      if (rank.sums->operators[i].count == 0) continue;
+      names.insert(rank.operators[i].name);
+      all.Add(rank.sums->operators[i]);
+    }
+    return {{"streams", rank.sums->streams}, {"operators", names.size()}, {"executions", rank.sums->executions}, {"total_ms", Ms(all.total_ns)}};
+  }
   int64_t total = 0;
   for (const Execution& each : rank.executions) {
     streams.insert(each.lane);

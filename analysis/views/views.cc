@@ -47,6 +47,11 @@ std::optional<Interval> Extent(const Overlap& overlap) {
   return extent;
 }
 
+Json OverallJson(double e2e_ms, const Shares& shares) {
+  return {{"e2e_ms", e2e_ms}, {"computing_ms", shares.computing}, {"communication_ms", shares.communication},
+          {"uncovered_communication_ms", shares.uncovered}, {"overlapped_ms", shares.overlapped()}, {"free_ms", shares.free}};
+}
+
 }  // namespace
 
 std::span<const View> Views() { return kViews; }
@@ -57,6 +62,7 @@ Json TextOrNull(const Rank& rank, TextId id) {
 }
 
 int64_t BeginOf(const Rank& rank) {
+  if (rank.sums) return rank.sums->begin_ns;
   int64_t begin = INT64_MAX;
   for (const Step& step : rank.steps) begin = std::min(begin, step.start_ns);
   for (const Execution& each : rank.executions) begin = std::min(begin, each.start_ns);
@@ -73,6 +79,7 @@ int64_t BeginOf(const Rank& rank) {
 
 std::optional<Overall> OverallOf(const Rank& rank) {
   if (rank.overall) return rank.overall;
+  if (rank.sums) return rank.sums->has_overall ? std::optional(Overall{rank.sums->e2e_ms, rank.sums->overall}) : std::nullopt;
   std::optional<Interval> span = rank.span;
   if (!span) span = Extent(rank.overlap);
   Shares all;
@@ -98,10 +105,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
 
 Json OverallView(const Rank& rank) {
   const std::optional<Overall> overall = OverallOf(rank);
-  if (!overall) return nullptr;
-  const Shares& all = overall->shares;
-  return {{"e2e_ms", overall->e2e_ms}, {"computing_ms", all.computing}, {"communication_ms", all.communication},
-          {"uncovered_communication_ms", all.uncovered}, {"overlapped_ms", all.overlapped()}, {"free_ms", all.free}};
+  return overall ? OverallJson(overall->e2e_ms, overall->shares) : Json();
 }
 
 Json EnvironmentView(const Rank& rank) {

@@ -58,6 +58,8 @@ Json Hints(const Json& run);
 // What got slower from `baseline` to `run`, and by how much.
 Json CompareView(const Run& run, const Run& baseline);
 
+// Those that hardware's counters are shown by, the longest first.
+std::vector<int32_t> LongestOperators(const Rank& rank);
 // The begin of what was recorded; times of views count from it.
 int64_t BeginOf(const Rank& rank);
 // A number, or null.

@@ -129,7 +129,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   const bool json = as_json || command.format == "json";
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
   if (command.list) return PrintList(io, json);
-  if (command.runs.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
+  if (command.runs.empty() && command.store.from.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
     return fail(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)), kExitUsage);
   }
@@ -144,11 +144,14 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  RunReader reader(command.store, progress);
+  if (const Status good = reader.Check(command.runs); !good.ok()) return fail(good, kExitUsage);
+  const ReadHow how{true};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return fail(run.status(), ExitCodeFor(run.status().code()));
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
-    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
     if (!other.ok()) return fail(other.status(), ExitCodeFor(other.status().code()));
     baseline = std::move(*other);
   }
@@ -161,7 +164,10 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (command.out) {
     if (Status written = WriteReport(advice, command, clock); !written.ok()) return fail(written, ExitCodeFor(written.code()));
   }
+  const Json cost = reader.CostJson();
+  if (!cost.is_null()) advice.json["store"] = cost;
   Print(io, advice, command, json);
+  if (!json && !cost.is_null()) io.err << CostText(cost) << std::endl;
   return !command.fail_on.empty() && Fails(advice.json["findings"], command.fail_on) ? kExitDegraded : kExitOk;
 }
 

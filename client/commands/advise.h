@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -18,6 +19,7 @@ struct AdviseCommand {
   std::string language = "en";     // or "zh": of all texts
   std::string format = "text";     // on the terminal: "text", "json", "sarif"
   std::string fail_on;             // "high", "medium", "low"; empty: never
+  StoreOptions store;
   bool force = false;              // replaces files that are there
   bool list = false;               // the checks, and their limits
 };

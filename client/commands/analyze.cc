@@ -8,6 +8,7 @@
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/cluster/output.h"
+#include "analysis/store/overview.h"
 #include "analysis/views/views.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -77,6 +78,25 @@ void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
   }
 }
 
+int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Progress& progress, bool json) {
+  if (command.store.from.empty() || !command.runs.empty() || !command.only.empty() || !command.baseline.empty() || !command.store.ranks.empty()) {
+    return FailWith(io, InvalidArgument("--overview goes with --from, and without a path, --only, --ranks and --baseline"), kExitUsage, json);
+  }
+  const Result<OpenedStore> store = OpenStore(command.store.from, command.store.run, command.store.tls, progress);
+  if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
+  Result<Json> made = analysis::StoreOverview(store->server.get(), store->run, progress);
+  if (!made.ok()) return FailWith(io, made.status(), ExitCodeFor(made.status().code()), json);
+  (*made)["store"] = CostJson(store->server->cost());
+  if (json) {
+    io.out << JsonText(*made, true) << std::endl;
+    return kExitOk;
+  }
+  PrintOverview(io.out, *made, io.out_color());
+  io.out.flush();
+  io.err << CostText((*made)["store"]) << std::endl;
+  return kExitOk;
+}
+
 }  // namespace
 
 std::vector<std::string> AnalysisNames() {
@@ -91,7 +111,13 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!only.ok()) return FailWith(io, only.status(), kExitUsage, json);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  if (command.overview) return RunOverview(io, command, progress, json);
+  RunReader reader(command.store, progress);
+  if (const Status good = reader.Check(command.runs); !good.ok()) return FailWith(io, good, kExitUsage, json);
+  // A comparison is of everything, and so is what is said of ranks beside each other.
+  const bool all = !command.baseline.empty() || command.cluster_out || only->contains(analysis::kClusterView);
+  const ReadHow how{false, all ? std::set<std::string, std::less<>>() : *only};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
   const analysis::Cluster cluster(*run);
   std::string written;
@@ -105,12 +131,14 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!written.empty()) behind["cluster_out"] = written;
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
-    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
     if (!other.ok()) return FailWith(io, other.status(), ExitCodeFor(other.status().code()), json);
     behind["compare"] = analysis::CompareView(*run, *other);
     baseline = std::move(*other);
   }
   behind["problems"] = analysis::ProblemsJson(*run);
+  const Json cost = reader.CostJson();
+  if (!cost.is_null()) behind["store"] = cost;
   const Json head = {{"run", {{"name", run->name}, {"inputs", run->inputs}}}};
   if (json) {
     PrintJson(io.out, *run, *only, head, behind);
@@ -125,6 +153,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   io.out.flush();
   if (baseline) std::ranges::move(baseline->problems, std::back_inserter(run->problems));
   Warn(io, run->problems);
+  if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   return kExitOk;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -16,6 +17,8 @@ struct AnalyzeCommand {
   std::string baseline;  // a run to compare with; empty: none
   std::optional<std::string> cluster_out;  // a directory for cluster_analysis_output
   bool force = false;                      // replaces its files
+  StoreOptions store;
+  bool overview = false;  // of a database: all ranks in few figures
 };
 
 // Of larger runs the text has what is about all of them.
@@ -28,5 +31,7 @@ std::vector<std::string> AnalysisNames();
 
 // The analyses of a run as tables; `run` as RunJson makes it. `only`: as the command has it.
 void PrintAnalysis(std::ostream& out, const Json& run, bool color);
+// Those of --overview.
+void PrintOverview(std::ostream& out, const Json& overview, bool color);
 
 }  // namespace profd::client

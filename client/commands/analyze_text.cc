@@ -93,6 +93,31 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
 
 }  // namespace
 
+void PrintOverview(std::ostream& out, const Json& overview, bool color) {
+  const Json& all = overview["overall"];
+  out << Printable(Text(overview["run"], "name")) << fmt::format(": {} ranks, {} executions\n", Text(all, "ranks"), Text(all, "executions"));
+  PrintList(out, color, "Mean of the ranks, ms", Json::array({all}),
+            {Ms("END TO END", "e2e_ms"), Ms("COMPUTING", "computing_ms"), Ms("COMMUNICATION NOT OVERLAPPED", "uncovered_communication_ms"), Ms("FREE", "free_ms")});
+  PrintList(out, color, "Ranks that compute longest, ms per step", overview["slow_ranks"],
+            {Plain(">RANK", "rank"), Plain(">STEPS", "steps"), Ms("TOTAL", "total_ms"), Ms("COMPUTING", "computing_ms"),
+             Ms("NOT OVERLAPPED", "uncovered_communication_ms"), Ms("FREE", "free_ms")});
+  PrintList(out, color, "Steps, ms", overview["steps"],
+            {Plain(">STEP", "step"), Plain(">RANKS", "ranks"), Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms"), Ms("COMPUTING", "computing_ms"),
+             Ms("MAX COMPUTING", "max_computing_ms"), Plain(">OF RANK", "slowest_rank")});
+  const Column share = {">SHARE", [](const Json& row) { return Share(row, "share"); }};
+  PrintList(out, color, "Operators by type, ms", overview["operator_types"],
+            {Plain("TYPE", "type"), Plain("CORE", "core"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share, Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
+  PrintList(out, color, "Operators, ms", overview["operators"],
+            {Plain("NAME", "name"), Plain("TYPE", "type"), Plain(">RANKS", "ranks"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share,
+             Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
+  PrintList(out, color, "Communication, ms", overview["communication"],
+            {Plain("TYPE", "type"), Plain("GROUP", "group"), Plain(">COUNT", "count"), Ms("ELAPSED", "elapse_ms"), Ms("TRANSIT", "transit_ms"),
+             Ms("WAIT", "wait_ms"), Ms("SYNCHRONIZATION", "synchronization_ms")});
+  PrintList(out, color, "Slowest links", overview["links"],
+            {Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"), Ms("SIZE, MB", "size_mb"), Ms("TIME, ms", "time_ms"),
+             Ms("GB/s", "bandwidth_gb_s")});
+}
+
 void PrintAnalysis(std::ostream& out, const Json& run, bool color) {
   out << Printable(Text(run["run"], "name")) << ": " << run["ranks"].size() << (run["ranks"].size() == 1 ? " rank\n" : " ranks\n");
   PrintOverall(out, color, run["ranks"]);

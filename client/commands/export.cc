@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "client/commands/export_store.h"
 #include "client/render.h"
 #include "client/serve/trace_server.h"
 #include "client/signals.h"
@@ -204,7 +205,9 @@ Json ToJson(const ExportReport& report) {
 
 int RunExport(const Io& io, const Clock& clock, const std::string& directory,
               const ExportCommand& command, bool json) {
+  if (IsExportToStore(command)) return RunExportToStore(io, clock, command, json);
   std::vector<std::string> problems;
+  if (command.run_name || command.cluster || command.resume) problems.emplace_back("--run, --cluster and --resume are for --to with the address of a database");
   Result<exporting::ExportOptions> built = BuildExport(command, directory, &problems);
   if (!problems.empty()) return Usage(io, problems, json);
   if (!built.ok()) return FailWith(io, built.status(), kExitRefused, json);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "client/endpoint.h"
 #include "export/engine.h"
 
 namespace profd::client {
@@ -29,6 +30,12 @@ struct ExportCommand {
   std::optional<std::string> top;
   std::optional<std::string> compat;
   std::optional<std::string> names;
+  // With `to` as a database's address:
+  std::optional<std::string> run_name;
+  std::optional<std::string> cluster;
+  bool resume = false;
+  TlsFiles tls;
+
   bool allow_damaged = false;
   bool gzip = false;
   bool force = false;

@@ -21,12 +21,13 @@ namespace {
 
 Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, analysis::Language language, size_t* problems) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress);
+  RunReader reader(command.store, [&signals] { return signals.Poll() == 0; });
+  const ReadHow how{true};
+  Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return run.status();
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
-    Result<analysis::Run> other = analysis::LoadRun({command.baseline}, progress);
+    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
     if (!other.ok()) return other.status();
     baseline = std::move(*other);
   }
@@ -94,6 +95,7 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
   if (!slices.ok()) return fail(slices.status(), kExitUsage);
   const auto language = ParseLanguage(command.language);
   if (!language.ok()) return fail(language.status(), kExitUsage);
+  if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return fail(good, kExitUsage);
   const std::string out = command.out.value_or("report.html");
   size_t problems = 0;
   Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &problems);

@@ -9,6 +9,7 @@
 #include "analysis/checks/said.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "client/clickhouse/run_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -20,6 +21,7 @@ struct ReportCommand {
   std::optional<std::string> slices;  // on the timelines, in all
   std::string language = "en";        // of the advice
   std::vector<std::string> tuning;    // results of tuning beside those in the runs
+  StoreOptions store;
   bool force = false;                 // replaces a file that is there
 };
 

@@ -1,0 +1,36 @@
+// A run from a database (load.h): all of its rows, or, for analyses, sums that the server makes.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/run.h"
+#include "analysis/store/server.h"
+#include "base/status.h"
+
+namespace profd::analysis {
+
+struct FetchOrder {
+  std::string run;
+  std::set<int> ranks;  // empty: all
+  // All rows, which checks and pages need. Otherwise what the views `only` (all if empty) are made of, added up by the
+  // server where it can be.
+  bool complete = false;
+  std::set<std::string, std::less<>> only;
+  Progress go_on;  // may be empty
+};
+
+// Ranks of a run that are fetched at once, at most; beyond, --ranks or an overview.
+inline constexpr size_t kMostFetchedRanks = 1024;
+
+Result<Run> FetchRun(StoreServer* server, const FetchOrder& order);
+
+// Names of runs that are loaded, the latest first; at most so many.
+Result<std::vector<std::string>> StoredRuns(StoreServer* server, size_t most);
+
+// "run = 'x' AND load GLOBAL IN (...)": rows of the loads that count.
+std::string CommittedRows(const std::string& database, const std::string& run);
+
+}  // namespace profd::analysis

@@ -1,0 +1,230 @@
+#include "analysis/store/load.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/checks/advise.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+constexpr int kOldestMajor = 18;
+constexpr int kOldestMinor = 16;
+constexpr int kInsertTries = 8;
+constexpr int kRetryMs = 1000;
+constexpr int kCountTries = 60;  // of a replica that is behind
+constexpr int kCountPauseMs = 500;
+constexpr std::string_view kTooManyParts = "Too many parts";  // the server merges; it takes rows again soon
+
+void WriteFindings(const Json& findings, RowBlocks* blocks) {
+  for (const Json& each : findings) {
+    const Json& cost = each["cost_ms"];
+    blocks->Row("findings").Text(each["check"].get<std::string>()).Text(each["priority"].get<std::string>())
+        .FloatOrNull(cost.is_null() ? std::nullopt : std::optional(cost.get<double>())).Text(each["title"].get<std::string>())
+        .Text(each["evidence"].get<std::string>()).Texts(each["advice"].get<std::vector<std::string>>()).End();
+  }
+}
+
+}  // namespace
+
+std::optional<std::pair<int, int>> VersionOf(std::string_view text) {
+  std::pair<int, int> version;
+  const size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = text.substr(dot + 1);
+  if (!ParseNumber(text.substr(0, dot), &version.first) || !ParseNumber(rest.substr(0, rest.find('.')), &version.second)) return std::nullopt;
+  return version;
+}
+
+Status StoreLoader::Prepare() {
+  layout_.database = server_.database();
+  layout_.cluster = options_.cluster;
+  RETURN_IF_ERROR(CheckVersion());
+  RETURN_IF_ERROR(CheckCluster());
+  for (const std::string& statement : CreateStatements(layout_)) RETURN_IF_ERROR(server_.Execute(statement));
+  return ReadLoads();
+}
+
+Status StoreLoader::CheckVersion() {
+  std::string text;
+  RETURN_IF_ERROR(server_.Query("SELECT version()", [&text](const StoreRow& row) {
+    text = row.Text(0);
+    return Status();
+  }));
+  const auto version = VersionOf(text);
+  if (!version) return FailedPrecondition(fmt::format("the server's version is \"{}\": that is no ClickHouse", text));
+  if (*version < std::pair(kOldestMajor, kOldestMinor)) {
+    return FailedPrecondition(fmt::format("the server's version is {}; {}.{} or later is needed", text, kOldestMajor, kOldestMinor));
+  }
+  layout_.server_major = version->first;
+  return {};
+}
+
+// Rows of a distributed table would go where they are not looked for.
+Status StoreLoader::CheckCluster() {
+  std::string engine;
+  RETURN_IF_ERROR(server_.Query(
+      fmt::format("SELECT engine FROM system.tables WHERE database = {} AND name = {}", Quoted(layout_.database), Quoted(kLoadsTable)),
+      [&engine](const StoreRow& row) {
+        engine = row.Text(0);
+        return Status();
+      }));
+  if (engine.empty() || (engine == "Distributed") == !layout_.cluster.empty()) return {};
+  return FailedPrecondition(layout_.cluster.empty()
+                                ? fmt::format("the tables of {} are of a cluster; name it with --cluster", layout_.database)
+                                : fmt::format("the tables of {} are of one server; load without --cluster, or into another database", layout_.database));
+}
+
+Status StoreLoader::ReadLoads() {
+  const std::string select = fmt::format("SELECT who, load, state, source_stamp, source_ranks FROM {}.{} WHERE run = {}", layout_.database,
+                                         kLoadsTable, Quoted(options_.run));
+  return server_.Query(select, [this](const StoreRow& row) {
+    Known& known = known_[row.Text(0)];
+    const uint64_t load = row.Uint(1);
+    known.loads.insert(load);
+    last_load_ = std::max(last_load_, load);
+    if (row.Uint(2) == 0 || load < known.latest) return Status();
+    known.latest = load;
+    known.stamp = row.Uint(3);
+    known.ranks = row.Uint(4);
+    return Status();
+  });
+}
+
+bool StoreLoader::IsLoaded(uint64_t source_stamp) const {
+  uint64_t found = 0;
+  uint64_t wanted = 1;
+  for (const auto& [who, known] : known_) {
+    if (known.latest == 0 || known.stamp != source_stamp) continue;
+    ++found;
+    wanted = known.ranks;
+  }
+  return found == wanted;
+}
+
+std::string StoreLoader::WhoOf(const Rank& rank) {
+  const std::string plain = rank.rank ? std::to_string(*rank.rank) : fmt::format("{}/npu{}", rank.host, rank.device.value_or(0));
+  std::string who = plain;
+  // What is there twice, such as text and database of the same profile, stays apart.
+  for (int number = 2; loaded_.contains(who); ++number) who = fmt::format("{}#{}", plain, number);
+  return who;
+}
+
+Status StoreLoader::Load(const Run& source, uint64_t source_stamp, std::vector<RankLoad>* done) {
+  stamp_ = source_stamp;
+  of_source_ = static_cast<uint32_t>(source.ranks.size());
+  const Json findings = Advise(source, nullptr, Limits());
+  // Those of the run are the first rank's.
+  for (const auto& rank : source.ranks) {
+    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    const std::string who = WhoOf(*rank);
+    loaded_.insert(who);
+    RankLoad load{who};
+    const bool first = rank == source.ranks.front();
+    Json of_rank = Json::array();
+    for (const Json& each : findings) {
+      if (each["rank"].is_null() ? first : rank->rank == each["rank"].get<int>()) of_rank.push_back(each);
+    }
+    const Status loaded = LoadRank(*rank, who, of_rank, &load);
+    if (!loaded.ok()) return loaded.Annotate("rank " + who);
+    done->push_back(std::move(load));
+  }
+  return {};
+}
+
+Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const Json& findings, RankLoad* load) {
+  last_load_ = std::max(last_load_ + 1, static_cast<uint64_t>(options_.clock->WallNs()));
+  const RowHead head{options_.run, rank.rank.value_or(-1), last_load_};
+  known_[who].loads.insert(head.load);
+  RETURN_IF_ERROR(WriteLoad(rank, who, head, 0, false));
+  RowBlocks blocks(head, [this, load](const StoreTable& table, const std::string& rows, uint64_t) {
+    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    load->bytes += rows.size();
+    return Insert(table.name, rows);
+  });
+  WriteRank(rank, &blocks);
+  WriteFindings(findings, &blocks);
+  RETURN_IF_ERROR(blocks.Finish());
+  RETURN_IF_ERROR(CheckCounts(head, blocks));
+  RETURN_IF_ERROR(WriteLoad(rank, who, head, blocks.rows(), true));
+  known_[who].latest = head.load;
+  load->rows = blocks.rows();
+  return {};
+}
+
+Status StoreLoader::WriteLoad(const Rank& rank, const std::string& who, const RowHead& head, uint64_t rows, bool committed) {
+  std::string text;
+  RowText(&text).Text(head.run).Int(head.rank).Uint(head.load).Text(who).Uint(committed).Int(options_.clock->WallNs() / kNsPerSecond)
+      .Int(rank.device.value_or(-1)).Text(rank.host).Text(rank.source).Text(rank.path).Uint(rows).Uint(stamp_).Uint(of_source_).End();
+  return Insert(kLoadsTable, text);
+}
+
+// Another load of the same rank may have deleted them; and rows that a server took may be lost with it.
+Status StoreLoader::CheckCounts(const RowHead& head, const RowBlocks& blocks) {
+  std::string select;
+  for (const auto& [table, count] : blocks.rows_by_table()) {
+    if (count == 0) continue;
+    select += fmt::format("{}SELECT '{}' AS name, count() AS number FROM {}.{} WHERE run = {} AND rank = {} AND load = {}",
+                          select.empty() ? "" : " UNION ALL ", table, layout_.database, table, Quoted(head.run), head.rank, head.load);
+  }
+  std::string missing;
+  for (int tries = 0; tries < kCountTries; ++tries) {
+    if (tries > 0) server_.Pause(kCountPauseMs);
+    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    std::map<std::string, uint64_t> found;
+    RETURN_IF_ERROR(server_.Query(select, [&found](const StoreRow& row) {
+      found[row.Text(0)] += row.Uint(1);
+      return Status();
+    }));
+    missing.clear();
+    for (const auto& [table, count] : blocks.rows_by_table()) {
+      const uint64_t there = found[std::string(table)];
+      if (there != count) missing = fmt::format("of {} rows of {} there are {}", count, table, there);
+    }
+    // Only a replica can be behind.
+    if (missing.empty()) return {};
+    if (layout_.cluster.empty()) break;
+  }
+  return Aborted(missing + ": did another load of the same rank run at the same time? load it again");
+}
+
+Status StoreLoader::Insert(std::string_view table, const std::string& rows) {
+  const std::string statement = fmt::format("INSERT INTO {}.{} FORMAT TabSeparated", layout_.database, table);
+  Status status;
+  for (int tries = 0; tries < kInsertTries; ++tries) {
+    if (tries > 0) server_.Pause(kRetryMs * tries);
+    status = server_.Send(statement, rows).status();
+    if (status.ok() || status.message().find(kTooManyParts) == std::string::npos || !GoesOn()) break;
+  }
+  return status;
+}
+
+Status StoreLoader::CleanUp() {
+  std::vector<uint64_t> old;
+  for (const std::string& who : loaded_) {
+    const Known& known = known_[who];
+    for (const uint64_t load : known.loads) {
+      if (load < known.latest) old.push_back(load);
+    }
+  }
+  if (old.empty()) return {};
+  constexpr size_t kAtATime = 2000;  // numbers in one statement
+  std::vector<const StoreTable*> tables;
+  for (const StoreTable& table : StoreTables()) tables.push_back(&table);
+  // The loads last: as long as rows are there, it is known of which load.
+  std::rotate(tables.begin(), tables.begin() + 1, tables.end());
+  for (size_t begin = 0; begin < old.size(); begin += kAtATime) {
+    const auto end = old.begin() + static_cast<std::ptrdiff_t>(std::min(old.size(), begin + kAtATime));
+    const std::string numbers = fmt::format("{}", fmt::join(old.begin() + static_cast<std::ptrdiff_t>(begin), end, ", "));
+    for (const StoreTable* table : tables) {
+      RETURN_IF_ERROR(server_.Execute(fmt::format("ALTER TABLE {}{} DELETE WHERE run = {} AND load IN ({})", layout_.LocalName(table->name),
+                                                  layout_.OnCluster(), Quoted(options_.run), numbers)));
+    }
+  }
+  return {};
+}
+
+}  // namespace profd::analysis

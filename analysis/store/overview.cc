@@ -1,0 +1,169 @@
+#include "analysis/store/overview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "analysis/store/fetch.h"
+
+namespace profd::analysis {
+namespace {
+
+enum class Kind : uint8_t { kText, kInt, kFloat };
+struct Field {
+  std::string_view name;
+  std::string_view sql;
+  Kind kind = Kind::kFloat;
+};
+
+// A list of the overview: one query.
+struct List {
+  std::string_view name;
+  std::string_view table;
+  std::string_view where;  // besides that the rows count
+  std::string_view tail;
+  size_t most = kOverviewRows;
+  std::span<const Field> fields;
+};
+
+constexpr auto kRankFields = std::to_array<Field>({
+    {"rank", "rank", Kind::kInt},
+    {"steps", "count()", Kind::kInt},
+    {"total_ms", "avg(end_ns - start_ns) / 1e6"},
+    {"max_ms", "max(end_ns - start_ns) / 1e6"},
+    {"computing_ms", "avg(computing_ms) AS computing"},
+    {"communication_ms", "avg(communication_ms)"},
+    {"uncovered_communication_ms", "avg(uncovered_ms)"},
+    {"free_ms", "avg(free_ms)"},
+});
+constexpr auto kStepFields = std::to_array<Field>({
+    {"step", "step", Kind::kInt},
+    {"ranks", "count()", Kind::kInt},
+    {"mean_ms", "avg(end_ns - start_ns) / 1e6"},
+    {"max_ms", "max(end_ns - start_ns) / 1e6"},
+    {"longest_rank", "argMax(rank, end_ns - start_ns)", Kind::kInt},
+    {"computing_ms", "avg(computing_ms)"},
+    {"max_computing_ms", "max(computing_ms)"},
+    {"slowest_rank", "argMax(rank, computing_ms)", Kind::kInt},
+});
+constexpr auto kTypeFields = std::to_array<Field>({
+    {"type", "type", Kind::kText},
+    {"core", "core", Kind::kText},
+    {"count", "sum(executions)", Kind::kInt},
+    {"total_ms", "sum(total_ns) / 1e6 AS total"},
+    {"min_ms", "min(min_ns) / 1e6"},
+    {"mean_ms", "sum(total_ns) / sum(executions) / 1e6"},
+    {"max_ms", "max(max_ns) / 1e6"},
+});
+constexpr auto kOperatorFields = std::to_array<Field>({
+    {"name", "name", Kind::kText},
+    {"type", "type", Kind::kText},
+    {"core", "core", Kind::kText},
+    {"ranks", "uniqExact(rank)", Kind::kInt},
+    {"count", "sum(executions)", Kind::kInt},
+    {"total_ms", "sum(total_ns) / 1e6 AS total"},
+    {"min_ms", "min(min_ns) / 1e6"},
+    {"mean_ms", "sum(total_ns) / sum(executions) / 1e6"},
+    {"max_ms", "max(max_ns) / 1e6"},
+});
+constexpr auto kCommunicationFields = std::to_array<Field>({
+    {"group", "group_name", Kind::kText},
+    {"type", "type", Kind::kText},
+    {"count", "count()", Kind::kInt},
+    {"elapse_ms", "sum(elapse_ms) AS elapse"},
+    {"transit_ms", "sum(transit_ms)"},
+    {"wait_ms", "sum(wait_ms)"},
+    {"synchronization_ms", "sum(synchronization_ms)"},
+    {"idle_ms", "sum(idle_ms)"},
+});
+// The slowest first.
+constexpr auto kLinkFields = std::to_array<Field>({
+    {"group", "group_name", Kind::kText},
+    {"src", "src", Kind::kText},
+    {"dst", "dst", Kind::kText},
+    {"transport", "transport", Kind::kText},
+    {"size_mb", "sum(size_mb)"},
+    {"time_ms", "sum(time_ms)"},
+    {"bandwidth_gb_s", "sum(size_mb) / sum(time_ms) AS bandwidth"},
+});
+
+constexpr auto kLists = std::to_array<List>({
+    {"slow_ranks", "steps", " AND has_times = 1", "GROUP BY rank ORDER BY computing DESC, rank", kOverviewRows, kRankFields},
+    {"steps", "steps", " AND has_times = 1", "GROUP BY step ORDER BY step", kOverviewSteps, kStepFields},
+    {"operator_types", "operators", " AND executions > 0", "GROUP BY type, core ORDER BY total DESC, type, core", kOverviewRows, kTypeFields},
+    {"operators", "operators", " AND executions > 0", "GROUP BY name, type, core ORDER BY total DESC, name, type, core", kOverviewRows, kOperatorFields},
+    {"communication", "collectives", "", "GROUP BY group_name, type ORDER BY elapse DESC, group_name, type", kOverviewRows, kCommunicationFields},
+    {"links", "links", " AND time_ms > 0", "GROUP BY group_name, src, dst, transport ORDER BY bandwidth, group_name, src, dst", kOverviewRows, kLinkFields},
+});
+
+Json ValueOf(const StoreRow& row, size_t column, Kind kind) {
+  if (row.IsNull(column)) return nullptr;
+  if (kind == Kind::kText) return row.Text(column).empty() ? Json() : Json(row.Text(column));
+  if (kind == Kind::kInt) return row.Int(column);
+  return row.Float(column);
+}
+
+std::string SelectOf(std::span<const Field> fields) {
+  std::string select;
+  for (const Field& field : fields) select += fmt::format("{}{}", select.empty() ? "SELECT " : ", ", field.sql);
+  return select;
+}
+
+Status AskList(StoreServer* server, const List& list, const std::string& committed, Json* overview) {
+  Json rows = Json::array();
+  const std::string select = fmt::format("{} FROM {}.{} WHERE {}{} {} LIMIT {}", SelectOf(list.fields), server->database(), list.table, committed,
+                                         list.where, list.tail, list.most);
+  const Status asked = server->Query(select, [&](const StoreRow& row) {
+    Json json;
+    for (size_t i = 0; i < list.fields.size(); ++i) json[std::string(list.fields[i].name)] = ValueOf(row, i, list.fields[i].kind);
+    rows.push_back(std::move(json));
+    return Status();
+  });
+  (*overview)[std::string(list.name)] = std::move(rows);
+  return asked;
+}
+
+constexpr auto kTotalFields = std::to_array<Field>({
+    {"ranks", "count()", Kind::kInt},
+    {"executions", "sum(executions)", Kind::kInt},
+    {"steps", "max(steps)", Kind::kInt},
+    {"e2e_ms", "avg(e2e_ms)"},
+    {"computing_ms", "avg(computing_ms)"},
+    {"communication_ms", "avg(communication_ms)"},
+    {"uncovered_communication_ms", "avg(uncovered_ms)"},
+    {"free_ms", "avg(free_ms)"},
+});
+
+}  // namespace
+
+Result<Json> StoreOverview(StoreServer* server, const std::string& run, const Progress& go_on) {
+  const std::string committed = CommittedRows(server->database(), run);
+  Json overview;
+  overview["run"] = {{"name", run}, {"inputs", {fmt::format("{}/{}", server->database(), run)}}};
+  // All that ran in all ranks, which shares are of.
+  RETURN_IF_ERROR(server->Query(fmt::format("{} FROM {}.totals WHERE {}", SelectOf(kTotalFields), server->database(), committed), [&](const StoreRow& row) {
+    for (size_t i = 0; i < kTotalFields.size(); ++i) overview["overall"][std::string(kTotalFields[i].name)] = ValueOf(row, i, kTotalFields[i].kind);
+    return Status();
+  }));
+  if (overview["overall"].value("ranks", int64_t{0}) == 0) {
+    const auto runs = StoredRuns(server, 1);
+    return NotFound(fmt::format("no run {} in {}{}", run, server->database(), runs.ok() && !runs->empty() ? "; the latest there: " + runs->front() : ""));
+  }
+  double all_ms = 0;
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT sum(total_ns) / 1e6 FROM {}.operators WHERE {}", server->database(), committed), [&all_ms](const StoreRow& row) {
+    all_ms = row.Float(0);
+    return Status();
+  }));
+  for (const List& list : kLists) {
+    if (go_on && !go_on()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(AskList(server, list, committed, &overview));
+  }
+  for (const char* name : {"operator_types", "operators"}) {
+    for (Json& row : overview[name]) row["share"] = all_ms > 0 ? row["total_ms"].get<double>() / all_ms : 0.0;
+  }
+  return overview;
+}
+
+}  // namespace profd::analysis

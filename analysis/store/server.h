@@ -1,0 +1,66 @@
+// A database server that holds runs (ClickHouse), as this module asks it. Who connects is the client's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace profd::analysis {
+
+// What queries cost, as the server counted.
+struct StoreCost {
+  uint64_t queries = 0;
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+struct StoreCell {
+  bool is_null = false;
+  std::string text;               // of a text or a number
+  std::vector<std::string> list;  // of an array
+};
+
+// One row of an answer. What is no number, or is not there, is 0 and counted in `bad`.
+class StoreRow {
+ public:
+  std::vector<StoreCell> cells;
+
+  const std::string& Text(size_t column) const;
+  const std::vector<std::string>& List(size_t column) const;
+  bool IsNull(size_t column) const { return column >= cells.size() || cells[column].is_null; }
+  int64_t Int(size_t column) const;
+  uint64_t Uint(size_t column) const;
+  double Float(size_t column) const;
+  std::vector<double> Floats(size_t column) const;
+  std::vector<int64_t> Ints(size_t column) const;
+
+  mutable uint64_t bad = 0;
+};
+
+class StoreServer {
+ public:
+  virtual ~StoreServer() = default;
+  // One statement and what belongs behind it (rows of an INSERT); the text of the answer. Every wait has a deadline.
+  virtual Result<std::string> Send(std::string_view statement, std::string_view rows) = 0;
+  virtual const std::string& database() const = 0;
+  // Waits before something is tried again.
+  virtual void Pause(int ms) = 0;
+
+  Status Execute(std::string_view statement) { return Send(statement, {}).status(); }
+  // A SELECT without FORMAT; `take` is called for each row, and an error of its ends the query.
+  Status Query(std::string_view select, const std::function<Status(const StoreRow&)>& take);
+  const StoreCost& cost() const { return cost_; }
+
+ private:
+  StoreCost cost_;
+};
+
+// 'it\'s', as SQL has texts.
+std::string Quoted(std::string_view text);
+
+}  // namespace profd::analysis

@@ -1,0 +1,230 @@
+// Tables, rows and loads without a server; with one: tests/e2e/test_clickhouse.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/store/fetch.h"
+#include "analysis/store/load.h"
+#include "analysis/store/pipeline_json.h"
+#include "analysis/store/rows.h"
+#include "analysis/store/tables.h"
+
+namespace profd::analysis {
+namespace {
+
+// Keeps what is sent, and answers counts as if all rows that were sent are there.
+class FakeServer : public StoreServer {
+ public:
+  Result<std::string> Send(std::string_view statement, std::string_view rows) override {
+    statements.emplace_back(statement);
+    if (statement.starts_with("INSERT")) {
+      if (fail_inserts_after >= 0 && inserts++ >= fail_inserts_after) return Unavailable(failure);
+      sent.emplace_back(statement, rows);
+      return std::string();
+    }
+    if (statement.find("version()") != std::string_view::npos) return Data("[[\"" + version + "\"]]");
+    if (statement.find("system.tables") != std::string_view::npos) return Data(engine.empty() ? "[]" : "[[\"" + engine + "\"]]");
+    if (statement.find("count()") != std::string_view::npos) return Data(Counts());
+    return Data("[]");
+  }
+  const std::string& database() const override { return database_; }
+  void Pause(int) override { ++pauses; }
+
+  std::string RowsOf(const std::string& table) const {
+    std::string rows;
+    for (const auto& [statement, text] : sent) {
+      if (statement == "INSERT INTO db." + table + " FORMAT TabSeparated") rows += text;
+    }
+    return rows;
+  }
+
+  std::vector<std::string> statements;
+  std::vector<std::pair<std::string, std::string>> sent;
+  std::string version = "18.16.1";
+  std::string engine;
+  std::string failure = "gone";
+  int fail_inserts_after = -1;
+  int inserts = 0;
+  int pauses = 0;
+  int64_t missing = 0;
+
+ private:
+  static std::string Data(const std::string& rows) {
+    return R"({"meta": [{"name": "x", "type": "String"}], "data": )" + rows + R"(, "rows": 1, "statistics": {"elapsed": 0.5, "rows_read": 3, "bytes_read": 70}})";
+  }
+  std::string Counts() const {
+    std::string rows;
+    for (const StoreTable& table : StoreTables()) {
+      const std::string text = RowsOf(std::string(table.name));
+      rows += (rows.empty() ? "[[\"" : ", [\"") + std::string(table.name) + "\", \"" + std::to_string(std::ranges::count(text, '\n') - missing) + "\"]";
+    }
+    return rows + "]";
+  }
+  std::string database_ = "db";
+};
+
+Run SmallRun() {
+  Run run;
+  auto rank = std::make_unique<Rank>();
+  rank->rank = 3;
+  const int32_t op = rank->OperatorOf(rank->Text("a\tb\n\\c"), rank->Text("Type"), kNoText);
+  rank->executions.push_back({1000, 3000, op, rank->LaneOf("Ascend Hardware", "Stream 1")});
+  run.ranks.push_back(std::move(rank));
+  return run;
+}
+
+class StoreTest : public ::testing::Test {
+ protected:
+  StoreLoader Loader(const std::string& cluster = "") { return {&server_, {"run 1", cluster, &clock_, {}}}; }
+  FakeServer server_;
+  SystemClock clock_;
+};
+
+TEST(StoreText, RowsAreEscaped) {
+  std::string out;
+  RowText(&out).Text("a\tb\n\\c").Int(-5).FloatOrNull(std::nullopt).Float(0.1).Texts({"it's", "x"}).Floats({1, 2.5}).Ints(std::vector<uint32_t>{}).End();
+  EXPECT_EQ(out, "a\\tb\\n\\\\c\t-5\t\\N\t0.1\t['it\\'s','x']\t[1,2.5]\t[]\n");
+  EXPECT_EQ(Quoted("it's \\"), "'it\\'s \\\\'");
+}
+
+TEST(StoreText, Versions) {
+  EXPECT_EQ(VersionOf("18.16.1"), std::pair(18, 16));
+  EXPECT_EQ(VersionOf("24.8.1.1"), std::pair(24, 8));
+  EXPECT_FALSE(VersionOf("PostgreSQL"));
+}
+
+TEST(StoreTables, CodecsWhereTheServerHasThem) {
+  const auto text = [](const StoreLayout& layout) {
+    std::string all;
+    for (const std::string& each : CreateStatements(layout)) all += each + "\n";
+    return all;
+  };
+  const std::string old = text({"db", "", 18});
+  EXPECT_EQ(old.find("CODEC"), std::string::npos);
+  EXPECT_NE(old.find("CREATE TABLE IF NOT EXISTS db.kernels (run String, rank Int32, load UInt64, at UInt32, start_ns Int64"), std::string::npos) << old;
+  EXPECT_NE(old.find("ENGINE = MergeTree PARTITION BY run ORDER BY (run, rank, load, start_ns)"), std::string::npos);
+  EXPECT_NE(text({"db", "", 24}).find("start_ns Int64 CODEC(Delta, ZSTD(1))"), std::string::npos);
+  const std::string cluster = text({"db", "c", 18});
+  EXPECT_NE(cluster.find("ReplicatedMergeTree('/clickhouse/tables/{shard}/db/kernels', '{replica}')"), std::string::npos) << cluster;
+  EXPECT_NE(cluster.find("CREATE TABLE IF NOT EXISTS db.kernels ON CLUSTER `c` AS db.kernels_local ENGINE = Distributed(`c`, db, kernels_local, cityHash64(run, rank))"),
+            std::string::npos);
+}
+
+TEST_F(StoreTest, TheRowThatCommitsIsTheLast) {
+  StoreLoader loader = Loader();
+  ASSERT_TRUE(loader.Prepare().ok());
+  std::vector<RankLoad> done;
+  ASSERT_TRUE(loader.Load(SmallRun(), 7, &done).ok());
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].who, "3");
+  EXPECT_EQ(server_.sent.front().first, "INSERT INTO db.loads FORMAT TabSeparated");
+  EXPECT_NE(server_.sent.front().second.find("\t3\t0\t"), std::string::npos) << server_.sent.front().second;
+  EXPECT_EQ(server_.sent.back().first, "INSERT INTO db.loads FORMAT TabSeparated");
+  EXPECT_NE(server_.sent.back().second.find("\t3\t1\t"), std::string::npos) << server_.sent.back().second;
+  EXPECT_NE(server_.RowsOf("kernels").find("\t0\t1000\t3000\t-1\t0\ta\\tb\\n\\\\c\tType\t"), std::string::npos) << server_.RowsOf("kernels");
+  EXPECT_TRUE(server_.RowsOf("kernels").starts_with("run 1\t3\t"));
+}
+
+TEST_F(StoreTest, ABrokenLoadIsNotCommitted) {
+  server_.fail_inserts_after = 3;
+  StoreLoader loader = Loader();
+  ASSERT_TRUE(loader.Prepare().ok());
+  std::vector<RankLoad> done;
+  const Status status = loader.Load(SmallRun(), 7, &done);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(std::ranges::count(server_.RowsOf("loads"), '\n'), 1);
+}
+
+TEST_F(StoreTest, MissingRowsAreNoticed) {
+  server_.missing = 1;
+  StoreLoader loader = Loader();
+  ASSERT_TRUE(loader.Prepare().ok());
+  std::vector<RankLoad> done;
+  const Status status = loader.Load(SmallRun(), 7, &done);
+  EXPECT_EQ(status.code(), StatusCode::kAborted);
+  EXPECT_NE(status.message().find("load it again"), std::string::npos) << status.message();
+  EXPECT_EQ(std::ranges::count(server_.RowsOf("loads"), '\n'), 1);
+}
+
+TEST_F(StoreTest, ABusyServerIsTriedAgain) {
+  server_.fail_inserts_after = 0;
+  server_.failure = "Too many parts (300). Merges are processing significantly slower than inserts.";
+  StoreLoader loader = Loader();
+  ASSERT_TRUE(loader.Prepare().ok());
+  std::vector<RankLoad> done;
+  EXPECT_FALSE(loader.Load(SmallRun(), 7, &done).ok());
+  EXPECT_EQ(server_.pauses, 7);
+}
+
+TEST_F(StoreTest, AnotherKindOfTablesIsRefused) {
+  server_.engine = "Distributed";
+  EXPECT_EQ(Loader().Prepare().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Loader("c").Prepare().ok());
+  server_.engine = "MergeTree";
+  EXPECT_TRUE(Loader().Prepare().ok());
+  EXPECT_EQ(Loader("c").Prepare().code(), StatusCode::kFailedPrecondition);
+  server_.version = "1.1.54385";
+  EXPECT_EQ(Loader().Prepare().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(StoreTest, CostOfQueriesIsAddedUp) {
+  ASSERT_TRUE(Loader().Prepare().ok());
+  EXPECT_EQ(server_.cost().queries, 3u);
+  EXPECT_EQ(server_.cost().rows, 9u);
+  EXPECT_EQ(server_.cost().bytes, 210u);
+  EXPECT_DOUBLE_EQ(server_.cost().seconds, 1.5);
+}
+
+class OneAnswer : public FakeServer {
+ public:
+  explicit OneAnswer(std::string text) : text_(std::move(text)) {}
+  Result<std::string> Send(std::string_view, std::string_view) override { return text_; }
+
+ private:
+  std::string text_;
+};
+
+TEST(StoreQuery, CellsOfEveryKind) {
+  OneAnswer server(R"({"data": [["a", "18446744073709551615", null, 1.5, ["x", "y"], [1, 2]], ["b", "-1", 2, 3, [], []]], "statistics": {}})");
+  std::vector<StoreRow> rows;
+  ASSERT_TRUE(server.Query("SELECT", [&rows](const StoreRow& row) {
+    rows.push_back(row);
+    return Status();
+  }).ok());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].Uint(1), 18446744073709551615u);
+  EXPECT_TRUE(rows[0].IsNull(2));
+  EXPECT_DOUBLE_EQ(rows[0].Float(3), 1.5);
+  EXPECT_EQ(rows[0].List(4), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(rows[0].Ints(5), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(rows[1].Int(1), -1);
+  EXPECT_TRUE(rows[1].List(4).empty());
+}
+
+TEST(StoreQuery, ABrokenAnswerIsAnError) {
+  OneAnswer server("{\"data\": [[\"a\"]Code: 241. Memory limit");
+  const Status status = server.Query("SELECT", [](const StoreRow&) { return Status(); });
+  EXPECT_NE(status.message().find("Memory limit"), std::string::npos) << status.message();
+  OneAnswer text(R"({"data": [["x"]], "statistics": {}})");
+  EXPECT_FALSE(text.Query("SELECT", [](const StoreRow& row) {
+    static_cast<void>(row.Int(0));
+    return Status();
+  }).ok());
+}
+
+TEST(StorePipeline, ThereAndBack) {
+  Pipeline pipeline;
+  pipeline.device = Pipeline::Queue{std::nullopt, {1, 0, 2.5}};
+  pipeline.host = Pipeline::Queue{8, {}};
+  pipeline.host_is_iterator = true;
+  pipeline.push_ms = {0.5};
+  pipeline.operators.push_back({4, "Batch", 2, std::nullopt, {1}, 7, {5, 6}});
+  const Pipeline back = PipelineOf(PipelineJson(pipeline).dump());
+  EXPECT_EQ(PipelineJson(back), PipelineJson(pipeline));
+  EXPECT_EQ(back.operators.at(0).parent, 7);
+  EXPECT_TRUE(PipelineOf("[1]").empty());
+}
+
+}  // namespace
+}  // namespace profd::analysis

@@ -1,0 +1,222 @@
+// What of a rank is in which table. fetch.cc reads it back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/store/pipeline_json.h"
+#include "analysis/store/rows.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+constexpr int64_t kNoStep = -1;
+
+// Number of the step in whose time it begins.
+class StepFinder {
+ public:
+  explicit StepFinder(const Rank& rank) : steps_(rank.steps) {}
+  int64_t At(int64_t t_ns) const {
+    const auto next = std::ranges::upper_bound(steps_, t_ns, {}, &Step::start_ns);
+    if (next == steps_.begin() || t_ns >= std::prev(next)->end_ns) return kNoStep;
+    return std::prev(next)->number;
+  }
+
+ private:
+  const std::vector<Step>& steps_;
+};
+
+void WriteFacts(const Rank& rank, RowBlocks* blocks) {
+  const auto fact = [blocks](std::string_view name, std::string_view value) { blocks->Row("facts").Text(name).Text(value).End(); };
+  const auto json = [&fact](std::string_view name, const Json& value) { fact(name, value.dump(-1, ' ', false, Json::error_handler_t::replace)); };
+  json("ratio_names", rank.ratio_names);
+  json("unit_names", rank.unit_names);
+  Json lanes = Json::array();
+  for (const Lane& lane : rank.lanes) lanes.push_back({lane.group, lane.name});
+  json("lanes", lanes);
+  if (!rank.op_states.empty()) json("op_states", rank.op_states);
+  if (!rank.pipeline.empty()) json("pipeline", PipelineJson(rank.pipeline));
+  for (const auto& [name, value] : rank.environment) fact("environment." + name, value);
+  for (const auto& [name, value] : rank.facts) fact("manifest." + name, value);
+  if (rank.fp_point != kNoText) fact("fp_point", rank.TextOf(rank.fp_point));
+  if (rank.bp_point != kNoText) fact("bp_point", rank.TextOf(rank.bp_point));
+  if (rank.span) json("span", {rank.span->start_ns, rank.span->end_ns});
+  if (rank.first_step_is_short) json("first_step_is_short", true);
+  if (rank.count_ns != 0) json("count_ns", rank.count_ns);
+  if (rank.cube_cores != 0) json("cube_cores", rank.cube_cores);
+  if (rank.vector_cores != 0) json("vector_cores", rank.vector_cores);
+  if (rank.core_mhz != 0) json("core_mhz", rank.core_mhz);
+}
+
+void WriteTotals(const Rank& rank, RowBlocks* blocks) {
+  const Json overall = OverallView(rank);
+  const Json timeline = TimelineView(rank);
+  const auto part = [&overall](const char* name) { return overall.is_object() ? overall[name].get<double>() : 0.0; };
+  blocks->Row("totals").Int(BeginOf(rank)).Uint(overall.is_object()).Float(part("e2e_ms")).Float(part("computing_ms"))
+      .Float(part("communication_ms")).Float(part("uncovered_communication_ms")).Float(part("free_ms"))
+      .Uint(timeline["streams"].get<uint64_t>()).Uint(rank.executions.size()).Uint(rank.steps.size()).End();
+}
+
+void WriteStep(const Rank& rank, int64_t number, const Step* step_or_null, const Shares* shares_or_null, RowBlocks* blocks) {
+  const Step none;
+  const Step& step = step_or_null == nullptr ? none : *step_or_null;
+  const Shares no_shares;
+  const Shares& shares = shares_or_null == nullptr ? no_shares : *shares_or_null;
+  std::vector<std::string> names;
+  std::vector<int64_t> starts;
+  std::vector<int64_t> ends;
+  for (const Reduce& reduce : step.reduces) {
+    names.emplace_back(rank.TextOf(reduce.name));
+    starts.push_back(reduce.start_ns);
+    ends.push_back(reduce.end_ns);
+  }
+  blocks->Row("steps").Int(number).Uint(step_or_null != nullptr).Int(step.start_ns).Int(step.end_ns).IntOrNull(step.fp_ns).IntOrNull(step.bp_ns)
+      .Uint(shares_or_null != nullptr).Float(shares.computing).Float(shares.communication).Float(shares.uncovered).Float(shares.free)
+      .Texts(names).Ints(starts).Ints(ends).End();
+}
+
+void WriteSteps(const Rank& rank, RowBlocks* blocks) {
+  std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  std::set<int64_t> written;
+  for (const Step& step : rank.steps) {
+    const auto found = shares.find(step.number);
+    WriteStep(rank, step.number, &step, found == shares.end() ? nullptr : &found->second, blocks);
+    written.insert(step.number);
+  }
+  for (const auto& [number, of] : shares) {
+    if (!written.contains(number)) WriteStep(rank, number, nullptr, &of, blocks);
+  }
+}
+
+void WriteOperators(const Rank& rank, RowBlocks* blocks) {
+  const std::vector<ExecutionTimes> times = TimesOf(rank);
+  for (size_t i = 0; i < rank.operators.size(); ++i) {
+    const Operator& op = rank.operators[i];
+    const ExecutionTimes& of = times[i];
+    blocks->Row("operators").Uint(i).Text(rank.TextOf(op.name)).Text(rank.TextOf(op.type)).Text(rank.TextOf(op.core))
+        .Text(rank.TextOf(op.input_shapes)).Text(rank.TextOf(op.input_types)).Text(rank.TextOf(op.output_shapes))
+        .Floats(op.ratio_ns).Float(op.counted_ns).Floats(op.unit_ns)
+        .Uint(of.count).Int(of.total_ns).Int(of.count == 0 ? 0 : of.min_ns).Int(of.max_ns).End();
+  }
+}
+
+std::string_view LaneName(const Rank& rank, int32_t lane) {
+  return lane < 0 ? std::string_view() : std::string_view(rank.lanes[static_cast<size_t>(lane)].name);
+}
+
+void WriteKernels(const Rank& rank, RowBlocks* blocks) {
+  const StepFinder steps(rank);
+  std::unordered_map<uint32_t, std::vector<uint32_t>> launched_by;
+  for (const Flow& flow : rank.flows) launched_by[flow.execution].push_back(flow.slice);
+  const std::set<uint32_t> after(rank.communication_at.begin(), rank.communication_at.end());
+  const std::vector<uint32_t> none;
+  for (size_t i = 0; i < rank.executions.size() && blocks->status().ok(); ++i) {
+    const Execution& each = rank.executions[i];
+    const Operator& op = rank.operators[static_cast<size_t>(each.op)];
+    const auto number = static_cast<uint32_t>(i);
+    const auto found = launched_by.find(number);
+    blocks->Row("kernels").Uint(i).Int(each.start_ns).Int(each.end_ns).Int(steps.At(each.start_ns)).Int(each.op).Text(rank.TextOf(op.name))
+        .Text(rank.TextOf(op.type)).Text(rank.TextOf(op.core)).Text(LaneName(rank, each.lane)).Int(each.lane).Uint(each.blocks)
+        .Uint(each.mix_blocks).Ints(found == launched_by.end() ? none : found->second).Uint(after.contains(number)).End();
+  }
+}
+
+void WriteSlices(const Rank& rank, RowBlocks* blocks) {
+  for (size_t i = 0; i < rank.slices.size() && blocks->status().ok(); ++i) {
+    const Slice& each = rank.slices[i];
+    const auto stack = rank.stacks.find(static_cast<uint32_t>(i));
+    blocks->Row("slices").Uint(i).Int(each.start_ns).Int(each.end_ns)
+        .Text(each.lane < 0 ? std::string_view() : std::string_view(rank.lanes[static_cast<size_t>(each.lane)].group))
+        .Text(LaneName(rank, each.lane)).Int(each.lane).Text(rank.TextOf(each.name))
+        .Text(stack == rank.stacks.end() ? std::string_view() : rank.TextOf(stack->second)).End();
+  }
+}
+
+void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
+  const StepFinder steps(rank);
+  for (size_t i = 0; i < rank.collectives.size() && blocks->status().ok(); ++i) {
+    const Collective& each = rank.collectives[i];
+    const Collective::Parts parts = each.parts.value_or(Collective::Parts());
+    std::vector<std::string> names;
+    std::vector<double> sizes;
+    std::vector<double> times;
+    std::vector<uint64_t> packets;
+    std::vector<uint64_t> large;
+    for (const Transport& transport : each.transports) {
+      names.push_back(transport.name);
+      sizes.push_back(transport.size_mb);
+      times.push_back(transport.time_ms);
+      packets.push_back(transport.packets);
+      large.push_back(transport.large_packets);
+    }
+    blocks->Row("collectives").Uint(i).Int(each.start_ns).Int(steps.At(each.start_ns)).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
+        .Text(rank.TextOf(each.group)).Float(each.elapse_ms).Uint(each.parts.has_value()).Float(parts.transit_ms).Float(parts.wait_ms)
+        .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(names).Floats(sizes).Floats(times).Ints(packets).Ints(large).End();
+  }
+  for (const Transfer& each : rank.transfers) {
+    blocks->Row("transfers").Int(each.start_ns).Int(each.end_ns).Uint(each.bytes).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.transport))
+        .Text(rank.TextOf(each.link)).End();
+  }
+  for (const Link& link : rank.links) {
+    blocks->Row("links").Text(link.group).Text(link.source).Text(link.destination).Text(link.transport).Float(link.size_mb).Float(link.time_ms).End();
+  }
+}
+
+void WriteMemory(const Rank& rank, RowBlocks* blocks) {
+  for (const auto& [component, samples] : rank.memory) {
+    for (const MemorySample& each : samples) {
+      blocks->Row("memory").Text(component).Int(each.t_ns).FloatOrNull(each.allocated).FloatOrNull(each.reserved).FloatOrNull(each.active).End();
+    }
+  }
+  for (const MemoryBlock& each : rank.blocks) {
+    blocks->Row("blocks").Text(rank.TextOf(each.name)).Float(each.size_kb).Int(each.taken_ns).IntOrNull(each.released_ns).End();
+  }
+}
+
+void WriteHardware(const Rank& rank, RowBlocks* blocks) {
+  for (size_t i = 0; i < rank.hardware.size(); ++i) {
+    const Series& series = *rank.hardware[i];
+    blocks->Row("counters").Uint(i).Int(series.device).Text(series.name).Text(series.unit).Uint(series.count).Float(series.min).Float(series.max)
+        .Float(series.sum).End();
+    for (const Series::Point& point : series.points) {
+      blocks->Row("samples").Uint(i).Int(series.device).Text(series.name).Int(point.t_ns).Float(point.value).End();
+    }
+  }
+}
+
+void WriteRest(const Rank& rank, RowBlocks* blocks) {
+  for (size_t kind = 0; kind < rank.overlap.size(); ++kind) {
+    for (const Interval& each : rank.overlap[kind]) {
+      blocks->Row("intervals").Text(exporting::operators::OverlapName(static_cast<OverlapKind>(kind))).Int(each.start_ns).Int(each.end_ns).End();
+    }
+  }
+  for (const Interval& each : rank.garbage) blocks->Row("intervals").Text(kGarbageKind).Int(each.start_ns).Int(each.end_ns).End();
+  for (size_t i = 0; i < rank.cpu_operators.size(); ++i) {
+    const CpuOperator& each = rank.cpu_operators[i];
+    blocks->Row("cpu_operators").Uint(i).Text(rank.TextOf(each.type)).Float(each.total_ms).Float(each.dispatch_ms).Int(each.run_start).Int(each.run_end).End();
+  }
+  for (const Mark& each : rank.marks) {
+    blocks->Row("marks").Int(each.start_ns).Int(each.end_ns).Int(each.thread).Text(rank.TextOf(each.domain)).Text(rank.TextOf(each.name)).End();
+  }
+  for (const Loss& each : rank.losses) {
+    blocks->Row("losses").Int(each.t_ns).Int(each.duration_ns).Text(rank.TextOf(each.channel)).Int(each.lost).End();
+  }
+}
+
+}  // namespace
+
+void WriteRank(const Rank& rank, RowBlocks* blocks) {
+  WriteFacts(rank, blocks);
+  WriteTotals(rank, blocks);
+  WriteSteps(rank, blocks);
+  WriteOperators(rank, blocks);
+  WriteKernels(rank, blocks);
+  WriteSlices(rank, blocks);
+  WriteCommunication(rank, blocks);
+  WriteMemory(rank, blocks);
+  WriteHardware(rank, blocks);
+  WriteRest(rank, blocks);
+}
+
+}  // namespace profd::analysis

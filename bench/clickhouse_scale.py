@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""usage: clickhouse_scale.py [--ranks N] [--steps N] [--kernels K] [--keep] [--profctl PATH] [--server URL]
+
+Fills the tables of profctl export --to with a run of N ranks and steps, K kernels a step, by the server's own
+numbers(), and measures what profctl analyze --from takes on it. Starts a ClickHouse of its own in a temporary
+directory, which is removed at the end. Prints rows, bytes on disk and a line for each question.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "tests", "harness"), os.path.join(HERE, "..", "tests", "e2e")]
+from clickhouse_server import ClickHouse, temporary_folder
+from test_report import make_rank
+
+DATABASE, RUN = "profiles", "scale"
+BEGIN_NS, STEP_NS = 1_700_000_000_000_000_000, 100_000_000
+RANKS_AT_ONCE = 64
+SLOW_RANK = 1234  # computes a fifth longer
+DURATION = "toInt64((1000000 + (k * 7 % 5) * 200000) * if(rank = {slow}, 1.2, 1.0))"
+
+
+def fill(server, ranks, steps, kernels):
+    lanes = json.dumps([["Ascend Hardware", "Stream 1"]])
+    head = f"'{RUN}' AS run, toInt32({{first}} + intDiv(number, {{per_rank}})) AS rank, toUInt64(1000000 + rank) AS load"
+    duration = DURATION.format(slow=SLOW_RANK)
+    busy = f"arraySum(k -> {duration}, range({kernels})) / 1e6"
+    tables = {
+        "kernels": (steps * kernels, f"toUInt32(number % {steps * kernels}) AS at, toInt64({BEGIN_NS} + intDiv(at, {kernels}) * {STEP_NS} + k * {STEP_NS // kernels}) AS start_ns, "
+                    f"start_ns + {duration} AS end_ns, toInt64(intDiv(at, {kernels})) AS step, toUInt32(k) AS op, concat('aclnnMatmul_MatMulV2_', toString(k)) AS name, "
+                    "concat('Type', toString(k % 8)) AS type, 'AI_CORE' AS core, 'Stream 1' AS stream, toInt32(0) AS lane, toUInt16(24) AS blocks, toUInt16(0) AS mix_blocks, "
+                    "emptyArrayUInt32() AS launched_by, toUInt8(0) AS after_communication"),
+        "steps": (steps, f"toInt64(number % {steps}) AS step, toUInt8(1) AS has_times, toInt64({BEGIN_NS} + step * {STEP_NS}) AS start_ns, start_ns + {STEP_NS} AS end_ns, NULL AS fp_ns, "
+                  f"NULL AS bp_ns, toUInt8(1) AS has_shares, {busy} AS computing_ms, 20. AS communication_ms, 10. AS uncovered_ms, {STEP_NS / 1e6} - computing_ms - 10 AS free_ms, "
+                  "emptyArrayString() AS reduce_names, emptyArrayInt64() AS reduce_start_ns, emptyArrayInt64() AS reduce_end_ns"),
+        "operators": (kernels, f"toUInt32(number % {kernels}) AS op, concat('aclnnMatmul_MatMulV2_', toString(op)) AS name, concat('Type', toString(op % 8)) AS type, 'AI_CORE' AS core, "
+                      f"'\"64,1024;1024,1024\"' AS input_shapes, 'FLOAT16;FLOAT16' AS input_types, '' AS output_shapes, emptyArrayFloat64() AS ratio_ns, 0. AS counted_ns, "
+                      f"emptyArrayFloat64() AS unit_ns, toUInt64({steps}) AS executions, {duration.replace('k *', 'op *')} * {steps} AS total_ns, "
+                      f"{duration.replace('k *', 'op *')} AS min_ns, min_ns AS max_ns"),
+        "totals": (1, f"toInt64({BEGIN_NS}) AS begin_ns, toUInt8(1) AS has_overall, {steps * STEP_NS / 1e6} AS e2e_ms, {steps} * {busy} AS computing_ms, {20. * steps} AS communication_ms, "
+                   f"{10. * steps} AS uncovered_ms, e2e_ms - computing_ms - uncovered_ms AS free_ms, toUInt64(1) AS streams, toUInt64({steps * kernels}) AS executions, toUInt64({steps}) AS steps"),
+        "collectives": (steps, f"toUInt32(number % {steps}) AS at, toInt64({BEGIN_NS} + at * {STEP_NS} + {STEP_NS // 2}) AS start_ns, toInt64(at) AS step, 'hcom_allReduce__1' AS name, "
+                        f"'hcom_allReduce_' AS type, concat('group', toString(intDiv(rank, 8))) AS group_name, 20. AS elapse_ms, toUInt8(1) AS has_parts, 12. AS transit_ms, "
+                        f"if(rank = {SLOW_RANK}, 1., 8.) AS wait_ms, 4. AS synchronization_ms, 0. AS idle_ms, ['HCCS'] AS transports, [100.] AS sizes_mb, [12.] AS times_ms, "
+                        "[toUInt64(10)] AS packets, [toUInt64(9)] AS large_packets"),
+        "links": (8, "concat('group', toString(intDiv(rank, 8))) AS group_name, toString(rank) AS src, toString(intDiv(rank, 8) * 8 + number % 8) AS dst, 'HCCS' AS transport, "
+                     f"{100. * steps} AS size_mb, {6. * steps} AS time_ms"),
+        "facts": (3, f"arrayElement(['lanes', 'ratio_names', 'unit_names'], number % 3 + 1) AS name, arrayElement(['{lanes}', '[]', '[]'], number % 3 + 1) AS value"),
+        # The last, as a loader does it.
+        "loads": (1, "toString(rank) AS who, toUInt8(1) AS state, now() AS loaded_at, toInt32(rank % 8) AS device, concat('node', toString(intDiv(rank, 8))) AS host, 'made' AS source, "
+                     "'' AS path, toUInt64(0) AS row_count, toUInt64(0) AS source_stamp, toUInt32(1) AS source_ranks"),
+    }
+    for table, (per_rank, columns) in tables.items():
+        names = [row[0] for row in server.rows(f"SELECT name FROM system.columns WHERE database = '{DATABASE}' AND table = '{table}'")]
+        started = time.monotonic()
+        for first in range(0, ranks, RANKS_AT_ONCE):
+            some = min(RANKS_AT_ONCE, ranks - first)
+            select = f"number % {kernels} AS k, {columns}" if table == "kernels" else columns
+            server.ask(f"INSERT INTO {DATABASE}.{table} SELECT {', '.join(names)} FROM (SELECT {head.format(first=first, per_rank=per_rank)}, {select} "
+                       f"FROM system.numbers LIMIT {some * per_rank})")
+        print(f"filled {table}: {ranks * per_rank} rows in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def ask(profctl, what, *arguments):
+    best = None
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run([profctl, "--json", "analyze", *arguments], capture_output=True, text=True, check=True, timeout=1800)
+        seconds = time.monotonic() - started
+        if best is None or seconds < best[0]:
+            best = seconds, json.loads(done.stdout)
+    seconds, answer = best
+    cost = answer["store"]
+    print(f"{what}: {seconds:.2f} s (server {cost['seconds']:.2f} s), {cost['queries']} queries, {cost['rows_read']} rows and {cost['bytes_read'] / 1e6:.1f} MB read", flush=True)
+    return answer
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[2])
+    parser.add_argument("--ranks", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--kernels", type=int, default=24)
+    parser.add_argument("--profctl", default=os.path.join(HERE, "..", "build", "release", "bin", "profctl"))
+    options = parser.parse_args()
+    with temporary_folder() as folder:
+        server = ClickHouse(os.path.join(folder, "server"))
+        try:
+            server.start()
+            # Makes the tables.
+            make_rank(os.path.join(folder, "little"), 0)
+            subprocess.run([options.profctl, "export", os.path.join(folder, "little"), "--to", server.url(DATABASE), "--run", "little"], check=True, stdout=subprocess.DEVNULL)
+            fill(server, options.ranks, options.steps, options.kernels)
+            total = server.rows(f"SELECT table, sum(rows), sum(bytes) FROM system.parts WHERE active AND database = '{DATABASE}' GROUP BY table ORDER BY sum(bytes) DESC LIMIT 3")
+            for table, rows, size in total:
+                print(f"{table}: {rows} rows, {int(size) / 1e9:.2f} GB on disk")
+            url = server.url(DATABASE) + "/" + RUN
+            overview = ask(options.profctl, "overview of all ranks", "--from", url, "--overview")
+            slowest = overview["slow_ranks"][0]["rank"]
+            print(f"the slowest rank is {slowest}")
+            ask(options.profctl, "64 ranks: overall, step averages, operators, communication", "--from", url, "--ranks", "0-63", "--only", "overall,step_average,operator_types,operators,communication")
+            ask(options.profctl, "1 rank: all analyses", "--from", url, "--ranks", str(min(SLOW_RANK, options.ranks - 1)))
+            for what, select in (("all kernels by operator", f"SELECT op, count(), sum(end_ns - start_ns) FROM {DATABASE}.kernels WHERE run = '{RUN}' GROUP BY op"),
+                                 ("all kernels by rank and operator", f"SELECT rank, op, count(), sum(end_ns - start_ns) FROM {DATABASE}.kernels WHERE run = '{RUN}' GROUP BY rank, op")):
+                cost = json.loads(server.ask(f"{select} FORMAT JSONCompact"))["statistics"]
+                print(f"SQL, {what}: {cost['elapsed']:.2f} s, {cost['rows_read']} rows and {cost['bytes_read'] / 1e6:.0f} MB read", flush=True)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

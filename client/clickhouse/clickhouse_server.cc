@@ -1,0 +1,233 @@
+#include "client/clickhouse/clickhouse_server.h"
+
+#include <fmt/format.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/span_body.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+namespace profd::client {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using SteadyTime = std::chrono::steady_clock::time_point;
+using TlsStream = asio::ssl::stream<tcp::socket&>;
+using Request = http::request<http::span_body<const char>>;
+
+constexpr uint32_t kMaxHead = 64 * 1024;
+constexpr auto kSlice = std::chrono::milliseconds(100);
+
+std::string EncodedUrl(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    if (plain) encoded += c;
+    else encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
+}
+
+StatusCode CodeOf(int http_status, std::string_view body) {
+  // Its own numbers: unknown user, wrong password, required password, authentication failed; not enough privileges.
+  for (const std::string_view code : {"Code: 192", "Code: 193", "Code: 194", "Code: 516"}) {
+    if (body.starts_with(code)) return StatusCode::kUnauthenticated;
+  }
+  if (body.starts_with("Code: 497") || body.starts_with("Code: 164")) return StatusCode::kPermissionDenied;
+  if (http_status == 401 || http_status == 403) return StatusCode::kUnauthenticated;
+  // Unknown table or database: nothing was loaded there.
+  if (body.starts_with("Code: 60") || body.starts_with("Code: 81")) return StatusCode::kNotFound;
+  return http_status >= 500 ? StatusCode::kUnavailable : StatusCode::kFailedPrecondition;
+}
+
+// One statement on a connection of its own; this thread waits for each step until it is over.
+class Exchange {
+ public:
+  Exchange(const ClickHouseUrl& url, const std::function<bool()>& go_on) : url_(url), go_on_(go_on) { Allow(ClickHouseServer::kConnectSeconds); }
+
+  Status Connect() {
+    tcp::resolver resolver(io_);
+    tcp::resolver::results_type found;
+    error_code error = Wait([&](auto done) {
+      resolver.async_resolve(url_.host, std::to_string(url_.port), [&found, done](const error_code& e, tcp::resolver::results_type results) {
+        found = std::move(results);
+        done(e);
+      });
+    });
+    if (!error) {
+      error = Wait([&](auto done) { asio::async_connect(socket_, found, [done](const error_code& e, const tcp::endpoint&) { done(e); }); });
+    }
+    return error ? Explain(error, "cannot be reached") : Status();
+  }
+
+  Status Handshake(asio::ssl::context& context) {
+    tls_.emplace(socket_, context);
+    tls_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
+    error_code no_address;
+    asio::ip::make_address(url_.host, no_address);
+    if (no_address && SSL_set_tlsext_host_name(tls_->native_handle(), url_.host.c_str()) != 1) return InvalidArgument(url_.host + ": not a name for TLS");
+    const error_code error = Wait([&](auto done) { tls_->async_handshake(TlsStream::client, done); });
+    if (!error) return {};
+    const long verified = SSL_get_verify_result(tls_->native_handle());
+    if (!Over() && verified != X509_V_OK) {
+      return Status(StatusCode::kUnauthenticated, fmt::format("{}: its certificate: {}; --tls-ca names the authority that signed it", url_.Shown(),
+                                                              X509_verify_cert_error_string(verified)));
+    }
+    return Explain(error, "TLS");
+  }
+
+  Result<std::string> Send(const Request& request) {
+    Allow(ClickHouseServer::kStatementSeconds);
+    return tls_ ? SendOn(*tls_, request) : SendOn(socket_, request);
+  }
+
+ private:
+  void Allow(int seconds) { deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(seconds); }
+  bool Over() const { return stopped_ || timed_out_; }
+
+  // As HttpPoster of the daemon waits: an operation that is given up still ends before this returns.
+  template <class Start>
+  error_code Wait(Start start) {
+    std::optional<error_code> result;
+    start([&result](const error_code& error, size_t = 0) { result = error; });
+    while (!result && !Over()) {
+      if (io_.stopped()) io_.restart();
+      io_.run_one_until(std::min(deadline_, std::chrono::steady_clock::now() + kSlice));
+      if (result) break;
+      stopped_ = go_on_ && !go_on_();
+      timed_out_ = std::chrono::steady_clock::now() >= deadline_;
+    }
+    if (!result) {
+      error_code ignored;
+      socket_.close(ignored);
+      while (!result && io_.run_one() > 0) {
+      }
+    }
+    return result.value_or(asio::error::operation_aborted);
+  }
+
+  Status Explain(const error_code& error, std::string_view what) const {
+    if (stopped_) return Status(StatusCode::kCancelled, "interrupted");
+    if (timed_out_) return DeadlineExceeded(fmt::format("{}: no answer in time", url_.Shown()));
+    return Unavailable(fmt::format("{}: {}: {}", url_.Shown(), what, error.message()));
+  }
+
+  template <class Stream>
+  Result<std::string> SendOn(Stream& stream, const Request& request) {
+    // A server that refuses may answer before it has read all, and hang up.
+    const error_code broken = Wait([&](auto done) { http::async_write(stream, request, done); });
+    if (Over()) return Explain(broken, "broken");
+    beast::flat_buffer buffer;
+    http::response_parser<http::string_body> parser;
+    parser.header_limit(kMaxHead);
+    parser.body_limit(ClickHouseServer::kMaxAnswer);
+    const error_code error = Wait([&](auto done) { http::async_read(stream, buffer, parser, done); });
+    if (error == http::error::body_limit) return ResourceExhausted(fmt::format("{}: the answer is too long; ask for fewer ranks (--ranks)", url_.Shown()));
+    // With TLS, some servers end without a word; what came is complete by its own length.
+    if (error && !parser.is_done()) return Explain(broken ? broken : error, "the connection broke");
+    std::string body = std::move(parser.get().body());
+    const auto status = static_cast<int>(parser.get().result_int());
+    // Exceptions after the first rows come in the body of a good answer.
+    if (status < 300 && !body.starts_with("Code: ")) return body;
+    return Status(CodeOf(status, body), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
+  }
+
+  const ClickHouseUrl& url_;
+  const std::function<bool()>& go_on_;
+  SteadyTime deadline_;
+  bool stopped_ = false;
+  bool timed_out_ = false;
+  asio::io_context io_;
+  tcp::socket socket_{io_};
+  std::optional<TlsStream> tls_;
+};
+
+}  // namespace
+
+std::string ServerErrorText(std::string_view body) {
+  constexpr size_t kMost = 500;
+  constexpr std::string_view kMark = "DB::Exception: ";
+  const size_t mark = body.find(kMark);
+  if (mark != std::string_view::npos) body.remove_prefix(mark + kMark.size());
+  for (const std::string_view end : {", e.what()", " (version ", "\n", "Stack trace"}) body = body.substr(0, body.find(end));
+  return std::string(body.substr(0, kMost));
+}
+
+struct ClickHouseServer::Tls {
+  asio::ssl::context context{asio::ssl::context::tls_client};
+};
+
+ClickHouseServer::ClickHouseServer(ClickHouseUrl url, TlsFiles tls, std::function<bool()> go_on)
+    : url_(std::move(url)), files_(std::move(tls)), go_on_(std::move(go_on)) {}
+ClickHouseServer::~ClickHouseServer() = default;
+
+Status ClickHouseServer::PrepareTls() {
+  if (tls_ != nullptr) return {};
+  auto made = std::make_unique<Tls>();
+  asio::ssl::context& context = made->context;
+  error_code error;
+  context.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
+  if (!error) context.set_verify_mode(asio::ssl::verify_peer, error);
+  if (error) return Internal(error.message());
+  files_.ca.empty() ? context.set_default_verify_paths(error) : context.load_verify_file(files_.ca, error);
+  if (error) return FailedPrecondition(fmt::format("--tls-ca {}: {}", files_.ca, error.message()));
+  if (!files_.certificate.empty() && !files_.key.empty()) {
+    context.use_certificate_chain_file(files_.certificate, error);
+    if (error) return FailedPrecondition(fmt::format("--tls-cert {}: {}", files_.certificate, error.message()));
+    context.use_private_key_file(files_.key, asio::ssl::context::pem, error);
+    if (error) return FailedPrecondition(fmt::format("--tls-key {}: {}", files_.key, error.message()));
+  }
+  tls_ = std::move(made);
+  return {};
+}
+
+Result<std::string> ClickHouseServer::Send(std::string_view statement, std::string_view rows) {
+  if (url_.tls) RETURN_IF_ERROR(PrepareTls());
+  // An insert into a distributed table is over when all shards have it; an answer begins when the query is over.
+  std::string target = "/?wait_end_of_query=1&insert_distributed_sync=1";
+  std::string_view body = statement;
+  if (!rows.empty()) {
+    target += "&query=" + EncodedUrl(statement);
+    body = rows;
+  }
+  Request request(http::verb::post, target, 11);
+  request.set(http::field::host, fmt::format("{}:{}", url_.host, url_.port));
+  request.set(http::field::user_agent, "profctl");
+  if (!url_.user.empty()) request.set("X-ClickHouse-User", url_.user);
+  if (!url_.password.empty()) request.set("X-ClickHouse-Key", url_.password);
+  request.body() = {body.data(), body.size()};
+  request.prepare_payload();
+  request.keep_alive(false);
+  try {
+    Exchange exchange(url_, go_on_);
+    RETURN_IF_ERROR(exchange.Connect());
+    if (url_.tls) RETURN_IF_ERROR(exchange.Handshake(tls_->context));
+    return exchange.Send(request);
+  } catch (const boost::system::system_error& error) {
+    // Its descriptors are made by constructors.
+    return Unavailable(fmt::format("{}: {}", url_.Shown(), error.what()));
+  }
+}
+
+void ClickHouseServer::Pause(int ms) {
+  const SteadyTime end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  while (std::chrono::steady_clock::now() < end && (!go_on_ || go_on_())) std::this_thread::sleep_for(kSlice);
+}
+
+}  // namespace profd::client

@@ -1,0 +1,43 @@
+// ClickHouse over its HTTP interface. A connection per statement; every wait ends at a deadline or when it is given up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "analysis/store/server.h"
+#include "client/clickhouse/url.h"
+#include "client/endpoint.h"
+
+namespace profd::client {
+
+class ClickHouseServer : public analysis::StoreServer {
+ public:
+  static constexpr int kConnectSeconds = 10;
+  static constexpr int kStatementSeconds = 600;
+  static constexpr uint64_t kMaxAnswer = 512ULL << 20;
+  // Statements that change tables run on this database, which need not exist yet.
+  // `tls.ca`: authorities of its certificate (empty: the system's); `tls.certificate` and `key`: of the user, where it asks.
+  ClickHouseServer(ClickHouseUrl url, TlsFiles tls, std::function<bool()> go_on);
+  ~ClickHouseServer() override;
+
+  Result<std::string> Send(std::string_view statement, std::string_view rows) override;
+  const std::string& database() const override { return url_.database; }
+  void Pause(int ms) override;
+
+ private:
+  struct Tls;
+  Status PrepareTls();
+
+  const ClickHouseUrl url_;
+  const TlsFiles files_;
+  const std::function<bool()> go_on_;  // asked about ten times a second
+  std::unique_ptr<Tls> tls_;
+};
+
+// What is wrong in the words of the server, without its codes and stacks: of the text of an answer.
+std::string ServerErrorText(std::string_view body);
+
+}  // namespace profd::client

@@ -1,0 +1,88 @@
+#include "client/clickhouse/run_source.h"
+
+#include <fmt/format.h>
+
+#include "analysis/store/fetch.h"
+#include "base/text.h"
+#include "client/render.h"
+
+namespace profd::client {
+
+Result<OpenedStore> OpenStore(const std::string& text, const std::string& run, const TlsFiles& tls, const analysis::Progress& go_on) {
+  Result<ClickHouseUrl> url = ParseClickHouseUrl(text);
+  if (!url.ok()) return url.status();
+  OpenedStore opened;
+  opened.run = run.empty() ? url->run : run;
+  if (opened.run.empty()) return InvalidArgument("which run of the database? name it with --run NAME, or as the last part of the address");
+  if (!IsRunName(opened.run)) return InvalidArgument("--run: 1 to 200 bytes without control characters");
+  opened.server = std::make_unique<ClickHouseServer>(std::move(*url), tls, go_on);
+  return opened;
+}
+
+Result<std::set<int>> ParseRankList(const std::string& text) {
+  constexpr int kMostRank = 1'000'000;
+  constexpr size_t kMost = 100'000;
+  std::set<int> ranks;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const size_t dash = std::min(part.find('-'), part.size());
+    int first = 0;
+    int last = 0;
+    const std::string_view end = dash < part.size() ? part.substr(dash + 1) : part;
+    const bool good = ParseNumber(part.substr(0, dash), &first) && ParseNumber(end, &last) && first >= 0 && first <= last && last <= kMostRank;
+    if (!good || ranks.size() + static_cast<size_t>(last - first) > kMost) {
+      return InvalidArgument(fmt::format("--ranks \"{}\": for example 0,4-7", text));
+    }
+    for (int rank = first; rank <= last; ++rank) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+Status RunReader::Check(const std::vector<std::string>& paths) const {
+  if (options_.from.empty()) {
+    if (!options_.run.empty() || !options_.ranks.empty()) return InvalidArgument("--run and --ranks are for --from");
+    return paths.empty() ? InvalidArgument("which run? its path, or --from with the address of a database") : Status();
+  }
+  if (!paths.empty()) return InvalidArgument("a run is either of a path or of --from");
+  RETURN_IF_ERROR(OpenStore(options_.from, options_.run, options_.tls, progress_).status());
+  return ParseRankList(options_.ranks).status();
+}
+
+Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
+  return options_.from.empty() ? analysis::LoadRun(paths, progress_) : Fetch(options_.from, options_.run, how);
+}
+
+Result<analysis::Run> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
+  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_);
+  return Fetch(where, "", how);
+}
+
+Result<analysis::Run> RunReader::Fetch(const std::string& address, const std::string& run, const ReadHow& how) {
+  const Result<OpenedStore> store = OpenStore(address, run, options_.tls, progress_);
+  if (!store.ok()) return store.status();
+  const Result<std::set<int>> ranks = ParseRankList(options_.ranks);
+  if (!ranks.ok()) return ranks.status();
+  Result<analysis::Run> fetched = analysis::FetchRun(store->server.get(), {store->run, *ranks, how.complete, how.only, progress_});
+  const analysis::StoreCost& cost = store->server->cost();
+  if (!cost_) cost_.emplace();
+  cost_->queries += cost.queries;
+  cost_->rows += cost.rows;
+  cost_->bytes += cost.bytes;
+  cost_->seconds += cost.seconds;
+  return fetched;
+}
+
+Json RunReader::CostJson() const { return cost_ ? client::CostJson(*cost_) : Json(); }
+
+Json CostJson(const analysis::StoreCost& cost) {
+  return {{"queries", cost.queries}, {"seconds", cost.seconds}, {"rows_read", cost.rows}, {"bytes_read", cost.bytes}};
+}
+
+std::string CostText(const Json& cost) {
+  return fmt::format("ClickHouse: {} queries, {:.3f} s, {} rows and {} read", cost["queries"].get<uint64_t>(), cost["seconds"].get<double>(),
+                     cost["rows_read"].get<uint64_t>(), FormatBytes(cost["bytes_read"].get<uint64_t>()));
+}
+
+}  // namespace profd::client

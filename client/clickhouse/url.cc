@@ -1,0 +1,96 @@
+#include "client/clickhouse/url.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "client/serve/web_server.h"
+
+namespace profd::client {
+namespace {
+
+constexpr std::string_view kPlain = "clickhouse://";
+constexpr std::string_view kTls = "clickhouses://";
+constexpr size_t kMostName = 200;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Of "host", "host:port", "[::1]:port".
+bool ParseHost(std::string_view text, ClickHouseUrl* url) {
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const size_t end = text.find(']');
+    if (end == std::string_view::npos) return false;
+    url->host = std::string(text.substr(1, end - 1));
+    const std::string_view rest = text.substr(end + 1);
+    if (!rest.empty() && rest.front() != ':') return false;
+    if (!rest.empty()) port = rest.substr(1);
+  } else {
+    const size_t colon = std::min(text.find(':'), text.size());
+    url->host = std::string(text.substr(0, colon));
+    if (colon < text.size()) port = text.substr(colon + 1);
+  }
+  url->port = url->tls ? kClickHouseTlsPort : kClickHousePort;
+  const bool has_port = text.ends_with(':') || !port.empty();
+  const bool plain = std::ranges::all_of(url->host, [](unsigned char c) { return c > ' ' && c < 0x7F; });
+  return plain && !url->host.empty() && (!has_port || (ParseNumber(port, &url->port) && url->port != 0));
+}
+
+}  // namespace
+
+std::string ClickHouseUrl::Shown() const {
+  const bool six = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}{}:{}/{}", tls ? kTls : kPlain, six ? "[" : "", host, six ? "]" : "", port, database);
+}
+
+bool IsClickHouseUrl(std::string_view text) { return text.starts_with(kPlain) || text.starts_with(kTls); }
+
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && name.size() <= kMostName && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool IsRunName(std::string_view name) {
+  return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7F; });
+}
+
+Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text) {
+  // The text itself may have a password in it.
+  const auto wrong = [](std::string_view what) {
+    return InvalidArgument(fmt::format("the address of the database: {}; it is clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN], or clickhouses:// over TLS", what));
+  };
+  ClickHouseUrl url;
+  url.tls = text.starts_with(kTls);
+  if (!IsClickHouseUrl(text)) return wrong("it begins otherwise");
+  std::string_view rest = text.substr(url.tls ? kTls.size() : kPlain.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  std::string_view authority = rest.substr(0, slash);
+  std::string_view path = rest.substr(std::min(slash + 1, rest.size()));
+  if (const size_t at = authority.rfind('@'); at != std::string_view::npos) {
+    const std::string_view user = authority.substr(0, at);
+    const size_t colon = std::min(user.find(':'), user.size());
+    url.user = DecodedUrl(user.substr(0, colon), false);
+    if (colon < user.size()) url.password = DecodedUrl(user.substr(colon + 1), false);
+    authority.remove_prefix(at + 1);
+  }
+  if (url.user.empty()) url.user = Variable(kClickHouseUserVariable);
+  if (url.password.empty()) url.password = Variable(kClickHousePasswordVariable);
+  if (!ParseHost(authority, &url)) return wrong("no host, or a port that is none");
+  const size_t more = std::min(path.find('/'), path.size());
+  url.database = DecodedUrl(path.substr(0, more), false);
+  if (!IsPlainName(url.database)) return wrong("the name of the database is not letters, digits and '_'");
+  if (more < path.size()) url.run = DecodedUrl(path.substr(more + 1), false);
+  if (!url.run.empty() && !IsRunName(url.run)) return wrong("the name of the run has control characters or more than 200 bytes");
+  for (const std::string* each : {&url.user, &url.password}) {
+    if (std::ranges::any_of(*each, [](unsigned char c) { return c < ' '; })) return wrong("user or password has control characters");
+  }
+  return url;
+}
+
+}  // namespace profd::client

@@ -1,0 +1,128 @@
+#include "client/commands/export_store.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "analysis/store/load.h"
+#include "client/clickhouse/run_source.h"
+#include "client/render.h"
+#include "client/signals.h"
+
+namespace profd::client {
+namespace {
+
+constexpr size_t kMaxWarnings = 20;
+
+// What is for files alone.
+std::optional<std::string> UnfitOption(const ExportCommand& command) {
+  const std::pair<const char*, bool> given[] = {
+      {"--format", command.format.has_value()}, {"--out", command.out.has_value()},     {"--devices", command.devices.has_value()},
+      {"--channels", command.channels.has_value()}, {"--from", command.from.has_value()}, {"--step", command.step.has_value()},
+      {"--rank", command.rank.has_value()},     {"--top", command.top.has_value()},     {"--threads", command.threads.has_value()},
+      {"--clock", command.clock.has_value()},   {"--names", command.names.has_value()}, {"--compat", command.compat.has_value()},
+      {"--gzip", command.gzip},                 {"--force", command.force},             {"--open", command.open},
+  };
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return fmt::format("{} is for files, not for --to with a database", name);
+  }
+  return std::nullopt;
+}
+
+// Of the directory that was named.
+std::string NameOfFirst(const ExportCommand& command) {
+  if (command.dumps.empty()) return "";
+  const std::filesystem::path path = std::filesystem::path(command.dumps.front()).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+struct Loaded {
+  std::vector<analysis::RankLoad> ranks;
+  std::vector<analysis::Problem> problems;
+  size_t skipped = 0;  // sources
+  double seconds = 0;
+};
+
+Json ToJson(const Loaded& loaded, const std::string& run) {
+  Json json = {{"ok", true}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped}};
+  json["ranks"] = Json::array();
+  for (const analysis::RankLoad& rank : loaded.ranks) json["ranks"].push_back({{"rank", rank.who}, {"rows", rank.rows}, {"bytes", rank.bytes}});
+  json["problems"] = Json::array();
+  for (const analysis::Problem& problem : loaded.problems) json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  return json;
+}
+
+void Print(const Io& io, const Loaded& loaded, const std::string& run) {
+  Table table({"RANK", ">ROWS", ">SIZE"});
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  for (const analysis::RankLoad& rank : loaded.ranks) {
+    table.AddRow({Printable(rank.who), std::to_string(rank.rows), FormatBytes(rank.bytes)});
+    rows += rank.rows;
+    bytes += rank.bytes;
+  }
+  if (!table.empty()) table.Print(io.out, io.out_color());
+  io.out << fmt::format("{}: {} rows of {} {}, {} in {:.1f} s", Printable(run), rows, loaded.ranks.size(), loaded.ranks.size() == 1 ? "rank" : "ranks",
+                        FormatBytes(bytes), loaded.seconds);
+  if (loaded.skipped > 0) io.out << fmt::format("; {} loaded before and not changed since", loaded.skipped);
+  io.out << std::endl;
+  size_t shown = 0;
+  for (const analysis::Problem& problem : loaded.problems) {
+    if (shown++ == kMaxWarnings) break;
+    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem.where + ": " + problem.what) << std::endl;
+  }
+}
+
+Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, const analysis::Progress& go_on, Loaded* loaded) {
+  RETURN_IF_ERROR(loader->Prepare());
+  analysis::SourceCalls calls;
+  calls.wants = [&](uint64_t stamp) {
+    const bool skip = command.resume && loader->IsLoaded(stamp);
+    if (skip) ++loaded->skipped;
+    return !skip;
+  };
+  calls.take = [&](const analysis::Run& source, uint64_t stamp) {
+    loaded->problems.insert(loaded->problems.end(), source.problems.begin(), source.problems.end());
+    return loader->Load(source, stamp, &loaded->ranks);
+  };
+  const Status done = analysis::LoadBySource(command.dumps, go_on, calls);
+  if (done.code() == StatusCode::kCancelled) return done;
+  // Also of those that were loaded before an error.
+  const Status cleaned = loader->CleanUp();
+  return done.ok() ? cleaned : done;
+}
+
+}  // namespace
+
+bool IsExportToStore(const ExportCommand& command) { return command.to && IsClickHouseUrl(*command.to); }
+
+int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& command, bool json) {
+  if (const auto unfit = UnfitOption(command)) return FailWith(io, InvalidArgument(*unfit), kExitUsage, json);
+  if (command.cluster && !IsRunName(*command.cluster)) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
+  if (command.cluster && command.cluster->find('`') != std::string::npos) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  const analysis::Progress go_on = [&signals] { return signals.Poll() == 0; };
+  std::string run = command.run_name.value_or("");
+  if (const auto url = ParseClickHouseUrl(*command.to); run.empty() && url.ok() && url->run.empty()) run = NameOfFirst(command);
+  Result<OpenedStore> store = OpenStore(*command.to, run, command.tls, go_on);
+  if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
+  run = store->run;
+  const int64_t begin_ns = clock.SteadyNs();
+  Loaded loaded;
+  analysis::StoreLoader loader(store->server.get(), {run, command.cluster.value_or(""), &clock, go_on});
+  const Status done = LoadAll(&loader, command, go_on, &loaded);
+  loaded.seconds = static_cast<double>(clock.SteadyNs() - begin_ns) / static_cast<double>(kNsPerSecond);
+  if (!done.ok()) {
+    const bool some = !loaded.ranks.empty() || signals.caught() != 0;
+    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} ranks were loaded before this; --resume goes on with the others", loaded.ranks.size()) << std::endl;
+    return FailWith(io, done, some || done.code() == StatusCode::kAborted ? kExitPartial : ExitCodeFor(done.code()), json);
+  }
+  if (json) {
+    io.out << JsonText(ToJson(loaded, run), true) << std::endl;
+  } else {
+    Print(io, loaded, run);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd::client

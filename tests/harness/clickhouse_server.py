@@ -1,0 +1,235 @@
+"""ClickHouse on loopback ports and in a directory of its own: one server, or two shards of two replicas with a ZooKeeper."""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from profd_harness import eventually
+
+SERVER = "/usr/sbin/clickhouse-server"
+ZOOKEEPER = "/usr/share/java/zookeeper.jar"
+USER, PASSWORD = "loader", "a secret/with: signs"
+CLUSTER = "two"
+
+
+def missing():
+    """Why no server can be started here; None: one can."""
+    return None if os.path.exists(SERVER) else f"{SERVER} is not installed (scripts/install-deps --for test)"
+
+
+def missing_zookeeper():
+    return None if os.path.exists(ZOOKEEPER) and shutil.which("java") else "no ZooKeeper (scripts/install-deps --for test)"
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+USERS = f"""<yandex>
+<profiles><default><max_memory_usage>3000000000</max_memory_usage></default></profiles>
+<users>
+  <default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+  <{USER}><password>{PASSWORD}</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></{USER}>
+</users>
+<quotas><default></default></quotas>
+</yandex>
+"""
+
+
+class ClickHouse:
+    """One server. `more`: further elements of its configuration."""
+
+    def __init__(self, folder, ports=None, more=""):
+        self.folder = folder
+        self.http, self.tcp, self.interserver = ports or free_ports(3)
+        self.more = more
+        self.process = None
+
+    def start(self):
+        os.makedirs(self.folder, exist_ok=True)
+        files = {"users.xml": USERS, "config.xml": f"""<yandex>
+<logger><level>warning</level><log>{self.folder}/server.log</log><errorlog>{self.folder}/errors.log</errorlog></logger>
+<http_port>{self.http}</http_port><tcp_port>{self.tcp}</tcp_port>
+<interserver_http_port>{self.interserver}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
+<listen_host>127.0.0.1</listen_host><path>{self.folder}/data/</path><tmp_path>{self.folder}/tmp/</tmp_path>
+<users_config>{self.folder}/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
+<mark_cache_size>67108864</mark_cache_size><max_concurrent_queries>100</max_concurrent_queries>
+{self.more}
+</yandex>
+"""}
+        for name, text in files.items():
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(os.path.join(self.folder, "output"), "ab") as output:
+            self.process = subprocess.Popen([SERVER, f"--config-file={self.folder}/config.xml"], stdout=output, stderr=output, cwd=self.folder)
+        eventually(self.answers, seconds=60, what=f"ClickHouse answers; {self.folder}/errors.log says why not", every=0.1)
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"ClickHouse ended with {self.process.returncode}: " + self.log())
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/", timeout=2) as answer:
+                return answer.read() == b"Ok.\n"
+        except OSError:
+            return False
+
+    def log(self):
+        text = ""
+        for name in ("output", "errors.log"):
+            with contextlib.suppress(OSError), open(os.path.join(self.folder, name), encoding="utf-8", errors="replace") as file:
+                text += file.read()[-3000:]
+        return text
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(20)
+        self.process = None
+
+    def ask(self, statement):
+        """The answer as text; AssertionError with the server's words."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http}/", statement.encode(), {
+            "Authorization": "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{statement}: {error.read().decode(errors='replace')}") from error
+
+    def rows(self, select):
+        return json.loads(self.ask(select + " FORMAT JSONCompact"))["data"]
+
+    def number(self, select):
+        return int(self.ask(select))
+
+    def url(self, database="profiles", port=None, password=PASSWORD, scheme="clickhouse", host="127.0.0.1"):
+        return f"{scheme}://{USER}:{urllib.parse.quote(password, safe='')}@{host}:{port or self.http}/{database}"
+
+
+class ZooKeeper:
+    def __init__(self, folder):
+        self.folder, self.port, self.process = folder, free_ports(1)[0], None
+
+    def start(self):
+        os.makedirs(self.folder, exist_ok=True)
+        path = os.path.join(self.folder, "zoo.cfg")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"tickTime=2000\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+                       "admin.enableServer=false\nmaxClientCnxns=100\n")
+        with open(os.path.join(self.folder, "output"), "wb") as output:
+            self.process = subprocess.Popen(["java", "-Xmx256m", "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.ZooKeeperServerMain", path],
+                                            stdout=output, stderr=output)
+        return self
+
+    def listens(self):
+        with contextlib.closing(socket.socket()) as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(20)
+
+
+class Cluster:
+    """Two shards of two replicas."""
+
+    def __init__(self, folder):
+        self.zookeeper = ZooKeeper(os.path.join(folder, "zookeeper")).start()
+        ports = [free_ports(3) for _ in range(4)]
+        shards = "".join("<shard><internal_replication>true</internal_replication>" + "".join(
+            f"<replica><host>127.0.0.1</host><port>{ports[shard * 2 + replica][1]}</port></replica>" for replica in (0, 1)) + "</shard>"
+            for shard in (0, 1))
+        self.nodes = []
+        eventually(self.zookeeper.listens, seconds=60, what="ZooKeeper listens", every=0.1)
+        for number, its in enumerate(ports):
+            more = (f"<zookeeper><node><host>127.0.0.1</host><port>{self.zookeeper.port}</port></node></zookeeper>"
+                    f"<macros><shard>{number // 2}</shard><replica>{number}</replica></macros>"
+                    "<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>"
+                    f"<remote_servers><{CLUSTER}>{shards}</{CLUSTER}></remote_servers>")
+            self.nodes.append(ClickHouse(os.path.join(folder, f"node{number}"), its, more))
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.stop)
+            for node in self.nodes:
+                node.start()
+            stack.pop_all()
+
+    def stop(self):
+        for node in self.nodes:
+            node.stop()
+        self.zookeeper.stop()
+
+
+class Gate:
+    """A proxy in front of a server: after `statements` connections it holds (or closes) all further ones."""
+
+    def __init__(self, port, statements, close=False):
+        self.target, self.left, self.close_them = port, statements, close
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.held, self.stopped = threading.Event(), False
+        self.kept = []
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
+
+    def _accept(self):
+        while not self.stopped:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.left <= 0:
+                self.held.set()
+                if self.close_them:
+                    client.close()
+                else:
+                    self.kept.append(client)
+                continue
+            self.left -= 1
+            server = socket.create_connection(("127.0.0.1", self.target))
+            self.kept += [client, server]
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def stop(self):
+        self.stopped = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for each in self.kept:
+            each.close()
+
+
+@contextlib.contextmanager
+def temporary_folder():
+    folder = tempfile.mkdtemp(prefix="profd-clickhouse-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
