@@ -82,6 +82,15 @@ struct Flow {
   uint32_t execution = 0;  // of Rank::executions
 };
 
+// What the application marked on the host.
+struct Mark {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  TextId name = kNoText;
+  TextId domain = kNoText;
+  bool is_instant = false;
+};
+
 struct Reduce {
   TextId name = kNoText;
   int64_t start_ns = 0;
@@ -205,6 +214,13 @@ struct Pipeline {
   std::optional<Queue> host;    // between the pipeline and the device
   std::optional<Queue> device;  // on the chip
   bool host_is_iterator = false;  // no sink mode: the queue is the dataset iterator's
+  // Parts of the host's CPUs, % of all of them, by sample.
+  struct CpuUse {
+    std::vector<double> user;
+    std::vector<double> sys;
+  };
+  std::optional<int64_t> processors;
+  std::optional<CpuUse> cpu;  // of the process
   std::vector<double> get_next_ms;
   std::vector<double> get_ms;
   std::vector<double> push_ms;
@@ -217,6 +233,7 @@ struct Pipeline {
     std::vector<double> queue_sizes;
     std::optional<int64_t> parent;
     std::vector<int64_t> children;
+    std::optional<CpuUse> cpu;
     std::optional<double> Mean() const;
     std::optional<double> Use() const;  // mean of the queue by its length
   };
@@ -253,8 +270,11 @@ struct Rank {
   std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
   std::vector<Lane> lanes;
   std::vector<Slice> slices;
+  std::optional<int64_t> first_call_ns;  // of those that are left out (Calls)
   std::vector<Flow> flows;
   std::unordered_map<uint32_t, TextId> stacks;  // of framework operators, by index of slices: frames parted by ';'
+
+  std::vector<Mark> marks;
 
   std::vector<Step> steps;  // by start
   bool first_step_is_short = false;   // it begins with forward: averages leave it out

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "analysis/find_points.h"
 #include "analysis/read/readers.h"
 
 namespace profd::analysis {
@@ -37,7 +38,7 @@ Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
 
 }  // namespace
 
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, Calls calls) {
   Run run;
   run.inputs = paths;
   if (!paths.empty()) run.name = NameOf(paths.front());
@@ -53,7 +54,7 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
     }
     std::ranges::move(found, std::back_inserter(sources));
   }
-  const ReadOrder order{&run.problems, &progress};
+  const ReadOrder order{&run.problems, &progress, calls};
   std::vector<fs::path> dumps;
   for (const Source& source : sources) {
     if (source.kind == SourceKind::kDump) dumps.push_back(source.path);
@@ -70,6 +71,7 @@ Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progr
     const std::string why = run.problems.empty() ? "" : ": " + run.problems.front().what;
     return InvalidArgument(run.name + ": nothing in it could be read" + why);
   }
+  for (const auto& rank : run.ranks) FindPoints(rank.get());
   std::ranges::stable_sort(run.ranks, {}, [](const std::unique_ptr<Rank>& each) {
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));
   });

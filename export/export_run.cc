@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "export/beside.h"
 #include "export/by_rank.h"
 #include "export/file_feeder.h"
 #include "export/operators/model.h"
@@ -388,10 +390,14 @@ void ExportRun::RunOperators() {
       Add(i, std::move(channel));
     }
     if (model == nullptr || cancelled_) continue;
-    for (const auto& format : formats_) {
-      if (!wants(format)) continue;
-      if (Status taken = format->format().TakeOperators(i, *model); !taken.ok()) format->Fail(taken);
-    }
+    std::atomic<size_t> next = 0;
+    RunBeside(ThreadCount(options_.threads, formats_.size()), [&](size_t) {
+      for (size_t at = next++; at < formats_.size(); at = next++) {
+        RunningFormat& format = *formats_[at];
+        if (format.failed() || !format.format().WantsOperators()) continue;
+        if (Status taken = format.format().TakeOperators(i, *model); !taken.ok()) format.Fail(taken);
+      }
+    });
   }
 }
 

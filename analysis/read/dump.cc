@@ -28,6 +28,7 @@ using exporting::StepSpan;
 using exporting::TableId;
 
 constexpr size_t kMaxSteps = 1'000'000;
+constexpr size_t kMaxMarks = 1'000'000;  // of a dump
 constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
 constexpr size_t kMaxSeries = 8192;
 
@@ -54,6 +55,7 @@ struct Gathered {
   std::map<std::pair<size_t, int>, OfDevice> devices;
   std::vector<exporting::StepSpans> steps;  // by dump
   std::vector<std::vector<Event>> parts;    // by dump: steps with their parts
+  std::vector<std::vector<Event>> marks;    // by dump
   uint64_t left_out = 0;
   size_t rows = 0;
 };
@@ -102,6 +104,8 @@ class AnalysisSink : public exporting::FormatSink {
     steps_.Add(event);
     const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
     if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
+    const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange;
+    if (is_mark && marks_.size() < kMaxMarks) marks_.push_back(event);
   }
 
   Status Finish() override {
@@ -118,6 +122,7 @@ class AnalysisSink : public exporting::FormatSink {
     }
     out_.steps[dump_].Merge(std::move(steps_));
     std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
+    std::ranges::move(marks_, std::back_inserter(out_.marks[dump_]));
     return {};
   }
 
@@ -206,6 +211,7 @@ class AnalysisSink : public exporting::FormatSink {
   size_t series_ = 0;
   exporting::StepSpans steps_;
   std::vector<Event> parts_;
+  std::vector<Event> marks_;
 };
 
 class AnalysisFormat : public exporting::Format {
@@ -228,6 +234,7 @@ class AnalysisFormat : public exporting::Format {
     MutexLock lock(mutex_);
     gathered_.steps.resize(dumps_.size());
     gathered_.parts.resize(dumps_.size());
+    gathered_.marks.resize(dumps_.size());
     return {};
   }
   Result<std::unique_ptr<exporting::FormatSink>> Open(const exporting::ExportTask& task) override {
@@ -258,6 +265,7 @@ class AnalysisFormat : public exporting::Format {
     for (auto& [key, device] : gathered_.devices) {
       if (key.second < 0) AddHost(key.first, &device);
     }
+    for (size_t dump = 0; dump < dumps_.size(); ++dump) AddMarks(dump);
     for (const auto& rank : ranks_) {
       for (const auto& series : rank->hardware) series->Sort();
     }
@@ -329,18 +337,39 @@ class AnalysisFormat : public exporting::Format {
     }
   }
 
-  // Calls are of a process: of its rank, or the only one there is.
-  void AddHost(size_t dump, OfDevice* host) {
+  std::vector<Rank*> OnHostOf(size_t dump) const {
     std::vector<Rank*> here;
     for (const auto& rank : ranks_) {
       if (rank->host == dumps_[dump]->hostname) here.push_back(rank.get());
     }
+    return here;
+  }
+  // What a process did is of its rank, or of the only one there is; null: of none.
+  static Rank* OfProcess(const std::vector<Rank*>& here, std::optional<int> number) {
+    const auto found = std::ranges::find_if(here, [number](const Rank* rank) { return number && rank->rank == number; });
+    return found != here.end() ? *found : here.size() == 1 ? here.front() : nullptr;
+  }
+
+  void AddMarks(size_t dump) REQUIRES(mutex_) {
+    const std::vector<Rank*> here = OnHostOf(dump);
+    for (const Event& event : gathered_.marks[dump]) {
+      Rank* rank = OfProcess(here, event.rank ? event.rank : dumps_[dump]->RankOf(event.device));
+      int64_t end_ns = 0;
+      if (rank == nullptr || __builtin_add_overflow(event.t_ns, event.dur_ns, &end_ns)) continue;
+      const Mark mark{event.t_ns, end_ns, rank->Text(event.name),
+                      event.domain.empty() ? kNoText : rank->Text(event.domain), event.kind == EventKind::kMark};
+      rank->marks.push_back(mark);
+      rank->slices.push_back({mark.start_ns, mark.end_ns, mark.name, rank->LaneOf("Marks", fmt::format("Thread {}", event.tid))});
+    }
+  }
+
+  void AddHost(size_t dump, OfDevice* host) {
+    const std::vector<Rank*> here = OnHostOf(dump);
     for (Rank* rank : here) {
       for (const auto& [name, series] : host->series) rank->hardware.push_back(series);
     }
     for (const Recorded& call : host->calls) {
-      const auto found = std::ranges::find_if(here, [&call](const Rank* rank) { return rank->rank == call.rank; });
-      Rank* rank = found != here.end() ? *found : here.size() == 1 ? here.front() : nullptr;
+      Rank* rank = OfProcess(here, call.rank);
       if (rank == nullptr) continue;
       const auto slice = static_cast<uint32_t>(rank->slices.size());
       rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(strings_->Text(call.name)),

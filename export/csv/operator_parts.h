@@ -23,8 +23,6 @@ struct OperatorCsv {
 };
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines);
 
-// The place that CsvRow begins a line with.
-Place DevicePlace(int device);
 // As the analyser's C++ prints doubles: up to three decimals, none that are zero at the end.
 std::string ShortDecimal(double value);
 

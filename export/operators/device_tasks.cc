@@ -65,6 +65,35 @@ void SortByStream(std::vector<Record>* records, Time time) {
 
 }  // namespace
 
+void PmuCountsTable::Pack(const PmuCounts& counts, PmuRecord* into) {
+  uint64_t all = counts.cycles;
+  for (const uint64_t counter : counts.counters) all |= counter;
+  into->wide = all > UINT32_MAX;
+  if (into->wide) {
+    into->counts[0] = static_cast<uint32_t>(wide_.size());
+    wide_.push_back(counts);
+    return;
+  }
+  into->counts[0] = static_cast<uint32_t>(counts.cycles);
+  for (size_t i = 0; i < kPmuCounters; ++i) into->counts[1 + i] = static_cast<uint32_t>(counts.counters[i]);
+}
+
+PmuCounts PmuCountsTable::Of(const PmuRecord& record) const {
+  if (record.wide) return wide_[record.counts[0]];
+  PmuCounts made;
+  made.cycles = record.counts[0];
+  for (size_t i = 0; i < kPmuCounters; ++i) made.counters[i] = record.counts[1 + i];
+  return made;
+}
+
+void PmuCountsTable::Append(const PmuCountsTable& other, std::span<PmuRecord> records) {
+  const auto before = static_cast<uint32_t>(wide_.size());
+  wide_.insert(wide_.end(), other.wide_.begin(), other.wide_.end());
+  for (PmuRecord& record : records) {
+    if (record.wide) record.counts[0] += before;
+  }
+}
+
 void DeviceTasks::FeedStars(std::span<const std::byte> bytes) {
   for (; bytes.size() >= kStarsRecordBytes; bytes = bytes.subspan(kStarsRecordBytes)) {
     const RecordView record(bytes);
@@ -205,8 +234,10 @@ void DeviceTasks::FeedAicore(std::span<const std::byte> bytes) {
     PmuRecord& made = pmu.emplace_back();
     made.stream = record.U32(96) & 0x7FF;
     made.task = record.U16(6);
-    made.counts.cycles = record.U64(16);
-    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(32 + 8 * i);
+    PmuCounts counts;
+    counts.cycles = record.U64(16);
+    for (size_t i = 0; i < kPmuCounters; ++i) counts.counters[i] = record.U64(32 + 8 * i);
+    pmu_counts.Pack(counts, &made);
   }
 }
 
@@ -249,8 +280,10 @@ void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
     made.stream = ids.stream;
     made.task = ids.task;
     made.end = record.U64(120);
-    made.counts.cycles = record.U64(32);
-    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(48 + 8 * i);
+    PmuCounts counts;
+    counts.cycles = record.U64(32);
+    for (size_t i = 0; i < kPmuCounters; ++i) counts.counters[i] = record.U64(48 + 8 * i);
+    pmu_counts.Pack(counts, &made);
     made.sub_type = record.U8(16);
     if (function == kBlockPmu) {
       made.context = record.U16(18);

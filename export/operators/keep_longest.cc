@@ -56,7 +56,7 @@ void Model::KeepLongest(size_t count) {
   Totals operators;
   for (const TaskRow& row : rows) {
     const HostTask* task = HostOf(row);
-    if (task != nullptr && task->compute) operators[OperatorName(*task)] += row.end_ns - row.start_ns;
+    if (task != nullptr && task->compute) operators[std::string(OperatorName(*task))] += row.end_ns - row.start_ns;
   }
   Totals types;
   for (const CommunicationOp& op : communication.ops) {
@@ -70,7 +70,7 @@ void Model::KeepLongest(size_t count) {
   };
   std::erase_if(rows, [&](const TaskRow& row) {
     const HostTask* task = HostOf(row);
-    if (task == nullptr || !task->compute || !kept_operators.contains(OperatorName(*task))) return true;
+    if (task == nullptr || !task->compute || !kept_operators.contains(std::string(OperatorName(*task)))) return true;
     keep_call(task->connection);
     return false;
   });

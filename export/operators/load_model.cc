@@ -119,8 +119,7 @@ void ReadHost(Loader& loader, const Place& place, bool tensors, HostData* host) 
 void FinishHost(HostData tensors, Model* model) {
   model->host.TakeTensors(std::move(tensors));
   model->host.Finish();
-  model->host_tasks = BuildHostTasks(model->host, model->detailed);
-  model->host.tasks = {};  // of no more use
+  model->host_tasks = BuildHostTasks(&model->host, model->detailed);
 }
 
 std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFiles& found, const ClockMap& host,

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dump/reader.h"
@@ -81,7 +82,7 @@ class Model {
   }
   const NodeRecord* NodeOf(const HostTask& task) const {
     const Launch* launch = LaunchOf(task);
-    return launch == nullptr || launch->node < 0 ? nullptr : &host.nodes[static_cast<size_t>(launch->node)];
+    return launch == nullptr || launch->node < 0 ? nullptr : &host_tasks.nodes[static_cast<size_t>(launch->node)];
   }
   const CommunicationLaunch& LaunchOf(const CommunicationOp& op) const {
     return host_tasks.communication_launches[static_cast<size_t>(op.launch)];
@@ -120,9 +121,9 @@ class Model {
   void KeepLongest(size_t count);
 
   // What the row is called among the operators; only where HostTask::compute.
-  std::string OperatorName(const HostTask& task) const;
-  std::string OperatorType(const HostTask& task) const;  // "N/A" at level 0
-  std::string CoreType(const HostTask& task) const;      // the same
+  std::string_view OperatorName(const HostTask& task) const;
+  std::string_view OperatorType(const HostTask& task) const;  // "N/A" at level 0
+  std::string_view CoreType(const HostTask& task) const;      // the same
   // Host type where there is one that says more than the device's.
   std::string TaskType(const TaskRow& row) const;
 
@@ -132,6 +133,7 @@ class Model {
   std::vector<TaskRow> rows;  // in no order
   std::map<int, DevicePmu> device_pmu;
   std::vector<PmuRecord> pmu;
+  PmuCountsTable pmu_counts;  // of these
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device
   std::map<int, DeviceCache> cache;
@@ -146,9 +148,10 @@ class Model {
 
  private:
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
+  size_t TakePmu(DeviceTasks* ran);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
-  void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
-  void JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
+  void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row);
+  void JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row);
 
   std::vector<int32_t> framework_of_;  // by connection; empty: no framework
 };

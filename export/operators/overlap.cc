@@ -112,7 +112,7 @@ std::map<int, Overlap> OverlapsOf(const Model& model) {
     if (is_new) known->second = !IsKernelOrProfiler(RuntimeTypeName(model.host, host->type));
     if (known->second) Widen(&device.tasks, interval);
     if (!host->compute || model.host.fused_communication_streams.contains(row.stream)) continue;
-    const std::string name = model.OperatorName(*host);
+    const std::string_view name = model.OperatorName(*host);
     if (!name.ends_with("AicpuKernel") && !name.ends_with("AivKernel")) device.computing.push_back(interval);
   }
   for (const CommunicationOp& op : model.communication.ops) {

@@ -33,4 +33,10 @@ void SortRecords(std::vector<Record>* records, Less less) {
   }
 }
 
+// Stable, with a second copy; neither where they are sorted already.
+template <class Records, class Less>
+void SortSmall(Records* records, Less less) {
+  if (!std::ranges::is_sorted(*records, less)) std::ranges::stable_sort(*records, less);
+}
+
 }  // namespace profd::exporting::operators

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
+#include "export/number_text.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
 #include "export/trace/legacy_parts.h"
@@ -122,7 +123,9 @@ class TraceSink final : public FormatSink, public LayerSink {
     layer_args_.clear();
     for (const LayerArg& arg : event.args) AppendArg(arg);
     const std::string_view category = event.category.empty() ? "" : "\"cat\":\"";
-    WriteText({",\n{\"name\":\"", JsonEscaped(event.name), layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
+    layer_name_.clear();
+    AppendJsonEscaped(&layer_name_, event.name);
+    WriteText({",\n{\"name\":\"", layer_name_, layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
                ",\"ph\":\"X\",", category, event.category, category.empty() ? "" : "\",", "\"args\":{", layer_args_,
                kEnd});
     for (const LayerFlow& flow : event.flows) WriteFlow(flow, stamp);
@@ -290,9 +293,13 @@ class TraceSink final : public FormatSink, public LayerSink {
     const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
     const bool shown = launch || flow.kind == LayerFlow::Kind::kMark;
     // That of a further dump is in the low half, where the first one's has 0.
-    const std::string id = launch           ? fmt::to_string((flow.id << 32) + dump_)
-                           : shared_.plan.dumps.size() == 1 ? fmt::to_string(flow.id)
-                                            : fmt::format("{}/{}", dump_, flow.id);
+    char number[24];
+    const auto digits = [&number](uint64_t value) {
+      return std::string_view(number, static_cast<size_t>(AppendUint(number, value) - number));
+    };
+    std::string several;
+    if (!launch && shared_.plan.dumps.size() > 1) several = fmt::format("{}/{}", dump_, flow.id);
+    const std::string_view id = !several.empty() ? several : digits(launch ? (flow.id << 32) + dump_ : flow.id);
     WriteText({",\n{\"name\":\"", named.name, shown ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
                flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
                stamp, "\"}"});
@@ -303,7 +310,9 @@ class TraceSink final : public FormatSink, public LayerSink {
     if (!layer_args_.empty()) layer_args_ += ',';
     layer_args_.append("\"").append(arg.name).append("\":");
     if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
-      layer_args_.append("\"").append(JsonEscaped(*text, kMostArgText)).append("\"");
+      layer_args_ += '"';
+      AppendJsonEscaped(&layer_args_, *text, kMostArgText);
+      layer_args_ += '"';
     } else if (const auto* integer = std::get_if<uint64_t>(&arg.value)) {
       layer_args_.append(number, std::to_chars(number, number + sizeof number, *integer).ptr);
     } else if (const auto* signed_integer = std::get_if<int64_t>(&arg.value)) {
@@ -415,6 +424,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   MicrosText micros_;
   std::string layer_place_;  // as an event has it behind its name
   std::string layer_args_;
+  std::string layer_name_;
   std::unique_ptr<TraceSink> marks_;
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;
