@@ -275,7 +275,7 @@ void AddOperators(const Model& model, int device, const std::vector<exporting::S
   reader.AddFramework();
   reader.AddMemory();
   reader.AddCollectives(steps, order);
-  const auto overlaps = exporting::operators::OverlapsOf(model);
+  const auto& overlaps = exporting::operators::OverlapsOf(model);
   const auto found = overlaps.find(device);
   if (found == overlaps.end()) return;
   rank->overlap = found->second;

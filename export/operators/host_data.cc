@@ -400,7 +400,9 @@ void HostData::NumberBatches() {
 
 std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() const {
   std::map<std::pair<std::string, std::string>, ApiTotal> named;
-  for (const auto& [key, total] : totals_) {
+  // In one order, on which sums of real numbers depend.
+  const std::map<ApiKey, ApiTotal> sorted(totals_.begin(), totals_.end());
+  for (const auto& [key, total] : sorted) {
     const auto& [level, type, item] = key;
     Api api;
     api.level = level;

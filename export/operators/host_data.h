@@ -242,7 +242,14 @@ class HostData {
   std::unordered_map<uint64_t, uint32_t> hashed_types_;
   // Single events that wait for their other half.
   std::map<std::tuple<uint16_t, uint32_t, uint32_t, uint32_t, uint64_t>, uint64_t> events_;
-  std::map<std::tuple<uint16_t, uint32_t, uint64_t>, ApiTotal> totals_;  // level, type, item where it names the API
+  using ApiKey = std::tuple<uint16_t, uint32_t, uint64_t>;  // level, type, item where it names the API
+  struct ApiKeyHash {
+    size_t operator()(const ApiKey& key) const {
+      const auto& [level, type, item] = key;
+      return ((item ^ type) * 0x9E3779B97F4A7C15u) ^ level;
+    }
+  };
+  std::unordered_map<ApiKey, ApiTotal, ApiKeyHash> totals_;
   struct BytesHash : std::hash<std::string_view> {
     using is_transparent = void;
   };

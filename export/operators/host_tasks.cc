@@ -244,6 +244,7 @@ class Builder {
     const ThreadTree tree(Part(data_.apis, OfThread(data_.apis, thread)));
     std::vector<LaunchRecords> launches = LaunchesOf(data_, thread, tree);
     ThreadCommunication of_thread = CommunicationOf(data_, thread, tree);
+    size_t from = 0;
     for (const TaskRecord& record : tasks) {
       HostTask task;
       task.kernel = record.kernel;
@@ -252,7 +253,7 @@ class Builder {
       task.stream = record.stream;
       task.task = record.task;
       task.batch = record.batch;
-      const int32_t api = tree.Find(record.time);
+      const int32_t api = tree.Find(record.time, &from);
       const int32_t node = tree.Above(api, kNodeLevel);
       const int32_t communication = tree.Above(api, kCommunicationLevel);
       if (communication >= 0) task.communication = IndexOf(tree, communication);

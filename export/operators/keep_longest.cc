@@ -51,7 +51,7 @@ void HideOtherApis(const std::vector<bool>& made, std::vector<Api>* apis) {
 }  // namespace
 
 void Model::KeepLongest(size_t count) {
-  whole_overlap = OverlapsOf(*this);
+  OverlapsOf(*this);  // of all that ran
   longest = count;
   Totals operators;
   for (const TaskRow& row : rows) {

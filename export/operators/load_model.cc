@@ -26,6 +26,9 @@ constexpr std::string_view kAicore = "aicore.data";
 constexpr std::string_view kCache = "l2_cache.data";
 constexpr std::string_view kProfile = "ffts_profile.data";
 
+// Chips with the HWTS scheduler, whose cube and vector units are one core (operator-data a.4).
+bool HasHwts(int chip) { return chip >= 1 && chip <= 4; }
+
 // Passes on what it is fed.
 class Pipe : public Decoder {
  public:
@@ -177,8 +180,7 @@ void ReadFrequencies(Loader& loader, const DataFile& file, Frequencies* into) {
 
 DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
-  constexpr int kOneCoreChip = 1;
-  made.group = place.chip == kOneCoreChip ? PmuGroupOfOneCore(place.aicore_metrics)
+  made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics)
                                           : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
   made.group.aic.events = place.aicore_events;
   made.group.aic.cores = place.ai_cores;
@@ -284,7 +286,7 @@ bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind != Place::Kind::kDevice) return false;
   if (base == kStars || base == kHwts || base == kCpu || base == kCache) return true;
   // Sampled counters are a channel's.
-  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && place.chip == 1));
+  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
 }
 
 std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "dump/reader.h"
 #include "export/batch.h"
 #include "export/dump_info.h"
@@ -63,6 +64,21 @@ struct DeviceCpu {
   CpuRecords records;
   std::function<int64_t(uint64_t)> clock;      // count of the device to wall clock, ns
   std::function<int64_t(uint64_t)> monotonic;  // the host's monotonic clock, the same
+};
+
+// What is made of a model when it is first asked for; any thread.
+template <class Made, class From>
+class OnceMade {
+ public:
+  const Made& Of(const From& from, Made (*make)(const From&)) const {
+    MutexLock lock(mutex_);
+    if (!made_) made_ = make(from);
+    return *made_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable std::optional<Made> made_ GUARDED_BY(mutex_);
 };
 
 class Model {
@@ -140,7 +156,7 @@ class Model {
   std::vector<DeviceMark> marks;  // of the application; by number
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
-  std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept
+  OnceMade<std::map<int, Overlap>, Model> overlaps;  // OverlapsOf asks for them
   size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
   uint64_t stray_counters = 0;  // PMU records of no task that is known: left out

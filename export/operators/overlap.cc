@@ -96,8 +96,9 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
   return made;
 }
 
-std::map<int, Overlap> OverlapsOf(const Model& model) {
-  if (model.whole_overlap) return *model.whole_overlap;
+namespace {
+
+std::map<int, Overlap> MakeOverlaps(const Model& model) {
   std::map<int, DeviceTimes> devices;
   std::map<uint32_t, bool> bounds;  // by type of the runtime: whether such tasks bound the time
   for (const TaskRow& row : model.rows) {
@@ -124,5 +125,9 @@ std::map<int, Overlap> OverlapsOf(const Model& model) {
   }
   return made;
 }
+
+}  // namespace
+
+const std::map<int, Overlap>& OverlapsOf(const Model& model) { return model.overlaps.Of(model, MakeOverlaps); }
 
 }  // namespace profd::exporting::operators

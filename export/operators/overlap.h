@@ -32,7 +32,7 @@ using Overlap = std::array<Intervals, kOverlapKinds>;  // by kind
 // no kernels; they and both others bound what is free.
 Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<Interval> tasks);
 
-// By device; one without tasks has none.
-std::map<int, Overlap> OverlapsOf(const Model& model);
+// By device; one without tasks has none. Made once, of what the model has then.
+const std::map<int, Overlap>& OverlapsOf(const Model& model);
 
 }  // namespace profd::exporting::operators

@@ -26,8 +26,8 @@ class ThreadTree {
   const Level& nodes() const { return nodes_; }
   const Level& communication() const { return communication_; }
 
-  // The innermost with begin < time <= end; -1: none.
-  int32_t Find(uint64_t time) const;
+  // The innermost with begin < time <= end; -1: none. `from`: 0, then what the call with an earlier time left there.
+  int32_t Find(uint64_t time, size_t* from) const;
   // The innermost of the level around `index`, which may be itself; -1: none.
   int32_t Above(int32_t index, uint16_t level) const;
 
