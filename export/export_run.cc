@@ -15,6 +15,7 @@
 #include "export/beside.h"
 #include "export/by_rank.h"
 #include "export/file_feeder.h"
+#include "export/large.h"
 #include "export/operators/model.h"
 #include "export/step_parts_pass.h"
 
@@ -161,6 +162,7 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   if (operators::IsOperatorFile(place, file.base)) {
     if (operators_) {
       total_bytes_ += file.bytes;
+      operator_bytes_ += file.bytes;
     } else if (options_.channels.empty()) {
       Problem(dump, shown, "the formats asked for do not show it: skipped", false);
     }
@@ -364,6 +366,28 @@ void ExportRun::Work() {
 }
 
 void ExportRun::RunOperators() {
+  // Less fits into the memory that an export may take.
+  constexpr uint64_t kMostInMemory = 1'500'000'000;
+  constexpr auto kTrimPeriod = std::chrono::milliseconds(100);
+  if (operator_bytes_ <= kMostInMemory) return TakeOperators();
+  const SpillScope spill(options_.out_dir.empty() ? "/var/tmp" : options_.out_dir);
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  RunBeside(2, [&](size_t part) {
+    if (part == 0) {
+      TakeOperators();
+      const MutexLock lock(mutex);
+      done = true;
+      changed.NotifyAll();
+      return;
+    }
+    MutexLock lock(mutex);
+    while (!changed.WaitFor(lock, kTrimPeriod, [&done] { return done; })) spill.Trim();
+  });
+}
+
+void ExportRun::TakeOperators() {
   const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
   const bool runtime_apis = std::ranges::any_of(
       formats_, [&](const auto& format) { return wants(format) && format->format().WantsRuntimeApis(); });

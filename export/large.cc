@@ -1,12 +1,12 @@
 #include "export/large.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "base/fd.h"
 #include "base/mutex.h"

@@ -4,7 +4,6 @@
 
 #include <numeric>
 
-#include "base/file.h"
 #include "dump/test_support.h"
 
 namespace profd::exporting {

@@ -37,8 +37,8 @@ bool IsTextLess(int64_t a, int64_t b) {
   return std::string_view(texts[0], ends[0]) < std::string_view(texts[1], ends[1]);
 }
 
-std::vector<OperatorRow> OperatorRows(const Model& model) {
-  std::vector<OperatorRow> rows;
+Large<OperatorRow> OperatorRows(const Model& model) {
+  Large<OperatorRow> rows;
   rows.reserve(model.rows.size());
   for (const TaskRow& task : model.rows) {
     const HostTask* host = model.HostOf(task);
@@ -111,7 +111,7 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
 struct Summary {
   const Model& model;
   const PmuGroup* shown;  // counters; null: none
-  std::vector<OperatorRow> rows;
+  Large<OperatorRow> rows;
   operators::TensorTable tensors;
 };
 
@@ -165,8 +165,8 @@ std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
 }
 
 // Of tasks with contexts: where context 0 comes first, it stands for all of them.
-std::vector<const TaskRow*> TimedTasks(const Model& model) {
-  std::vector<const TaskRow*> rows;
+Large<const TaskRow*> TimedTasks(const Model& model) {
+  Large<const TaskRow*> rows;
   rows.reserve(model.rows.size());
   for (const TaskRow& row : model.rows) rows.push_back(&row);
   operators::SortSmall(&rows, [](const TaskRow* a, const TaskRow* b) { return a->start_ns < b->start_ns; });
@@ -239,7 +239,7 @@ bool HasAllEvents(const Model& model) {
 }
 
 OperatorCsv TaskTimes(const Model& model) {
-  const auto tasks = std::make_shared<const std::vector<const TaskRow*>>(TimedTasks(model));
+  const auto tasks = std::make_shared<const Large<const TaskRow*>>(TimedTasks(model));
   return {"task_time", "kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)",
           tasks->size(), [&model, tasks](size_t at, std::string* out) { AddTaskTime(model, *(*tasks)[at], out); }};
 }

@@ -37,7 +37,7 @@ struct OperatorRow {
   int64_t duration() const { return end_ns() - start_ns(); }
 };
 
-using OperatorRowsPtr = std::shared_ptr<const std::vector<OperatorRow>>;
+using OperatorRowsPtr = std::shared_ptr<const Large<OperatorRow>>;
 
 // kernel_details (op_summary with steps), operator_details, framework_memory_record and framework_operator_memory; none
 // without a framework's records.

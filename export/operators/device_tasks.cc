@@ -37,10 +37,10 @@ void Decode(uint16_t s, uint16_t t, uint16_t sqe, bool wide, DeviceTask* out) {
 }
 
 // Numbers the batches of what is sorted by stream and, within it, by `time`: each flip ends one.
-template <class Record, class Flips, class Time>
-void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time time) {
+template <class Records, class Flips, class Time>
+void NumberBatches(Records* records, const Flips& all_flips, Time time) {
   for (const auto& [stream, flips] : all_flips) {
-    const auto [first, end] = EqualRange(*records, stream, &Record::stream);
+    const auto [first, end] = EqualRange(*records, stream, &Records::value_type::stream);
     auto begin = first;
     uint16_t batch = 0;
     for (const auto& flip : flips) {
@@ -56,9 +56,9 @@ void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time ti
   }
 }
 
-template <class Record, class Time>
-void SortByStream(std::vector<Record>* records, Time time) {
-  SortRecords(records, [time](const Record& a, const Record& b) {
+template <class Records, class Time>
+void SortByStream(Records* records, Time time) {
+  SortRecords(records, [time](const auto& a, const auto& b) {
     return std::tie(a.stream, a.*time) < std::tie(b.stream, b.*time);
   });
 }
@@ -304,7 +304,7 @@ void DeviceTasks::Finish() {
   SortByStream(&tasks, &DeviceTask::start);
   NumberBatches(&tasks, flips_, &DeviceTask::start);
   if (!pmu_has_times) return;
-  for (std::vector<PmuRecord>* counters : {&pmu, &block_pmu}) {
+  for (Large<PmuRecord>* counters : {&pmu, &block_pmu}) {
     SortByStream(counters, &PmuRecord::end);
     NumberBatches(counters, flips_, &PmuRecord::end);
   }

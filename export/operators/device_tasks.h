@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "export/large.h"
 #include "export/operators/pmu.h"
 #include "export/operators/records.h"
 
@@ -82,9 +83,9 @@ class DeviceTasks {
   // After the last file: batches.
   void Finish();
 
-  std::vector<DeviceTask> tasks;
-  std::vector<PmuRecord> pmu;
-  std::vector<PmuRecord> block_pmu;
+  Large<DeviceTask> tasks;
+  Large<PmuRecord> pmu;
+  Large<PmuRecord> block_pmu;
   PmuCountsTable pmu_counts;  // of both
   bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
   std::vector<CacheRecord> cache;  // as recorded

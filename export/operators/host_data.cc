@@ -374,7 +374,7 @@ void HostData::NumberBatches() {
   using Stream = std::pair<uint16_t, uint16_t>;
   std::map<Stream, std::vector<TaskRecord>> wraps;
   for (const TaskRecord& flip : flips) wraps[{flip.device, flip.stream}].push_back(flip);
-  std::map<Stream, std::vector<TaskRecord*>> streams;
+  std::map<Stream, Large<TaskRecord*>> streams;
   for (TaskRecord& task : tasks) {
     task.batch = 0;
     if (wraps.contains({task.device, task.stream})) streams[{task.device, task.stream}].push_back(&task);
@@ -383,7 +383,7 @@ void HostData::NumberBatches() {
     std::vector<TaskRecord>& of_wraps = wraps[stream];
     if (of_wraps.size() > kMostFlips) continue;
     std::ranges::stable_sort(of_wraps, {}, &TaskRecord::time);
-    std::ranges::stable_sort(of_stream, {}, &TaskRecord::time);
+    SortSmall(&of_stream, [](const TaskRecord* a, const TaskRecord* b) { return a->time < b->time; });
     uint16_t batch = 0;
     size_t next = 0;
     for (size_t i = 0; i < of_stream.size(); ++i) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "export/large.h"
 #include "export/operators/communication_records.h"
 #include "export/operators/memory_records.h"
 #include "export/operators/records.h"
@@ -177,11 +178,11 @@ class HostData {
   // After the last file: sorts, and settles what has waited for other files.
   void Finish();
 
-  std::vector<Api> apis;  // by thread, begin and level, outer before inner; the index is the API's connection id
-  std::vector<TaskRecord> tasks;
-  std::vector<TaskRecord> flips;
-  std::vector<NodeRecord> nodes;
-  std::vector<TensorRecord> tensor_records;
+  Large<Api> apis;  // by thread, begin and level, outer before inner; the index is the API's connection id
+  Large<TaskRecord> tasks;
+  Large<TaskRecord> flips;
+  Large<NodeRecord> nodes;
+  Large<TensorRecord> tensor_records;
   std::vector<ContextRecord> context_records;
   CommunicationRecords communication;
   MemoryRecords memory;

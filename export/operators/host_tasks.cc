@@ -16,15 +16,15 @@ namespace profd::exporting::operators {
 namespace {
 
 // Those of `thread` in what is sorted by thread.
-template <class Record>
-std::pair<size_t, size_t> OfThread(const std::vector<Record>& records, uint32_t thread) {
-  const auto [begin, end] = EqualRange(records, thread, &Record::thread);
+template <class Records>
+std::pair<size_t, size_t> OfThread(const Records& records, uint32_t thread) {
+  const auto [begin, end] = EqualRange(records, thread, &Records::value_type::thread);
   return {static_cast<size_t>(begin - records.begin()), static_cast<size_t>(end - records.begin())};
 }
 
-template <class Record>
-std::span<const Record> Part(const std::vector<Record>& records, std::pair<size_t, size_t> range) {
-  return std::span(records).subspan(range.first, range.second - range.first);
+template <class Records>
+std::span<const typename Records::value_type> Part(const Records& records, std::pair<size_t, size_t> range) {
+  return std::span<const typename Records::value_type>(records).subspan(range.first, range.second - range.first);
 }
 
 // Grows [begin, end) to hold `at`; those of one owner lie together.
@@ -46,8 +46,8 @@ struct LaunchRecords {
 };
 
 // Of a thread, by the ordinals of its intervals.
-std::vector<LaunchRecords> LaunchesOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
-  std::vector<LaunchRecords> made(tree.nodes().size());
+Large<LaunchRecords> LaunchesOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
+  Large<LaunchRecords> made(tree.nodes().size());
   const auto nodes = OfThread(data.nodes, thread);
   tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
     made[owner].last_node = static_cast<int32_t>(nodes.first + i);
@@ -227,7 +227,7 @@ class Builder {
   }
 
   HostTasks Build() {
-    const std::vector<TaskRecord>& tasks = data_.tasks;
+    const Large<TaskRecord>& tasks = data_.tasks;
     made_.tasks.reserve(tasks.size());
     for (size_t begin = 0; begin < tasks.size();) {
       const uint32_t thread = tasks[begin].thread;
@@ -242,7 +242,7 @@ class Builder {
  private:
   void OneThread(uint32_t thread, std::span<const TaskRecord> tasks) {
     const ThreadTree tree(Part(data_.apis, OfThread(data_.apis, thread)));
-    std::vector<LaunchRecords> launches = LaunchesOf(data_, thread, tree);
+    Large<LaunchRecords> launches = LaunchesOf(data_, thread, tree);
     ThreadCommunication of_thread = CommunicationOf(data_, thread, tree);
     size_t from = 0;
     for (const TaskRecord& record : tasks) {

@@ -45,7 +45,7 @@ struct HostTask {
 struct HostTasks {
   std::vector<Launch> launches;   // each once
   std::vector<NodeRecord> nodes;  // the same, whatever their times are
-  std::vector<HostTask> tasks;
+  Large<HostTask> tasks;
   std::vector<CommunicationLaunch> communication_launches;
   std::vector<CommunicationHostTask> communication;
 };

@@ -35,7 +35,7 @@ PmuCounts SumBlocks(const DeviceTasks& ran, const PmuRecord& main, const DeviceT
   return sum;
 }
 
-void SortByKey(std::vector<PmuRecord>* records) {
+void SortByKey(Large<PmuRecord>* records) {
   SortRecords(records, [](const PmuRecord& a, const PmuRecord& b) {
     return std::tuple(KeyOf(a), a.end) < std::tuple(KeyOf(b), b.end);
   });
@@ -80,7 +80,7 @@ void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, si
   const auto id_of = [](const auto& record) { return std::tuple(record.stream, record.task); };
   SortRecords(&ran.pmu, [&](const PmuRecord& a, const PmuRecord& b) { return id_of(a) < id_of(b); });
   constexpr uint16_t kAiCore = 0;
-  std::vector<uint32_t> order;  // of the rows
+  Large<uint32_t> order;  // of the rows
   order.reserve(joined.size());
   for (uint32_t at = 0; at < joined.size(); ++at) {
     if (ran.tasks[joined[at]].type == kAiCore) order.push_back(at);
@@ -106,7 +106,7 @@ void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t fi
   if (!ran.pmu_has_times) return JoinPmuInOrder(std::move(ran), joined, first_row);
   SortByKey(&ran.pmu);
   SortByKey(&ran.block_pmu);
-  std::vector<uint32_t> order(joined.size());  // of the rows
+  Large<uint32_t> order(joined.size());  // of the rows
   std::iota(order.begin(), order.end(), 0u);
   SortSmall(&order, [&](uint32_t a, uint32_t b) {
     const DeviceTask& left = ran.tasks[joined[a]];

@@ -27,7 +27,7 @@ std::unordered_set<std::string> Longest(const Totals& totals, size_t count) {
 }
 
 // The calls that made what is kept, those around them and those in them; the others stay for the tree alone.
-void HideOtherApis(const std::vector<bool>& made, std::vector<Api>* apis) {
+void HideOtherApis(const std::vector<bool>& made, Large<Api>* apis) {
   for (size_t begin = 0, end = 0; begin < apis->size(); begin = end) {
     // One thread; inner calls follow the outer ones, so all within a call come behind it.
     std::vector<size_t> open;

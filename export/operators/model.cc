@@ -23,12 +23,12 @@ class HostKeys {
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kAmbiguous = -2;
 
-  HostKeys(const std::vector<HostTask>& tasks, int device) {
+  HostKeys(const Large<HostTask>& tasks, int device) {
     keys_.reserve(static_cast<size_t>(std::ranges::count(tasks, device, &HostTask::device)));
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].device == device) keys_.emplace_back(JoinKey(tasks[i]), static_cast<int32_t>(i));
     }
-    std::ranges::sort(keys_);
+    if (!std::ranges::is_sorted(keys_)) std::ranges::sort(keys_);
   }
   int32_t Find(uint64_t key) const {
     const auto found = std::ranges::lower_bound(keys_, key, {}, &std::pair<uint64_t, int32_t>::first);
@@ -38,7 +38,7 @@ class HostKeys {
   }
 
  private:
-  std::vector<std::pair<uint64_t, int32_t>> keys_;
+  Large<std::pair<uint64_t, int32_t>> keys_;
 };
 
 }  // namespace
@@ -53,7 +53,7 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
   }
   const size_t first_row = rows.size();
   rows.reserve(first_row + ran.tasks.size());
-  std::vector<uint32_t> joined;
+  Large<uint32_t> joined;
   joined.reserve(ran.tasks.size());
   for (size_t i = 0; i < ran.tasks.size(); ++i) {
     const DeviceTask& task = ran.tasks[i];

@@ -146,9 +146,9 @@ class Model {
   HostData host;
   HostTasks host_tasks;
   bool detailed;
-  std::vector<TaskRow> rows;  // in no order
+  Large<TaskRow> rows;  // in no order
   std::map<int, DevicePmu> device_pmu;
-  std::vector<PmuRecord> pmu;
+  Large<PmuRecord> pmu;
   PmuCountsTable pmu_counts;  // of these
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device

@@ -14,7 +14,7 @@ namespace profd::exporting::operators {
 class ThreadTree {
  public:
   // Of one level, by begin; indices of the tree.
-  using Level = std::vector<int32_t>;
+  using Level = Large<int32_t>;
 
   // `apis`: sorted as HostData::apis; outlive the tree.
   explicit ThreadTree(std::span<const Api> apis);
@@ -52,9 +52,9 @@ class ThreadTree {
   }
 
  private:
-  std::vector<const Api*> apis_;
-  std::vector<int32_t> parents_;
-  std::vector<uint32_t> ordinals_;
+  Large<const Api*> apis_;
+  Large<int32_t> parents_;
+  Large<uint32_t> ordinals_;
   Level nodes_;
   Level communication_;
 };

@@ -22,7 +22,7 @@ TaskNumbers::TaskNumbers(std::span<const operators::TaskRow> rows)
   operators::SortSmall(&order_, [rows](uint32_t a, uint32_t b) { return rows[a].start_ns < rows[b].start_ns; });
   std::iota(by_key_.begin(), by_key_.end(), 0u);
   const auto key = [this](uint32_t place) { return KeyOf(rows_[RowAt(place)]); };
-  std::ranges::stable_sort(by_key_, [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  operators::SortSmall(&by_key_, [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
   // First the place of each task's first execution, then its number.
   uint32_t first = 0;
   for (size_t i = 0; i < by_key_.size(); ++i) {

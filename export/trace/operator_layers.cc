@@ -83,7 +83,7 @@ class Layers {
   }
 
   void ShowApis() {
-    const std::vector<Api>& apis = model_.host.apis;
+    const auto& apis = model_.host.apis;
     const uint32_t* thread = nullptr;
     for (size_t i = 0; i < apis.size(); ++i) {
       const Api& api = apis[i];
@@ -117,13 +117,14 @@ class Layers {
   }
 
   // Indices of tasks, and behind them of marks. A task with contexts is shown as these.
-  std::vector<uint32_t> ShownTasks() const {
-    std::vector<TaskKey> divided;
+  Large<uint32_t> ShownTasks() const {
+    Large<TaskKey> divided;
     for (const TaskRow& row : model_.rows) {
       if (row.context != kNoContext) divided.push_back(KeyOf(row));
     }
     std::ranges::sort(divided);
-    std::vector<uint32_t> shown(model_.marks.size());
+    Large<uint32_t> shown(model_.marks.size());
+    shown.reserve(shown.size() + model_.rows.size());
     std::iota(shown.begin(), shown.end(), static_cast<uint32_t>(model_.rows.size()));
     for (size_t i = 0; i < model_.rows.size(); ++i) {
       const TaskRow& row = model_.rows[i];
@@ -135,7 +136,7 @@ class Layers {
       const size_t rows = model_.rows.size();
       return index < rows ? of(model_.rows[index]) : of(model_.marks[index - rows]);
     };
-    std::ranges::sort(shown, {}, place);
+    if (!std::ranges::is_sorted(shown, {}, place)) std::ranges::sort(shown, {}, place);
     return shown;
   }
 
