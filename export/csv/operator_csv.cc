@@ -108,14 +108,14 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
 }
 
 // What the rows of op_summary share.
-struct Summary {
+struct SummaryRows {
   const Model& model;
   const PmuGroup* shown;  // counters; null: none
   Large<OperatorRow> rows;
   operators::TensorTable tensors;
 };
 
-void AddOperator(const Summary& of, const OperatorRow& each, const std::optional<double>& wait, std::string* out) {
+void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::optional<double>& wait, std::string* out) {
   const Model& model = of.model;
   const HostTask& host = *model.HostOf(*each.task);
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
@@ -140,7 +140,7 @@ void AddOperator(const Summary& of, const OperatorRow& each, const std::optional
   row.End();
 }
 
-void AddCommunication(const Summary& of, const OperatorRow& each, const std::optional<double>& wait,
+void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std::optional<double>& wait,
                       std::string* out) {
   const Model& model = of.model;
   const operators::CommunicationOp& op = *each.communication;
@@ -208,8 +208,8 @@ std::string CounterColumns(const PmuGroup* shown) {
 void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
-  const auto made = std::make_shared<const Summary>(
-      Summary{model, shown, OperatorRows(model), operators::TensorTable(model)});
+  const auto made = std::make_shared<const SummaryRows>(
+      SummaryRows{model, shown, OperatorRows(model), operators::TensorTable(model)});
   const OperatorRowsPtr rows(made, &made->rows);
   const auto add = [made](size_t at, std::string* out) {
     const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;

@@ -208,7 +208,7 @@ OperatorCsv QueueWaitCsv(const Model& model) {
   for (const auto& [device, cpu] : model.cpu) {
     for (const operators::QueueWait& wait : cpu.records.waits) {
       CsvRow row(lines.emplace_back(), device);
-      row.Text(wait.node == 1 ? "GetNext_dequeue_wait" : fmt::to_string(wait.node));
+      row.Text(!wait.name.empty() ? wait.name : wait.node == 1 ? "GetNext_dequeue_wait" : fmt::to_string(wait.node));
       row.Int(static_cast<int64_t>(wait.start_us)).Int(static_cast<int64_t>(wait.end_us));
       row.Int(static_cast<int64_t>(wait.queued)).End();
     }

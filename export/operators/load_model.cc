@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::string_view kStars = "stars_soc.data";
 constexpr std::string_view kCpu = "aicpu.data";
+constexpr std::string_view kWaits = "DATA_PREPROCESS.AICPUMI";  // of earlier releases
 constexpr std::string_view kHwts = "hwts.data";
 constexpr std::string_view kAicore = "aicore.data";
 constexpr std::string_view kCache = "l2_cache.data";
@@ -236,6 +237,13 @@ void ReadDevice(Loader& loader, Device* device) {
     } else if (file.base == kCpu) {
       loader.Read(*device->place, file, kCpuRecordBytes, device->cpu,
                   [&](std::span<const std::byte> bytes) { device->cpu.Feed(bytes); });
+    } else if (file.base == kWaits) {
+      loader.Read(*device->place, file, 1, device->cpu, [&](std::span<const std::byte> bytes) {
+        device->cpu.FeedWaits({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      });
+      const uint64_t bad = device->cpu.bad_records;
+      device->cpu.EndWaits();
+      if (device->cpu.bad_records > bad) loader.Problem(*device->place, file, "its last text is cut off: skipped", true);
     } else if (file.base == abi::kLpInfoFile || file.base == records::kLpmFormat.file) {
       ReadFrequencies(loader, file, &device->frequencies);
     }
@@ -284,7 +292,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
 bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
   if (place.kind != Place::Kind::kDevice) return false;
-  if (base == kStars || base == kHwts || base == kCpu || base == kCache) return true;
+  if (base == kStars || base == kHwts || base == kCpu || base == kCache || base == kWaits) return true;
   // Sampled counters are a channel's.
   return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
 }

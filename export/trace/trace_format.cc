@@ -13,6 +13,7 @@
 #include "export/number_text.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
+#include "export/trace/layer_json.h"
 #include "export/trace/legacy_parts.h"
 #include "export/trace/operator_layers.h"
 #include "export/trace/process_ids.h"
@@ -121,7 +122,7 @@ class TraceSink final : public FormatSink, public LayerSink {
         AppendShortest(number, static_cast<double>(event.dur_ns) / 1000.0) - number));
     const std::string_view stamp = micros_.Of(event.t_ns);
     layer_args_.clear();
-    for (const LayerArg& arg : event.args) AppendArg(arg);
+    AppendLayerArgs(event.args, &layer_args_);
     const std::string_view category = event.category.empty() ? "" : "\"cat\":\"";
     layer_name_.clear();
     AppendJsonEscaped(&layer_name_, event.name);
@@ -279,17 +280,7 @@ class TraceSink final : public FormatSink, public LayerSink {
 
   // The vendor's ids; where several dumps are in one file, also whose.
   void WriteFlow(const LayerFlow& flow, std::string_view stamp) {
-    struct Named {
-      std::string_view name;
-      std::string_view category;
-    };
-    // By LayerFlow::Kind.
-    static constexpr Named kNamed[] = {{"HostToDevice", "HostToDevice"},
-                                       {"torch_to_npu", "async_npu"},
-                                       {"enqueue_to_dequeue", "async_task_queue"},
-                                       {"fwdbwd", "fwdbwd"},
-                                       {"MsTx_", "MsTx"}};
-    const Named& named = kNamed[static_cast<size_t>(flow.kind)];
+    const FlowNames& named = FlowNamesOf(flow.kind);
     const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
     const bool shown = launch || flow.kind == LayerFlow::Kind::kMark;
     // That of a further dump is in the low half, where the first one's has 0.
@@ -303,23 +294,6 @@ class TraceSink final : public FormatSink, public LayerSink {
     WriteText({",\n{\"name\":\"", named.name, shown ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
                flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
                stamp, "\"}"});
-  }
-
-  void AppendArg(const LayerArg& arg) {
-    char number[40];
-    if (!layer_args_.empty()) layer_args_ += ',';
-    layer_args_.append("\"").append(arg.name).append("\":");
-    if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
-      layer_args_ += '"';
-      AppendJsonEscaped(&layer_args_, *text, kMostArgText);
-      layer_args_ += '"';
-    } else if (const auto* integer = std::get_if<uint64_t>(&arg.value)) {
-      layer_args_.append(number, std::to_chars(number, number + sizeof number, *integer).ptr);
-    } else if (const auto* signed_integer = std::get_if<int64_t>(&arg.value)) {
-      layer_args_.append(number, std::to_chars(number, number + sizeof number, *signed_integer).ptr);
-    } else {
-      layer_args_.append(number, AppendShortest(number, std::get<double>(arg.value)));
-    }
   }
 
   void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
