@@ -94,6 +94,16 @@ struct Flow {
   uint32_t execution = 0;  // of Rank::executions
 };
 
+// What the application marked on the host.
+struct Mark {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  TextId name = kNoText;
+  TextId domain = kNoText;
+  bool is_instant = false;
+  int64_t thread = 0;
+};
+
 struct Reduce {
   TextId name = kNoText;
   int64_t start_ns = 0;
@@ -276,6 +286,13 @@ struct Pipeline {
   std::optional<Queue> host;    // between the pipeline and the device
   std::optional<Queue> device;  // on the chip
   bool host_is_iterator = false;  // no sink mode: the queue is the dataset iterator's
+  // Parts of the host's CPUs, % of all of them, by sample.
+  struct CpuUse {
+    std::vector<double> user;
+    std::vector<double> sys;
+  };
+  std::optional<int64_t> processors;
+  std::optional<CpuUse> cpu;  // of the process
   std::vector<double> get_next_ms;
   std::vector<double> get_ms;
   std::vector<double> push_ms;
@@ -288,6 +305,7 @@ struct Pipeline {
     std::vector<double> queue_sizes;
     std::optional<int64_t> parent;
     std::vector<int64_t> children;
+    std::optional<CpuUse> cpu;
     std::optional<double> Mean() const;
     std::optional<double> Use() const;  // mean of the queue by its length
   };
@@ -302,15 +320,6 @@ struct CpuOperator {
   double dispatch_ms = 0;
   int64_t run_start = 0;  // as recorded
   int64_t run_end = 0;
-};
-
-// What the application marked: an instant or a range.
-struct Mark {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  int64_t thread = 0;
-  TextId domain = kNoText;
-  TextId name = kNoText;
 };
 
 // Records of a channel that are missing.
@@ -352,8 +361,11 @@ struct Rank {
   std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
   std::vector<Lane> lanes;
   std::vector<Slice> slices;
+  std::optional<int64_t> first_call_ns;  // of those that are left out (Calls)
   std::vector<Flow> flows;
   std::unordered_map<uint32_t, TextId> stacks;  // of framework operators, by index of slices: frames parted by ';'
+
+  std::vector<Mark> marks;
 
   std::vector<Step> steps;  // by start
   bool first_step_is_short = false;   // it begins with forward: averages leave it out
@@ -387,7 +399,6 @@ struct Rank {
   bool details_left_out = false;
   std::optional<Overall> overall;  // where the intervals that it is made of were left out
   std::map<std::string, std::string> facts;        // of the recording: session, job, versions
-  std::vector<Mark> marks;
   std::vector<Loss> losses;
   std::optional<Sums> sums;
   // Of the device; 0: not known.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/details.h"
+#include "analysis/find_points.h"
 #include "analysis/find_runs.h"
 #include "analysis/read/readers.h"
 #include "export/beside.h"
@@ -53,7 +54,7 @@ struct Read {
 };
 
 // All sources but dumps, on several threads; what they were read into is in their order.
-Status ReadSources(const std::vector<Source>& sources, const Progress& progress, Run* run) {
+Status ReadSources(const std::vector<Source>& sources, const Progress& progress, Calls calls, Run* run) {
   constexpr size_t kMostThreads = 8;
   std::vector<Read> read(sources.size());
   std::atomic<size_t> next = 0;
@@ -68,7 +69,7 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
     };
     for (size_t i = next++; i < sources.size() && beside(); i = next++) {
       Read& mine = read[i];
-      mine.status = ReadOne(sources[i], {&mine.problems, &beside}, &mine.ranks);
+      mine.status = ReadOne(sources[i], {&mine.problems, &beside, calls}, &mine.ranks);
       for (const auto& rank : mine.ranks) details.Add(rank.get());
     }
   });
@@ -102,7 +103,7 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
 }
 
 // Into ranks and problems of `run`; what cannot be read is a problem.
-Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Run* run) {
+Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Calls calls, Run* run) {
   std::vector<fs::path> dumps;
   std::vector<Source> others;
   for (const Source& source : sources) {
@@ -112,8 +113,8 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Run
       others.push_back(source);
     }
   }
-  RETURN_IF_ERROR(ReadSources(others, progress, run));
-  const ReadOrder order{&run->problems, &progress};
+  RETURN_IF_ERROR(ReadSources(others, progress, calls, run));
+  const ReadOrder order{&run->problems, &progress, calls};
   if (!dumps.empty()) {
     const Status read = ReadDumps(dumps, order, &run->ranks);
     if (read.code() == StatusCode::kCancelled) return read;
@@ -126,6 +127,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Run
   if (std::ranges::any_of(run->ranks, [](const auto& each) { return each->rank.has_value(); })) {
     std::erase_if(run->ranks, [](const auto& each) { return IsBeside(*each); });
   }
+  for (const auto& rank : run->ranks) FindPoints(rank.get());
   std::ranges::stable_sort(run->ranks, {}, [](const std::unique_ptr<Rank>& each) {
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));
   });
@@ -134,13 +136,13 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Run
 
 }  // namespace
 
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress) {
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, Calls calls) {
   Run run;
   run.inputs = paths;
   if (!paths.empty()) run.name = NameOf(paths.front());
   const Result<std::vector<Source>> sources = SourcesOf(paths);
   if (!sources.ok()) return sources.status();
-  RETURN_IF_ERROR(ReadAll(*sources, progress, &run));
+  RETURN_IF_ERROR(ReadAll(*sources, progress, calls, &run));
   return run;
 }
 
@@ -165,7 +167,7 @@ Status LoadBySource(const std::vector<std::string>& paths, const Progress& progr
     Run run;
     run.name = NameOf(files.paths.front());
     run.inputs = files.paths;
-    RETURN_IF_ERROR(ReadAll(group, progress, &run));
+    RETURN_IF_ERROR(ReadAll(group, progress, Calls::kKept, &run));
     RETURN_IF_ERROR(calls.take(run, stamp));
   }
   return {};

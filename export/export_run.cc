@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -11,8 +12,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "export/beside.h"
 #include "export/by_rank.h"
 #include "export/file_feeder.h"
+#include "export/large.h"
 #include "export/operators/model.h"
 #include "export/step_parts_pass.h"
 
@@ -159,6 +162,7 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   if (operators::IsOperatorFile(place, file.base)) {
     if (operators_) {
       total_bytes_ += file.bytes;
+      operator_bytes_ += file.bytes;
     } else if (options_.channels.empty()) {
       Problem(dump, shown, "the formats asked for do not show it: skipped", false);
     }
@@ -362,6 +366,28 @@ void ExportRun::Work() {
 }
 
 void ExportRun::RunOperators() {
+  // Less fits into the memory that an export may take.
+  constexpr uint64_t kMostInMemory = 1'500'000'000;
+  constexpr auto kTrimPeriod = std::chrono::milliseconds(100);
+  if (operator_bytes_ <= kMostInMemory) return TakeOperators();
+  const SpillScope spill(options_.out_dir.empty() ? "/var/tmp" : options_.out_dir);
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  RunBeside(2, [&](size_t part) {
+    if (part == 0) {
+      TakeOperators();
+      const MutexLock lock(mutex);
+      done = true;
+      changed.NotifyAll();
+      return;
+    }
+    MutexLock lock(mutex);
+    while (!changed.WaitFor(lock, kTrimPeriod, [&done] { return done; })) spill.Trim();
+  });
+}
+
+void ExportRun::TakeOperators() {
   const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
   const bool runtime_apis = std::ranges::any_of(
       formats_, [&](const auto& format) { return wants(format) && format->format().WantsRuntimeApis(); });
@@ -388,10 +414,14 @@ void ExportRun::RunOperators() {
       Add(i, std::move(channel));
     }
     if (model == nullptr || cancelled_) continue;
-    for (const auto& format : formats_) {
-      if (!wants(format)) continue;
-      if (Status taken = format->format().TakeOperators(i, *model); !taken.ok()) format->Fail(taken);
-    }
+    std::atomic<size_t> next = 0;
+    RunBeside(ThreadCount(options_.threads, formats_.size()), [&](size_t) {
+      for (size_t at = next++; at < formats_.size(); at = next++) {
+        RunningFormat& format = *formats_[at];
+        if (format.failed() || !format.format().WantsOperators()) continue;
+        if (Status taken = format.format().TakeOperators(i, *model); !taken.ok()) format.Fail(taken);
+      }
+    });
   }
 }
 

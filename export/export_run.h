@@ -51,6 +51,7 @@ class ExportRun {
   bool Progress(uint64_t bytes);
   // Of all dumps that have operator-level records; one after the other, since each takes memory.
   void RunOperators();
+  void TakeOperators();
   void Add(size_t dump, ChannelReport channel);
   Result<ExportReport> End();
   void Problem(size_t dump, const std::string& file, const std::string& what, bool broken);
@@ -71,6 +72,7 @@ class ExportRun {
   std::vector<std::shared_ptr<const std::vector<operators::DeviceMark>>> device_marks_;  // the same
   std::vector<Task> tasks_;  // largest first
   uint64_t total_bytes_ = 0;
+  uint64_t operator_bytes_ = 0;  // of these
   bool operators_ = false;  // some format makes something of operator-level records
   size_t began_ = 0;  // formats_ up to here have begun
 

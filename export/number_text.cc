@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 namespace profd::exporting {
 
@@ -46,6 +47,22 @@ char* AppendFixed3(char* out, double value) {
   *out++ = static_cast<char>('0' + part / 10 % 10);
   if (part % 10 != 0) *out++ = static_cast<char>('0' + part % 10);
   return out;
+}
+
+char* AppendDecimals(char* out, double value, int count) {
+  const uint64_t scale = count == 3 ? 1000 : 1'000'000;
+  // NaN, infinities, minus zero and what has more digits than fit.
+  if (!(std::fabs(value) < 1e12) || (value == 0 && std::signbit(value)) || (count != 3 && count != 6)) {
+    return std::to_chars(out, out + 400, value, std::chars_format::fixed, count).ptr;
+  }
+  const int64_t scaled = RoundScaled(value, static_cast<double>(scale));
+  if (std::signbit(value)) *out++ = '-';
+  const auto units = static_cast<uint64_t>(std::llabs(scaled));
+  out = AppendUint(out, units / scale);
+  *out++ = '.';
+  uint64_t rest = units % scale;
+  for (int i = count; i > 0; --i, rest /= 10) out[i - 1] = static_cast<char>('0' + rest % 10);
+  return out + count;
 }
 
 char* AppendMicros(char* out, int64_t t_ns) {

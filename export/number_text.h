@@ -14,6 +14,8 @@ char* AppendFixed3(char* out, double value);
 // The integer nearest to value * scale as if computed exactly (ties to even). `scale` is a whole
 // power of ten up to 1e6; |value * scale| < 9.2e18.
 int64_t RoundScaled(double value, double scale);
+// Exactly `count` decimals (3 or 6), correctly rounded, ties to even. `out` has room for 400 bytes.
+char* AppendDecimals(char* out, double value, int count);
 // Exactly 3 decimals of ns as us: 1767225600040000.000.
 char* AppendMicros(char* out, int64_t t_ns);
 

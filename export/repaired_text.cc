@@ -27,9 +27,16 @@ size_t CharacterSize(std::string_view text) {
 
 }  // namespace
 
+bool IsAscii(std::string_view text) {
+  unsigned char all = 0;
+  for (const char c : text) all |= static_cast<unsigned char>(c);
+  return all < 0x80;
+}
+
 std::string RepairedText(std::string_view text, size_t max_bytes) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   text = text.substr(0, max_bytes);
+  if (IsAscii(text)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

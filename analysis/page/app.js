@@ -13,6 +13,7 @@ profd.routes = [
   {name: 'communication', title: 'Communication', make: (rank, query) => profd.communicationPage(rank, query)},
   {name: 'memory', title: 'Memory', make: (rank, query) => profd.memoryPage(rank, query)},
   {name: 'hardware', title: 'Hardware', make: (rank, query) => profd.hardwarePage(rank, query)},
+  {name: 'marks', title: 'Marks', make: (rank, query) => profd.marksPage(rank)},
   {name: 'timeline', title: 'Timeline', make: (rank, query) => profd.timelinePage(rank, query)},
   {name: 'tuning', title: 'Tuning', wanted: () => profd.data.tuning, make: () => profd.tuningPage()},
   {name: 'compare', title: 'Compare', make: (rank, query) => profd.comparePage(rank, query)},

@@ -33,6 +33,20 @@ profd.pipelineGraph = function (pipeline, query) {
   return profd.element('div', {}, graph, sizes, table);
 };
 
+// What the process and each operator of the pipeline use of the host's CPUs.
+profd.cpuPanel = function (pipeline) {
+  const cpu = pipeline.cpu;
+  const operators = (pipeline.operators || []).filter((op) => op.cpu);
+  if (!cpu && !operators.length) return null;
+  const line = (name, values) => ({name: name, x: values.map((_, i) => i), y: values});
+  return profd.panel('CPUs of the host', cpu ? [profd.figures([['CPUs', cpu.processors === null ? '-' : profd.number(cpu.processors)],
+    ['User', profd.number(cpu.user_percent, 1) + ' %'], ['System', profd.number(cpu.sys_percent, 1) + ' %']]),
+  profd.lines('CPUs of the host', [line('user', cpu.user), line('system', cpu.sys)], 'sample', '% of all CPUs')] : null,
+  operators.length ? profd.table([{name: 'Operator', value: (op) => op.type + ' ' + op.id},
+    {name: 'User', unit: '%', value: (op) => op.cpu.user_percent, number: true}, {name: 'System', unit: '%', value: (op) => op.cpu.sys_percent, number: true}],
+  operators, {file: 'pipeline_cpu'}) : null);
+};
+
 profd.pipelinePage = function (rank, query) {
   const pipeline = rank && rank.data_pipeline;
   if (!pipeline) return profd.none('The data pipeline', 'MindData writes its logs where MindSpore profiles.');
@@ -48,6 +62,7 @@ profd.pipelinePage = function (rank, query) {
     profd.element('div', {class: 'grid'}, queues),
     times.length ? profd.panel('Times', profd.figures(times.map((time) => [time.what, profd.number(time.mean_ms, 3) + ' ms on average'])),
       profd.lines('Times', times.map((time) => ({name: time.what, x: time.values.map((_, i) => i + 1), y: time.values})), 'step', 'ms')) : null,
+    profd.cpuPanel(pipeline),
     profd.panel('Operators of the pipeline', profd.pipelineGraph(pipeline, query)));
 };
 

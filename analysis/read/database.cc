@@ -87,6 +87,7 @@ class DatabaseReader {
     for (const CounterTable& table : kCounterTables) ReadCounters(table, device);
     for (const CounterTable& table : kHostTables) ReadCounters(table, -1);
     for (const auto& series : rank_->hardware) series->Sort();
+    ReadMarks();
     ReadFacts();
     AddSpan();
   }
@@ -323,6 +324,17 @@ class DatabaseReader {
             rank_->hardware[it->second]->Add(row.Int(0), row.Real(1));
           });
     }
+  }
+
+  void ReadMarks() {
+    if (!database_.Has("MSTX_EVENTS")) return;
+    Run("SELECT startNs, endNs, message, domainId, eventType, globalTid & 4294967295 FROM MSTX_EVENTS WHERE endNs >= startNs ORDER BY startNs", [this](const Row& row) {
+      constexpr int64_t kMarker = 0;
+      constexpr int64_t kMarkerEx = 3;
+      const bool is_instant = row.Int(4) == kMarker || row.Int(4) == kMarkerEx;
+      rank_->marks.push_back({row.Int(0), row.Int(1), Name(row.Int(2)), Name(row.Int(3)), is_instant});
+      rank_->slices.push_back({row.Int(0), row.Int(1), Name(row.Int(2)), rank_->LaneOf("Marks", fmt::format("Thread {}", row.Int(5)))});
+    });
   }
 
   void ReadFacts() {

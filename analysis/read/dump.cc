@@ -31,7 +31,7 @@ using exporting::TableId;
 constexpr size_t kMaxSteps = 1'000'000;
 constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
 constexpr size_t kMaxSeries = 8192;
-constexpr size_t kMaxMarks = 5'000'000;  // and as many losses
+constexpr size_t kMaxMarks = 5'000'000;  // of a dump, with losses
 
 // One row of an activity table as it came; texts are numbers of the export.
 struct Recorded {
@@ -355,18 +355,50 @@ class AnalysisFormat : public exporting::Format {
     }
   }
 
-  // Calls are of a process: of its rank, or the only one there is.
-  void AddHost(size_t dump, OfDevice* host) {
+  std::vector<Rank*> OnHostOf(size_t dump) const {
     std::vector<Rank*> here;
     for (const auto& rank : ranks_) {
       if (rank->host == dumps_[dump]->hostname) here.push_back(rank.get());
     }
+    return here;
+  }
+  // What a process did is of its rank, or of the only one there is; null: of none.
+  static Rank* OfProcess(const std::vector<Rank*>& here, std::optional<int> number) {
+    const auto found = std::ranges::find_if(here, [number](const Rank* rank) { return number && rank->rank == number; });
+    return found != here.end() ? *found : here.size() == 1 ? here.front() : nullptr;
+  }
+
+  // A mark is of its process's rank; a loss of its device's, one of the host of all ranks of the dump.
+  void AddMarks(size_t dump) REQUIRES(mutex_) {
+    const std::vector<Rank*> here = OnHostOf(dump);
+    for (const Event& event : gathered_.marks[dump]) {
+      if (event.kind == EventKind::kLoss) {
+        AddLoss(dump, event);
+        continue;
+      }
+      Rank* rank = OfProcess(here, event.rank ? event.rank : dumps_[dump]->RankOf(event.device));
+      int64_t end_ns = 0;
+      if (rank == nullptr || __builtin_add_overflow(event.t_ns, event.dur_ns, &end_ns)) continue;
+      const Mark mark{event.t_ns, end_ns, rank->Text(event.name), event.domain.empty() ? kNoText : rank->Text(event.domain),
+                      event.kind == EventKind::kMark, event.tid};
+      rank->marks.push_back(mark);
+      rank->slices.push_back({mark.start_ns, mark.end_ns, mark.name, rank->LaneOf("Marks", fmt::format("Thread {}", event.tid))});
+    }
+  }
+  void AddLoss(size_t dump, const Event& event) REQUIRES(mutex_) {
+    for (const auto& [key, rank] : by_key_) {
+      const bool of_other = event.device >= 0 && event.device != rank->device;
+      if (dumps_of_[rank].contains(dump) && !of_other) rank->losses.push_back({event.t_ns, event.dur_ns, event.value, rank->Text(event.name)});
+    }
+  }
+
+  void AddHost(size_t dump, OfDevice* host) {
+    const std::vector<Rank*> here = OnHostOf(dump);
     for (Rank* rank : here) {
       for (const auto& [name, series] : host->series) rank->hardware.push_back(series);
     }
     for (const Recorded& call : host->calls) {
-      const auto found = std::ranges::find_if(here, [&call](const Rank* rank) { return rank->rank == call.rank; });
-      Rank* rank = found != here.end() ? *found : here.size() == 1 ? here.front() : nullptr;
+      Rank* rank = OfProcess(here, call.rank);
       if (rank == nullptr) continue;
       const auto slice = static_cast<uint32_t>(rank->slices.size());
       rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(strings_->Text(call.name)),
@@ -377,22 +409,6 @@ class AnalysisFormat : public exporting::Format {
       const auto launched = of_rank->second.find(call.correlation);
       if (launched == of_rank->second.end()) continue;
       for (const uint32_t execution : launched->second) rank->flows.push_back({slice, execution});
-    }
-  }
-
-  // A mark is of its process's rank, a loss of its device's; those of the host are of all ranks of the dump.
-  void AddMarks(size_t dump) REQUIRES(mutex_) {
-    for (const Event& event : gathered_.marks[dump]) {
-      for (const auto& [key, rank] : by_key_) {
-        if (dumps_of_[rank].count(dump) == 0) continue;
-        const bool of_other = event.kind == EventKind::kLoss ? event.device >= 0 && event.device != rank->device : event.rank && rank->rank && *event.rank != *rank->rank;
-        if (of_other) continue;
-        if (event.kind == EventKind::kLoss) {
-          rank->losses.push_back({event.t_ns, event.dur_ns, event.value, rank->Text(event.name)});
-        } else {
-          rank->marks.push_back({event.t_ns, event.t_ns + event.dur_ns, event.tid, rank->Text(event.domain), rank->Text(event.name)});
-        }
-      }
     }
   }
 

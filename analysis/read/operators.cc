@@ -21,13 +21,14 @@ using exporting::operators::TaskRow;
 
 class OperatorReader {
  public:
-  OperatorReader(const Model& model, int device, Rank* rank) : model_(model), device_(device), rank_(*rank) {}
+  OperatorReader(const Model& model, int device, Calls calls, Rank* rank)
+      : model_(model), device_(device), calls_(calls), rank_(*rank) {}
 
   void AddTasks() {
     // Not a moment with twice the memory.
     const auto mine = static_cast<size_t>(std::ranges::count(model_.rows, device_, &TaskRow::device));
     rank_.executions.reserve(rank_.executions.size() + mine);
-    launched_.reserve(mine);
+    if (calls_ == Calls::kKept) launched_.reserve(mine);
     for (const TaskRow& row : model_.rows) {
       if (row.device != device_) continue;
       const HostTask* host = model_.HostOf(row);
@@ -40,6 +41,12 @@ class OperatorReader {
   void AddApis() {
     constexpr uint32_t kNotShown = UINT32_MAX;
     const auto& apis = model_.host.apis;
+    if (calls_ == Calls::kLeftOut) {
+      for (const exporting::operators::Api& api : apis) {
+        if (!api.early) LeaveOut(model_.host.WallNs(api.begin));
+      }
+      return;
+    }
     std::vector<uint32_t> slices(apis.size(), kNotShown);
     rank_.slices.reserve(rank_.slices.size() + apis.size());
     for (size_t i = 0; i < apis.size(); ++i) {
@@ -59,6 +66,10 @@ class OperatorReader {
     if (model_.framework == nullptr) return;
     const auto& data = *model_.framework;
     for (const auto& op : data.operators) {
+      if (calls_ == Calls::kLeftOut) {
+        LeaveOut(op.begin);
+        continue;
+      }
       if (op.stack >= 0) rank_.stacks.emplace(static_cast<uint32_t>(rank_.slices.size()), rank_.Text(data.texts.Text(op.stack)));
       rank_.slices.push_back({op.begin, op.end, rank_.Text(data.texts.Text(op.name)),
                               rank_.LaneOf("Python", fmt::format("Thread {}", op.thread))});
@@ -108,6 +119,8 @@ class OperatorReader {
   }
 
  private:
+  void LeaveOut(int64_t call_ns) { rank_.first_call_ns = std::min(rank_.first_call_ns.value_or(call_ns), call_ns); }
+
   void AddTransfers() {
     using exporting::operators::CommunicationTask;
     std::map<std::pair<uint64_t, uint32_t>, int32_t> planes;  // by group and number
@@ -132,7 +145,7 @@ class OperatorReader {
   void AddTask(const TaskRow& row, const HostTask& host, int32_t op) {
     Operator& made = rank_.operators[static_cast<size_t>(op)];
     const auto execution = static_cast<uint32_t>(rank_.executions.size());
-    launched_.emplace_back(host.connection, execution);
+    if (calls_ == Calls::kKept) launched_.emplace_back(host.connection, execution);
     rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.blocks,
                                 static_cast<uint16_t>(std::min<uint32_t>(host.mix_blocks, UINT16_MAX))});
     const auto cores = exporting::operators::CountersOf(model_, row, host);
@@ -176,9 +189,7 @@ class OperatorReader {
     key.core = node->core_type;
     key.type = node->type;
     if (!key.communicates && model_.detailed) key.name = node->name;
-    exporting::operators::EachTensorRecord(model_, host, [&key](const exporting::operators::TensorRecord& record) {
-      key.tensors = (key.tensors ^ (record.tensors + 1)) * 0x9E3779B97F4A7C15u;
-    });
+    key.tensors = static_cast<uint64_t>(exporting::operators::TensorsNumber(model_, host) + 1);
     return key;
   }
 
@@ -186,7 +197,7 @@ class OperatorReader {
   int32_t OperatorOf(const HostTask& host) {
     const auto [it, is_new] = known_.try_emplace(AlikeOf(host), -1);
     if (!is_new) return it->second;
-    const std::string core = model_.CoreType(host);
+    const std::string_view core = model_.CoreType(host);
     if (!exporting::operators::IsShown(model_, host, core)) return -1;
     const auto [inputs, outputs] = exporting::operators::TensorsOf(model_, host);
     const int32_t op = rank_.OperatorOf(rank_.Text(model_.OperatorName(host)), rank_.Text(model_.OperatorType(host)), rank_.Text(core),
@@ -250,6 +261,7 @@ class OperatorReader {
 
   const Model& model_;
   int device_;
+  Calls calls_;
   Rank& rank_;
   std::unordered_map<uint16_t, int32_t> streams_;
   std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution
@@ -263,13 +275,13 @@ class OperatorReader {
 
 void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadOrder& order,
                   Rank* rank) {
-  OperatorReader reader(model, device, rank);
+  OperatorReader reader(model, device, order.calls, rank);
   reader.AddTasks();
   reader.AddApis();
   reader.AddFramework();
   reader.AddMemory();
   reader.AddCollectives(steps, order);
-  const auto overlaps = exporting::operators::OverlapsOf(model);
+  const auto& overlaps = exporting::operators::OverlapsOf(model);
   const auto found = overlaps.find(device);
   if (found == overlaps.end()) return;
   rank->overlap = found->second;

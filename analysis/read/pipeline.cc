@@ -116,6 +116,31 @@ void ReadOperatorsJson(std::string_view text, std::string_view where, const Read
   }
 }
 
+// Use of the host's CPUs, of the process (-1) and of each operator.
+void ReadCpuUse(std::string_view text, std::string_view where, const ReadOrder& order, Pipeline* pipeline) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto list = json.is_object() ? json.find("op_info") : json.end();
+  if (list == json.end() || !list->is_array()) {
+    order.problems->push_back({std::string(where), "no JSON with op_info"});
+    return;
+  }
+  if (json.contains("cpu_processor_num")) pipeline->processors = IntOr(json, "cpu_processor_num", 0);
+  for (const Json& each : *list) {
+    const auto metrics = each.is_object() ? each.find("metrics") : each.end();
+    if (metrics == each.end() || !metrics->is_object()) continue;
+    Pipeline::CpuUse use;
+    if (const auto user = metrics->find("user_utilization"); user != metrics->end()) use.user = Numbers(*user);
+    if (const auto sys = metrics->find("sys_utilization"); sys != metrics->end()) use.sys = Numbers(*sys);
+    const int64_t id = IntOr(each, "op_id", INT64_MIN);
+    const auto op = std::ranges::find(pipeline->operators, id, &Pipeline::Operator::id);
+    if (id == -1) {
+      pipeline->cpu = std::move(use);
+    } else if (op != pipeline->operators.end()) {
+      op->cpu = std::move(use);
+    }
+  }
+}
+
 // As MindInsight has parsed it: lists are JSON in a field.
 void ReadOperatorsCsv(const fs::path& path, const ReadOrder& order, Pipeline* pipeline) {
   Result<CsvFile> file = CsvFile::Open(path);
@@ -177,6 +202,10 @@ void ReadPipeline(const fs::path& directory, int device, const ReadOrder& order,
     ReadOperatorsJson(*text, (directory / raw).string(), order, &pipeline);
   } else if (fs::is_regular_file(parsed, error)) {
     ReadOperatorsCsv(parsed, order, &pipeline);
+  }
+  const std::string cpu = fmt::format("minddata_cpu_utilization_{}.json", device);
+  if (const auto text = TextOf(directory, cpu, order)) {
+    ReadCpuUse(*text, (directory / cpu).string(), order, &pipeline);
   }
   TieOperators(&pipeline);
 }

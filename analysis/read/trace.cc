@@ -25,13 +25,15 @@ struct TraceEvent {
   std::string stack;  // args."Call stack"
   std::string transport;  // args."transport type", of a task of a collective
   std::string link;       // args."link type"
+  std::string mark;       // args.event_type, of a mark of the application
+  std::string domain;     // args.domain
   uint64_t bytes = 0;     // args."size(Byte)"
   int64_t pid = 0;
   bool has_pid = false;
   std::vector<std::pair<std::string, double>> numbers;  // of args
 
   void Clear() {
-    for (std::string* text : {&phase, &name, &category, &id, &tid, &ts, &dur, &label, &core, &call, &stack, &transport, &link}) text->clear();
+    for (std::string* text : {&phase, &name, &category, &id, &tid, &ts, &dur, &label, &core, &call, &stack, &transport, &link, &mark, &domain}) text->clear();
     bytes = 0;
     has_pid = false;
     numbers.clear();
@@ -101,6 +103,8 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     if (key_ == "Call stack") event_.stack.assign(text);
     if (key_ == "transport type") event_.transport.assign(text);
     if (key_ == "link type") event_.link.assign(text);
+    if (key_ == "event_type") event_.mark.assign(text);
+    if (key_ == "domain") event_.domain.assign(text);
     if (key_ == "size(Byte)" && !ParseNumber(text, &event_.bytes)) event_.bytes = 0;
     double value = 0;
     // Of counters; where the phase comes behind, it may be one.
@@ -148,6 +152,10 @@ class TraceReader {
     int64_t end = 0;
     if (!length || *length < 0 || __builtin_add_overflow(*t_ns, *length, &end)) return false;
     const TextId core = event.core.empty() ? kNoText : rank_.Text(event.core);
+    if (!event.mark.empty()) {
+      rank_.marks.push_back({*t_ns, end, rank_.Text(event.name), event.domain.empty() ? kNoText : rank_.Text(event.domain),
+                             event.mark.starts_with("marker")});
+    }
     if (event.category == "GC") rank_.garbage.push_back({*t_ns, end});
     // Some writers have the operator as its name.
     constexpr std::string_view kCompile = "aclopCompileAndExecute";

@@ -260,7 +260,7 @@ Status TakeCpuOperator(const StoreRow& row, Filling* to) {
 }
 
 Status TakeMark(const StoreRow& row, Filling* to) {
-  to->rank->marks.push_back({row.Int(1), row.Int(2), row.Int(3), TextIn(row, 4, to->rank), TextIn(row, 5, to->rank)});
+  to->rank->marks.push_back({row.Int(1), row.Int(2), TextIn(row, 5, to->rank), TextIn(row, 4, to->rank), row.Int(1) == row.Int(2), row.Int(3)});
   return {};
 }
 

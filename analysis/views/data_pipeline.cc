@@ -154,6 +154,23 @@ Json Verdict(const Pipeline& pipeline, Generation generation) {
   return json;
 }
 
+// Of all samples together; null: there are none.
+Json CpuJson(const std::optional<Pipeline::CpuUse>& use, bool samples) {
+  if (!use || (use->user.empty() && use->sys.empty())) return nullptr;
+  Json json = {{"user_percent", MeanOf(use->user)}, {"sys_percent", MeanOf(use->sys)}};
+  if (samples) {
+    json["user"] = use->user;
+    json["sys"] = use->sys;
+  }
+  return json;
+}
+
+// The process leaves little of the host's CPUs (analysis 4.3).
+bool IsBusy(const Pipeline& pipeline) {
+  constexpr double kMuchPercent = 80;
+  return pipeline.cpu && MeanOf(pipeline.cpu->user) + MeanOf(pipeline.cpu->sys) > kMuchPercent;
+}
+
 Json QueueJson(std::string_view name, const Queue& queue) {
   return {{"queue", name},
           {"capacity", OrNull(queue.capacity)},
@@ -181,12 +198,19 @@ Json DataPipelineView(const Rank& rank) {
   for (const auto& [what, values] : times) {
     if (!values->empty()) json["times"].push_back({{"what", what}, {"mean_ms", MeanOf(*values)}, {"values", *values}});
   }
+  json["cpu"] = CpuJson(pipeline.cpu, true);
+  if (!json["cpu"].is_null()) json["cpu"]["processors"] = OrNull(pipeline.processors);
+  if (IsBusy(pipeline)) {
+    json["suggestions"].push_back("The process uses more than 80 % of the host's CPUs: lower num_parallel_workers where queues are "
+                                  "full, or give it more CPUs");
+  }
   json["operators"] = Json::array();
   for (const Pipeline::Operator& op : pipeline.operators) {
     json["operators"].push_back({{"id", op.id}, {"type", op.type}, {"workers", op.workers},
                                  {"queue_length", OrNull(op.queue_length)}, {"queue_mean", OrNull(op.Mean())},
                                  {"queue_use", OrNull(op.Use())}, {"sizes", op.queue_sizes},
-                                 {"parent", OrNull(op.parent)}, {"children", op.children}});
+                                 {"parent", OrNull(op.parent)}, {"children", op.children},
+                                 {"cpu", CpuJson(op.cpu, false)}});
   }
   return json;
 }

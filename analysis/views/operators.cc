@@ -59,6 +59,17 @@ int64_t AllOf(const std::vector<NamedOperator>& named) {
   return std::accumulate(named.begin(), named.end(), int64_t{0}, [](int64_t sum, const NamedOperator& each) { return sum + each.times.total_ns; });
 }
 
+std::string_view KindOf(std::string_view core) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"HCCL", "communication"}, {"COMMUNICATION", "communication"}, {"MIX", "mixed"},   {"AI_CPU", "ai_cpu"},
+      {"AICPU", "ai_cpu"},       {"AI_VECTOR_CORE", "vector"},       {"VECTOR", "vector"}, {"AIV", "vector"},
+      {"AI_CORE", "ai_core"},    {"AICORE", "ai_core"},              {"AIC", "ai_core"},   {"KERNEL_AICORE", "ai_core"}};
+  for (const auto& [begin, kind] : kKinds) {
+    if (core.starts_with(begin)) return kind;
+  }
+  return "other";
+}
+
 // A unit that is busy for more than this part of the time bounds the operator (analysis 1.3).
 constexpr double kBound = 0.8;
 
@@ -97,6 +108,82 @@ Json RatiosOf(const Rank& rank, const Operator& op) {
 
 }  // namespace
 
+Json OperatorKindsView(const Rank& rank) {
+  const std::vector<NamedOperator> named = NamedOperators(rank);
+  struct OfKind {
+    Times times;
+    std::set<TextId> types;
+    uint64_t operators = 0;
+  };
+  std::map<std::string_view, OfKind> kinds;
+  for (const NamedOperator& each : named) {
+    OfKind& kind = kinds[KindOf(rank.TextOf(each.op.core))];
+    kind.times.Add(each.times);
+    kind.types.insert(each.op.type);
+    ++kind.operators;
+  }
+  std::vector<std::pair<std::string_view, OfKind>> sorted(kinds.begin(), kinds.end());
+  std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& each) { return each.second.times.total_ns; });
+  const int64_t all = AllOf(named);
+  Json list = Json::array();
+  for (const auto& [name, kind] : sorted) {
+    Json json = TimesJson({{"kind", name}}, kind.times, all);
+    json["types"] = kind.types.size();
+    json["operators"] = kind.operators;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+namespace {
+
+// The busiest of some units; empty: none was counted.
+struct Busiest {
+  std::string_view unit;
+  double ratio = 0;
+};
+Busiest BusiestOf(const Rank& rank, const Operator& op, std::initializer_list<std::string_view> units) {
+  Busiest most;
+  for (size_t i = 0; i < op.ratio_ns.size(); ++i) {
+    const std::string_view its = UnitOf(rank.ratio_names[i]);
+    if (its.empty() || std::ranges::find(units, its) == units.end()) continue;
+    const double ratio = op.Ratio(i);
+    if (most.unit.empty() || ratio > most.ratio) most = {its, ratio};
+  }
+  return most;
+}
+
+Json UnitJson(const Busiest& busiest) {
+  return busiest.unit.empty() ? Json() : Json{{"unit", busiest.unit}, {"of_peak", busiest.ratio}};
+}
+
+}  // namespace
+
+// A unit that is busy all the time works at its peak, so the busy share of the busiest one is how near an operator is to
+// what the chip can do for it.
+Json RooflineView(const Rank& rank) {
+  std::vector<NamedOperator> named = NamedOperators(rank);
+  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  const int64_t all = AllOf(named);
+  Json list = Json::array();
+  for (const NamedOperator& each : named) {
+    const Busiest compute = BusiestOf(rank, each.op, {"mac", "vec"});
+    const Busiest memory = BusiestOf(rank, each.op, {"mte2", "mte3", "mte1", "fixpipe"});
+    const double most = std::min(1.0, std::max(compute.ratio, memory.ratio));
+    if (most <= 0) continue;
+    const std::string_view limit = most <= kBound ? "none" : compute.ratio >= memory.ratio ? "compute" : "memory";
+    Json json = TimesJson({{"name", TextOrNull(rank, each.op.name)}, {"type", TextOrNull(rank, each.op.type)},
+                           {"core", TextOrNull(rank, each.op.core)}}, each.times, all);
+    json["compute"] = UnitJson(compute);
+    json["memory"] = UnitJson(memory);
+    json["limit"] = limit;
+    json["of_peak"] = most;
+    json["at_peak_ms"] = Ms(each.times.total_ns) * most;
+    list.push_back(std::move(json));
+  }
+  return list.empty() ? Json() : list;
+}
+
 Json OperatorTypesView(const Rank& rank) {
   const std::vector<NamedOperator> named = NamedOperators(rank);
   struct OfType {
@@ -117,6 +204,7 @@ Json OperatorTypesView(const Rank& rank) {
   Json list = Json::array();
   for (const auto& [key, type] : sorted) {
     Json json = TimesJson({{"type", TextOrNull(rank, key.first)}, {"core", TextOrNull(rank, key.second)}}, type.times, all);
+    json["kind"] = KindOf(rank.TextOf(key.second));
     // As MindInsight counts: how many operators have the type, and the mean of each of them added up.
     json["operators"] = type.operators;
     json["execution_time_ms"] = type.means_ms;
@@ -136,6 +224,7 @@ Json OperatorsView(const Rank& rank) {
                            {"type", TextOrNull(rank, op.type)},
                            {"core", TextOrNull(rank, op.core)}},
                           each.times, all);
+    json["kind"] = KindOf(rank.TextOf(op.core));
     json["input_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.input_shapes);
     json["output_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.output_shapes);
     json["input_types"] = TextOrNull(rank, op.input_types);

@@ -15,8 +15,10 @@ constexpr auto kViews = std::to_array<View>({
     {"step_average", StepAverageView, "the mean over whole steps"},
     {"step_points", StepPointsView, "where forward starts and backward ends"},
     {"step_distribution", StepDistributionView, "how the lengths of steps spread, and outliers"},
+    {"operator_kinds", OperatorKindsView, "operators by kind of core: AI Core, vector, mixed, AI CPU"},
     {"operator_types", OperatorTypesView, "operators by type and kind of core"},
     {"operators", OperatorsView, "operators by name, with counters and what bounds them"},
+    {"roofline", RooflineView, "how near operators are to the peak of the units that bound them"},
     {"ai_cpu", CpuOperatorsView, "operators of the AI CPU, where they have a log of their own"},
     {"data_pipeline", DataPipelineView, "queues of the input pipeline and its bottleneck"},
     {"timeline", TimelineView, "streams, operators and executions in numbers"},
@@ -24,6 +26,7 @@ constexpr auto kViews = std::to_array<View>({
     {"links", LinksView, "traffic between ranks by link"},
     {"memory", MemoryView, "memory by component, its peak and who held it"},
     {"hardware", HardwareView, "counters of the hardware, by step and by operator"},
+    {"marks", MarksView, "marks and ranges of the application"},
     {"environment", EnvironmentView, "variables of the training process, as its profiler kept them"},
 });
 
@@ -67,6 +70,8 @@ int64_t BeginOf(const Rank& rank) {
   for (const Step& step : rank.steps) begin = std::min(begin, step.start_ns);
   for (const Execution& each : rank.executions) begin = std::min(begin, each.start_ns);
   for (const Slice& each : rank.slices) begin = std::min(begin, each.start_ns);
+  for (const Mark& each : rank.marks) begin = std::min(begin, each.start_ns);
+  begin = std::min(begin, rank.first_call_ns.value_or(INT64_MAX));
   if (begin != INT64_MAX) return begin;
   for (const auto& series : rank.hardware) {
     if (!series->points.empty()) begin = std::min(begin, series->points.front().t_ns);

@@ -50,12 +50,19 @@ Status RunReader::Check(const std::vector<std::string>& paths) const {
   return ParseRankList(options_.ranks).status();
 }
 
+namespace {
+
+// Single calls are for checks and timelines.
+analysis::Calls CallsFor(const ReadHow& how) { return how.complete ? analysis::Calls::kKept : analysis::Calls::kLeftOut; }
+
+}  // namespace
+
 Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
-  return options_.from.empty() ? analysis::LoadRun(paths, progress_) : Fetch(options_.from, options_.run, how);
+  return options_.from.empty() ? analysis::LoadRun(paths, progress_, CallsFor(how)) : Fetch(options_.from, options_.run, how);
 }
 
 Result<analysis::Run> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
-  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_);
+  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_, CallsFor(how));
   return Fetch(where, "", how);
 }
 

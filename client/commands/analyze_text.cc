@@ -66,12 +66,17 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
   }
   PrintSteps(out, color, rank);
   const Column share = {">SHARE", [](const Json& row) { return Share(row, "share"); }};
+  PrintList(out, color, "Operators by kind of core, ms", list("operator_kinds"),
+            {Plain("KIND", "kind"), Plain(">OPERATORS", "operators"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share});
   PrintList(out, color, "Operators by type, ms", list("operator_types"),
             {Plain("TYPE", "type"), Plain("CORE", "core"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share,
              Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
   PrintList(out, color, "Operators, ms", list("operators"),
             {Plain("NAME", "name"), Plain("TYPE", "type"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"), share,
              Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms"), Plain("BOUND", "bound")});
+  PrintList(out, color, "Roofline, ms", list("roofline"),
+            {Plain("NAME", "name"), Ms("TOTAL", "total_ms"), {">OF PEAK", [](const Json& row) { return Share(row, "of_peak"); }},
+             Ms("AT PEAK", "at_peak_ms"), Plain("LIMIT", "limit")});
   PrintList(out, color, "AI CPU, ms", list("ai_cpu"),
             {Plain(">NUMBER", "serial_number"), Plain("TYPE", "type"), Ms("TOTAL", "total_ms"), Ms("DISPATCH", "dispatch_ms")});
   PrintPipeline(out, color, rank);
@@ -81,6 +86,11 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
   PrintList(out, color, "Links", list("links"),
             {Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"), Ms("SIZE, MB", "size_mb"),
              Ms("TIME, ms", "time_ms"), Ms("GB/s", "bandwidth_gb_s"), Ms("REFERENCE", "reference_gb_s")});
+  if (const Json marks = list("marks"); marks.is_object()) {
+    PrintList(out, color, "Marks, ms", marks["names"],
+              {Plain("NAME", "name"), Plain("DOMAIN", "domain"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"),
+               Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
+  }
   const Json memory = list("memory");
   if (memory.is_object()) {
     PrintList(out, color, "Memory, MB", memory["components"],

@@ -23,8 +23,21 @@ class CsvRow {
     }
   }
 
+  // The same of a device.
+  CsvRow(std::string& out, int device) : out_(out) { Int(device); }
+
   // Quoted if it must be.
   CsvRow& Text(std::string_view text);
+  // As it is.
+  CsvRow& Raw(std::string_view text) {
+    Comma();
+    return Append(text);
+  }
+  // To the cell before, as it is.
+  CsvRow& Append(std::string_view text) {
+    out_ += text;
+    return *this;
+  }
   CsvRow& Int(int64_t value) {
     return Add([value](char* p) { return AppendInt(p, value); });
   }
@@ -37,6 +50,13 @@ class CsvRow {
   }
   CsvRow& SqlText(double value) {
     return Add([value](char* p) { return AppendSqlText(p, value); });
+  }
+  // With so many decimals, correctly rounded.
+  CsvRow& Decimals(double value, int count) {
+    char text[400];  // of the largest double
+    Comma();
+    out_.append(text, static_cast<size_t>(AppendDecimals(text, value, count) - text));
+    return *this;
   }
   // Absolute times end with a tab: spreadsheets keep them as text then.
   CsvRow& Time(int64_t t_ns) {

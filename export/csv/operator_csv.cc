@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
-#include <span>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -17,6 +15,7 @@
 #include "export/csv/operator_parts.h"
 #include "export/csv/parallel_rows.h"
 #include "export/operators/numbers.h"
+#include "export/operators/sort_records.h"
 
 namespace profd::exporting::csv {
 namespace {
@@ -26,11 +25,6 @@ using operators::kNotKnown;
 using operators::Model;
 using operators::PmuGroup;
 using operators::TaskRow;
-
-std::string Decimals(double value, int count) {
-  char text[400];  // of the largest double
-  return {text, std::to_chars(text, std::end(text), value, std::chars_format::fixed, count).ptr};
-}
 
 std::string Micros(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
@@ -43,8 +37,8 @@ bool IsTextLess(int64_t a, int64_t b) {
   return std::string_view(texts[0], ends[0]) < std::string_view(texts[1], ends[1]);
 }
 
-std::vector<OperatorRow> OperatorRows(const Model& model) {
-  std::vector<OperatorRow> rows;
+Large<OperatorRow> OperatorRows(const Model& model) {
+  Large<OperatorRow> rows;
   rows.reserve(model.rows.size());
   for (const TaskRow& task : model.rows) {
     const HostTask* host = model.HostOf(task);
@@ -56,7 +50,7 @@ std::vector<OperatorRow> OperatorRows(const Model& model) {
     if (op.shown) rows.push_back({nullptr, &op});
   }
   constexpr int64_t kFirstOfAsManyDigits = 1'000'000'000'000'000'000;  // wall clock in ns, 2001 to 2286
-  std::ranges::stable_sort(rows, [](const OperatorRow& a, const OperatorRow& b) {
+  operators::SortSmall(&rows, [](const OperatorRow& a, const OperatorRow& b) {
     if (a.device() != b.device()) return IsTextLess(a.device(), b.device());
     if (std::min(a.start_ns(), b.start_ns()) >= kFirstOfAsManyDigits) return a.start_ns() < b.start_ns();
     return Micros(a.start_ns()) < Micros(b.start_ns());
@@ -69,7 +63,9 @@ void AddTensors(const operators::TensorTexts& texts, bool any, CsvRow* row) {
     row->Text(kNotKnown).Text(kNotKnown).Text(kNotKnown);
     return;
   }
-  row->Text("\"" + texts.shapes + "\"").Text(texts.types).Text(texts.formats);
+  // In quotes, which are a part of the text and doubled.
+  row->Raw("\"\"\"").Append(texts.shapes).Append("\"\"\"");
+  row->Text(texts.types).Text(texts.formats);
 }
 
 void AddBlocks(const HostTask& host, CsvRow* row) {
@@ -108,21 +104,30 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
   const double duration = static_cast<double>(each.duration()) / 1000;
   const double all = device.mhz * static_cast<double>(device.group.aic.cores);
   const auto cycles = static_cast<double>(cores->front().counts.cycles);
-  row->Text(duration > 0 && all > 0 ? Decimals(cycles / all * 100 / duration, 3) : "0");
+  duration > 0 && all > 0 ? row->Decimals(cycles / all * 100 / duration, 3) : row->Text("0");
 }
 
-void AddOperator(const Model& model, const OperatorRow& each, const std::string& wait, const PmuGroup* shown,
-                 std::string* out) {
+// What the rows of op_summary share.
+struct SummaryRows {
+  const Model& model;
+  const PmuGroup* shown;  // counters; null: none
+  Large<OperatorRow> rows;
+  operators::TensorTable tensors;
+};
+
+void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::optional<double>& wait, std::string* out) {
+  const Model& model = of.model;
   const HostTask& host = *model.HostOf(*each.task);
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
-  CsvRow row(*out, DevicePlace(each.task->device));
+  CsvRow row(*out, each.task->device);
   row.Int(static_cast<int64_t>(host.model)).Int(each.task->task).Int(each.task->stream);
   row.Text(model.OperatorName(host)).Text(model.OperatorType(host));
   row.Text(node == nullptr ? kNotKnown : node->unaging ? "static" : "dynamic").Text(model.CoreType(host));
-  row.Time(each.task->start_ns).Micros(each.duration()).Text(wait);
+  row.Time(each.task->start_ns).Micros(each.duration());
+  wait ? row.Decimals(*wait, 6) : row.Int(0);
   AddBlocks(host, &row);
   row.Text(node == nullptr ? kNotKnown : node->hf32 ? "YES" : "NO");
-  const auto [inputs, outputs] = operators::TensorsOf(model, host);
+  const auto& [inputs, outputs] = of.tensors.Of(host);
   const bool any = inputs.count + outputs.count > 0;
   AddTensors(inputs, any, &row);
   AddTensors(outputs, any, &row);
@@ -131,36 +136,40 @@ void AddOperator(const Model& model, const OperatorRow& each, const std::string&
   } else {
     row.Int(each.task->context);
   }
-  AddCounters(model, each, shown, &row);
+  AddCounters(model, each, of.shown, &row);
   row.End();
 }
 
-void AddCommunication(const Model& model, const OperatorRow& each, const std::string& wait, const PmuGroup* shown,
+void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std::optional<double>& wait,
                       std::string* out) {
+  const Model& model = of.model;
   const operators::CommunicationOp& op = *each.communication;
-  CsvRow row(*out, DevicePlace(op.device));
+  CsvRow row(*out, op.device);
   row.Int(static_cast<int64_t>(op.model)).Text(kNotKnown).Text(kNotKnown).Text(model.NameOf(op)).Text(model.TypeOf(op));
-  row.Text(kNotKnown).Text("COMMUNICATION").Time(op.start_ns).Micros(each.duration()).Text(wait).Int(0);
+  row.Text(kNotKnown).Text("COMMUNICATION").Time(op.start_ns).Micros(each.duration());
+  wait ? row.Decimals(*wait, 6) : row.Int(0);
+  row.Int(0);
   constexpr int kColumnsWithout = 9;  // mix blocks, HF32, tensors, context
   for (int i = 0; i < kColumnsWithout; ++i) row.Text(kNotKnown);
-  AddCounters(model, each, shown, &row);
+  AddCounters(model, each, of.shown, &row);
   row.End();
 }
 
 // Between the end of the row before and the start. As the analyser: in us since the epoch as doubles, which are
-// 0.25 us apart.
-std::string WaitOf(std::span<const OperatorRow> rows, size_t at) {
-  if (at == 0) return "0";
+// 0.25 us apart. None: it is the first.
+std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
+  if (at == 0) return std::nullopt;
   const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
   const double between = micros(rows[at].start_ns()) - micros(rows[at - 1].start_ns());
-  return Decimals(std::max(0.0, between - micros(rows[at - 1].duration())), 6);
+  return std::max(0.0, between - micros(rows[at - 1].duration()));
 }
 
 // Of tasks with contexts: where context 0 comes first, it stands for all of them.
-std::vector<const TaskRow*> TimedTasks(const Model& model) {
-  std::vector<const TaskRow*> rows;
+Large<const TaskRow*> TimedTasks(const Model& model) {
+  Large<const TaskRow*> rows;
+  rows.reserve(model.rows.size());
   for (const TaskRow& row : model.rows) rows.push_back(&row);
-  std::ranges::stable_sort(rows, {}, [](const TaskRow* row) { return row->start_ns; });
+  operators::SortSmall(&rows, [](const TaskRow* a, const TaskRow* b) { return a->start_ns < b->start_ns; });
   using Key = std::tuple<int16_t, uint16_t, uint16_t, uint16_t>;
   const auto key_of = [](const TaskRow* row) { return Key(row->device, row->stream, row->task, row->batch); };
   std::map<Key, bool> only_first;  // of those with contexts: whether context 0 came first
@@ -177,11 +186,11 @@ std::vector<const TaskRow*> TimedTasks(const Model& model) {
 
 void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
   const HostTask* host = model.HostOf(task);
-  std::string type = host != nullptr && host->compute ? model.CoreType(*host) : std::string(kNotKnown);
-  if (type == kNotKnown) type = model.TaskType(task);
-  CsvRow row(*out, DevicePlace(task.device));
-  row.Text(host == nullptr || host->kernel == 0 ? std::string(kNotKnown) : model.host.NameOf(host->kernel));
-  row.Text(type).Int(task.stream).Int(task.task).Micros(task.end_ns - task.start_ns);
+  const std::string_view core = host != nullptr && host->compute ? model.CoreType(*host) : kNotKnown;
+  CsvRow row(*out, task.device);
+  row.Text(host == nullptr || host->kernel == 0 ? std::string_view(kNotKnown) : model.host.NameOf(host->kernel));
+  core == kNotKnown ? row.Text(model.TaskType(task)) : row.Text(core);
+  row.Int(task.stream).Int(task.task).Micros(task.end_ns - task.start_ns);
   row.Time(task.start_ns).Time(task.end_ns).End();
 }
 
@@ -197,12 +206,14 @@ std::string CounterColumns(const PmuGroup* shown) {
 
 // op_summary, and what is counted over its rows.
 void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
-  const auto rows = std::make_shared<const std::vector<OperatorRow>>(OperatorRows(model));
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
-  const auto add = [&model, rows, shown](size_t at, std::string* out) {
-    const auto add_row = (*rows)[at].communication != nullptr ? AddCommunication : AddOperator;
-    add_row(model, (*rows)[at], WaitOf(*rows, at), shown, out);
+  const auto made = std::make_shared<const SummaryRows>(
+      SummaryRows{model, shown, OperatorRows(model), operators::TensorTable(model)});
+  const OperatorRowsPtr rows(made, &made->rows);
+  const auto add = [made](size_t at, std::string* out) {
+    const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;
+    add_row(*made, made->rows[at], WaitOf(made->rows, at), out);
   };
   csvs->push_back({"op_summary",
                    "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
@@ -228,7 +239,7 @@ bool HasAllEvents(const Model& model) {
 }
 
 OperatorCsv TaskTimes(const Model& model) {
-  const auto tasks = std::make_shared<const std::vector<const TaskRow*>>(TimedTasks(model));
+  const auto tasks = std::make_shared<const Large<const TaskRow*>>(TimedTasks(model));
   return {"task_time", "kernel_name,kernel_type,stream_id,task_id,task_time(us),task_start(us),task_stop(us)",
           tasks->size(), [&model, tasks](size_t at, std::string* out) { AddTaskTime(model, *(*tasks)[at], out); }};
 }

@@ -23,8 +23,6 @@ struct OperatorCsv {
 };
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines);
 
-// The place that CsvRow begins a line with.
-Place DevicePlace(int device);
 // As the analyser's C++ prints doubles: up to three decimals, none that are zero at the end.
 std::string ShortDecimal(double value);
 
@@ -39,7 +37,7 @@ struct OperatorRow {
   int64_t duration() const { return end_ns() - start_ns(); }
 };
 
-using OperatorRowsPtr = std::shared_ptr<const std::vector<OperatorRow>>;
+using OperatorRowsPtr = std::shared_ptr<const Large<OperatorRow>>;
 
 // kernel_details (op_summary with steps), operator_details, framework_memory_record and framework_operator_memory; none
 // without a framework's records.

@@ -94,13 +94,13 @@ class NodeNames {
     for (auto& [key, rows] : rows_) std::ranges::sort(rows, {}, &operators::TaskRow::start_ns);
   }
   // Of the execution with that number.
-  std::string Of(uint16_t stream, uint16_t task, size_t number) const {
+  std::string_view Of(uint16_t stream, uint16_t task, size_t number) const {
     const auto found = rows_.find({stream, task});
     if (found == rows_.end() || number >= found->second.size()) return operators::kNotKnown;
     return NameOf(*found->second[number]);
   }
   // Of the execution whose start is next to the node's.
-  std::string Of(const operators::CpuNode& node, int64_t start_ns) const {
+  std::string_view Of(const operators::CpuNode& node, int64_t start_ns) const {
     const auto found = rows_.find({node.stream, node.task});
     if (found == rows_.end()) return operators::kNotKnown;
     const operators::TaskRow* best = nullptr;
@@ -116,7 +116,7 @@ class NodeNames {
   }
 
  private:
-  std::string NameOf(const operators::TaskRow& row) const {
+  std::string_view NameOf(const operators::TaskRow& row) const {
     const operators::HostTask* host = model_.HostOf(row);
     return host == nullptr || !host->compute ? operators::kNotKnown : model_.OperatorName(*host);
   }
@@ -158,7 +158,7 @@ OperatorCsv CacheCsv(const Model& model) {
     std::map<std::pair<uint16_t, uint16_t>, size_t> executions;
     for (const operators::CacheRecord& record : cache.records) {
       const std::optional<double> request = SumOf(cache, record, events->request);
-      CsvRow row(lines.emplace_back(), DevicePlace(device));
+      CsvRow row(lines.emplace_back(), device);
       row.Int(record.stream).Int(record.task);
       const auto rate = [&, &its = cache](const std::array<uint32_t, 2>& of, bool shown) {
         const std::optional<double> part = SumOf(its, record, of);
@@ -178,7 +178,7 @@ OperatorCsv CpuNodeCsv(const Model& model) {
     const NodeNames names(model, device);
     for (const operators::CpuNode& node : cpu.records.nodes) {
       const int64_t start = cpu.clock(node.start);
-      CsvRow row(lines.emplace_back(), DevicePlace(device));
+      CsvRow row(lines.emplace_back(), device);
       row.Time(start).Text(names.Of(node, start)).Int(static_cast<int64_t>(node.compute_us));
       row.Int(static_cast<int64_t>(node.copy_us));
       row.Fixed3(static_cast<double>(cpu.clock(node.end) - start) / 1000).Int(node.dispatch_us);
@@ -195,7 +195,7 @@ OperatorCsv PipelineCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const auto& [device, cpu] : model.cpu) {
     for (const operators::PipelineRecord& record : cpu.records.pipeline) {
-      CsvRow row(lines.emplace_back(), DevicePlace(device));
+      CsvRow row(lines.emplace_back(), device);
       row.Time(cpu.monotonic(record.time_ns)).Text(record.action).Text(record.source);
       row.Int(static_cast<int64_t>(record.buffered)).End();
     }
@@ -207,8 +207,8 @@ OperatorCsv QueueWaitCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const auto& [device, cpu] : model.cpu) {
     for (const operators::QueueWait& wait : cpu.records.waits) {
-      CsvRow row(lines.emplace_back(), DevicePlace(device));
-      row.Text(wait.node == 1 ? "GetNext_dequeue_wait" : fmt::to_string(wait.node));
+      CsvRow row(lines.emplace_back(), device);
+      row.Text(!wait.name.empty() ? wait.name : wait.node == 1 ? "GetNext_dequeue_wait" : fmt::to_string(wait.node));
       row.Int(static_cast<int64_t>(wait.start_us)).Int(static_cast<int64_t>(wait.end_us));
       row.Int(static_cast<int64_t>(wait.queued)).End();
     }

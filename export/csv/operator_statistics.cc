@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -28,8 +29,9 @@ struct Total {
 // By device, type and (of computation) core type; those that take longest first.
 class Statistic {
  public:
-  void Add(int device, std::string type, const std::string& core_type, int64_t ns) {
-    Total& total = totals_[{device, std::move(type), core_type}];
+  // Texts outlive it.
+  void Add(int device, std::string_view type, std::string_view core_type, int64_t ns) {
+    Total& total = totals_[{device, type, core_type}];
     ++total.count;
     total.sum_ns += ns;
     total.min_ns = std::min(total.min_ns, ns);
@@ -46,7 +48,7 @@ class Statistic {
       const auto& [device, type, core_type] = key;
       const auto sum = static_cast<double>(total.sum_ns);
       const int64_t all = of_device_.at(device);
-      CsvRow row(lines.emplace_back(), DevicePlace(device));
+      CsvRow row(lines.emplace_back(), device);
       row.Text(type);
       if (with_core_type) row.Text(core_type);
       row.Int(static_cast<int64_t>(total.count)).Text(micros(sum)).Text(micros(static_cast<double>(total.min_ns)));
@@ -57,19 +59,12 @@ class Statistic {
   }
 
  private:
-  using Key = std::tuple<int, std::string, std::string>;
+  using Key = std::tuple<int, std::string_view, std::string_view>;
   std::map<Key, Total> totals_;
   std::map<int, int64_t> of_device_;
 };
 
 }  // namespace
-
-Place DevicePlace(int device) {
-  Place place;
-  place.kind = Place::Kind::kDevice;
-  place.device = device;
-  return place;
-}
 
 std::string ShortDecimal(double value) {
   std::string text = fmt::format("{:.3f}", value);
@@ -83,11 +78,11 @@ OperatorCsv OperatorStatistic(const Model& model, std::span<const OperatorRow> r
   for (const OperatorRow& row : rows) {
     if (row.task == nullptr || row.start_ns() <= begin_ns) continue;
     const HostTask& host = *model.HostOf(*row.task);
-    std::string type = model.OperatorType(host);
-    const std::string core_type = model.CoreType(host);
+    const std::string_view type = model.OperatorType(host);
+    const std::string_view core_type = model.CoreType(host);
     if (type == kNotKnown || core_type == kNotKnown) continue;
     if (core_type == operators::kCommunicationOnCpu || core_type == "COMMUNICATION") continue;
-    statistic.Add(row.device(), std::move(type), core_type, row.duration());
+    statistic.Add(row.device(), type, core_type, row.duration());
   }
   return OfLines("op_statistic", "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)",
                  statistic.Lines(true));
@@ -95,9 +90,11 @@ OperatorCsv OperatorStatistic(const Model& model, std::span<const OperatorRow> r
 
 OperatorCsv CommunicationStatistic(const Model& model, std::span<const OperatorRow> rows) {
   Statistic statistic;
+  std::set<std::string> types;
   for (const OperatorRow& row : rows) {
     if (row.communication == nullptr || !model.detailed) continue;
-    statistic.Add(row.device(), model.TypeOf(*row.communication), {}, row.duration());
+    const std::string& type = *types.insert(model.TypeOf(*row.communication)).first;
+    statistic.Add(row.device(), type, {}, row.duration());
   }
   return OfLines("communication_statistic",
                  "OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", statistic.Lines(false));

@@ -41,7 +41,7 @@ void AddShare(const operators::StepShare& share, CsvRow* row) {
 }  // namespace
 
 Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target) {
-  const std::map<int, operators::Overlap> overlaps = operators::OverlapsOf(model);
+  const std::map<int, operators::Overlap>& overlaps = operators::OverlapsOf(model);
   const bool several = overlaps.size() > 1;
   std::string text = several ? "Device_id," : "";
   text += "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"

@@ -105,6 +105,21 @@ char* AppendRepr(char* out, double value) {
 
 char* AppendSqlText(char* out, double value) {
   if (!std::isfinite(value)) value = 0;
+  // A number of at most 15 digits that reads as the value is the text with 15 digits, zeros at its end dropped.
+  const double scaled = value * 1000;
+  if (scaled >= 0 && scaled < 1e15 && !std::signbit(value)) {
+    const auto thousandths = static_cast<uint64_t>(std::nearbyint(scaled));
+    if (static_cast<double>(thousandths) / 1000 == value) {
+      out = AppendUint(out, thousandths / 1000);
+      const auto part = static_cast<uint32_t>(thousandths % 1000);
+      *out++ = '.';
+      *out++ = static_cast<char>('0' + part / 100);
+      if (part % 100 == 0) return out;
+      *out++ = static_cast<char>('0' + part / 10 % 10);
+      if (part % 10 != 0) *out++ = static_cast<char>('0' + part % 10);
+      return out;
+    }
+  }
   return WithPoint(out, std::to_chars(out, out + 30, value, std::chars_format::general, 15).ptr);
 }
 

@@ -200,7 +200,7 @@ std::string Model::NameOf(const CommunicationOp& op) const {
 
 std::string Model::TypeOf(const CommunicationOp& op) const {
   const int32_t node = LaunchOf(op).node;
-  return node < 0 ? kNotKnown : host.NameOf(host.nodes[static_cast<size_t>(node)].type);
+  return node < 0 ? kNotKnown : host.NameOf(host_tasks.nodes[static_cast<size_t>(node)].type);
 }
 
 }  // namespace profd::exporting::operators

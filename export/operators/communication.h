@@ -12,7 +12,7 @@ namespace profd::exporting::operators {
 // A node-level API with communication below.
 struct CommunicationLaunch {
   int32_t api = -1;      // index of HostData::apis: its connection id
-  int32_t node = -1;     // index of HostData::nodes: the first of the launch; -1: none
+  int32_t node = -1;     // index of HostTasks::nodes: the first of the launch; -1: none
   int32_t op_info = -1;  // of CommunicationRecords::op_infos, the same
 };
 

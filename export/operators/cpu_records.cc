@@ -1,6 +1,10 @@
 #include "export/operators/cpu_records.h"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
+
+#include "base/text.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -43,10 +47,61 @@ void CpuRecords::Feed(std::span<const std::byte> bytes) {
       case kPipeline:
         pipeline.push_back({record.U64(16), record.U64(112), TextOf(bytes.subspan(24, 16)), TextOf(bytes.subspan(40, 64))});
         break;
-      case kQueueWait: waits.push_back({record.U64(40), record.U64(48), record.U64(32), record.U32(24)}); break;
+      case kQueueWait: waits.push_back({record.U64(40), record.U64(48), record.U64(32), record.U32(24), {}}); break;
       default: break;  // of fused communication and of helpers: not read
     }
   }
+}
+
+void CpuRecords::FeedWaits(std::string_view text) {
+  constexpr size_t kLongest = 4096;
+  for (size_t end = text.find('\0'); end != std::string_view::npos; end = text.find('\0')) {
+    if (rest_.empty()) {
+      AddWait(text.substr(0, end));
+    } else {
+      AddWait(rest_.append(text.substr(0, std::min(end, kLongest))));
+      rest_.clear();
+    }
+    text.remove_prefix(end + 1);
+  }
+  rest_.append(text.substr(0, rest_.size() < kLongest ? kLongest : 0));
+}
+
+void CpuRecords::EndWaits() {
+  if (!rest_.empty()) AddWait(rest_);
+  rest_.clear();
+}
+
+// "Node:<name>, Run start:<us>, Run end:<us>, queue size:<n>", the fields in any order.
+void CpuRecords::AddWait(std::string_view text) {
+  if (text.empty()) return;
+  QueueWait wait;
+  bool whole = true;
+  size_t fields = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    std::string_view field = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (field.starts_with(' ')) field.remove_prefix(1);
+    const size_t colon = std::min(field.find(':'), field.size());
+    const std::string_view name = field.substr(0, colon);
+    const std::string_view value = field.substr(std::min(colon + 1, field.size()));
+    uint64_t* number = name == "Run start" ? &wait.start_us : name == "Run end" ? &wait.end_us : name == "queue size" ? &wait.queued : nullptr;
+    if (name == "Node") {
+      wait.name = value;
+      ++fields;
+    } else if (number != nullptr) {
+      whole = ParseNumber(value, number) && whole;
+      ++fields;
+    }
+  }
+  constexpr size_t kFields = 4;
+  if (!whole || fields != kFields || wait.name.empty()) {
+    ++bad_records;
+    return;
+  }
+  ++records;
+  waits.push_back(std::move(wait));
 }
 
 }  // namespace profd::exporting::operators

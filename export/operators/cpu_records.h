@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "export/operators/records.h"
@@ -37,16 +38,25 @@ struct QueueWait {
   uint64_t end_us = 0;
   uint64_t queued = 0;
   uint32_t node = 0;  // 1: GetNext_dequeue_wait
+  std::string name;   // of the older form; empty: by `node`
 };
 
 struct CpuRecords {
   void Feed(std::span<const std::byte> bytes);
+  // The older form of waits, `DATA_PREPROCESS.AICPUMI`: texts that end with a zero byte. In any pieces; then the end.
+  void FeedWaits(std::string_view text);
+  void EndWaits();
 
   std::vector<CpuNode> nodes;
   std::vector<PipelineRecord> pipeline;
   std::vector<QueueWait> waits;
   uint64_t records = 0;
   uint64_t bad_records = 0;
+
+ private:
+  void AddWait(std::string_view text);
+
+  std::string rest_;  // of a text that has no end yet
 };
 
 }  // namespace profd::exporting::operators

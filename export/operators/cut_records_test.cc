@@ -50,6 +50,11 @@ Make Plain(size_t size) {
   return [size](uint64_t i) { return Host(size, i).Text(); };
 }
 
+// Those that are gone once tasks are made of them.
+CountOf Read(HostFileKind kind) {
+  return [kind](const Model& model) { return model.host.RecordsOf(kind); };
+}
+
 const CutFile kApis = {"aging.api_event.data", 40,
                        [](uint64_t i) {
                          const uint64_t end = 100 * i + 150;
@@ -60,7 +65,7 @@ const CutFile kApis = {"aging.api_event.data", 40,
 const CutFile kHostFiles[] = {
     kApis,
     {"aging.compact.task_track", 64, Plain(64), [](const Model& model) { return model.host_tasks.tasks.size(); }},
-    {"unaging.compact.node_basic_info", 64, Plain(64), [](const Model& model) { return model.host.nodes.size(); }},
+    {"unaging.compact.node_basic_info", 64, Plain(64), Read(HostFileKind::kNode)},
     {"aging.compact.capture_stream_info", 64, Plain(64), [](const Model& model) { return model.host.captures.size(); }},
     {"aging.compact.hccl_op_info", 64, Plain(64),
      [](const Model& model) { return model.host.communication.op_infos.size(); }},
@@ -76,11 +81,11 @@ const CutFile kHostFiles[] = {
      [](const Model& model) { return model.host.memory.planned.size(); }},
     {"aging.additional.tensor_info", 256,
      [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 5).Text(); },
-     [](const Model& model) { return model.host.tensor_records.size(); }},
+     Read(HostFileKind::kTensors)},
     {"aging.additional.context_id_info", 256,
      [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 55).Text(); },
-     [](const Model& model) { return model.host.context_records.size(); }},
-    {"aging.compact.node_attr_info", 64, Plain(64), [](const Model& model) { return model.host.attributes.size(); }},
+     Read(HostFileKind::kContexts)},
+    {"aging.compact.node_attr_info", 64, Plain(64), Read(HostFileKind::kAttributes)},
     {"unaging.additional.fusion_op_info", 256,
      [](uint64_t i) { return Host(256, i).At<uint32_t>(32, 8).Text(); },
      [](const Model& model) { return model.host.fused.size(); }},

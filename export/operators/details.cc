@@ -5,6 +5,15 @@
 #include "export/operators/numbers.h"
 
 namespace profd::exporting::operators {
+namespace {
+
+InputAndOutput TextsOf(const std::vector<Tensor>& tensors) {
+  InputAndOutput texts;
+  for (const Tensor& tensor : tensors) (tensor.output ? texts.second : texts.first).Add(tensor);
+  return texts;
+}
+
+}  // namespace
 
 bool IsShown(const Model& model, const HostTask& task, std::string_view core_type) {
   if (core_type == "WRITE_BACK" || core_type == "INVALID") return false;
@@ -26,14 +35,24 @@ void TensorTexts::Add(const Tensor& tensor) {
   formats += FormatName(tensor.format);
 }
 
-std::pair<TensorTexts, TensorTexts> TensorsOf(const Model& model, const HostTask& task) {
-  std::pair<TensorTexts, TensorTexts> texts;
-  EachTensorRecord(model, task, [&](const TensorRecord& record) {
-    for (const Tensor& tensor : model.host.tensors[record.tensors]) {
-      (tensor.output ? texts.second : texts.first).Add(tensor);
-    }
-  });
-  return texts;
+InputAndOutput TensorsOf(const Model& model, const HostTask& task) {
+  const int32_t number = TensorsNumber(model, task);
+  return number < 0 ? InputAndOutput() : TextsOf(model.host.tensors[static_cast<size_t>(number)]);
+}
+
+TensorTable::TensorTable(const Model& model) : model_(model) {
+  constexpr size_t kMostTexts = 65'536;
+  if (model.host.tensors.size() > kMostTexts) return;
+  texts_.reserve(model.host.tensors.size());
+  for (const std::vector<Tensor>& tensors : model.host.tensors) texts_.push_back(TextsOf(tensors));
+}
+
+const InputAndOutput& TensorTable::Of(const HostTask& task) const {
+  thread_local InputAndOutput made;
+  const int32_t number = TensorsNumber(model_, task);
+  if (number >= 0 && !texts_.empty()) return texts_[static_cast<size_t>(number)];
+  made = TensorsOf(model_, task);
+  return made;
 }
 
 std::optional<std::array<CoreCounters, 2>> CountersOf(const Model& model, const TaskRow& row, const HostTask& task) {
@@ -49,8 +68,9 @@ std::optional<std::array<CoreCounters, 2>> CountersOf(const Model& model, const 
     if (index < 0) continue;
     const PmuRecord& counted = model.pmu[static_cast<size_t>(index)];
     const size_t kind = counted.vector_core ? 1 : 0;
-    cores[kind].counts = counted.counts;
-    cores[kind].time_us = PmuTime(counted.counts, cores[kind].core->cores, counted.mhz, blocks[kind]);
+    cores[kind].counts = model.pmu_counts.Of(counted);
+    cores[kind].time_us =
+        PmuTime(cores[kind].counts, cores[kind].core->cores, setup->second.MhzAt(counted.end), blocks[kind]);
   }
   return cores;
 }

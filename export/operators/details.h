@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "export/operators/model.h"
 
@@ -25,24 +26,27 @@ struct TensorTexts {
   void Add(const Tensor& tensor);
 };
 
-// Calls `take` with each record of the task's tensors: of the operator that describes the launch, those of its name and
-// first time.
-template <class Take>
-void EachTensorRecord(const Model& model, const HostTask& task, const Take& take) {
-  const Launch* launch = model.LaunchOf(task);
-  const NodeRecord* node = model.NodeOf(task);
-  if (launch == nullptr || node == nullptr || !model.detailed) return;
-  const TensorRecord* first = nullptr;
-  for (uint32_t i = launch->tensors_begin; i < launch->tensors_end; ++i) {
-    const TensorRecord& record = model.host.tensor_records[i];
-    if (record.name != node->name || (first != nullptr && record.time != first->time)) continue;
-    if (first == nullptr) first = &record;
-    take(record);
-  }
+// Index of HostData::tensors: those of the operator that describes the launch; -1: none.
+inline int32_t TensorsNumber(const Model& model, const HostTask& task) {
+  const Launch* launch = model.detailed ? model.LaunchOf(task) : nullptr;
+  return launch == nullptr ? -1 : launch->tensors;
 }
 
-// Input and output.
-std::pair<TensorTexts, TensorTexts> TensorsOf(const Model& model, const HostTask& task);
+// Texts of input and output.
+using InputAndOutput = std::pair<TensorTexts, TensorTexts>;
+InputAndOutput TensorsOf(const Model& model, const HostTask& task);
+
+// The same of many tasks; any thread.
+class TensorTable {
+ public:
+  explicit TensorTable(const Model& model);
+  // Valid until the thread's next call.
+  const InputAndOutput& Of(const HostTask& task) const;
+
+ private:
+  const Model& model_;
+  std::vector<InputAndOutput> texts_;  // by HostData::tensors; empty: too many
+};
 
 // Counters of one kind of core in one task; those of one that did not run are 0.
 struct CoreCounters {

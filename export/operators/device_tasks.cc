@@ -37,10 +37,10 @@ void Decode(uint16_t s, uint16_t t, uint16_t sqe, bool wide, DeviceTask* out) {
 }
 
 // Numbers the batches of what is sorted by stream and, within it, by `time`: each flip ends one.
-template <class Record, class Flips, class Time>
-void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time time) {
+template <class Records, class Flips, class Time>
+void NumberBatches(Records* records, const Flips& all_flips, Time time) {
   for (const auto& [stream, flips] : all_flips) {
-    const auto [first, end] = EqualRange(*records, stream, &Record::stream);
+    const auto [first, end] = EqualRange(*records, stream, &Records::value_type::stream);
     auto begin = first;
     uint16_t batch = 0;
     for (const auto& flip : flips) {
@@ -56,14 +56,43 @@ void NumberBatches(std::vector<Record>* records, const Flips& all_flips, Time ti
   }
 }
 
-template <class Record, class Time>
-void SortByStream(std::vector<Record>* records, Time time) {
-  SortRecords(records, [time](const Record& a, const Record& b) {
+template <class Records, class Time>
+void SortByStream(Records* records, Time time) {
+  SortRecords(records, [time](const auto& a, const auto& b) {
     return std::tie(a.stream, a.*time) < std::tie(b.stream, b.*time);
   });
 }
 
 }  // namespace
+
+void PmuCountsTable::Pack(const PmuCounts& counts, PmuRecord* into) {
+  uint64_t all = counts.cycles;
+  for (const uint64_t counter : counts.counters) all |= counter;
+  into->wide = all > UINT32_MAX;
+  if (into->wide) {
+    into->counts[0] = static_cast<uint32_t>(wide_.size());
+    wide_.push_back(counts);
+    return;
+  }
+  into->counts[0] = static_cast<uint32_t>(counts.cycles);
+  for (size_t i = 0; i < kPmuCounters; ++i) into->counts[1 + i] = static_cast<uint32_t>(counts.counters[i]);
+}
+
+PmuCounts PmuCountsTable::Of(const PmuRecord& record) const {
+  if (record.wide) return wide_[record.counts[0]];
+  PmuCounts made;
+  made.cycles = record.counts[0];
+  for (size_t i = 0; i < kPmuCounters; ++i) made.counters[i] = record.counts[1 + i];
+  return made;
+}
+
+void PmuCountsTable::Append(const PmuCountsTable& other, std::span<PmuRecord> records) {
+  const auto before = static_cast<uint32_t>(wide_.size());
+  wide_.insert(wide_.end(), other.wide_.begin(), other.wide_.end());
+  for (PmuRecord& record : records) {
+    if (record.wide) record.counts[0] += before;
+  }
+}
 
 void DeviceTasks::FeedStars(std::span<const std::byte> bytes) {
   for (; bytes.size() >= kStarsRecordBytes; bytes = bytes.subspan(kStarsRecordBytes)) {
@@ -205,8 +234,10 @@ void DeviceTasks::FeedAicore(std::span<const std::byte> bytes) {
     PmuRecord& made = pmu.emplace_back();
     made.stream = record.U32(96) & 0x7FF;
     made.task = record.U16(6);
-    made.counts.cycles = record.U64(16);
-    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(32 + 8 * i);
+    PmuCounts counts;
+    counts.cycles = record.U64(16);
+    for (size_t i = 0; i < kPmuCounters; ++i) counts.counters[i] = record.U64(32 + 8 * i);
+    pmu_counts.Pack(counts, &made);
   }
 }
 
@@ -249,8 +280,10 @@ void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
     made.stream = ids.stream;
     made.task = ids.task;
     made.end = record.U64(120);
-    made.counts.cycles = record.U64(32);
-    for (size_t i = 0; i < kPmuCounters; ++i) made.counts.counters[i] = record.U64(48 + 8 * i);
+    PmuCounts counts;
+    counts.cycles = record.U64(32);
+    for (size_t i = 0; i < kPmuCounters; ++i) counts.counters[i] = record.U64(48 + 8 * i);
+    pmu_counts.Pack(counts, &made);
     made.sub_type = record.U8(16);
     if (function == kBlockPmu) {
       made.context = record.U16(18);
@@ -271,7 +304,7 @@ void DeviceTasks::Finish() {
   SortByStream(&tasks, &DeviceTask::start);
   NumberBatches(&tasks, flips_, &DeviceTask::start);
   if (!pmu_has_times) return;
-  for (std::vector<PmuRecord>* counters : {&pmu, &block_pmu}) {
+  for (Large<PmuRecord>* counters : {&pmu, &block_pmu}) {
     SortByStream(counters, &PmuRecord::end);
     NumberBatches(counters, flips_, &PmuRecord::end);
   }

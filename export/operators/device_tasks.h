@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "export/large.h"
 #include "export/operators/pmu.h"
 #include "export/operators/records.h"
 
@@ -43,14 +44,26 @@ struct CacheRecord {
 // Counters of a task or context, or of one block of it.
 struct PmuRecord {
   uint64_t end = 0;
-  PmuCounts counts;
-  double mhz = 0;  // when it ended; of those that belong to a row
+  uint32_t counts[1 + kPmuCounters] = {};  // cycles and counters, as PmuCountsTable packs them
   uint32_t context = kNoContext;
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
   uint8_t sub_type = 0;
-  bool vector_core = false;
+  bool vector_core : 1 = false;
+  bool wide : 1 = false;  // counts[0] is an index of the table
+};
+
+// Counters of many records: those with 64 bits, which few tasks have, are apart.
+class PmuCountsTable {
+ public:
+  void Pack(const PmuCounts& counts, PmuRecord* into);
+  PmuCounts Of(const PmuRecord& record) const;
+  // What another has, behind its own; `records` are of that one.
+  void Append(const PmuCountsTable& other, std::span<PmuRecord> records);
+
+ private:
+  std::vector<PmuCounts> wide_;
 };
 
 class DeviceTasks {
@@ -70,9 +83,10 @@ class DeviceTasks {
   // After the last file: batches.
   void Finish();
 
-  std::vector<DeviceTask> tasks;
-  std::vector<PmuRecord> pmu;
-  std::vector<PmuRecord> block_pmu;
+  Large<DeviceTask> tasks;
+  Large<PmuRecord> pmu;
+  Large<PmuRecord> block_pmu;
+  PmuCountsTable pmu_counts;  // of both
   bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
   std::vector<CacheRecord> cache;  // as recorded
   uint64_t records = 0;

@@ -12,7 +12,7 @@ namespace {
 
 // At level 0 the kind of core is only in the runtime's type.
 bool IsOnCores(const Model& model, const TaskRow& row, const HostTask& host) {
-  const std::string core = model.detailed ? model.CoreType(host) : model.TaskType(row);
+  const std::string core = model.detailed ? std::string(model.CoreType(host)) : model.TaskType(row);
   for (const std::string_view known : {"AI_CORE", "AI_VECTOR_CORE", "KERNEL_AICORE", "KERNEL_AIVEC"}) {
     if (core == known) return true;
   }

@@ -86,6 +86,13 @@ std::optional<HostFile> HostFileOf(std::string_view base) {
   return HostFile{known->kind, age == "unaging", known->record_bytes};
 }
 
+const std::string& NumberTexts::Of(uint64_t number) const {
+  MutexLock lock(mutex_);
+  const auto [known, is_new] = texts_.try_emplace(number);
+  if (is_new) known->second = fmt::to_string(number);
+  return known->second;
+}
+
 void ApiTotal::Add(uint64_t ns) {
   ++count;
   sum_ns += ns;
@@ -117,6 +124,7 @@ void HostData::Feed(const HostFile& file, std::span<const std::byte> bytes) {
       continue;
     }
     ++records;
+    ++counts_[static_cast<size_t>(file.kind)];
     switch (file.kind) {
       case HostFileKind::kApi: FeedApi(record); break;
       case HostFileKind::kTask: FeedTask(record); break;
@@ -212,7 +220,7 @@ std::optional<uint32_t> HostData::NumberOfType(uint64_t type) {
 
 void HostData::NameTypes() {
   for (const auto& [hash, number] : hashed_types_) {
-    const std::string& name = types_[{kRuntimeLevel, number}] = NameOf(hash);
+    const std::string& name = types_[TypeKey(kRuntimeLevel, number)] = NameOf(hash);
     const auto is_it = [type = number](const TaskRecord& task) { return task.type == type; };
     if (name == "TASK_FLIP") std::ranges::copy_if(tasks, std::back_inserter(flips), is_it);
     if (name == "TASK_FLIP" || name == "MAINTENANCE") std::erase_if(tasks, is_it);
@@ -255,6 +263,7 @@ void HostData::FeedTensors(const RecordView& record) {
 void HostData::TakeTensors(HostData other) {
   tensor_records = std::move(other.tensor_records);
   tensors = std::move(other.tensors);
+  counts_[static_cast<size_t>(HostFileKind::kTensors)] += other.RecordsOf(HostFileKind::kTensors);
   records += other.records;
   bad_records += other.bad_records;
 }
@@ -318,7 +327,7 @@ void HostData::FeedLines(bool types, std::string_view text) {
       names_[hash] = value;
     } else if (types && bar != std::string_view::npos && ParseNumber(key.substr(0, bar), &level) &&
                ParseNumber(key.substr(bar + 1), &type)) {
-      types_[{level, type}] = value;
+      types_[TypeKey(level, type)] = value;
     } else {
       ++bad_records;
       continue;
@@ -365,7 +374,7 @@ void HostData::NumberBatches() {
   using Stream = std::pair<uint16_t, uint16_t>;
   std::map<Stream, std::vector<TaskRecord>> wraps;
   for (const TaskRecord& flip : flips) wraps[{flip.device, flip.stream}].push_back(flip);
-  std::map<Stream, std::vector<TaskRecord*>> streams;
+  std::map<Stream, Large<TaskRecord*>> streams;
   for (TaskRecord& task : tasks) {
     task.batch = 0;
     if (wraps.contains({task.device, task.stream})) streams[{task.device, task.stream}].push_back(&task);
@@ -374,7 +383,7 @@ void HostData::NumberBatches() {
     std::vector<TaskRecord>& of_wraps = wraps[stream];
     if (of_wraps.size() > kMostFlips) continue;
     std::ranges::stable_sort(of_wraps, {}, &TaskRecord::time);
-    std::ranges::stable_sort(of_stream, {}, &TaskRecord::time);
+    SortSmall(&of_stream, [](const TaskRecord* a, const TaskRecord* b) { return a->time < b->time; });
     uint16_t batch = 0;
     size_t next = 0;
     for (size_t i = 0; i < of_stream.size(); ++i) {
@@ -391,7 +400,9 @@ void HostData::NumberBatches() {
 
 std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() const {
   std::map<std::pair<std::string, std::string>, ApiTotal> named;
-  for (const auto& [key, total] : totals_) {
+  // In one order, on which sums of real numbers depend.
+  const std::map<ApiKey, ApiTotal> sorted(totals_.begin(), totals_.end());
+  for (const auto& [key, total] : sorted) {
     const auto& [level, type, item] = key;
     Api api;
     api.level = level;
@@ -409,9 +420,9 @@ std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() co
   return named;
 }
 
-std::string HostData::NameOf(uint64_t hash) const {
+const std::string& HostData::NameOf(uint64_t hash) const {
   const auto found = names_.find(hash);
-  return found == names_.end() ? fmt::to_string(hash) : found->second;
+  return found == names_.end() ? numbers_->Of(hash) : found->second;
 }
 
 std::string HostData::GraphName(uint32_t graph) const {
@@ -432,12 +443,12 @@ std::optional<uint64_t> HostData::ModelAt(uint32_t thread, uint64_t time) const 
   return around == end ? std::nullopt : std::optional(around->item);
 }
 
-std::string HostData::TypeName(uint16_t level, uint32_t type) const {
-  const auto found = types_.find({level, type});
-  return found == types_.end() ? fmt::to_string(type) : found->second;
+const std::string& HostData::TypeName(uint16_t level, uint32_t type) const {
+  const auto found = types_.find(TypeKey(level, type));
+  return found == types_.end() ? numbers_->Of(type) : found->second;
 }
 
-std::string HostData::ApiName(const Api& api) const {
+const std::string& HostData::ApiName(const Api& api) const {
   return IsNamedByItem(api.level, api.type) ? NameOf(api.item) : TypeName(api.level, api.type);
 }
 

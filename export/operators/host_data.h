@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
+#include "export/large.h"
 #include "export/operators/communication_records.h"
 #include "export/operators/memory_records.h"
 #include "export/operators/records.h"
@@ -149,6 +152,16 @@ struct ApiTotal {
   void Add(uint64_t ns);
 };
 
+// Numbers in decimal that stay where they are. Any thread.
+class NumberTexts {
+ public:
+  const std::string& Of(uint64_t number) const;
+
+ private:
+  mutable Mutex mutex_;
+  mutable std::unordered_map<uint64_t, std::string> texts_ GUARDED_BY(mutex_);
+};
+
 class HostData {
  public:
   // Host counter to wall clock, ns. `begin_ns`: of the collection. The runtime's API intervals, a third of a process's
@@ -165,11 +178,11 @@ class HostData {
   // After the last file: sorts, and settles what has waited for other files.
   void Finish();
 
-  std::vector<Api> apis;  // by thread, begin and level, outer before inner; the index is the API's connection id
-  std::vector<TaskRecord> tasks;
-  std::vector<TaskRecord> flips;
-  std::vector<NodeRecord> nodes;
-  std::vector<TensorRecord> tensor_records;
+  Large<Api> apis;  // by thread, begin and level, outer before inner; the index is the API's connection id
+  Large<TaskRecord> tasks;
+  Large<TaskRecord> flips;
+  Large<NodeRecord> nodes;
+  Large<TensorRecord> tensor_records;
   std::vector<ContextRecord> context_records;
   CommunicationRecords communication;
   MemoryRecords memory;
@@ -183,20 +196,22 @@ class HostData {
   bool dynamic = false;       // collecting was switched on and off while the process ran
   uint64_t records = 0;
   uint64_t bad_records = 0;
+  // Of one kind; most are gone once tasks are made of them.
+  uint64_t RecordsOf(HostFileKind kind) const { return counts_[static_cast<size_t>(kind)]; }
 
   int64_t WallNs(uint64_t count) const { return clock_(count); }
   // By level and name, as in the CSV.
   std::map<std::pair<std::string, std::string>, ApiTotal> ApiTotals() const;
 
   // The number in decimal where the dictionary has no entry.
-  std::string NameOf(uint64_t hash) const;
+  const std::string& NameOf(uint64_t hash) const;
   std::string GraphName(uint32_t graph) const;  // "N/A" where no record has it
   std::string ModelName(uint64_t model) const;  // the same, by the number that APIs give
   bool HasModelNames() const { return !models_.empty(); }
   // The model that the thread loaded or ran then, after Finish; none: none.
   std::optional<uint64_t> ModelAt(uint32_t thread, uint64_t time) const;
-  std::string TypeName(uint16_t level, uint32_t type) const;
-  std::string ApiName(const Api& api) const;
+  const std::string& TypeName(uint16_t level, uint32_t type) const;
+  const std::string& ApiName(const Api& api) const;
 
  private:
   void FeedApi(const RecordView& record);
@@ -215,17 +230,27 @@ class HostData {
   void NumberBatches();
   void Count(const Api& api, int64_t ns);
 
+  std::array<uint64_t, static_cast<size_t>(HostFileKind::kTypes) + 1> counts_ = {};
   std::function<int64_t(uint64_t)> clock_;
   int64_t begin_ns_;
   bool keeps_runtime_apis_;
   std::unordered_map<uint64_t, std::string> names_;
   std::unordered_map<uint32_t, uint64_t> graphs_;  // hash of the name
   std::unordered_map<uint64_t, uint64_t> models_;  // the same
-  std::map<std::pair<uint16_t, uint32_t>, std::string> types_;
+  static uint64_t TypeKey(uint16_t level, uint32_t type) { return uint64_t{level} << 32 | type; }
+  std::unordered_map<uint64_t, std::string> types_;  // by TypeKey
+  std::unique_ptr<NumberTexts> numbers_ = std::make_unique<NumberTexts>();  // of what no dictionary has
   std::unordered_map<uint64_t, uint32_t> hashed_types_;
   // Single events that wait for their other half.
   std::map<std::tuple<uint16_t, uint32_t, uint32_t, uint32_t, uint64_t>, uint64_t> events_;
-  std::map<std::tuple<uint16_t, uint32_t, uint64_t>, ApiTotal> totals_;  // level, type, item where it names the API
+  using ApiKey = std::tuple<uint16_t, uint32_t, uint64_t>;  // level, type, item where it names the API
+  struct ApiKeyHash {
+    size_t operator()(const ApiKey& key) const {
+      const auto& [level, type, item] = key;
+      return ((item ^ type) * 0x9E3779B97F4A7C15u) ^ level;
+    }
+  };
+  std::unordered_map<ApiKey, ApiTotal, ApiKeyHash> totals_;
   struct BytesHash : std::hash<std::string_view> {
     using is_transparent = void;
   };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "export/operators/numbers.h"
@@ -15,15 +16,15 @@ namespace profd::exporting::operators {
 namespace {
 
 // Those of `thread` in what is sorted by thread.
-template <class Record>
-std::pair<size_t, size_t> OfThread(const std::vector<Record>& records, uint32_t thread) {
-  const auto [begin, end] = EqualRange(records, thread, &Record::thread);
+template <class Records>
+std::pair<size_t, size_t> OfThread(const Records& records, uint32_t thread) {
+  const auto [begin, end] = EqualRange(records, thread, &Records::value_type::thread);
   return {static_cast<size_t>(begin - records.begin()), static_cast<size_t>(end - records.begin())};
 }
 
-template <class Record>
-std::span<const Record> Part(const std::vector<Record>& records, std::pair<size_t, size_t> range) {
-  return std::span(records).subspan(range.first, range.second - range.first);
+template <class Records>
+std::span<const typename Records::value_type> Part(const Records& records, std::pair<size_t, size_t> range) {
+  return std::span<const typename Records::value_type>(records).subspan(range.first, range.second - range.first);
 }
 
 // Grows [begin, end) to hold `at`; those of one owner lie together.
@@ -32,15 +33,25 @@ void Grow(uint32_t* begin, uint32_t* end, size_t at) {
   *end = static_cast<uint32_t>(at) + 1;
 }
 
-// Launches of a thread, one per node-level API, at the end of `launches`.
-void AddLaunches(const HostData& data, uint32_t thread, const ThreadTree& tree, std::vector<Launch>* launches) {
-  const size_t first = launches->size();
-  for (const int32_t node : tree.nodes()) launches->push_back({.item = tree.Of(node).item});
-  const std::span<Launch> made = std::span(*launches).subspan(first);
+// One node-level API: indices of the records that belong to it.
+struct LaunchRecords {
+  int32_t first_node = -1;
+  int32_t last_node = -1;
+  int32_t attributes = -1;
+  uint32_t tensors_begin = 0;
+  uint32_t tensors_end = 0;
+  uint32_t contexts_begin = 0;
+  uint32_t contexts_end = 0;
+  int32_t launch = -1;  // index of HostTasks::launches; -1: not made yet
+};
+
+// Of a thread, by the ordinals of its intervals.
+Large<LaunchRecords> LaunchesOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
+  Large<LaunchRecords> made(tree.nodes().size());
   const auto nodes = OfThread(data.nodes, thread);
   tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
-    if (made[owner].node < 0) made[owner].first_name = data.nodes[nodes.first + i].name;
-    made[owner].node = static_cast<int32_t>(nodes.first + i);
+    made[owner].last_node = static_cast<int32_t>(nodes.first + i);
+    if (made[owner].first_node < 0) made[owner].first_node = made[owner].last_node;
   });
   const auto tensors = OfThread(data.tensor_records, thread);
   tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
@@ -49,20 +60,117 @@ void AddLaunches(const HostData& data, uint32_t thread, const ThreadTree& tree, 
   const auto attributes = OfThread(data.attributes, thread);
   tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
     const AttributeRecord& record = data.attributes[attributes.first + i];
-    const int32_t node = made[owner].node;
+    const int32_t node = made[owner].last_node;
     const bool is_of_it = node >= 0 && data.nodes[static_cast<size_t>(node)].name == record.name;
-    if (is_of_it && made[owner].attributes == 0) made[owner].attributes = record.text;
+    if (is_of_it && made[owner].attributes < 0 && record.text != 0) {
+      made[owner].attributes = static_cast<int32_t>(attributes.first + i);
+    }
   });
   const auto contexts = OfThread(data.context_records, thread);
   tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     if (data.context_records[contexts.first + i].level != kNodeLevel) return;
     Grow(&made[owner].contexts_begin, &made[owner].contexts_end, contexts.first + i);
   });
+  return made;
 }
+
+// Hash of several numbers.
+class Mix {
+ public:
+  Mix& Add(uint64_t part) {
+    value_ = (value_ ^ part) * 0x9E3779B97F4A7C15u;
+    value_ ^= value_ >> 32;
+    return *this;
+  }
+  size_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+struct LaunchHash {
+  size_t operator()(const Launch& of) const {
+    const uint64_t indices = uint64_t{static_cast<uint32_t>(of.node)} << 32 | static_cast<uint32_t>(of.tensors);
+    return Mix().Add(of.item).Add(of.first_name).Add(of.attributes).Add(indices).value();
+  }
+};
+
+// But for time and thread.
+struct NodeHash {
+  size_t operator()(const NodeRecord& of) const {
+    return Mix().Add(of.name).Add(of.type).Add(uint64_t{of.core_type} << 32 | uint32_t{of.blocks} << 16 | of.mix_ratio)
+        .Add(of.hf32).Add(of.unaging).value();
+  }
+};
+struct SameNode {
+  bool operator()(const NodeRecord& a, const NodeRecord& b) const {
+    const auto parts = [](const NodeRecord& of) {
+      return std::tuple(of.name, of.type, of.core_type, of.blocks, of.mix_ratio, of.hf32, of.unaging);
+    };
+    return parts(a) == parts(b);
+  }
+};
+
+// Makes each distinct launch once.
+class Launches {
+ public:
+  Launches(HostData* data, HostTasks* made) : data_(*data), made_(*made) {}
+
+  int32_t Of(uint64_t item, LaunchRecords* records) {
+    if (records->launch >= 0) return records->launch;
+    Launch launch;
+    launch.item = item;
+    if (records->first_node >= 0) launch.first_name = NodeAt(records->first_node).name;
+    if (records->attributes >= 0) launch.attributes = data_.attributes[static_cast<size_t>(records->attributes)].text;
+    if (records->last_node >= 0) {
+      launch.node = NodeOf(records->last_node);
+      launch.tensors = TensorsOf(NodeAt(records->last_node), *records);
+    }
+    const auto [known, is_new] = launches_.try_emplace(launch, static_cast<int32_t>(made_.launches.size()));
+    if (is_new) made_.launches.push_back(launch);
+    return records->launch = known->second;
+  }
+  // `record`: index of HostData::nodes.
+  int32_t NodeOf(int32_t record) {
+    const auto [known, is_new] = nodes_.try_emplace(NodeAt(record), static_cast<int32_t>(made_.nodes.size()));
+    if (is_new) made_.nodes.push_back(NodeAt(record));
+    return known->second;
+  }
+
+ private:
+  const NodeRecord& NodeAt(int32_t index) const { return data_.nodes[static_cast<size_t>(index)]; }
+
+  // Those of its name and of the first time; several records are one list.
+  int32_t TensorsOf(const NodeRecord& node, const LaunchRecords& records) {
+    const TensorRecord* first = nullptr;
+    several_.clear();
+    for (uint32_t i = records.tensors_begin; i < records.tensors_end; ++i) {
+      const TensorRecord& record = data_.tensor_records[i];
+      if (record.name != node.name || (first != nullptr && record.time != first->time)) continue;
+      if (first == nullptr) first = &record;
+      several_.push_back(record.tensors);
+    }
+    if (several_.empty()) return -1;
+    if (several_.size() == 1) return static_cast<int32_t>(several_.front());
+    const auto [known, is_new] = lists_.try_emplace(several_, static_cast<int32_t>(data_.tensors.size()));
+    if (!is_new) return known->second;
+    std::vector<Tensor> all;
+    for (const uint32_t part : several_) all.insert(all.end(), data_.tensors[part].begin(), data_.tensors[part].end());
+    data_.tensors.push_back(std::move(all));
+    return known->second;
+  }
+
+  HostData& data_;
+  HostTasks& made_;
+  std::unordered_map<Launch, int32_t, LaunchHash> launches_;
+  std::unordered_map<NodeRecord, int32_t, NodeHash, SameNode> nodes_;
+  std::map<std::vector<uint32_t>, int32_t> lists_;
+  std::vector<uint32_t> several_;
+};
 
 // What the records of a thread say of communication, by the ordinals of its intervals. Empty where there is none.
 struct ThreadCommunication {
-  std::vector<CommunicationLaunch> launches;  // of nodes
+  std::vector<CommunicationLaunch> launches;  // of nodes; `node` is an index of HostData::nodes
   std::vector<CommunicationHostTask> tasks;   // of communication APIs: infos and contexts
   std::vector<int32_t> numbers;               // of launches that have tasks; -1: not yet
 };
@@ -114,12 +222,12 @@ struct TypeOfTask {
 
 class Builder {
  public:
-  Builder(const HostData& data, bool detailed) : data_(data), detailed_(detailed) {
-    for (const CaptureRecord& capture : data.captures) captures_[{capture.device, capture.stream}].push_back(capture);
+  Builder(HostData* data, bool detailed) : data_(*data), detailed_(detailed), launches_(data, &made_) {
+    for (const CaptureRecord& capture : data_.captures) captures_[{capture.device, capture.stream}].push_back(capture);
   }
 
   HostTasks Build() {
-    const std::vector<TaskRecord>& tasks = data_.tasks;
+    const Large<TaskRecord>& tasks = data_.tasks;
     made_.tasks.reserve(tasks.size());
     for (size_t begin = 0; begin < tasks.size();) {
       const uint32_t thread = tasks[begin].thread;
@@ -134,33 +242,33 @@ class Builder {
  private:
   void OneThread(uint32_t thread, std::span<const TaskRecord> tasks) {
     const ThreadTree tree(Part(data_.apis, OfThread(data_.apis, thread)));
-    const size_t first_launch = made_.launches.size();
-    AddLaunches(data_, thread, tree, &made_.launches);
+    Large<LaunchRecords> launches = LaunchesOf(data_, thread, tree);
     ThreadCommunication of_thread = CommunicationOf(data_, thread, tree);
+    size_t from = 0;
     for (const TaskRecord& record : tasks) {
       HostTask task;
-      task.time = record.time;
       task.kernel = record.kernel;
       task.type = record.type;
       task.device = record.device;
       task.stream = record.stream;
       task.task = record.task;
       task.batch = record.batch;
-      const int32_t api = tree.Find(record.time);
+      const int32_t api = tree.Find(record.time, &from);
       const int32_t node = tree.Above(api, kNodeLevel);
       const int32_t communication = tree.Above(api, kCommunicationLevel);
       if (communication >= 0) task.communication = IndexOf(tree, communication);
-      FindModel(tree, api, &task);
+      FindModel(tree, api, record.time, &task);
       const int32_t connected = node >= 0 ? node : api;
       if (connected >= 0) task.connection = IndexOf(tree, connected);
-      if (node >= 0) task.launch = static_cast<int32_t>(first_launch + tree.OrdinalOf(node));
+      LaunchRecords* launch = node < 0 ? nullptr : &launches[tree.OrdinalOf(node)];
+      if (launch != nullptr) task.launch = launches_.Of(tree.Of(node).item, launch);
       if (const CopyInfo* copy = data_.communication.CopyOf(thread, record.time)) {
         task.copy = static_cast<int32_t>(copy - data_.communication.copies.data());
       }
       Blocks(record, &task);
       Classify(&task);
       if (communication >= 0) AddCommunication(tree, communication, task, &of_thread);
-      Place(task);
+      Place(task, launch);
     }
   }
 
@@ -176,7 +284,9 @@ class Builder {
     if (number < 0) {
       number = static_cast<int32_t>(made_.communication_launches.size());
       made_.communication_launches.push_back(of_thread->launches[ordinal]);
-      made_.communication_launches.back().api = IndexOf(tree, node);
+      CommunicationLaunch& launch = made_.communication_launches.back();
+      launch.api = IndexOf(tree, node);
+      if (launch.node >= 0) launch.node = launches_.NodeOf(launch.node);
     }
     CommunicationHostTask made = of_thread->tasks[tree.OrdinalOf(api)];
     made.model = task.model;
@@ -190,7 +300,7 @@ class Builder {
   }
 
   // Of the model-level API around it, else of the graph that its stream was captured for.
-  void FindModel(const ThreadTree& tree, int32_t api, HostTask* task) const {
+  void FindModel(const ThreadTree& tree, int32_t api, uint64_t time, HostTask* task) const {
     if (const int32_t model = tree.Above(api, kModelLevel); model >= 0) {
       task->model = tree.Of(model).item;
       task->request = tree.Of(model).request;
@@ -198,7 +308,7 @@ class Builder {
     }
     const auto captured = captures_.find({task->device, task->stream});
     if (captured == captures_.end()) return;
-    const auto after = std::ranges::upper_bound(captured->second, task->time, {}, &CaptureRecord::time);
+    const auto after = std::ranges::upper_bound(captured->second, time, {}, &CaptureRecord::time);
     if (after != captured->second.begin() && !std::prev(after)->ended) task->model = std::prev(after)->model;
   }
 
@@ -217,7 +327,7 @@ class Builder {
   const NodeRecord* NodeOf(const HostTask& task) const {
     if (task.launch < 0) return nullptr;
     const int32_t node = made_.launches[static_cast<size_t>(task.launch)].node;
-    return node < 0 ? nullptr : &data_.nodes[static_cast<size_t>(node)];
+    return node < 0 ? nullptr : &made_.nodes[static_cast<size_t>(node)];
   }
 
   const TypeOfTask& TypeOf(const HostTask& task) {
@@ -242,12 +352,11 @@ class Builder {
   }
 
   // A task with context ids is as many, and one more for the task around them.
-  void Place(HostTask task) {
+  void Place(HostTask task, const LaunchRecords* launch) {
     const TypeOfTask& type = TypeOf(task);
     std::vector<uint32_t> ids;
-    if (type.takes_contexts && task.launch >= 0) {
-      const Launch& launch = made_.launches[static_cast<size_t>(task.launch)];
-      for (uint32_t i = launch.contexts_begin; i < launch.contexts_end; ++i) {
+    if (type.takes_contexts && launch != nullptr) {
+      for (uint32_t i = launch->contexts_begin; i < launch->contexts_end; ++i) {
         const ContextRecord& record = data_.context_records[i];
         if (record.level != kNodeLevel) continue;
         const std::vector<uint32_t>& more = data_.contexts[record.contexts];
@@ -268,15 +377,25 @@ class Builder {
     }
   }
 
-  const HostData& data_;
+  HostData& data_;
   const bool detailed_;
   std::map<std::pair<uint16_t, uint16_t>, std::vector<CaptureRecord>> captures_;  // by device and stream
   std::map<uint32_t, TypeOfTask> types_;
   HostTasks made_;
+  Launches launches_;
 };
 
 }  // namespace
 
-HostTasks BuildHostTasks(const HostData& data, bool detailed) { return Builder(data, detailed).Build(); }
+HostTasks BuildHostTasks(HostData* data, bool detailed) {
+  HostTasks made = Builder(data, detailed).Build();
+  data->tasks = {};
+  data->nodes = {};
+  data->tensor_records = {};
+  data->context_records = {};
+  data->contexts = {};
+  data->attributes = {};
+  return made;
+}
 
 }  // namespace profd::exporting::operators

@@ -11,21 +11,18 @@
 
 namespace profd::exporting::operators {
 
-// One node-level API.
+// What is known of a node-level API; those that do not differ in it are one.
 struct Launch {
-  uint64_t item = 0;           // hash of the API's item
-  uint64_t first_name = 0;     // of the first node record; 0: none
-  uint64_t attributes = 0;     // hash of their text; 0: none
-  int32_t node = -1;           // index of HostData::nodes: the last one; -1: none
-  uint32_t tensors_begin = 0;  // of HostData::tensor_records
-  uint32_t tensors_end = 0;
-  uint32_t contexts_begin = 0;  // of HostData::context_records
-  uint32_t contexts_end = 0;
+  uint64_t item = 0;        // hash of the API's item
+  uint64_t first_name = 0;  // of the first node record; 0: none
+  uint64_t attributes = 0;  // hash of their text; 0: none
+  int32_t node = -1;        // index of HostTasks::nodes: the last one; -1: none
+  int32_t tensors = -1;     // of HostData::tensors: those of the last node; -1: none
+  bool operator==(const Launch&) const = default;
 };
 
 // One per task of a process: its size is what an export's memory is made of.
 struct HostTask {
-  uint64_t time = 0;
   uint64_t kernel = 0;
   uint64_t model = kNoModel;
   int32_t connection = -1;     // index of HostData::apis: the launch, else the innermost around it; -1: none
@@ -46,14 +43,16 @@ struct HostTask {
 };
 
 struct HostTasks {
-  std::vector<Launch> launches;
-  std::vector<HostTask> tasks;
+  std::vector<Launch> launches;   // each once
+  std::vector<NodeRecord> nodes;  // the same, whatever their times are
+  Large<HostTask> tasks;
   std::vector<CommunicationLaunch> communication_launches;
   std::vector<CommunicationHostTask> communication;
 };
 
 // `detailed`: level 1 and more (sample.json prof_level): operators are described by node records. Where they are not
 // (level 0), they have the name of the launch, or of the first node record, only.
-HostTasks BuildHostTasks(const HostData& data, bool detailed);
+// Takes what is of no use behind it out of `data`: tasks, nodes, tensor records, contexts, attributes.
+HostTasks BuildHostTasks(HostData* data, bool detailed);
 
 }  // namespace profd::exporting::operators

@@ -20,22 +20,22 @@ constexpr uint8_t kMixAic = 6;
 constexpr uint8_t kMixAiv = 7;
 
 // The blocks of the other kind of core that ran within the task, at most so many.
-PmuCounts SumBlocks(const std::vector<PmuRecord>& blocks, const PmuRecord& main, const DeviceTask& task, uint32_t most,
-                    bool* any) {
+PmuCounts SumBlocks(const DeviceTasks& ran, const PmuRecord& main, const DeviceTask& task, uint32_t most, bool* any) {
   PmuCounts sum;
-  const auto [begin, end] = EqualRange(blocks, KeyOf(main), [](const PmuRecord& b) { return KeyOf(b); });
+  const auto [begin, end] = EqualRange(ran.block_pmu, KeyOf(main), [](const PmuRecord& b) { return KeyOf(b); });
   for (const PmuRecord& block : std::span(begin, end)) {
     if (block.sub_type != main.sub_type || block.vector_core != (main.sub_type == kMixAic)) continue;
     if (block.end < task.start || block.end > task.end || most == 0) continue;
     --most;
     *any = true;
-    sum.cycles += block.counts.cycles;
-    for (size_t i = 0; i < kPmuCounters; ++i) sum.counters[i] += block.counts.counters[i];
+    const PmuCounts counts = ran.pmu_counts.Of(block);
+    sum.cycles += counts.cycles;
+    for (size_t i = 0; i < kPmuCounters; ++i) sum.counters[i] += counts.counters[i];
   }
   return sum;
 }
 
-void SortByKey(std::vector<PmuRecord>* records) {
+void SortByKey(Large<PmuRecord>* records) {
   SortRecords(records, [](const PmuRecord& a, const PmuRecord& b) {
     return std::tuple(KeyOf(a), a.end) < std::tuple(KeyOf(b), b.end);
   });
@@ -62,14 +62,25 @@ double DevicePmu::MhzAt(uint64_t count) const {
   return after == clock.begin() ? mhz : std::prev(after)->second;
 }
 
+// The device's records become the model's; those of no row stay, they are few. Index of the first.
+size_t Model::TakePmu(DeviceTasks* ran) {
+  const size_t first = pmu.size();
+  if (pmu.empty()) {
+    pmu = std::move(ran->pmu);
+  } else {
+    pmu.insert(pmu.end(), ran->pmu.begin(), ran->pmu.end());
+  }
+  pmu_counts.Append(ran->pmu_counts, std::span(pmu).subspan(first));
+  return first;
+}
+
 // The first counters of a stream and task are of its first execution on an AI Core, and so on: they have no times and
 // know of no batches.
-void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row,
-                           const DevicePmu& setup) {
+void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row) {
   const auto id_of = [](const auto& record) { return std::tuple(record.stream, record.task); };
   SortRecords(&ran.pmu, [&](const PmuRecord& a, const PmuRecord& b) { return id_of(a) < id_of(b); });
   constexpr uint16_t kAiCore = 0;
-  std::vector<uint32_t> order;  // of the rows
+  Large<uint32_t> order;  // of the rows
   order.reserve(joined.size());
   for (uint32_t at = 0; at < joined.size(); ++at) {
     if (ran.tasks[joined[at]].type == kAiCore) order.push_back(at);
@@ -78,39 +89,31 @@ void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, si
     const DeviceTask& task = ran.tasks[joined[at]];
     return std::tuple(task.stream, task.task, task.start);
   });
-  const size_t first_pmu = pmu.size();
-  pmu.insert(pmu.end(), ran.pmu.begin(), ran.pmu.end());
+  const size_t first_pmu = TakePmu(&ran);
   size_t next = first_pmu;
   for (const uint32_t at : order) {
     const DeviceTask& task = ran.tasks[joined[at]];
     while (next < pmu.size() && id_of(pmu[next]) < id_of(task)) ++next;
     if (next == pmu.size()) break;
     if (id_of(pmu[next]) != id_of(task)) continue;
-    pmu[next].mhz = setup.mhz;
     rows[first_row + at].pmu = static_cast<int32_t>(next++);
   }
   stray_counters += CountStray(std::span(pmu).subspan(first_pmu), order, id_of,
                                [&](uint32_t at) { return id_of(ran.tasks[joined[at]]); });
 }
 
-void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup) {
-  if (!ran.pmu_has_times) return JoinPmuInOrder(std::move(ran), joined, first_row, setup);
+void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row) {
+  if (!ran.pmu_has_times) return JoinPmuInOrder(std::move(ran), joined, first_row);
   SortByKey(&ran.pmu);
   SortByKey(&ran.block_pmu);
-  std::vector<uint32_t> order(joined.size());  // of the rows
+  Large<uint32_t> order(joined.size());  // of the rows
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
+  SortSmall(&order, [&](uint32_t a, uint32_t b) {
     const DeviceTask& left = ran.tasks[joined[a]];
     const DeviceTask& right = ran.tasks[joined[b]];
     return std::tuple(KeyOf(left), left.start) < std::tuple(KeyOf(right), right.start);
   });
-  // The device's records become the model's; those of no row stay, they are few.
-  const size_t first_pmu = pmu.size();
-  if (pmu.empty()) {
-    pmu = std::move(ran.pmu);
-  } else {
-    pmu.insert(pmu.end(), ran.pmu.begin(), ran.pmu.end());
-  }
+  const size_t first_pmu = TakePmu(&ran);
   const size_t end_pmu = pmu.size();
   size_t next = first_pmu;
   for (const uint32_t at : order) {
@@ -123,15 +126,15 @@ void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t fi
     PmuRecord& found = pmu[next];
     if (KeyOf(found) != KeyOf(task) || found.end > task.end) continue;
     TaskRow& row = rows[first_row + at];
-    found.mhz = setup.MhzAt(found.end);
     row.pmu = static_cast<int32_t>(next++);
     const HostTask* host_task = HostOf(row);
     if (host_task == nullptr || (found.sub_type != kMixAic && found.sub_type != kMixAiv)) continue;
     bool any = false;
     PmuRecord other = found;
-    other.counts = SumBlocks(ran.block_pmu, found, task, host_task->mix_blocks, &any);
+    const PmuCounts counts = SumBlocks(ran, found, task, host_task->mix_blocks, &any);
     other.vector_core = !found.vector_core;
     if (!any) continue;
+    pmu_counts.Pack(counts, &other);
     row.other_pmu = static_cast<int32_t>(pmu.size());
     pmu.push_back(other);
   }

@@ -27,7 +27,7 @@ std::unordered_set<std::string> Longest(const Totals& totals, size_t count) {
 }
 
 // The calls that made what is kept, those around them and those in them; the others stay for the tree alone.
-void HideOtherApis(const std::vector<bool>& made, std::vector<Api>* apis) {
+void HideOtherApis(const std::vector<bool>& made, Large<Api>* apis) {
   for (size_t begin = 0, end = 0; begin < apis->size(); begin = end) {
     // One thread; inner calls follow the outer ones, so all within a call come behind it.
     std::vector<size_t> open;
@@ -51,12 +51,12 @@ void HideOtherApis(const std::vector<bool>& made, std::vector<Api>* apis) {
 }  // namespace
 
 void Model::KeepLongest(size_t count) {
-  whole_overlap = OverlapsOf(*this);
+  OverlapsOf(*this);  // of all that ran
   longest = count;
   Totals operators;
   for (const TaskRow& row : rows) {
     const HostTask* task = HostOf(row);
-    if (task != nullptr && task->compute) operators[OperatorName(*task)] += row.end_ns - row.start_ns;
+    if (task != nullptr && task->compute) operators[std::string(OperatorName(*task))] += row.end_ns - row.start_ns;
   }
   Totals types;
   for (const CommunicationOp& op : communication.ops) {
@@ -70,7 +70,7 @@ void Model::KeepLongest(size_t count) {
   };
   std::erase_if(rows, [&](const TaskRow& row) {
     const HostTask* task = HostOf(row);
-    if (task == nullptr || !task->compute || !kept_operators.contains(OperatorName(*task))) return true;
+    if (task == nullptr || !task->compute || !kept_operators.contains(std::string(OperatorName(*task)))) return true;
     keep_call(task->connection);
     return false;
   });

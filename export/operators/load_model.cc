@@ -21,10 +21,14 @@ namespace {
 
 constexpr std::string_view kStars = "stars_soc.data";
 constexpr std::string_view kCpu = "aicpu.data";
+constexpr std::string_view kWaits = "DATA_PREPROCESS.AICPUMI";  // of earlier releases
 constexpr std::string_view kHwts = "hwts.data";
 constexpr std::string_view kAicore = "aicore.data";
 constexpr std::string_view kCache = "l2_cache.data";
 constexpr std::string_view kProfile = "ffts_profile.data";
+
+// Chips with the HWTS scheduler, whose cube and vector units are one core (operator-data a.4).
+bool HasHwts(int chip) { return chip >= 1 && chip <= 4; }
 
 // Passes on what it is fed.
 class Pipe : public Decoder {
@@ -119,8 +123,7 @@ void ReadHost(Loader& loader, const Place& place, bool tensors, HostData* host) 
 void FinishHost(HostData tensors, Model* model) {
   model->host.TakeTensors(std::move(tensors));
   model->host.Finish();
-  model->host_tasks = BuildHostTasks(model->host, model->detailed);
-  model->host.tasks = {};  // of no more use
+  model->host_tasks = BuildHostTasks(&model->host, model->detailed);
 }
 
 std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFiles& found, const ClockMap& host,
@@ -178,8 +181,7 @@ void ReadFrequencies(Loader& loader, const DataFile& file, Frequencies* into) {
 
 DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
-  constexpr int kOneCoreChip = 1;
-  made.group = place.chip == kOneCoreChip ? PmuGroupOfOneCore(place.aicore_metrics)
+  made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics)
                                           : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
   made.group.aic.events = place.aicore_events;
   made.group.aic.cores = place.ai_cores;
@@ -235,6 +237,13 @@ void ReadDevice(Loader& loader, Device* device) {
     } else if (file.base == kCpu) {
       loader.Read(*device->place, file, kCpuRecordBytes, device->cpu,
                   [&](std::span<const std::byte> bytes) { device->cpu.Feed(bytes); });
+    } else if (file.base == kWaits) {
+      loader.Read(*device->place, file, 1, device->cpu, [&](std::span<const std::byte> bytes) {
+        device->cpu.FeedWaits({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      });
+      const uint64_t bad = device->cpu.bad_records;
+      device->cpu.EndWaits();
+      if (device->cpu.bad_records > bad) loader.Problem(*device->place, file, "its last text is cut off: skipped", true);
     } else if (file.base == abi::kLpInfoFile || file.base == records::kLpmFormat.file) {
       ReadFrequencies(loader, file, &device->frequencies);
     }
@@ -283,9 +292,9 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
 bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind == Place::Kind::kHost) return HostFileOf(base).has_value();
   if (place.kind != Place::Kind::kDevice) return false;
-  if (base == kStars || base == kHwts || base == kCpu || base == kCache) return true;
+  if (base == kStars || base == kHwts || base == kCpu || base == kCache || base == kWaits) return true;
   // Sampled counters are a channel's.
-  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && place.chip == 1));
+  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
 }
 
 std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info) {

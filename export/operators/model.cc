@@ -23,12 +23,12 @@ class HostKeys {
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kAmbiguous = -2;
 
-  HostKeys(const std::vector<HostTask>& tasks, int device) {
+  HostKeys(const Large<HostTask>& tasks, int device) {
     keys_.reserve(static_cast<size_t>(std::ranges::count(tasks, device, &HostTask::device)));
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].device == device) keys_.emplace_back(JoinKey(tasks[i]), static_cast<int32_t>(i));
     }
-    std::ranges::sort(keys_);
+    if (!std::ranges::is_sorted(keys_)) std::ranges::sort(keys_);
   }
   int32_t Find(uint64_t key) const {
     const auto found = std::ranges::lower_bound(keys_, key, {}, &std::pair<uint64_t, int32_t>::first);
@@ -38,7 +38,7 @@ class HostKeys {
   }
 
  private:
-  std::vector<std::pair<uint64_t, int32_t>> keys_;
+  Large<std::pair<uint64_t, int32_t>> keys_;
 };
 
 }  // namespace
@@ -53,7 +53,7 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
   }
   const size_t first_row = rows.size();
   rows.reserve(first_row + ran.tasks.size());
-  std::vector<uint32_t> joined;
+  Large<uint32_t> joined;
   joined.reserve(ran.tasks.size());
   for (size_t i = 0; i < ran.tasks.size(); ++i) {
     const DeviceTask& task = ran.tasks[i];
@@ -82,7 +82,7 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
   }
   AddCommunication(device, std::span(rows).subspan(first_row), begin_ns);
   if (ran.pmu.empty()) return;
-  JoinPmu(std::move(ran), joined, first_row, setup);
+  JoinPmu(std::move(ran), joined, first_row);
   device_pmu.insert_or_assign(device, std::move(setup));
 }
 
@@ -115,7 +115,7 @@ void Model::KeepOnly(const TimeWindow& kept) {
   for (CommunicationOp& op : communication.ops) op.shown = op.shown && kept.Has(op.start_ns);
 }
 
-std::string Model::OperatorName(const HostTask& task) const {
+std::string_view Model::OperatorName(const HostTask& task) const {
   if (task.communication >= 0) return host.NameOf(host.apis[static_cast<size_t>(task.communication)].item);
   const Launch* launch = LaunchOf(task);
   if (launch == nullptr) return host.NameOf(task.kernel);
@@ -123,15 +123,15 @@ std::string Model::OperatorName(const HostTask& task) const {
   return host.NameOf(launch->first_name != 0 ? launch->first_name : launch->item);
 }
 
-std::string Model::OperatorType(const HostTask& task) const {
+std::string_view Model::OperatorType(const HostTask& task) const {
   if (!detailed) return kNotKnown;
   const NodeRecord* node = NodeOf(task);
   return node == nullptr ? host.NameOf(task.kernel) : host.NameOf(node->type);
 }
 
-std::string Model::CoreType(const HostTask& task) const {
+std::string_view Model::CoreType(const HostTask& task) const {
   if (!detailed) return kNotKnown;
-  const std::string runtime = RuntimeTypeName(host, task.type);
+  const std::string_view runtime = RuntimeTypeName(host, task.type);
   const NodeRecord* node = NodeOf(task);
   int core = CoreOfKernel(runtime);
   if (task.communication >= 0 && runtime == "KERNEL_AICPU") return kCommunicationOnCpu;
@@ -142,13 +142,13 @@ std::string Model::CoreType(const HostTask& task) const {
     if (core == static_cast<int>(kCommunicationCore) && runtime == "KERNEL_AICPU" && task.communication < 0) core = 1;
   }
   const std::string_view name = core < 0 ? std::string_view() : CoreTypeName(static_cast<uint32_t>(core));
-  return name.empty() ? runtime : std::string(name);
+  return name.empty() ? runtime : name;
 }
 
 std::string Model::TaskType(const TaskRow& row) const {
   const HostTask* task = HostOf(row);
-  std::string host_type = task == nullptr ? std::string() : RuntimeTypeName(host, task->type);
-  if (!host_type.empty() && host_type != "FFTS_PLUS") return host_type;
+  const std::string_view host_type = task == nullptr ? std::string_view() : RuntimeTypeName(host, task->type);
+  if (!host_type.empty() && host_type != "FFTS_PLUS") return std::string(host_type);
   return row.context != kNoContext ? SubTaskTypeName(row.type) : SqeTypeName(row.type);
 }
 

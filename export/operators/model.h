@@ -9,8 +9,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "dump/reader.h"
 #include "export/batch.h"
 #include "export/dump_info.h"
@@ -64,6 +66,21 @@ struct DeviceCpu {
   std::function<int64_t(uint64_t)> monotonic;  // the host's monotonic clock, the same
 };
 
+// What is made of a model when it is first asked for; any thread.
+template <class Made, class From>
+class OnceMade {
+ public:
+  const Made& Of(const From& from, Made (*make)(const From&)) const {
+    MutexLock lock(mutex_);
+    if (!made_) made_ = make(from);
+    return *made_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable std::optional<Made> made_ GUARDED_BY(mutex_);
+};
+
 class Model {
  public:
   explicit Model(HostData records, bool has_details) : host(std::move(records)), detailed(has_details) {}
@@ -81,7 +98,7 @@ class Model {
   }
   const NodeRecord* NodeOf(const HostTask& task) const {
     const Launch* launch = LaunchOf(task);
-    return launch == nullptr || launch->node < 0 ? nullptr : &host.nodes[static_cast<size_t>(launch->node)];
+    return launch == nullptr || launch->node < 0 ? nullptr : &host_tasks.nodes[static_cast<size_t>(launch->node)];
   }
   const CommunicationLaunch& LaunchOf(const CommunicationOp& op) const {
     return host_tasks.communication_launches[static_cast<size_t>(op.launch)];
@@ -120,25 +137,26 @@ class Model {
   void KeepLongest(size_t count);
 
   // What the row is called among the operators; only where HostTask::compute.
-  std::string OperatorName(const HostTask& task) const;
-  std::string OperatorType(const HostTask& task) const;  // "N/A" at level 0
-  std::string CoreType(const HostTask& task) const;      // the same
+  std::string_view OperatorName(const HostTask& task) const;
+  std::string_view OperatorType(const HostTask& task) const;  // "N/A" at level 0
+  std::string_view CoreType(const HostTask& task) const;      // the same
   // Host type where there is one that says more than the device's.
   std::string TaskType(const TaskRow& row) const;
 
   HostData host;
   HostTasks host_tasks;
   bool detailed;
-  std::vector<TaskRow> rows;  // in no order
+  Large<TaskRow> rows;  // in no order
   std::map<int, DevicePmu> device_pmu;
-  std::vector<PmuRecord> pmu;
+  Large<PmuRecord> pmu;
+  PmuCountsTable pmu_counts;  // of these
   Communication communication;
   std::map<int, DeviceCpu> cpu;  // by device
   std::map<int, DeviceCache> cache;
   std::vector<DeviceMark> marks;  // of the application; by number
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
-  std::optional<std::map<int, Overlap>> whole_overlap;  // of all that ran, where only some of it is kept
+  OnceMade<std::map<int, Overlap>, Model> overlaps;  // OverlapsOf asks for them
   size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
   uint64_t stray_counters = 0;  // PMU records of no task that is known: left out
@@ -146,9 +164,10 @@ class Model {
 
  private:
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
+  size_t TakePmu(DeviceTasks* ran);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
-  void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
-  void JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row, const DevicePmu& setup);
+  void JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row);
+  void JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row);
 
   std::vector<int32_t> framework_of_;  // by connection; empty: no framework
 };

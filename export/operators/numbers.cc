@@ -119,12 +119,12 @@ std::string FormatName(uint32_t format) {
   return name;
 }
 
-std::string RuntimeTypeName(const HostData& data, uint32_t type) {
-  std::string name = data.TypeName(kRuntimeLevel, type);
+std::string_view RuntimeTypeName(const HostData& data, uint32_t type) {
+  const std::string& name = data.TypeName(kRuntimeLevel, type);
   const bool unknown = !name.empty() && name[0] >= '0' && name[0] <= '9';
   if (!unknown) return name;
   const std::string_view usual = Find(kRuntimeTypes, type);
-  return usual.empty() ? name : std::string(usual);
+  return usual.empty() ? std::string_view(name) : usual;
 }
 
 int CoreOfKernel(std::string_view runtime_type) {

@@ -22,7 +22,7 @@ std::string DataTypeName(uint32_t type);
 std::string FormatName(uint32_t format);  // "ND", "NCHW:3" with a sub-format
 
 // Of a task, by the dump's own dictionary or the numbers of today's runtime.
-std::string RuntimeTypeName(const HostData& data, uint32_t type);
+std::string_view RuntimeTypeName(const HostData& data, uint32_t type);  // of `data`'s life
 // Core type of a kernel by the name of its runtime type; -1: no kernel.
 int CoreOfKernel(std::string_view runtime_type);
 

@@ -12,7 +12,7 @@ namespace {
 
 // What touches is one.
 Intervals Union(Intervals parts) {
-  std::ranges::sort(parts, {}, &Interval::start_ns);
+  if (!std::ranges::is_sorted(parts, {}, &Interval::start_ns)) std::ranges::sort(parts, {}, &Interval::start_ns);
   size_t joined = 0;  // in front
   for (const Interval part : parts) {
     if (joined > 0 && part.start_ns <= parts[joined - 1].end_ns) {
@@ -96,8 +96,9 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
   return made;
 }
 
-std::map<int, Overlap> OverlapsOf(const Model& model) {
-  if (model.whole_overlap) return *model.whole_overlap;
+namespace {
+
+std::map<int, Overlap> MakeOverlaps(const Model& model) {
   std::map<int, DeviceTimes> devices;
   std::map<uint32_t, bool> bounds;  // by type of the runtime: whether such tasks bound the time
   for (const TaskRow& row : model.rows) {
@@ -112,7 +113,7 @@ std::map<int, Overlap> OverlapsOf(const Model& model) {
     if (is_new) known->second = !IsKernelOrProfiler(RuntimeTypeName(model.host, host->type));
     if (known->second) Widen(&device.tasks, interval);
     if (!host->compute || model.host.fused_communication_streams.contains(row.stream)) continue;
-    const std::string name = model.OperatorName(*host);
+    const std::string_view name = model.OperatorName(*host);
     if (!name.ends_with("AicpuKernel") && !name.ends_with("AivKernel")) device.computing.push_back(interval);
   }
   for (const CommunicationOp& op : model.communication.ops) {
@@ -124,5 +125,9 @@ std::map<int, Overlap> OverlapsOf(const Model& model) {
   }
   return made;
 }
+
+}  // namespace
+
+const std::map<int, Overlap>& OverlapsOf(const Model& model) { return model.overlaps.Of(model, MakeOverlaps); }
 
 }  // namespace profd::exporting::operators

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "export/large.h"
+
 namespace profd::exporting::operators {
 
 class Model;
@@ -19,7 +21,7 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 // By start; those of a result neither touch nor are empty.
-using Intervals = std::vector<Interval>;
+using Intervals = Large<Interval>;
 
 // The number is the thread's on the timeline and the type's in the database.
 enum class OverlapKind : uint8_t { kComputing, kCommunication, kNotOverlapped, kFree };
@@ -32,7 +34,7 @@ using Overlap = std::array<Intervals, kOverlapKinds>;  // by kind
 // no kernels; they and both others bound what is free.
 Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<Interval> tasks);
 
-// By device; one without tasks has none.
-std::map<int, Overlap> OverlapsOf(const Model& model);
+// By device; one without tasks has none. Made once, of what the model has then.
+const std::map<int, Overlap>& OverlapsOf(const Model& model);
 
 }  // namespace profd::exporting::operators

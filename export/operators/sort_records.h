@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <numeric>
 #include <utility>
-#include <vector>
+
+#include "export/large.h"
 
 namespace profd::exporting::operators {
 
 // Stable. Four bytes a record; nothing where they are sorted already, as those of one thread or stream mostly are.
-template <class Record, class Less>
-void SortRecords(std::vector<Record>* records, Less less) {
+template <class Records, class Less>
+void SortRecords(Records* records, Less less) {
   if (std::ranges::is_sorted(*records, less)) return;
-  std::vector<uint32_t> from(records->size());
+  Large<uint32_t> from(records->size());
   std::iota(from.begin(), from.end(), 0u);
   std::ranges::sort(from, [&](uint32_t a, uint32_t b) {
     if (less((*records)[a], (*records)[b])) return true;
@@ -22,7 +23,7 @@ void SortRecords(std::vector<Record>* records, Less less) {
   // Along each cycle: the record that belongs to `i` lies at from[i].
   for (uint32_t i = 0; i < from.size(); ++i) {
     if (from[i] == i) continue;
-    Record first = std::move((*records)[i]);
+    auto first = std::move((*records)[i]);
     uint32_t at = i;
     while (from[at] != i) {
       (*records)[at] = std::move((*records)[from[at]]);
@@ -31,6 +32,12 @@ void SortRecords(std::vector<Record>* records, Less less) {
     (*records)[at] = std::move(first);
     from[at] = at;
   }
+}
+
+// Stable, with a second copy; neither where they are sorted already.
+template <class Records, class Less>
+void SortSmall(Records* records, Less less) {
+  if (!std::ranges::is_sorted(*records, less)) std::ranges::stable_sort(*records, less);
 }
 
 }  // namespace profd::exporting::operators

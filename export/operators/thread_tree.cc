@@ -29,9 +29,9 @@ ThreadTree::ThreadTree(std::span<const Api> apis) {
   }
 }
 
-int32_t ThreadTree::Find(uint64_t time) const {
-  const auto after = std::ranges::lower_bound(apis_, time, {}, [](const Api* api) { return api->begin; });
-  auto at = static_cast<int32_t>(after - apis_.begin()) - 1;
+int32_t ThreadTree::Find(uint64_t time, size_t* from) const {
+  while (*from < apis_.size() && apis_[*from]->begin < time) ++*from;
+  auto at = static_cast<int32_t>(*from) - 1;
   while (at >= 0 && Of(at).end < time) at = ParentOf(at);
   return at;
 }

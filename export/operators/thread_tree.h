@@ -14,7 +14,7 @@ namespace profd::exporting::operators {
 class ThreadTree {
  public:
   // Of one level, by begin; indices of the tree.
-  using Level = std::vector<int32_t>;
+  using Level = Large<int32_t>;
 
   // `apis`: sorted as HostData::apis; outlive the tree.
   explicit ThreadTree(std::span<const Api> apis);
@@ -26,8 +26,8 @@ class ThreadTree {
   const Level& nodes() const { return nodes_; }
   const Level& communication() const { return communication_; }
 
-  // The innermost with begin < time <= end; -1: none.
-  int32_t Find(uint64_t time) const;
+  // The innermost with begin < time <= end; -1: none. `from`: 0, then what the call with an earlier time left there.
+  int32_t Find(uint64_t time, size_t* from) const;
   // The innermost of the level around `index`, which may be itself; -1: none.
   int32_t Above(int32_t index, uint16_t level) const;
 
@@ -52,9 +52,9 @@ class ThreadTree {
   }
 
  private:
-  std::vector<const Api*> apis_;
-  std::vector<int32_t> parents_;
-  std::vector<uint32_t> ordinals_;
+  Large<const Api*> apis_;
+  Large<int32_t> parents_;
+  Large<uint32_t> ordinals_;
   Level nodes_;
   Level communication_;
 };

@@ -70,7 +70,7 @@ std::vector<StepTimeline::Run> LongestRuns(const operators::Model& model, const 
   for (const Found& one : found) {
     if (runs.size() == StepTimeline::kMostRuns) break;
     if (one.task != nullptr && !operators::IsShown(model, *one.task, model.CoreType(*one.task))) continue;
-    runs.push_back({one.task == nullptr ? model.TypeOf(*one.collective) : model.OperatorName(*one.task),
+    runs.push_back({one.task == nullptr ? model.TypeOf(*one.collective) : std::string(model.OperatorName(*one.task)),
                     one.when.start_ns, one.when.end_ns});
   }
   std::ranges::stable_sort(runs, {}, &StepTimeline::Run::start_ns);

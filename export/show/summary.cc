@@ -270,7 +270,7 @@ class SummaryFormat : public Format {
     for (const operators::TaskRow& row : model.rows) {
       const operators::HostTask* host = model.HostOf(row);
       if (host == nullptr || !host->compute || !operators::IsShown(model, *host, model.CoreType(*host))) continue;
-      add(row.device, model.OperatorName(*host), row.start_ns, row.end_ns, &out_.kernels);
+      add(row.device, std::string(model.OperatorName(*host)), row.start_ns, row.end_ns, &out_.kernels);
     }
     for (const operators::CommunicationOp& op : model.communication.ops) {
       if (op.shown) add(op.device, model.TypeOf(op), op.start_ns, op.end_ns, &out_.communication);

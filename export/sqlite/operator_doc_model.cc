@@ -40,7 +40,7 @@ void AddOperator(operators::Model* model, const Planned& plan, int64_t begin_ns)
   node.name = plan.name;
   node.type = plan.type;
   node.core_type = plan.core;
-  model->host.nodes.push_back(node);
+  model->host_tasks.nodes.push_back(node);
   operators::Launch launch;
   launch.item = plan.name;
   launch.node = number;
@@ -62,10 +62,11 @@ void AddOperator(operators::Model* model, const Planned& plan, int64_t begin_ns)
   if (plan.cycles > 0) {
     row.pmu = static_cast<int32_t>(model->pmu.size());
     operators::PmuRecord counted;
-    counted.counts.cycles = plan.cycles;
-    counted.counts.counters[0] = plan.cycles / 2;
-    counted.counts.counters[1] = plan.cycles / 4 * (number + 1u);
-    counted.mhz = 1000;
+    operators::PmuCounts counts;
+    counts.cycles = plan.cycles;
+    counts.counters[0] = plan.cycles / 2;
+    counts.counters[1] = plan.cycles / 4 * (number + 1u);
+    model->pmu_counts.Pack(counts, &counted);
     model->pmu.push_back(counted);
   }
   model->rows.push_back(row);

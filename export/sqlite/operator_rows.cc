@@ -61,7 +61,7 @@ class OperatorWriter {
   Status WriteTasks();
   Status AddMark(CellLoader& out, const operators::DeviceMark& mark, int64_t number);
   Status WriteOperators();
-  Status AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type);
+  Status AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, std::string_view core_type);
   Status WriteCounters();
   Status WriteApis();
   Status WriteMemory();
@@ -77,8 +77,7 @@ class OperatorWriter {
   RowCells row_;
   const TaskNumbers tasks_;
   std::map<std::tuple<int64_t, uint16_t, bool>, int64_t> task_types_;
-  std::unordered_map<uint32_t, std::array<int64_t, 6>> tensor_ids_;  // by HostData::tensors
-  std::array<int64_t, 6> several_{};
+  std::unordered_map<int32_t, std::array<int64_t, 6>> tensor_ids_;  // by HostData::tensors
 };
 
 int64_t OperatorWriter::TaskTypeOf(const TaskRow& task) {
@@ -135,20 +134,12 @@ std::array<int64_t, 6> OperatorWriter::MakeTensorIds(const HostTask& host) {
 }
 
 const std::array<int64_t, 6>& OperatorWriter::TensorIds(const HostTask& host) {
-  const operators::Launch* launch = model_.LaunchOf(host);
-  const operators::NodeRecord* node = model_.NodeOf(host);
-  if (launch != nullptr && node != nullptr && model_.detailed && launch->tensors_end == launch->tensors_begin + 1) {
-    const operators::TensorRecord& record = model_.host.tensor_records[launch->tensors_begin];
-    if (record.name == node->name) {
-      const auto known = tensor_ids_.find(record.tensors);
-      if (known != tensor_ids_.end()) return known->second;
-      return tensor_ids_[record.tensors] = MakeTensorIds(host);
-    }
-  }
-  return several_ = MakeTensorIds(host);
+  const auto [known, is_new] = tensor_ids_.try_emplace(operators::TensorsNumber(model_, host));
+  if (is_new) known->second = MakeTensorIds(host);
+  return known->second;
 }
 
-Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, const std::string& core_type) {
+Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask& host, std::string_view core_type) {
   const operators::NodeRecord* node = model_.detailed ? model_.NodeOf(host) : nullptr;
   const std::array<int64_t, 6>& tensors = TensorIds(host);
   const int64_t none = Id(kNone);
@@ -174,7 +165,7 @@ Status OperatorWriter::WriteOperators() {
     const int64_t id = ids_.task + next++;
     const HostTask* host = model_.HostOf(RowAt(i));
     if (host == nullptr || !host->compute) continue;
-    const std::string core_type = model_.CoreType(*host);
+    const std::string_view core_type = model_.CoreType(*host);
     if (operators::IsShown(model_, *host, core_type)) RETURN_IF_ERROR(AddOperator(out, id, *host, core_type));
     if (core_type != operators::kCommunicationOnCpu) continue;
     row_.Begin().Int(Id(model_.OperatorName(*host))).Int(id).Int(Id(core_type)).Int(Id(model_.OperatorType(*host)));

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "export/operators/sort_records.h"
+
 namespace profd::exporting {
 namespace {
 
@@ -17,10 +19,10 @@ auto KeyOf(const operators::TaskRow& row) { return std::tuple(TaskOf(row), row.t
 TaskNumbers::TaskNumbers(std::span<const operators::TaskRow> rows)
     : rows_(rows), order_(rows.size()), numbers_(rows.size()), by_key_(rows.size()) {
   std::iota(order_.begin(), order_.end(), 0u);
-  std::ranges::stable_sort(order_, {}, [rows](uint32_t i) { return rows[i].start_ns; });
+  operators::SortSmall(&order_, [rows](uint32_t a, uint32_t b) { return rows[a].start_ns < rows[b].start_ns; });
   std::iota(by_key_.begin(), by_key_.end(), 0u);
   const auto key = [this](uint32_t place) { return KeyOf(rows_[RowAt(place)]); };
-  std::ranges::stable_sort(by_key_, [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  operators::SortSmall(&by_key_, [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
   // First the place of each task's first execution, then its number.
   uint32_t first = 0;
   for (size_t i = 0; i < by_key_.size(); ++i) {

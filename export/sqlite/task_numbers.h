@@ -24,9 +24,9 @@ class TaskNumbers {
 
  private:
   std::span<const operators::TaskRow> rows_;
-  std::vector<uint32_t> order_;
-  std::vector<uint32_t> numbers_;
-  std::vector<uint32_t> by_key_;  // places
+  Large<uint32_t> order_;
+  Large<uint32_t> numbers_;
+  Large<uint32_t> by_key_;  // places
   int64_t distinct_ = 0;
 };
 

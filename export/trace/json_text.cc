@@ -48,6 +48,21 @@ std::string JsonEscaped(std::string_view text, size_t max_bytes) {
   return out;
 }
 
+void AppendJsonEscaped(std::string* out, std::string_view text, size_t max_bytes) {
+  text = text.substr(0, max_bytes);
+  unsigned odd = 0;  // characters that do not stand for themselves
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    odd |= static_cast<unsigned>(byte < 0x20) | static_cast<unsigned>(byte >= 0x80) |
+           static_cast<unsigned>(byte == '"') | static_cast<unsigned>(byte == '\\');
+  }
+  if (odd == 0) {
+    out->append(text);
+  } else {
+    out->append(JsonEscaped(text, max_bytes));
+  }
+}
+
 char* AppendShortest(char* out, double value) {
   double scaled = value * 1000;
   if (std::fabs(scaled) < 1e15) {

@@ -1,20 +1,20 @@
-// Events of operator-level records in Perfetto's trace.
+// Events of operator-level records in Perfetto's trace, as bytes: they are many, and messages of the library take most
+// of the time.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "export/trace/operator_layers.h"
-
-namespace perfetto::protos {
-class TrackEvent;
-}
 
 namespace profd::exporting {
 
 // Of an arrow, for FlowId: each kind has ids of its own.
 std::string FlowText(const LayerFlow& flow);
-// Name, category, args and arrows.
-void FillTrackEvent(const LayerEvent& event, size_t dump, ::perfetto::protos::TrackEvent* made);
+// A TrackEvent with name, category, args and arrows, at the end of `out`. `type`: as TrackEvent::Type.
+void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t track, std::string* out);
+// One without: the end of a slice.
+void AppendTrackEvent(int type, uint64_t track, std::string* out);
 
 }  // namespace profd::exporting

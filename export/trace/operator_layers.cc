@@ -48,7 +48,7 @@ ApiLevel LevelOf(uint16_t level) {
 // Connection ids of APIs that record an event or wait for one: their tasks have arrows without being operators.
 bool IsEventApi(const Model& model, const Api& api) {
   if (api.level != operators::kAclLevel) return false;
-  const std::string item = model.host.NameOf(api.item);
+  const std::string& item = model.host.NameOf(api.item);
   return item == "aclrtRecordEvent" || item == "aclrtStreamWaitEvent";
 }
 
@@ -83,7 +83,7 @@ class Layers {
   }
 
   void ShowApis() {
-    const std::vector<Api>& apis = model_.host.apis;
+    const auto& apis = model_.host.apis;
     const uint32_t* thread = nullptr;
     for (size_t i = 0; i < apis.size(); ++i) {
       const Api& api = apis[i];
@@ -101,8 +101,8 @@ class Layers {
   void ShowApi(const Api& api, int64_t connection, const ApiLevel& level, int64_t begin_ns) {
     const bool is_event = IsEventApi(model_, api);
     if (is_event) event_apis_.insert(connection);
-    const std::string mode = model_.host.TypeName(api.level, api.type);
-    const std::string item = model_.host.NameOf(api.item);
+    const std::string& mode = model_.host.TypeName(api.level, api.type);
+    const std::string& item = model_.host.NameOf(api.item);
     text_.assign(level.shown).append("@").append(model_.host.ApiName(api));
     const std::array<LayerArg, 6> args = {{{"Thread Id", uint64_t{api.thread}},
                                            {"Mode", mode},
@@ -117,13 +117,14 @@ class Layers {
   }
 
   // Indices of tasks, and behind them of marks. A task with contexts is shown as these.
-  std::vector<uint32_t> ShownTasks() const {
-    std::vector<TaskKey> divided;
+  Large<uint32_t> ShownTasks() const {
+    Large<TaskKey> divided;
     for (const TaskRow& row : model_.rows) {
       if (row.context != kNoContext) divided.push_back(KeyOf(row));
     }
     std::ranges::sort(divided);
-    std::vector<uint32_t> shown(model_.marks.size());
+    Large<uint32_t> shown(model_.marks.size());
+    shown.reserve(shown.size() + model_.rows.size());
     std::iota(shown.begin(), shown.end(), static_cast<uint32_t>(model_.rows.size()));
     for (size_t i = 0; i < model_.rows.size(); ++i) {
       const TaskRow& row = model_.rows[i];
@@ -135,7 +136,7 @@ class Layers {
       const size_t rows = model_.rows.size();
       return index < rows ? of(model_.rows[index]) : of(model_.marks[index - rows]);
     };
-    std::ranges::sort(shown, {}, place);
+    if (!std::ranges::is_sorted(shown, {}, place)) std::ranges::sort(shown, {}, place);
     return shown;
   }
 
@@ -167,8 +168,10 @@ class Layers {
     const uint64_t connection = host == nullptr || host->connection < 0 ? kNoConnection
                                                                         : static_cast<uint64_t>(host->connection);
     const std::string own = model_.TaskType(row);
-    std::string type = computes ? model_.CoreType(*host) : "N/A";
-    if (type == "N/A") type = copies ? operators::SqeTypeName(row.type) : own;
+    std::string_view type = computes ? model_.CoreType(*host) : "N/A";
+    std::string by_device;
+    if (type == "N/A" && copies) by_device = operators::SqeTypeName(row.type);
+    if (type == "N/A") type = copies ? by_device : own;
     args_.clear();
     args_.push_back({"Model Id", host == nullptr ? uint64_t{operators::kNoModel} : host->model});
     args_.push_back({"Task Type", type});
@@ -179,7 +182,7 @@ class Layers {
     args_.push_back({"connection_id", connection});
     std::string direction;
     if (copies && !model_.host.communication.copies.empty()) AddCopy(row, *host, &direction);
-    const std::string name = computes ? model_.OperatorName(*host) : own;
+    const std::string_view name = computes ? model_.OperatorName(*host) : own;
     LayerEvent event{name, row.start_ns, row.end_ns - row.start_ns, args_};
     std::array<LayerFlow, 2> flows = {{{LayerFlow::Kind::kLaunch, false, connection}, {}}};
     if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) event.flows = {flows.data(), 1};

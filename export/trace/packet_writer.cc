@@ -84,6 +84,38 @@ void PacketWriter::PutEvent(int64_t t_ns, pb::TracePacket* packet) {
   ++events_;
 }
 
+void PacketWriter::PutEvent(int64_t t_ns, std::string_view track_event) {
+  constexpr size_t kMostFields = 64;  // of the packet, but for the event
+  using Packet = pb::TracePacket;
+  const auto now = static_cast<uint64_t>(std::max<int64_t>(0, t_ns));
+  const bool late = now < last_ns_;
+  uint8_t fields[kMostFields];
+  uint8_t* end = fields;
+  const auto varint = [&end](int field, uint64_t value) {
+    end = CodedOutputStream::WriteTagToArray(static_cast<uint32_t>(field) << 3, end);
+    end = CodedOutputStream::WriteVarint64ToArray(value, end);
+  };
+  varint(Packet::kTimestampFieldNumber, late ? now : now - last_ns_);
+  varint(Packet::kTrustedPacketSequenceIdFieldNumber, sequence_);
+  end = CodedOutputStream::WriteTagToArray(uint32_t{Packet::kTrackEventFieldNumber} << 3 | 2, end);
+  end = CodedOutputStream::WriteVarint64ToArray(track_event.size(), end);
+  const auto before = static_cast<size_t>(end - fields);
+  varint(Packet::kSequenceFlagsFieldNumber, Packet::SEQ_NEEDS_INCREMENTAL_STATE);
+  if (late) varint(Packet::kTimestampClockIdFieldNumber, pb::BUILTIN_CLOCK_BOOTTIME);
+  const auto all = static_cast<size_t>(end - fields);
+  const size_t size = all + track_event.size();
+  uint8_t* out = Room(size + 16);
+  if (out == nullptr) return;
+  out = CodedOutputStream::WriteTagToArray(uint32_t{pb::Trace::kPacketFieldNumber} << 3 | 2, out);
+  out = CodedOutputStream::WriteVarint64ToArray(size, out);
+  out = std::copy_n(fields, before, out);
+  out = std::copy_n(reinterpret_cast<const uint8_t*>(track_event.data()), track_event.size(), out);
+  out = std::copy_n(fields + before, all - before, out);
+  used_ = static_cast<size_t>(out - buffer_.get());
+  last_ns_ = std::max(last_ns_, now);
+  ++events_;
+}
+
 // Null, and the packet left out, when it could never fit: args of an event are untrusted.
 uint8_t* PacketWriter::Room(size_t size) {
   if (used_ + size > kBufferSize) Flush();

@@ -28,6 +28,8 @@ class PacketWriter {
   void PutDescriptor(::perfetto::protos::TracePacket* packet);
   // The event in `packet`, which PrepareEvent has seen once.
   void PutEvent(int64_t t_ns, ::perfetto::protos::TracePacket* packet);
+  // The event whose bytes are `track_event`.
+  void PutEvent(int64_t t_ns, std::string_view track_event);
   void PrepareEvent(::perfetto::protos::TracePacket* packet) const;
   void Flush();
 

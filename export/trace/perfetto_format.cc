@@ -150,10 +150,11 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     const auto end = [this](int64_t t_ns, size_t of) { PutEnd(t_ns, LayerTrack(of)); };
     const size_t row = layer_rows_.Place(event.t_ns, end_ns, end);
     const bool crowded = row == StackedRows::kRows;
-    pb::TrackEvent* made = NewEvent(crowded ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN,
-                                    LayerTrack(crowded ? 0 : row));
-    FillTrackEvent(event, dump_, made);
-    writer_.PutEvent(event.t_ns, &event_);
+    const uint64_t track = LayerTrack(crowded ? 0 : row);
+    bytes_.clear();
+    AppendTrackEvent(event, dump_, crowded ? pb::TrackEvent::TYPE_INSTANT : pb::TrackEvent::TYPE_SLICE_BEGIN, track,
+                     &bytes_);
+    writer_.PutEvent(event.t_ns, bytes_);
   }
 
   Status Finish() override {
@@ -396,8 +397,9 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
   }
 
   void PutEnd(int64_t t_ns, uint64_t track) {
-    NewEvent(pb::TrackEvent::TYPE_SLICE_END, track);
-    writer_.PutEvent(t_ns, &event_);
+    bytes_.clear();
+    AppendTrackEvent(pb::TrackEvent::TYPE_SLICE_END, track, &bytes_);
+    writer_.PutEvent(t_ns, bytes_);
   }
 
   // The event of event_, which keeps the memory of those before.
@@ -422,6 +424,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
   Lane layer_;  // of operator-level records, the one that is written
   StackedRows layer_rows_;
   PacketWriter writer_;
+  std::string bytes_;  // of the event that is written
   std::map<std::pair<TableId, int>, TableState> tables_;
   std::map<int, uint64_t> device_tracks_;
   // Marks of a process mostly follow one another.

@@ -10,8 +10,10 @@
 #include "base/mutex.h"
 #include "export/decoder.h"
 #include "export/formats.h"
+#include "export/number_text.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
+#include "export/trace/layer_json.h"
 #include "export/trace/legacy_parts.h"
 #include "export/trace/operator_layers.h"
 #include "export/trace/process_ids.h"
@@ -120,9 +122,11 @@ class TraceSink final : public FormatSink, public LayerSink {
         AppendShortest(number, static_cast<double>(event.dur_ns) / 1000.0) - number));
     const std::string_view stamp = micros_.Of(event.t_ns);
     layer_args_.clear();
-    for (const LayerArg& arg : event.args) AppendArg(arg);
+    AppendLayerArgs(event.args, &layer_args_);
     const std::string_view category = event.category.empty() ? "" : "\"cat\":\"";
-    WriteText({",\n{\"name\":\"", JsonEscaped(event.name), layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
+    layer_name_.clear();
+    AppendJsonEscaped(&layer_name_, event.name);
+    WriteText({",\n{\"name\":\"", layer_name_, layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
                ",\"ph\":\"X\",", category, event.category, category.empty() ? "" : "\",", "\"args\":{", layer_args_,
                kEnd});
     for (const LayerFlow& flow : event.flows) WriteFlow(flow, stamp);
@@ -276,41 +280,20 @@ class TraceSink final : public FormatSink, public LayerSink {
 
   // The vendor's ids; where several dumps are in one file, also whose.
   void WriteFlow(const LayerFlow& flow, std::string_view stamp) {
-    struct Named {
-      std::string_view name;
-      std::string_view category;
-    };
-    // By LayerFlow::Kind.
-    static constexpr Named kNamed[] = {{"HostToDevice", "HostToDevice"},
-                                       {"torch_to_npu", "async_npu"},
-                                       {"enqueue_to_dequeue", "async_task_queue"},
-                                       {"fwdbwd", "fwdbwd"},
-                                       {"MsTx_", "MsTx"}};
-    const Named& named = kNamed[static_cast<size_t>(flow.kind)];
+    const FlowNames& named = FlowNamesOf(flow.kind);
     const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
     const bool shown = launch || flow.kind == LayerFlow::Kind::kMark;
     // That of a further dump is in the low half, where the first one's has 0.
-    const std::string id = launch           ? fmt::to_string((flow.id << 32) + dump_)
-                           : shared_.plan.dumps.size() == 1 ? fmt::to_string(flow.id)
-                                            : fmt::format("{}/{}", dump_, flow.id);
+    char number[24];
+    const auto digits = [&number](uint64_t value) {
+      return std::string_view(number, static_cast<size_t>(AppendUint(number, value) - number));
+    };
+    std::string several;
+    if (!launch && shared_.plan.dumps.size() > 1) several = fmt::format("{}/{}", dump_, flow.id);
+    const std::string_view id = !several.empty() ? several : digits(launch ? (flow.id << 32) + dump_ : flow.id);
     WriteText({",\n{\"name\":\"", named.name, shown ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
                flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
                stamp, "\"}"});
-  }
-
-  void AppendArg(const LayerArg& arg) {
-    char number[40];
-    if (!layer_args_.empty()) layer_args_ += ',';
-    layer_args_.append("\"").append(arg.name).append("\":");
-    if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
-      layer_args_.append("\"").append(JsonEscaped(*text, kMostArgText)).append("\"");
-    } else if (const auto* integer = std::get_if<uint64_t>(&arg.value)) {
-      layer_args_.append(number, std::to_chars(number, number + sizeof number, *integer).ptr);
-    } else if (const auto* signed_integer = std::get_if<int64_t>(&arg.value)) {
-      layer_args_.append(number, std::to_chars(number, number + sizeof number, *signed_integer).ptr);
-    } else {
-      layer_args_.append(number, AppendShortest(number, std::get<double>(arg.value)));
-    }
   }
 
   void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
@@ -415,6 +398,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   MicrosText micros_;
   std::string layer_place_;  // as an event has it behind its name
   std::string layer_args_;
+  std::string layer_name_;
   std::unique_ptr<TraceSink> marks_;
   std::unique_ptr<char[]> buffer_;
   size_t used_ = 0;

@@ -17,7 +17,10 @@ from profd_harness import BUILD, eventually, main
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-PAGES = ("overview", "advice", "steps", "operators", "pipeline", "communication", "memory", "hardware", "timeline", "compare")
+PAGES = ("overview", "advice", "steps", "operators", "pipeline", "communication", "memory", "hardware", "marks", "timeline", "compare")
+
+
+CORES = {1: "AI_CPU", 2: "MIX_AIC", 3: "AI_VECTOR_CORE", 4: "AI_VECTOR_CORE"}  # of kernel_1, ...
 
 
 def write(folder, name, text):
@@ -31,7 +34,7 @@ def make_rank(parent, rank, kernels=500):
     folder = os.path.join(parent, f"r{rank}_ascend_pt")
     output = os.path.join(folder, "ASCEND_PROFILER_OUTPUT")
     write(folder, f"profiler_info_{rank}.json", "{}")
-    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID,Input Shapes,aic_mac_ratio"]
+    rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID,Input Shapes,aic_mac_ratio,aic_mte2_ratio"]
     events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
               for pid, name in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"), (4, "AI Core Freq"), (5, "Overlap Analysis"))]
     events += [{"ph": "M", "name": "thread_name", "pid": 3, "tid": s, "args": {"name": f"Stream {s}"}} for s in (0, 1)]
@@ -39,12 +42,15 @@ def make_rank(parent, rank, kernels=500):
     for i in range(kernels):
         start = BEGIN_US + 20 + i * 10
         name = EVIL if i % 50 == 0 else f"kernel_{i % 25}"
-        rows.append(f'"{name}",Type{i % 25},AI_CORE,{start},{1 + i % 9},{i % 2},"""{i % 25},2""",0.{i % 10}')
+        core = CORES.get(i % 25, "AI_CORE")
+        rows.append(f'"{name}",Type{i % 25},{core},{start},{1 + i % 9},{i % 2},"""{i % 25},2""",0.{i % 10},0.{i * 7 % 10}')
         events.append({"ph": "X", "name": f"launch_{i % 25}", "pid": 2, "tid": 7, "ts": start - 15, "dur": 3})
         events.append({"ph": "s", "cat": "HostToDevice", "id": str(i), "name": "x", "pid": 2, "tid": 7, "ts": start - 15})
         events.append({"ph": "f", "cat": "HostToDevice", "id": str(i), "name": "x", "pid": 3, "tid": i % 2, "ts": start})
         events.append({"ph": "X", "name": "Computing", "pid": 5, "tid": 0, "ts": start, "dur": 1 + i % 9})
     events.append({"ph": "X", "name": "Free", "pid": 5, "tid": 3, "ts": BEGIN_US + 10000, "dur": 1000})
+    events += [{"ph": "X", "name": f"mark_{i % 2}", "pid": 6, "tid": 9, "ts": BEGIN_US + 100 * i, "dur": 50 * (i % 2),
+                "args": {"event_type": "start/end" if i % 2 else "marker_ex", "domain": "loader"}} for i in range(10)]
     events += [{"ph": "C", "name": "AI Core Freq", "pid": 4, "tid": 0, "ts": BEGIN_US + i * 100, "args": {"MHz": 1800 - i}} for i in range(50)]
     write(output, "kernel_details.csv", "\n".join(rows) + "\n")
     write(output, "trace_view.json", json.dumps(events))
@@ -64,6 +70,8 @@ def make_pipeline(folder):
     ops = [{"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": {"output_queue": {"size": [1, 1], "length": 10}}},
            {"op_id": 1, "op_type": "Map", "num_workers": 4, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]
     write(folder, "pipeline_profiling_0.json", json.dumps({"op_info": ops}))
+    write(folder, "minddata_cpu_utilization_0.json", json.dumps({"cpu_processor_num": 48, "op_info": [
+        {"op_id": i, "metrics": {"user_utilization": [10 + i, 20 + i], "sys_utilization": [1, 2]}} for i in (-1, 0, 1)]}))
 
 
 class Report(unittest.TestCase):
@@ -150,6 +158,63 @@ class Report(unittest.TestCase):
         self.assertEqual(modules[0], "Overall")
         self.assertEqual(modules, [name for name in ("Overall", "Comparison", "Performance problem analysis") if name in modules])
         self.assertIsNotNone(self.browser.run("return document.getElementById('finding-slow_rank')"))
+    def test_kinds_of_cores(self):
+        """A tab for each kind there is, with its types, operators and roofline."""
+        self.open("run", "operators")
+        tabs = self.browser.run("return Array.from(document.querySelectorAll('.tabs a')).map((each) => each.innerText)")
+        self.assertEqual(tabs, ["All", "AI Core", "Vector", "Mixed", "AI CPU"])
+        for tab, kernels in (("AI CPU", [1]), ("Mixed", [2]), ("Vector", [3, 4])):
+            self.browser.run(f"Array.from(document.querySelectorAll('.tabs a')).find((each) => each.innerText === {json.dumps(tab)}).click()")
+            eventually(lambda tab=tab: self.browser.run("return document.querySelector('.tabs a[aria-current]').innerText") == tab, what=tab)
+            names = "return Array.from(document.querySelectorAll('.table')[%d].querySelectorAll('tbody tr td:first-child')).map((each) => each.innerText)"
+            self.assertEqual(sorted(self.browser.run(names % 0)), [f"Type{i}" for i in kernels])
+            self.assertEqual(sorted(self.browser.run(names % 1)), [f"kernel_{i}" for i in kernels])
+            self.assertEqual(sorted(self.browser.run(names % 2)), [f"kernel_{i}" for i in kernels])
+        self.assert_quiet()
+
+    def chart(self):
+        return json.loads(self.browser.run("const chart = profd.charts[0]; return JSON.stringify({type: chart.config.type, "
+                                           "labels: chart.data.labels, data: chart.data.datasets[0].data})"))
+
+    def test_most_types(self):
+        """As MindInsight: pie or bars of the 19 types that took longest, and what is left."""
+        rank = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)["ranks"][0]
+        types = rank["operator_types"]
+        self.assertEqual(len(types), 25)
+        for address, kind in (("operators", "doughnut"), ("operators?graph=bar", "bar")):
+            self.open("run", address)
+            eventually(lambda: self.browser.run("return profd.charts.length > 0"), what="the graph")
+            chart = self.chart()
+            self.assertEqual((chart["type"], chart["labels"]), (kind, [t["type"] for t in types[:19]] + ["Other"]))
+            for got, want in zip(chart["data"], [t["total_ms"] for t in types[:19]] + [sum(t["total_ms"] for t in types[19:])]):
+                self.assertAlmostEqual(got, want, places=9)
+
+    def test_roofline(self):
+        self.open("run", "operators")
+        self.assertIn("Roofline", self.text())
+        rank = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)["ranks"][0]
+        eventually(lambda: self.browser.run("return profd.charts.length > 1"), what="both graphs")
+        points = json.loads(self.browser.run("return JSON.stringify(profd.charts[1].data.datasets.map((set) => set.data))"))
+        limits = ["compute", "memory", "none"]
+        for limit, drawn in zip(limits, points):
+            want = {row["name"]: row for row in rank["roofline"] if row["limit"] == limit}
+            self.assertEqual({point["name"] for point in drawn}, set(want))
+            for point in drawn:
+                self.assertAlmostEqual(point["y"], 100 * want[point["name"]]["compute"]["of_peak"], places=6)
+                self.assertAlmostEqual(point["x"], 100 * want[point["name"]]["memory"]["of_peak"], places=6)
+        self.assertGreater(sum(map(len, points)), 20)
+
+    def test_marks(self):
+        self.open("run", "marks")
+        cells = self.browser.run("return Array.from(document.querySelectorAll('.table')[0].querySelectorAll('tbody tr')).map((row) => row.innerText.split('\\t'))")
+        self.assertEqual([row[:4] for row in cells], [["mark_1", "loader", "5", "0.250"], ["mark_0", "loader", "5", "0"]])
+        self.assertEqual(self.browser.run("return document.querySelectorAll('.table')[1].querySelectorAll('tbody tr').length"), 10)
+        self.assert_quiet()
+
+    def test_cpus_of_the_pipeline(self):
+        self.open("minddata", "pipeline")
+        for part in ("CPUs of the host", "48", "14.0 %", "1.5 %", "Map 1"):
+            self.assertIn(part, self.text())
         self.assert_quiet()
 
     def test_names_are_text(self):

@@ -19,8 +19,8 @@ AI_CORE, AI_CPU, OTHER = 0, 1, 7
 
 
 class HwtsOperators(made.Operators):
-    def __init__(self, parent, kinds=("matmul", "aicpu", "memcpy", "event"), **options):
-        super().__init__(parent, chip=1, kinds=kinds, **options)
+    def __init__(self, parent, kinds=("matmul", "aicpu", "memcpy", "event"), chip=1, **options):
+        super().__init__(parent, chip=chip, kinds=kinds, **options)
 
     def fill(self):
         super().fill()

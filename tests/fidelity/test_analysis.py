@@ -150,6 +150,31 @@ class TextCase(AnalysisCase):
         self.assertEqual(got["memory"]["at_peak"], [{"name": "aten::b", "size_kb": 1024.5}])
         self.assert_close(got["memory"]["fragmentation"], 1 - 15 / 20)
 
+    def assert_kinds(self, got, kernels):
+        want = {}
+        for k in kernels:
+            want.setdefault({"AI_CORE": "ai_core", "AI_VECTOR_CORE": "vector"}[k["core"]], []).append(k)
+        self.assertEqual({row["kind"] for row in got["operator_kinds"]}, set(want))
+        for row in got["operator_kinds"]:
+            mine = want[row["kind"]]
+            self.assertEqual((row["count"], row["types"], row["operators"]),
+                             (len(mine), len({k["type"] for k in mine}), len({(k["name"], k["type"]) for k in mine})))
+            self.assert_close(row["total_ms"], sum(k["end"] - k["start"] for k in mine) / 1e6)
+        for row in got["operators"] + got["operator_types"]:
+            self.assertEqual(row["kind"], {"AI_CORE": "ai_core", "AI_VECTOR_CORE": "vector"}[row["core"]])
+
+    def assert_roofline(self, got, kernels):
+        self.assertGreater(len(got["roofline"]), 10)
+        for row in got["roofline"]:
+            mine = [k for k in kernels if (k["name"], k["type"]) == (row["name"], row["type"])]
+            spent = sum(k["end"] - k["start"] for k in mine)
+            ratio = sum(k["ratio"] * (k["end"] - k["start"]) for k in mine) / spent
+            self.assertEqual(row["compute"]["unit"], "mac")
+            self.assert_close(row["compute"]["of_peak"], ratio)
+            self.assertIsNone(row["memory"])
+            self.assertEqual(row["limit"], "compute" if ratio > 0.8 else "none")
+            self.assert_close(row["at_peak_ms"], spent * ratio / 1e6)
+
     def test_every_number(self):
         plans = [self.plan(1), self.plan(2)]
         for rank, plan in enumerate(plans):
@@ -170,7 +195,17 @@ class TextCase(AnalysisCase):
             [step] = mine["steps"]
             self.assertEqual(step["step"], 7)
             self.assert_close(step["total_ms"], (kernels[-1]["end"] + 777_000 - BEGIN_NS) / 1e6)
-            self.assertIsNone(step["iteration_interval_ms"])
+            # Forward starts with the first operator, backward ends with the last one before the last all-reduce.
+            last = max(c["start"] for c in collectives)
+            backward = max((k for k in kernels if k["start"] < last), key=lambda k: k["start"])
+            self.assert_close(step["iteration_interval_ms"], (kernels[0]["start"] - BEGIN_NS) / 1e6)
+            self.assert_close(step["fp_and_bp_ms"], (backward["end"] - kernels[0]["start"]) / 1e6)
+            self.assert_close(step["tail_ms"], (kernels[-1]["end"] + 777_000 - backward["end"]) / 1e6)
+            self.assertEqual([(r["name"], round(r["duration_ms"] * 1e6)) for r in step["reduces"]],
+                             [(f"reduce_{i}", c["end"] - c["start"]) for i, c in enumerate(collectives)])
+            self.assertEqual(mine["step_points"], {"fp_start": kernels[0]["name"], "bp_end": backward["name"]})
+            self.assert_kinds(mine, kernels)
+            self.assert_roofline(mine, kernels)
             [series] = mine["hardware"]
             self.assertEqual((series["name"], series["unit"], series["min"], series["mean"], series["max"]),
                              ("AI Core Freq", "MHz", 800, 1400, 1800))
@@ -230,6 +265,25 @@ class TextCase(AnalysisCase):
         self.assert_close(types["Type1"]["difference"], 2 * before)
         self.assertEqual({name for name, d in types.items() if abs(d["difference"]) > 1e-9}, {"Type1"})
 
+
+    def test_marks(self):
+        plan = self.plan(9)
+        self.write_rank(0, plan)
+        events = self.trace(plan)
+        ranges = [("load", "io", 1_500), ("load", "io", 2_500), ("save", None, 9_000)]
+        for i, (name, domain, ns) in enumerate(ranges):
+            args = {"event_type": "start/end"} | ({"domain": domain} if domain else {})
+            events.append({"ph": "X", "name": name, "pid": 6, "tid": 11, "ts": us(BEGIN_NS + 10_000 * i), "dur": ns / 1000, "args": args})
+        events.append({"ph": "X", "name": "here", "pid": 6, "tid": 11, "ts": us(BEGIN_NS + 50_000), "dur": 0, "args": {"event_type": "marker_ex"}})
+        self.write("rank0_ascend_pt", "ASCEND_PROFILER_OUTPUT", "trace_view.json", text=json.dumps(events))
+        marks = analyze(self.folder, "--only", "marks")["ranks"][0]["marks"]
+        self.assertEqual([(m["name"], m["domain"], m["count"], m["total_ms"], m["min_ms"], m["mean_ms"], m["max_ms"]) for m in marks["names"]],
+                         [("save", None, 1, 0.009, 0.009, 0.009, 0.009), ("load", "io", 2, 0.004, 0.0015, 0.002, 0.0025),
+                          ("here", None, 1, 0, None, None, None)])
+        self.assertEqual([(m["name"], m["duration_ms"]) for m in marks["list"]],
+                         [("load", 0.0015), ("load", 0.0025), ("save", 0.009), ("here", None)])
+        self.assertEqual([m["start_ms"] - marks["list"][0]["start_ms"] for m in marks["list"]], [0, 0.01, 0.02, 0.05])
+        self.assertEqual(marks["left_out"], 0)
 
     def test_environment(self):
         self.write_rank(0, self.plan(7), trace=False)

@@ -146,6 +146,21 @@ class PipelineCase(AnalysisCase):
         got = analyze(self.folder)["ranks"][0]["data_pipeline"]
         return got["bottleneck_operators"], got["rules_1_0"]["bottleneck_operators"], got["suggestions"]
 
+    def test_cpus_of_the_host(self):
+        """Of the process and of each operator; advice from 80 % on (analysis 4.3)."""
+        def cpu(user):
+            infos = [(-1, user), (0, [1, 2]), (1, [10, 20])]
+            self.write("minddata_cpu_utilization_0.json", text=json.dumps({"cpu_processor_num": 96, "op_info": [
+                {"op_id": i, "metrics": {"user_utilization": values, "sys_utilization": [0.5, 1.5]}} for i, values in infos]}))
+            self.operators([("Batch", 0.9), ("Map", 0.9)])
+            return analyze(self.folder)["ranks"][0]["data_pipeline"]
+        got = cpu([78, 80])
+        self.assertEqual(got["cpu"], {"user_percent": 79, "sys_percent": 1, "user": [78, 80], "sys": [0.5, 1.5], "processors": 96})
+        self.assertEqual([op["cpu"] for op in got["operators"]], [{"user_percent": 1.5, "sys_percent": 1}, {"user_percent": 15, "sys_percent": 1}])
+        self.assertEqual([text for text in got["suggestions"] if "CPU" in text], [])
+        [advice] = [text for text in cpu([78, 80.5])["suggestions"] if "CPU" in text]
+        self.assertIn("80 %", advice)
+
     def test_operators(self):
         for uses, now, first in (
                 ([("Batch", None), ("Map", 0.19), ("TFReader", 0.8)], ["Map 1"], ["Map 1"]),

@@ -105,6 +105,13 @@ class HwtsTest(unittest.TestCase):
             with self.subTest(options):
                 self.check(self.make(**options))
 
+    def test_other_chips_with_hwts(self):
+        """The records of chips 2 to 4 are the same (operator-data a.4)."""
+        for chip in (2, 4):
+            with self.subTest(chip):
+                self.check(self.make(chip=chip))
+                self.check_counters(slots=24, executions=2, metrics="PipeUtilization", chip=chip)
+
     def test_a_lost_end(self):
         dump = self.make(slots=16, executions=2)
         slot = dump.slots[0]

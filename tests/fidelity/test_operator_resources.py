@@ -206,6 +206,16 @@ class ResourceTest(unittest.TestCase):
             ["Device_id", "Node Name", "Start Time(us)", "End Time(us)", "Queue Size"],
             ["0", "GetNext_dequeue_wait", "1234", "5678", "6"]])
 
+    def test_waits_for_the_queue_of_earlier_releases(self):
+        """Texts that end with a zero byte, their fields in either order (in-application 7.6); one that makes no sense costs itself."""
+        dump = self.make(slices=3)
+        texts = [f"Node:GetNext_{i}, Run start:{100 + i}, Run end:{150 + 2 * i}, queue size:{i}" for i in range(40)]
+        texts[1] = "Node:GetNext_1, Run start:101, queue size:1, Run end:152"
+        for text in texts + ["Node:none, Run start:x, Run end:1, queue size:1"]:
+            dump.add(0, "DATA_PREPROCESS.AICPUMI", text.encode() + b"\0")
+        exported = self.export(dump, expect=5)
+        self.assertEqual(exported.rows("aicpu_mi")[1:], [["0", f"GetNext_{i}", str(100 + i), str(150 + 2 * i), str(i)] for i in range(40)])
+
     def test_marks_of_the_application(self):
         dump = self.make()
         point = dump.mark(3000, 3000, "here")

@@ -226,6 +226,12 @@ class OperatorTest(unittest.TestCase):
             "Task Duration(us),Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,"
             "Input Formats,Output Shapes,Output Data Types,Output Formats,Context ID").split(","))
 
+    def test_other_chips_with_stars(self):
+        """Files of the same names are read alike."""
+        for chip in (7, 8):
+            with self.subTest(chip):
+                self.check(self.make(chip=chip))
+
     def test_devices_are_joined_apart(self):
         self.check(self.make(devices=(0, 1)))
 

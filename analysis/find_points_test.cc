@@ -1,0 +1,77 @@
+#include "analysis/find_points.h"
+
+#include <gtest/gtest.h>
+
+namespace profd::analysis {
+namespace {
+
+void Run(Rank* rank, std::string_view name, int64_t start_ns, int64_t end_ns) {
+  const int32_t op = rank->OperatorOf(rank->Text(name), rank->Text("Type"), rank->Text("AI_CORE"));
+  rank->executions.push_back({start_ns, end_ns, op, 0});
+}
+
+void Reduce(Rank* rank, std::string_view name, int64_t start_ns, double ms) {
+  Collective& made = rank->collectives.emplace_back();
+  made.name = rank->Text(name);
+  made.start_ns = start_ns;
+  made.elapse_ms = ms;
+}
+
+Rank TwoSteps() {
+  Rank rank;
+  rank.steps = {{.number = 1, .start_ns = 1000, .end_ns = 2'000'000}, {.number = 2, .start_ns = 2'000'000, .end_ns = 4'000'000}};
+  for (const int64_t at : {int64_t{1000}, int64_t{2'000'000}}) {
+    Run(&rank, "GetNext_1", at + 10, at + 100);
+    Run(&rank, "conv_forward", at + 200, at + 300);
+    Run(&rank, "conv_backward", at + 400, at + 900);
+    Run(&rank, "adam", at + 5000, at + 6000);
+    Reduce(&rank, "hcom_allReduce__1_0_1", at + 1000, 0.002);
+  }
+  return rank;
+}
+
+TEST(FindPoints, ForwardIsBehindTheBatchAndBackwardBeforeTheLastAllReduce) {
+  Rank rank = TwoSteps();
+  FindPoints(&rank);
+  for (const Step& step : rank.steps) {
+    ASSERT_TRUE(step.fp_ns && step.bp_ns);
+    EXPECT_EQ(*step.fp_ns, step.start_ns + 200);
+    EXPECT_EQ(*step.bp_ns, step.start_ns + 900);
+    ASSERT_EQ(step.reduces.size(), 1u);
+    EXPECT_EQ(step.reduces[0].start_ns, step.start_ns + 1000);
+    EXPECT_EQ(step.reduces[0].end_ns, step.start_ns + 3000);
+  }
+  EXPECT_EQ(rank.TextOf(rank.fp_point), "conv_forward");
+  EXPECT_EQ(rank.TextOf(rank.bp_point), "conv_backward");
+}
+
+TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
+  Rank rank = TwoSteps();
+  rank.collectives.clear();
+  FindPoints(&rank);
+  EXPECT_EQ(*rank.steps[0].bp_ns, rank.steps[0].start_ns + 6000);
+  EXPECT_TRUE(rank.steps[0].reduces.empty());
+}
+
+TEST(FindPoints, WhatIsRecordedStays) {
+  Rank rank = TwoSteps();
+  rank.steps[0].fp_ns = 1500;
+  FindPoints(&rank);
+  EXPECT_EQ(*rank.steps[0].fp_ns, 1500);
+  EXPECT_FALSE(rank.steps[0].bp_ns);
+  EXPECT_FALSE(rank.steps[1].fp_ns);
+}
+
+TEST(FindPoints, NothingWithoutStepsOrOperators) {
+  Rank rank = TwoSteps();
+  rank.steps.clear();
+  FindPoints(&rank);
+  EXPECT_EQ(rank.fp_point, kNoText);
+  rank = TwoSteps();
+  rank.executions.clear();
+  FindPoints(&rank);
+  EXPECT_FALSE(rank.steps[0].fp_ns);
+}
+
+}  // namespace
+}  // namespace profd::analysis
