@@ -23,6 +23,22 @@ class AcquireChannelsRequest(_message.Message):
     devices: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, devices: _Optional[_Iterable[int]] = ..., channels: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class AcquireTuningLeaseRequest(_message.Message):
+    __slots__ = ["check_only", "devices", "duration_ms", "job_id", "mode", "pid"]
+    CHECK_ONLY_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    check_only: bool
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    duration_ms: int
+    job_id: str
+    mode: str
+    pid: int
+    def __init__(self, devices: _Optional[_Iterable[int]] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[str] = ..., duration_ms: _Optional[int] = ..., check_only: bool = ...) -> None: ...
+
 class ActivitySpan(_message.Message):
     __slots__ = ["begin_ns", "communication_ratio", "computation_ratio", "devices", "end_ns", "free_ratio", "kernels", "longest_kernel", "longest_kernel_ns", "lost_records", "not_overlapped_ratio", "steps"]
     BEGIN_NS_FIELD_NUMBER: _ClassVar[int]
@@ -673,6 +689,16 @@ class ListSessionsResponse(_message.Message):
     sessions: _containers.RepeatedCompositeFieldContainer[Session]
     def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
 
+class ListTuningLeasesRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ListTuningLeasesResponse(_message.Message):
+    __slots__ = ["leases"]
+    LEASES_FIELD_NUMBER: _ClassVar[int]
+    leases: _containers.RepeatedCompositeFieldContainer[TuningLease]
+    def __init__(self, leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ...) -> None: ...
+
 class Neighbour(_message.Message):
     __slots__ = ["physical_id", "type"]
     class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -694,7 +720,7 @@ class Neighbour(_message.Message):
     def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[_Union[Neighbour.Type, str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "uptime_ns", "version"]
+    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "tuning_leases", "uptime_ns", "version"]
     ACTIVE_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_PROCESSES_FIELD_NUMBER: _ClassVar[int]
     ATTACH_SOCKET_FIELD_NUMBER: _ClassVar[int]
@@ -714,6 +740,7 @@ class Node(_message.Message):
     RECORDER_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     TLS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TUNING_LEASES_FIELD_NUMBER: _ClassVar[int]
     UPTIME_NS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     active_sessions: int
@@ -735,9 +762,10 @@ class Node(_message.Message):
     recorder: Recorder
     simulated: bool
     tls_address: str
+    tuning_leases: _containers.RepeatedCompositeFieldContainer[TuningLease]
     uptime_ns: int
     version: str
-    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ...) -> None: ...
+    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., tuning_leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ...) -> None: ...
 
 class OptionInfo(_message.Message):
     __slots__ = ["conflicts", "default_value", "effect", "key", "range", "reason", "source", "supported", "type", "unit"]
@@ -985,6 +1013,16 @@ class ReleaseChannelsRequest(_message.Message):
     devices: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: int
     def __init__(self, devices: _Optional[_Iterable[int]] = ..., channels: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
+class ReleaseTuningLeaseRequest(_message.Message):
+    __slots__ = ["lease_id"]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    lease_id: str
+    def __init__(self, lease_id: _Optional[str] = ...) -> None: ...
+
+class ReleaseTuningLeaseResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class RenewLeaseRequest(_message.Message):
     __slots__ = ["session_id"]
@@ -1309,6 +1347,26 @@ class Topology(_message.Message):
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     devices: _containers.RepeatedCompositeFieldContainer[DeviceTopology]
     def __init__(self, devices: _Optional[_Iterable[_Union[DeviceTopology, _Mapping]]] = ...) -> None: ...
+
+class TuningLease(_message.Message):
+    __slots__ = ["devices", "job_id", "lease_id", "mode", "pid", "since_ns", "uid", "until_ns"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_NS_FIELD_NUMBER: _ClassVar[int]
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    job_id: str
+    lease_id: str
+    mode: str
+    pid: int
+    since_ns: int
+    uid: int
+    until_ns: int
+    def __init__(self, lease_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[str] = ..., since_ns: _Optional[int] = ..., until_ns: _Optional[int] = ...) -> None: ...
 
 class UnpinDumpRequest(_message.Message):
     __slots__ = ["dump", "session_id"]
