@@ -85,6 +85,11 @@ struct Parsed {
   TuneCommand tune;
 };
 
+// A command with its description and examples.
+CLI::App* AddCommand(CLI::App* app, const char* name, const char* description, const std::string& examples);
+// cli_app_runs.cc: the commands that read runs.
+void AddRunsCommands(CLI::App* app, Parsed* parsed);
+
 // `parsed` must outlive the application.
 void BuildApp(CLI::App* app, Parsed* parsed);
 

@@ -1,0 +1,162 @@
+// The commands that read runs: analysis, advice, the page, tuning.
+#include "client/cli_app.h"
+
+namespace profd::client {
+namespace {
+
+// Of commands that read runs, from a database in place of a path.
+void AddStoreOptions(CLI::App* command, StoreOptions* options) {
+  command->add_option("--from", options->from, "A run that profctl export --to has loaded: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN]")->type_name("URL");
+  command->add_option("--run", options->run, "The run of --from")->type_name("NAME");
+  command->add_option("--ranks", options->ranks, "Of --from only these ranks, for example 0,4-7")->type_name("LIST");
+}
+
+void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
+  CLI::App* command = AddCommand(
+      app, "analyze", "Steps, operators, data pipeline, communication, memory and hardware of a run; needs no daemon",
+      "  $ profctl analyze PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
+      "  $ profctl analyze run1 --only overall,steps,operator_types\n"
+      "  $ profctl analyze logs/worker_ascend_pt --json\n"
+      "  $ profctl analyze run2 --baseline run1\n"
+      "  $ profctl analyze ranks --only cluster --cluster-out out\n"
+      "  $ profctl analyze --from clickhouse://db.example.com/profiles/run1 --overview\n");
+  command
+      ->add_option("RUN", a->runs,
+                   "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or "
+                   "folders of them")
+      ->type_name(" ");
+  command->add_option("--only", a->only, "Only these analyses, for example overall,steps")->type_name("LIST");
+  command->add_option("--baseline", a->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
+  command->add_option("--cluster-out", a->cluster_out, "Also writes DIR/cluster_analysis_output, for tools that read it")->type_name("DIR");
+  command->add_flag("--force", a->force, "Replace the files of --cluster-out where they are there");
+  AddStoreOptions(command, &a->store);
+  command->add_flag("--overview", a->overview, "Of --from: all ranks of the run in few figures, which the server adds up");
+}
+
+void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
+  CLI::App* command = AddCommand(
+      app, "advise", "What is slow in a run, or in a job now (--live), what it costs and what to do about it",
+      "  $ profctl advise logs/worker_ascend_pt\n"
+      "  $ profctl advise run2 --baseline run1 -o advice\n"
+      "  $ profctl advise run1 --json --fail-on high && echo nothing of high priority\n"
+      "  $ profctl advise run1 --format sarif > advice.sarif\n"
+      "  $ profctl advise --list\n"
+      "  $ profctl advise --live --job j42\n"
+      "  $ profctl --nodes 'n[01-64]' advise --live --job j42\n"
+      "Without --live no daemon is needed. Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
+  command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
+  command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
+  AddStoreOptions(command, &a->store);
+  command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
+  command->add_option("-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif")->type_name("DIR");
+  command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
+  command->add_option("--language", a->language, "Of all texts: en or zh (en)")->type_name("LANGUAGE");
+  command->add_option("--format", a->format, "What is printed: text, json, or sarif for editors (text)")->type_name("FORMAT");
+  command->add_flag("--force", a->force, "Replace the files where they are there");
+  command->add_flag("--list", a->list, "Print the checks and their limits");
+}
+
+void AddLiveAdviseFlags(CLI::App* command, LiveAdviseOptions* o) {
+  CLI::Option* live = command->add_flag("--live", o->live, "What is wrong with the jobs of this node now, by the daemon; with --nodes: of many");
+  live->excludes("RUN");
+  command->add_option("--job", o->job, "With --live: only this job")->type_name("JOB")->needs(live);
+  command->add_flag("--watch", o->watch, "With --live: what comes and goes, until Ctrl-C")->needs(live);
+  for (const char* of_runs : {"--baseline", "--limits", "--out", "--fail-on", "--force", "--list"}) live->excludes(of_runs);
+}
+
+void AddReportCommand(CLI::App* app, ReportCommand* r) {
+  CLI::App* command = AddCommand(
+      app, "report", "A run as one HTML file with graphs, tables and a timeline; needs no daemon",
+      "  $ profctl report PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP -o report.html\n"
+      "  $ profctl report run2 --baseline run1 -o slower.html\n");
+  command->add_option("RUN", r->runs, "As for profctl analyze")->type_name(" ");
+  AddStoreOptions(command, &r->store);
+  command->add_option("-o,--out", r->out, "The file (report.html)")->type_name("FILE");
+  command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
+  command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
+  command->add_option("--language", r->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
+  command->add_option("--tuning", r->tuning, "Results of tuning, or folders with them (those in RUN)")->type_name("FILE");
+  command->add_flag("--force", r->force, "Replace the file where it is there");
+}
+
+void AddServeCommand(CLI::App* app, ServeCommand* s) {
+  CLI::App* command = AddCommand(
+      app, "serve", "A page on this machine over all runs below folders and on the daemon",
+      "  $ profctl serve\n"
+      "  $ profctl serve /data/runs ~/profiles --listen 127.0.0.1:8080\n"
+      "  $ curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:9466/api/runs\n"
+      "Prints the address to open. It has a token in it: other users of the machine cannot read your runs.\n");
+  command->add_option("DIR", s->folders, "Folders with runs, as for profctl analyze (.)")->type_name(" ");
+  command->add_option("--listen", s->listen, "Where (127.0.0.1:9466, or any free port)")->type_name("ADDRESS:PORT");
+  command->add_option("--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)")->type_name("N");
+  command->add_option("--language", s->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
+  command->add_flag("--no-token", s->no_token, "Answer every program of this machine");
+  command->add_flag("--no-daemon", s->no_daemon, "Only folders, not the dumps of the daemon");
+}
+
+void AddTuneFlags(CLI::App* command, TuneCommand* t) {
+  auto add = [command](const char* name, auto* value, const char* text, const char* type) {
+    command->add_option(name, *value, text)->type_name(type);
+  };
+  add("--mode", &t->mode, "What is tuned (AOE_MODE, else operator)", "operator|subgraph");
+  add("--devices", &t->devices, "Devices to keep for tuning (ASCEND_DEVICE_ID, else 0)", "LIST");
+  add("--job", &t->job, "Name of the job, shown to others", "NAME");
+  add("--model-memory", &t->model_memory, "What the training needs of the host's memory, for example 12G", "SIZE");
+  add("--parallel-num", &t->parallel_num, "TUNING_PARALLEL_NUM of AOE's configuration", "N");
+  add("--te-parallel", &t->te_parallel, "TE_PARALLEL_COMPILER for the command", "N");
+  add("--processes", &t->processes, "Processes of the training script (1)", "N");
+  add("--bank", &t->bank, "TUNE_BANK_PATH for the command", "DIR");
+  add("--repeat", &t->repeat, "REPEAT_TUNE for the command", "true|false");
+  add("--profile", &t->profile, "A run of this training: shapes, cores and ranks are looked up in it", "RUN");
+  command->add_flag("--force", t->force, "Tune also where a condition that is advice does not hold");
+}
+
+// The arguments behind -- are the command's.
+void AddTuneCommand(CLI::App* app, TuneCommand* t) {
+  CLI::App* tune = AddCommand(
+      app, "tune", "Run a training under the vendor's tuning tool (AOE), or read what it wrote",
+      "  $ profctl tune --mode operator --devices 0 --job bert -- python train.py\n"
+      "  $ profctl tune check --model-memory 12G -- python train.py\n"
+      "  $ profctl tune show aoe_result_opat_20240101120000123_pid4242.json\n"
+      "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
+      "The exit code is the command's (128+signal when killed, 127 when it is not found), 3 when\n"
+      "a condition does not hold.\n");
+  AddTuneFlags(tune, t);
+  tune->add_option("--interval", t->interval, "Time between lines of progress (10s)")->type_name("DURATION");
+  const auto action = [tune, t](const char* name, const char* description, TuneCommand::Action value, const std::string& examples) {
+    CLI::App* command = AddCommand(tune, name, description, examples);
+    command->fallthrough();
+    command->parse_complete_callback([t, value] { t->action = value; });
+    return command;
+  };
+  AddTuneFlags(action("check", "Only check the conditions of tuning", TuneCommand::Action::kCheck,
+                      "  $ profctl tune check --mode operator --devices 0 -- python train.py\n"
+                      "Exit code: 0 if tuning would start, 3 if not.\n"), t);
+  CLI::App* show = action("show", "Tables of tuning results; needs no daemon", TuneCommand::Action::kShow,
+                          "  $ profctl tune show .\n  $ profctl tune show --csv aoe_result_*.json > tuned.csv\n");
+  show->add_option("FILE", t->results, "Result files, or folders with them")->required()->type_name(" ");
+  show->add_flag("--csv", t->csv, "CSV: a line for each operator and subgraph");
+  CLI::App* verify = action("verify", "Whether promised gains are seen in profiles; needs no daemon", TuneCommand::Action::kVerify,
+                            "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
+                            "Exit code: 7 if a promised gain is not seen.\n");
+  verify->add_option("RESULT", t->results, "Result files, or folders with them (those in the runs)")->type_name(" ");
+  verify->add_option("--before", t->before, "A run before tuning, as for profctl analyze")->required()->type_name("RUN");
+  verify->add_option("--after", t->after, "One with the tuned bank")->required()->type_name("RUN");
+  action("leases", "Devices that are kept for tuning on this node", TuneCommand::Action::kLeases, "  $ profctl tune leases\n");
+  CLI::App* release = action("release", "End a lease of your own before its process does", TuneCommand::Action::kRelease,
+                             "  $ profctl tune release t71bd0e29b475\n");
+  release->add_option("LEASE", t->lease, "As profctl tune leases prints it")->required()->type_name(" ");
+}
+
+}  // namespace
+
+void AddRunsCommands(CLI::App* app, Parsed* p) {
+  AddAnalyzeCommand(app, &p->analyze);
+  AddAdviseCommand(app, &p->advise);
+  AddLiveAdviseFlags(app->get_subcommand("advise"), &p->live_advise);
+  AddReportCommand(app, &p->report);
+  AddServeCommand(app, &p->serve);
+  AddTuneCommand(app, &p->tune);
+}
+
+}  // namespace profd::client
