@@ -17,7 +17,7 @@ from profd_harness import BUILD, eventually, main
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-PAGES = ("overview", "advice", "steps", "operators", "pipeline", "communication", "memory", "hardware", "marks", "timeline", "compare")
+PAGES = ("overview", "advice", "cluster", "steps", "operators", "pipeline", "communication", "memory", "hardware", "marks", "timeline", "compare")
 
 
 CORES = {1: "AI_CPU", 2: "MIX_AIC", 3: "AI_VECTOR_CORE", 4: "AI_VECTOR_CORE"}  # of kernel_1, ...
@@ -215,6 +215,20 @@ class Report(unittest.TestCase):
         self.open("minddata", "pipeline")
         for part in ("CPUs of the host", "48", "14.0 %", "1.5 %", "Map 1"):
             self.assertIn(part, self.text())
+
+    def test_cluster(self):
+        """Of several ranks only there is the page; its tables have what the JSON has."""
+        self.open("little", "overview")
+        self.assertNotIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
+        self.open("run", "cluster")
+        self.assertIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
+        cluster = json.loads(subprocess.run([PROFCTL, "analyze", "--json", "--only", "cluster", os.path.join(self.folder, "run")], check=True,
+                                            capture_output=True).stdout)["cluster"]
+        text = self.text()
+        for heading in ("Ranks, a step on average", "Steps over all ranks", "Links between ranks", "Groups"):
+            self.assertIn(heading, text)
+        for each in cluster["rank_times"]:
+            self.assertIn(f"{each['computing_ms']:.3f}", text)
         self.assert_quiet()
 
     def test_names_are_text(self):
