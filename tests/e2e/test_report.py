@@ -215,6 +215,7 @@ class Report(unittest.TestCase):
         self.open("minddata", "pipeline")
         for part in ("CPUs of the host", "48", "14.0 %", "1.5 %", "Map 1"):
             self.assertIn(part, self.text())
+        self.assert_quiet()
 
     def test_cluster(self):
         """Of several ranks only there is the page; its tables have what the JSON has."""
