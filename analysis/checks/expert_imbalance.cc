@@ -31,8 +31,8 @@ std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
         finding.cost_ms = cost;
         finding.priority = PriorityOf(cost, StepMs(cluster.At(begin->rank)), input.limits);
       }
-      finding.evidence += fmt::format("{}Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", finding.evidence.empty() ? "" : ". ",
-                                      cluster.groups()[begin->group].label(), NameOf(cluster.At(begin->rank)), begin->size_mb, begin->beside_mean * 100);
+      Join(&finding.evidence, Text(". ", "。"), Say({"Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", "通信组 {}：{} 每个 step 与其他 rank 交换 {:.3f} MB，比平均多 {:.1f} %"},
+                                                    cluster.groups()[begin->group].label(), NameOf(cluster.At(begin->rank)), begin->size_mb, begin->beside_mean * 100));
       for (auto each = begin; each != end; ++each) {
         finding.rows.push_back({cluster.groups()[each->group].label(), OrNull(cluster.At(each->rank).rank), HostOf(cluster.At(each->rank)), each->size_mb, each->transit_ms,
                                 each->beside_mean});
@@ -41,8 +41,8 @@ std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
     begin = end;
   }
   if (finding.rows.empty()) return std::nullopt;
-  finding.title = "Experts have different amounts of work";
-  finding.advice = {"Balance the experts: a loss for balance, a limit of tokens for each expert, or other places for the busy ones."};
+  finding.title = Text("Experts have different amounts of work", "各专家负载不均");
+  finding.advice = {Text("Balance the experts: a loss for balance, a limit of tokens for each expert, or other places for the busy ones.", "均衡各专家：使用负载均衡损失、限制每个专家的 token 数，或调整繁忙专家的位置。")};
   return finding;
 }
 

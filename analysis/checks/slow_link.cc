@@ -21,6 +21,8 @@ double StepMs(const Cluster& cluster) {
   return count > 0 ? ms / count : 0;
 }
 
+constexpr Text kBetween(". ", "。");
+
 // Links that are slower than those of their transport are; what they cost is their time beyond what the mean would take.
 void AddSlowPairs(const CheckInput& input, Finding* finding) {
   constexpr size_t kMostNamed = 3;
@@ -30,11 +32,11 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
     const double extra = (pair.time_ms - pair.size_mb / pair.mean) / StepsOf(input.rank);
     finding->cost_ms = std::max(finding->cost_ms.value_or(0), extra);
     if (slow++ < kMostNamed) {
-      finding->evidence += fmt::format("{}Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", finding->evidence.empty() ? "" : ". ", pair.source,
-                                       pair.destination, pair.transport, pair.bandwidth, pair.mean);
+      Join(&finding->evidence, kBetween, Say({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
+                                             pair.destination, pair.transport, pair.bandwidth, pair.mean));
     }
   }
-  if (slow > kMostNamed) finding->evidence += fmt::format(", and {} more links", slow - kMostNamed);
+  if (slow > kMostNamed) finding->evidence += Say({", and {} more links", "，另有 {} 条链路"}, slow - kMostNamed);
   if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
 }
 
@@ -43,7 +45,7 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
 std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
   Finding finding;
-  finding.title = "Bandwidth of the ranks";
+  finding.title = Text("Bandwidth of the ranks", "各 rank 带宽");
   finding.columns = {"rank", "rdma_bandwidth_gb_s", "rdma_size_mb", "rdma_time_ms", "sdma_bandwidth_gb_s", "sdma_size_mb", "sdma_time_ms"};
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
@@ -68,12 +70,13 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     const auto [least, most] = std::ranges::minmax_element(speeds);
     double mean = 0;
     for (const auto& [speed, rank] : speeds) mean += speed / static_cast<double>(speeds.size());
-    finding.evidence += fmt::format("{}{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", finding.evidence.empty() ? "" : ". ",
-                                    transport, mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second));
+    Join(&finding.evidence, kBetween, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}）"},
+                                          transport, mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second)));
   }
   AddSlowPairs(input, &finding);
   if (finding.evidence.empty()) return std::nullopt;
-  finding.advice = {"Where one rank is much slower than the others, look at its links: profctl health, the matrix of links in the report, the switch's port."};
+  finding.advice = {Text("Where one rank is much slower than the others, look at its links: profctl health, the matrix of links in the report, the switch's port.",
+                         "若某个 rank 明显慢于其他 rank，请检查其链路：profctl health、报告中的链路矩阵、交换机端口。")};
   return finding;
 }
 

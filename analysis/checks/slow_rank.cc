@@ -33,9 +33,13 @@ std::vector<Row> RowsOf(const Run& run) {
   return rows;
 }
 
-}  // namespace
+constexpr Text kBetween(". ", "。");
 
-namespace {
+// "rank 3 in step 12"
+std::string PlaceOf(const Row& row, bool chinese) {
+  if (row.step < 0) return NameOf(*row.rank);
+  return fmt::format(chinese ? fmt::runtime("{} step {}") : fmt::runtime("{} in step {}"), NameOf(*row.rank), row.step);
+}
 
 // Collectives that a rank comes last to, far behind the others: it is what they wait for.
 void AddVotes(const CheckInput& input, Finding* finding) {
@@ -44,9 +48,9 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   const auto most = std::ranges::max_element(votes, {}, share);
   if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
   const auto index = static_cast<size_t>(most - votes.begin());
-  finding->evidence += fmt::format("{}{} comes far behind all others to {} of {} collectives", finding->evidence.empty() ? "" : ". ", NameOf(input.cluster->At(index)),
-                                   most->votes, most->operations);
-  finding->advice.push_back(fmt::format("Look at what {} does before these collectives.", NameOf(input.cluster->At(index))));
+  const std::string name = NameOf(input.cluster->At(index));
+  Join(&finding->evidence, kBetween, Say({"{} comes far behind all others to {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
+  finding->advice.push_back(Say({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 
 }  // namespace
@@ -58,23 +62,28 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   double mean = 0;
   for (const Row& row : rows) mean += (row.ms[0] + row.ms[1] + row.ms[2]) / static_cast<double>(rows.size());
   Finding finding;
-  finding.title = "Ranks beside each other";
-  constexpr std::array<std::string_view, 3> kParts = {"Computing", "Communication", "Free time"};
-  constexpr std::array<std::string_view, 3> kAdvice = {
-      "Compare the operators of the slowest and the fastest rank (profctl advise SLOW --baseline FAST), and their clocks.",
-      "See slow_link, and which rank arrives last: the others wait for it.",
-      "Look at the host of the rank with the most free time: data loader, CPU, garbage collection."};
+  finding.title = Text("Ranks beside each other", "各 rank 对比");
+  constexpr std::array<Text, 3> kParts = {Text("Computing", "计算耗时"), Text("Communication", "通信耗时"), Text("Free time", "空闲耗时")};
+  constexpr std::array<Text, 3> kAdvice = {
+      Text("Compare the operators of the slowest and the fastest rank (profctl advise SLOW --baseline FAST), and their clocks.",
+           "对比最慢与最快 rank 的算子（profctl advise SLOW --baseline FAST）及其频率。"),
+      Text("See slow_link, and which rank arrives last: the others wait for it.", "查看 slow_link，以及哪个 rank 最后到达：其他 rank 都在等它。"),
+      Text("Look at the host of the rank with the most free time: data loader, CPU, garbage collection.",
+           "查看空闲最多的 rank 的主机侧：数据加载、CPU、垃圾回收。")};
   for (size_t part = 0; part < kParts.size(); ++part) {
     const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const Row& row) { return row.ms[part]; });
     const double difference = most->ms[part] - least->ms[part];
     if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
-    finding.evidence += fmt::format("{}{} differs by {:.3f} ms between ranks: {:.3f} ms on {}, {:.3f} ms on {}", finding.evidence.empty() ? "" : ". ",
-                                    kParts[part], difference, most->ms[part], NameOf(*most->rank), least->ms[part], NameOf(*least->rank));
+    Said evidence = kParts[part];
+    evidence += Say({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most->ms[part]);
+    evidence += Said(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(*most, false), least->ms[part], PlaceOf(*least, false)),
+                     fmt::format("{}），最小 {:.3f} ms（{}）", PlaceOf(*most, true), least->ms[part], PlaceOf(*least, true)));
+    Join(&finding.evidence, kBetween, evidence);
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);
     finding.advice.emplace_back(kAdvice[part]);
   }
   AddVotes(input, &finding);
-  if (finding.evidence.empty()) finding.evidence = "No rank is slow";
+  if (finding.evidence.empty()) finding.evidence = Text("No rank is slow", "没有慢 rank");
   finding.columns = {"step", "rank", "computing_ms", "uncovered_communication_ms", "free_ms"};
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");

@@ -32,8 +32,8 @@ std::optional<Finding> CheckStageImbalance(const CheckInput& input) {
     const size_t pipeline = number++;
     if (mean <= 0 || (*most - *least) / mean <= input.limits.At("stage_imbalance", "difference")) continue;
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), *most - mean);
-    finding.evidence += fmt::format("{}Pipeline {}: {} computes {:.3f} ms of a step, the mean of its {} ranks is {:.3f} ms", finding.evidence.empty() ? "" : ". ", pipeline,
-                                    NameOf(*run.ranks[ranks[static_cast<size_t>(most - ms.begin())]]), *most, ms.size(), mean);
+    Join(&finding.evidence, Text(". ", "。"), Say({"Pipeline {}: {} computes {:.3f} ms of a step, the mean of its {} ranks is {:.3f} ms", "流水线 {}：{} 每个 step 计算 {:.3f} ms，其 {} 个 rank 的平均值为 {:.3f} ms"}, pipeline,
+                                                  NameOf(*run.ranks[ranks[static_cast<size_t>(most - ms.begin())]]), *most, ms.size(), mean));
     for (size_t k = 0; k < ranks.size(); ++k) {
       const Rank& rank = *run.ranks[ranks[k]];
       finding.rows.push_back({pipeline, OrNull(rank.rank), ms[k], ms[k] / mean - 1, OrNull(input.cluster->StageOf(ranks[k])), HostOf(rank)});
@@ -41,8 +41,8 @@ std::optional<Finding> CheckStageImbalance(const CheckInput& input) {
   }
   if (finding.rows.empty()) return std::nullopt;
   finding.priority = Priority::kHigh;
-  finding.title = "Stages of a pipeline have different amounts of work";
-  finding.advice = {"Move layers from the slowest stage to others; embedding and loss count as layers, too."};
+  finding.title = Text("Stages of a pipeline have different amounts of work", "流水线各 stage 负载不均");
+  finding.advice = {Text("Move layers from the slowest stage to others; embedding and loss count as layers, too.", "将最慢 stage 的层移到其他 stage；embedding 与 loss 也算作层。")};
   return finding;
 }
 
