@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,7 +21,11 @@ class Row {
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
   bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
-  double Real(int column) const { return sqlite3_column_double(statement_, column); }
+  // What is no finite number is 0.
+  double Real(int column) const {
+    const double value = sqlite3_column_double(statement_, column);
+    return std::isfinite(value) ? value : 0;
+  }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     return text == nullptr ? std::string_view()
