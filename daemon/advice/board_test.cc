@@ -119,9 +119,9 @@ TEST_F(AdviceBoardTest, WhatWasSaidBeforeAHangStaysSaid) {
 }
 
 TEST_F(AdviceBoardTest, OneCauseOfFreeTimeOneAdvice) {
-  JobFacts job = WellJob();
-  job.ranks[1].host = {.dataloader_ms = 45, .longest_dataloader_ms = 46};
-  job.ranks[1].now = StepShares{40, 10, 10, 50};
+  JobFacts job = WellJob(1);
+  job.ranks[0].host = {.dataloader_ms = 45, .longest_dataloader_ms = 46};
+  job.ranks[0].now = StepShares{40, 10, 10, 50};
   EXPECT_EQ(Look({job}, 20), 1);
   EXPECT_EQ(last_.advice.check, "dataloader");
 }

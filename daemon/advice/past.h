@@ -8,8 +8,9 @@ namespace profd {
 
 class Past {
  public:
+  Past() = default;
   // `learn`: after so many values it is known.
-  explicit Past(int learn = 5) : learn_(learn) {}
+  explicit Past(int learn) : learn_(learn) {}
 
   // Once a second or more rarely. `suspicious`: the ratio above which the mean stands still.
   void Add(double value, double suspicious, int64_t now_ns, int64_t forget_ns) {
@@ -31,7 +32,7 @@ class Past {
   static constexpr int kMost = 300;
   static constexpr double kFollow = 0.3;
 
-  int learn_;
+  int learn_ = 5;
   double mean_ = 0;
   int count_ = 0;
   int64_t stands_since_ns_ = 0;

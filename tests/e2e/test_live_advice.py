@@ -197,7 +197,7 @@ class LiveAdvice(unittest.TestCase):
         shown = self.node.run("advise", "--live", "--job", "loader", json_output=False).stdout
         self.assertRegex(shown, r"(?m)^dataloader +loader +\d")
         self.assertIn("  - Use more workers", shown)
-        self.assertRegex(self.node.log(1000), r"advice check=dataloader where=\"job loader, rank \d, device \d\"")
+        self.assertRegex(self.node.log(1000), r'check=dataloader where="job loader, rank \d, device \d"')
 
         def page():
             with urllib.request.urlopen(f"http://{self.node.metrics_address}/", timeout=10) as answer:
@@ -209,7 +209,7 @@ class LiveAdvice(unittest.TestCase):
         for daemon, job, check in ((self.node, "gc", "gc"), (self.linked, "linked", "communication_slower")):
             self.found(daemon, job, check)
         self.assertEqual(self.advice(self.node, "well"), [])
-        self.assertNotIn("job well", "\n".join(line for line in self.node.log(1000).splitlines() if " advice" in line))
+        self.assertNotIn("job well", "\n".join(line for line in self.node.log(1000).splitlines() if "advice" in line))
         job = self.jobs["well"]
         watch = self.node.spawn("advise", "--live", "--watch", "--job", "well")
         self.stack.callback(watch.kill)
