@@ -17,7 +17,7 @@ from profd_harness import BUILD, eventually, main
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-PAGES = ("overview", "advice", "steps", "operators", "pipeline", "communication", "memory", "hardware", "timeline", "compare")
+PAGES = ("overview", "advice", "cluster", "steps", "operators", "pipeline", "communication", "memory", "hardware", "timeline", "compare")
 
 
 def write(folder, name, text):
@@ -141,6 +141,21 @@ class Report(unittest.TestCase):
         self.assertIn("Bottleneck: Data processing", self.text())
         self.assertIn("40 of 100 steps", self.text())
         self.assertIn("Batch 0", self.text())
+
+    def test_cluster(self):
+        """Of several ranks only there is the page; its tables have what the JSON has."""
+        self.open("little", "overview")
+        self.assertNotIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
+        self.open("run", "cluster")
+        self.assertIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
+        cluster = json.loads(subprocess.run([PROFCTL, "analyze", "--json", "--only", "cluster", os.path.join(self.folder, "run")], check=True,
+                                            capture_output=True).stdout)["cluster"]
+        text = self.text()
+        for heading in ("Ranks, a step on average", "Steps over all ranks", "Links between ranks", "Groups"):
+            self.assertIn(heading, text)
+        for each in cluster["rank_times"]:
+            self.assertIn(f"{each['computing_ms']:.3f}", text)
+        self.assert_quiet()
 
     def test_names_are_text(self):
         self.open("run", "operators?search=onerror")
