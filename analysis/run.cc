@@ -38,7 +38,7 @@ Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
 
 }  // namespace
 
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, Calls calls) {
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, HostCalls calls) {
   Run run;
   run.inputs = paths;
   if (!paths.empty()) run.name = NameOf(paths.front());

@@ -56,11 +56,11 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!only.ok()) return FailWith(io, only.status(), kExitUsage, json);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress, analysis::Calls::kLeftOut);
+  Result<analysis::Run> run = analysis::LoadRun(command.runs, progress, analysis::HostCalls::kLeftOut);
   if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
   Json made = analysis::RunJson(*run, *only);
   if (!command.baseline.empty()) {
-    Result<analysis::Run> baseline = analysis::LoadRun({command.baseline}, progress, analysis::Calls::kLeftOut);
+    Result<analysis::Run> baseline = analysis::LoadRun({command.baseline}, progress, analysis::HostCalls::kLeftOut);
     if (!baseline.ok()) return FailWith(io, baseline.status(), ExitCodeFor(baseline.status().code()), json);
     made["compare"] = analysis::CompareView(*run, *baseline);
     std::ranges::move(baseline->problems, std::back_inserter(run->problems));
