@@ -54,7 +54,7 @@ struct Read {
 };
 
 // All sources but dumps, on several threads; what they were read into is in their order.
-Status ReadSources(const std::vector<Source>& sources, const Progress& progress, Calls calls, Run* run) {
+Status ReadSources(const std::vector<Source>& sources, const Progress& progress, HostCalls calls, Run* run) {
   constexpr size_t kMostThreads = 8;
   std::vector<Read> read(sources.size());
   std::atomic<size_t> next = 0;
@@ -103,7 +103,7 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
 }
 
 // Into ranks and problems of `run`; what cannot be read is a problem.
-Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Calls calls, Run* run) {
+Status ReadAll(const std::vector<Source>& sources, const Progress& progress, HostCalls calls, Run* run) {
   std::vector<fs::path> dumps;
   std::vector<Source> others;
   for (const Source& source : sources) {
@@ -136,7 +136,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Cal
 
 }  // namespace
 
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, Calls calls) {
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, HostCalls calls) {
   Run run;
   run.inputs = paths;
   if (!paths.empty()) run.name = NameOf(paths.front());
@@ -167,7 +167,7 @@ Status LoadBySource(const std::vector<std::string>& paths, const Progress& progr
     Run run;
     run.name = NameOf(files.paths.front());
     run.inputs = files.paths;
-    RETURN_IF_ERROR(ReadAll(group, progress, Calls::kKept, &run));
+    RETURN_IF_ERROR(ReadAll(group, progress, HostCalls::kKept, &run));
     RETURN_IF_ERROR(calls.take(run, stamp));
   }
   return {};

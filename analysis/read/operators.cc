@@ -21,14 +21,14 @@ using exporting::operators::TaskRow;
 
 class OperatorReader {
  public:
-  OperatorReader(const Model& model, int device, Calls calls, Rank* rank)
+  OperatorReader(const Model& model, int device, HostCalls calls, Rank* rank)
       : model_(model), device_(device), calls_(calls), rank_(*rank) {}
 
   void AddTasks() {
     // Not a moment with twice the memory.
     const auto mine = static_cast<size_t>(std::ranges::count(model_.rows, device_, &TaskRow::device));
     rank_.executions.reserve(rank_.executions.size() + mine);
-    if (calls_ == Calls::kKept) launched_.reserve(mine);
+    if (calls_ == HostCalls::kKept) launched_.reserve(mine);
     for (const TaskRow& row : model_.rows) {
       if (row.device != device_) continue;
       const HostTask* host = model_.HostOf(row);
@@ -41,7 +41,7 @@ class OperatorReader {
   void AddApis() {
     constexpr uint32_t kNotShown = UINT32_MAX;
     const auto& apis = model_.host.apis;
-    if (calls_ == Calls::kLeftOut) {
+    if (calls_ == HostCalls::kLeftOut) {
       for (const exporting::operators::Api& api : apis) {
         if (!api.early) LeaveOut(model_.host.WallNs(api.begin));
       }
@@ -66,7 +66,7 @@ class OperatorReader {
     if (model_.framework == nullptr) return;
     const auto& data = *model_.framework;
     for (const auto& op : data.operators) {
-      if (calls_ == Calls::kLeftOut) {
+      if (calls_ == HostCalls::kLeftOut) {
         LeaveOut(op.begin);
         continue;
       }
@@ -145,7 +145,7 @@ class OperatorReader {
   void AddTask(const TaskRow& row, const HostTask& host, int32_t op) {
     Operator& made = rank_.operators[static_cast<size_t>(op)];
     const auto execution = static_cast<uint32_t>(rank_.executions.size());
-    if (calls_ == Calls::kKept) launched_.emplace_back(host.connection, execution);
+    if (calls_ == HostCalls::kKept) launched_.emplace_back(host.connection, execution);
     rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.blocks,
                                 static_cast<uint16_t>(std::min<uint32_t>(host.mix_blocks, UINT16_MAX))});
     const auto cores = exporting::operators::CountersOf(model_, row, host);
@@ -261,7 +261,7 @@ class OperatorReader {
 
   const Model& model_;
   int device_;
-  Calls calls_;
+  HostCalls calls_;
   Rank& rank_;
   std::unordered_map<uint16_t, int32_t> streams_;
   std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution

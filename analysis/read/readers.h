@@ -18,7 +18,7 @@ namespace profd::analysis {
 struct ReadOrder {
   std::vector<Problem>* problems = nullptr;
   const Progress* progress = nullptr;  // may be empty
-  Calls calls = Calls::kKept;
+  HostCalls calls = HostCalls::kKept;
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;

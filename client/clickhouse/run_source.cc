@@ -53,7 +53,7 @@ Status RunReader::Check(const std::vector<std::string>& paths) const {
 namespace {
 
 // Single calls are for checks and timelines.
-analysis::Calls CallsFor(const ReadHow& how) { return how.complete ? analysis::Calls::kKept : analysis::Calls::kLeftOut; }
+analysis::HostCalls CallsFor(const ReadHow& how) { return how.complete ? analysis::HostCalls::kKept : analysis::HostCalls::kLeftOut; }
 
 }  // namespace
 

@@ -91,7 +91,9 @@ class CsvRow {
 
 inline CsvRow& CsvRow::Text(std::string_view text) {
   Comma();
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+  bool special = false;
+  for (const char c : text) special |= c == ',' || c == '"' || c == '\r' || c == '\n';
+  if (!special) {
     out_ += text;
     return *this;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <limits>
 
@@ -91,6 +92,15 @@ const std::string& NumberTexts::Of(uint64_t number) const {
   const auto [known, is_new] = texts_.try_emplace(number);
   if (is_new) known->second = fmt::to_string(number);
   return known->second;
+}
+
+void TextTable::Fill(const std::unordered_map<uint64_t, std::string>& texts) {
+  slots_.assign(std::bit_ceil(2 * texts.size() + 1), Slot());
+  for (const auto& [number, text] : texts) {
+    size_t at = PlaceOf(number);
+    while (slots_[at].text != nullptr) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = {number, &text};
+  }
 }
 
 void ApiTotal::Add(uint64_t ns) {
@@ -366,6 +376,8 @@ void HostData::Finish() {
   }
   known_tensors_.clear();
   known_contexts_.clear();
+  name_table_.Fill(names_);
+  type_table_.Fill(types_);
 }
 
 void HostData::NumberBatches() {
@@ -421,6 +433,7 @@ std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() co
 }
 
 const std::string& HostData::NameOf(uint64_t hash) const {
+  if (const std::string* known = name_table_.Find(hash)) return *known;
   const auto found = names_.find(hash);
   return found == names_.end() ? numbers_->Of(hash) : found->second;
 }
@@ -444,6 +457,7 @@ std::optional<uint64_t> HostData::ModelAt(uint32_t thread, uint64_t time) const 
 }
 
 const std::string& HostData::TypeName(uint16_t level, uint32_t type) const {
+  if (const std::string* known = type_table_.Find(TypeKey(level, type))) return *known;
   const auto found = types_.find(TypeKey(level, type));
   return found == types_.end() ? numbers_->Of(type) : found->second;
 }

@@ -162,6 +162,30 @@ class NumberTexts {
   mutable std::unordered_map<uint64_t, std::string> texts_ GUARDED_BY(mutex_);
 };
 
+// Finds texts by number, once all are there: most of what is shown has some.
+class TextTable {
+ public:
+  // Of a dictionary that stays as it is.
+  void Fill(const std::unordered_map<uint64_t, std::string>& texts);
+  // Null: there is none.
+  const std::string* Find(uint64_t number) const {
+    if (slots_.empty()) return nullptr;
+    for (size_t at = PlaceOf(number);; at = (at + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[at];
+      if (slot.text == nullptr || slot.number == number) return slot.text;
+    }
+  }
+
+ private:
+  struct Slot {
+    uint64_t number = 0;
+    const std::string* text = nullptr;  // null: free
+  };
+  size_t PlaceOf(uint64_t number) const { return (number * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
+
+  std::vector<Slot> slots_;  // a power of two, at most half of them taken
+};
+
 class HostData {
  public:
   // Host counter to wall clock, ns. `begin_ns`: of the collection. The runtime's API intervals, a third of a process's
@@ -235,6 +259,8 @@ class HostData {
   int64_t begin_ns_;
   bool keeps_runtime_apis_;
   std::unordered_map<uint64_t, std::string> names_;
+  TextTable name_table_;  // of names_, after Finish
+  TextTable type_table_;  // of types_, the same
   std::unordered_map<uint32_t, uint64_t> graphs_;  // hash of the name
   std::unordered_map<uint64_t, uint64_t> models_;  // the same
   static uint64_t TypeKey(uint16_t level, uint32_t type) { return uint64_t{level} << 32 | type; }

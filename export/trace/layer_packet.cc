@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -19,30 +18,29 @@ using Annotation = ::perfetto::protos::DebugAnnotation;
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2 };
 
+constexpr size_t kMostVarint = 10;
+constexpr size_t kMostTag = 2;
+constexpr size_t kMostField = kMostTag + kMostVarint;  // but for its text
+
 size_t VarintSize(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
-void AppendVarint(uint64_t value, std::string* out) {
-  char bytes[10];
-  size_t size = 0;
-  for (; value >= 0x80; value >>= 7) bytes[size++] = static_cast<char>(value | 0x80);
-  bytes[size++] = static_cast<char>(value);
-  out->append(bytes, size);
+char* PutVarint(uint64_t value, char* out) {
+  for (; value >= 0x80; value >>= 7) *out++ = static_cast<char>(value | 0x80);
+  *out++ = static_cast<char>(value);
+  return out;
 }
 
-void AppendTag(int field, WireType type, std::string* out) {
-  AppendVarint(static_cast<uint32_t>(field) << 3 | type, out);
+char* PutTag(int field, WireType type, char* out) { return PutVarint(static_cast<uint32_t>(field) << 3 | type, out); }
+
+char* PutFixed64(uint64_t value, char* out) {
+  std::memcpy(out, &value, sizeof value);  // little endian, as all targets are
+  return out + sizeof value;
 }
 
-void AppendFixed64(uint64_t value, std::string* out) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);  // little endian, as all targets are
-  out->append(bytes, sizeof bytes);
-}
-
-void AppendText(int field, std::string_view text, std::string* out) {
-  AppendTag(field, kBytes, out);
-  AppendVarint(text.size(), out);
-  out->append(text);
+char* PutText(int field, std::string_view text, char* out) {
+  out = PutVarint(text.size(), PutTag(field, kBytes, out));
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
 }
 
 // Repaired where it must be; `repaired` keeps the text then.
@@ -53,28 +51,41 @@ std::string_view Valid(std::string_view text, size_t most, std::string* repaired
   return *repaired;
 }
 
+// Room for some bytes at the end of a text, of which some are taken.
+class Room {
+ public:
+  Room(size_t most, std::string* out) : out_(*out), begin_(out->size()) { out->resize(begin_ + most); }
+  char* Begin() { return out_.data() + begin_; }
+  void Take(const char* end) { out_.resize(static_cast<size_t>(end - out_.data())); }
+
+ private:
+  std::string& out_;
+  size_t begin_;
+};
+
 // The name comes behind the value: fields are by number.
 void AppendArg(const LayerArg& arg, std::string* out) {
   constexpr size_t kTag = 1;
+  std::string repaired;
+  std::string_view valid;
+  const auto* text = std::get_if<std::string_view>(&arg.value);
+  if (text != nullptr) valid = Valid(*text, kMostArgText, &repaired);
+  Room room(3 * kMostField + valid.size() + arg.name.size(), out);
   const size_t name = kTag + VarintSize(arg.name.size()) + arg.name.size();
-  AppendTag(TrackEvent::kDebugAnnotationsFieldNumber, kBytes, out);
-  if (const auto* text = std::get_if<std::string_view>(&arg.value)) {
-    std::string repaired;
-    const std::string_view valid = Valid(*text, kMostArgText, &repaired);
-    AppendVarint(kTag + VarintSize(valid.size()) + valid.size() + name, out);
-    AppendText(Annotation::kStringValueFieldNumber, valid, out);
+  char* end = PutTag(TrackEvent::kDebugAnnotationsFieldNumber, kBytes, room.Begin());
+  if (text != nullptr) {
+    end = PutVarint(kTag + VarintSize(valid.size()) + valid.size() + name, end);
+    end = PutText(Annotation::kStringValueFieldNumber, valid, end);
   } else if (const auto* real = std::get_if<double>(&arg.value)) {
-    AppendVarint(kTag + sizeof(double) + name, out);
-    AppendTag(Annotation::kDoubleValueFieldNumber, kFixed64, out);
-    AppendFixed64(std::bit_cast<uint64_t>(*real), out);
+    end = PutVarint(kTag + sizeof(double) + name, end);
+    end = PutFixed64(std::bit_cast<uint64_t>(*real), PutTag(Annotation::kDoubleValueFieldNumber, kFixed64, end));
   } else {
     const auto* number = std::get_if<uint64_t>(&arg.value);
     const uint64_t value = number != nullptr ? *number : static_cast<uint64_t>(std::get<int64_t>(arg.value));
-    AppendVarint(kTag + VarintSize(value) + name, out);
-    AppendTag(Annotation::kIntValueFieldNumber, kVarint, out);
-    AppendVarint(value, out);
+    end = PutVarint(kTag + VarintSize(value) + name, end);
+    end = PutVarint(value, PutTag(Annotation::kIntValueFieldNumber, kVarint, end));
   }
-  AppendText(Annotation::kNameFieldNumber, arg.name, out);
+  room.Take(PutText(Annotation::kNameFieldNumber, arg.name, end));
 }
 
 }  // namespace
@@ -85,24 +96,26 @@ std::string FlowText(const LayerFlow& flow) {
 }
 
 void AppendTrackEvent(int type, uint64_t track, std::string* out) {
-  AppendTag(TrackEvent::kTypeFieldNumber, kVarint, out);
-  AppendVarint(static_cast<uint64_t>(type), out);
-  AppendTag(TrackEvent::kTrackUuidFieldNumber, kVarint, out);
-  AppendVarint(track, out);
+  Room room(2 * kMostField, out);
+  char* end = PutVarint(static_cast<uint64_t>(type), PutTag(TrackEvent::kTypeFieldNumber, kVarint, room.Begin()));
+  room.Take(PutVarint(track, PutTag(TrackEvent::kTrackUuidFieldNumber, kVarint, end)));
 }
 
 void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t track, std::string* out) {
   for (const LayerArg& arg : event.args) AppendArg(arg, out);
   AppendTrackEvent(type, track, out);
-  if (!event.category.empty()) AppendText(TrackEvent::kCategoriesFieldNumber, event.category, out);
   std::string repaired;
-  AppendText(TrackEvent::kNameFieldNumber, Valid(event.name, kMaxText, &repaired), out);
+  const std::string_view name = Valid(event.name, kMaxText, &repaired);
+  Room room((2 + event.flows.size()) * kMostField + event.category.size() + name.size(), out);
+  char* end = room.Begin();
+  if (!event.category.empty()) end = PutText(TrackEvent::kCategoriesFieldNumber, event.category, end);
+  end = PutText(TrackEvent::kNameFieldNumber, name, end);
   // Not ended where it arrives: a launch may have several tasks.
   for (const LayerFlow& flow : event.flows) {
     if (flow.id == kNoConnection) continue;
-    AppendTag(TrackEvent::kFlowIdsFieldNumber, kFixed64, out);
-    AppendFixed64(FlowId(dump, FlowText(flow)), out);
+    end = PutFixed64(FlowId(dump, FlowText(flow)), PutTag(TrackEvent::kFlowIdsFieldNumber, kFixed64, end));
   }
+  room.Take(end);
 }
 
 }  // namespace profd::exporting
