@@ -211,7 +211,7 @@ Status TakeTransfer(const StoreRow& row, Filling* to) {
 }
 
 Status TakeLink(const StoreRow& row, Filling* to) {
-  to->rank->links.push_back({row.Text(1), row.Text(2), row.Text(3), row.Text(4), row.Float(5), row.Float(6)});
+  to->rank->links.push_back({TextIn(row, 1, to->rank), TextIn(row, 2, to->rank), TextIn(row, 3, to->rank), TextIn(row, 4, to->rank), row.Float(5), row.Float(6)});
   return {};
 }
 

@@ -159,7 +159,9 @@ void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
         .Text(rank.TextOf(each.link)).End();
   }
   for (const Link& link : rank.links) {
-    blocks->Row("links").Text(link.group).Text(link.source).Text(link.destination).Text(link.transport).Float(link.size_mb).Float(link.time_ms).End();
+    if (link.part) continue;  // of what another has in all
+    blocks->Row("links").Text(rank.TextOf(link.group)).Text(rank.TextOf(link.source)).Text(rank.TextOf(link.destination)).Text(rank.TextOf(link.transport))
+        .Float(link.size_mb).Float(link.time_ms).End();
   }
 }
 
