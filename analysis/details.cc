@@ -10,9 +10,9 @@
 namespace profd::analysis {
 namespace {
 
-template <class T>
-size_t BytesIn(const std::vector<T>& values) {
-  return values.capacity() * sizeof(T);
+template <class Values>
+size_t BytesIn(const Values& values) {
+  return values.capacity() * sizeof(typename Values::value_type);
 }
 
 size_t BytesOf(const Rank& rank) {

@@ -80,6 +80,8 @@ inline nlohmann::ordered_json CellOf(const Said& said) {
   return {{"en", said.en}, {"zh", said.zh}};
 }
 
+inline constexpr Text kBetweenSentences(". ", "。");
+
 // Puts a separator between parts of a text.
 inline void Join(Said* text, Text between, const Said& part) {
   if (!text->empty()) *text += between;

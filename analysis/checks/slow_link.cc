@@ -21,8 +21,6 @@ double StepMs(const Cluster& cluster) {
   return count > 0 ? ms / count : 0;
 }
 
-constexpr Text kBetween(". ", "。");
-
 // Links that are slower than those of their transport are; what they cost is their time beyond what the mean would take.
 void AddSlowPairs(const CheckInput& input, Finding* finding) {
   constexpr size_t kMostNamed = 3;
@@ -32,7 +30,7 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
     const double extra = (pair.time_ms - pair.size_mb / pair.mean) / StepsOf(input.rank);
     finding->cost_ms = std::max(finding->cost_ms.value_or(0), extra);
     if (slow++ < kMostNamed) {
-      Join(&finding->evidence, kBetween, Say({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
+      Join(&finding->evidence, kBetweenSentences, Say({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
                                              pair.destination, pair.transport, pair.bandwidth, pair.mean));
     }
   }
@@ -70,7 +68,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     const auto [least, most] = std::ranges::minmax_element(speeds);
     double mean = 0;
     for (const auto& [speed, rank] : speeds) mean += speed / static_cast<double>(speeds.size());
-    Join(&finding.evidence, kBetween, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}）"},
+    Join(&finding.evidence, kBetweenSentences, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}）"},
                                           transport, mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second)));
   }
   AddSlowPairs(input, &finding);

@@ -33,8 +33,6 @@ std::vector<Row> RowsOf(const Run& run) {
   return rows;
 }
 
-constexpr Text kBetween(". ", "。");
-
 // "rank 3 in step 12"
 std::string PlaceOf(const Row& row, bool chinese) {
   if (row.step < 0) return NameOf(*row.rank);
@@ -49,7 +47,7 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
   const auto index = static_cast<size_t>(most - votes.begin());
   const std::string name = NameOf(input.cluster->At(index));
-  Join(&finding->evidence, kBetween, Say({"{} comes far behind all others to {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
+  Join(&finding->evidence, kBetweenSentences, Say({"{} comes far behind all others to {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
   finding->advice.push_back(Say({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 
@@ -78,7 +76,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
     evidence += Say({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most->ms[part]);
     evidence += Said(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(*most, false), least->ms[part], PlaceOf(*least, false)),
                      fmt::format("{}），最小 {:.3f} ms（{}）", PlaceOf(*most, true), least->ms[part], PlaceOf(*least, true)));
-    Join(&finding.evidence, kBetween, evidence);
+    Join(&finding.evidence, kBetweenSentences, evidence);
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);
     finding.advice.emplace_back(kAdvice[part]);
   }
