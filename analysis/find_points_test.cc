@@ -5,7 +5,7 @@
 namespace profd::analysis {
 namespace {
 
-void Run(Rank* rank, std::string_view name, int64_t start_ns, int64_t end_ns) {
+void Execute(Rank* rank, std::string_view name, int64_t start_ns, int64_t end_ns) {
   const int32_t op = rank->OperatorOf(rank->Text(name), rank->Text("Type"), rank->Text("AI_CORE"));
   rank->executions.push_back({start_ns, end_ns, op, 0});
 }
@@ -21,10 +21,10 @@ Rank TwoSteps() {
   Rank rank;
   rank.steps = {{.number = 1, .start_ns = 1000, .end_ns = 2'000'000}, {.number = 2, .start_ns = 2'000'000, .end_ns = 4'000'000}};
   for (const int64_t at : {int64_t{1000}, int64_t{2'000'000}}) {
-    Run(&rank, "GetNext_1", at + 10, at + 100);
-    Run(&rank, "conv_forward", at + 200, at + 300);
-    Run(&rank, "conv_backward", at + 400, at + 900);
-    Run(&rank, "adam", at + 5000, at + 6000);
+    Execute(&rank, "GetNext_1", at + 10, at + 100);
+    Execute(&rank, "conv_forward", at + 200, at + 300);
+    Execute(&rank, "conv_backward", at + 400, at + 900);
+    Execute(&rank, "adam", at + 5000, at + 6000);
     Reduce(&rank, "hcom_allReduce__1_0_1", at + 1000, 0.002);
   }
   return rank;

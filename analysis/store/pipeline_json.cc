@@ -8,6 +8,11 @@ Json QueueJson(const std::optional<Pipeline::Queue>& queue) {
   return {{"capacity", OrNull(queue->capacity)}, {"sizes", queue->sizes}};
 }
 
+Json CpuJson(const std::optional<Pipeline::CpuUse>& cpu) {
+  if (!cpu) return nullptr;
+  return {{"user", cpu->user}, {"sys", cpu->sys}};
+}
+
 template <class T>
 std::optional<T> ValueOf(const Json& json, const char* name) {
   const auto found = json.find(name);
@@ -32,6 +37,12 @@ std::optional<Pipeline::Queue> QueueOf(const Json& json, const char* name) {
   return Pipeline::Queue{ValueOf<int64_t>(*found, "capacity"), ListOf<double>(*found, "sizes")};
 }
 
+std::optional<Pipeline::CpuUse> CpuOf(const Json& json) {
+  const auto found = json.find("cpu");
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  return Pipeline::CpuUse{ListOf<double>(*found, "user"), ListOf<double>(*found, "sys")};
+}
+
 Pipeline::Operator OperatorOf(const Json& json) {
   Pipeline::Operator op;
   op.id = ValueOf<int64_t>(json, "id").value_or(0);
@@ -42,6 +53,7 @@ Pipeline::Operator OperatorOf(const Json& json) {
   op.queue_sizes = ListOf<double>(json, "queue_sizes");
   op.parent = ValueOf<int64_t>(json, "parent");
   op.children = ListOf<int64_t>(json, "children");
+  op.cpu = CpuOf(json);
   return op;
 }
 
@@ -51,11 +63,13 @@ Json PipelineJson(const Pipeline& pipeline) {
   Json json = {{"host", QueueJson(pipeline.host)},         {"device", QueueJson(pipeline.device)},
                {"host_is_iterator", pipeline.host_is_iterator ? 1 : 0}, {"get_next_ms", pipeline.get_next_ms},
                {"get_ms", pipeline.get_ms},                {"push_ms", pipeline.push_ms},
-               {"total_ms", pipeline.total_ms}};
+               {"total_ms", pipeline.total_ms},          {"processors", OrNull(pipeline.processors)},
+               {"cpu", CpuJson(pipeline.cpu)}};
   json["operators"] = Json::array();
   for (const Pipeline::Operator& op : pipeline.operators) {
     json["operators"].push_back({{"id", op.id}, {"type", op.type}, {"workers", op.workers}, {"queue_length", OrNull(op.queue_length)},
-                                 {"queue_sizes", op.queue_sizes}, {"parent", OrNull(op.parent)}, {"children", op.children}});
+                                 {"queue_sizes", op.queue_sizes}, {"parent", OrNull(op.parent)}, {"children", op.children},
+                                 {"cpu", CpuJson(op.cpu)}});
   }
   return json;
 }
@@ -71,6 +85,8 @@ Pipeline PipelineOf(std::string_view text) {
   pipeline.get_ms = ListOf<double>(json, "get_ms");
   pipeline.push_ms = ListOf<double>(json, "push_ms");
   pipeline.total_ms = ListOf<double>(json, "total_ms");
+  pipeline.processors = ValueOf<int64_t>(json, "processors");
+  pipeline.cpu = CpuOf(json);
   const auto operators = json.find("operators");
   if (operators == json.end() || !operators->is_array()) return pipeline;
   for (const Json& each : *operators) {

@@ -219,10 +219,14 @@ TEST(StorePipeline, ThereAndBack) {
   pipeline.host = Pipeline::Queue{8, {}};
   pipeline.host_is_iterator = true;
   pipeline.push_ms = {0.5};
-  pipeline.operators.push_back({4, "Batch", 2, std::nullopt, {1}, 7, {5, 6}});
+  pipeline.processors = 96;
+  pipeline.cpu = Pipeline::CpuUse{{40, 41}, {5, 6}};
+  pipeline.operators.push_back({4, "Batch", 2, std::nullopt, {1}, 7, {5, 6}, Pipeline::CpuUse{{20}, {3.5}}});
   const Pipeline back = PipelineOf(PipelineJson(pipeline).dump());
   EXPECT_EQ(PipelineJson(back), PipelineJson(pipeline));
   EXPECT_EQ(back.operators.at(0).parent, 7);
+  EXPECT_EQ(back.cpu.value().user, (std::vector<double>{40, 41}));
+  EXPECT_EQ(back.operators.at(0).cpu.value().sys, std::vector<double>{3.5});
   EXPECT_TRUE(PipelineOf("[1]").empty());
 }
 
