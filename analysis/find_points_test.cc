@@ -17,21 +17,26 @@ void Reduce(Rank* rank, std::string_view name, int64_t start_ns, double ms) {
   made.elapse_ms = ms;
 }
 
-Rank TwoSteps() {
-  Rank rank;
-  rank.steps = {{.number = 1, .start_ns = 1000, .end_ns = 2'000'000}, {.number = 2, .start_ns = 2'000'000, .end_ns = 4'000'000}};
-  for (const int64_t at : {int64_t{1000}, int64_t{2'000'000}}) {
-    Execute(&rank, "GetNext_1", at + 10, at + 100);
-    Execute(&rank, "conv_forward", at + 200, at + 300);
-    Execute(&rank, "conv_backward", at + 400, at + 900);
-    Execute(&rank, "adam", at + 5000, at + 6000);
-    Reduce(&rank, "hcom_allReduce__1_0_1", at + 1000, 0.002);
+constexpr int64_t kFirstNs = 1000;
+constexpr int64_t kSecondNs = 2'000'000;
+
+void TwoSteps(Rank* rank) {
+  for (const int64_t at : {kFirstNs, kSecondNs}) {
+    Step& step = rank->steps.emplace_back();
+    step.number = static_cast<int>(rank->steps.size());
+    step.start_ns = at;
+    step.end_ns = at == kFirstNs ? kSecondNs : 2 * kSecondNs;
+    Execute(rank, "GetNext_1", at + 10, at + 100);
+    Execute(rank, "conv_forward", at + 200, at + 300);
+    Execute(rank, "conv_backward", at + 400, at + 900);
+    Execute(rank, "adam", at + 5000, at + 6000);
+    Reduce(rank, "hcom_allReduce__1_0_1", at + 1000, 0.002);
   }
-  return rank;
 }
 
 TEST(FindPoints, ForwardIsBehindTheBatchAndBackwardBeforeTheLastAllReduce) {
-  Rank rank = TwoSteps();
+  Rank rank;
+  TwoSteps(&rank);
   FindPoints(&rank);
   for (const Step& step : rank.steps) {
     ASSERT_TRUE(step.fp_ns && step.bp_ns);
@@ -46,7 +51,8 @@ TEST(FindPoints, ForwardIsBehindTheBatchAndBackwardBeforeTheLastAllReduce) {
 }
 
 TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
-  Rank rank = TwoSteps();
+  Rank rank;
+  TwoSteps(&rank);
   rank.collectives.clear();
   FindPoints(&rank);
   EXPECT_EQ(*rank.steps[0].bp_ns, rank.steps[0].start_ns + 6000);
@@ -54,7 +60,8 @@ TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
 }
 
 TEST(FindPoints, WhatIsRecordedStays) {
-  Rank rank = TwoSteps();
+  Rank rank;
+  TwoSteps(&rank);
   rank.steps[0].fp_ns = 1500;
   FindPoints(&rank);
   EXPECT_EQ(*rank.steps[0].fp_ns, 1500);
@@ -62,12 +69,17 @@ TEST(FindPoints, WhatIsRecordedStays) {
   EXPECT_FALSE(rank.steps[1].fp_ns);
 }
 
-TEST(FindPoints, NothingWithoutStepsOrOperators) {
-  Rank rank = TwoSteps();
+TEST(FindPoints, NothingWithoutSteps) {
+  Rank rank;
+  TwoSteps(&rank);
   rank.steps.clear();
   FindPoints(&rank);
   EXPECT_EQ(rank.fp_point, kNoText);
-  rank = TwoSteps();
+}
+
+TEST(FindPoints, NothingWithoutOperators) {
+  Rank rank;
+  TwoSteps(&rank);
   rank.executions.clear();
   FindPoints(&rank);
   EXPECT_FALSE(rank.steps[0].fp_ns);

@@ -180,7 +180,8 @@ void ScheduledRecording::Evict(const Key& key) {
   v1::ListSessionsRequest request;
   request.set_job_id(key.second);
   std::vector<v1::Session> recordings;
-  for (const v1::Session& session : deps_.sessions.List(Administrator(), request).sessions()) {
+  const v1::ListSessionsResponse listed = deps_.sessions.List(Administrator(), request);
+  for (const v1::Session& session : listed.sessions()) {
     if (IsSampling(session, key.first) && IsFinished(session)) recordings.push_back(session);
   }
   std::sort(recordings.begin(), recordings.end(), [](const v1::Session& a, const v1::Session& b) {
