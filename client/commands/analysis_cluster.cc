@@ -1,6 +1,7 @@
 // The ranks of a run beside each other.
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "client/commands/analysis_tables.h"
 #include "client/commands/analyze.h"
@@ -23,7 +24,7 @@ Column Count(std::string heading, const char* list) {
 
 void PrintCluster(std::ostream& out, bool color, const Json& cluster) {
   // Of many the first rows are shown: those that others wait for.
-  Json ranks = cluster["rank_times"];
+  std::vector<Json> ranks(cluster["rank_times"].begin(), cluster["rank_times"].end());
   if (ranks.size() > kMostRanksInFull) {
     std::ranges::stable_sort(ranks, std::greater<>(), [](const Json& rank) { return rank["others_wait_ms"].is_number() ? rank["others_wait_ms"].get<double>() : 0; });
   }
@@ -32,7 +33,7 @@ void PrintCluster(std::ostream& out, bool color, const Json& cluster) {
              Part("MAX", "computing_ms", "max"), {">OF RANK", [](const Json& row) { return Text(row["computing_ms"], "max_rank"); }},
              Part("NOT OVERLAPPED, MEAN", "uncovered_communication_ms", "mean"), Part("MAX", "uncovered_communication_ms", "max"),
              Part("FREE, MEAN", "free_ms", "mean"), Part("MAX", "free_ms", "max")});
-  PrintList(out, color, "Ranks, ms of a step", ranks,
+  PrintList(out, color, "Ranks, ms of a step", Json(ranks),
             {Plain("RANK", "rank"), Plain("HOST", "host"), Plain("STAGE", "stage"), Ms("COMPUTING", "computing_ms"), Ms("NOT OVERLAPPED", "uncovered_communication_ms"),
              Ms("FREE", "free_ms"), Ms("WAITS FOR OTHERS", "waits_ms"), Ms("OTHERS WAIT FOR IT", "others_wait_ms"), Plain(">LAST OF", "last_of"),
              Plain(">OUTLIER OF", "votes"), Plain(">OPERATIONS", "operations")});
