@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint32_t kAlice = 1000;
-constexpr uint32_t kBob = 1001;
+constexpr uint32_t kHolder = 1000;
+constexpr uint32_t kOther = 1001;
 
 class ChannelReleasesTest : public ArbiterTest {
  protected:
@@ -90,9 +90,9 @@ class ChannelReleasesTest : public ArbiterTest {
 };
 
 TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
-  owners_["mine"] = kAlice;
+  owners_["mine"] = kHolder;
   auto claim = Claim("hccs", 50, "mine");
-  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
   ASSERT_THAT(answer_.releases(), SizeIs(1));
   EXPECT_EQ(answer_.releases(0).name(), "hccs");
@@ -104,7 +104,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, "released");
   Tick();
   EXPECT_EQ(Orders().size(), 2u) << "no start while another tool has it";
-  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  ASSERT_TRUE(Acquire(User(kHolder)).ok());
   EXPECT_THAT(answer_.releases(), SizeIs(1));
   AwaitState(claim, OutcomeState::kRunning);
   EXPECT_EQ(Orders().back(), "start 0/9 period 20");
@@ -112,7 +112,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
 
 TEST_F(ChannelReleasesTest, ItsTimeEnds) {
   auto claim = Claim("hccs", 50);
-  ASSERT_TRUE(ReleaseHccs(User(kAlice), 5000).ok());
+  ASSERT_TRUE(ReleaseHccs(User(kHolder), 5000).ok());
   time_.Advance(4999 * kNsPerMs);
   Tick();
   EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
@@ -123,7 +123,7 @@ TEST_F(ChannelReleasesTest, ItsTimeEnds) {
 }
 
 TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
-  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   auto claim = Claim("hccs", 50);
   EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
   EXPECT_THAT(Orders(), IsEmpty());
@@ -132,9 +132,9 @@ TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
 }
 
 TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
-  owners_["bobs"] = kBob;
+  owners_["bobs"] = kOther;
   auto claim = Claim("hccs", 50, "bobs");
-  const Status refused = ReleaseHccs(User(kAlice));
+  const Status refused = ReleaseHccs(User(kHolder));
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   ASSERT_THAT(refused.problems(), SizeIs(1));
   EXPECT_EQ(refused.problems()[0].holder, "bobs");
@@ -144,10 +144,10 @@ TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
 }
 
 TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
-  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
-  EXPECT_EQ(ReleaseHccs(User(kBob)).code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(Acquire(User(kBob), {9}).code(), StatusCode::kPermissionDenied);
-  EXPECT_TRUE(Acquire(User(kBob)).ok()) << "all of his own: none";
+  ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
+  EXPECT_EQ(ReleaseHccs(User(kOther)).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Acquire(User(kOther), {9}).code(), StatusCode::kPermissionDenied);
+  EXPECT_TRUE(Acquire(User(kOther)).ok()) << "all of his own: none";
   EXPECT_THAT(answer_.releases(), IsEmpty());
   EXPECT_EQ(releases_->size(), 1u);
   EXPECT_TRUE(Acquire(Administrator(), {9}).ok());
@@ -155,21 +155,21 @@ TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
 }
 
 TEST_F(ChannelReleasesTest, LengthIsLimitedByRole) {
-  EXPECT_EQ(ReleaseHccs(User(kAlice), 3'600'001).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReleaseHccs(User(kAlice), 999).code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(ReleaseHccs(User(kAlice), 3'600'000).ok());
+  EXPECT_EQ(ReleaseHccs(User(kHolder), 3'600'001).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReleaseHccs(User(kHolder), 999).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ReleaseHccs(User(kHolder), 3'600'000).ok());
   EXPECT_EQ(ReleaseHccs(Administrator(), 86'400'001).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(ReleaseHccs(Administrator(), 86'400'000).ok());
 }
 
 TEST_F(ChannelReleasesTest, EveryProblemOfARequestIsListed) {
   v1::ReleaseChannelsRequest request;
-  EXPECT_EQ(Release(User(kAlice), request).code(), StatusCode::kInvalidArgument) << "no device";
+  EXPECT_EQ(Release(User(kHolder), request).code(), StatusCode::kInvalidArgument) << "no device";
   request.add_devices(7);
   request.add_devices(0);
   request.add_channels(77);
   request.add_channels(9);
-  const Status refused = Release(User(kAlice), request);
+  const Status refused = Release(User(kHolder), request);
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.problems(), SizeIs(2)) << refused.message();
   EXPECT_EQ(releases_->size(), 0u);
@@ -178,31 +178,31 @@ TEST_F(ChannelReleasesTest, EveryProblemOfARequestIsListed) {
 TEST_F(ChannelReleasesTest, WithoutNamesAllChannelsOfTheDevice) {
   v1::ReleaseChannelsRequest request;
   request.add_devices(0);
-  ASSERT_TRUE(Release(User(kAlice), request).ok());
+  ASSERT_TRUE(Release(User(kHolder), request).ok());
   EXPECT_EQ(releases_->size(), devices_[0].channels.size());
 }
 
 TEST_F(ChannelReleasesTest, ADriverThatDoesNotStopIsReported) {
-  owners_["mine"] = kAlice;
+  owners_["mine"] = kHolder;
   auto claim = Claim("hccs", 50, "mine");
   hal_.Code(testing::Call::kStop, -1);
-  ASSERT_TRUE(ReleaseHccs(User(kAlice)).ok());
+  ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   ASSERT_THAT(answer_.releases(), SizeIs(1));
   EXPECT_THAT(answer_.releases(0).problem(), HasSubstr("stop"));
   EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
 }
 
 TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
-  ASSERT_TRUE(ReleaseHccs(User(kAlice), 5000).ok());
+  ASSERT_TRUE(ReleaseHccs(User(kHolder), 5000).ok());
   const std::string saved = saved_;
-  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
   OnControl([&] { releases_->Restore(saved); return 0; });
   EXPECT_EQ(releases_->size(), 1u);
   auto claim = Claim("hccs", 50);
   EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
   // Later than its time: it is over.
-  ASSERT_TRUE(Acquire(User(kAlice)).ok());
+  ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
   time_.Advance(5 * kNsPerSecond);
   OnControl([&] { releases_->Restore(saved); return 0; });

@@ -61,6 +61,7 @@ class SessionPlanTest : public ::testing::Test {
                         },
                         free_bytes_,
                         kNoDevices,
+                        false,
                         [this](const SessionPlan&) { return attached_; }};
     return PlanSession(request_, context);
   }
