@@ -48,7 +48,7 @@ Status Fill(const Context& context, const ChannelsOptions& options, Request* req
   return Status::Ok();
 }
 
-Json ToJson(const v1::ChannelRelease& one) {
+Json ReleaseJson(const v1::ChannelRelease& one) {
   Json sessions = Json::array();
   for (const std::string& session : one.sessions()) sessions.push_back(session);
   return {{"device", one.device()}, {"channel", one.channel()},   {"name", one.name()},      {"uid", one.uid()},
@@ -60,7 +60,7 @@ int Print(const Context& context, const v1::ChannelReleases& answer, bool releas
                                   [](const v1::ChannelRelease& one) { return !one.problem().empty(); });
   if (context.json) {
     Json list = Json::array();
-    for (const v1::ChannelRelease& one : answer.releases()) list.push_back(ToJson(one));
+    for (const v1::ChannelRelease& one : answer.releases()) list.push_back(ReleaseJson(one));
     PrintJson(context, Json{{released ? "released" : "acquired", std::move(list)}});
     return failed ? kExitPartial : kExitOk;
   }
