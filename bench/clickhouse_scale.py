@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: clickhouse_scale.py [--ranks N] [--steps N] [--kernels K] [--keep] [--profctl PATH] [--server URL]
+"""usage: clickhouse_scale.py [--ranks N] [--steps N] [--kernels K] [--profctl PATH]
 
 Fills the tables of profctl export --to with a run of N ranks and steps, K kernels a step, by the server's own
 numbers(), and measures what profctl analyze --from takes on it. Starts a ClickHouse of its own in a temporary
