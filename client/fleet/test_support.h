@@ -64,6 +64,8 @@ class DeafApi : public ProfdApi {
   Result<v1::Session> StartSession(const v1::SessionSpec&) override { return No(); }
   Result<v1::Session> StopSession(const v1::StopSessionRequest&) override { return No(); }
   Result<v1::Session> GetSession(const v1::GetSessionRequest&) override { return No(); }
+  Result<v1::ChannelReleases> ReleaseChannels(const v1::ReleaseChannelsRequest&) override { return No(); }
+  Result<v1::ChannelReleases> AcquireChannels(const v1::AcquireChannelsRequest&) override { return No(); }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest&) override {
     return No();
   }

@@ -49,7 +49,8 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   }
   std::vector<v1::Session> Sessions() {
     std::vector<v1::Session> list;
-    for (const v1::Session& one : manager().List(As(0, true), {}).sessions()) list.push_back(one);
+    const v1::ListSessionsResponse listed = manager().List(As(0, true), {});
+    for (const v1::Session& one : listed.sessions()) list.push_back(one);
     return list;
   }
   bool Moving() {
