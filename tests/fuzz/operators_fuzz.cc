@@ -59,7 +59,7 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
     }
   }
   model->host.Finish();
-  model->host_tasks = BuildHostTasks(model->host, detailed);
+  model->host_tasks = BuildHostTasks(&model->host, detailed);
   const uint64_t records = device.records;
   device.Finish();
   FUZZ_EXPECT(2 * device.tasks.size() + device.unpaired + device.cache.size() <= records);

@@ -119,6 +119,7 @@ void Run(fuzz::Input input) {
                             Probe,
                             uint64_t{1} << 34,
                             kNoDevices,
+                            request.target().rank() % 3 == 0,
                             [&request](const SessionPlan&) { return request.target().rank() % 2 != 0; }};
   CheckOrder(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
