@@ -136,7 +136,9 @@ class KnownSummary(unittest.TestCase):
             for rank in (0, 1):
                 got, answer = parts(os.path.join(DATA, "pytorch", case, f"rank{rank}_ascend_pt")), want[f"rank{rank}"]["overall"]
                 for key, name in kinds.items():
-                    self.assertAlmostEqual(got[f"computing: {name}"][0], answer[f"computing.{key}_ms"], delta=0.001, msg=f"{case} {rank} {key}")
+                    # Over text the advisor counts the random numbers of dropout (5 us) as computing of no kind; over databases as vector.
+                    delta = 0.006 if case == "pt_text_level1" and key == "vector" else 0.001
+                    self.assertAlmostEqual(got[f"computing: {name}"][0], answer[f"computing.{key}_ms"], delta=delta, msg=f"{case} {rank} {key}")
                 for key in ("wait", "transmit"):
                     # Over text the advisor takes a plane that never waits for the one that waits least.
                     delta = 0.02 if case == "pt_text_level1" else 0.001
