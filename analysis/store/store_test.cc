@@ -56,7 +56,7 @@ class FakeServer : public StoreServer {
     std::string rows;
     for (const StoreTable& table : StoreTables()) {
       const std::string text = RowsOf(std::string(table.name));
-      rows += (rows.empty() ? "[[\"" : ", [\"") + std::string(table.name) + "\", \"" + std::to_string(std::ranges::count(text, '\n') - missing) + "\"]";
+      rows += (rows.empty() ? "[[\"" : ", [\"") + std::string(table.name) + "\", \"" + std::to_string(std::max<int64_t>(0, std::ranges::count(text, '\n') - missing)) + "\"]";
     }
     return rows + "]";
   }

@@ -192,7 +192,7 @@ TEST(TuningVerifyTest, PromisesAgainstProfiles) {
   EXPECT_THAT(verdicts, ElementsAre("seen", "partly", "not_seen", "slower", "seen", "not_in_profile"));
   EXPECT_THAT(by, ElementsAre("name", "name", "name", "name", "type", ""));
   EXPECT_EQ(found["operators"][0]["gain_percent"], 100.0);
-  EXPECT_EQ(found["step"]["gain_percent"], 50.0);
+  EXPECT_DOUBLE_EQ(found["step"]["gain_percent"].get<double>(), 50.0);
   EXPECT_EQ(found["counts"]["seen"], 2u);
 }
 

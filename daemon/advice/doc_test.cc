@@ -28,7 +28,7 @@ std::string LimitsTable() {
   std::string text = "| limit | value | unit | of |\n|---|---|---|---|\n";
   for (const analysis::Limit& limit : analysis::DefaultLimits()) {
     const bool live = limit.check == "live" || std::find(kLiveChecks.begin(), kLiveChecks.end(), limit.check) != kLiveChecks.end();
-    if (!live || (limit.check == "aicpu" && limit.name != "share")) continue;
+    if (!live || (limit.check == "aicpu" && limit.name != "share") || limit.name == "votes") continue;
     text += fmt::format("| `{}.{}` | {} | {} | {} |\n", limit.check, limit.name, limit.value, limit.unit, limit.what);
   }
   return text;

@@ -60,7 +60,7 @@ Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::Ac
     refuse("job_id", "", "a job is at most 128 letters, digits and any of . _ - : /");
   }
   if (!request.mode().empty() && request.mode() != "operator" && request.mode() != "subgraph") {
-    refuse("mode", "", "operator or subgraph");
+    refuse("mode", request.mode(), "must be operator or subgraph");
   }
   const uint64_t ms = request.has_duration_ms() ? request.duration_ms() : kDefaultMs;
   if (ms < 1000 || ms > kMaxMs) refuse("duration_ms", std::to_string(ms), "must be 1 s to 30 days");
