@@ -139,7 +139,7 @@ TEST_F(TuningLeasesTest, WhatIsWrongWithARequestIsSaid) {
                       })
                   .status()
                   .message(),
-              AllOf(HasSubstr("devices"), HasSubstr("mode = both"), HasSubstr("job_id"), HasSubstr("duration_ms = 1"), HasSubstr("pid = 99: no such process")));
+              AllOf(HasSubstr("devices"), HasSubstr("mode = \"both\""), HasSubstr("job_id"), HasSubstr("duration_ms = 1"), HasSubstr("pid = 99: no such process")));
   EXPECT_EQ(Acquire(As(kAlice, 10), {7}).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_pid(20); }).status().code(), StatusCode::kPermissionDenied);
   Peer remote = As(kAlice, 0);
