@@ -126,7 +126,7 @@ class OneServer(Answers):
         profctl("report", self.run_path, "-o", local)
         self.assertLess(abs(os.path.getsize(page) - os.path.getsize(local)), 2000)
 
-    @unittest.skipUnless(os.path.isdir(DATA), "the known-answer data is not there")
+    @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
     def test_known_data_of_every_kind(self):
         for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
                                        ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
