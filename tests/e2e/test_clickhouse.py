@@ -265,7 +265,7 @@ class OneServer(Answers):
         self.assertEqual(got["Executions"], [["1000"]])
         self.assertEqual(len(got["Operators by share"]), 15)
         self.assertEqual({row[0] for row in got["Ranks, by computing per step"]}, {0, 1})
-        # All of them take 1 ms; the one between 0 and 1 is of 10 MB, that of a rank with itself of none or 20.
+        # Of a rank with itself there is none.
         self.assertEqual((got["Links, the slowest first"][0][0], got["Links, the slowest first"][0][1]), ("0", "1"))
         for title in ("Computing of the ten slowest ranks", "Parts of a step", "Operators", "Communication", "Findings", "Counter $counter"):
             self.assertTrue(got[title], title)
