@@ -41,7 +41,7 @@ PANELS = [
      "avg(free_ms) AS free FROM {t}.steps WHERE {rows} AND has_times = 1 GROUP BY rank ORDER BY computing DESC, rank LIMIT 200"),
     ("table", "Links, the slowest first", 12, MB, "Traffic between ranks. A link that is slower than others of its transport slows all its group.",
      "SELECT src, dst, transport, group_name, sum(size_mb) AS size, sum(size_mb) / sum(time_ms) AS gb_per_second FROM {t}.links "
-     "WHERE {rows} AND time_ms > 0 GROUP BY src, dst, transport, group_name ORDER BY gb_per_second, src, dst LIMIT 200"),
+     "WHERE {rows} AND time_ms > 0 AND src != dst GROUP BY src, dst, transport, group_name ORDER BY gb_per_second, src, dst LIMIT 200"),
     ("piechart", "Operators by share", 8, MS, "The time of all executions of all ranks, by type.",
      "SELECT type, sum(total_ns) / 1e6 AS total FROM {t}.operators WHERE {rows} AND executions > 0 GROUP BY type ORDER BY total DESC, type LIMIT 15"),
     ("table", "Operators", 16, MS, "Of all ranks together.",

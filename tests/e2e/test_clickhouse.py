@@ -126,7 +126,7 @@ class OneServer(Answers):
         profctl("report", self.run_path, "-o", local)
         self.assertLess(abs(os.path.getsize(page) - os.path.getsize(local)), 2000)
 
-    @unittest.skipUnless(os.path.isdir(DATA), "the known-answer data is not there")
+    @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
     def test_known_data_of_every_kind(self):
         for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
                                        ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
@@ -265,7 +265,7 @@ class OneServer(Answers):
         self.assertEqual(got["Executions"], [["1000"]])
         self.assertEqual(len(got["Operators by share"]), 15)
         self.assertEqual({row[0] for row in got["Ranks, by computing per step"]}, {0, 1})
-        # All of them take 1 ms; the one between 0 and 1 is of 10 MB, that of a rank with itself of none or 20.
+        # Of a rank with itself there is none.
         self.assertEqual((got["Links, the slowest first"][0][0], got["Links, the slowest first"][0][1]), ("0", "1"))
         for title in ("Computing of the ten slowest ranks", "Parts of a step", "Operators", "Communication", "Findings", "Counter $counter"):
             self.assertTrue(got[title], title)
