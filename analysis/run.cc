@@ -43,7 +43,7 @@ Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
 
 // A device that the job does not use, of which the node's counters tell.
 bool IsBeside(const Rank& rank) {
-  return !rank.rank && rank.executions.empty() && rank.collectives.empty() && rank.steps.empty();
+  return !rank.rank && rank.executions.empty() && rank.collectives.empty();
 }
 
 // What was read of a source.

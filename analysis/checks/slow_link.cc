@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/checks/check.h"
 #include "analysis/cluster/cost.h"
@@ -65,7 +66,8 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
       if (sum.time_ms > 0) speeds.emplace_back(SpeedOf(sum), rank.get());
     }
     if (speeds.empty()) continue;
-    const auto [least, most] = std::ranges::minmax_element(speeds);
+    // As they are shown: sums in another order differ in their last digits.
+    const auto [least, most] = std::ranges::minmax_element(speeds, {}, [](const auto& each) { return std::llround(each.first * 1000); });
     double mean = 0;
     for (const auto& [speed, rank] : speeds) mean += speed / static_cast<double>(speeds.size());
     Join(&finding.evidence, kBetweenSentences, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}）"},

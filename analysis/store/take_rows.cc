@@ -300,7 +300,7 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
     {"samples", kBoth, " hardware ", "counter, t_ns, value", "ORDER BY load, counter, t_ns", TakeSample},
     {"intervals", kComplete, "", "kind, start_ns, end_ns", "ORDER BY load, kind, start_ns", TakeInterval},
     {"cpu_operators", kBoth, " ai_cpu ", "type, total_ms, dispatch_ms, run_start, run_end", "ORDER BY load, at", TakeCpuOperator},
-    {"marks", kComplete, "", "start_ns, end_ns, thread, domain, name", "ORDER BY load, start_ns", TakeMark},
+    {"marks", kBoth, " marks ", "start_ns, end_ns, thread, domain, name", "ORDER BY load, start_ns", TakeMark},
 });
 
 constexpr FetchQuery kExecutions{"kernels", kSums, " hardware ", kKernelColumns, "ORDER BY load, at", TakeKernel};

@@ -7,13 +7,13 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import ALICE, BOB, IS_ROOT, Daemon, eventually, main
+from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main
 
-USAGE, REFUSED = 2, 3
+USAGE, REFUSED, PARTIAL = 2, 3, 5
 
 
-def daemon(devices):
-    return Daemon(scenario_text=f'chip = "910B"\ndevices = {devices}\n', config={"dump": {"flush_interval_ms": 100}})
+def daemon(devices, **config):
+    return Daemon(scenario_text=f'chip = "910B"\ndevices = {devices}\n', config={"dump": {"flush_interval_ms": 100}, **config})
 
 
 def gaps(dump):
@@ -73,9 +73,10 @@ class Channels(unittest.TestCase):
 
     @unittest.skipUnless(IS_ROOT, "needs root to be two users")
     def test_users(self):
-        with daemon(devices=1) as d:
-            alice = {"user": ALICE}
-            bob = {"user": BOB}
+        group = group_id()
+        with daemon(devices=1, daemon={"socket_group": TEST_GROUP}) as d:
+            alice = {"user": ALICE, "groups": (group,)}
+            bob = {"user": BOB, "groups": (group,)}
             d.ctl("start", "--devices", "0", "--collector", "hbm=10", "--detach", **alice)
             refused = d.run("channels", "release", "hbm", "--devices", "0", **bob)
             self.assertEqual(refused.returncode, REFUSED)
@@ -93,7 +94,7 @@ class Channels(unittest.TestCase):
             self.assertEqual(states(d)["hbm"], "released")
             eventually(lambda: states(d)["hccs"] == "idle", what="the end of two seconds")
             session = d.ctl("start", "--devices", "0", "--collector", "hbm=10", "--collector", "hccs=10",
-                            "--detach")["session_id"]
+                            "--detach", expect=PARTIAL)["session_id"]
             self.assertEqual(outcome(d, session, "hbm")["result"], "busy")
             self.assertEqual(outcome(d, session, "hccs")["result"], "running")
 

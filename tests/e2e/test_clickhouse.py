@@ -334,7 +334,7 @@ class RecordedJob(ActivityCase, Answers):
     """A dump of profd."""
 
     def test_dump(self):
-        job = self.train(job="stored")
+        job = self.train()
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--training-trace", "on", "--provider", "mspti", "--collector", "hbm=20",
                                   "--duration", "1s")
