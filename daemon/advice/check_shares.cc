@@ -59,7 +59,7 @@ LiveFindings FindRankBehind(const LiveInput& input) {
   finding.evidence = ClockEvidence(input, *last);
   finding.step = last->step;
   finding.confidence = Confidence::kLow;
-  finding.advice.emplace_back("Collect activity to see why: profctl start --job JOB --task-time l0.");
+  finding.advice.emplace_back("Collect activity to see why: profctl start --job JOB --task-time l1.");
   return {finding};
 }
 
@@ -166,6 +166,8 @@ LiveFindings FindFreeTime(const LiveInput& input) {
   const HostFacts& host = input.job.host;
   for (const RankFacts& rank : input.job.ranks) {
     if (!rank.now || rank.now->step_ms() <= 0) continue;
+    // A job of several ranks without any communication: only kernels are recorded, what is between them is not known.
+    if (rank.now->communication_ms <= 0 && std::max<size_t>(input.job.ranks.size(), static_cast<size_t>(input.job.world_size)) > 1) continue;
     const double share = rank.now->free_ms / rank.now->step_ms();
     const double grown_ms = rank.before ? rank.now->free_ms - rank.before->free_ms : 0;
     const double by_growth = grown_ms / rank.now->step_ms() / input.limits.At("free_time", "grown");

@@ -103,7 +103,7 @@ LiveFindings FindSlowerSteps(const LiveInput& input) {
     finding.evidence.push_back(fmt::format("since step {} of {}", first->step, NameOf(*worst)));
   }
   finding.confidence = Confidence::kHigh;
-  finding.advice.emplace_back("See the other advice of this job for the cause; without any, collect activity: profctl start --job JOB --task-time l0 --msproftx on.");
+  finding.advice.emplace_back("See the other advice of this job for the cause; without any, collect activity: profctl start --job JOB --task-time l1 --msproftx on.");
   return {finding};
 }
 

@@ -259,6 +259,15 @@ TEST(FreeTimeTest, GrownOrMuchWithWhatTheHostWaitsFor) {
   EXPECT_EQ(much[0].confidence, Confidence::kLow);
 }
 
+TEST(FreeTimeTest, NotKnownWhereCommunicationIsNotRecorded) {
+  JobFacts job = WellJob();
+  for (RankFacts& rank : job.ranks) rank.now = rank.before = StepShares{40, 0, 0, 60};
+  EXPECT_TRUE(Said(job, FindFreeTime).empty());
+  job = WellJob(1);
+  job.ranks[0].now = job.ranks[0].before = StepShares{40, 0, 0, 60};
+  EXPECT_EQ(Said(job, FindFreeTime).size(), 1u);
+}
+
 TEST(MemoryTest, OnBothSidesOfItsLimit) {
   JobFacts job = WellJob();
   job.devices[1].memory_used_bytes = 64e9 * 0.949;

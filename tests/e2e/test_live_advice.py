@@ -87,7 +87,7 @@ class LiveAdvice(unittest.TestCase):
             cls.spread.append(process)
         for daemon in daemons:
             eventually(lambda daemon=daemon: any(job["job_id"] == "spread" for job in daemon.ctl("jobs")["jobs"]), what="its rank is there")
-            daemon.ctl("start", "--job", "spread", "--task-time", "l0", "--detach")
+            daemon.ctl("start", "--job", "spread", "--task-time", "l1", "--detach")
 
     @classmethod
     def start_daemon(cls, config, *faults):
@@ -106,7 +106,7 @@ class LiveAdvice(unittest.TestCase):
                        text=JOB.replace("NAME", name).replace("PROBLEM", problem))
         cls.stack.callback(job.close)
         job.pids = job.attached(daemon, 2)
-        daemon.ctl("start", "--job", name, "--task-time", "l0", "--msproftx", "on", "--detach")
+        daemon.ctl("start", "--job", name, "--task-time", "l1", "--msproftx", "on", "--detach")
         cls.jobs[name] = job
 
     def advice(self, daemon, job):
