@@ -16,7 +16,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from profd_harness import ALICE, BOB, BUILD, IS_ROOT, REPO, RUNNER, demote, eventually, main, scaled
+from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, REPO, RUNNER, TEST_GROUP, demote, eventually, group_id, main,
+                           scaled)
 from test_activity import ActivityCase
 
 DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
@@ -71,11 +72,11 @@ class TuneCase(ActivityCase):
 
     def tuning(self, operator_ms=60_000, user=None):
         """A command that tunes for a long time, once it holds its lease."""
-        before = len(self.leases())
+        eventually(lambda: not self.leases(), what="the lease of the test before ends")
         process = self.daemon.spawn(*self.command("--job", "nightly"), env=self.environment(PROFD_SIM_APP=f"tune.operator_ms={operator_ms}"),
-                                    cwd=self.folder, user=user, json_output=False, start_new_session=True)
+                                    cwd=self.folder, user=user, groups=(self.group,) if user else (), json_output=False, start_new_session=True)
         self.stack.callback(self.end, process)
-        eventually(lambda: len(self.leases()) > before, what="a lease is held")
+        eventually(self.leases, what="a lease is held")
         return process
 
     def end(self, process):
@@ -172,11 +173,16 @@ class EndToEnd(TuneCase):
 
 
 class Leases(TuneCase):
+    @classmethod
+    def make_config(cls):
+        cls.group = group_id() if IS_ROOT else None
+        return {"daemon": {"socket_group": TEST_GROUP}} if IS_ROOT else {}
+
     def test_profiling_inside_is_refused_while_someone_tunes(self):
         job = self.train(text=JOB)
         job.attached(self.daemon, 1)
         process = self.tuning()
-        self.assertEqual(self.daemon.metric("profd_tuning_leases"), 1)
+        eventually(lambda: self.daemon.metric("profd_tuning_leases") == 1, what="the metric has it")
         (lease,) = self.leases()
         self.assertEqual((lease["devices"], lease["job_id"], lease["mode"]), ([0], "nightly", "operator"))
         self.assertIn("tuning", self.daemon.run("status", json_output=False).stdout)
@@ -232,15 +238,15 @@ class Leases(TuneCase):
         self.tuning(user=ALICE)
         (lease,) = self.leases()
         self.assertEqual(lease["uid"], ALICE)
-        (seen,) = self.daemon.ctl("tune", "leases", user=BOB)["leases"]
+        (seen,) = self.daemon.ctl("tune", "leases", user=BOB, groups=(self.group,))["leases"]
         self.assertEqual((seen["uid"], seen["pid"], seen["job_id"]), (None, None, ""))
         refused = subprocess.run(self.daemon.ctl_command(*self.command(), json_output=False), env=self.environment(), cwd=self.folder, capture_output=True,
-                                 text=True, check=False, timeout=scaled(60), preexec_fn=demote(BOB))
+                                 text=True, check=False, timeout=scaled(60), preexec_fn=demote(BOB, groups=(self.group,)))
         self.assertEqual(refused.returncode, 3, refused.stderr)
         self.assertIn("kept for tuning by another user", refused.stderr)
         self.assertNotIn("nightly", refused.stderr)
-        self.daemon.ctl("tune", "release", lease["lease_id"], user=BOB, expect=4)
-        self.daemon.ctl("tune", "release", lease["lease_id"], user=ALICE)
+        self.daemon.ctl("tune", "release", lease["lease_id"], user=BOB, groups=(self.group,), expect=4)
+        self.daemon.ctl("tune", "release", lease["lease_id"], user=ALICE, groups=(self.group,))
         self.assertEqual(self.leases(), [])
 
 
