@@ -224,8 +224,8 @@ void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice
 
 std::string JobTable::CollectingOn(std::span<const uint32_t> devices) const {
   for (const auto& [id, entry] : attached_) {
-    const bool there = std::any_of(devices.begin(), devices.end(), [&](uint32_t device) {
-      const std::vector<int>& own = entry.process.devices;
+    const std::vector<int>& own = entry.process.devices;
+    const bool there = std::any_of(devices.begin(), devices.end(), [&own](uint32_t device) {
       return std::find(own.begin(), own.end(), static_cast<int>(device)) != own.end();
     });
     if (there && !entry.collecting.empty()) {
