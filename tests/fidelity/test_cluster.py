@@ -375,7 +375,7 @@ class VendorsOutput(ClusterCase):
         analyze(os.path.join(self.folder, "run"), "--only", "cluster", "--cluster-out", self.folder)
         def tables(path):
             with sqlite3.connect(path) as database:
-                read = lambda sql: [tuple(round(value, 9) if isinstance(value, float) else value for value in row) for row in database.execute(sql)]
+                read = lambda sql: [tuple(round(value, 7) if isinstance(value, float) else value for value in row) for row in database.execute(sql)]
                 return {"steps": read('SELECT step, type, "index", computing, communication_not_overlapped, overlapped + 0.0, communication, free, stage, bubble + 0.0, '
                                       "communication_not_overlapped_and_exclude_receive, preparing FROM ClusterStepTraceTime ORDER BY 3"),
                         # The ratios of single operations are 0 in the vendor's.

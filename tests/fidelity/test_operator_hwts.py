@@ -47,7 +47,7 @@ def expected_counters(dump, slot, run, duration_us):
     cycles, counters = dump.counts[slot, run]
     events = [int(e, 16) for e in made.EVENTS[dump.metrics].split(",")]
     count = dict(zip(events, counters))
-    mhz = float(AIC_MHZ[1])
+    mhz = float(AIC_MHZ[dump.chip])
     time = cycles / mhz / slot.blocks * -(-slot.blocks // made.CORES)
     cells = [f"{round(time, 2)}", str(cycles)]
     for name in COLUMNS[dump.metrics]:
