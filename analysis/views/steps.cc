@@ -64,22 +64,6 @@ double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<size_t>(std::llround(part * static_cast<double>(sorted.size() - 1)))];
 }
 
-}  // namespace
-
-std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
-  if (!rank.shares.empty() || rank.steps.empty()) return rank.shares;
-  std::map<int64_t, Shares> shares;
-  std::vector<exporting::StepSpan> spans;
-  for (const Step& step : rank.steps) spans.push_back({step.number, step.start_ns, step.end_ns, -1, -1});
-  for (const auto& share : exporting::operators::StepShares(rank.overlap, {}, spans)) {
-    if (!share.step || share.whole_us <= 0) continue;
-    shares[share.step->number] = SharesOf(share);
-  }
-  return shares;
-}
-
-namespace {
-
 // Of the intervals, what lies in the step.
 double MsWithin(const exporting::operators::Intervals& intervals, const Step& step) {
   int64_t ns = 0;
@@ -90,30 +74,37 @@ double MsWithin(const exporting::operators::Intervals& intervals, const Step& st
   return Ms(ns);
 }
 
-// What is shown of a step: where points in time are known, its parts are exactly those within it. StepSharesOf counts, as
-// the vendor's tools do, an interval for the step in which it begins.
-std::map<int64_t, Shares> ShownShares(const Rank& rank) {
+}  // namespace
+
+std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   using exporting::operators::OverlapKind;
+  if (!rank.shares.empty() || rank.steps.empty()) return rank.shares;
   const auto of = [&rank](OverlapKind kind) -> const exporting::operators::Intervals& {
     return rank.overlap[static_cast<size_t>(kind)];
   };
-  if (rank.source != "dump" || of(OverlapKind::kComputing).empty()) return StepSharesOf(rank);
   std::map<int64_t, Shares> shares;
-  for (const Step& step : rank.steps) {
-    Shares one;
-    one.computing = MsWithin(of(OverlapKind::kComputing), step);
-    one.communication = MsWithin(of(OverlapKind::kCommunication), step);
-    one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), step);
-    one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
-    if (one.computing > 0 || one.communication > 0) shares[step.number] = one;
+  if (rank.source == "dump" && !of(OverlapKind::kComputing).empty()) {
+    for (const Step& step : rank.steps) {
+      Shares one;
+      one.computing = MsWithin(of(OverlapKind::kComputing), step);
+      one.communication = MsWithin(of(OverlapKind::kCommunication), step);
+      one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), step);
+      one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
+      if (one.computing > 0 || one.communication > 0) shares[step.number] = one;
+    }
+    return shares;
+  }
+  std::vector<exporting::StepSpan> spans;
+  for (const Step& step : rank.steps) spans.push_back({step.number, step.start_ns, step.end_ns, -1, -1});
+  for (const auto& share : exporting::operators::StepShares(rank.overlap, {}, spans)) {
+    if (!share.step || share.whole_us <= 0) continue;
+    shares[share.step->number] = SharesOf(share);
   }
   return shares;
 }
 
-}  // namespace
-
 Json StepsView(const Rank& rank) {
-  const std::map<int64_t, Shares> shares = ShownShares(rank);
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   const int64_t begin = BeginOf(rank);
   Json list = Json::array();
   for (const Step& step : rank.steps) {
@@ -159,7 +150,7 @@ Json StepAverageView(const Rank& rank) {
     Mean duration;
   };
   std::map<TextId, ReduceMean> reduces;
-  const std::map<int64_t, Shares> shares = ShownShares(rank);
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   Shares all;
   double with_shares = 0;
   for (const Step& step : steps) {

@@ -71,7 +71,8 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 Json TextOrNull(const Rank& rank, TextId id);
-// How the device spent its time in each step, by the step's number.
+// How the device spent its time in each step, by the step's number. Of a dump exactly what lies within it; else an interval
+// counts, as in the vendor's tools, for the step in which it begins.
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
 
 }  // namespace profd::analysis
