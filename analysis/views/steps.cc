@@ -78,22 +78,26 @@ double MsWithin(const exporting::operators::Intervals& intervals, const Step& st
 
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   using exporting::operators::OverlapKind;
-  if (!rank.shares.empty() || rank.steps.empty()) return rank.shares;
   const auto of = [&rank](OverlapKind kind) -> const exporting::operators::Intervals& {
     return rank.overlap[static_cast<size_t>(kind)];
   };
-  std::map<int64_t, Shares> shares;
+  std::map<int64_t, Shares> shares = rank.shares;
   if (rank.source == "dump" && !of(OverlapKind::kComputing).empty()) {
     for (const Step& step : rank.steps) {
-      Shares one;
+      Shares one = shares[step.number];
       one.computing = MsWithin(of(OverlapKind::kComputing), step);
       one.communication = MsWithin(of(OverlapKind::kCommunication), step);
       one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), step);
       one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
-      if (one.computing > 0 || one.communication > 0) shares[step.number] = one;
+      if (one.computing > 0 || one.communication > 0) {
+        shares[step.number] = one;
+      } else {
+        shares.erase(step.number);
+      }
     }
     return shares;
   }
+  if (!shares.empty()) return shares;
   std::vector<exporting::StepSpan> spans;
   for (const Step& step : rank.steps) spans.push_back({step.number, step.start_ns, step.end_ns, -1, -1});
   for (const auto& share : exporting::operators::StepShares(rank.overlap, {}, spans)) {
