@@ -74,7 +74,7 @@ LiveFindings FindHang(const LiveInput& input) {
                                            static_cast<double>(input.job.now_ns - first->last_kernel_ns) / 1e9));
   }
   finding.confidence = Stands(first->state) ? Confidence::kHigh : Confidence::kMedium;
-  if (first->state == 'T') finding.advice.push_back("Let the process go on (SIGCONT), or end the job.");
+  if (first->state == 'T') finding.advice.emplace_back("Let the process go on (SIGCONT), or end the job.");
   finding.advice.emplace_back("Look at the stacks of the host threads (py-spy dump --pid, gdb -p) of the named rank first.");
   finding.advice.emplace_back("Where it waits in communication, look for the rank that is not there: profctl advise --live --nodes LIST --job JOB.");
   return {finding};
