@@ -59,8 +59,9 @@ void AdviceBoard::Look(const JobFacts& job, size_t check, int64_t now_ns, int64_
   for (const LiveFinding& finding : LiveChecks()[check].find({job, limits_})) {
     if (finding.strength < limits_.At("live", "clear_share")) continue;
     const RankFacts* const rank = finding.rank == nullptr && job.job_id.empty() ? &job.ranks.front() : finding.rank;
-    const pid_t pid = rank == nullptr ? 0 : rank->pid;
-    const Key key{job.job_id, job.uid, check, pid, finding.device.value_or(-1)};
+    const bool once = LiveChecks()[check].once_per_job && !job.job_id.empty();
+    const pid_t pid = once || rank == nullptr ? 0 : rank->pid;
+    const Key key{job.job_id, job.uid, check, pid, once ? -1 : finding.device.value_or(-1)};
     if (conditions_.size() >= kMaxConditions && !conditions_.contains(key)) continue;
     Follow(key, finding, job, now_ns, wall_ns, changes);
   }
@@ -77,7 +78,10 @@ void AdviceBoard::Follow(const Key& key, const LiveFinding& finding, const JobFa
   advice.job_id = job.job_id;
   advice.uid = job.uid;
   advice.pid = std::get<3>(key);
-  if (finding.rank != nullptr) advice.rank = finding.rank->rank;
+  if (finding.rank != nullptr) {
+    advice.pid = finding.rank->pid;
+    advice.rank = finding.rank->rank;
+  }
   advice.device = finding.device;
   advice.what = finding.what;
   advice.evidence = finding.evidence;

@@ -110,6 +110,18 @@ TEST_F(AdviceBoardTest, HangIsSaidAtOnceAndAlone) {
   EXPECT_EQ(Look({job}, 20), 0);
 }
 
+TEST_F(AdviceBoardTest, OneHangOfAJobWhicheverRankItNames) {
+  JobFacts job = WellJob();
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
+  EXPECT_EQ(Look({job}, 1), 1);
+  EXPECT_EQ(last_.advice.pid, job.ranks[0].pid);
+  job.ranks[2].state = 'T';
+  EXPECT_EQ(Look({job}, 20), 0);
+  ASSERT_EQ(board_.Raised().size(), 1u);
+  EXPECT_EQ(board_.Raised()[0]->pid, job.ranks[2].pid);
+  EXPECT_EQ(board_.Raised()[0]->rank, job.ranks[2].rank);
+}
+
 TEST_F(AdviceBoardTest, WhatWasSaidBeforeAHangStaysSaid) {
   Look({WithAicpu(5)}, 4);
   JobFacts job = WellJob();

@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kStepsNeeded = 3;
 // Between two steps a job writes checkpoints and evaluates: it has so many times as long.
 constexpr double kBetweenSteps = 4;
+// Of the time after which a rank hangs.
+constexpr double kSoonStands = 0.5;
 
 bool Stands(char state) { return state == 'T' || state == 't' || state == 'D' || state == 'Z'; }
 
@@ -43,21 +45,22 @@ double StrengthOf(const LiveInput& input, const RankFacts& rank) {
 
 }  // namespace
 
-// All ranks of a job stand when one does: the one that is stopped, or the furthest behind, is named.
+// All ranks of a job stand when one does: the one that is stopped, or the furthest behind, is named. Steps of ranks do
+// not end at one moment: those that soon stand too long are looked at with the first that does.
 LiveFindings FindHang(const LiveInput& input) {
   const RankFacts* first = nullptr;
   double strength = 0;
   size_t standing = 0;
   for (const RankFacts& rank : input.job.ranks) {
     const double of_rank = StrengthOf(input, rank);
-    // A hang is over with the next step, not when it gets shorter.
-    if (of_rank < 1) continue;
+    if (of_rank < kSoonStands) continue;
     ++standing;
     strength = std::max(strength, of_rank);
     const auto order = [](const RankFacts& one) { return std::pair(!Stands(one.state), one.step.value_or(0)); };
     if (first == nullptr || order(rank) < order(*first)) first = &rank;
   }
-  if (first == nullptr) return {};
+  // A hang is over with the next step, not when it gets shorter.
+  if (strength < 1) return {};
   LiveFinding finding;
   finding.rank = first;
   finding.device = DeviceOf(*first);

@@ -13,7 +13,7 @@ namespace profd {
 namespace {
 
 constexpr auto kChecks = std::to_array<LiveCheck>({
-    {"hang", "no step ends, while the process is there", "steps", FindHang, true},
+    {"hang", "no step ends, while the process is there", "steps", FindHang, true, true},
     {"slow_rank", "a rank of this node that the others wait for", "activity of two ranks, or steps", FindSlowRank},
     {"steps_slower", "steps longer than the job's own past, and from which one on", "steps", FindSlowerSteps},
     {"computation_slower", "the same kernels take longer than in the past; what clock, power and temperature say",

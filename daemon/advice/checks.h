@@ -43,6 +43,7 @@ struct LiveCheck {
   std::string_view needs;  // of data
   LiveFindings (*find)(const LiveInput&);
   bool said_at_once = false;  // without live.raise_s: what it measures took its time
+  bool once_per_job = false;  // one at a time, whichever rank it names
 };
 // In the order of importance: of one rank the first cause is said.
 std::span<const LiveCheck> LiveChecks();

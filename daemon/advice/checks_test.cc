@@ -64,6 +64,20 @@ TEST(HangTest, ARankFurthestBehindIsNamedWhereNoneIsStopped) {
   EXPECT_EQ(said[0].rank, &job.ranks[3]);
 }
 
+// The others' last step ended earlier than its own, by a moment.
+TEST(HangTest, ARankThatIsStoppedIsNamedWithTheFirstThatStands) {
+  JobFacts job = WellJob();
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 31 * kNsPerSecond;
+  job.ranks[2].last_step_ns = kTestNow - 29 * kNsPerSecond;
+  job.ranks[2].state = 'T';
+  const LiveFindings said = Said(job, FindHang);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].rank, &job.ranks[2]);
+  // One that went on a moment ago is not.
+  job.ranks[2].last_step_ns = kTestNow - kNsPerSecond;
+  EXPECT_NE(Said(job, FindHang)[0].rank, &job.ranks[2]);
+}
+
 // hang.least_s is 30, hang.multiple 10 steps; between steps a job may do something else for four times as long.
 TEST(HangTest, TimeDependsOnTheStepAndOnBeingInOne) {
   const auto hangs = [](double seconds, double step_ms, bool in_step) {
