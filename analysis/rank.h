@@ -346,6 +346,9 @@ struct Problem {
   std::string what;
 };
 
+// Of Rank::facts: CPUs that collecting took in the training process.
+inline constexpr std::string_view kCollectingCpus = "collecting_cpus";
+
 struct Rank {
   std::optional<int> rank;
   std::optional<int> device;

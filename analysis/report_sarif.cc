@@ -74,13 +74,13 @@ void AddResults(const Json& finding, size_t rule, Json* results) {
 
 }  // namespace
 
-Json Sarif(const Json& findings, std::string_view version) {
+Json Sarif(const Json& findings, std::string_view version, Language language) {
   Json rules = Json::array();
   for (const Check& check : Checks()) {
     rules.push_back(
         {{"id", check.id},
-         {"shortDescription", {{"text", check.what}}},
-         {"properties", {{"dimension", DimensionWord(check.dimension)}, {"needs", check.needs}}}});
+         {"shortDescription", {{"text", check.what.In(language)}}},
+         {"properties", {{"dimension", DimensionWord(check.dimension)}, {"needs", check.needs.In(language)}}}});
   }
   Json results = Json::array();
   for (const Json& finding : findings) {

@@ -9,6 +9,6 @@ namespace profd::analysis {
 
 // `findings` as Advise() returns them. A finding without a call stack is one result without a
 // location.
-Json Sarif(const Json& findings, std::string_view version);
+Json Sarif(const Json& findings, std::string_view version, Language language);
 
 }  // namespace profd::analysis

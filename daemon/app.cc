@@ -375,6 +375,7 @@ void App::Impl::EverySecond() {
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
   TickAdvice();
+  TickOverhead();
   UpdateHealth();
   UpdateSelfMetrics();
   UpdateWeb();

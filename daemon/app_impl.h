@@ -30,6 +30,7 @@
 #include "daemon/rpc/acceptor.h"
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
+#include "base/overhead_budget.h"
 #include "daemon/session/channel_releases.h"
 #include "daemon/session/scheduled_recording.h"
 #include "daemon/session/session_manager.h"
@@ -106,6 +107,11 @@ struct App::Impl {
   void BuildTuning();
   void AnswerTuning(RpcDeps* deps);
   void UpdateTuningMetrics();
+  // app_overhead.cc: what profd itself may cost.
+  void TickOverhead();
+  int pace() const;  // of so many readings of polled collectors one takes place
+  void DescribeOverhead(v1::Node* out) const;
+  void UpdateOverheadMetrics();
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
@@ -181,6 +187,7 @@ struct App::Impl {
   std::string attach_socket;  // empty = processes cannot attach
   std::vector<PollEngine::Handle> always_on;
   std::vector<CollectorIndex> always_on_collectors;  // of these
+  OverheadBudget budget;
   std::unique_ptr<Timer> tick_timer;
   int64_t next_second_ns = 0;
   // Device, collector, when its newest block came: kept for its memory.

@@ -140,6 +140,7 @@ void App::Impl::DescribeCollectors(v1::Node* out) {
     wire.set_samples(one.records.load(std::memory_order_relaxed));
     wire.set_errors(one.errors.load(std::memory_order_relaxed));
     wire.set_late_ticks(one.missed_ticks.load(std::memory_order_relaxed));
+    wire.set_left_out_ticks(one.left_out_ticks.load(std::memory_order_relaxed));
     wire.set_last_error(one.LastError());
     if (wire.last_error().empty() && spec.source == CollectorSource::kDcmi) {
       wire.set_last_error(DcmiDenials(node->dcmi_or_null()));
@@ -198,6 +199,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->mutable_caller()->set_viewer(peer.viewer);
   out->mutable_caller()->set_certificate(peer.certificate);
   out->set_tls_address(TlsAddress());
+  DescribeOverhead(out);
   out->set_attached_processes(static_cast<uint32_t>(jobs->table().attached()));
   out->set_attach_socket(attach_socket);
   DescribeRecorder(out);
@@ -313,6 +315,8 @@ void App::Impl::UpdateSelfMetrics() {
             static_cast<double>(writer->missing_driver()), ToString(LossReason::kDriver));
   self->Set(MetricByName("profd_dump_missing_records_total"),
             static_cast<double>(writer->missing_late()), ToString(LossReason::kLate));
+  self->Set(MetricByName("profd_dump_missing_records_total"),
+            static_cast<double>(writer->missing_left_out()), ToString(LossReason::kOverBudget));
   for (const auto& [collector, records] : writer->aged_records()) {
     self->Set(MetricByName("profd_dump_aged_records_total"), static_cast<double>(records),
               collector);
@@ -341,6 +345,7 @@ void App::Impl::UpdateSelfMetrics() {
   UpdateJobMetrics();
   UpdateDumpMetrics();
   UpdateTuningMetrics();
+  UpdateOverheadMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
   self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();

@@ -28,6 +28,7 @@ enum class LossReason : uint8_t {
   kVendorBuffer,     // the vendor's profiler in the process: no buffer for it, or one that cannot be read
   kProcessEnded,     // the process ended without handing over its last records
   kNotNoted,         // missing by the timestamps, and the killed daemon had not noted why
+  kOverBudget,       // left out so that profd stays within its share of the CPU
 };
 
 // "queue_full"

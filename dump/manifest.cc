@@ -95,6 +95,7 @@ Json SessionJson(const Manifest& manifest) {
                                              {"state", process.collector_state},
                                              {"detail", process.collector_detail},
                                              {"version", process.collector_version}};
+    if (process.collector_cpu_ns > 0) json["processes"].back()["collector"]["cpu_ns"] = process.collector_cpu_ns;
   }
   json["start_step"] = manifest.start_step ? Json(*manifest.start_step) : Json(nullptr);
   json["steps"] = manifest.steps;

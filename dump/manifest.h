@@ -42,10 +42,13 @@ struct ManifestLoss {
   int64_t to_ns = 0;
 };
 
+// A reading of a polled collector that never took place.
+inline bool IsNotRead(LossReason reason) { return reason == LossReason::kLate || reason == LossReason::kOverBudget; }
+
 // Records that came and got lost on the way, as a session counts them: neither those that were there
 // and made room, nor readings that never took place.
 inline bool IsDropped(const ManifestLoss& loss) {
-  return loss.reason != LossReason::kAged && loss.reason != LossReason::kLate;
+  return loss.reason != LossReason::kAged && !IsNotRead(loss.reason);
 }
 
 // What a limit removed again: complete slices, the oldest first. Under `dropped` too, as "aged".
@@ -144,6 +147,7 @@ struct ManifestProcess {
   std::string collector_state = {};  // as ProcessCollector of the contract has it
   std::string collector_detail = {};
   std::string collector_version = {};
+  uint64_t collector_cpu_ns = 0;  // CPU time that collecting took in it; 0 = not known
 };
 
 // The files that the vendor's profiler left in a process, and where they are.

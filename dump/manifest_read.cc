@@ -212,6 +212,7 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(collector, "state", &process.collector_state);
     reader.Get(collector, "detail", &process.collector_detail);
     reader.Get(collector, "version", &process.collector_version);
+    reader.Get(collector, "cpu_ns", &process.collector_cpu_ns);
     manifest->processes.push_back(std::move(process));
   });
   reader.Get(json, "start_step", &manifest->start_step);

@@ -50,7 +50,7 @@ Manifest Full() {
   m.job_id = "job";
   m.rank = 0;
   m.metadata = {{"run", "7"}};
-  m.processes = {{4242, 3, true, {0, 1}, "train.py", "mspti", "busy", "msprof", "2026-05"}, {4243, std::nullopt, false, {}, ""}};
+  m.processes = {{4242, 3, true, {0, 1}, "train.py", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
   m.start_step = 11;
   m.steps = 2;
   m.steps_done = 1;
@@ -102,6 +102,7 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->processes[0].collector_state, "busy");
   EXPECT_EQ(parsed->processes[0].collector_detail, "msprof");
   EXPECT_EQ(parsed->processes[0].collector_version, "2026-05");
+  EXPECT_EQ(parsed->processes[0].collector_cpu_ns, 1'234'567u);
   EXPECT_EQ(parsed->processes[1].provider, "");
   EXPECT_FALSE(parsed->processes[1].rank.has_value());
   EXPECT_EQ(parsed->start_step, 11);

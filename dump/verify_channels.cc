@@ -414,7 +414,7 @@ void FileCheck::CheckReadings(const VerifyChannel& row) {
   if (!HostFileOf(file_.base).system || run_.manifest->state != DumpState::kDone) return;
   uint64_t lost = 0;
   for (const ManifestLoss& loss : poller_->dropped) {
-    if (loss.reason != LossReason::kLate) lost += loss.records;
+    if (!IsNotRead(loss.reason)) lost += loss.records;
   }
   if (row.received + lost >= poller_->readings) return;
   AddToAccount(fmt::format("{} readings are here, {} was read {} times and {} are reported as lost",

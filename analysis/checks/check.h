@@ -57,9 +57,9 @@ std::string_view DimensionWord(Dimension dimension);
 struct Check {
   std::string_view id;
   Dimension dimension;
-  std::string_view needs;  // what must have been recorded
-  std::string_view what;   // what it looks for
-  bool of_run;             // once for all ranks; others look at the rank that their dimension chooses
+  Text needs;   // what must have been recorded
+  Text what;    // what it looks for
+  bool of_run;  // once for all ranks; others look at the rank that their dimension chooses
   std::optional<Finding> (*find)(const CheckInput& input);
 };
 std::span<const Check> Checks();

@@ -1,10 +1,11 @@
-// What recording itself costs, where it was watched as a process.
+// What recording itself costs: the daemon where it was watched as a process, and collecting inside the training process.
 #include <fmt/format.h>
 
 #include <array>
 #include <string>
 
 #include "analysis/checks/check.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -38,11 +39,16 @@ std::optional<Finding> CheckProfiling(const CheckInput& input) {
       cpus += mean;
     }
   }
-  if (finding.rows.empty() || cpus < input.limits.At("host_profiling", "cpus")) return std::nullopt;
+  double collecting = 0;
+  const auto fact = input.rank.facts.find(std::string(kCollectingCpus));
+  if (fact != input.rank.facts.end() && ParseNumber(fact->second, &collecting)) {
+    finding.rows.push_back({"profd in the training process", collecting, nullptr});
+  }
+  if (cpus + collecting < input.limits.At("host_profiling", "cpus")) return std::nullopt;
   finding.priority = Priority::kLow;
   finding.title = Text("Recording itself takes CPU time of the node", "采集本身占用节点的 CPU");
-  finding.evidence =
-      Say({"profd used {:.3f} CPUs on average", "profd 平均占用 {:.3f} 个 CPU"}, cpus);
+  finding.evidence = Say({"profd used {:.3f} CPUs on average, and {:.3f} inside the training process", "profd 平均占用 {:.3f} 个 CPU，训练进程内采集占用 {:.3f} 个"},
+                         cpus, collecting);
   finding.advice = {
       Text("Lower the rates of the collectors, or record fewer of them (profctl status shows what "
            "runs).",

@@ -312,6 +312,17 @@ class AnalysisFormat : public exporting::Format {
     add("driver_version", manifest.driver_version);
     add("dcmi_version", manifest.dcmi_version);
     for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
+    add(std::string(kCollectingCpus), CollectingCpus(manifest, *rank));
+  }
+
+  // What collecting took in the rank's process, in CPUs over the recording; empty: it is not known.
+  static std::string CollectingCpus(const Manifest& manifest, const Rank& rank) {
+    const int64_t recorded_ns = manifest.end_raw_ns - manifest.start_raw_ns;
+    for (const ManifestProcess& process : manifest.processes) {
+      if (process.collector_cpu_ns == 0 || recorded_ns <= 0 || process.rank != rank.rank) continue;
+      return fmt::format("{}", static_cast<double>(process.collector_cpu_ns) / static_cast<double>(recorded_ns));
+    }
+    return {};
   }
 
   void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {

@@ -73,7 +73,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"host_storage", "waiting", 0.3, "of the free time", "a process waits for storage"},
     {"hardware_pcie", "gb_s", 16, "GB/s", "mean in one direction while the device copies"},
     {"hardware_pcie", "errors_per_s", 1, "1/s", "errors of the link"},
-    {"host_profiling", "cpus", 0.05, "CPUs", "mean of what profd takes"},
+    {"host_profiling", "cpus", 0.05, "CPUs", "mean of what profd takes, in the training process too"},
     {"dataloader", "least_us", 10000, "us", "one call of the data loader"},
     // Of the live checks of the daemon alone (docs/live-advice.md); they use slow_rank, gc, dataloader, aicpu, hardware_*,
     // host_* and ai_core_frequency of those above, too.

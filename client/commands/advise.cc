@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 3> kPriorities = {"high", "medium", "low"
 constexpr std::array<std::string_view, 3> kFormats = {"text", "json", "sarif"};
 constexpr int kAdviceVersion = 1;  // of docs/advice.schema.json
 
-int PrintList(const Io& io, bool json) {
+int PrintList(const Io& io, analysis::Language language, bool json) {
   if (json) {
     Json checks = Json::array();
     for (const analysis::Check& check : analysis::Checks()) {
@@ -33,15 +33,15 @@ int PrintList(const Io& io, bool json) {
       for (const analysis::Limit& limit : analysis::DefaultLimits()) {
         if (limit.check == check.id) limits.push_back({{"name", limit.name}, {"value", limit.value}, {"unit", limit.unit}, {"what", limit.what}});
       }
-      checks.push_back({{"check", check.id}, {"dimension", analysis::DimensionWord(check.dimension)}, {"what", check.what}, {"needs", check.needs},
-                        {"limits", std::move(limits)}});
+      checks.push_back({{"check", check.id}, {"dimension", analysis::DimensionWord(check.dimension)}, {"what", check.what.In(language)},
+                        {"needs", check.needs.In(language)}, {"limits", std::move(limits)}});
     }
     io.out << JsonText(Json{{"checks", std::move(checks)}}, true) << std::endl;
     return kExitOk;
   }
   Table checks({"CHECK", "DIMENSION", "LOOKS FOR", "NEEDS"});
   for (const analysis::Check& check : analysis::Checks()) {
-    checks.AddRow({std::string(check.id), std::string(analysis::DimensionWord(check.dimension)), std::string(check.what), std::string(check.needs)});
+    checks.AddRow({std::string(check.id), std::string(analysis::DimensionWord(check.dimension)), std::string(check.what.In(language)), std::string(check.needs.In(language))});
   }
   checks.Print(io.out, io.out_color());
   io.out << '\n';
@@ -92,7 +92,7 @@ Status WriteReport(const Advice& advice, const AdviseCommand& command, const Clo
   const Json& findings = advice.json["findings"];
   const auto write = [&command](const char* name, const std::string& text) { return WriteWhole(*command.out + name, text, command.force); };
   if (Status written = write("/advice.json", JsonText(advice.json, true) + "\n"); !written.ok()) return written;
-  if (Status written = write("/advice.sarif", JsonText(analysis::Sarif(findings, PROFD_VERSION), true) + "\n"); !written.ok()) return written;
+  if (Status written = write("/advice.sarif", JsonText(analysis::Sarif(findings, PROFD_VERSION, advice.language), true) + "\n"); !written.ok()) return written;
   Status written = WriteBy(*command.out + "/advice.xlsx", command.force, [&](const std::string& path) { return analysis::WriteXlsx(findings, advice.language, path); });
   if (!written.ok()) return written;
   const analysis::Json data =
@@ -103,7 +103,7 @@ Status WriteReport(const Advice& advice, const AdviseCommand& command, const Clo
 
 void Print(const Io& io, const Advice& advice, const AdviseCommand& command, bool json) {
   if (command.format == "sarif") {
-    io.out << JsonText(analysis::Sarif(advice.json["findings"], PROFD_VERSION), true) << std::endl;
+    io.out << JsonText(analysis::Sarif(advice.json["findings"], PROFD_VERSION, advice.language), true) << std::endl;
     return;
   }
   if (json) {
@@ -128,7 +128,9 @@ bool Fails(const Json& findings, const std::string& priority) {
 int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bool as_json) {
   const bool json = as_json || command.format == "json";
   const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
-  if (command.list) return PrintList(io, json);
+  const auto language = ParseLanguage(command.language);
+  if (!language.ok()) return fail(language.status(), kExitUsage);
+  if (command.list) return PrintList(io, *language, json);
   if (command.runs.empty() && command.store.from.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
     return fail(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)), kExitUsage);
@@ -136,8 +138,6 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (std::ranges::find(kFormats, command.format) == kFormats.end()) {
     return fail(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)), kExitUsage);
   }
-  const auto language = ParseLanguage(command.language);
-  if (!language.ok()) return fail(language.status(), kExitUsage);
   analysis::Limits limits;
   if (!command.limits.empty()) {
     if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read, ExitCodeFor(read.code()));

@@ -149,9 +149,9 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
       if (lines++ == 0) out << '\n';
       std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
-          << Printable(loss.reason == LossReason::kLate
-                           ? fmt::format("{} {}: {} samples missed (collector late)", place,
-                                         channel.collector, loss.records)
+          << Printable(IsNotRead(loss.reason)
+                           ? fmt::format("{} {}: {} samples {}", place, channel.collector, loss.records,
+                                         loss.reason == LossReason::kLate ? "missed (collector late)" : "left out (profd over its budget)")
                            : fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
                                          loss.records, FormatBytes(loss.bytes), ToString(loss.reason)))
           << '\n';

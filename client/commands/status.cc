@@ -78,6 +78,13 @@ std::string RecorderText(const v1::Recorder& recorder) {
   return text;
 }
 
+std::string OverheadText(const v1::Overhead& overhead) {
+  std::string text = fmt::format("{:.1f} % of a core", 100 * overhead.cores());
+  if (overhead.max_cores() > 0) text += fmt::format(", {:.0f} % allowed", 100 * overhead.max_cores());
+  if (overhead.pace() > 1) text += fmt::format("; over it: host and DCMI collectors are read at 1/{} of their rates", overhead.pace());
+  return text;
+}
+
 std::string TuningText(const v1::TuningLease& lease) {
   std::string text = fmt::format("NPU {} kept, lease {}", fmt::join(lease.devices().begin(), lease.devices().end(), ","), lease.lease_id());
   if (lease.has_uid()) text += fmt::format(", uid {}, process {}", lease.uid(), lease.pid());
@@ -108,6 +115,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("sessions", fmt::format("{} of at most {}", node.active_sessions(), node.max_sessions()));
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
   if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
+  line("overhead", OverheadText(node.overhead()));
   for (const v1::TuningLease& lease : node.tuning_leases()) line("tuning", TuningText(lease));
   line("metrics", node.metrics_address().empty()
                       ? "off"

@@ -264,6 +264,7 @@ void CollectClient::StartMspti(uint32_t kinds) {
       config.flush_ms = flush_ms;
     }
     config.ring_bytes = std::max(config.ring_bytes, order.order.ring_bytes);
+    config.max_permille = std::max(config.max_permille, order.order.max_permille);
   }
   Start(mspti_, config);
 }
@@ -302,6 +303,7 @@ attach::CollectorReport CollectClient::StateFor(const std::string& id, const Ord
   if (report.state == PROFD_COLLECT_PARTIAL && all) state = Saying(plugin.provider, "on", "");
   state.code = state.state == "on" ? 0 : report.code;
   state.kinds = NamesOf(order.kinds & report.kinds);
+  state.left_out = NamesOf(order.kinds & report.left_out);
   state.version = report.version;
   return state;
 }

@@ -31,7 +31,7 @@ enum profd_collect_state {
   PROFD_COLLECT_OFF = 0,
   PROFD_COLLECT_WAITING = 1,     /* the process has not loaded the runtime yet; tried again each second */
   PROFD_COLLECT_ON = 2,
-  PROFD_COLLECT_PARTIAL = 3,     /* on, but some kinds were refused */
+  PROFD_COLLECT_PARTIAL = 3,     /* on, but some kinds were refused or left out */
   PROFD_COLLECT_SILENT = 4,      /* on, but no record came while steps went by */
   PROFD_COLLECT_BUSY = 5,        /* another profiler is in the process; tried again each 10 s */
   PROFD_COLLECT_UNSUPPORTED = 6, /* no library, or not one that can serve what is asked for */
@@ -54,7 +54,7 @@ struct profd_collect_config {
   const char* session;        /* its id */
   uint64_t aclprof_bits;      /* aclprofCreateConfig's dataTypeConfig; 0 = nothing is asked for */
   uint32_t aclprof_metrics;   /* aclprofAicoreMetrics */
-  uint32_t reserved;
+  uint32_t max_permille;      /* of a core that the plug-in with the ring may take; 0 = no limit */
   const char* aclprof_config; /* of aclprofSetConfig: lines "storage_limit=500MB"; may be null */
 };
 
@@ -63,7 +63,7 @@ struct profd_collect_report {
   int32_t state;
   int32_t code;      /* of the vendor's library; 0 = none */
   uint32_t kinds;    /* that are collected */
-  uint32_t reserved;
+  uint32_t left_out; /* kinds that are not, to stay within max_permille */
   uint64_t records;  /* published in the ring */
   uint64_t dropped;  /* records dropped because the ring was full */
   uint64_t lost_bytes;

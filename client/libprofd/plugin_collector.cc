@@ -92,6 +92,7 @@ void PluginCollector::Report(profd_collect_report* report) {
     full.state = state_.state;
     full.code = state_.code;
     full.kinds = state_.kinds;
+    full.left_out = state_.left_out;
     CopyText(state_.detail, full.detail);
     AddToReport(&full);
   }

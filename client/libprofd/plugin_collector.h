@@ -43,6 +43,7 @@ class PluginCollector {
     int32_t code = 0;
     uint32_t kinds = 0;
     std::string detail;
+    uint32_t left_out = 0;
     bool operator==(const State&) const = default;
   };
 

@@ -18,6 +18,7 @@ class CollectorStats {
   std::atomic<uint64_t> readings{0};
   std::atomic<uint64_t> errors{0};
   std::atomic<uint64_t> missed_ticks{0};
+  std::atomic<uint64_t> left_out_ticks{0};  // to stay within the budget
   std::atomic<uint64_t> records{0};
   std::atomic<uint64_t> bad_records{0};
   std::atomic<uint64_t> stale_records{0};  // of a run that had been given up

@@ -36,7 +36,7 @@ struct DcmiRunner::Shared {
     std::function<void()> task = nullptr;  // instead of a collector
   };
 
-  explicit Shared(const PollEngine::Deps& d) : deps(d) {}
+  Shared(const PollEngine::Deps& d, std::shared_ptr<const std::atomic<int>> p) : deps(d), pace(std::move(p)) {}
 
   Instance* Next() REQUIRES(mutex);
   // `self`: this. Starts the thread if there is none.
@@ -47,6 +47,7 @@ struct DcmiRunner::Shared {
   void DropUnused() REQUIRES(mutex);
 
   PollEngine::Deps deps;
+  const std::shared_ptr<const std::atomic<int>> pace;
   Mutex mutex;
   CondVar changed;
   std::vector<std::unique_ptr<Instance>> instances GUARDED_BY(mutex);
@@ -96,9 +97,10 @@ void DcmiRunner::Shared::Deliver(Instance& instance, const Status& status,
     // Half a period of grace: the tap's grid and the instance's are not in phase.
     if (tap.grid.due_ns() > now + instance.grid.period_ns() / 2) continue;
     tap.grid.Advance(now);
+    const uint64_t left_out = tap.grid.Skip(TicksLeftOut(*pace, tap.grid.period_ns()));
     if (tap.sink == nullptr) continue;
     tap.sink->OnSamples(samples);
-    tap.sink->OnReading(status, times.missed);
+    tap.sink->OnReading(status, times.missed, left_out);
   }
 }
 
@@ -126,12 +128,13 @@ void DcmiRunner::Shared::Run() {
     lock.Lock();
     if (abandoned) break;
     instance->missed = instance->grid.Advance(end);
-    Deliver(*instance, status, {begin - due, end - begin, instance->missed, end});
+    const uint64_t left_out = instance->task ? 0 : instance->grid.Skip(TicksLeftOut(*pace, instance->grid.period_ns()));
+    Deliver(*instance, status, {begin - due, end - begin, instance->missed, left_out, end});
   }
 }
 
-DcmiRunner::DcmiRunner(const PollEngine::Deps& deps)
-    : deps_(deps), shared_(std::make_shared<Shared>(deps)) {}
+DcmiRunner::DcmiRunner(const PollEngine::Deps& deps, std::shared_ptr<const std::atomic<int>> pace)
+    : deps_(deps), pace_(std::move(pace)), shared_(std::make_shared<Shared>(deps, pace_)) {}
 
 DcmiRunner::~DcmiRunner() { StopThread(); }
 
@@ -222,7 +225,7 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
   if (!shared_->thread.joinable()) return texts;
   ++restarts_;
   auto old = shared_;
-  shared_ = std::make_shared<Shared>(deps_);
+  shared_ = std::make_shared<Shared>(deps_, pace_);
   {
     MutexLock lock(old->mutex);
     MutexLock mine(shared_->mutex);

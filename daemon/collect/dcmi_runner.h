@@ -3,6 +3,7 @@
 // old one ends by itself if its call ever returns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,8 +20,12 @@ struct ReadingTimes {
   int64_t lateness_ns;
   int64_t duration_ns;
   uint64_t missed;
+  uint64_t left_out = 0;
   int64_t end_steady_ns = 0;
 };
+
+// Points of a grid that are left out after a reading (PollEngine::SetPace).
+int64_t TicksLeftOut(int pace, int64_t period_ns);
 
 // Books one reading of a collector.
 void RecordReading(CollectorStats& stats, const Status& status, const ReadingTimes& times,
@@ -28,7 +33,7 @@ void RecordReading(CollectorStats& stats, const Status& status, const ReadingTim
 
 class DcmiRunner {
  public:
-  explicit DcmiRunner(const PollEngine::Deps& deps);
+  DcmiRunner(const PollEngine::Deps& deps, std::shared_ptr<const std::atomic<int>> pace);
   // Waits for the thread unless it is inside an overdue call.
   ~DcmiRunner();
 
@@ -53,6 +58,7 @@ class DcmiRunner {
   void StopThread();
 
   PollEngine::Deps deps_;
+  const std::shared_ptr<const std::atomic<int>> pace_;
   std::shared_ptr<Shared> shared_;
   uint64_t restarts_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/collect/dcmi_runner.h"
@@ -28,11 +29,12 @@ int64_t FirstTick(int64_t base_ns, int64_t now_ns) {
 class PollEngine::HostInstance final : public SamplerPool::Task {
  public:
   HostInstance(const Deps& deps, CollectorIndex index, std::unique_ptr<PolledCollector> poller,
-               TickGrid grid, std::shared_ptr<PollSink> sink)
+               TickGrid grid, std::shared_ptr<PollSink> sink, std::shared_ptr<const std::atomic<int>> pace)
       : deps_(deps),
         index_(index),
         poller_(std::move(poller)),
         sink_(std::move(sink)),
+        pace_(std::move(pace)),
         grid_(grid) {}
 
   int64_t Run() override {
@@ -63,13 +65,14 @@ class PollEngine::HostInstance final : public SamplerPool::Task {
     const int64_t end = clock.SteadyNs();
     // Late points are reported with it: there may be no next one.
     missed_ = grid_.Advance(end);
-    RecordReading(deps_.stats[index_], status, {begin - due, end - begin, missed_, end},
+    const uint64_t left_out = grid_.Skip(TicksLeftOut(*pace_, grid_.period_ns()));
+    RecordReading(deps_.stats[index_], status, {begin - due, end - begin, missed_, left_out, end},
                   batch_.samples().size());
     deps_.store.Write(batch_.samples());
     deps_.hub.Publish(index_, batch_.samples());
     if (sink_) {
       sink_->OnSamples(batch_.samples());
-      sink_->OnReading(status, missed_);
+      sink_->OnReading(status, missed_, left_out);
     }
   }
 
@@ -77,16 +80,22 @@ class PollEngine::HostInstance final : public SamplerPool::Task {
   CollectorIndex index_;
   std::unique_ptr<PolledCollector> poller_;
   std::shared_ptr<PollSink> sink_;
+  std::shared_ptr<const std::atomic<int>> pace_;
   TickGrid grid_;
   SampleBatch batch_;
   uint64_t missed_ = 0;
 };
+
+int64_t TicksLeftOut(int pace, int64_t period_ns) {
+  return std::max<int64_t>(std::min<int64_t>(pace, kNsPerSecond / period_ns) - 1, 0);
+}
 
 void RecordReading(CollectorStats& stats, const Status& status, const ReadingTimes& times,
                    size_t samples) {
   stats.readings.fetch_add(1, std::memory_order_relaxed);
   stats.records.fetch_add(samples, std::memory_order_relaxed);
   stats.missed_ticks.fetch_add(times.missed, std::memory_order_relaxed);
+  stats.left_out_ticks.fetch_add(times.left_out, std::memory_order_relaxed);
   stats.last_lateness_ns.store(times.lateness_ns, std::memory_order_relaxed);
   stats.last_duration_ns.store(times.duration_ns, std::memory_order_relaxed);
   stats.last_ok.store(status.ok(), std::memory_order_relaxed);
@@ -100,7 +109,7 @@ void RecordReading(CollectorStats& stats, const Status& status, const ReadingTim
 }
 
 PollEngine::PollEngine(const Deps& deps)
-    : deps_(deps), base_ns_(deps.host.clock.SteadyNs()), dcmi_(std::make_unique<DcmiRunner>(deps)) {}
+    : deps_(deps), base_ns_(deps.host.clock.SteadyNs()), dcmi_(std::make_unique<DcmiRunner>(deps, pace_)) {}
 
 PollEngine::~PollEngine() = default;
 
@@ -117,7 +126,7 @@ Result<PollEngine::Handle> PollEngine::Start(CollectorIndex collector, const Pol
   if (!poller.ok()) return poller.status();
   const TickGrid grid(FirstTick(base_ns_, deps_.host.clock.SteadyNs()), options.hz);
   auto instance = std::make_shared<HostInstance>(deps_, collector, std::move(poller).value(), grid,
-                                                 std::move(sink_or_null));
+                                                 std::move(sink_or_null), pace_);
   host_.emplace(handle, instance);
   deps_.samplers.Add(std::move(instance), grid.due_ns());
   return handle;

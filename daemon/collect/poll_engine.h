@@ -5,6 +5,7 @@
 // Threading: Start, Stop and CheckStuck on the control strand; sinks are called on sampler threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,8 +27,9 @@ namespace profd {
 class PollSink : public RawSink {
  public:
   virtual void OnSamples(std::span<const Sample> samples) = 0;
-  // After each reading, with its error if it failed.
-  virtual void OnReading(const Status& status, uint64_t missed) = 0;
+  // After each reading, with its error if it failed. `late`: points of its grid that were missed; `left_out`: those that
+  // are left out next (PollEngine::SetPace).
+  virtual void OnReading(const Status& status, uint64_t late, uint64_t left_out) = 0;
 };
 
 class DcmiRunner;
@@ -58,6 +60,10 @@ class PollEngine {
   // for as long as the process lives: the thread may be left behind.
   Status StartDcmiTask(double hz, std::function<void()> task);
 
+  // Of collectors that are read more often than once a second only one of `pace` points of the grid is read, as long as
+  // they are read once a second. 1: all. Any thread.
+  void SetPace(int pace) { pace_->store(pace, std::memory_order_relaxed); }
+
   // Writes off the DCMI thread if its call is overdue, and goes on with a new one without the device.
   // Answers what has just been found stuck, in words.
   std::vector<std::string> CheckStuck(int64_t stuck_after_ns);
@@ -66,6 +72,7 @@ class PollEngine {
  private:
   class HostInstance;
   Deps deps_;
+  const std::shared_ptr<std::atomic<int>> pace_ = std::make_shared<std::atomic<int>>(1);
   const int64_t base_ns_;
   Handle next_ = 1;
   std::unordered_map<Handle, std::shared_ptr<HostInstance>> host_;

@@ -185,7 +185,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
           "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "advice, recorder, sampling, tls, push, limits", where,
+          "advice, recorder, overhead, sampling, tls, push, limits", where,
           section.str()));
       continue;
     }

@@ -53,7 +53,8 @@ struct FeedCounters {
   std::atomic<uint64_t> no_block_records{0};  // of those dropped: no block was free to take them
   std::atomic<uint64_t> no_block_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
-  std::atomic<uint64_t> late_readings{0};  // of a polled collector, left out
+  std::atomic<uint64_t> late_readings{0};  // of a polled collector, not made
+  std::atomic<uint64_t> left_out_readings{0};  // the same, to stay within the budget
   std::atomic<uint64_t> readings{0};       // of a polled collector, without error
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
@@ -109,6 +110,7 @@ class DumpFeed {
   uint64_t noted_no_block_ = 0;
   uint64_t noted_no_block_bytes_ = 0;
   uint64_t noted_late_ = 0;
+  uint64_t noted_left_out_ = 0;
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the dump says so
   bool resync_gap_detector_ = false;  // something was lost on our side, and is counted already
@@ -166,6 +168,7 @@ class DumpWriter {
   // Records of all sessions that never came: dropped by the driver, or read too late.
   uint64_t missing_driver() const { return missing_driver_.load(std::memory_order_relaxed); }
   uint64_t missing_late() const { return missing_late_.load(std::memory_order_relaxed); }
+  uint64_t missing_left_out() const { return missing_left_out_.load(std::memory_order_relaxed); }
   uint64_t dropped_write_error() const { return dropped_error_.load(std::memory_order_relaxed); }
   // Records that limits have removed from dumps, by collector.
   std::map<std::string, uint64_t> aged_records() const;
@@ -212,6 +215,7 @@ class DumpWriter {
   std::atomic<uint64_t> dropped_error_{0};
   std::atomic<uint64_t> missing_driver_{0};
   std::atomic<uint64_t> missing_late_{0};
+  std::atomic<uint64_t> missing_left_out_{0};
   std::atomic<uint64_t> free_bytes_{0};
   std::atomic<uint64_t> size_bytes_{0};
   mutable Mutex aged_mutex_;
@@ -255,9 +259,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes);
   // Its channel's stop has failed: what the driver still holds of it is out of reach.
   void NoteUnfetched(DumpFeed* feed);
-  // Readings of the feed's collector that were left out because they were late.
-  void NoteLate(DumpFeed* feed, uint64_t readings) {
-    feed->counters_.late_readings.fetch_add(readings, std::memory_order_relaxed);
+  // Readings of the feed's collector that did not take place: too late for them, or left out (PollEngine::SetPace).
+  void NoteNotRead(DumpFeed* feed, uint64_t late, uint64_t left_out) {
+    feed->counters_.late_readings.fetch_add(late, std::memory_order_relaxed);
+    feed->counters_.left_out_readings.fetch_add(left_out, std::memory_order_relaxed);
   }
   // A reading of the feed's collector, whose texts have been pushed.
   void NoteReading(DumpFeed* feed) {
@@ -318,6 +323,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteOpenOutages(int64_t end_ns);
   void NoteAllLosses(int64_t host_ns);
   void NoteLosses(DumpFeed& feed, int64_t host_ns);
+  uint64_t NoteNotRead(LossReason reason, uint64_t count, uint64_t* noted, const DumpFeed& feed, ManifestChannel& channel,
+                       int64_t host_ns);
   void NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_t host_ns);
   void FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
   void NoteGaps(DumpFeed& feed, int64_t host_ns);

@@ -125,26 +125,32 @@ void WriterSession::NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_
   feed.resync_gap_detector_ = true;
 }
 
+// Readings that did not take place since the last time, by their count so far; how many.
+uint64_t WriterSession::NoteNotRead(LossReason reason, uint64_t count, uint64_t* noted, const DumpFeed& feed, ManifestChannel& channel,
+                                    int64_t host_ns) {
+  if (count <= *noted) return 0;
+  const uint64_t more = count - std::exchange(*noted, count);
+  const bool goes_on =
+      !channel.gaps.empty() && channel.gaps.back().reason == reason && channel.gaps.back().host_ns == feed.last_noted_ns_;
+  if (goes_on) {
+    channel.gaps.back().host_ns = host_ns;
+    channel.gaps.back().lost_records += more;
+  } else {
+    channel.AddGap({host_ns, more, reason, feed.last_noted_ns_});
+  }
+  channel.AddLoss(reason, more, 0, host_ns);
+  dump_->NoteLoss(channel, reason, channel.gaps.back());
+  return more;
+}
+
 // Brings the feed's numbers into the manifest; a loss since the last time becomes a located gap.
 void WriterSession::NoteLosses(DumpFeed& feed, int64_t host_ns) {
   if (dump_ == nullptr) return;
   ManifestChannel& channel = ManifestOf(feed);
   NoteDropped(feed, channel, host_ns);
-  uint64_t late = feed.counters_.late_readings.load(std::memory_order_relaxed);
-  if (late > feed.noted_late_) {
-    const uint64_t more = late - std::exchange(feed.noted_late_, late);
-    const bool goes_on = !channel.gaps.empty() && channel.gaps.back().reason == LossReason::kLate &&
-                         channel.gaps.back().host_ns == feed.last_noted_ns_;
-    if (goes_on) {
-      channel.gaps.back().host_ns = host_ns;
-      channel.gaps.back().lost_records += more;
-    } else {
-      channel.AddGap({host_ns, more, LossReason::kLate, feed.last_noted_ns_});
-    }
-    channel.AddLoss(LossReason::kLate, more, 0, host_ns);
-    writer_.missing_late_.fetch_add(more, std::memory_order_relaxed);
-    dump_->NoteLoss(channel, LossReason::kLate, channel.gaps.back());
-  }
+  writer_.missing_late_ += NoteNotRead(LossReason::kLate, feed.counters_.late_readings, &feed.noted_late_, feed, channel, host_ns);
+  writer_.missing_left_out_ +=
+      NoteNotRead(LossReason::kOverBudget, feed.counters_.left_out_readings, &feed.noted_left_out_, feed, channel, host_ns);
   feed.last_noted_ns_ = host_ns;
   channel.records = feed.counters_.records.load(std::memory_order_relaxed) - channel.aged.records;
   channel.bytes = feed.counters_.bytes.load(std::memory_order_relaxed) - channel.aged.bytes;

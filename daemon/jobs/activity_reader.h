@@ -73,6 +73,7 @@ class ActivityReader {
     uint64_t dropped = 0;     // records dropped because the ring was full
     uint64_t lost_bytes = 0;  // of the vendor's buffers
     uint64_t clamped = 0;     // records of frames from the future, which begin now
+    uint64_t cost_ns = 0;     // CPU time of collecting in the process
   };
   // Takes whole frames into `*scratch`, up to `max_bytes` (kMaxFrameBytes..ActivityScratch::kBytes).
   // kDataLoss: the ring is broken and must not be read again.
@@ -103,6 +104,7 @@ class ActivityReader {
   uint64_t tail_ = 0;
   uint64_t dropped_ = 0;
   uint64_t lost_bytes_ = 0;
+  uint64_t cost_ns_ = 0;
   ActivityNameTable names_;
 };
 

@@ -53,7 +53,8 @@ JobService::JobService(Deps deps)
         }
         deps_.on_ring_broken(process, why);
       },
-      deps_.may_collect});
+      deps_.may_collect,
+      deps_.collect_permille});
   service_ = std::make_unique<AttachService>(AttachService::Deps{
       deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.start_ticks_of,
       deps_.start, deps_.stop, deps_.get});

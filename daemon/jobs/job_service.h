@@ -32,6 +32,8 @@ class JobService {
     std::function<std::vector<ActiveSession>()> active_sessions = nullptr;
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken = nullptr;
     std::function<Status(const TrainingProcess&)> may_collect = nullptr;
+    // As JobTable::Deps has it.
+    std::function<uint32_t()> collect_permille = nullptr;
   };
 
   explicit JobService(Deps deps);

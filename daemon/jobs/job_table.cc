@@ -204,7 +204,10 @@ void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   if (notice.collect && deps_.may_collect != nullptr) {
     if (Status may = deps_.may_collect(found->second.process); !may.ok()) return RefuseCollection(attach_id, notice, may);
   }
-  deps_.send(attach_id, notice);
+  if (!notice.collect || deps_.collect_permille == nullptr) return deps_.send(attach_id, notice);
+  attach::SessionNotice limited = notice;
+  limited.collect->max_permille = deps_.collect_permille();
+  deps_.send(attach_id, limited);
 }
 
 // The process hears of the session, which hears that another profiler's place is taken.
@@ -350,6 +353,8 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   counters_.dropped_activity += round->dropped;
   counters_.lost_activity_bytes += round->lost_bytes;
   counters_.clamped_activity += round->clamped;
+  entry.process.collect_cost_ns += round->cost_ns;
+  entry.cost_ns += round->cost_ns;
   std::span<const ActivityFrame> frames = activity_scratch_.frames();
   if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
   entry.process.lost_activity += round->dropped;
@@ -361,7 +366,7 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
                             frames, &ring->names(),    round->dropped,
-                            round->lost_bytes};
+                            round->lost_bytes, std::exchange(entry.cost_ns, 0)};
   delivering_ = true;
   for (const auto& watching : WatchList(*watchers_)) {
     const Watcher& watcher = watching->watcher;

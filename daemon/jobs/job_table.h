@@ -36,6 +36,8 @@ class JobTable final : public JobDirectory {
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
     // Whether something may be collected inside the process now; the error's text goes to who ordered it. Null: it may.
     std::function<Status(const TrainingProcess&)> may_collect = nullptr;
+    // Of a core that collecting may take in a process. Null: there is no limit.
+    std::function<uint32_t()> collect_permille = nullptr;
   };
   struct Counters {
     uint64_t attaches = 0;
@@ -91,6 +93,7 @@ class JobTable final : public JobDirectory {
     std::shared_ptr<ActivityReader> activity;
     std::set<std::string> collecting;  // sessions for which the process collects
     std::unique_ptr<ActivityWindow> window;
+    uint64_t cost_ns = 0;  // of collecting, since the last batch
     StepClock steps;
   };
   // Watchers may come and go inside each other's calls: a round goes over a copy of the list.

@@ -42,7 +42,7 @@ class JobTableTest : public ::testing::Test {
             [this](const TrainingProcess& process, const Status&) {
               broken_.push_back(process.pid);
             },
-            [this](const TrainingProcess&) { return may_collect_; }};
+            [this](const TrainingProcess&) { return may_collect_; }, [this] { return permille_; }};
   }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
   void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
@@ -59,6 +59,7 @@ class JobTableTest : public ::testing::Test {
   std::vector<attach::FilesTaken> taken_;
   std::vector<bool> collects_;  // of each notice
   Status may_collect_;
+  uint32_t permille_ = 0;
   std::vector<pid_t> broken_;
   JobTable table_;
 };

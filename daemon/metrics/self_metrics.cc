@@ -19,6 +19,7 @@ constexpr MetricId kAvailable = MetricByName("profd_collector_available");
 constexpr MetricId kSuccess = MetricByName("profd_collector_success");
 constexpr MetricId kDuration = MetricByName("profd_collector_duration_seconds");
 constexpr MetricId kLateness = MetricByName("profd_collector_lateness_seconds");
+constexpr MetricId kLeftOut = MetricByName("profd_collector_left_out_ticks_total");
 constexpr MetricId kMissed = MetricByName("profd_collector_missed_ticks_total");
 constexpr MetricId kReadings = MetricByName("profd_collector_readings_total");
 constexpr MetricId kErrors = MetricByName("profd_collector_errors_total");
@@ -132,6 +133,7 @@ void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
     if (one.readings.load(std::memory_order_relaxed) == 0) continue;
     Set(kReadings, Value(one.readings), name);
     Set(kMissed, Value(one.missed_ticks), name);
+    Set(kLeftOut, Value(one.left_out_ticks), name);
     Set(kSuccess, one.last_ok.load(std::memory_order_relaxed) ? 1 : 0, name);
     Set(kDuration, Seconds(one.last_duration_ns), name);
     Set(kLateness, Seconds(one.last_lateness_ns), name);

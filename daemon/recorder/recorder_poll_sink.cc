@@ -80,7 +80,7 @@ void RecorderPollSink::OnSamples(std::span<const Sample> samples) {
   }
 }
 
-void RecorderPollSink::OnReading(const Status& status, uint64_t) {
+void RecorderPollSink::OnReading(const Status& status, uint64_t, uint64_t) {
   for (auto& [device, bundle] : bundles_) Flush(bundle);
   MutexLock lock(mutex_);
   last_error_ = status.ok() ? std::string() : status.message();

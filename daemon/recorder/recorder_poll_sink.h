@@ -25,7 +25,7 @@ class RecorderPollSink final : public PollSink {
   void WriteHostFile(std::string_view file, std::string_view lines) override;
   bool Wanted() const override { return bundles_.contains(kHostDevice); }
   void OnSamples(std::span<const Sample> samples) override;
-  void OnReading(const Status& status, uint64_t missed) override;
+  void OnReading(const Status& status, uint64_t late, uint64_t left_out) override;
 
   // Of the last reading; empty if it succeeded.
   std::string LastError() const;

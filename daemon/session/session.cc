@@ -166,10 +166,11 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
     ClaimAnswer answer = row.answer;
     if (row.sink != nullptr && answer.state == OutcomeState::kRunning) {
       answer.detail = row.sink->LastError();
-      if (row.sink->missed() > 0) {
-        answer.detail += fmt::format("{}{} samples missed (collector late)",
-                                     answer.detail.empty() ? "" : "; ", row.sink->missed());
-      }
+      const auto add = [&answer](uint64_t samples, std::string_view what) {
+        if (samples > 0) answer.detail += fmt::format("{}{} samples {}", answer.detail.empty() ? "" : "; ", samples, what);
+      };
+      add(row.sink->missed(), "missed (collector late)");
+      add(row.sink->left_out(), "left out (profd over its budget)");
     }
     return answer;
   }

@@ -191,6 +191,7 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
 void SessionActivity::Take(const ActivityBatch& batch) {
   Ring& ring = rings_[batch.attach_id];
   ring.dropped += batch.dropped;
+  cost_ns_[batch.pid] += batch.cost_ns;
   for (const ActivityFrame& frame : batch.frames) {
     switch (frame.type) {
       case ActivityType::kNames:
@@ -249,15 +250,37 @@ void SessionActivity::Lose(std::optional<ActivityFileId> file, const ManifestLos
   dump_->NoteLostBefore(OutputOf(*file).feed, loss);
 }
 
+void SessionActivity::OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns) {
+  std::map<std::string, int64_t>& known = rings_[attach_id].left_out;
+  std::erase_if(known, [&](const auto& entry) {
+    if (std::ranges::find(kinds, entry.first) != kinds.end()) return false;
+    ComeBack(entry.first, entry.second, now_raw_ns);
+    return true;
+  });
+  for (const std::string& kind : kinds) known.try_emplace(kind, now_raw_ns);
+}
+
+// Records of that time are not there; how many is not known.
+void SessionActivity::ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns) {
+  const std::optional<ActivityFileId> file = FileOfKind(kind);
+  if (file && wanted_[static_cast<size_t>(*file)]) Lose(file, {LossReason::kOverBudget, 0, 0, since_ns, now_raw_ns});
+}
+
+uint64_t SessionActivity::CostOf(pid_t pid) const {
+  const auto found = cost_ns_.find(pid);
+  return found == cost_ns_.end() ? 0 : found->second;
+}
+
 // Dropped by the process's count, and not said in the ring where it was: there was no room until the end.
-void SessionActivity::EndRing(const Ring& ring, int64_t now_raw_ns) {
+void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
+  for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) ComeBack(kind, since_ns, now_raw_ns);
   if (ring.dropped <= ring.reported) return;
   const int64_t from = std::max(ring.last_ns, start_raw_ns_);
   Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});
 }
 
 void SessionActivity::OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns) {
-  const Ring ring = rings_.contains(attach_id) ? rings_[attach_id] : Ring();
+  Ring ring = rings_.contains(attach_id) ? rings_[attach_id] : Ring();
   rings_.erase(attach_id);
   names_.Forget(attach_id);
   EndRing(ring, now_raw_ns);
@@ -267,7 +290,7 @@ void SessionActivity::OnGone(uint64_t attach_id, bool in_good_order, int64_t now
 }
 
 void SessionActivity::End(int64_t now_raw_ns) {
-  for (const auto& [id, ring] : rings_) EndRing(ring, now_raw_ns);
+  for (auto& [id, ring] : rings_) EndRing(ring, now_raw_ns);
   rings_.clear();
   Flush();
 }

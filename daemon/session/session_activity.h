@@ -72,6 +72,10 @@ class SessionActivity {
                   int64_t start_raw_ns);
 
   void Take(const ActivityBatch& batch);
+  // Kinds of the order that the process leaves out from now on, to stay within its share of a core.
+  void OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns);
+  // CPU time that collecting took in a process.
+  uint64_t CostOf(pid_t pid) const;
   // What begins later is none of this session's.
   void SetEnd(int64_t end_raw_ns) { end_raw_ns_ = end_raw_ns; }
   // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
@@ -100,13 +104,15 @@ class SessionActivity {
     uint64_t dropped = 0;   // records dropped, by the process's count
     uint64_t reported = 0;  // of them, those the ring has said when
     int64_t last_ns = 0;    // of the last frame
+    std::map<std::string, int64_t> left_out = {};  // kinds, since when
   };
   Output& OutputOf(ActivityFileId file);
   template <class Record>
   void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
   void TakeLosses(const ActivityFrame& frame, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
-  void EndRing(const Ring& ring, int64_t now_raw_ns);
+  void EndRing(Ring& ring, int64_t now_raw_ns);
+  void ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns);
   bool Keeps(int64_t start_ns) const { return start_ns >= start_raw_ns_ && start_ns <= end_raw_ns_; }
   void Flush();
 
@@ -119,6 +125,7 @@ class SessionActivity {
   std::unique_ptr<HostFileBuffer> names_buffer_;
   SessionNames names_;
   std::map<uint64_t, Ring> rings_;  // by attach_id
+  std::map<pid_t, uint64_t> cost_ns_;
   std::string line_;
 };
 

@@ -297,6 +297,42 @@ TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 300);
 }
 
+TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
+  Want({"kernel", "acl_api", "runtime_api"});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  activity_->OnLeftOut(kRank0, {"runtime_api"}, kBegin + 100);
+  activity_->OnLeftOut(kRank0, {"runtime_api", "acl_api"}, kBegin + 200);
+  activity_->OnLeftOut(kRank0, {}, kBegin + 300);
+  activity_->OnLeftOut(kRank1, {"kernel", "marker"}, kBegin + 350);
+  const Manifest manifest = Finish(kBegin + 400);
+  const ManifestChannel& api = ChannelOf(manifest, "activity_api");
+  ASSERT_EQ(api.dropped.size(), 1u);
+  EXPECT_EQ(api.dropped[0].reason, LossReason::kOverBudget);
+  EXPECT_EQ(api.dropped[0].from_ns, kBegin + 100);
+  EXPECT_EQ(api.dropped[0].to_ns, kBegin + 300);
+  EXPECT_EQ(api.dropped[0].records, 0u) << "unknown";
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.gaps.size(), 1u);
+  EXPECT_EQ(kernel.gaps[0].from_ns, kBegin + 350);
+  EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 400);
+  // Marks of the process were not ordered.
+  for (const ManifestChannel& channel : manifest.channels) EXPECT_NE(channel.collector, "activity_marker");
+}
+
+TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
+  Want({"kernel"});
+  ActivityBatch batch;
+  batch.attach_id = kRank0;
+  batch.pid = 101;
+  batch.names = &names_[kRank0];
+  batch.cost_ns = 500;
+  activity_->Take(batch);
+  activity_->Take(batch);
+  EXPECT_EQ(activity_->CostOf(101), 1000u);
+  EXPECT_EQ(activity_->CostOf(102), 0u);
+  Finish();
+}
+
 TEST(SessionNames, AreBounded) {
   SessionNames names;
   ActivityNameTable table;

@@ -119,7 +119,10 @@ SessionCollect::Served SessionCollect::CountServed(const std::vector<std::string
       const auto has = static_cast<size_t>(std::count_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
         return Contains(known->second.report.kinds, kind);
       }));
-      if (has == 0) {
+      const bool left_out = std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) {
+        return Contains(known->second.report.left_out, kind);
+      });
+      if (has == 0 && !left_out) {
         badness = Badness("unsupported");
       } else {
         ++(has == kinds.size() ? served.whole : served.part);

@@ -112,6 +112,15 @@ TEST_F(SessionCollectTest, AKindThatWasRefusedIsPartOfTheOptionsThatNeedIt) {
   EXPECT_EQ(Of("hccl").detail(), "served by 0 of 3 processes; rank 0: partial: communication was refused");
 }
 
+TEST_F(SessionCollectTest, AKindThatIsLeftOutIsServedInPart) {
+  attach::CollectorReport report = Saying("partial", {"kernel"}, "left out node_api, communication");
+  report.left_out = {"node_api", "communication"};
+  for (const TrainingProcess& process : processes_) collect_.OnReport(process, report);
+  EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_PARTIAL);
+  EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_PARTIAL) << "it was served before, and will be again";
+  EXPECT_EQ(Of("hccl").detail(), "served by 3 of 3 processes; rank 0: partial: left out node_api, communication");
+}
+
 TEST_F(SessionCollectTest, NoProcessNoAnswer) {
   processes_.clear();
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_NEEDS_PROCESS);

@@ -79,11 +79,12 @@ void SessionPollSink::OnSamples(std::span<const Sample> samples) {
   texts_->Add({}, lines_);
 }
 
-void SessionPollSink::OnReading(const Status& status, uint64_t missed) {
+void SessionPollSink::OnReading(const Status& status, uint64_t late, uint64_t left_out) {
   if (texts_.has_value()) texts_->Flush();
   readings_.fetch_add(1, std::memory_order_relaxed);
-  missed_.fetch_add(missed, std::memory_order_relaxed);
-  if (missed > 0 && feed_ != nullptr) dump_->NoteLate(feed_, missed);
+  missed_.fetch_add(late, std::memory_order_relaxed);
+  left_out_.fetch_add(left_out, std::memory_order_relaxed);
+  if (late + left_out > 0 && feed_ != nullptr) dump_->NoteNotRead(feed_, late, left_out);
   if (status.ok() && feed_ != nullptr) dump_->NoteReading(feed_);
   MutexLock lock(mutex_);
   if (status.ok()) {

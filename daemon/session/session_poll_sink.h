@@ -27,7 +27,7 @@ class SessionPollSink final : public PollSink {
   bool Wanted() const override { return texts_.has_value(); }
   char* Reserve(std::string_view file, size_t bytes) override;
   void OnSamples(std::span<const Sample> samples) override;
-  void OnReading(const Status& status, uint64_t missed) override;
+  void OnReading(const Status& status, uint64_t late, uint64_t left_out) override;
 
   // Before it is polled: what was kept of the collector (null: nothing), read every `hz` until `now_ns`.
   void Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns);
@@ -35,6 +35,7 @@ class SessionPollSink final : public PollSink {
   const DumpFeed* feed() const { return feed_; }
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
   uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
+  uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
   // Of the last reading; empty if it succeeded.
   std::string LastError() const;
 
@@ -47,6 +48,7 @@ class SessionPollSink final : public PollSink {
   DumpFeed* feed_ = nullptr;
   std::atomic<uint64_t> readings_{0};
   std::atomic<uint64_t> missed_{0};
+  std::atomic<uint64_t> left_out_{0};
   mutable Mutex mutex_;
   std::string last_error_ GUARDED_BY(mutex_);
   // Sampler thread only: names of series by id and generation, and the text being built.

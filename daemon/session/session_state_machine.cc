@@ -153,6 +153,7 @@ void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
 void Session::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
   DCHECK_ON(deps_.control);
   collect_.OnReport(process, report);
+  if (activity_ != nullptr) activity_->OnLeftOut(process.attach_id, report.left_out, deps_.host.clock.MonotonicRawNs());
   WhenHandedOver();
 }
 
@@ -362,6 +363,7 @@ void Session::DescribeProgress(Manifest* manifest) const {
     manifest->processes.push_back(
         {process.pid, process.rank, process.attached(), process.devices, process.command});
     collect_.Describe(&manifest->processes.back());
+    if (activity_ != nullptr) manifest->processes.back().collector_cpu_ns = activity_->CostOf(process.pid);
   }
 }
 

@@ -228,6 +228,7 @@ struct ActivityRing {
   std::atomic<uint64_t> lost_bytes;               // of the vendor's buffers, never seen as records
   std::atomic<uint64_t> clamped;        // records that ended before they began: duration 0
   std::atomic<uint64_t> names_refused;  // records whose name was one too many
+  std::atomic<uint64_t> cost_ns;        // CPU time that collecting has taken in the process
   alignas(64) std::atomic<uint64_t> tail;  // of the consumer: what lies before it may be overwritten
   // A consumer that has just come adds 1: it knows no names, and the producer sends all again.
   std::atomic<uint64_t> generation;

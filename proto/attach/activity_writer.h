@@ -79,6 +79,7 @@ class ActivityWriter {
     ring_->lost_bytes.fetch_add(bytes, std::memory_order_relaxed);
     Note(ActivityType::kPad, reason, bytes, now_ns, now_ns);
   }
+  void SetCost(uint64_t cpu_ns) { ring_->cost_ns.store(cpu_ns, std::memory_order_relaxed); }
   void CountClamped() { ring_->clamped.fetch_add(1, std::memory_order_relaxed); }
 
   // Publishes what was added, and the losses that were not reported yet.

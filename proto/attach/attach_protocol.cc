@@ -86,6 +86,7 @@ json ToJson(const CollectorReport& m) {
   if (m.code != 0) out["code"] = m.code;
   PutUnlessEmpty(out, "detail", m.detail);
   PutUnlessEmpty(out, "kinds", m.kinds);
+  PutUnlessEmpty(out, "left_out", m.left_out);
   PutUnlessEmpty(out, "version", m.version);
   if (m.has_ring) out["has_ring"] = true;
   if (m.has_files) out["has_files"] = true;
@@ -148,6 +149,7 @@ json ToJson(const CollectOrder& m) {
   json out{{"kinds", m.kinds}, {"provider", m.provider}};
   if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
   if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
+  if (m.max_permille > 0) out["max_permille"] = m.max_permille;
   if (m.aclprof) out["aclprof"] = ToJson(*m.aclprof);
   return out;
 }
@@ -269,6 +271,7 @@ void Read(PacketReader& in, CollectorReport* m) {
   in.Number("code", std::numeric_limits<int>::min(), kMaxInt, &m->code);
   in.Text("detail", kMaxCollectorDetailBytes, &m->detail);
   in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
+  in.Texts("left_out", kMaxCollectKinds, kMaxAttachNameBytes, &m->left_out);
   in.Text("version", kMaxAttachNameBytes, &m->version);
   in.Flag("has_ring", &m->has_ring);
   in.Flag("has_files", &m->has_files);
@@ -353,6 +356,7 @@ Status ReadCollect(const json& object, CollectOrder* m) {
   in.Text("provider", kMaxAttachNameBytes, &m->provider);
   in.Number("flush_ms", 0U, std::numeric_limits<uint32_t>::max(), &m->flush_ms);
   in.Number("ring_bytes", uint64_t{0}, kMaxCount, &m->ring_bytes);
+  in.Number("max_permille", 0U, 1000U, &m->max_permille);
   if (const json* aclprof = in.Object("aclprof")) {
     in.Adopt(ReadAclprof(*aclprof, &m->aclprof.emplace()));
   }

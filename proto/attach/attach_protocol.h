@@ -97,6 +97,7 @@ struct CollectorReport {  // "collector"
   int code = 0;  // the vendor's; 0 = none
   std::string detail;
   std::vector<std::string> kinds;  // that are collected
+  std::vector<std::string> left_out;  // that are not, to stay within CollectOrder::max_permille; `detail` says it
   std::string version;             // of the vendor's library
   bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
   bool has_files = false;  // with "files": that of the directory does (O_RDONLY)
@@ -154,6 +155,7 @@ struct CollectOrder {
   std::vector<std::string> kinds;
   uint32_t flush_ms = 0;         // how long a record may stay in the process; 0 = its default
   uint64_t ring_bytes = 0;       // of the first order; 0 = its default
+  uint32_t max_permille = 0;     // of a core that collecting may take in the process; 0 = no limit
   std::string provider = "auto";  // or "mspti", "aclprof"
   std::optional<AclprofOrder> aclprof = std::nullopt;  // with "aclprof"
 };

@@ -165,6 +165,11 @@ class Reports(AdviseCase):
         self.assertEqual((sarif["version"], len(sarif["runs"])), ("2.1.0", 1))
         results, rules = sarif["runs"][0]["results"], sarif["runs"][0]["tool"]["driver"]["rules"]
         self.assertEqual([rule["id"] for rule in rules], [check["check"] for check in advise("--list")["checks"]])
+        # Descriptions of checks are in the report's language, as in --list.
+        for rule, check in zip(json.loads(subprocess.run([*RUNNER, PROFCTL, "advise", run, "--format", "sarif", "--language", "zh"], capture_output=True,
+                                                         text=True, check=True).stdout)["runs"][0]["tool"]["driver"]["rules"], advise("--list", "--language", "zh")["checks"]):
+            self.assertEqual(rule["shortDescription"]["text"], check["what"])
+            self.assertRegex(check["what"], "[\u4e00-\u9fff]")
         levels = {"high": "error", "medium": "warning", "low": "note", "info": "none"}
         for finding in got["findings"]:
             own = [result for result in results if result["ruleId"] == finding["check"]]

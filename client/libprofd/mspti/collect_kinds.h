@@ -40,4 +40,10 @@ inline constexpr KindsOfBit kKindsOfBits[] = {
     {PROFD_COLLECT_MEMORY, {kMemory, kMemset, kMemcpy}, "memory"},
 };
 
+// What is left out where collecting costs more than it may, in this order: what is there only beside kernels goes before
+// them, the most records for the least information first. docs/jobs.md has the same order.
+inline constexpr std::array<uint32_t, 5> kLeftOutFirst = {
+    PROFD_COLLECT_RUNTIME_API, PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API, PROFD_COLLECT_MEMORY, PROFD_COLLECT_MARKER,
+    PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION};
+
 }  // namespace profd::lib::mspti

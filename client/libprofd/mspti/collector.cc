@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -36,6 +38,17 @@ void GuardedCallback(Body body) {
   } catch (...) {
     // Only memory can be short; the buffer is lost.
   }
+}
+
+std::string LeftOutText(uint32_t kinds, const OverheadBudget& budget) {
+  std::string names;
+  for (const KindsOfBit& each : kKindsOfBits) {
+    if ((kinds & each.bit) != 0) names += (names.empty() ? "" : ", ") + std::string(each.name);
+  }
+  std::array<char, 96> share{};
+  std::snprintf(share.data(), share.size(), "collecting took %.1f %% of a core, may take %.1f %%: left out ", 100 * budget.share(),
+                100 * budget.limit());
+  return share.data() + names;
 }
 
 extern "C" void ProfdMsptiRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -90,6 +103,7 @@ int Collector::Start(const profd_collect_config& config) {
 void Collector::Run() {
   for (;;) {
     uint32_t kinds = 0;
+    uint32_t max_permille = 0;
     uint64_t start = 0;  // 0: none that is new
     Milliseconds flush = kDefaultFlush;
     {
@@ -100,10 +114,12 @@ void Collector::Run() {
         start = starts_;
       }
       kinds = config_.kinds & kAllKinds;
+      max_permille = config_.max_permille;
       if (config_.flush_ms > 0) flush = std::max(kLeastFlush, Milliseconds(config_.flush_ms));
     }
     Milliseconds pause = flush;
     try {
+      UpdateBudget(kinds, max_permille);
       pause = Round(kinds, flush);
       if (start != 0) EndStart(start);
     } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
@@ -129,13 +145,28 @@ void Collector::EndStart(uint64_t number) {
   CallOnChange();
 }
 
+// CPU time of this thread, and of callbacks that do its work. What the vendor's library itself takes is not seen.
+void Collector::UpdateBudget(uint32_t kinds, uint32_t max_permille) {
+  const int64_t cost_ns = ReadClock(CLOCK_THREAD_CPUTIME_ID) + callbacks_ns_.load(std::memory_order_relaxed);
+  const auto is_asked = [kinds](uint32_t step) { return (step & kinds) != 0; };
+  const auto steps = std::count_if(kLeftOutFirst.begin(), kLeftOutFirst.end(), is_asked);
+  budget_.SetLimit(max_permille / 1e3, static_cast<int>(steps));
+  budget_.Update(ReadClock(CLOCK_MONOTONIC_RAW), cost_ns);
+  left_out_ = 0;
+  int left = budget_.step();
+  for (const uint32_t step : kLeftOutFirst) {
+    if (is_asked(step) && left-- > 0) left_out_ |= step & kinds;
+  }
+  writer_->SetCost(static_cast<uint64_t>(cost_ns));
+}
+
 Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
   if (gave_up_) return pauses_.busy;
   const ProfilerObserver::OwnCalls own_calls;
   if (!subscribed_) {
     const Milliseconds pause = Attach(kinds);
     if (!subscribed_) return pause;
-  } else if (kinds != asked_) {
+  } else if (kinds != asked_ || left_out_ != served_.left_out) {
     DisableAll();
     EnableKinds(kinds);
   }
@@ -231,9 +262,10 @@ void Collector::EnableKinds(uint32_t kinds) {
   }
   ProfilerObserver::ExpectOurs(SwitchesOf(ever_enabled_));
   State state;
+  state.left_out = left_out_;
   bool needs_preload = false;
   for (const KindsOfBit& each : kKindsOfBits) {
-    if ((kinds & each.bit) == 0) continue;
+    if ((kinds & ~left_out_ & each.bit) == 0) continue;
     Called refused;
     if (EnableOne(each.bit, &refused)) {
       state.kinds |= each.bit;
@@ -245,11 +277,12 @@ void Collector::EnableKinds(uint32_t kinds) {
     if (!refused.why.empty()) state.detail += " (" + refused.why + ")";
   }
   if (needs_preload) state.detail += "; LD_PRELOAD=libmspti.so is missing";
+  if (left_out_ != 0) state.detail += (state.detail.empty() ? "" : "; ") + LeftOutText(left_out_, budget_);
   quiet_since_ = Clock::now();
   records_seen_ = records_.load(std::memory_order_relaxed);
   steps_seen_ = CountSteps();
   state.state = state.kinds == kinds ? PROFD_COLLECT_ON : PROFD_COLLECT_PARTIAL;
-  if (state.kinds == 0) {
+  if (state.kinds == 0 && (kinds & ~left_out_) != 0) {
     gave_up_ = true;
     const bool threw = state.code == kInner;
     state.state = threw ? PROFD_COLLECT_FAILED : PROFD_COLLECT_UNSUPPORTED;
@@ -301,6 +334,7 @@ uint64_t Collector::CountSteps() {
 }
 
 void Collector::WatchSilence() {
+  if (served_.kinds == 0) return;  // all of it is left out
   const uint64_t records = records_.load(std::memory_order_relaxed);
   const uint64_t steps = CountSteps();
   const bool came = std::exchange(records_seen_, records) != records;
@@ -359,10 +393,12 @@ void Collector::Complete(uint8_t* buffer, size_t valid) {
   const int index = pool_.Claim(buffer, valid);
   if (index < 0) return;
   const ClockPair clock = ClockPair::Now();
+  const int64_t begin_ns = ReadClock(CLOCK_THREAD_CPUTIME_ID);
   {
     const MutexLock lock(walk_mutex_);
     translator_->Walk(buffer, std::min(valid, BufferPool::kBufferBytes), clock);
   }
+  callbacks_ns_.fetch_add(ReadClock(CLOCK_THREAD_CPUTIME_ID) - begin_ns, std::memory_order_relaxed);
   pool_.Free(index);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "base/overhead_budget.h"
 #include "client/libprofd/mspti/buffer_pool.h"
 #include "client/libprofd/mspti/mspti_library.h"
 #include "client/libprofd/mspti/translator.h"
@@ -26,8 +27,9 @@ class Collector final : public PluginCollector {
     Milliseconds silence{3000};
     Milliseconds settle{50};       // from the first to the next flush of an end
     Milliseconds last_flush{1000};  // flushes of an end together
+    Milliseconds budget{OverheadBudget::kWindowNs / 1'000'000};  // of which the mean cost is held against what it may be
   };
-  explicit Collector(Pauses pauses) : pauses_(pauses) {}
+  explicit Collector(Pauses pauses) : pauses_(pauses), budget_(std::chrono::nanoseconds(pauses.budget).count()) {}
 
   // As in profd_collect_calls.
   int Start(const profd_collect_config& config);
@@ -45,6 +47,7 @@ class Collector final : public PluginCollector {
   void AddToReport(profd_collect_report* report) override REQUIRES(mutex_);
   // One round; how long until the next.
   Milliseconds Round(uint32_t kinds, Milliseconds flush);
+  void UpdateBudget(uint32_t kinds, uint32_t max_permille);
   void EndStart(uint64_t number);
 
   Milliseconds Attach(uint32_t kinds);
@@ -75,6 +78,7 @@ class Collector final : public PluginCollector {
   std::unique_ptr<attach::ActivityWriter> writer_;  // made once, under mutex_ before the thread
   std::unique_ptr<Translator> translator_ GUARDED_BY(walk_mutex_);
   std::atomic<uint64_t> records_{0};
+  std::atomic<int64_t> callbacks_ns_{0};  // CPU time of buffers walked in callbacks
 
   // Of the thread.
   MsptiLibrary library_;
@@ -84,6 +88,8 @@ class Collector final : public PluginCollector {
   uint32_t asked_ = 0;
   uint32_t enabled_kinds_ = 0;  // bits by the vendor's numbers
   uint32_t ever_enabled_ = 0;   // the same
+  OverheadBudget budget_;
+  uint32_t left_out_ = 0;  // of the kinds that are asked for
   State served_;
   int exit_handlers_ = 0;
   uint64_t records_seen_ = 0;

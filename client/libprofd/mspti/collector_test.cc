@@ -2,6 +2,7 @@
 // library, so the tests share them; what needs a process without either is a process of its own.
 #include "client/libprofd/mspti/collector.h"
 
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ constexpr uint32_t kApis = PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API;
 
 Collector& TheCollector() {
   static auto* const collector = new Collector(
-      {milliseconds(5), milliseconds(5), milliseconds(20), milliseconds(2), milliseconds(200)});
+      {milliseconds(5), milliseconds(5), milliseconds(20), milliseconds(2), milliseconds(200), milliseconds(40)});
   return *collector;
 }
 
@@ -26,13 +27,14 @@ void LoadRuntime() {
   ASSERT_NE(::dlopen(PROFD_FAKE_HOME "/libascendcl.so", RTLD_NOW), nullptr) << ::dlerror();
 }
 
-int Start(uint32_t kinds, uint64_t (*steps)(void*) = nullptr) {
+int Start(uint32_t kinds, uint64_t (*steps)(void*) = nullptr, uint32_t max_permille = 0) {
   profd_collect_config config = {};
   config.size = sizeof config;
   config.kinds = kinds;
   config.flush_ms = 20;
   config.ring_bytes = 1 << 20;
   config.steps = steps;
+  config.max_permille = max_permille;
   return TheCollector().Start(config);
 }
 
@@ -283,6 +285,29 @@ TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {
   ASSERT_TRUE(Reaches(PROFD_COLLECT_SILENT));
   library_.Kernel(1);
   EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
+// As long as kernels come, collecting takes more than a thousandth of a core.
+TEST_F(CollectorTest, WhatCostsMoreThanItMayIsLeftOutInOrder) {
+  constexpr uint32_t kKinds = PROFD_COLLECT_KERNEL | kApis | PROFD_COLLECT_RUNTIME_API;
+  ASSERT_EQ(Start(kKinds, nullptr, 1), 0);
+  std::vector<uint32_t> seen;
+  ASSERT_TRUE(Eventually([&] {
+    for (uint64_t i = 0; i < 1000; ++i) library_.Kernel(i);
+    const profd_collect_report report = Report();
+    if (report.state == PROFD_COLLECT_PARTIAL && (seen.empty() || seen.back() != report.left_out)) seen.push_back(report.left_out);
+    return !seen.empty() && seen.back() == kKinds;
+  }));
+  const std::vector<uint32_t> order = {PROFD_COLLECT_RUNTIME_API, PROFD_COLLECT_RUNTIME_API | kApis, kKinds};
+  EXPECT_THAT(order, ::testing::IsSupersetOf(seen)) << "a busy test may miss one";
+  EXPECT_EQ(Report().kinds, 0u);
+  EXPECT_THAT(Report().detail, ::testing::HasSubstr("may take 0.1 %: left out kernel, acl_api, node_api, runtime_api"));
+  EXPECT_GT(Ring().ring().cost_ns, 0u);
+  // Nothing comes any more; after a while it is tried again.
+  ASSERT_TRUE(Eventually([&] { return Report().left_out != kKinds; }));
+  ASSERT_EQ(Start(kKinds), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON)) << "without a limit all of it is collected";
+  EXPECT_EQ(Report().kinds, kKinds);
 }
 
 TEST_F(CollectorTest, NothingToCollectIsNoStart) {
