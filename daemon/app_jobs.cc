@@ -63,7 +63,7 @@ void App::Impl::BuildJobs() {
                                                 {"why", why.message()},
                                                 {"left_out", left_out}});
   };
-  deps.collect_permille = [this] { return static_cast<uint32_t>(options.config.overhead_max_process_percent * 10); };
+  deps.collect_permille = [this] { return static_cast<uint32_t>(options.config.overhead_max_process_permille); };
   deps.may_collect = [this](const TrainingProcess& process) {
     Peer owner;
     owner.uid = process.uid;

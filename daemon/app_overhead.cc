@@ -1,6 +1,6 @@
-// What profd itself may cost: its own CPU time is held against overhead.max_daemon_percent, and polled collectors are read
+// What profd itself may cost: its own CPU time is held against overhead.max_daemon_permille, and polled collectors are read
 // less often while it is above. What collecting costs in training processes their own collector holds against
-// overhead.max_process_percent (client/libprofd/mspti/collect_kinds.h). docs/jobs.md, What it may cost, has the order.
+// overhead.max_process_permille (client/libprofd/mspti/collect_kinds.h). docs/jobs.md, What it may cost, has the order.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -28,17 +28,17 @@ int64_t CpuTimeNs() {
 
 void App::Impl::TickOverhead() {
   const int before = pace();
-  budget.SetLimit(static_cast<double>(options.config.overhead_max_daemon_percent) / 100, static_cast<int>(kPaces.size()) - 1);
+  budget.SetLimit(static_cast<double>(options.config.overhead_max_daemon_permille) / 1000, static_cast<int>(kPaces.size()) - 1);
   budget.Update(clock.SteadyNs(), CpuTimeNs());
   if (pace() == before) return;
   pollers->SetPace(pace());
   const std::string spent = fmt::format("{:.1f} % of a core", 100 * budget.share());
-  const int64_t limit = options.config.overhead_max_daemon_percent;
+  const int64_t limit = options.config.overhead_max_daemon_permille;
   if (pace() > before) {
     log::Warning("polled collectors are read less often: profd is over its budget",
-                 {{"one_of", pace()}, {"spent", spent}, {"max_daemon_percent", limit}});
+                 {{"one_of", pace()}, {"spent", spent}, {"max_daemon_permille", limit}});
   } else {
-    log::Info("polled collectors are read more often again", {{"one_of", pace()}, {"spent", spent}, {"max_daemon_percent", limit}});
+    log::Info("polled collectors are read more often again", {{"one_of", pace()}, {"spent", spent}, {"max_daemon_permille", limit}});
   }
 }
 
@@ -48,7 +48,7 @@ void App::Impl::DescribeOverhead(v1::Node* out) const {
   v1::Overhead& wire = *out->mutable_overhead();
   wire.set_cores(budget.share());
   wire.set_max_cores(budget.limit());
-  wire.set_max_process_cores(static_cast<double>(options.config.overhead_max_process_percent) / 100);
+  wire.set_max_process_cores(static_cast<double>(options.config.overhead_max_process_permille) / 1000);
   wire.set_pace(static_cast<uint32_t>(pace()));
 }
 

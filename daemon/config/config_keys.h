@@ -149,12 +149,12 @@ inline const auto kKeys = std::to_array<Key>({
      "Minimum time between two dumps of triggers, seconds", 0, kDay},
     {"recorder", "max_dumps", &DaemonConfig::recorder_max_dumps, true,
      "Dumps of triggers that are kept; the oldest is removed first", 1, 1000},
-    {"overhead", "max_daemon_percent", &DaemonConfig::overhead_max_daemon_percent, true,
-     "CPU time that the daemon may take, percent of one core over 10 s; above it host and DCMI collectors are read "
-     "less often. 0 = no limit", 0, 10000},
-    {"overhead", "max_process_percent", &DaemonConfig::overhead_max_process_percent, true,
+    {"overhead", "max_daemon_permille", &DaemonConfig::overhead_max_daemon_permille, true,
+     "CPU time that the daemon may take, thousandths of one core over 10 s; above it host and DCMI collectors are "
+     "read less often. 0 = no limit", 0, 100000},
+    {"overhead", "max_process_permille", &DaemonConfig::overhead_max_process_permille, true,
      "The same of collecting kernels, communication and calls inside one training process; above it calls, memory, "
-     "marks and at last kernels are left out. 0 = no limit", 0, 100},
+     "marks and at last kernels are left out. 0 = no limit", 0, 1000},
     {"sampling", "enabled", &DaemonConfig::sampling_enabled, true,
      "Scheduled recording: record a few steps of each attached job's operators from time to time"},
     {"sampling", "every_minutes", &DaemonConfig::sampling_every_minutes, true,

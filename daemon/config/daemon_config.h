@@ -76,8 +76,8 @@ struct DaemonConfig {
   int64_t recorder_cooldown_s = 300;
   int64_t recorder_max_dumps = 16;
   // [overhead]
-  int64_t overhead_max_daemon_percent = 50;
-  int64_t overhead_max_process_percent = 10;
+  int64_t overhead_max_daemon_permille = 500;
+  int64_t overhead_max_process_permille = 100;
   // [sampling]
   bool sampling_enabled = false;
   int64_t sampling_every_minutes = 30;

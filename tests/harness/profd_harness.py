@@ -175,7 +175,7 @@ class Daemon:
     def write_config(self, config):
         with open(self.config_path, "w", encoding="utf-8") as out:
             # On a machine that is busy with tests, and in builds that check themselves, any budget is exceeded.
-            out.write(toml({"overhead": {"max_daemon_percent": 0, "max_process_percent": 0}} | config))
+            out.write(toml({"overhead": {"max_daemon_permille": 0, "max_process_permille": 0}} | config))
 
     def command(self):
         command = RUNNER + [PROFD, "--config", self.config_path, "--socket", self.socket,
