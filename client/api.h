@@ -43,6 +43,8 @@ class ProfdApi {
   virtual Result<v1::ListDumpsResponse> ListDumps() = 0;
   virtual Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest& request) = 0;
   virtual Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) = 0;
+  virtual Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() = 0;
+  virtual Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest& request) = 0;
 
   virtual Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) = 0;
   virtual Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) = 0;

@@ -185,6 +185,11 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "rm") return RunRm(context, parsed->rm_ids);
   if (name == "pin") return RunPin(context, parsed->pin_ids, false);
   if (name == "unpin") return RunPin(context, parsed->pin_ids, true);
+  if (name == "archive") {
+    // The endpoint's have the files of a client of other nodes where none are named.
+    parsed->archive.tls = {parsed->tls_ca.value_or(""), parsed->tls_cert.value_or(""), parsed->tls_key.value_or(""), ""};
+    return RunArchive(context, parsed->archive);
+  }
   if (name == "options") return RunListOptions(context, parsed->options);
   if (name == "check") return RunCheck(context, parsed->check);
   if (name == "run") return RunRun(context, parsed->run);

@@ -153,6 +153,14 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
   unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
       ->required()
       ->type_name(" ");
+
+  CLI::App* archive = AddCommand(app, "archive", "Load the dumps that profd says wait into its database: what profd-archive.service runs",
+                                 "  $ profctl archive\n"
+                                 "  $ sudo -u profd-archive profctl archive --once\n"
+                                 "User and password of the database: PROFCTL_CLICKHOUSE_USER, PROFCTL_CLICKHOUSE_PASSWORD.\n");
+  archive->add_flag("--once", p->archive.once, "Load what waits now, then end");
+  archive->add_option("--every", p->archive.every, "How often profd is asked (10s)")->type_name("DURATION");
+  archive->add_option("--work-dir", p->archive.work_dir, "Where a dump lies while it is loaded (/var/lib/profd-archive)")->type_name("DIR");
 }
 
 void AddTopCommand(CLI::App* app, TopOptions* o) {

@@ -14,6 +14,7 @@
 #include "client/commands/advise.h"
 #include "client/commands/advise_live.h"
 #include "client/commands/analyze.h"
+#include "client/commands/archive.h"
 #include "client/commands/channels.h"
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
@@ -76,6 +77,7 @@ struct Parsed {
   FleetOptions fleet;
   std::vector<std::string> rm_ids;
   std::vector<std::string> pin_ids;
+  ArchiveOptions archive;
   RunOptions run;
   ListOptionsOptions options;
   CheckOptions check;

@@ -124,6 +124,12 @@ class GrpcApi final : public ProfdApi {
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncUnpinDump, request, kQueryMs);
   }
+  Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override {
+    return Unary(&v1::DumpService::Stub::AsyncTakeArchiveOrder, v1::TakeArchiveOrderRequest(), kQueryMs);
+  }
+  Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest& request) override {
+    return Unary(&v1::DumpService::Stub::AsyncReportArchive, request, kQueryMs);
+  }
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
     return Unary(&v1::SessionService::Stub::AsyncAcquireTuningLease, request, kQueryMs);
   }

@@ -109,6 +109,7 @@ Status App::Impl::Build() {
   BuildAttribution();
   retention = std::make_unique<DumpRetention>(
       DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
+  BuildArchive();
   self = std::make_unique<SelfMetrics>(node->host());
   BuildTuning();
   BuildSessions();
@@ -222,12 +223,11 @@ Status App::Impl::Serve() {
   AnswerJobs(&deps);
   AnswerTuning(&deps);
   AnswerAdvice(&deps);
+  AnswerArchive(&deps);
   rpc = std::make_unique<RpcServer>(deps);
   std::string warning;
-  AcceptorOptions accept{config.socket, config.socket_group, config.admin_group,
-                         static_cast<int>(config.max_connections)};
   Result<std::unique_ptr<Acceptor>> listening =
-      Acceptor::Listen(accept, [this](int fd) { rpc->Adopt(fd); }, &warning);
+      Acceptor::Listen(AcceptorOptionsNow(), [this](int fd) { rpc->Adopt(fd); }, &warning);
   if (!listening.ok()) return listening.status();
   acceptor = std::move(listening).value();
   rpc->SetAcceptor(acceptor.get());
@@ -324,8 +324,7 @@ void App::Impl::Reload() {
       sampling->Configure(options.config);
       Result<analysis::Limits> limits = ParseAdviceLimits(options.config.advice_limits);
       if (advisor != nullptr && limits.ok()) advisor->SetLimits(std::move(limits).value());
-      acceptor->Configure(options.config.admin_group,
-                          static_cast<int>(options.config.max_connections));
+      archive->Configure(options.config);
       jobs->Configure(options.config.admin_group,
                       static_cast<size_t>(options.config.max_attached));
       writer->SetOptions(WriterOptions());
@@ -333,6 +332,7 @@ void App::Impl::Reload() {
     });
     done.get_future().wait();
     // Not on the strand: looking users up may wait for a directory service.
+    acceptor->Configure(AcceptorOptionsNow());
     if (TlsServer* tls = rpc->tls(); tls != nullptr) {
       if (Status users = tls->Configure(TlsOptionsOf(options.config)); !users.ok()) {
         log::Error("tls.users not reloaded", {{"problems", users.message()}});
@@ -371,6 +371,7 @@ void App::Impl::EverySecond() {
   sampling->Tick();
   tuning->Tick();
   retention->Tick();
+  archive->Tick();
   jobs->Tick();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();

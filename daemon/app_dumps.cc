@@ -84,6 +84,7 @@ void App::Impl::RecoverDumps() {
   found_sessions = std::make_shared<std::promise<void>>();
   found_all = std::make_shared<std::promise<void>>();
   retention->SetHooks({[this](const DumpRetention::Found& found) {
+                      archive->OnFound(found.dump);
                       if (found.dump.session_id.empty()) return;
                       v1::Session session = SessionFromManifest(
                           found.manifest, options.config.dump_root + "/" + found.dump.name,
@@ -93,12 +94,15 @@ void App::Impl::RecoverDumps() {
                       sessions->AddFound(std::move(session));
                     },
                     [this](const std::string& name, std::string_view reason) {
+                      archive->OnRemoved(name, reason);
                       sessions->OnDumpRemoved(name, reason);
                     },
                     [this, done = found_all] {
+                      archive->OnComplete();
                       WebSawDumps();
                       done->set_value();
-                    }});
+                    },
+                    [this](const KeptDump& dump) { archive->OnClosed(dump); }});
   std::map<std::string, DumpRetention::FirstDump> first;
   const std::string boot_id = BootId(*node);
   google::protobuf::util::JsonParseOptions lenient;
@@ -141,15 +145,21 @@ void App::Impl::AnswerDumps(RpcDeps* deps) {
   using Finish = std::function<void(const Status&)>;
   deps->delete_dump = [this](const Peer& peer, const v1::DeleteDumpRequest& request,
                              v1::DeleteDumpResponse* out, const Finish& finish) {
+    std::vector<std::string> waited = sessions->DumpsOf(peer, request.session_id(), request.dump()).value_or({});
+    std::erase_if(waited, [this](const std::string& name) { return !archive->IsWaiting(name); });
     sessions->Delete(peer, request.session_id(), request.dump(),
-                     [out, finish](const Result<uint64_t>& freed) {
-                       if (freed.ok()) out->set_freed_bytes(*freed);
+                     [out, finish, waited](const Result<uint64_t>& freed) {
+                       if (freed.ok()) {
+                         out->set_freed_bytes(*freed);
+                         out->mutable_not_archived()->Assign(waited.begin(), waited.end());
+                       }
                        finish(freed.status());
                      });
   };
   deps->list_dumps = [this](const Peer& peer, const v1::ListDumpsRequest&,
                             v1::ListDumpsResponse* out, const Finish& finish) {
     *out = sessions->ListDumps(peer);
+    for (v1::Dump& dump : *out->mutable_dumps()) archive->Describe(&dump);
     finish(Status::Ok());
   };
   deps->pin_dump = [this](const Peer& peer, const v1::PinDumpRequest& request,
@@ -160,7 +170,8 @@ void App::Impl::AnswerDumps(RpcDeps* deps) {
                             v1::UnpinDumpResponse* out, const Finish& finish) {
     finish(sessions->Unpin(peer, request, out));
   };
-  deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) {
+  deps->dumps_to_fetch = [this](const Peer& peer, const v1::FetchDumpRequest& request) -> Result<std::vector<std::string>> {
+    if (peer.archiver) return MayArchive(request);
     return sessions->DumpsOf(peer, request.session_id(), request.dump());
   };
 }

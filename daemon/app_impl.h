@@ -12,6 +12,7 @@
 #include "base/strand.h"
 #include "daemon/advice/advisor.h"
 #include "daemon/app.h"
+#include "daemon/archive/archive_queue.h"
 #include "daemon/attribution/attribution.h"
 #include "daemon/collect/collector_stats.h"
 #include "daemon/collect/poll_engine.h"
@@ -112,6 +113,13 @@ struct App::Impl {
   int pace() const;  // of so many readings of polled collectors one takes place
   void DescribeOverhead(v1::Node* out) const;
   void UpdateOverheadMetrics();
+  // app_archive.cc: finished dumps on their way into a database.
+  void BuildArchive();
+  void AnswerArchive(RpcDeps* deps);
+  Result<std::vector<std::string>> MayArchive(const v1::FetchDumpRequest& request_untrusted) const;
+  void DescribeArchive(v1::Node* out) const;
+  void UpdateArchiveMetrics();
+  AcceptorOptions AcceptorOptionsNow() const;
   // app_attribution.cc: whose work the NPUs do, in metrics.
   void BuildAttribution();
   void UpdateTlsMetrics();
@@ -157,6 +165,7 @@ struct App::Impl {
   std::unique_ptr<StateStore> state_store;  // before the writer, whose last tasks use it
   std::unique_ptr<DumpWriter> writer;
   std::unique_ptr<DumpRetention> retention;
+  std::unique_ptr<ArchiveQueue> archive;
   std::vector<std::string> old_dumps;                // of earlier runs
   std::map<std::string, std::string> old_sessions;   // that had not ended: id, state file
   std::shared_ptr<std::promise<void>> found_sessions;  // their dumps have been looked at

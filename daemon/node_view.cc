@@ -205,6 +205,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   DescribeRecorder(out);
   DescribeNodeHealth(out);
   tuning->List(peer, out->mutable_tuning_leases());
+  DescribeArchive(out);
 }
 
 void App::Impl::UpdateChannelMetrics() {
@@ -346,6 +347,7 @@ void App::Impl::UpdateSelfMetrics() {
   UpdateDumpMetrics();
   UpdateTuningMetrics();
   UpdateOverheadMetrics();
+  UpdateArchiveMetrics();
   set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
   self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
   self->Commit();

@@ -45,13 +45,15 @@ Status Take(const v1::DumpChunk& chunk, const std::string& out, Sinks* sinks) {
 
 // Which error there was: ours, the daemon's, or none.
 Status Receive(const Context& context, const std::string& id, const std::string& out,
-               const std::function<bool()>& go_on, Sinks* sinks) {
+               const std::function<bool()>& go_on, const std::function<void(size_t)>& received,
+               Sinks* sinks) {
   v1::FetchDumpRequest request;
   (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
   Progress progress(context, "fetching", go_on);
   Status written;
   Status status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
     written = Take(chunk, out, sinks);
+    if (received) received(chunk.data().size());
     progress.SetDetail(Detail(*sinks->back(), progress.elapsed_ns()));
     return written.ok();
   });
@@ -118,13 +120,14 @@ Status WaitForEnd(const Context& context, const std::string& id, const std::func
 }  // namespace
 
 FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
-                      bool keep, const std::function<bool()>& go_on) {
+                      bool keep, const std::function<bool()>& go_on,
+                      const std::function<void(size_t bytes)>& received) {
   FetchResult fetched;
   std::error_code error;
   std::filesystem::create_directories(out, error);
   // Whether it could be used is found out with the first file.
   Sinks sinks;
-  fetched.status = Receive(context, id, out, go_on, &sinks);
+  fetched.status = Receive(context, id, out, go_on, received, &sinks);
   for (const auto& sink : sinks) {
     if (sink->name().empty()) continue;
     fetched.name = sink->name();

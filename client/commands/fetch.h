@@ -34,9 +34,11 @@ struct FetchResult {
 };
 
 // Writes a finished session's dump below `out`, which is made with its parents. What arrived of one
-// that fails is removed, unless `keep`. `go_on` says false to give up.
+// that fails is removed, unless `keep`. `go_on` says false to give up. `received`, if there is one, may wait as long as
+// it likes after each piece.
 FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
-                      bool keep, const std::function<bool()>& go_on);
+                      bool keep, const std::function<bool()>& go_on,
+                      const std::function<void(size_t bytes)>& received = nullptr);
 
 // Writes a finished session's dump as the calling user.
 int RunFetch(const Context& context, const FetchOptions& options);

@@ -65,6 +65,21 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
   return exit_code;
 }
 
+// "archived", "waiting", "waiting, attempt 3: unreachable: ...", "not archived: ..."; empty: not meant for the database.
+std::string ArchiveCell(const v1::Dump& dump) {
+  if (!dump.has_archive()) return "";
+  const v1::ArchiveState& archive = dump.archive();
+  const std::string problem = archive.problem().empty() ? "" : ": " + archive.problem();
+  switch (archive.state()) {
+    case v1::ArchiveState::STATE_LOADED:
+      return "archived";
+    case v1::ArchiveState::STATE_WAITING:
+      return (archive.attempts() == 0 ? "waiting" : fmt::format("waiting, attempt {}", archive.attempts())) + problem;
+    default:
+      return "not archived" + problem;
+  }
+}
+
 int RunListDumps(const Context& context) {
   auto list = WithProgress(context, "asking profd", [&] { return context.api.ListDumps(); });
   if (!list.ok()) return Fail(context, list.status());
@@ -72,13 +87,13 @@ int RunListDumps(const Context& context) {
     PrintJson(context, ToJson(*list));
     return kExitOk;
   }
-  Table table({"DUMP", "SESSION", ">SEGMENT", "STATE", "JOB", ">UID", "STARTED", ">SIZE", "PINNED"});
+  Table table({"DUMP", "SESSION", ">SEGMENT", "STATE", "JOB", ">UID", "STARTED", ">SIZE", "PINNED", "ARCHIVE"});
   for (const v1::Dump& dump : list->dumps()) {
     table.AddRow({dump.name(), dump.session_id().empty() ? "-" : dump.session_id(),
                   std::to_string(dump.segment()), StateCell(dump.state()),
                   dump.job_id().empty() ? "-" : dump.job_id(), std::to_string(dump.uid()),
                   FormatTime(dump.started_ns()), FormatBytes(dump.bytes()),
-                  dump.pinned() ? "pinned" : ""});
+                  dump.pinned() ? "pinned" : "", ArchiveCell(dump)});
   }
   if (!table.empty()) table.Print(context.io.out, context.io.out_color());
   context.io.out << fmt::format("{} by all users, {}; {} by you, pinned {}\n",

@@ -29,10 +29,14 @@ int RunRm(const Context& context, const std::vector<std::string>& ids) {
     }
     if (context.json) {
       removed.push_back({{"session_id", id}, {"freed_bytes", answer->freed_bytes()}});
+      if (answer->not_archived_size() > 0) {
+        removed.back()["not_archived"] = std::vector<std::string>(answer->not_archived().begin(), answer->not_archived().end());
+      }
     } else {
       context.io.out << "removed " << Printable(id) << ", " << FormatBytes(answer->freed_bytes())
                      << " freed\n";
     }
+    for (const std::string& name : answer->not_archived()) Warn(context, name + " was not in the database yet");
   }
   if (context.json) {
     PrintJson(context, Json{{"removed", std::move(removed)}, {"errors", std::move(errors)}});

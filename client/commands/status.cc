@@ -92,6 +92,21 @@ std::string TuningText(const v1::TuningLease& lease) {
   return text;
 }
 
+std::string ArchiveText(const v1::ArchiveStatus& archive, int64_t now_ns) {
+  std::string text = archive.waiting() == 0 ? "nothing waits" : fmt::format("{} wait, {}", archive.waiting(), FormatBytes(archive.waiting_bytes()));
+  if (archive.has_oldest_ns()) text += fmt::format(", the oldest for {}", FormatSpan(now_ns - archive.oldest_ns()));
+  text += fmt::format("; {} loaded into {}", archive.loaded(), archive.to());
+  if (archive.lost() > 0) text += fmt::format("; {} not archived", archive.lost());
+  if (archive.has_failing_since_ns()) text += fmt::format("; failing for {}: {}", FormatSpan(now_ns - archive.failing_since_ns()), archive.problem());
+  constexpr int64_t kLongNs = 300 * kNsPerSecond;
+  if (!archive.has_asked_ns()) {
+    text += "; profctl archive has not asked yet (profd-archive.service)";
+  } else if (now_ns - archive.asked_ns() > kLongNs && !archive.has_failing_since_ns() && archive.waiting() > 0) {
+    text += fmt::format("; profctl archive asked {} ago", FormatSpan(now_ns - archive.asked_ns()));
+  }
+  return text;
+}
+
 void Print(const Context& context, const v1::Node& node) {
   std::ostream& out = context.io.out;
   out << fmt::format("profd {} on {}, up {}\n", Printable(node.version()),
@@ -116,6 +131,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
   if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
   line("overhead", OverheadText(node.overhead()));
+  if (node.has_archive()) line("archive", ArchiveText(node.archive(), context.clock.WallNs()));
   for (const v1::TuningLease& lease : node.tuning_leases()) line("tuning", TuningText(lease));
   line("metrics", node.metrics_address().empty()
                       ? "off"

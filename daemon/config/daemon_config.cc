@@ -7,6 +7,7 @@
 
 #include "analysis/rules/limits.h"
 #include "base/text.h"
+#include "daemon/archive/archive_rule.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/listen_address.h"
 #include "daemon/recorder/trigger.h"
@@ -185,7 +186,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     if (!known || !node.is_table()) {
       problems->push_back(fmt::format(
           "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "advice, recorder, overhead, sampling, tls, push, limits", where,
+          "advice, recorder, overhead, sampling, tls, push, archive, limits", where,
           section.str()));
       continue;
     }
@@ -256,6 +257,7 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   CheckListen("metrics.listen", config.metrics_listen, FaultOfListen(config.metrics_listen),
               kMetricsPort, problems);
   CheckTlsKeys(config, problems);
+  CheckArchive(config, problems);
 }
 
 bool OnlyReloadableDiffers(const DaemonConfig& before, const DaemonConfig& after,

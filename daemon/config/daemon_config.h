@@ -106,6 +106,18 @@ struct DaemonConfig {
   std::string push_certificate;
   std::string push_key;
   std::string push_headers_file;
+  // [archive]
+  std::string archive_to;
+  std::vector<std::string> archive_which = {"all"};
+  std::string archive_run = "{user}-{job}-{session}";
+  std::string archive_cluster;
+  std::string archive_user = "profd-archive";
+  int64_t archive_max_waiting = 1000;
+  int64_t archive_max_waiting_mb = 131072;
+  int64_t archive_mb_per_s = 0;
+  int64_t archive_retry_first_s = 30;
+  int64_t archive_retry_longest_s = 1800;
+  int64_t archive_give_up_after_h = 168;
   // [limits]
   int64_t max_sessions = 64;
   int64_t max_sessions_per_uid = 16;

@@ -24,10 +24,17 @@ struct KeptDump {
   int64_t ended_wall_ns = 0;
   uint64_t bytes = 0;
   uint32_t segment = 1;
+  std::string label;
+  std::string fleet;      // of sessions that were started together on several nodes; empty: it was alone
+  bool recorder = false;  // the flight recorder's
   bool pinned = false;
+  bool waiting = false;   // for the database (archive/): goes only where nothing else is left
   bool writing = false;   // by this daemon, now
   bool removing = false;  // its removal has been ordered
 };
+
+// The metadata of a session by which profctl marks those it starts on several nodes.
+inline constexpr const char* kFleetMetadata = "fleet_id";
 
 // In bytes; 0 = no limit.
 struct QuotaLimits {

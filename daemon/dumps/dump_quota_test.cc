@@ -54,6 +54,17 @@ TEST(DumpQuotaTest, RunningAndPinnedOnesStay) {
   EXPECT_TRUE(PlanRemovals(dumps, {.total = 200}, {.margin = 1}).over_total);
 }
 
+TEST(DumpQuotaTest, WhatWaitsForTheDatabaseGoesLast) {
+  std::vector<KeptDump> dumps = {Dump("w1", 1, 1, 100), Dump("w2", 1, 2, 100), Dump("young", 1, 9, 100), Dump("other", 2, 0, 100)};
+  dumps[0].waiting = dumps[1].waiting = true;
+  EXPECT_THAT(Names(PlanRemovals(dumps, {.total = 200}, {})), ElementsAre("other", "young"));
+  // Recording goes on, whatever it takes.
+  QuotaPlan plan = PlanRemovals(dumps, {.total = 150}, {});
+  EXPECT_THAT(Names(plan), ElementsAre("other", "young", "w1"));
+  EXPECT_FALSE(plan.over_total);
+  EXPECT_THAT(Names(PlanRemovals(dumps, {.per_uid = 150}, {})), ElementsAre("young", "w1"));
+}
+
 TEST(DumpQuotaTest, AUsersOwnLimitTakesTheirDumpsOnly) {
   std::vector<KeptDump> dumps = {Dump("a1", 1, 1, 100), Dump("b1", 2, 2, 100),
                                  Dump("a2", 1, 3, 100), Dump("root", 0, 0, 1000)};

@@ -45,6 +45,9 @@ KeptDump Describe(const std::string& name, const Manifest& manifest) {
   dump.uid = manifest.uid;
   dump.session_id = manifest.session_id;
   dump.job_id = manifest.job_id;
+  dump.label = manifest.label;
+  dump.recorder = manifest.requested.contains("flight_recorder");
+  if (auto fleet = manifest.metadata.find(kFleetMetadata); fleet != manifest.metadata.end()) dump.fleet = fleet->second;
   dump.state = manifest.state;
   dump.started_wall_ns = manifest.start_wall_ns;
   dump.ended_wall_ns = manifest.end_wall_ns;
@@ -235,6 +238,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   found->second.state = state;
   found->second.bytes = std::max(found->second.bytes, bytes);
   found->second.ended_wall_ns = deps_.clock.WallNs();
+  if (hooks_.on_closed) hooks_.on_closed(found->second);
   // What its manifest and last files made of it.
   disk_->Post([this, name] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
@@ -248,6 +252,11 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
       ++changes_;
     });
   });
+}
+
+void DumpRetention::SetWaiting(std::string_view name, bool waiting) {
+  DCHECK_ON(deps_.control);
+  if (auto found = dumps_.find(name); found != dumps_.end()) found->second.waiting = waiting;
 }
 
 void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {

@@ -43,6 +43,8 @@ class DumpRetention {
     std::function<void(const std::string& name, std::string_view reason)> on_removed;
     // All dumps there were have been found. Once.
     std::function<void()> on_complete = nullptr;
+    // A dump of this daemon's is complete.
+    std::function<void(const KeptDump&)> on_closed = nullptr;
   };
 
   DumpRetention(Deps deps, const QuotaLimits& limits);
@@ -67,6 +69,9 @@ class DumpRetention {
   void Opened(KeptDump dump);
   void Grown(std::string_view name, uint64_t bytes);
   void Closed(const std::string& name, DumpState state, uint64_t bytes);
+
+  // Whether it waits for the database; not where there is none of that name.
+  void SetWaiting(std::string_view name, bool waiting);
 
   // The end of a dump could not be written: it is completed as `manifest` has it when the disk takes it again,
   // which Tick (about once a second) looks for. Until then it counts as being written.

@@ -23,6 +23,7 @@ constexpr size_t kMaxSessions = 4096;
 constexpr std::string_view kSessions = "sessions";
 constexpr std::string_view kPins = "pins.json";
 constexpr std::string_view kReleases = "released_channels.json";
+constexpr std::string_view kArchive = "archive.json";
 constexpr std::string_view kTuning = "tuning.json";
 constexpr std::string_view kLock = "lock";
 constexpr std::string_view kSuffix = ".json";
@@ -152,6 +153,8 @@ Status StateStore::SavePins(std::string_view text) { return SaveFile(kPins, text
 Result<std::string> StateStore::LoadPins() const { return LoadFile(kPins); }
 Status StateStore::SaveReleases(std::string_view text) { return SaveFile(kReleases, text); }
 Result<std::string> StateStore::LoadReleases() const { return LoadFile(kReleases); }
+Status StateStore::SaveArchive(std::string_view text) { return SaveFile(kArchive, text); }
+Result<std::string> StateStore::LoadArchive() const { return LoadFile(kArchive); }
 Status StateStore::SaveTuning(std::string_view text) { return SaveFile(kTuning, text); }
 Result<std::string> StateStore::LoadTuning() const { return LoadFile(kTuning); }
 

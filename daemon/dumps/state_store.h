@@ -1,5 +1,5 @@
 // What must outlive the daemon and is stored nowhere else: sessions that have not ended, pins, released
-// channels, tuning leases. Small files in a folder of the daemon's own (0700), each replaced atomically.
+// channels, tuning leases, what waits for the database. Small files in a folder of the daemon's own (0700), each replaced atomically.
 //
 // No state but the lock; any one thread at a time.
 #pragma once
@@ -33,6 +33,11 @@ class StateStore {
   // Channels that are released to other tools.
   Status SaveReleases(std::string_view text);
   Result<std::string> LoadReleases() const;
+
+  // Dumps that wait for the database, and those that have been loaded.
+  Status SaveArchive(std::string_view text);
+  // Empty if there is none.
+  Result<std::string> LoadArchive() const;
 
   Status SaveTuning(std::string_view text);
   // Empty if nothing was ever tuned.

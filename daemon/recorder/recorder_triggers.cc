@@ -189,8 +189,11 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
 
 void FlightRecorder::EvictTriggerDumps() {
   while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
-    TriggerDump oldest = std::move(kept_.front());
-    kept_.pop_front();
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [this](const TriggerDump& each) { return !sessions_->IsWaiting(each.dump); });
+    if (found == kept_.end()) return;  // all wait for the database: their bound is the archive's
+    TriggerDump oldest = std::move(*found);
+    kept_.erase(found);
     log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
     sessions_->Delete(Myself(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
       // Long forgotten by the list; one that is pinned stays.

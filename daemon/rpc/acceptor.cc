@@ -63,6 +63,7 @@ struct Acceptor::Impl {
   mutable Mutex mutex;
   std::map<int, Connection> connections GUARDED_BY(mutex);
   std::optional<gid_t> admin GUARDED_BY(mutex);
+  std::optional<uid_t> archiver GUARDED_BY(mutex);
   size_t max_connections GUARDED_BY(mutex) = 256;
   const FdRange range = RangeWithinLimit();
   int next_fd GUARDED_BY(mutex) = range.first;
@@ -111,6 +112,7 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     Result<Peer> peer = PeerOfSocket(fd.get(), admin);
     struct stat info {};
     if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
+    peer->archiver = archiver && peer->uid == *archiver && !peer->admin;
     if (!HasRoom(*peer)) Sweep();
     if (!HasRoom(*peer)) return false;
     number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
@@ -162,10 +164,9 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
   impl->path = options.socket_path;
   impl->listener = std::move(listener).value();
   impl->handover = std::move(handover);
-  MutexLock lock(impl->mutex);
-  impl->admin = GroupId(options.admin_group);
-  impl->max_connections = static_cast<size_t>(options.max_connections);
-  return std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
+  auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
+  acceptor->Configure(options);
+  return acceptor;
 }
 
 void Acceptor::OnQuiet(std::function<bool()> rest, int after_ms) {
@@ -205,11 +206,13 @@ std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {
   return found->second.peer;
 }
 
-void Acceptor::Configure(const std::string& admin_group, int max_connections) {
-  std::optional<gid_t> group = GroupId(admin_group);
+void Acceptor::Configure(const AcceptorOptions& options) {
+  std::optional<gid_t> group = GroupId(options.admin_group);
+  std::optional<uid_t> user = UserId(options.archive_user);
   MutexLock lock(impl_->mutex);
   impl_->admin = group;
-  impl_->max_connections = static_cast<size_t>(max_connections);
+  impl_->archiver = user;
+  impl_->max_connections = static_cast<size_t>(options.max_connections);
 }
 
 size_t Acceptor::connections() const {

@@ -22,6 +22,7 @@ struct AcceptorOptions {
   std::string socket_group;  // empty = root's group only
   std::string admin_group;   // empty = root only
   int max_connections = 256;
+  std::string archive_user = {};  // Peer::archiver; empty = nobody
 };
 
 class Acceptor {
@@ -46,7 +47,8 @@ class Acceptor {
   // Who a call comes from; `peer_text` as ServerContext::peer() says it. Thread-safe.
   std::optional<Peer> Identify(std::string_view peer_text) const;
 
-  void Configure(const std::string& admin_group, int max_connections);
+  // All but where it listens.
+  void Configure(const AcceptorOptions& options);
   size_t connections() const;
   uint64_t rejected() const;
 

@@ -12,6 +12,7 @@ namespace profd::rpc {
 MethodRoles::MethodRoles(const google::protobuf::ServiceDescriptor& service) {
   for (int i = 0; i < service.method_count(); ++i) {
     const google::protobuf::MethodDescriptor& method = *service.method(i);
+    if (method.options().GetExtension(v1::for_archive)) for_archive_.insert(method.name());
     switch (method.options().GetExtension(v1::least_role)) {
       case v1::ROLE_VIEWER:
         roles_[method.name()] = Role::kViewer;
@@ -46,7 +47,12 @@ std::string_view RoleName(Role role) {
 Status MethodRoles::MayCall(const Peer& peer, std::string_view method) const {
   std::optional<Role> least = LeastRole(method);
   if (!least) return PermissionDenied(fmt::format("{} has no role in profd.proto", method));
+  if (peer.archiver) {
+    if (for_archive_.contains(method)) return Status::Ok();
+    return PermissionDenied(fmt::format("uid {} is archive.user, which only archives: it may not call {}", peer.uid, method));
+  }
   if (RoleOf(peer) >= *least) return Status::Ok();
+  if (!peer.remote) return PermissionDenied(fmt::format("{} is for administrators (daemon.admin_group)", method));
   return PermissionDenied(fmt::format(
       "the certificate {} has the role profd-{}, which may look but not call {}: that takes one "
       "with OU=profd-{}{}",

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "base/status.h"
@@ -33,11 +34,13 @@ class MethodRoles {
 
   // Nothing where the method has none, or there is no such method.
   std::optional<Role> LeastRole(std::string_view method) const;
-  // PermissionDenied that names the role the method takes, if the peer's is less.
+  // PermissionDenied that names the role the method takes, if the peer's is less. Of the user that archives only the
+  // methods that are marked for it.
   Status MayCall(const Peer& peer, std::string_view method) const;
 
  private:
   std::map<std::string_view, Role> roles_;
+  std::set<std::string_view> for_archive_;
 };
 
 }  // namespace profd::rpc

@@ -231,6 +231,18 @@ class DumpCalls final : public v1::DumpService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.unpin_dump);
   }
 
+  grpc::ServerUnaryReactor* TakeArchiveOrder(grpc::CallbackServerContext* call,
+                                             const v1::TakeArchiveOrderRequest* request,
+                                             v1::TakeArchiveOrderResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.take_archive);
+  }
+
+  grpc::ServerUnaryReactor* ReportArchive(grpc::CallbackServerContext* call,
+                                          const v1::ReportArchiveRequest* request,
+                                          v1::ReportArchiveResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.report_archive);
+  }
+
  private:
   rpc::Context& context_;
 };

@@ -52,6 +52,8 @@ struct RpcDeps {
   Handler<v1::ListDumpsRequest, v1::ListDumpsResponse> list_dumps = nullptr;
   Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;
   Handler<v1::UnpinDumpRequest, v1::UnpinDumpResponse> unpin_dump = nullptr;
+  Handler<v1::TakeArchiveOrderRequest, v1::TakeArchiveOrderResponse> take_archive = nullptr;
+  Handler<v1::ReportArchiveRequest, v1::ReportArchiveResponse> report_archive = nullptr;
   Handler<v1::AcquireTuningLeaseRequest, v1::TuningLease> acquire_tuning = nullptr;
   Handler<v1::ReleaseTuningLeaseRequest, v1::ReleaseTuningLeaseResponse> release_tuning = nullptr;
   Handler<v1::ListTuningLeasesRequest, v1::ListTuningLeasesResponse> list_tuning = nullptr;

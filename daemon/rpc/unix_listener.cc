@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <cstring>
 #include <system_error>
 #include <vector>
+
+#include "base/text.h"
 
 namespace profd {
 namespace {
@@ -66,6 +69,19 @@ std::optional<gid_t> GroupId(const std::string& name) {
     return std::nullopt;
   }
   return found->gr_gid;
+}
+
+std::optional<uid_t> UserId(const std::string& name) {
+  uid_t uid = 0;
+  if (ParseNumber(name, &uid)) return uid;
+  if (name.empty()) return std::nullopt;
+  std::vector<char> buffer(1 << 16);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return std::nullopt;
+  }
+  return found->pw_uid;
 }
 
 Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning) {

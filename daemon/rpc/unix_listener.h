@@ -27,6 +27,9 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
 // Nothing for an empty or unknown name.
 std::optional<gid_t> GroupId(const std::string& name);
 
+// A name or a number; nothing for an empty or unknown name.
+std::optional<uid_t> UserId(const std::string& name);
+
 // SO_PEERCRED and SO_PEERGROUPS. Administrators: root, the daemon's own user, `admin_group`.
 Result<Peer> PeerOfSocket(int fd, std::optional<gid_t> admin_group);
 

@@ -20,6 +20,8 @@ struct Peer {
   // Sees everything, starts, ends and takes away nothing; has no uid. Never together with `admin`.
   bool viewer = false;
   bool remote = false;           // came over TLS
+  // The user of archive.user: may take what waits for the database, and nothing else. Never together with `admin`.
+  bool archiver = false;
   std::string certificate = {};  // its subject, cleaned; empty on the unix socket
 
   bool InGroup(uint32_t group) const {

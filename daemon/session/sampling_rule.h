@@ -15,6 +15,9 @@
 
 namespace profd {
 
+// Of the sessions it starts.
+inline constexpr std::string_view kSamplingLabel = "sampling";
+
 struct SamplingRule {
   std::string pattern = "*";
   bool off = false;

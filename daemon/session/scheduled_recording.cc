@@ -175,7 +175,7 @@ void ScheduledRecording::Start(const Key& key, Job* job, const SamplingRule& rul
                        });
 }
 
-// Of the job's recordings the oldest go; pinned ones stay, and count.
+// Of the job's recordings the oldest go; pinned ones, and those that wait for the database, stay and count.
 void ScheduledRecording::Evict(const Key& key) {
   v1::ListSessionsRequest request;
   request.set_job_id(key.second);
@@ -188,7 +188,7 @@ void ScheduledRecording::Evict(const Key& key) {
     return a.status().started_ns() > b.status().started_ns();
   });
   for (size_t i = static_cast<size_t>(config_.sampling_keep); i < recordings.size(); ++i) {
-    if (recordings[i].status().pinned()) continue;
+    if (recordings[i].status().pinned() || deps_.sessions.IsWaiting(recordings[i])) continue;
     deps_.sessions.Delete(Administrator(), recordings[i].session_id(), "", [](const Result<uint64_t>& freed) {
       if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
     });

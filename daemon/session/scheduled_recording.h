@@ -25,7 +25,7 @@ namespace profd {
 
 class ScheduledRecording {
  public:
-  static constexpr std::string_view kLabel = "sampling";
+  static constexpr std::string_view kLabel = kSamplingLabel;
 
   struct Deps {
     Strand& control;

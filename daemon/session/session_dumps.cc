@@ -41,6 +41,13 @@ void Describe(const KeptDump& dump, v1::Dump* out) {
   out->set_segment(dump.segment);
 }
 
+// What rules of retention and archive look at.
+void TakeSpec(const v1::SessionSpec& spec, KeptDump* dump) {
+  dump->job_id = spec.target().job_id();
+  dump->label = spec.label();
+  if (auto fleet = spec.metadata().find(kFleetMetadata); fleet != spec.metadata().end()) dump->fleet = fleet->second;
+}
+
 Status NoDump(const std::string& name) {
   return NotFound(
       fmt::format("dump {} not found, or not owned by you; see `profctl list --dumps`", log::Quote(name)));
@@ -57,7 +64,7 @@ void SessionManager::NoteProgress(Record& record) {
     dump.name = name;
     dump.uid = record.uid;
     dump.session_id = session.id();
-    dump.job_id = session.spec().target().job_id();
+    TakeSpec(session.spec(), &dump);
     dump.started_wall_ns = session.start_wall_ns();
     dump.segment = static_cast<uint32_t>(session.past().size()) + 1;
     dumps->Opened(std::move(dump));
@@ -65,7 +72,7 @@ void SessionManager::NoteProgress(Record& record) {
   Save(record);
 }
 
-// Its one dump is complete.
+// Its one dump, the flight recorder's, is complete.
 void SessionManager::NoteRecovered(v1::Session* session) {
   v1::SessionStatus& status = *session->mutable_status();
   v1::Segment& segment = *status.add_segments();
@@ -81,7 +88,8 @@ void SessionManager::NoteRecovered(v1::Session* session) {
   dump.name = BaseName(status.dump_path());
   dump.uid = session->owner().uid();
   dump.session_id = session->session_id();
-  dump.job_id = session->spec().target().job_id();
+  dump.recorder = true;
+  TakeSpec(session->spec(), &dump);
   dump.started_wall_ns = status.started_ns();
   const std::string name = dump.name;
   deps_.dumps_or_null->Opened(std::move(dump));
@@ -237,6 +245,17 @@ void SessionManager::CheckDiskSpace() {
     end_youngest(nullptr, fmt::format("dumps take all of the {} MB they may (dump.max_total_mb); {}",
                                       config_.max_total_mb, kNothing));
   }
+}
+
+bool SessionManager::IsWaiting(std::string_view dump) const {
+  const KeptDump* kept = deps_.dumps_or_null == nullptr ? nullptr : deps_.dumps_or_null->Find(BaseName(dump));
+  return kept != nullptr && kept->waiting;
+}
+
+bool SessionManager::IsWaiting(const v1::Session& session) const {
+  const auto& segments = session.status().segments();
+  return IsWaiting(session.status().dump_path()) ||
+         std::any_of(segments.begin(), segments.end(), [this](const v1::Segment& segment) { return IsWaiting(segment.dump_path()); });
 }
 
 v1::ListDumpsResponse SessionManager::ListDumps(const Peer& peer) const {

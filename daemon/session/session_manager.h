@@ -95,7 +95,10 @@ class SessionManager {
                                            const std::string& dump_untrusted) const;
   void Delete(const Peer& peer, const std::string& id_untrusted, const std::string& dump_untrusted,
               std::function<void(Result<uint64_t>)> reply);
-  // session_dumps.cc: what there is on the disk.
+  // session_dumps.cc: what there is on the disk. Whether a dump (its path or name), or one of a session's, waits for
+  // the database.
+  bool IsWaiting(std::string_view dump) const;
+  bool IsWaiting(const v1::Session& session) const;
   v1::ListDumpsResponse ListDumps(const Peer& peer) const;
   Status Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted, v1::PinDumpResponse* out);
   Status Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted, v1::UnpinDumpResponse* out);

@@ -99,6 +99,17 @@ void WriteCalls(Corpus& corpus) {
                    Call("FetchDump", fetch, 1 | kMore) +
                    Call("ListDumps", v1::ListDumpsRequest(), 1) +
                    Call("DeleteDump", OfSession<v1::DeleteDumpRequest>(), 1));
+  v1::ReportArchiveRequest failed;
+  failed.set_dump("#0");
+  failed.mutable_failed()->set_reason(v1::ArchiveFailed::REASON_UNREACHABLE);
+  failed.mutable_failed()->set_message("connection refused");
+  v1::ReportArchiveRequest loaded;
+  loaded.set_dump("#0");
+  loaded.mutable_loaded()->set_rows(7);
+  corpus.Write("rpc", "archive",
+               Call("StartSession", StartOf(HostOrder()), 1) + Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
+                   Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest(), 1) + Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest()) +
+                   Call("ReportArchive", failed) + Call("ReportArchive", loaded) + Call("ListDumps", v1::ListDumpsRequest(), 1));
   v1::StreamSamplesRequest stream;
   stream.add_collectors("hbm");
   stream.set_interval_ms(10);

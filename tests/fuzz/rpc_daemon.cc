@@ -80,6 +80,9 @@ DaemonConfig ConfigIn(const std::string& folder) {
   config.recorder_collectors = {"hbm=10", "host_mem=1"};
   config.recorder_seconds = 5;
   config.recorder_memory_mb = 2;
+  config.archive_to = "clickhouse://127.0.0.1/fuzz";
+  config.archive_user = "";
+  config.archive_max_waiting = 4;
   config.max_sessions = 8;
   config.max_sessions_per_uid = 3;
   config.keep_finished = 16;

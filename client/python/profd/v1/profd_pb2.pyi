@@ -8,11 +8,13 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+FOR_ARCHIVE_FIELD_NUMBER: int
 LEAST_ROLE_FIELD_NUMBER: int
 ROLE_ADMIN: Role
 ROLE_UNSPECIFIED: Role
 ROLE_USER: Role
 ROLE_VIEWER: Role
+for_archive: _descriptor.FieldDescriptor
 least_role: _descriptor.FieldDescriptor
 
 class AcquireChannelsRequest(_message.Message):
@@ -106,6 +108,92 @@ class Advice(_message.Message):
     uid: int
     what: str
     def __init__(self, id: _Optional[int] = ..., check: _Optional[str] = ..., job_id: _Optional[str] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., pid: _Optional[int] = ..., device: _Optional[int] = ..., what: _Optional[str] = ..., evidence: _Optional[_Iterable[str]] = ..., advice: _Optional[_Iterable[str]] = ..., cost_ns: _Optional[int] = ..., confidence: _Optional[_Union[Advice.Confidence, str]] = ..., since_ns: _Optional[int] = ..., raised_ns: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
+
+class ArchiveFailed(_message.Message):
+    __slots__ = ["message", "reason"]
+    class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_DENIED: ArchiveFailed.Reason
+    REASON_FETCH: ArchiveFailed.Reason
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REASON_REFUSED: ArchiveFailed.Reason
+    REASON_UNREACHABLE: ArchiveFailed.Reason
+    REASON_UNREADABLE: ArchiveFailed.Reason
+    REASON_UNSPECIFIED: ArchiveFailed.Reason
+    message: str
+    reason: ArchiveFailed.Reason
+    def __init__(self, reason: _Optional[_Union[ArchiveFailed.Reason, str]] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ArchiveLoaded(_message.Message):
+    __slots__ = ["bytes", "ranks", "rows"]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    ranks: int
+    rows: int
+    def __init__(self, ranks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class ArchiveOrder(_message.Message):
+    __slots__ = ["attempt", "cluster", "dump", "max_bytes_per_s", "run", "to"]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    cluster: str
+    dump: Dump
+    max_bytes_per_s: int
+    run: str
+    to: str
+    def __init__(self, dump: _Optional[_Union[Dump, _Mapping]] = ..., to: _Optional[str] = ..., run: _Optional[str] = ..., cluster: _Optional[str] = ..., max_bytes_per_s: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class ArchiveState(_message.Message):
+    __slots__ = ["attempts", "problem", "rows", "run", "since_ns", "state"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_LOADED: ArchiveState.State
+    STATE_LOST: ArchiveState.State
+    STATE_UNSPECIFIED: ArchiveState.State
+    STATE_WAITING: ArchiveState.State
+    attempts: int
+    problem: str
+    rows: int
+    run: str
+    since_ns: int
+    state: ArchiveState.State
+    def __init__(self, state: _Optional[_Union[ArchiveState.State, str]] = ..., run: _Optional[str] = ..., problem: _Optional[str] = ..., attempts: _Optional[int] = ..., since_ns: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class ArchiveStatus(_message.Message):
+    __slots__ = ["asked_ns", "failing_since_ns", "loaded", "lost", "oldest_ns", "problem", "to", "waiting", "waiting_bytes"]
+    ASKED_NS_FIELD_NUMBER: _ClassVar[int]
+    FAILING_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    LOADED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_NS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    WAITING_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    asked_ns: int
+    failing_since_ns: int
+    loaded: int
+    lost: int
+    oldest_ns: int
+    problem: str
+    to: str
+    waiting: int
+    waiting_bytes: int
+    def __init__(self, to: _Optional[str] = ..., waiting: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., oldest_ns: _Optional[int] = ..., loaded: _Optional[int] = ..., lost: _Optional[int] = ..., failing_since_ns: _Optional[int] = ..., problem: _Optional[str] = ..., asked_ns: _Optional[int] = ...) -> None: ...
 
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
@@ -270,10 +358,12 @@ class DeleteDumpRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., dump: _Optional[str] = ...) -> None: ...
 
 class DeleteDumpResponse(_message.Message):
-    __slots__ = ["freed_bytes"]
+    __slots__ = ["freed_bytes", "not_archived"]
     FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NOT_ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     freed_bytes: int
-    def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+    not_archived: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, freed_bytes: _Optional[int] = ..., not_archived: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Device(_message.Message):
     __slots__ = ["channels", "chip", "chip_id", "clock", "counter_hz", "health", "id", "physical_id", "problem", "uuid"]
@@ -354,7 +444,8 @@ class DriverInfo(_message.Message):
     def __init__(self, hal_path: _Optional[str] = ..., dcmi_path: _Optional[str] = ..., hal_error: _Optional[str] = ..., dcmi_error: _Optional[str] = ..., hal_api_version: _Optional[int] = ..., dcmi_version: _Optional[str] = ..., driver_version: _Optional[str] = ..., missing_symbols: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Dump(_message.Message):
-    __slots__ = ["bytes", "ended_ns", "job_id", "name", "pinned", "segment", "session_id", "started_ns", "state", "uid"]
+    __slots__ = ["archive", "bytes", "ended_ns", "job_id", "name", "pinned", "segment", "session_id", "started_ns", "state", "uid"]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     ENDED_NS_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +456,7 @@ class Dump(_message.Message):
     STARTED_NS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
+    archive: ArchiveState
     bytes: int
     ended_ns: int
     job_id: str
@@ -375,7 +467,7 @@ class Dump(_message.Message):
     started_ns: int
     state: Session.State
     uid: int
-    def __init__(self, name: _Optional[str] = ..., uid: _Optional[int] = ..., session_id: _Optional[str] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., pinned: bool = ..., segment: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[int] = ..., session_id: _Optional[str] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., pinned: bool = ..., segment: _Optional[int] = ..., archive: _Optional[_Union[ArchiveState, _Mapping]] = ...) -> None: ...
 
 class DumpChunk(_message.Message):
     __slots__ = ["data", "dump_name", "last", "path", "total_bytes"]
@@ -720,8 +812,9 @@ class Neighbour(_message.Message):
     def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[_Union[Neighbour.Type, str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["active_sessions", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "tuning_leases", "uptime_ns", "version"]
+    __slots__ = ["active_sessions", "archive", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "tuning_leases", "uptime_ns", "version"]
     ACTIVE_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_PROCESSES_FIELD_NUMBER: _ClassVar[int]
     ATTACH_SOCKET_FIELD_NUMBER: _ClassVar[int]
     BUILD_FIELD_NUMBER: _ClassVar[int]
@@ -744,6 +837,7 @@ class Node(_message.Message):
     UPTIME_NS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     active_sessions: int
+    archive: ArchiveStatus
     attach_socket: str
     attached_processes: int
     build: str
@@ -765,7 +859,7 @@ class Node(_message.Message):
     tuning_leases: _containers.RepeatedCompositeFieldContainer[TuningLease]
     uptime_ns: int
     version: str
-    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., tuning_leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ...) -> None: ...
+    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., tuning_leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ..., archive: _Optional[_Union[ArchiveStatus, _Mapping]] = ...) -> None: ...
 
 class OptionInfo(_message.Message):
     __slots__ = ["conflicts", "default_value", "effect", "key", "range", "reason", "source", "supported", "type", "unit"]
@@ -1035,6 +1129,20 @@ class RenewLeaseResponse(_message.Message):
     LEFT_MS_FIELD_NUMBER: _ClassVar[int]
     left_ms: int
     def __init__(self, left_ms: _Optional[int] = ...) -> None: ...
+
+class ReportArchiveRequest(_message.Message):
+    __slots__ = ["dump", "failed", "loaded"]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    LOADED_FIELD_NUMBER: _ClassVar[int]
+    dump: str
+    failed: ArchiveFailed
+    loaded: ArchiveLoaded
+    def __init__(self, dump: _Optional[str] = ..., loaded: _Optional[_Union[ArchiveLoaded, _Mapping]] = ..., failed: _Optional[_Union[ArchiveFailed, _Mapping]] = ...) -> None: ...
+
+class ReportArchiveResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class SampleChunk(_message.Message):
     __slots__ = ["dropped", "samples", "series", "wall_offset_ns"]
@@ -1341,6 +1449,18 @@ class StreamSamplesRequest(_message.Message):
     interval_ms: int
     max_samples: int
     def __init__(self, collectors: _Optional[_Iterable[str]] = ..., devices: _Optional[_Iterable[int]] = ..., devices_only: bool = ..., interval_ms: _Optional[int] = ..., max_samples: _Optional[int] = ...) -> None: ...
+
+class TakeArchiveOrderRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class TakeArchiveOrderResponse(_message.Message):
+    __slots__ = ["order", "waiting"]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    order: ArchiveOrder
+    waiting: int
+    def __init__(self, order: _Optional[_Union[ArchiveOrder, _Mapping]] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class Topology(_message.Message):
     __slots__ = ["devices"]

@@ -865,6 +865,16 @@ class DumpServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
                 )
+        self.TakeArchiveOrder = channel.unary_unary(
+                '/profd.v1.DumpService/TakeArchiveOrder',
+                request_serializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.FromString,
+                )
+        self.ReportArchive = channel.unary_unary(
+                '/profd.v1.DumpService/ReportArchive',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ReportArchiveRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ReportArchiveResponse.FromString,
+                )
 
 
 class DumpServiceServicer(object):
@@ -909,6 +919,21 @@ class DumpServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeArchiveOrder(self, request, context):
+        """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
+        says what came of it. FAILED_PRECONDITION while nothing is archived here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportArchive(self, request, context):
+        """What came of an order. NOT_FOUND when the dump does not wait any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DumpServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -936,6 +961,16 @@ def add_DumpServiceServicer_to_server(servicer, server):
                     servicer.UnpinDump,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.SerializeToString,
+            ),
+            'TakeArchiveOrder': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeArchiveOrder,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.SerializeToString,
+            ),
+            'ReportArchive': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportArchive,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ReportArchiveRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ReportArchiveResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1030,5 +1065,39 @@ class DumpService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/UnpinDump',
             profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def TakeArchiveOrder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/TakeArchiveOrder',
+            profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReportArchive(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/ReportArchive',
+            profd_dot_v1_dot_profd__pb2.ReportArchiveRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ReportArchiveResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -396,6 +396,18 @@ class DumpServiceStub:
         profd.v1.profd_pb2.UnpinDumpResponse]
     """They may be removed again."""
 
+    TakeArchiveOrder: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.TakeArchiveOrderRequest,
+        profd.v1.profd_pb2.TakeArchiveOrderResponse]
+    """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
+    says what came of it. FAILED_PRECONDITION while nothing is archived here.
+    """
+
+    ReportArchive: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ReportArchiveRequest,
+        profd.v1.profd_pb2.ReportArchiveResponse]
+    """What came of an order. NOT_FOUND when the dump does not wait any more."""
+
 
 class DumpServiceServicer(metaclass=abc.ABCMeta):
     """What sessions have recorded."""
@@ -443,6 +455,24 @@ class DumpServiceServicer(metaclass=abc.ABCMeta):
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.UnpinDumpResponse:
         """They may be removed again."""
+        pass
+
+    @abc.abstractmethod
+    def TakeArchiveOrder(self,
+        request: profd.v1.profd_pb2.TakeArchiveOrderRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.TakeArchiveOrderResponse:
+        """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
+        says what came of it. FAILED_PRECONDITION while nothing is archived here.
+        """
+        pass
+
+    @abc.abstractmethod
+    def ReportArchive(self,
+        request: profd.v1.profd_pb2.ReportArchiveRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ReportArchiveResponse:
+        """What came of an order. NOT_FOUND when the dump does not wait any more."""
         pass
 
 

@@ -1,0 +1,405 @@
+#include "daemon/archive/archive_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "daemon/archive/archive_rule.h"
+#include "daemon/session/sampling_rule.h"
+#include "dump/dump_root.h"
+
+namespace profd {
+namespace {
+
+using Wire = v1::ArchiveState;
+
+constexpr size_t kMaxProblem = 300;
+// What is known of dumps that do not wait any more, which is shown and keeps them from being loaded again.
+constexpr size_t kMaxSettled = 8000;
+
+ArchiveSubject SubjectOf(const KeptDump& dump) {
+  ArchiveSubject subject;
+  subject.kind = dump.recorder ? "recorder" : dump.label == kSamplingLabel ? "sampling" : "sessions";
+  subject.job_id = dump.job_id;
+  subject.label = dump.label;
+  subject.session = dump.fleet.empty() ? dump.session_id : dump.fleet;
+  subject.uid = dump.uid;
+  subject.segment = dump.segment;
+  return subject;
+}
+
+std::string_view ReasonWord(v1::ArchiveFailed::Reason reason) {
+  switch (reason) {
+    case v1::ArchiveFailed::REASON_DENIED:
+      return "denied";
+    case v1::ArchiveFailed::REASON_REFUSED:
+      return "refused";
+    case v1::ArchiveFailed::REASON_FETCH:
+      return "fetch";
+    case v1::ArchiveFailed::REASON_UNREADABLE:
+      return "unreadable";
+    default:
+      return "unreachable";
+  }
+}
+
+// A fault of this dump; anything else is the database's, and all dumps wait.
+bool IsOfDump(v1::ArchiveFailed::Reason reason) {
+  return reason == v1::ArchiveFailed::REASON_FETCH || reason == v1::ArchiveFailed::REASON_UNREADABLE;
+}
+
+// A program's text in a table of a terminal.
+std::string CleanProblem(std::string_view text) {
+  std::string clean(text.substr(0, kMaxProblem));
+  for (char& c : clean) {
+    // Of UTF-8 only what is ASCII: a character that was cut would be no text for protobuf.
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return clean;
+}
+
+}  // namespace
+
+ArchiveQueue::ArchiveQueue(Deps deps, const DaemonConfig& config, std::string_view saved)
+    : deps_(std::move(deps)), config_(config) {
+  Load(saved);
+  if (!on()) {
+    since_wall_ns_ = 0;
+  } else if (since_wall_ns_ == 0) {
+    since_wall_ns_ = deps_.clock.WallNs();
+    Save();
+  }
+}
+
+void ArchiveQueue::Load(std::string_view saved) {
+  const auto json = nlohmann::json::parse(saved, nullptr, false);
+  if (!json.is_object()) return;
+  const auto number = [](const nlohmann::json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+  };
+  const auto text = [](const nlohmann::json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  since_wall_ns_ = number(json, "since_ns");
+  const auto dumps = json.find("dumps");
+  if (dumps == json.end() || !dumps->is_object()) return;
+  for (const auto& [name, object] : dumps->items()) {
+    if (!DumpRoot::IsDumpName(name) || !object.is_object()) continue;
+    Entry entry;
+    Wire::State state = Wire::STATE_UNSPECIFIED;
+    if (!Wire::State_Parse(text(object, "state"), &state)) continue;
+    entry.state = state;
+    entry.since_wall_ns = number(object, "since_ns");
+    entry.attempts = static_cast<uint32_t>(number(object, "attempts"));
+    entry.rows = static_cast<uint64_t>(number(object, "rows"));
+    entry.run = text(object, "run");
+    entry.problem = text(object, "problem");
+    entries_.emplace(name, std::move(entry));
+  }
+}
+
+void ArchiveQueue::Save() {
+  nlohmann::json json = {{"since_ns", since_wall_ns_}, {"dumps", nlohmann::json::object()}};
+  for (const auto& [name, entry] : entries_) {
+    nlohmann::json& object = json["dumps"][name];
+    object = {{"state", Wire::State_Name(entry.state)}, {"since_ns", entry.since_wall_ns}};
+    if (entry.attempts != 0) object["attempts"] = entry.attempts;
+    if (entry.rows != 0) object["rows"] = entry.rows;
+    if (!entry.run.empty()) object["run"] = entry.run;
+    if (!entry.problem.empty()) object["problem"] = entry.problem;
+  }
+  deps_.save(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void ArchiveQueue::Configure(const DaemonConfig& config) {
+  DCHECK_ON(deps_.control);
+  const bool was_on = on();
+  const bool elsewhere = config.archive_to != config_.archive_to;
+  config_ = config;
+  if (elsewhere) {
+    // What failed there says nothing of the new address.
+    failures_in_turn_ = 0;
+    next_ns_ = failing_since_wall_ns_ = 0;
+    problem_.clear();
+    for (auto& [name, entry] : entries_) entry.next_ns = 0;
+  }
+  if (on() != was_on) {
+    since_wall_ns_ = on() ? deps_.clock.WallNs() : 0;
+    Save();
+    Protect();
+  }
+  Bound();
+}
+
+// While nothing is archived, nothing is protected; what waited waits again when it is turned on.
+void ArchiveQueue::Protect() {
+  for (const auto& [name, entry] : entries_) deps_.dumps.SetWaiting(name, on() && entry.state == Wire::STATE_WAITING);
+}
+
+bool ArchiveQueue::IsMeant(const KeptDump& dump) const {
+  return on() && !dump.writing && IsArchived(config_.archive_which, SubjectOf(dump));
+}
+
+void ArchiveQueue::OnFound(const KeptDump& dump) {
+  DCHECK_ON(deps_.control);
+  if (auto known = entries_.find(dump.name); known != entries_.end()) {
+    deps_.dumps.SetWaiting(dump.name, on() && known->second.state == Wire::STATE_WAITING);
+  } else if (dump.ended_wall_ns >= since_wall_ns_) {
+    // One that the daemon was killed with, or before it was noted.
+    OnClosed(dump);
+  }
+}
+
+void ArchiveQueue::OnClosed(const KeptDump& dump) {
+  DCHECK_ON(deps_.control);
+  if (!IsMeant(dump) || entries_.contains(dump.name)) return;
+  Entry entry;
+  entry.since_wall_ns = dump.ended_wall_ns;
+  entries_.emplace(dump.name, std::move(entry));
+  deps_.dumps.SetWaiting(dump.name, true);
+  Bound();
+  Save();
+}
+
+void ArchiveQueue::OnRemoved(const std::string& name, std::string_view reason) {
+  DCHECK_ON(deps_.control);
+  auto entry = entries_.find(name);
+  if (entry == entries_.end()) return;
+  if (on() && entry->second.state == Wire::STATE_WAITING) {
+    ++counts_.lost.try_emplace(std::string(reason), 0).first->second;
+    log::Warning("dump removed before it was archived", {{"dump", name}, {"why", reason}});
+  }
+  entries_.erase(entry);
+  Save();
+}
+
+void ArchiveQueue::OnComplete() {
+  DCHECK_ON(deps_.control);
+  const size_t before = entries_.size();
+  std::erase_if(entries_, [this](const auto& each) { return deps_.dumps.Find(each.first) == nullptr; });
+  if (entries_.size() != before) Save();
+}
+
+void ArchiveQueue::Tick() {
+  DCHECK_ON(deps_.control);
+  if (!on()) return;
+  Bound();
+  GiveUp();
+}
+
+ArchiveQueue::Entries::iterator ArchiveQueue::Oldest() {
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->second.state != Wire::STATE_WAITING) continue;
+    if (oldest == entries_.end() || it->second.since_wall_ns < oldest->second.since_wall_ns) oldest = it;
+  }
+  return oldest;
+}
+
+// The oldest ones beyond the bounds do not wait any more; nor is known for ever what was loaded.
+void ArchiveQueue::Bound() {
+  if (!on()) return;
+  const auto most_bytes = static_cast<uint64_t>(config_.archive_max_waiting_mb) << 20;
+  Waiting now = waiting();
+  while (now.dumps > static_cast<uint64_t>(config_.archive_max_waiting) || (most_bytes != 0 && now.bytes > most_bytes)) {
+    const bool by_number = now.dumps > static_cast<uint64_t>(config_.archive_max_waiting);
+    Lose(Oldest(), "max_waiting", by_number ? "more dumps than archive.max_waiting waited" : "dumps took more than archive.max_waiting_mb");
+    now = waiting();
+  }
+  while (entries_.size() - now.dumps > kMaxSettled) {
+    auto oldest = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->second.state == Wire::STATE_WAITING) continue;
+      if (oldest == entries_.end() || it->second.since_wall_ns < oldest->second.since_wall_ns) oldest = it;
+    }
+    // Not to be found anew at the next start.
+    since_wall_ns_ = std::max(since_wall_ns_, oldest->second.since_wall_ns + 1);
+    entries_.erase(oldest);
+  }
+}
+
+void ArchiveQueue::GiveUp() {
+  if (config_.archive_give_up_after_h == 0) return;
+  const int64_t before = deps_.clock.WallNs() - config_.archive_give_up_after_h * 3600 * kNsPerSecond;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->second.state != Wire::STATE_WAITING || it->second.since_wall_ns >= before) continue;
+    const std::string& last = it->second.problem.empty() ? problem_ : it->second.problem;
+    Lose(it, "gave_up", fmt::format("given up after {} h{}{}", config_.archive_give_up_after_h, last.empty() ? "" : ": ", last));
+  }
+}
+
+void ArchiveQueue::Lose(Entries::iterator entry, std::string_view reason, std::string problem) {
+  log::Warning("dump waits for the database no longer",
+               {{"dump", entry->first}, {"reason", reason}, {"why", problem}, {"attempts", entry->second.attempts}});
+  entry->second.state = Wire::STATE_LOST;
+  entry->second.problem = std::move(problem);
+  ++counts_.lost.try_emplace(std::string(reason), 0).first->second;
+  deps_.dumps.SetWaiting(entry->first, false);
+  Save();
+}
+
+// By another process that still lives. Its own order of before is the asker's again: its report was lost.
+bool ArchiveQueue::IsHeld(const Entry& entry, const Peer& peer) const {
+  if (entry.pid == 0 || entry.pid == peer.pid) return false;
+  return deps_.start_time_of(entry.pid) == std::optional(entry.pid_started);
+}
+
+std::string ArchiveQueue::RunOf(const KeptDump& dump) const {
+  return ArchiveRunName(config_.archive_run, SubjectOf(dump), deps_.host);
+}
+
+Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
+  DCHECK_ON(deps_.control);
+  if (!on()) return FailedPrecondition("nothing is archived on this node: archive.to is not set");
+  asked_wall_ns_ = deps_.clock.WallNs();
+  const int64_t now = deps_.clock.SteadyNs();
+  out->set_waiting(static_cast<uint32_t>(waiting().dumps));
+  if (now < next_ns_) return Status::Ok();
+  auto best = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    const Entry& entry = it->second;
+    if (entry.state != Wire::STATE_WAITING || now < entry.next_ns || deps_.dumps.Find(it->first) == nullptr) continue;
+    if (best != entries_.end() && best->second.since_wall_ns <= entry.since_wall_ns) continue;
+    if (!IsHeld(entry, peer)) best = it;
+  }
+  if (best == entries_.end()) return Status::Ok();
+  Entry& entry = best->second;
+  entry.pid = peer.pid;
+  entry.pid_started = peer.pid == 0 ? 0 : deps_.start_time_of(peer.pid).value_or(0);
+  ++entry.attempts;
+  const KeptDump& dump = *deps_.dumps.Find(best->first);
+  v1::ArchiveOrder& order = *out->mutable_order();
+  order.mutable_dump()->set_name(dump.name);
+  order.mutable_dump()->set_uid(dump.uid);
+  order.mutable_dump()->set_session_id(dump.session_id);
+  order.mutable_dump()->set_job_id(dump.job_id);
+  order.mutable_dump()->set_bytes(dump.bytes);
+  order.mutable_dump()->set_segment(dump.segment);
+  order.set_to(config_.archive_to);
+  order.set_run(RunOf(dump));
+  order.set_cluster(config_.archive_cluster);
+  order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
+  order.set_attempt(entry.attempts);
+  entry.run = order.run();
+  return Status::Ok();
+}
+
+Status ArchiveQueue::Report(const v1::ReportArchiveRequest& request_untrusted) {
+  DCHECK_ON(deps_.control);
+  auto found = entries_.find(request_untrusted.dump());
+  // One that lost its protection meanwhile and is loaded all the same is loaded.
+  const bool loaded = request_untrusted.has_loaded();
+  if (found == entries_.end() || found->second.state == Wire::STATE_LOADED || (!loaded && found->second.state != Wire::STATE_WAITING)) {
+    return NotFound(fmt::format("{} does not wait for the database", log::Quote(request_untrusted.dump())));
+  }
+  if (!loaded && !request_untrusted.has_failed()) return InvalidArgument("name an outcome: loaded or failed");
+  found->second.pid = 0;
+  if (loaded) {
+    OnLoaded(found->first, &found->second, request_untrusted.loaded());
+  } else {
+    OnFailed(found, request_untrusted.failed());
+  }
+  Save();
+  return Status::Ok();
+}
+
+void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::ArchiveLoaded& loaded) {
+  entry->state = Wire::STATE_LOADED;
+  entry->rows = loaded.rows();
+  entry->problem.clear();
+  deps_.dumps.SetWaiting(name, false);
+  ++counts_.loaded;
+  counts_.loaded_bytes += loaded.bytes();
+  failures_in_turn_ = 0;
+  next_ns_ = failing_since_wall_ns_ = 0;
+  problem_.clear();
+  log::Info("dump archived", {{"dump", name}, {"run", entry->run}, {"ranks", loaded.ranks()}, {"rows", loaded.rows()}, {"bytes", loaded.bytes()}});
+}
+
+void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted) {
+  const std::string_view word = ReasonWord(failed_untrusted.reason());
+  const std::string problem = CleanProblem(failed_untrusted.message());
+  ++counts_.failures.try_emplace(std::string(word), 0).first->second;
+  const int64_t now = deps_.clock.SteadyNs();
+  entry->second.problem = fmt::format("{}: {}", word, problem);
+  if (failed_untrusted.reason() == v1::ArchiveFailed::REASON_UNREADABLE) {
+    Lose(entry, word, entry->second.problem);
+    return;
+  }
+  int64_t pause = 0;
+  if (IsOfDump(failed_untrusted.reason())) {
+    pause = PauseAfter(entry->second.attempts);
+    entry->second.next_ns = now + pause;
+  } else {
+    pause = PauseAfter(++failures_in_turn_);
+    next_ns_ = now + pause;
+    if (failing_since_wall_ns_ == 0) failing_since_wall_ns_ = deps_.clock.WallNs();
+    problem_ = entry->second.problem;
+  }
+  log::Warning("dump not archived", {{"dump", entry->first},
+                                     {"reason", word},
+                                     {"why", problem},
+                                     {"attempt", entry->second.attempts},
+                                     {"again_in_s", pause / kNsPerSecond}});
+}
+
+int64_t ArchiveQueue::PauseAfter(uint32_t failures) const {
+  int64_t seconds = config_.archive_retry_first_s;
+  for (uint32_t i = 1; i < failures && seconds < config_.archive_retry_longest_s; ++i) seconds *= 2;
+  return std::min(seconds, config_.archive_retry_longest_s) * kNsPerSecond;
+}
+
+bool ArchiveQueue::IsWaiting(std::string_view name) const {
+  DCHECK_ON(deps_.control);
+  auto found = entries_.find(name);
+  return on() && found != entries_.end() && found->second.state == Wire::STATE_WAITING;
+}
+
+ArchiveQueue::Waiting ArchiveQueue::waiting() const {
+  DCHECK_ON(deps_.control);
+  Waiting sum;
+  for (const auto& [name, entry] : entries_) {
+    if (!on() || entry.state != Wire::STATE_WAITING) continue;
+    ++sum.dumps;
+    if (sum.oldest_wall_ns == 0 || entry.since_wall_ns < sum.oldest_wall_ns) sum.oldest_wall_ns = entry.since_wall_ns;
+    const KeptDump* dump = deps_.dumps.Find(name);
+    if (dump != nullptr) sum.bytes += dump->bytes;
+  }
+  return sum;
+}
+
+void ArchiveQueue::Describe(v1::Dump* out) const {
+  DCHECK_ON(deps_.control);
+  auto found = entries_.find(out->name());
+  if (found == entries_.end()) return;
+  const Entry& entry = found->second;
+  if (entry.state == Wire::STATE_WAITING && !on()) return;
+  v1::ArchiveState& state = *out->mutable_archive();
+  state.set_state(entry.state);
+  state.set_run(entry.run);
+  state.set_problem(entry.problem);
+  state.set_attempts(entry.attempts);
+  state.set_since_ns(entry.since_wall_ns);
+  state.set_rows(entry.rows);
+}
+
+void ArchiveQueue::Describe(v1::ArchiveStatus* out) const {
+  const Waiting now = waiting();
+  out->set_to(config_.archive_to);
+  out->set_waiting(static_cast<uint32_t>(now.dumps));
+  out->set_waiting_bytes(now.bytes);
+  if (now.oldest_wall_ns != 0) out->set_oldest_ns(now.oldest_wall_ns);
+  out->set_loaded(counts_.loaded);
+  for (const auto& [reason, count] : counts_.lost) out->set_lost(out->lost() + count);
+  if (failing_since_wall_ns_ != 0) out->set_failing_since_ns(failing_since_wall_ns_);
+  out->set_problem(problem_);
+  if (asked_wall_ns_ != 0) out->set_asked_ns(asked_wall_ns_);
+}
+
+}  // namespace profd

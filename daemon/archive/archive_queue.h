@@ -1,0 +1,123 @@
+// Finished dumps on their way into a database ([archive]): which of them wait, since when, what became of them. profctl
+// archive, a process without rights, takes one after the other, loads it and reports; here nothing is sent and no dump is
+// read. Until a dump is loaded it is protected: retention removes it only where nothing else is left. The queue is
+// bounded; beyond its bounds the oldest lose their protection, which is logged and counted.
+//
+// Lives on the control strand. What it knows is in a file of the state folder, so that nothing is forgotten by a daemon
+// that is killed; that a dump is loaded twice where a report was lost does no harm, the second load replaces the first.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/strand.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/dumps/dump_retention.h"
+#include "daemon/session/peer.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+
+class ArchiveQueue {
+ public:
+  struct Deps {
+    Strand& control;
+    const Clock& clock;
+    DumpRetention& dumps;
+    std::string host;  // {host} of archive.run
+    // Keeps the text where the next daemon finds it.
+    std::function<void(std::string text)> save;
+    // Start time of a process as long as it lives.
+    std::function<std::optional<uint64_t>(pid_t)> start_time_of;
+  };
+  struct Counts {
+    uint64_t loaded = 0;
+    uint64_t loaded_bytes = 0;
+    // Failed attempts: "unreachable", "denied", "refused", "fetch", "unreadable".
+    std::map<std::string, uint64_t, std::less<>> failures;
+    // Not loaded, and protected no longer: "max_waiting", "gave_up", "unreadable", or why the dump was removed.
+    std::map<std::string, uint64_t, std::less<>> lost;
+  };
+  struct Waiting {
+    uint64_t dumps = 0;
+    uint64_t bytes = 0;
+    int64_t oldest_wall_ns = 0;  // 0: none
+  };
+
+  // `saved`: what the daemon before this one saved.
+  ArchiveQueue(Deps deps, const DaemonConfig& config, std::string_view saved);
+
+  void Configure(const DaemonConfig& config);
+  bool on() const { return !config_.archive_to.empty(); }
+
+  // Of retention's hooks: a dump of an earlier daemon, one that is complete now, one that is going.
+  void OnFound(const KeptDump& dump);
+  void OnClosed(const KeptDump& dump);
+  void OnRemoved(const std::string& name, std::string_view reason);
+  // All dumps there were have been found: what is known of others is of no use any more.
+  void OnComplete();
+  // About once a second.
+  void Tick();
+
+  Status Take(const Peer& peer, v1::TakeArchiveOrderResponse* out);
+  Status Report(const v1::ReportArchiveRequest& request_untrusted);
+  // Whether the user that archives may fetch it.
+  bool IsWaiting(std::string_view name) const;
+
+  void Describe(v1::Dump* out) const;
+  void Describe(v1::ArchiveStatus* out) const;
+  Waiting waiting() const;
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Entry {
+    v1::ArchiveState::State state = v1::ArchiveState::STATE_WAITING;
+    int64_t since_wall_ns = 0;  // its end, by which the oldest is found
+    uint32_t attempts = 0;
+    int64_t next_ns = 0;  // steady clock; not before
+    std::string run;      // that it was loaded into
+    std::string problem;
+    uint64_t rows = 0;
+    // Who loads it now.
+    pid_t pid = 0;
+    uint64_t pid_started = 0;
+  };
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  void Load(std::string_view saved);
+  void Save();
+  bool IsMeant(const KeptDump& dump) const;
+  void Protect();
+  Entries::iterator Oldest();
+  void Bound();
+  void GiveUp();
+  void Lose(Entries::iterator entry, std::string_view reason, std::string problem);
+  bool IsHeld(const Entry& entry, const Peer& peer) const;
+  int64_t PauseAfter(uint32_t failures) const;
+  std::string RunOf(const KeptDump& dump) const;
+  void OnLoaded(const std::string& name, Entry* entry, const v1::ArchiveLoaded& loaded);
+  void OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted);
+
+  Deps deps_;
+  DaemonConfig config_;
+  Entries entries_;  // by dump
+  // Since when dumps are archived: older ones are left alone.
+  int64_t since_wall_ns_ = 0;
+  // Of the database: where it does not answer, no other dump is tried.
+  uint32_t failures_in_turn_ = 0;
+  int64_t next_ns_ = 0;
+  int64_t failing_since_wall_ns_ = 0;
+  std::string problem_;
+  int64_t asked_wall_ns_ = 0;
+  Counts counts_;
+};
+
+}  // namespace profd

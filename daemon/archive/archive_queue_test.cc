@@ -1,0 +1,360 @@
+#include "daemon/archive/archive_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "base/manual_executor.h"
+#include "dump/test_support.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr uint64_t kMiB = 1u << 20;
+constexpr pid_t kCompanion = 4711;
+
+// Dumps are names and sizes only: nothing here reads one.
+std::string Name(int number) { return fmt::format("PROF_{:06}_20261121102319555_FFLQEJLNBPGEGPGC", number); }
+
+class ArchiveQueueTest : public ::testing::Test {
+ protected:
+  ArchiveQueueTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {
+    config_.archive_to = "clickhouse://db/profiles";
+    config_.archive_retry_first_s = 10;
+    config_.archive_retry_longest_s = 60;
+    peer_.pid = kCompanion;
+    lives_[kCompanion] = 1;
+    Start();
+  }
+  ~ArchiveQueueTest() override { retention_->Stop(); }
+
+  // As a daemon does, with what the one before it saved.
+  void Start() {
+    if (retention_ != nullptr) retention_->Stop();
+    retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, QuotaLimits{});
+    queue_ = std::make_unique<ArchiveQueue>(
+        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", [this](std::string text) { saved_ = std::move(text); },
+                           [this](pid_t pid) -> std::optional<uint64_t> {
+                             auto found = lives_.find(pid);
+                             return found == lives_.end() ? std::nullopt : std::optional(found->second);
+                           }},
+        config_, saved_);
+    retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,
+                          [this](const KeptDump& dump) { queue_->OnClosed(dump); }});
+  }
+
+  KeptDump Make(int number, uint64_t bytes = kMiB) {
+    KeptDump dump;
+    dump.name = Name(number);
+    dump.uid = 1000;
+    dump.session_id = fmt::format("s{}", number);
+    dump.job_id = "train";
+    dump.bytes = bytes;
+    return dump;
+  }
+  void Finish(int number, uint64_t bytes = kMiB) { Finish(Make(number, bytes)); }
+  void Finish(KeptDump dump) {
+    time_.Advance(kNsPerSecond);
+    const std::string name = dump.name;
+    retention_->Opened(std::move(dump));
+    retention_->Closed(name, DumpState::kDone, 0);
+  }
+  // What the companion is given; empty: nothing is due.
+  std::string Take() {
+    v1::TakeArchiveOrderResponse response;
+    EXPECT_TRUE(queue_->Take(peer_, &response).ok());
+    order_ = response.order();
+    return response.order().dump().name();
+  }
+  Status Loaded(int number) {
+    v1::ReportArchiveRequest report;
+    report.set_dump(Name(number));
+    report.mutable_loaded()->set_rows(7);
+    return queue_->Report(report);
+  }
+  Status Failed(int number, v1::ArchiveFailed::Reason reason, const std::string& why = "no") {
+    v1::ReportArchiveRequest report;
+    report.set_dump(Name(number));
+    report.mutable_failed()->set_reason(reason);
+    report.mutable_failed()->set_message(why);
+    return queue_->Report(report);
+  }
+  v1::ArchiveState StateOf(int number) {
+    v1::Dump dump;
+    dump.set_name(Name(number));
+    queue_->Describe(&dump);
+    return dump.archive();
+  }
+  bool IsProtected(int number) {
+    const KeptDump* dump = retention_->Find(Name(number));
+    return dump != nullptr && dump->waiting;
+  }
+  void Configure() { queue_->Configure(config_); }
+
+  TempDir tmp_;
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
+  Strand control_{time_.executor()};
+  StateStore store_{tmp_ / "state"};
+  DumpRoot root_;
+  DaemonConfig config_;
+  std::string saved_;
+  std::map<pid_t, uint64_t> lives_;  // processes and their start times
+  Peer peer_;
+  v1::ArchiveOrder order_;
+  std::unique_ptr<DumpRetention> retention_;
+  std::unique_ptr<ArchiveQueue> queue_;
+};
+
+TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
+  Finish(1);
+  Finish(2);
+  EXPECT_TRUE(IsProtected(1));
+  EXPECT_EQ(queue_->waiting().dumps, 2U);
+  EXPECT_EQ(queue_->waiting().bytes, 2 * kMiB);
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_EQ(order_.to(), "clickhouse://db/profiles");
+  EXPECT_EQ(order_.run(), "1000-train-s1");
+  EXPECT_EQ(order_.attempt(), 1U);
+  EXPECT_TRUE(Loaded(1).ok());
+  EXPECT_FALSE(IsProtected(1)) << "confirmed: ordinary retention";
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOADED);
+  EXPECT_EQ(StateOf(1).rows(), 7U);
+  EXPECT_EQ(Loaded(1).code(), StatusCode::kNotFound) << "once";
+  EXPECT_EQ(Take(), Name(2));
+  EXPECT_TRUE(Loaded(2).ok());
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(queue_->counts().loaded, 2U);
+  EXPECT_THAT(queue_->counts().lost, IsEmpty());
+}
+
+TEST_F(ArchiveQueueTest, OnlyWhatIsMeant) {
+  config_.archive_which = {"recorder", "label=keep"};
+  Configure();
+  Finish(1);
+  KeptDump labelled = Make(2);
+  labelled.label = "keep";
+  Finish(labelled);
+  KeptDump recorded = Make(3);
+  recorded.recorder = true;
+  Finish(recorded);
+  EXPECT_EQ(queue_->waiting().dumps, 2U);
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_UNSPECIFIED);
+}
+
+TEST_F(ArchiveQueueTest, WhereTheDatabaseFailsAllWaitLongerAndLonger) {
+  Finish(1);
+  Finish(2);
+  for (int64_t pause : {10, 20, 40, 60, 60}) {
+    EXPECT_EQ(Take(), Name(1));
+    EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_UNREACHABLE, "connection refused").ok());
+    EXPECT_EQ(Take(), "");
+    time_.Advance(pause * kNsPerSecond - 1);
+    EXPECT_EQ(Take(), "") << pause;
+    time_.Advance(1);
+  }
+  v1::ArchiveStatus status;
+  queue_->Describe(&status);
+  EXPECT_EQ(status.waiting(), 2U);
+  EXPECT_TRUE(status.has_failing_since_ns());
+  EXPECT_EQ(status.problem(), "unreachable: connection refused");
+  EXPECT_THAT(queue_->counts().failures, ElementsAre(Pair("unreachable", 5U)));
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_EQ(order_.attempt(), 6U);
+  EXPECT_TRUE(Loaded(1).ok());
+  EXPECT_EQ(Take(), Name(2)) << "at once: the database is there again";
+  status.Clear();
+  queue_->Describe(&status);
+  EXPECT_FALSE(status.has_failing_since_ns());
+}
+
+TEST_F(ArchiveQueueTest, ADumpThatCannotBeFetchedHoldsUpNoOther) {
+  Finish(1);
+  Finish(2);
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_FETCH).ok());
+  EXPECT_EQ(Take(), Name(2));
+  EXPECT_TRUE(Loaded(2).ok());
+  EXPECT_EQ(Take(), "");
+  time_.Advance(10 * kNsPerSecond);
+  EXPECT_EQ(Take(), Name(1));
+}
+
+TEST_F(ArchiveQueueTest, WhatHasNothingToLoadIsGivenUp) {
+  Finish(1);
+  Take();
+  EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_UNREADABLE, "bad\x1b[2J\xff").ok());
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOST);
+  EXPECT_EQ(StateOf(1).problem(), "unreadable: bad?[2J?");
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("unreadable", 1U)));
+}
+
+TEST_F(ArchiveQueueTest, GivenUpAfterHours) {
+  config_.archive_give_up_after_h = 2;
+  Configure();
+  Finish(1);
+  Take();
+  EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_DENIED, "wrong password").ok());
+  time_.Advance(2 * 3600 * kNsPerSecond);
+  queue_->Tick();
+  EXPECT_TRUE(IsProtected(1)) << "to the hour";
+  time_.Advance(kNsPerSecond);
+  queue_->Tick();
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_THAT(StateOf(1).problem(), HasSubstr("given up after 2 h: denied: wrong password"));
+  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("gave_up", 1U)));
+}
+
+TEST_F(ArchiveQueueTest, BeyondItsBoundsTheOldestLoseTheirProtection) {
+  config_.archive_max_waiting = 2;
+  Configure();
+  for (int number : {1, 2, 3}) Finish(number);
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_TRUE(IsProtected(2));
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOST);
+  EXPECT_THAT(StateOf(1).problem(), HasSubstr("archive.max_waiting"));
+  config_.archive_max_waiting_mb = 3;
+  Configure();
+  Finish(4, 2 * kMiB);
+  EXPECT_FALSE(IsProtected(2)) << "by number";
+  EXPECT_TRUE(IsProtected(3));
+  Finish(5, 2 * kMiB);
+  EXPECT_FALSE(IsProtected(4)) << "by bytes";
+  EXPECT_TRUE(IsProtected(5));
+  EXPECT_EQ(queue_->waiting().bytes, 2 * kMiB);
+  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("max_waiting", 4U)));
+  // One that was taken before is loaded all the same.
+  EXPECT_TRUE(Loaded(4).ok());
+  EXPECT_EQ(StateOf(4).state(), v1::ArchiveState::STATE_LOADED);
+}
+
+TEST_F(ArchiveQueueTest, QuotasTakeWhatWaitsLast) {
+  Finish(1);  // waits
+  config_.archive_which = {"recorder"};
+  Configure();
+  Finish(2);  // is younger, and does not
+  retention_->SetLimits({.total = kMiB + kMiB / 2});
+  retention_->Enforce();
+  EXPECT_EQ(retention_->Find(Name(2)), nullptr);
+  EXPECT_TRUE(IsProtected(1));
+  EXPECT_THAT(queue_->counts().lost, IsEmpty());
+  // Recording goes on where nothing else is left, and it is counted.
+  retention_->SetLimits({.total = kMiB / 2});
+  EXPECT_FALSE(retention_->Enforce().over_total);
+  EXPECT_EQ(retention_->Find(Name(1)), nullptr);
+  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("max_total", 1U)));
+  EXPECT_EQ(queue_->waiting().dumps, 0U);
+}
+
+TEST_F(ArchiveQueueTest, RemovalByTheOwnerIsCounted) {
+  Finish(1);
+  retention_->Remove(Name(1), "request", nullptr);
+  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("request", 1U)));
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(Failed(1, v1::ArchiveFailed::REASON_FETCH).code(), StatusCode::kNotFound);
+}
+
+TEST_F(ArchiveQueueTest, OneProcessAtATime) {
+  Finish(1);
+  Finish(2);
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_EQ(Take(), Name(1)) << "its report was lost";
+  peer_.pid = 5000;
+  lives_[5000] = 1;
+  EXPECT_EQ(Take(), Name(2)) << "the other one works on the first";
+  peer_.pid = 6000;
+  EXPECT_EQ(Take(), "");
+  lives_.erase(kCompanion);
+  EXPECT_EQ(Take(), Name(1)) << "it was killed";
+  peer_.pid = 7000;
+  lives_[6000] = 2;
+  lives_[5000] = 3;
+  EXPECT_EQ(Take(), Name(1)) << "this process was not there when it was taken";
+}
+
+TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
+  for (int number : {1, 2, 3}) Finish(number);
+  Take();
+  EXPECT_TRUE(Loaded(1).ok());
+  Take();
+  EXPECT_TRUE(Failed(2, v1::ArchiveFailed::REASON_FETCH, "no room").ok());
+  Start();
+  // As the dumps are found again, newest first; the fourth was complete, but not noted.
+  for (int number : {4, 3, 2, 1}) {
+    KeptDump dump = Make(number);
+    dump.ended_wall_ns = clock_.WallNs();
+    retention_->Opened(dump);
+    retention_->Closed(dump.name, DumpState::kDone, 0);
+    queue_->OnFound(*retention_->Find(dump.name));
+  }
+  queue_->OnComplete();
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOADED) << "not loaded again";
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_TRUE(IsProtected(2));
+  EXPECT_EQ(StateOf(2).problem(), "fetch: no room");
+  EXPECT_EQ(StateOf(2).attempts(), 1U);
+  EXPECT_TRUE(IsProtected(3));
+  EXPECT_TRUE(IsProtected(4));
+  EXPECT_EQ(Take(), Name(2));
+}
+
+TEST_F(ArchiveQueueTest, WhatIsGoneIsForgotten) {
+  Finish(1);
+  Start();
+  queue_->OnComplete();
+  EXPECT_EQ(queue_->waiting().dumps, 0U);
+  EXPECT_EQ(saved_.find("PROF_"), std::string::npos);
+}
+
+TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
+  KeptDump old = Make(1);
+  old.ended_wall_ns = clock_.WallNs() - 1;
+  queue_->OnFound(old);
+  EXPECT_EQ(queue_->waiting().dumps, 0U);
+  // Nor those from while it was off.
+  config_.archive_to = "";
+  Configure();
+  Finish(2);
+  v1::TakeArchiveOrderResponse response;
+  EXPECT_EQ(queue_->Take(peer_, &response).code(), StatusCode::kFailedPrecondition);
+  time_.Advance(kNsPerSecond);
+  config_.archive_to = "clickhouse://other/profiles";
+  Configure();
+  Start();
+  KeptDump between = Make(2);
+  between.ended_wall_ns = clock_.WallNs() - 1;
+  queue_->OnFound(between);
+  EXPECT_EQ(queue_->waiting().dumps, 0U);
+}
+
+TEST_F(ArchiveQueueTest, TurnedOffNothingIsProtected) {
+  Finish(1);
+  config_.archive_to = "";
+  Configure();
+  EXPECT_FALSE(IsProtected(1));
+  EXPECT_FALSE(queue_->IsWaiting(Name(1)));
+  config_.archive_to = "clickhouse://db/profiles";
+  Configure();
+  EXPECT_TRUE(IsProtected(1)) << "it waits again";
+  EXPECT_EQ(Take(), Name(1));
+}
+
+TEST_F(ArchiveQueueTest, AFileThatMakesNoSenseIsAnEmptyQueue) {
+  for (const char* text : {"{", "[]", R"({"dumps": 3})", R"({"since_ns": "x", "dumps": {"../x": {"state": "STATE_WAITING"}}})",
+                           R"({"dumps": {"PROF_000001_20261121102319555_FFLQEJLNBPGEGPGC": {"state": 7}}})"}) {
+    saved_ = text;
+    Start();
+    EXPECT_EQ(queue_->waiting().dumps, 0U) << text;
+  }
+}
+
+}  // namespace
+}  // namespace profd

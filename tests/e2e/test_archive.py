@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""Finished sessions go into ClickHouse by themselves: [archive], profctl archive as a user without rights, and a real server."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+import unittest
+
+import clickhouse_server
+import profd_harness
+from clickhouse_server import PASSWORD, USER, ClickHouse, Gate
+from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main, scaled
+
+OK, REFUSED, PARTIAL, UNREACHABLE = 0, 3, 5, 6
+MB = 1 << 20
+MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "--host-sys-usage", "cpu,mem"]
+ENV = {**os.environ, "PROFCTL_CLICKHOUSE_USER": USER, "PROFCTL_CLICKHOUSE_PASSWORD": PASSWORD}
+
+
+class ArchiveCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if clickhouse_server.missing():
+            raise unittest.SkipTest(clickhouse_server.missing())
+        cls.folder = tempfile.mkdtemp(prefix="profd-archive-")
+        os.chmod(cls.folder, 0o755)
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.server = ClickHouse(os.path.join(cls.folder, "server"))
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+
+    def setUp(self):
+        self.database = self.id().rsplit(".", 1)[1]
+        self.work = os.path.join(self.folder, "work-" + self.database)
+        os.mkdir(self.work, 0o700)
+        self.how = {}
+        if IS_ROOT:
+            os.chown(self.work, ALICE, ALICE)
+            self.how = {"user": ALICE, "groups": [group_id()]}
+        self.output = os.path.join(self.folder, "out-" + self.database)
+
+    def url(self, port=None):
+        return f"clickhouse://127.0.0.1:{port or self.server.http}/{self.database}"
+
+    def config(self, port=None, more=None, **archive):
+        config = {"dump": {"flush_interval_ms": 100},
+                  "archive": {"to": self.url(port), "retry_first_s": 1, "retry_longest_s": 1, **archive}}
+        if IS_ROOT:
+            config["daemon"] = {"socket_group": TEST_GROUP}
+            config["archive"]["user"] = str(ALICE)
+        for section, body in (more or {}).items():
+            config.setdefault(section, {}).update(body)
+        return config
+
+    def daemon(self, devices=2, **how):
+        with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
+            profd_harness.scenario(file.name, chip="910B", devices=devices)
+            return Daemon(scenario_text=file.read(), config=self.config(**how))
+
+    def reload(self, d, **how):
+        """Another configuration of a running daemon."""
+        before = d.log(10_000).count("configuration reloaded")
+        d.write_config(self.config(**how))
+        os.kill(d.pid, signal.SIGHUP)
+        eventually(lambda: d.log(10_000).count("configuration reloaded") > before, what="the configuration is reloaded")
+
+    @contextlib.contextmanager
+    def companion(self, d):
+        with open(self.output, "ab") as out:
+            process = d.spawn("archive", "--work-dir", self.work, "--every", "200ms", env=ENV, stdout=out, stderr=out, **self.how)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                self.assertIn(process.wait(scaled(30)), (OK, PARTIAL), self.said())
+
+    def said(self):
+        with open(self.output, encoding="utf-8", errors="replace") as file:
+            return file.read()[-3000:]
+
+    def once(self, d, expect=OK, **how):
+        """profctl archive --once: what became of each dump."""
+        done = d.run("archive", "--once", "--work-dir", self.work, env=ENV, **{**self.how, **how})
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def record(self, d, label="", seconds=1.0, **how):
+        """A finished session's dump, by name."""
+        session = d.record(*MUCH, "--job", "train", *(["--label", label] if label else []), seconds=seconds, expect=(OK, PARTIAL), **how)
+        name = os.path.basename(session["dump_path"])
+        eventually(lambda: self.dump(d, name)["state"] == "done", what="the dump is complete")
+        return name
+
+    def dump(self, d, name):
+        return next((dump for dump in d.ctl("list", "--dumps")["dumps"] if dump["name"] == name), None)
+
+    def state(self, d, name):
+        return (self.dump(d, name).get("archive") or {}).get("state")
+
+    def until_archived(self, d, *names):
+        try:
+            eventually(lambda: all(self.state(d, name) == "loaded" for name in names), seconds=90, what="the dumps are archived")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {d.ctl('list', '--dumps')} {self.said()}") from error
+
+    def committed(self):
+        """run: {who: rows}, of loads that count."""
+        runs = {}
+        for run, who, rows in self.server.rows(f"SELECT run, who, argMax(rows, load) FROM {self.database}.loads WHERE state = 1 GROUP BY run, who"):
+            runs.setdefault(run, {})[who] = int(rows)
+        return runs
+
+    def assert_once(self, d, *names):
+        """Each dump is in the database, in full and once."""
+        committed = self.committed()
+        self.assertEqual(len(committed), len(names))
+        for name in names:
+            archive = self.dump(d, name)["archive"]
+            self.assertEqual(sum(committed[archive["run"]].values()), int(archive["rows"]))
+            counted = self.server.number(
+                f"SELECT count() FROM {self.database}.samples WHERE run = '{archive['run']}' AND load IN (SELECT max(load) FROM "
+                f"{self.database}.loads WHERE run = '{archive['run']}' AND state = 1 GROUP BY who)")
+            self.assertGreater(counted, 0)
+
+    def lost(self, d, reason):
+        return d.metric("profd_archive_lost_total", reason=reason) or 0
+
+
+class Loading(ArchiveCase):
+    def test_sessions_end_up_in_the_database(self):
+        with self.daemon() as d:
+            self.assertEqual(d.ctl("status")["archive"]["waiting"], 0)
+            with self.companion(d):
+                first = self.record(d)
+                second = self.record(d, label="second")
+                self.until_archived(d, first, second)
+                self.assert_once(d, first, second)
+            listed = d.ctl("list", "--dumps")["dumps"]
+            self.assertEqual([dump["archive"]["run"] for dump in listed], [f"{dump['uid']}-train-{dump['session_id']}" for dump in listed])
+            self.assertIn("archived", d.run("list", "--dumps", json_output=False).stdout)
+            status = d.ctl("status")["archive"]
+            self.assertEqual((status["loaded"], status["waiting"], status["lost"]), (2, 0, 0))
+            self.assertIn("2 loaded into clickhouse://", d.run("status", json_output=False).stdout)
+            eventually(lambda: d.metric("profd_archive_loaded_total") == 2)
+            self.assertEqual(d.metric("profd_archive_waiting_dumps"), 0)
+            self.assertEqual(d.metric("profd_archive_oldest_waiting_seconds"), 0)
+            self.assertEqual(os.listdir(os.path.join(self.work)), ["lock"], "nothing of a dump stays")
+            # The analyses read it, and a new daemon does not load it again.
+            answer = d.run("analyze", "--from", self.url(), "--run", listed[0]["archive"]["run"], env=ENV)
+            self.assertEqual(answer.returncode, OK, answer.stderr)
+            d.restart()
+            self.assertEqual(self.once(d), [])
+            self.assertEqual(self.state(d, first), "loaded")
+            self.assertNotIn("not_archived", json.dumps(d.ctl("rm", first)))
+
+    def test_a_session_that_is_resumed_replaces_nothing(self):
+        with self.daemon() as d:
+            session = d.ctl("start", *MUCH, "--job", "train", expect=(OK, PARTIAL))["session_id"]
+            d.until_records(session, 200)
+            d.kill()
+            d.start()
+            d.until_records(session, d.show(session)["records"] + 200)
+            d.ctl("stop", session, expect=(OK, PARTIAL))
+            names = [os.path.basename(segment["dump_path"]) for segment in d.show(session)["segments"]]
+            self.assertEqual(len(names), 2)
+            eventually(lambda: all(self.state(d, name) == "waiting" for name in names), what="both wait")
+            done = self.once(d)
+            self.assertEqual([each["loaded"] for each in done], [True, True], done)
+            self.assertEqual(sorted(self.committed()), sorted([done[0]["run"], done[0]["run"] + ".2"]))
+            self.assert_once(d, *names)
+
+    def test_the_limit_of_bytes_per_second(self):
+        with self.daemon(mb_per_s=1) as d:
+            name = self.record(d, seconds=2.0)
+            size = self.dump(d, name)["bytes"]
+            done, = self.once(d)
+            self.assertTrue(done["loaded"], done)
+            # What is announced of the dump may be less than it is, never more than a quarter: a lower bound of what was moved.
+            self.assertGreaterEqual(done["seconds"], (0.75 * size + done["bytes"]) / MB, (done, size))
+
+
+class Failures(ArchiveCase):
+    def test_what_waits_is_kept_although_the_quota_is_small(self):
+        dead = clickhouse_server.free_ports(1)[0]
+        how = {"which": ["label=keep"], "more": {"dump": {"flush_interval_ms": 100, "max_total_mb": 12}}}
+        with self.daemon(devices=8, port=dead, **how) as d, self.companion(d):
+            kept = self.record(d, label="keep")
+            eventually(lambda: (d.metric("profd_archive_failures_total", reason="unreachable") or 0) >= 2, what="it is tried again")
+            for _ in range(30):
+                self.record(d, label="other")
+                if (d.metric("profd_dumps_removed_total", reason="max_total") or 0) >= 2:
+                    break
+            self.assertGreaterEqual(d.metric("profd_dumps_removed_total", reason="max_total"), 2, "the quota removed younger ones")
+            self.assertEqual(self.state(d, kept), "waiting")
+            self.assertIn("unreachable", self.dump(d, kept)["archive"]["problem"])
+            self.assertIn("failing for", d.run("status", json_output=False).stdout)
+            self.assertEqual(self.lost(d, "max_total"), 0)
+            self.assertGreater(d.metric("profd_archive_oldest_waiting_seconds"), 0)
+            self.assertEqual(d.metric("profd_archive_waiting_dumps"), 1)
+            # It goes on where the server is said to be now.
+            self.reload(d, **how)
+            self.until_archived(d, kept)
+            self.assertNotIn("failing for", d.run("status", json_output=False).stdout)
+            # Nothing protects it any more.
+            for _ in range(30):
+                self.record(d, label="other")
+                if self.dump(d, kept) is None:
+                    break
+            self.assertIsNone(self.dump(d, kept))
+            self.assertEqual(self.lost(d, "max_total"), 0)
+
+    def test_killed_in_the_middle(self):
+        gate = Gate(self.server.http, statements=40)
+        self.addCleanup(gate.stop)
+        with self.daemon(port=gate.port, mb_per_s=1) as d:
+            name = self.record(d, seconds=2.0)
+            folder = os.path.join(self.work, "dumps")
+
+            def fetching():
+                return any(files for _, _, files in os.walk(folder))
+
+            # The companion, while it fetches.
+            with self.companion(d) as process:
+                eventually(fetching, what="it is being fetched")
+                process.kill()
+                process.wait(scaled(30))
+                self.assertTrue(fetching(), "it was killed in the middle")
+            self.assertEqual(self.state(d, name), "waiting")
+            # The daemon, while it is fetched by the next one.
+            with self.companion(d) as process:
+                eventually(lambda: not fetching(), what="what the first one left is gone")
+                eventually(fetching, what="it is fetched anew")
+                d.kill()
+                d.start()
+                self.assertEqual(self.state(d, name), "waiting")
+                # And while rows are sent: the server holds the connection.
+                self.reload(d, port=gate.port)
+                self.assertTrue(gate.held.wait(scaled(60)), self.said())
+                process.kill()
+                process.wait(scaled(30))
+            self.reload(d)
+            eventually(lambda: len(self.once(d)) == 1, what="it is loaded")
+            self.assertEqual(self.state(d, name), "loaded")
+            self.assert_once(d, name)
+            self.assertEqual(self.once(d), [])
+
+    def test_a_report_waits_for_the_daemon(self):
+        gate = Gate(self.server.http, statements=1000)
+        self.addCleanup(gate.stop)
+        with self.daemon(port=gate.port) as d:
+            name = self.record(d)
+            with self.companion(d):
+                eventually(lambda: self.server.rows(f"SELECT count() FROM system.tables WHERE database = '{self.database}' AND name = 'loads'") == [["1"]]
+                           and self.committed(), what="it is loaded", every=0.001)
+                d.kill()
+                time.sleep(0.5)
+                d.start()
+                self.until_archived(d, name)
+            self.assert_once(d, name)
+
+    def test_beyond_its_bound_the_oldest_lose_their_protection(self):
+        with self.daemon(max_waiting=2) as d:
+            names = [self.record(d, seconds=0.3) for _ in range(3)]
+            self.assertEqual([self.state(d, name) for name in names], ["lost", "waiting", "waiting"])
+            self.assertIn("archive.max_waiting", self.dump(d, names[0])["archive"]["problem"])
+            eventually(lambda: self.lost(d, "max_waiting") == 1)
+            self.assertIn("waits for the database no longer", d.log())
+            self.assertIn("profctl archive has not asked yet", d.run("status", json_output=False).stdout)
+            # Its owner may remove what waits, and is told.
+            removed = d.run("rm", names[1])
+            self.assertEqual(removed.returncode, OK)
+            self.assertIn("was not in the database yet", removed.stderr)
+            self.assertEqual(json.loads(removed.stdout)["removed"][0]["not_archived"], [names[1]])
+            eventually(lambda: self.lost(d, "request") == 1)
+            d.kill()
+            d.start()
+            self.assertEqual([self.state(d, names[0]), self.state(d, names[2])], ["lost", "waiting"])
+            self.assertEqual([each["dump"] for each in self.once(d)], [names[2]])
+
+    def test_a_wrong_password(self):
+        with self.daemon() as d:
+            name = self.record(d, seconds=0.3)
+            wrong = {**ENV, "PROFCTL_CLICKHOUSE_PASSWORD": "wrong"}
+            done = d.run("archive", "--once", "--work-dir", self.work, env=wrong, **self.how)
+            self.assertEqual(done.returncode, PARTIAL, done.stdout + done.stderr)
+            self.assertNotIn(PASSWORD, done.stdout + done.stderr + d.log())
+            self.assertEqual(self.state(d, name), "waiting")
+            eventually(lambda: d.metric("profd_archive_failures_total", reason="denied") == 1)
+            eventually(lambda: self.once(d), what="it is due again")
+            self.assertEqual(self.state(d, name), "loaded")
+
+
+@unittest.skipUnless(IS_ROOT, "needs root to become another user")
+class Rights(ArchiveCase):
+    def test_nobody_else_and_nothing_else(self):
+        with self.daemon(which=["label=keep"]) as d:
+            waits = self.record(d, label="keep", seconds=0.3)
+            private = self.record(d, label="other", seconds=0.3)
+            groups = [group_id()]
+            # Another user has no order and reports nothing; work is not even begun.
+            bobs = os.path.join(self.folder, "bobs")
+            os.mkdir(bobs, 0o700)
+            os.chown(bobs, BOB, BOB)
+            refused = d.run("archive", "--once", "--work-dir", bobs, env=ENV, user=BOB, groups=groups)
+            self.assertEqual(refused.returncode, REFUSED, refused.stdout + refused.stderr)
+            self.assertIn("administrators", refused.stderr)
+            self.assertNotEqual(d.run("fetch", waits, "--out", bobs, user=BOB, groups=groups).returncode, OK)
+            # The archive's user fetches what waits, and is refused everything else.
+            for command in (["list"], ["list", "--dumps"], ["status"], ["start", *MUCH], ["rm", waits], ["pin", waits], ["stop", "--all-mine"],
+                            ["fetch", private, "--out", self.work], ["fetch", "0123456789ab", "--out", self.work]):
+                answer = d.run(*command, **self.how)
+                self.assertEqual(answer.returncode, REFUSED, (command, answer.stdout, answer.stderr))
+            fetched = d.run("fetch", waits, "--out", os.path.join(self.work, "by-hand"), **self.how)
+            self.assertEqual(fetched.returncode, OK, fetched.stderr)
+            self.assertEqual([each["loaded"] for each in self.once(d)], [True])
+            # Once it is loaded, not any more.
+            again = d.run("fetch", waits, "--out", os.path.join(self.work, "again"), **self.how)
+            self.assertEqual(again.returncode, REFUSED, again.stdout + again.stderr)
+            # Two of them do not get in each other's way.
+            with self.companion(d):
+                eventually(lambda: self.once_refused(d), what="the folder is taken")
+
+    def once_refused(self, d):
+        done = d.run("archive", "--once", "--work-dir", self.work, env=ENV, **self.how)
+        return done.returncode == REFUSED and "another profctl archive works there" in done.stderr
+
+    def test_off_it_is_a_user_as_all_others(self):
+        config = self.config()
+        config["archive"]["to"] = ""
+        with Daemon(config=config) as d:
+            self.assertNotIn("archive", d.ctl("status", user=ALICE, groups=[group_id()]))
+            off = d.run("archive", "--once", "--work-dir", self.work, env=ENV)
+            self.assertEqual(off.returncode, REFUSED, off.stdout + off.stderr)
+            self.assertIn("archive.to is not set", off.stderr)
+            self.assertIsNone(d.metric("profd_archive_waiting_dumps"))
+
+
+if __name__ == "__main__":
+    main()
