@@ -286,7 +286,11 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   order.set_cluster(config_.archive_cluster);
   order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
   order.set_attempt(entry.attempts);
-  entry.run = order.run();
+  if (entry.run != order.run()) {
+    // For a report that comes to the next daemon.
+    entry.run = order.run();
+    Save();
+  }
   return Status::Ok();
 }
 

@@ -304,6 +304,11 @@ TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
   EXPECT_TRUE(IsProtected(3));
   EXPECT_TRUE(IsProtected(4));
   EXPECT_EQ(Take(), Name(2));
+  Start();
+  retention_->Opened(Make(2));
+  retention_->Closed(Name(2), DumpState::kDone, 0);
+  EXPECT_TRUE(Loaded(2).ok()) << "taken from the daemon before";
+  EXPECT_EQ(StateOf(2).run(), "1000-train-s2");
 }
 
 TEST_F(ArchiveQueueTest, WhatIsGoneIsForgotten) {

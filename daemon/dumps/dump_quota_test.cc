@@ -63,6 +63,9 @@ TEST(DumpQuotaTest, WhatWaitsForTheDatabaseGoesLast) {
   EXPECT_THAT(Names(plan), ElementsAre("other", "young", "w1"));
   EXPECT_FALSE(plan.over_total);
   EXPECT_THAT(Names(PlanRemovals(dumps, {.per_uid = 150}, {})), ElementsAre("young", "w1"));
+  // Not for the sake of what may be written later.
+  EXPECT_THAT(Names(PlanRemovals(dumps, {.total = 250}, {.total = 200, .margin = 10})), ElementsAre("other", "young"));
+  EXPECT_THAT(Names(PlanRemovals(dumps, {.total = 250}, {.total = 200, .margin = 60})), ElementsAre("other", "young", "w1"));
 }
 
 TEST(DumpQuotaTest, AUsersOwnLimitTakesTheirDumpsOnly) {

@@ -91,7 +91,7 @@ class ArchiveCase(unittest.TestCase):
 
     def record(self, d, label="", seconds=1.0, **how):
         """A finished session's dump, by name."""
-        session = d.record(*MUCH, "--job", "train", *(["--label", label] if label else []), seconds=seconds, expect=(OK, PARTIAL), **how)
+        session = d.record(*MUCH, "--all", "--job", "train", *(["--label", label] if label else []), seconds=seconds, expect=(OK, PARTIAL), **how)
         name = os.path.basename(session["dump_path"])
         eventually(lambda: self.dump(d, name)["state"] == "done", what="the dump is complete")
         return name
@@ -111,7 +111,7 @@ class ArchiveCase(unittest.TestCase):
     def committed(self):
         """run: {who: rows}, of loads that count."""
         runs = {}
-        for run, who, rows in self.server.rows(f"SELECT run, who, argMax(rows, load) FROM {self.database}.loads WHERE state = 1 GROUP BY run, who"):
+        for run, who, rows in self.server.rows(f"SELECT run, who, argMax(row_count, load) FROM {self.database}.loads WHERE state = 1 GROUP BY run, who"):
             runs.setdefault(run, {})[who] = int(rows)
         return runs
 
@@ -160,7 +160,7 @@ class Loading(ArchiveCase):
 
     def test_a_session_that_is_resumed_replaces_nothing(self):
         with self.daemon() as d:
-            session = d.ctl("start", *MUCH, "--job", "train", expect=(OK, PARTIAL))["session_id"]
+            session = d.ctl("start", *MUCH, "--all", "--job", "train", expect=(OK, PARTIAL))["session_id"]
             d.until_records(session, 200)
             d.kill()
             d.start()
@@ -187,7 +187,7 @@ class Loading(ArchiveCase):
 class Failures(ArchiveCase):
     def test_what_waits_is_kept_although_the_quota_is_small(self):
         dead = clickhouse_server.free_ports(1)[0]
-        how = {"which": ["label=keep"], "more": {"dump": {"flush_interval_ms": 100, "max_total_mb": 12}}}
+        how = {"which": ["label=keep"], "more": {"dump": {"flush_interval_ms": 100, "max_total_mb": 16}}}
         with self.daemon(devices=8, port=dead, **how) as d, self.companion(d):
             kept = self.record(d, label="keep")
             eventually(lambda: (d.metric("profd_archive_failures_total", reason="unreachable") or 0) >= 2, what="it is tried again")
@@ -215,10 +215,9 @@ class Failures(ArchiveCase):
             self.assertEqual(self.lost(d, "max_total"), 0)
 
     def test_killed_in_the_middle(self):
-        gate = Gate(self.server.http, statements=40)
-        self.addCleanup(gate.stop)
-        with self.daemon(port=gate.port, mb_per_s=1) as d:
-            name = self.record(d, seconds=2.0)
+        with self.daemon(devices=8, mb_per_s=1) as d:
+            name = self.record(d, seconds=3.0)
+            self.assertGreater(self.dump(d, name)["bytes"], 2 * MB, "it takes seconds")
             folder = os.path.join(self.work, "dumps")
 
             def fetching():
@@ -232,17 +231,22 @@ class Failures(ArchiveCase):
                 self.assertTrue(fetching(), "it was killed in the middle")
             self.assertEqual(self.state(d, name), "waiting")
             # The daemon, while it is fetched by the next one.
-            with self.companion(d) as process:
-                eventually(lambda: not fetching(), what="what the first one left is gone")
-                eventually(fetching, what="it is fetched anew")
+            with self.companion(d):
+                eventually(lambda: not fetching(), what="what the first one left is gone", every=0.001)
+                eventually(fetching, what="it is fetched anew", every=0.001)
                 d.kill()
                 d.start()
                 self.assertEqual(self.state(d, name), "waiting")
-                # And while rows are sent: the server holds the connection.
-                self.reload(d, port=gate.port)
+            # And another one while it sends rows: the server does not answer after the first rank's beginning.
+            gate = Gate(self.server.http, statements=30)
+            self.addCleanup(gate.stop)
+            self.reload(d, port=gate.port)
+            with self.companion(d) as process:
                 self.assertTrue(gate.held.wait(scaled(60)), self.said())
                 process.kill()
                 process.wait(scaled(30))
+            self.assertGreater(self.server.number(f"SELECT count() FROM {self.database}.loads WHERE state = 0"), 0, "it had begun")
+            self.assertEqual(self.committed(), {})
             self.reload(d)
             eventually(lambda: len(self.once(d)) == 1, what="it is loaded")
             self.assertEqual(self.state(d, name), "loaded")
@@ -322,18 +326,18 @@ class Rights(ArchiveCase):
             again = d.run("fetch", waits, "--out", os.path.join(self.work, "again"), **self.how)
             self.assertEqual(again.returncode, REFUSED, again.stdout + again.stderr)
             # Two of them do not get in each other's way.
+            before = d.ctl("status")["archive"]["asked_ns"]
             with self.companion(d):
-                eventually(lambda: self.once_refused(d), what="the folder is taken")
-
-    def once_refused(self, d):
-        done = d.run("archive", "--once", "--work-dir", self.work, env=ENV, **self.how)
-        return done.returncode == REFUSED and "another profctl archive works there" in done.stderr
+                eventually(lambda: d.ctl("status")["archive"]["asked_ns"] > before, what="the other one runs")
+                done = d.run("archive", "--once", "--work-dir", self.work, env=ENV, **self.how)
+                self.assertEqual(done.returncode, REFUSED)
+                self.assertIn("another profctl archive works there", done.stderr)
 
     def test_off_it_is_a_user_as_all_others(self):
         config = self.config()
         config["archive"]["to"] = ""
         with Daemon(config=config) as d:
-            self.assertNotIn("archive", d.ctl("status", user=ALICE, groups=[group_id()]))
+            self.assertIsNone(d.ctl("status", user=ALICE, groups=[group_id()])["archive"])
             off = d.run("archive", "--once", "--work-dir", self.work, env=ENV)
             self.assertEqual(off.returncode, REFUSED, off.stdout + off.stderr)
             self.assertIn("archive.to is not set", off.stderr)
