@@ -32,6 +32,7 @@ NO_DATA = {
     "profd_pump_poll_errors_total": "only when poll failed",
     "profd_advice": "only while a live check finds something",
     "profd_sessions_refused_total": "only when an order was refused",
+    "profd_archive_oldest_waiting_seconds": "nothing is archived",
     "profd_tls_connections": "TLS is off",
     "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
     "profd_http_certificate_expiry_timestamp_seconds": "TLS is off",
