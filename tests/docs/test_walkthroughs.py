@@ -143,6 +143,9 @@ class Walkthroughs(unittest.TestCase):
     def test_advisor(self):
         self.walk("advisor.md", 12)
 
+    def test_mindspore(self):
+        self.walk("mindspore.md", 12)
+
 
 class Runner(unittest.TestCase):
     """What is wrong in a document is found."""
