@@ -140,6 +140,9 @@ class Walkthroughs(unittest.TestCase):
             os.symlink(os.path.join(REPO, "docs"), os.path.join(folder, "docs"))
             self.assertGreaterEqual(walk("README.md", text, folder, environment_of(TMPDIR=folder)), 2)
 
+    def test_profiling_options(self):
+        self.walk("profiling-options.md", 12)
+
     def test_advisor(self):
         self.walk("advisor.md", 12)
 
