@@ -149,6 +149,9 @@ class Walkthroughs(unittest.TestCase):
     def test_mindspore(self):
         self.walk("mindspore.md", 12)
 
+    def test_pytorch(self):
+        self.walk("pytorch.md", 10)
+
 
 class Runner(unittest.TestCase):
     """What is wrong in a document is found."""
