@@ -152,6 +152,9 @@ class Walkthroughs(unittest.TestCase):
     def test_pytorch(self):
         self.walk("pytorch.md", 10)
 
+    def test_tuning(self):
+        self.walk("tuning.md", 12)
+
 
 class Runner(unittest.TestCase):
     """What is wrong in a document is found."""
