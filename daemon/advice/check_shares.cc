@@ -68,10 +68,15 @@ LiveFindings FindRankBehind(const LiveInput& input) {
 LiveFindings FindSlowRank(const LiveInput& input) {
   std::vector<const RankFacts*> ranks;
   std::vector<analysis::RankShare> shares;
+  // Of a job whose communication nobody collects, waiting for others is in the free time.
+  const bool communicates = std::any_of(input.job.ranks.begin(), input.job.ranks.end(),
+                                        [](const RankFacts& rank) { return rank.now && rank.now->communication_ms > 0; });
   for (const RankFacts& rank : input.job.ranks) {
     if (!rank.now) continue;
     ranks.push_back(&rank);
-    shares.push_back({rank.now->computation_ms + rank.now->free_ms, rank.now->wait_ms});
+    const StepShares& now = *rank.now;
+    shares.push_back(communicates ? analysis::RankShare{now.computation_ms + now.free_ms, now.wait_ms}
+                                  : analysis::RankShare{now.computation_ms, now.free_ms});
   }
   if (ranks.size() < 2) return FindRankBehind(input);
   const std::optional<analysis::SlowestRank> slowest = analysis::FindSlowestRank(shares);
@@ -83,7 +88,8 @@ LiveFindings FindSlowRank(const LiveInput& input) {
   finding.device = DeviceOf(rank);
   finding.strength = slowest->share / input.limits.At("slow_rank", "difference");
   finding.cost_ms = slowest->behind_ms;
-  finding.what = fmt::format("the others wait for {}: {:.1f} ms per step", NameOf(rank), slowest->behind_ms);
+  finding.what = communicates ? fmt::format("the others wait for {}: {:.1f} ms per step", NameOf(rank), slowest->behind_ms)
+                              : fmt::format("{} computes {:.1f} ms per step longer than the others", NameOf(rank), slowest->behind_ms);
   finding.evidence.push_back(fmt::format("computation {:.1f} ms, free {:.1f} ms, waits {:.1f} ms; {}: {:.1f}, {:.1f}, {:.1f} ms",
                                          rank.now->computation_ms, rank.now->free_ms, rank.now->wait_ms, NameOf(other),
                                          other.now->computation_ms, other.now->free_ms, other.now->wait_ms));
@@ -91,7 +97,8 @@ LiveFindings FindSlowRank(const LiveInput& input) {
   if (kernels > 0) finding.evidence.push_back(fmt::format("the same kernels take {:.2f} times as long as on {}", kernels, NameOf(other)));
   for (std::string& text : ClockEvidence(input, rank)) finding.evidence.push_back(std::move(text));
   const bool free = rank.now->free_ms - other.now->free_ms > rank.now->computation_ms - other.now->computation_ms;
-  finding.confidence = Confidence::kHigh;
+  finding.confidence = communicates ? Confidence::kHigh : Confidence::kMedium;
+  if (!communicates) finding.advice.emplace_back("Collect communication, too, to see whether the others wait for it: profctl start --job JOB --task-time l1.");
   if (free) {
     finding.advice.emplace_back("Look at the host of this rank: data loader, CPU, garbage collection.");
   } else if (kernels > 1 + input.limits.At("slow_rank", "difference")) {

@@ -120,6 +120,24 @@ TEST(SlowRankTest, OnBothSidesOfItsLimit) {
   EXPECT_EQ(Said(job, FindSlowRank).size(), 1u);
 }
 
+// With kernels alone the others' wait is free time.
+TEST(SlowRankTest, WithoutCommunicationByComputation) {
+  JobFacts job = WellJob();
+  for (RankFacts& rank : job.ranks) rank.now = StepShares{70, 0, 0, 30};
+  EXPECT_TRUE(Said(job, FindSlowRank).empty());
+  job.ranks[2].now = StepShares{88, 0, 0, 12};
+  const LiveFindings said = Said(job, FindSlowRank);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].rank, &job.ranks[2]);
+  EXPECT_DOUBLE_EQ(*said[0].cost_ms, 18);
+  EXPECT_EQ(said[0].confidence, Confidence::kMedium);
+  EXPECT_THAT(said[0].what, HasSubstr("rank 2 computes 18.0 ms per step longer"));
+  EXPECT_THAT(Joined(said[0].advice), HasSubstr("--task-time l1"));
+  // One that is late by its host is not told from one that waits.
+  job.ranks[2].now = StepShares{70, 0, 0, 60};
+  EXPECT_TRUE(Said(job, FindSlowRank).empty());
+}
+
 TEST(SlowRankTest, WithoutActivityByStepsAlone) {
   JobFacts job = WellJob();
   for (RankFacts& rank : job.ranks) rank.now.reset();
