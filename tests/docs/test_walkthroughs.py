@@ -7,9 +7,11 @@ empty lines as none.
 A command that fails is a failure, whatever it prints (a document that wants one to fail adds `|| echo ...`).
 """
 
+import contextlib
 import os
 import re
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -71,9 +73,11 @@ class Shell:
         return self
 
     def __exit__(self, *_):
+        """Nothing that a block has started is left."""
         self.process.stdin.close()
-        self.process.terminate()
-        self.process.wait(scaled(SECONDS))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         self.process.stdout.close()
 
     def send(self, text):
