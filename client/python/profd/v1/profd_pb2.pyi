@@ -302,7 +302,7 @@ class CollectingFiles(_message.Message):
     def __init__(self, processes: _Optional[int] = ..., left_ms: _Optional[int] = ...) -> None: ...
 
 class CollectorInfo(_message.Message):
-    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
+    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "left_out_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
     class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ALWAYS_ON_HZ_FIELD_NUMBER: _ClassVar[int]
@@ -313,6 +313,7 @@ class CollectorInfo(_message.Message):
     LAST_DURATION_NS_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     LATE_TICKS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_TICKS_FIELD_NUMBER: _ClassVar[int]
     MAX_HZ_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPTION_FIELD_NUMBER: _ClassVar[int]
@@ -332,6 +333,7 @@ class CollectorInfo(_message.Message):
     last_duration_ns: int
     last_error: str
     late_ticks: int
+    left_out_ticks: int
     max_hz: float
     name: str
     option: str
@@ -339,7 +341,7 @@ class CollectorInfo(_message.Message):
     samples: int
     source: CollectorInfo.Source
     summary: str
-    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[_Union[CollectorInfo.Source, str]] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[_Union[CollectorInfo.Source, str]] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_ns: _Optional[int] = ..., left_out_ticks: _Optional[int] = ...) -> None: ...
 
 class CollectorRequest(_message.Message):
     __slots__ = ["hz", "name"]
@@ -812,7 +814,7 @@ class Neighbour(_message.Message):
     def __init__(self, physical_id: _Optional[int] = ..., type: _Optional[_Union[Neighbour.Type, str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["active_sessions", "archive", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "recorder", "simulated", "tls_address", "tuning_leases", "uptime_ns", "version"]
+    __slots__ = ["active_sessions", "archive", "attach_socket", "attached_processes", "build", "caller", "collectors", "devices", "driver", "dump_free_bytes", "dump_root", "health", "hostname", "max_sessions", "metrics_address", "metrics_tls", "missing_rights", "overhead", "recorder", "simulated", "tls_address", "tuning_leases", "uptime_ns", "version"]
     ACTIVE_SESSIONS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_PROCESSES_FIELD_NUMBER: _ClassVar[int]
@@ -830,6 +832,7 @@ class Node(_message.Message):
     METRICS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     METRICS_TLS_FIELD_NUMBER: _ClassVar[int]
     MISSING_RIGHTS_FIELD_NUMBER: _ClassVar[int]
+    OVERHEAD_FIELD_NUMBER: _ClassVar[int]
     RECORDER_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     TLS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -853,13 +856,14 @@ class Node(_message.Message):
     metrics_address: str
     metrics_tls: bool
     missing_rights: _containers.RepeatedScalarFieldContainer[str]
+    overhead: Overhead
     recorder: Recorder
     simulated: bool
     tls_address: str
     tuning_leases: _containers.RepeatedCompositeFieldContainer[TuningLease]
     uptime_ns: int
     version: str
-    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., tuning_leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ..., archive: _Optional[_Union[ArchiveStatus, _Mapping]] = ...) -> None: ...
+    def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., build: _Optional[str] = ..., uptime_ns: _Optional[int] = ..., driver: _Optional[_Union[DriverInfo, _Mapping]] = ..., devices: _Optional[_Iterable[_Union[Device, _Mapping]]] = ..., collectors: _Optional[_Iterable[_Union[CollectorInfo, _Mapping]]] = ..., dump_root: _Optional[str] = ..., dump_free_bytes: _Optional[int] = ..., simulated: bool = ..., metrics_address: _Optional[str] = ..., active_sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., caller: _Optional[_Union[Caller, _Mapping]] = ..., recorder: _Optional[_Union[Recorder, _Mapping]] = ..., attached_processes: _Optional[int] = ..., attach_socket: _Optional[str] = ..., tls_address: _Optional[str] = ..., metrics_tls: bool = ..., missing_rights: _Optional[_Iterable[str]] = ..., health: _Optional[_Union[Health, _Mapping]] = ..., overhead: _Optional[_Union[Overhead, _Mapping]] = ..., tuning_leases: _Optional[_Iterable[_Union[TuningLease, _Mapping]]] = ..., archive: _Optional[_Union[ArchiveStatus, _Mapping]] = ...) -> None: ...
 
 class OptionInfo(_message.Message):
     __slots__ = ["conflicts", "default_value", "effect", "key", "range", "reason", "source", "supported", "type", "unit"]
@@ -946,6 +950,18 @@ class Outcome(_message.Message):
     result: Outcome.Result
     thinned: bool
     def __init__(self, collector: _Optional[str] = ..., device: _Optional[int] = ..., result: _Optional[_Union[Outcome.Result, str]] = ..., detail: _Optional[str] = ..., hz: _Optional[float] = ..., records: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., garbage_bytes: _Optional[int] = ..., thinned: bool = ..., rebased: bool = ..., holder: _Optional[str] = ...) -> None: ...
+
+class Overhead(_message.Message):
+    __slots__ = ["cores", "max_cores", "max_process_cores", "pace"]
+    CORES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CORES_FIELD_NUMBER: _ClassVar[int]
+    MAX_PROCESS_CORES_FIELD_NUMBER: _ClassVar[int]
+    PACE_FIELD_NUMBER: _ClassVar[int]
+    cores: float
+    max_cores: float
+    max_process_cores: float
+    pace: int
+    def __init__(self, cores: _Optional[float] = ..., max_cores: _Optional[float] = ..., max_process_cores: _Optional[float] = ..., pace: _Optional[int] = ...) -> None: ...
 
 class PinDumpRequest(_message.Message):
     __slots__ = ["dump", "session_id"]
