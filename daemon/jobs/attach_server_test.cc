@@ -246,7 +246,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
   Start();
   Client client = Attached();
   TestActivityRing ring;
-  attach::CollectorReport report{"s", "mspti", "on", 0, "", {"kernel"}, "", true};
+  attach::CollectorReport report{"s", "mspti", "on", 0, "", {"kernel"}, {}, "", true};
   ASSERT_TRUE(client.Send(attach::ToDaemon(report), {ring.fd().get()}));
   ASSERT_TRUE(Wait([&] { return packets_.size() == 1; }));
   EXPECT_EQ(std::get<attach::CollectorReport>(packets_[0]).state, "on");
@@ -271,7 +271,7 @@ TEST_F(AttachServerTest, WhatIsNoActivityRingIsRefused) {
   TestActivityRing ring;
   TestRing marks;
   UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const attach::CollectorReport report{"s", "mspti", "on", 0, "", {}, "", true};
+  const attach::CollectorReport report{"s", "mspti", "on", 0, "", {}, {}, "", true};
   const std::vector<std::vector<int>> kWrong = {
       {}, {file.get()}, {marks.fd().get()}, {ring.fd().get(), ring.fd().get()}};
   for (const std::vector<int>& wrong : kWrong) {

@@ -36,13 +36,13 @@ class JobTableTest : public ::testing::Test {
             },
             [this](uint64_t id, const attach::ToProcess& message) {
               sent_.push_back(id);
-              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) collects_.push_back(notice->collect.has_value());
+              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) orders_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
               if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
             },
             [this](const TrainingProcess& process, const Status&) {
               broken_.push_back(process.pid);
             },
-            [this](const TrainingProcess&) { return may_collect_; }, [this] { return permille_; }};
+            [this](const TrainingProcess&) { return may_collect_; }, [] { return 50u; }};
   }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
   void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
@@ -57,9 +57,8 @@ class JobTableTest : public ::testing::Test {
   std::set<pid_t> dead_;
   std::vector<uint64_t> sent_;
   std::vector<attach::FilesTaken> taken_;
-  std::vector<bool> collects_;  // of each notice
+  std::vector<std::optional<uint32_t>> orders_;  // of each notice: what the collection may cost
   Status may_collect_;
-  uint32_t permille_ = 0;
   std::vector<pid_t> broken_;
   JobTable table_;
 };
@@ -298,7 +297,7 @@ class JobTableActivityTest : public JobTableTest {
     table_.OnCollector(1, Report("on"), std::move(reader).value());
   }
   static attach::CollectorReport Report(const std::string& state) {
-    return {"s", "mspti", state, 0, "", {"kernel"}, "", false};
+    return {"s", "mspti", state, 0, "", {"kernel"}, {}, "", false};
   }
 };
 
@@ -494,7 +493,7 @@ TEST_F(JobTableTest, NothingIsOrderedFromInsideWhereItMayNot) {
   EXPECT_EQ(heard, std::vector<std::string>{"s1 busy: NPU 0 is kept for tuning"});
   may_collect_ = Status::Ok();
   table_.Notify(1, notice);
-  EXPECT_EQ(collects_, (std::vector<bool>{false, true}));
+  EXPECT_EQ(orders_, (std::vector<std::optional<uint32_t>>{std::nullopt, 50}));
 }
 
 }  // namespace
