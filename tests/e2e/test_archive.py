@@ -174,6 +174,29 @@ class Loading(ArchiveCase):
             self.assertEqual(sorted(self.committed()), sorted([done[0]["run"], done[0]["run"] + ".2"]))
             self.assert_once(d, *names)
 
+    def test_the_recorders_own_limit_leaves_what_waits(self):
+        def how(number):
+            return {"which": ["recorder"], "more": {"recorder": {
+                "enabled": True, "collectors": ["hbm=10", "host_mem=1"], "seconds": 5, "memory_mb": 4, "dump_seconds": 1,
+                "triggers": [f"atlas_host_load1 < {100_000 + number}"], "cooldown_s": 0, "max_dumps": 1}}}
+
+        with self.daemon(**how(0)) as d:
+            def states():
+                return [dump["archive"]["state"] for dump in d.ctl("list", "--dumps")["dumps"] if dump["archive"]]
+
+            # A condition that always holds fires once; another one begins anew.
+            for number in (1, 2, 3):
+                eventually(lambda least=number: states().count("waiting") >= least, what=f"{number} dumps of triggers wait")
+                self.reload(d, **how(number))
+            eventually(lambda: states().count("waiting") == 4, what="four dumps of triggers wait")
+            done = self.once(d)
+            self.assertEqual([each["loaded"] for each in done], [True] * 4, done)
+            # With the next one those that are loaded go.
+            self.reload(d, **how(4))
+            eventually(lambda: states() == ["waiting"], what="the recorder's limit holds again")
+            self.assertEqual(self.lost(d, "request"), 0)
+            self.assertIsNone(self.dump(d, self.record(d, seconds=0.3))["archive"], "a session's is not meant")
+
     def test_the_limit_of_bytes_per_second(self):
         with self.daemon(mb_per_s=1) as d:
             name = self.record(d, seconds=2.0)
