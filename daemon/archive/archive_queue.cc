@@ -193,10 +193,10 @@ void ArchiveQueue::Tick() {
   GiveUp();
 }
 
-ArchiveQueue::Entries::iterator ArchiveQueue::Oldest() {
+ArchiveQueue::Entries::iterator ArchiveQueue::Oldest(bool waiting) {
   auto oldest = entries_.end();
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (it->second.state != Wire::STATE_WAITING) continue;
+    if ((it->second.state == Wire::STATE_WAITING) != waiting) continue;
     if (oldest == entries_.end() || it->second.since_wall_ns < oldest->second.since_wall_ns) oldest = it;
   }
   return oldest;
@@ -209,15 +209,14 @@ void ArchiveQueue::Bound() {
   Waiting now = waiting();
   while (now.dumps > static_cast<uint64_t>(config_.archive_max_waiting) || (most_bytes != 0 && now.bytes > most_bytes)) {
     const bool by_number = now.dumps > static_cast<uint64_t>(config_.archive_max_waiting);
-    Lose(Oldest(), "max_waiting", by_number ? "more dumps than archive.max_waiting waited" : "dumps took more than archive.max_waiting_mb");
+    const auto oldest = Oldest(true);
+    if (oldest == entries_.end()) break;
+    Lose(oldest, "max_waiting", by_number ? "more dumps than archive.max_waiting waited" : "dumps took more than archive.max_waiting_mb");
     now = waiting();
   }
   while (entries_.size() - now.dumps > kMaxSettled) {
-    auto oldest = entries_.end();
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-      if (it->second.state == Wire::STATE_WAITING) continue;
-      if (oldest == entries_.end() || it->second.since_wall_ns < oldest->second.since_wall_ns) oldest = it;
-    }
+    const auto oldest = Oldest(false);
+    if (oldest == entries_.end()) break;
     // Not to be found anew at the next start.
     since_wall_ns_ = std::max(since_wall_ns_, oldest->second.since_wall_ns + 1);
     entries_.erase(oldest);

@@ -96,7 +96,7 @@ class ArchiveQueue {
   void Save();
   bool IsMeant(const KeptDump& dump) const;
   void Protect();
-  Entries::iterator Oldest();
+  Entries::iterator Oldest(bool waiting);  // of those that wait, or of the others
   void Bound();
   void GiveUp();
   void Lose(Entries::iterator entry, std::string_view reason, std::string problem);
