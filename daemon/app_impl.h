@@ -87,6 +87,7 @@ struct App::Impl {
   void AnswerOptions(RpcDeps* deps);
   void UpdateSelfMetrics();
   void UpdateChannelMetrics();
+  void UpdateWriterMetrics();
   // app_health.cc: how the NPUs are.
   DeviceReadings ReadingsOf(const DeviceInfo& device);
   void UpdateHealth();

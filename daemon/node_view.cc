@@ -290,6 +290,22 @@ void App::Impl::UpdateCallMetrics() {
   }
 }
 
+void App::Impl::UpdateWriterMetrics() {
+  const auto set = [this](MetricId metric, auto value, std::string_view label = {}) {
+    self->Set(metric, static_cast<double>(value), label);
+  };
+  set(MetricByName("profd_dump_bytes_total"), writer->written_bytes());
+  set(MetricByName("profd_dump_dropped_bytes_total"), writer->dropped_queue_full(), ToString(LossReason::kQueueFull));
+  set(MetricByName("profd_dump_dropped_bytes_total"), writer->dropped_write_error(), ToString(LossReason::kWriteError));
+  set(MetricByName("profd_dump_missing_records_total"), writer->missing_driver(), ToString(LossReason::kDriver));
+  set(MetricByName("profd_dump_missing_records_total"), writer->missing_late(), ToString(LossReason::kLate));
+  set(MetricByName("profd_dump_missing_records_total"), writer->missing_left_out(), ToString(LossReason::kOverBudget));
+  for (const auto& [collector, records] : writer->aged_records()) set(MetricByName("profd_dump_aged_records_total"), records, collector);
+  set(MetricByName("profd_dump_queue_bytes"), writer->queued_bytes());
+  set(MetricByName("profd_dump_free_bytes"), writer->free_bytes());
+  if (const uint64_t size = writer->size_bytes(); size > 0) set(MetricByName("profd_dump_volume_bytes"), size);
+}
+
 void App::Impl::UpdateSelfMetrics() {
   auto set = [this](MetricId metric, auto value) {
     self->Set(metric, static_cast<double>(value));
@@ -307,26 +323,7 @@ void App::Impl::UpdateSelfMetrics() {
     self->Set(MetricByName("profd_sessions_refused_total"), static_cast<double>(count), reason);
   }
   set(MetricByName("profd_sessions_started_total"), sessions->started_total());
-  set(MetricByName("profd_dump_bytes_total"), writer->written_bytes());
-  self->Set(MetricByName("profd_dump_dropped_bytes_total"),
-            static_cast<double>(writer->dropped_queue_full()), ToString(LossReason::kQueueFull));
-  self->Set(MetricByName("profd_dump_dropped_bytes_total"),
-            static_cast<double>(writer->dropped_write_error()), ToString(LossReason::kWriteError));
-  self->Set(MetricByName("profd_dump_missing_records_total"),
-            static_cast<double>(writer->missing_driver()), ToString(LossReason::kDriver));
-  self->Set(MetricByName("profd_dump_missing_records_total"),
-            static_cast<double>(writer->missing_late()), ToString(LossReason::kLate));
-  self->Set(MetricByName("profd_dump_missing_records_total"),
-            static_cast<double>(writer->missing_left_out()), ToString(LossReason::kOverBudget));
-  for (const auto& [collector, records] : writer->aged_records()) {
-    self->Set(MetricByName("profd_dump_aged_records_total"), static_cast<double>(records),
-              collector);
-  }
-  set(MetricByName("profd_dump_queue_bytes"), writer->queued_bytes());
-  set(MetricByName("profd_dump_free_bytes"), writer->free_bytes());
-  if (const uint64_t size = writer->size_bytes(); size > 0) {
-    set(MetricByName("profd_dump_volume_bytes"), size);
-  }
+  UpdateWriterMetrics();
   set(MetricByName("profd_released_channels"), releases->size());
   set(MetricByName("profd_stream_subscribers"), hub.subscribers());
   set(MetricByName("profd_stream_dropped_samples_total"), hub.dropped());
