@@ -30,14 +30,14 @@ void CheckEnum(const google::protobuf::EnumDescriptor& type) {
   }
 }
 
-// And one for its times: a field's name ends in its unit, which is never the second.
+// And one for its times: a field's name ends in its unit, which is never the second. Rates are by the second.
 void CheckMessage(const google::protobuf::Descriptor& message) {
   for (int i = 0; i < message.enum_type_count(); ++i) CheckEnum(*message.enum_type(i));
   for (int i = 0; i < message.nested_type_count(); ++i) CheckMessage(*message.nested_type(i));
   for (int i = 0; i < message.field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *message.field(i);
     const std::string& name = field.name();
-    EXPECT_FALSE(name.ends_with("_s") || name.ends_with("_us")) << field.full_name();
+    EXPECT_FALSE((name.ends_with("_s") && !name.ends_with("_per_s")) || name.ends_with("_us")) << field.full_name();
     if (name.ends_with("_ms")) {
       EXPECT_EQ(field.type(), google::protobuf::FieldDescriptor::TYPE_UINT64) << field.full_name();
     }

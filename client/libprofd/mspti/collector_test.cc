@@ -287,10 +287,10 @@ TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {
   EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
 }
 
-// As long as kernels come, collecting takes more than a thousandth of a core.
+// As long as kernels come as fast as this, collecting takes more than 2 % of a core; its rounds alone do not.
 TEST_F(CollectorTest, WhatCostsMoreThanItMayIsLeftOutInOrder) {
   constexpr uint32_t kKinds = PROFD_COLLECT_KERNEL | kApis | PROFD_COLLECT_RUNTIME_API;
-  ASSERT_EQ(Start(kKinds, nullptr, 1), 0);
+  ASSERT_EQ(Start(kKinds, nullptr, 20), 0);
   std::vector<uint32_t> seen;
   ASSERT_TRUE(Eventually([&] {
     for (uint64_t i = 0; i < 1000; ++i) library_.Kernel(i);
@@ -301,7 +301,7 @@ TEST_F(CollectorTest, WhatCostsMoreThanItMayIsLeftOutInOrder) {
   const std::vector<uint32_t> order = {PROFD_COLLECT_RUNTIME_API, PROFD_COLLECT_RUNTIME_API | kApis, kKinds};
   EXPECT_THAT(order, ::testing::IsSupersetOf(seen)) << "a busy test may miss one";
   EXPECT_EQ(Report().kinds, 0u);
-  EXPECT_THAT(Report().detail, ::testing::HasSubstr("may take 0.1 %: left out kernel, acl_api, node_api, runtime_api"));
+  EXPECT_THAT(Report().detail, ::testing::HasSubstr("may take 2.0 %: left out kernel, acl_api, node_api, runtime_api"));
   EXPECT_GT(Ring().ring().cost_ns, 0u);
   // Nothing comes any more; after a while it is tried again.
   ASSERT_TRUE(Eventually([&] { return Report().left_out != kKinds; }));
