@@ -10,6 +10,7 @@
 #include "analysis/report.h"
 #include "analysis/report_sarif.h"
 #include "analysis/report_xlsx.h"
+#include "base/text.h"
 #include "client/commands/report.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -58,6 +59,13 @@ std::string Cost(const Json& finding) {
   return finding["cost_ms"].is_null() ? "-" : fmt::format("{:.3f}", finding["cost_ms"].get<double>());
 }
 
+// Lines to paste, set off from the text around them.
+std::string Indented(std::string_view lines, size_t columns) {
+  std::string text;
+  for (std::string_view line; NextLine(&lines, &line);) text += fmt::format("{:{}}{}\n", "", columns, line);
+  return text;
+}
+
 void PrintFindings(const Io& io, const Json& findings, analysis::Language language) {
   if (findings.empty()) {
     io.out << analysis::Text("nothing was found", "未发现问题").In(language) << '\n';
@@ -73,6 +81,7 @@ void PrintFindings(const Io& io, const Json& findings, analysis::Language langua
     io.out << fmt::format("\n{} ({})\n  {}\n", each["title"].get<std::string>(), each["check"].get<std::string>(), Printable(each["evidence"].get<std::string>()));
     for (const Json& merged : each["merged"]) io.out << fmt::format("  {} ({}): {}\n", merged["title"].get<std::string>(), merged["check"].get<std::string>(), Printable(merged["evidence"].get<std::string>()));
     for (const Json& advice : each["advice"]) io.out << "  - " << Printable(advice.get<std::string>()) << '\n';
+    for (const Json& code : each["code"]) io.out << Indented(PrintableLines(code.get<std::string>()), 6);
     for (const Json& place : each["places"]) io.out << fmt::format("  {}:{}\n", Printable(place["file"].get<std::string>()), place["line"].get<int64_t>());
   }
 }
