@@ -168,9 +168,9 @@ class OperatorReader {
   };
   struct AlikeHash {
     size_t operator()(const Alike& key) const {
-      size_t hash = key.name;
+      size_t hash = key.name * 0x9E3779B97F4A7C15u;  // names and types may differ in the same bits
       for (const uint64_t part : {key.type, key.tensors, uint64_t{key.runtime} << 32 | key.core, uint64_t{key.communicates}}) {
-        hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+        hash = (hash ^ (hash >> 32) ^ part) * 0x9E3779B97F4A7C15u;
       }
       return hash ^ hash >> 32;
     }
