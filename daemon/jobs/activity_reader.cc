@@ -159,7 +159,7 @@ Status ActivityReader::CountLosses(Round* round) {
   }
   round->dropped = dropped - std::exchange(dropped_, dropped);
   round->lost_bytes = lost_bytes - std::exchange(lost_bytes_, lost_bytes);
-  // Its own business: what it says is not believed further than a core's time.
+  // By the process's own word, and shown of it alone. A collector that starts again counts from 0.
   const uint64_t cost_ns = Load(ring()->cost_ns);
   if (cost_ns > cost_ns_) round->cost_ns = cost_ns - cost_ns_;
   cost_ns_ = cost_ns;

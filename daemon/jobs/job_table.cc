@@ -353,7 +353,6 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   counters_.dropped_activity += round->dropped;
   counters_.lost_activity_bytes += round->lost_bytes;
   counters_.clamped_activity += round->clamped;
-  entry.process.collect_cost_ns += round->cost_ns;
   entry.cost_ns += round->cost_ns;
   std::span<const ActivityFrame> frames = activity_scratch_.frames();
   if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
