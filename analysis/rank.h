@@ -379,6 +379,8 @@ struct Rank {
 
   Overlap overlap;                 // by OverlapKind; empty: not known
   std::optional<Interval> span;    // what end to end means; none: that of the overlap
+  // From the first to the last that the device was recorded to run, where steps may reach beyond it; none: they do not.
+  std::optional<Interval> recorded;
 
   std::vector<Collective> collectives;
   std::vector<Copy> copies;

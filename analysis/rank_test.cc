@@ -50,6 +50,20 @@ TEST(RankTest, OperatorsAndLanesAreOnce) {
   EXPECT_NE(rank.LaneOf("x", "y"), rank.LaneOf("xy", ""));
 }
 
+TEST(RankTest, StepsCountAsFarAsTheDeviceWasRecordedInThem) {
+  Rank rank;
+  EXPECT_DOUBLE_EQ(StepsOf(rank), 1) << "what is per step is then of all";
+  for (int64_t i = 0; i < 6; ++i) rank.steps.push_back({i, 100 * i, 100 * i + 100, {}, {}, {}});
+  EXPECT_DOUBLE_EQ(StepsOf(rank), 6);
+  rank.recorded = {350, 590};
+  EXPECT_DOUBLE_EQ(StepsOf(rank), 0.5 + 1 + 0.9);
+  rank.recorded = {310, 320};
+  EXPECT_DOUBLE_EQ(StepsOf(rank), 1);
+  Rank added_up;
+  added_up.shares = {{-1, {}}, {4, {}}, {5, {}}};
+  EXPECT_DOUBLE_EQ(StepsOf(added_up), 2) << "the first is of no step";
+}
+
 TEST(TimelineDataTest, KeepsTheLongestAndTheirFlows) {
   Rank rank;
   const int32_t op = rank.OperatorOf(rank.Text("op"), kNoText, kNoText);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "analysis/views/views.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -49,7 +51,7 @@ constexpr auto kChecks = std::to_array<Check>({
     {"hardware_hccs", Dimension::kCommunication, {"npu_state in the dump", "转储中的 npu_state"}, {"HCCS links that repeat data or lose lanes", "重传数据或丢失通道的 HCCS 链路"}, false, CheckHccs},
     {"hardware_roce", Dimension::kCommunication, {"npu_state, roce or nic in the dump", "转储中的 npu_state、roce 或 nic"}, {"RoCE ports that send again, are paused or drop", "重发、被暂停或丢包的 RoCE 端口"}, false, CheckRoce},
     {"memory", Dimension::kMemory, {"API calls", "API 调用"}, {"time spent in taking and freeing memory of the device", "申请与释放设备内存的耗时"}, false, CheckMemory},
-    {"dataloader", Dimension::kDataloader, {"framework operators", "框架算子"}, {"a slow data loader", "数据加载慢"}, false, CheckDataloader},
+    {"dataloader", Dimension::kDataloader, {"framework operators, or MindData's queues", "框架算子或 MindData 队列"}, {"a slow data loader or input pipeline", "数据加载慢"}, false, CheckDataloader},
 });
 
 }  // namespace
@@ -76,10 +78,7 @@ double LastStepMs(const Rank& rank) {
   return rank.steps.empty() ? 0 : Ms(rank.steps.back().end_ns - rank.steps.back().start_ns);
 }
 
-double PerStep(const Rank& rank, double ms) {
-  const size_t steps = std::max(rank.steps.size(), rank.shares.size());
-  return steps == 0 ? ms : ms / static_cast<double>(steps);
-}
+double PerStep(const Rank& rank, double ms) { return ms / StepsOf(rank); }
 
 Calls CallsOf(const Rank& rank, const std::function<bool(std::string_view name)>& is_one) {
   Calls calls;

@@ -7,6 +7,35 @@
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
+namespace {
+
+// Where the queues of MindData's pipeline say that the training waits for its input.
+std::optional<Finding> PipelineFinding(const Rank& rank) {
+  const Json pipeline = DataPipelineView(rank);
+  if (!pipeline.is_object() || pipeline["bottleneck"].is_null()) return std::nullopt;
+  const auto stage = pipeline["bottleneck"].get<std::string>();
+  Finding finding;
+  finding.priority = Priority::kHigh;
+  for (const Json& time : pipeline["times"]) {
+    if (time["what"] == "get_next") finding.cost_ms = time["mean_ms"].get<double>();
+  }
+  finding.title = Text("The training waits for its input", "训练等待输入数据");
+  finding.evidence = Say({"the queues of the input pipeline say that {} is too slow", "输入流水线的队列表明 {} 过慢"}, stage);
+  finding.columns = {"queue", "empty", "total", "mean_size"};
+  for (const Json& queue : pipeline["queues"]) {
+    finding.evidence += Say({"; the {} queue was empty at {} of {} steps", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),
+                            queue["empty"].get<uint64_t>(), queue["total"].get<uint64_t>());
+    finding.rows.push_back({queue["queue"], queue["empty"], queue["total"], queue["mean_size"]});
+  }
+  for (size_t i = 0; i < pipeline["bottleneck_operators"].size(); ++i) {
+    finding.advice.push_back({pipeline["suggestions"][i].get<std::string>(),
+                              fmt::format("{}：增大 num_parallel_workers；执行 Python 的算子检查其脚本，Batch 调整 prefetch_size", pipeline["bottleneck_operators"][i].get<std::string>())});
+  }
+  if (finding.advice.empty()) finding.advice.push_back(Text("Raise num_parallel_workers of the pipeline's operators, and keep the data on a fast local disk.", "增大流水线算子的 num_parallel_workers，并将数据放在高速本地盘。"));
+  return finding;
+}
+
+}  // namespace
 
 std::optional<Finding> CheckDataloader(const CheckInput& input) {
   const Rank& rank = input.rank;
@@ -27,7 +56,7 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
     found.push_back(&slice);
     sum_ns += ns;
   }
-  if (found.empty()) return std::nullopt;
+  if (found.empty()) return PipelineFinding(rank);
   std::ranges::stable_sort(found, {}, &Slice::start_ns);
   Finding finding;
   finding.priority = Priority::kHigh;

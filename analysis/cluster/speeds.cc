@@ -7,6 +7,7 @@
 #include "analysis/cluster/cost.h"
 #include "analysis/cluster/statistics.h"
 #include "analysis/read/readers.h"
+#include "analysis/views/views.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -65,9 +66,10 @@ LinkEnds::LinkEnds(const Cluster& cluster) : cluster_(cluster) {
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     std::set<std::pair<TextId, TextId>> seen;
-    // What a rank copies to itself says which number it has in the group.
+    // What a rank copies to itself says which number it has in the group; in a dump each of its links starts at itself.
     for (const Link& link : rank.links) {
-      if (link.source != link.destination || !seen.emplace(link.group, link.source).second) continue;
+      if (link.source != link.destination && rank.source != "dump") continue;
+      if (!seen.emplace(link.group, link.source).second) continue;
       numbers_[std::string(rank.TextOf(link.group))].try_emplace(std::string(rank.TextOf(link.source)), cluster.NumberOf(i));
     }
   }

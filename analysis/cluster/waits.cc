@@ -56,8 +56,6 @@ std::optional<Shares> MeanStepOf(const Rank& rank) {
                 overall["free_ms"].get<double>()};
 }
 
-double StepsOf(const Rank& rank) { return static_cast<double>(std::max<size_t>({rank.steps.size(), rank.shares.size(), 1})); }
-
 std::vector<Wait> WaitsOf(const Cluster& cluster) {
   std::map<std::tuple<int64_t, size_t, size_t>, Wait> sums;
   EachMeeting(cluster, [&sums](int64_t step, const std::vector<OnRank>& ranks) {

@@ -66,12 +66,14 @@ profd.pipelinePage = function (rank, query) {
     profd.panel('Operators of the pipeline', profd.pipelineGraph(pipeline, query)));
 };
 
-profd.heat = function (links) {
+// Numbers of ranks are those within the group. Of more groups the table below has all.
+profd.mostHeats = 4;
+profd.heat = function (links, group) {
   const ranks = Array.from(new Set(links.flatMap((link) => [link.src, link.dst]))).sort((a, b) => a - b || (a < b ? -1 : 1));
   if (ranks.length > 64) return null;
   const speeds = new Map(links.map((link) => [link.src + ' ' + link.dst, link]));
   const most = Math.max(...links.map((link) => link.bandwidth_gb_s || 0), 1e-9);
-  return profd.element('div', {class: 'scroll'}, profd.element('table', {class: 'heat'},
+  return profd.element('div', {class: 'scroll'}, profd.element('table', {class: 'heat'}, profd.element('caption', {}, group && 'Group ' + group),
     profd.element('tr', {}, profd.element('th', {}, 'GB/s from, to'), ranks.map((rank) => profd.element('th', {scope: 'col'}, rank))),
     ranks.map((from) => profd.element('tr', {}, profd.element('th', {scope: 'row'}, from), ranks.map((to) => {
       const link = speeds.get(from + ' ' + to);
@@ -89,6 +91,7 @@ profd.communicationPage = function (rank) {
   const times = [['elapse_ms', 'Elapsed'], ['transit_ms', 'Transit'], ['wait_ms', 'Wait'], ['synchronization_ms', 'Synchronization'], ['idle_ms', 'Idle']];
   const transports = operations.flatMap((op) => op.transports.map((each) => Object.assign({name: op.name}, each)));
   const between = links.filter((link) => link.src !== link.dst);
+  const groups = Array.from(new Set(between.map((link) => link.group)));
   const linkColumns = [{name: 'From', value: (link) => link.src}, {name: 'To', value: (link) => link.dst}, {name: 'Transport', value: (link) => link.transport},
     {name: 'Size', unit: 'MB', value: (link) => link.size_mb, number: true}, {name: 'Time', unit: 'ms', value: (link) => link.time_ms, number: true},
     {name: 'Bandwidth', unit: 'GB/s', value: (link) => link.bandwidth_gb_s, number: true}, {name: 'Reference', unit: 'GB/s', value: (link) => link.reference_gb_s, number: true},
@@ -104,7 +107,7 @@ profd.communicationPage = function (rank) {
       {name: 'Reference', unit: 'GB/s', value: (each) => each.reference_gb_s, number: true}, {name: 'Packets', value: (each) => each.packets, number: true},
       {name: 'Large', value: (each) => each.large_packet_ratio, text: (each) => profd.percent(each.large_packet_ratio), number: true}], transports,
     {search: (each) => each.name || '', filters: [{name: 'Transport', value: (each) => each.transport}], file: 'bandwidth'})) : null,
-    links.length ? profd.panel('Links', between.length ? profd.heat(between) : null, profd.table(linkColumns, links,
+    links.length ? profd.panel('Links', groups.slice(0, profd.mostHeats).map((group) => profd.heat(between.filter((link) => link.group === group), group)), profd.table(linkColumns, links,
       {search: (link) => link.src + ' ' + link.dst + ' ' + link.transport, filters: [{name: 'Transport', value: (link) => link.transport}], file: 'links'})) : null);
 };
 

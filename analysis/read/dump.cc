@@ -361,6 +361,7 @@ class AnalysisFormat : public exporting::Format {
       communication.push_back({each.start_ns, each.end_ns});
     }
     rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
+    rank->recorded = exporting::operators::ExtentOf(rank->overlap);
     for (const auto& share : exporting::operators::StepShares(rank->overlap, {}, steps)) {
       if (share.step) rank->shares[share.step->number] = SharesOf(share);
     }

@@ -67,6 +67,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"fp_point", [](const std::string& value, Rank* rank) { rank->fp_point = rank->Text(value); }},
     {"bp_point", [](const std::string& value, Rank* rank) { rank->bp_point = rank->Text(value); }},
     {"span", [](const std::string& value, Rank* rank) { rank->span = SpanOf(value); }},
+    {"recorded", [](const std::string& value, Rank* rank) { rank->recorded = SpanOf(value); }},
     {"first_step_is_short", [](const std::string& value, Rank* rank) { rank->first_step_is_short = value == "true"; }},
     {"count_ns", [](const std::string& value, Rank* rank) { rank->count_ns = NumberOf<int64_t>(value); }},
     {"cube_cores", [](const std::string& value, Rank* rank) { rank->cube_cores = NumberOf<int>(value); }},

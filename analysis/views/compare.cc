@@ -18,8 +18,6 @@ struct Figures {
   std::map<std::string, double> memory_mb;  // peak by component
 };
 
-double StepsOf(const Rank& rank) { return std::max<double>(static_cast<double>(rank.steps.size()), 1); }
-
 std::string Named(const Rank& rank, TextId id) {
   const std::string_view text = rank.TextOf(id);
   return text.empty() ? "(unknown)" : std::string(text);

@@ -107,6 +107,19 @@ std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   return shares;
 }
 
+double StepsOf(const Rank& rank) {
+  const auto with_number = std::ranges::count_if(rank.shares, [](const auto& each) { return each.first >= 0; });
+  double steps = std::max(static_cast<double>(rank.steps.size()), static_cast<double>(with_number));
+  if (rank.recorded) {
+    steps = 0;
+    for (const Step& step : rank.steps) {
+      const int64_t within = std::min(step.end_ns, rank.recorded->end_ns) - std::max(step.start_ns, rank.recorded->start_ns);
+      if (within > 0) steps += static_cast<double>(within) / static_cast<double>(step.end_ns - step.start_ns);
+    }
+  }
+  return std::max(steps, 1.0);
+}
+
 Json StepsView(const Rank& rank) {
   const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   const int64_t begin = BeginOf(rank);

@@ -38,18 +38,6 @@ double SumMs(const Intervals& intervals) {
                          [](double sum, const Interval& each) { return sum + Ms(each.end_ns - each.start_ns); });
 }
 
-std::optional<Interval> Extent(const Overlap& overlap) {
-  std::optional<Interval> extent;
-  for (const Intervals& intervals : overlap) {
-    for (const Interval& each : intervals) {
-      if (!extent) extent = each;
-      extent->start_ns = std::min(extent->start_ns, each.start_ns);
-      extent->end_ns = std::max(extent->end_ns, each.end_ns);
-    }
-  }
-  return extent;
-}
-
 Json OverallJson(double e2e_ms, const Shares& shares) {
   return {{"e2e_ms", e2e_ms}, {"computing_ms", shares.computing}, {"communication_ms", shares.communication},
           {"uncovered_communication_ms", shares.uncovered}, {"overlapped_ms", shares.overlapped()}, {"free_ms", shares.free}};
@@ -86,7 +74,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
   if (rank.overall) return rank.overall;
   if (rank.sums) return rank.sums->has_overall ? std::optional(Overall{rank.sums->e2e_ms, rank.sums->overall}) : std::nullopt;
   std::optional<Interval> span = rank.span;
-  if (!span) span = Extent(rank.overlap);
+  if (!span) span = exporting::operators::ExtentOf(rank.overlap);
   Shares all;
   if (!span) {
     // Only what someone else added up.

@@ -66,12 +66,17 @@ std::string Indented(std::string_view lines, size_t columns) {
   return text;
 }
 
-void PrintFindings(const Io& io, const Json& findings, analysis::Language language) {
+bool HasSteps(const analysis::Run& run) {
+  return std::ranges::any_of(run.ranks, [](const auto& rank) { return !rank->steps.empty() || !rank->shares.empty(); });
+}
+
+// `per_step`: else costs are of all that was recorded.
+void PrintFindings(const Io& io, const Json& findings, analysis::Language language, bool per_step) {
   if (findings.empty()) {
     io.out << analysis::Text("nothing was found", "未发现问题").In(language) << '\n';
     return;
   }
-  Table table({"PRIORITY", "CHECK", ">RANK", ">MS PER STEP", "TITLE"});
+  Table table({"PRIORITY", "CHECK", ">RANK", per_step ? ">MS PER STEP" : ">MS IN ALL", "TITLE"});
   for (const Json& each : findings) {
     table.AddRow({each["priority"].get<std::string>(), each["check"].get<std::string>(), each["rank"].is_null() ? "-" : each["rank"].dump(), Cost(each),
                   each["title"].get<std::string>()});
@@ -119,7 +124,7 @@ void Print(const Io& io, const Advice& advice, const AdviseCommand& command, boo
     io.out << JsonText(advice.json, true) << std::endl;
     return;
   }
-  PrintFindings(io, advice.json["findings"], advice.language);
+  PrintFindings(io, advice.json["findings"], advice.language, HasSteps(advice.run));
   if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html, advice.xlsx, advice.json and advice.sarif\n";
   io.out.flush();
   const size_t problems = advice.run.problems.size();

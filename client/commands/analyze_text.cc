@@ -84,8 +84,8 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
             {Plain("NAME", "name"), Plain("GROUP", "group"), Plain(">COUNT", "count"), Ms("ELAPSED", "elapse_ms"),
              Ms("TRANSIT", "transit_ms"), Ms("WAIT", "wait_ms"), Ms("SYNCHRONIZATION", "synchronization_ms")});
   PrintList(out, color, "Links", list("links"),
-            {Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"), Ms("SIZE, MB", "size_mb"),
-             Ms("TIME, ms", "time_ms"), Ms("GB/s", "bandwidth_gb_s"), Ms("REFERENCE", "reference_gb_s")});
+            {Plain("GROUP", "group"), Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"),
+             Ms("SIZE, MB", "size_mb"), Ms("TIME, ms", "time_ms"), Ms("GB/s", "bandwidth_gb_s"), Ms("REFERENCE", "reference_gb_s")});
   if (const Json marks = list("marks"); marks.is_object()) {
     PrintList(out, color, "Marks, ms", marks["names"],
               {Plain("NAME", "name"), Plain("DOMAIN", "domain"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"),

@@ -7,8 +7,10 @@ namespace {
 
 // The vendor's acl_prof.h: dataTypeConfig, aclprofAicoreMetrics.
 constexpr uint64_t kAicoreMetrics = 0x4;
+constexpr uint64_t kCommunication = 0x20;
 constexpr uint64_t kTaskTimeL0 = 0x800;
-constexpr uint64_t kTaskTimeL1 = 0x802;
+// With communication: the option `hccl` is deprecated, and operators' tasks govern its records (PROFILING_OPTIONS).
+constexpr uint64_t kTaskTimeL1 = 0x802 | kCommunication;
 
 struct OptionBits {
   std::string_view option;
@@ -16,7 +18,7 @@ struct OptionBits {
 };
 constexpr OptionBits kOptionBits[] = {
     {"task_time", kTaskTimeL1}, {"task_trace", kTaskTimeL1},    {"training_trace", 0x40},
-    {"hccl", 0x20},             {"runtime_api", 0x100},         {"aicpu", 0x8},
+    {"hccl", kCommunication},   {"runtime_api", 0x100},         {"aicpu", 0x8},
     {"l2", 0x10},               {"aic_metrics", kAicoreMetrics}, {"msproftx", 0x80},
     {"ACL_PROF_ACL_API", 0x1},
 };

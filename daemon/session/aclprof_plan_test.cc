@@ -22,8 +22,8 @@ TEST(AclprofPlan, BitsOfTheOptions) {
     return order ? order->bits : 0;
   };
   EXPECT_EQ(bits({{"task_time", "l0"}}), 0x800u);
-  EXPECT_EQ(bits({{"task_time", "l1"}}), 0x802u);
-  EXPECT_EQ(bits({{"task_trace", "on"}}), 0x802u);
+  EXPECT_EQ(bits({{"task_time", "l1"}}), 0x822u) << "collectives are among the operators";
+  EXPECT_EQ(bits({{"task_trace", "on"}}), 0x822u);
   EXPECT_EQ(bits({{"training_trace", "on"}}), 0x40u);
   EXPECT_EQ(bits({{"hccl", "on"}, {"runtime_api", "on"}}), 0x120u);
   EXPECT_EQ(bits({{"aicpu", "on"}, {"l2", "on"}}), 0x18u);

@@ -287,7 +287,7 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   EXPECT_EQ(plan->aclprof->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
   EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}}));
   request_.set_options_json(R"({"l2":"on"})");
-  EXPECT_EQ(Plan()->aclprof->bits, 0x802u | 0x10u) << "with the tasks that it counts for";
+  EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x10u) << "with the tasks that it counts for";
   EXPECT_EQ(Option(*Plan(), "l2").note, "");
   // Where another provider is ordered, or the files have no place.
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
@@ -296,7 +296,7 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   request_.set_options_json(R"({"task_time":"l1"})");
   EXPECT_FALSE(Plan()->aclprof.has_value());
   request_.set_provider(v1::SessionSpec::PROVIDER_ACLPROF);
-  EXPECT_EQ(Plan()->aclprof->bits, 0x802u);
+  EXPECT_EQ(Plan()->aclprof->bits, 0x822u);
   request_.set_no_dump(true);
   EXPECT_FALSE(Plan()->aclprof.has_value());
   request_.set_no_dump(false);

@@ -128,6 +128,18 @@ std::map<int, Overlap> MakeOverlaps(const Model& model) {
 
 }  // namespace
 
+std::optional<Interval> ExtentOf(const Overlap& overlap) {
+  std::optional<Interval> extent;
+  for (const Intervals& intervals : overlap) {
+    for (const Interval& each : intervals) {
+      if (!extent) extent = each;
+      extent->start_ns = std::min(extent->start_ns, each.start_ns);
+      extent->end_ns = std::max(extent->end_ns, each.end_ns);
+    }
+  }
+  return extent;
+}
+
 const std::map<int, Overlap>& OverlapsOf(const Model& model) { return model.overlaps.Of(model, MakeOverlaps); }
 
 }  // namespace profd::exporting::operators
