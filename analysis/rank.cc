@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "analysis/rules/host_work.h"
 #include "export/operators/step_shares.h"
 
 namespace profd::analysis {
@@ -108,6 +109,11 @@ void Rank::DropDetails(std::map<int64_t, Shares> step_shares, const std::optiona
   drop(&blocks);
   drop(&hardware);
   for (Intervals& intervals : overlap) drop(&intervals);
+}
+
+void Rank::AddMark(const Mark& mark) {
+  marks.push_back(mark);
+  if (!mark.is_instant && HostWorkOf(TextOf(mark.name)) == HostWork::kGc) garbage.push_back({mark.start_ns, mark.end_ns});
 }
 
 TextId Rank::Text(std::string_view text) { return static_cast<TextId>(texts.Intern(text)); }

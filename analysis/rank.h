@@ -346,8 +346,11 @@ struct Problem {
   std::string what;
 };
 
-// Of Rank::facts: CPUs that collecting took in the training process.
+// Of Rank::facts: CPUs that collecting took in the training process, those that the process may run on, and those next
+// to its device (both as the kernel lists them).
 inline constexpr std::string_view kCollectingCpus = "collecting_cpus";
+inline constexpr std::string_view kProcessCpus = "process_cpus";
+inline constexpr std::string_view kLocalCpus = "local_cpus";
 
 struct Rank {
   std::optional<int> rank;
@@ -368,6 +371,8 @@ struct Rank {
   std::vector<Flow> flows;
   std::unordered_map<uint32_t, TextId> stacks;  // of framework operators, by index of slices: frames parted by ';'
 
+  // Of the application; ranges of collections of garbage count as such.
+  void AddMark(const Mark& mark);
   std::vector<Mark> marks;
 
   std::vector<Step> steps;  // by start

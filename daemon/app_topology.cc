@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/session/local_cpus.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -46,13 +47,6 @@ constexpr auto kLinkFacts = std::to_array<LinkFact>({
 
 constexpr MetricId kTopology = MetricByName("atlas_npu_topology_info");
 constexpr MetricId kInfo = MetricByName("atlas_npu_info");
-
-std::string LabelOf(const SeriesValue& series, std::string_view name) {
-  for (const auto& [label, value] : *series.labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
 
 v1::Link& LinkOf(v1::DeviceTopology& device, v1::Link::Kind kind, const std::string& name) {
   for (v1::Link& link : *device.mutable_links()) {
@@ -140,11 +134,7 @@ void App::Impl::DescribeTopology(v1::Topology* out) {
   });
   const RootedFs& sys = node->host().sys;
   for (v1::DeviceTopology& device : *out->mutable_devices()) {
-    if (device.has_numa_node()) {
-      auto cpus = sys.ReadFile(
-          fmt::format("devices/system/node/node{}/cpulist", device.numa_node()), 4096);
-      if (cpus.ok()) device.set_cpus(std::string(Trim(*cpus)));
-    }
+    device.set_cpus(LocalCpusOf(node->host(), store, static_cast<int>(device.id())));
     const DeviceRecord* record = health.Of(static_cast<int>(device.id()));
     const bool down = record != nullptr && record->health.verdict == Verdict::kDown;
     if (!device.pci_bus_id().empty() && !down) AddPcie(sys, &device);

@@ -89,7 +89,8 @@ Json SessionJson(const Manifest& manifest) {
                                  {"rank", process.rank ? Json(*process.rank) : Json(nullptr)},
                                  {"attached", process.attached},
                                  {"devices", process.devices},
-                                 {"command", process.command}});
+                                 {"command", process.command},
+                                 {"cpus", process.cpus}});
     if (process.provider.empty()) continue;
     json["processes"].back()["collector"] = {{"provider", process.provider},
                                              {"state", process.collector_state},
@@ -126,6 +127,7 @@ Json NodeJson(const Manifest& manifest) {
     one["uuid"] = device.uuid;
     one["counter_hz"] = device.counter_hz;
     one["aicore_mhz"] = device.aicore_mhz;
+    one["local_cpus"] = device.local_cpus;
     if (device.joined_raw_ns != 0) one["joined_raw_ns"] = device.joined_raw_ns;
     json["devices"].push_back(std::move(one));
   }

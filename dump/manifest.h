@@ -112,6 +112,7 @@ struct ManifestDevice {
   double counter_hz = 0;
   int64_t aicore_mhz = 0;
   int64_t joined_raw_ns = 0;  // it joined a session that was running; 0 = there from the start
+  std::string local_cpus = {};  // of its NUMA node, as the kernel lists them ("0-31"); empty = not known
 };
 
 struct ManifestOption {
@@ -142,6 +143,7 @@ struct ManifestProcess {
   bool attached = false;
   std::vector<int> devices;  // it uses
   std::string command;       // the program's name
+  std::string cpus = {};     // that its first thread may run on, as the kernel lists them; empty = not known
   // What collected inside it: the vendor's interface, its last state, why, its version; empty = nothing did.
   std::string provider = {};
   std::string collector_state = {};  // as ProcessCollector of the contract has it

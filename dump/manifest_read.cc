@@ -207,6 +207,7 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "attached", &process.attached);
     reader.Get(item, "devices", &process.devices);
     reader.Get(item, "command", &process.command);
+    reader.Get(item, "cpus", &process.cpus);
     const Json& collector = reader.Child(item, "collector", false);
     reader.Get(collector, "provider", &process.provider);
     reader.Get(collector, "state", &process.collector_state);
@@ -242,6 +243,7 @@ void ReadNode(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "counter_hz", &device.counter_hz);
     reader.Get(item, "aicore_mhz", &device.aicore_mhz);
     reader.Get(item, "joined_raw_ns", &device.joined_raw_ns);
+    reader.Get(item, "local_cpus", &device.local_cpus);
     manifest->devices.push_back(std::move(device));
   });
 }

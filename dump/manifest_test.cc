@@ -50,7 +50,7 @@ Manifest Full() {
   m.job_id = "job";
   m.rank = 0;
   m.metadata = {{"run", "7"}};
-  m.processes = {{4242, 3, true, {0, 1}, "train.py", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
+  m.processes = {{4242, 3, true, {0, 1}, "train.py", "0-31", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
   m.start_step = 11;
   m.steps = 2;
   m.steps_done = 1;
@@ -68,7 +68,7 @@ Manifest Full() {
   m.os = "Linux";
   m.machine = "aarch64";
   m.host_counter_hz = 100e6;
-  m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800}};
+  m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800, 0, "32-63"}};
   m.channels = {FullChannel(), {}};
   m.clocks = {{0, "start", {1, ~0ull, 3, 4, 5}}, {-1, "stop", {6, 7, 0, 0, 0}}};
   m.warnings = {"one", "two"};
@@ -98,6 +98,9 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->processes[0].rank, 3);
   EXPECT_EQ(parsed->processes[0].devices, (std::vector<int>{0, 1}));
   EXPECT_EQ(parsed->processes[0].command, "train.py");
+  EXPECT_EQ(parsed->processes[0].cpus, "0-31");
+  ASSERT_FALSE(parsed->devices.empty());
+  EXPECT_EQ(parsed->devices[0].local_cpus, "32-63");
   EXPECT_EQ(parsed->processes[0].provider, "mspti");
   EXPECT_EQ(parsed->processes[0].collector_state, "busy");
   EXPECT_EQ(parsed->processes[0].collector_detail, "msprof");

@@ -100,6 +100,7 @@ std::optional<Finding> CheckOtherProcess(const CheckInput& input);
 std::optional<Finding> CheckHostCpu(const CheckInput& input);
 std::optional<Finding> CheckHostMemory(const CheckInput& input);
 std::optional<Finding> CheckHostStorage(const CheckInput& input);
+std::optional<Finding> CheckHostAffinity(const CheckInput& input);
 std::optional<Finding> CheckPcie(const CheckInput& input);
 std::optional<Finding> CheckProfiling(const CheckInput& input);
 

@@ -1,23 +1,47 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/checks/check.h"
+#include "analysis/rules/host_work.h"
 
 namespace profd::analysis {
+namespace {
+
+// Ranges of the application that say it.
+Calls MarkedCompilations(const Rank& rank) {
+  Calls calls;
+  const auto begin = std::ranges::find_if(rank.steps, [](const Step& step) { return step.number >= kFirstSteps; });
+  const int64_t from_ns = rank.steps.empty() ? INT64_MIN : begin == rank.steps.end() ? INT64_MAX : begin->start_ns;
+  for (const Mark& mark : rank.marks) {
+    if (mark.is_instant || mark.start_ns < from_ns || HostWorkOf(rank.TextOf(mark.name)) != HostWork::kCompile) continue;
+    ++calls.count;
+    calls.ns += mark.end_ns - mark.start_ns;
+    if (!calls.first_ns) calls.first_ns = mark.start_ns;
+  }
+  return calls;
+}
+
+}  // namespace
 
 std::optional<Finding> CheckOperatorDispatch(const CheckInput& input) {
   const Rank& rank = input.rank;
-  const Calls calls = CallsOf(rank, [](std::string_view name) { return ApiOf(name) == "aclopCompileAndExecute"; });
-  if (static_cast<double>(calls.count) < input.limits.At("operator_dispatch", "count")) return std::nullopt;
+  const double least = input.limits.At("operator_dispatch", "count");
+  Calls calls = CallsOf(rank, [](std::string_view name) { return ApiOf(name) == "aclopCompileAndExecute"; });
+  const bool by_calls = static_cast<double>(calls.count) >= least;
+  if (!by_calls) calls = MarkedCompilations(rank);
+  if (static_cast<double>(calls.count) < least) return std::nullopt;
   const double ms = Ms(calls.ns);
   Finding finding;
   finding.priority = PriorityOf(ms, LastStepMs(rank), input.limits);
   finding.cost_ms = PerStep(rank, ms);
   finding.title = Text("Operators are compiled while training", "训练过程中编译算子");
-  finding.evidence = Say({"{} operators were compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, calls.count, ms);
+  finding.evidence = by_calls ? Say({"{} operators were compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, calls.count, ms)
+                              : Say({"{} marked ranges of compilation behind the first steps, {:.3f} ms in all", "前几个 step 之后有 {} 个编译区间标记，共 {:.3f} ms"}, calls.count, ms);
   finding.advice = {kStaticCompileAdvice};
   finding.code = {kStaticCompileCode};
   finding.columns = {"api", "calls", "total_ms"};
-  finding.rows.push_back({"aclopCompileAndExecute", calls.count, ms});
+  finding.rows.push_back({by_calls ? "aclopCompileAndExecute" : "compile", calls.count, ms});
   finding.at_ns = calls.first_ns;
   return finding;
 }

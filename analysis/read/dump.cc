@@ -313,6 +313,12 @@ class AnalysisFormat : public exporting::Format {
     add("dcmi_version", manifest.dcmi_version);
     for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
     add(std::string(kCollectingCpus), CollectingCpus(manifest, *rank));
+    for (const ManifestProcess& process : manifest.processes) {
+      if (process.rank && process.rank == rank->rank) add(std::string(kProcessCpus), process.cpus);
+    }
+    for (const ManifestDevice& device : manifest.devices) {
+      if (device.id == rank->device) add(std::string(kLocalCpus), device.local_cpus);
+    }
   }
 
   // What collecting took in the rank's process, in CPUs over the recording; empty: it is not known.
@@ -393,7 +399,7 @@ class AnalysisFormat : public exporting::Format {
       if (rank == nullptr || __builtin_add_overflow(event.t_ns, event.dur_ns, &end_ns)) continue;
       const Mark mark{event.t_ns, end_ns, rank->Text(event.name), event.domain.empty() ? kNoText : rank->Text(event.domain),
                       event.kind == EventKind::kMark, event.tid};
-      rank->marks.push_back(mark);
+      rank->AddMark(mark);
       rank->slices.push_back({mark.start_ns, mark.end_ns, mark.name, rank->LaneOf("Marks", fmt::format("Thread {}", event.tid))});
     }
   }
@@ -413,7 +419,10 @@ class AnalysisFormat : public exporting::Format {
       Rank* rank = OfProcess(here, call.rank);
       if (rank == nullptr) continue;
       const auto slice = static_cast<uint32_t>(rank->slices.size());
-      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(strings_->Text(call.name)),
+      // A call of the node level has the name of the operator that it launches.
+      const std::string_view name = strings_->Text(call.name);
+      const bool launches = strings_->Text(call.other) == "node";
+      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(launches ? fmt::format("Node@launch {}", name) : std::string(name)),
                               rank->LaneOf("CANN", fmt::format("Thread {}", call.place))});
       if (call.correlation == 0) continue;
       const auto of_rank = correlated_.find(rank);

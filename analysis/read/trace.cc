@@ -153,8 +153,8 @@ class TraceReader {
     if (!length || *length < 0 || __builtin_add_overflow(*t_ns, *length, &end)) return false;
     const TextId core = event.core.empty() ? kNoText : rank_.Text(event.core);
     if (!event.mark.empty()) {
-      rank_.marks.push_back({*t_ns, end, rank_.Text(event.name), event.domain.empty() ? kNoText : rank_.Text(event.domain),
-                             event.mark.starts_with("marker")});
+      rank_.AddMark({*t_ns, end, rank_.Text(event.name), event.domain.empty() ? kNoText : rank_.Text(event.domain),
+                     event.mark.starts_with("marker")});
     }
     if (event.category == "GC") rank_.garbage.push_back({*t_ns, end});
     // Some writers have the operator as its name.

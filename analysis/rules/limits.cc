@@ -71,6 +71,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"host_cpu", "waiting", 0.3, "of the free time", "a process waits for a CPU"},
     {"host_memory", "waiting", 0.1, "of the free time", "a process waits for memory"},
     {"host_storage", "waiting", 0.3, "of the free time", "a process waits for storage"},
+    {"host_affinity", "far_share", 0.5, "of the CPUs", "that a process may run on are not next to its NPU"},
     {"hardware_pcie", "gb_s", 16, "GB/s", "mean in one direction while the device copies"},
     {"hardware_pcie", "errors_per_s", 1, "1/s", "errors of the link"},
     {"host_profiling", "cpus", 0.05, "CPUs", "mean of what profd takes, in the training process too"},

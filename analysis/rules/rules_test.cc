@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "analysis/rules/host_work.h"
 #include "analysis/rules/limits.h"
 #include "analysis/rules/slowest_rank.h"
 
@@ -52,6 +53,16 @@ TEST(SlowestRankTest, NoneAmongEqualOnesOrAlone) {
 
 TEST(SlowestRankTest, OneThatWaitsLongestIsNotWaitedFor) {
   EXPECT_FALSE(FindSlowestRank(std::array<RankShare, 3>{{{90, 10}, {90, 10}, {95, 30}}}));
+}
+
+TEST(HostWorkTest, ByTheNameOfTheRange) {
+  EXPECT_EQ(HostWorkOf("dataloader"), HostWork::kDataloader);
+  EXPECT_EQ(HostWorkOf("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"), HostWork::kDataloader);
+  EXPECT_EQ(HostWorkOf("gc"), HostWork::kGc);
+  EXPECT_EQ(HostWorkOf("garbage collection"), HostWork::kGc);
+  EXPECT_EQ(HostWorkOf("compile MatMulV2"), HostWork::kCompile);
+  EXPECT_EQ(HostWorkOf("gcn_layer"), HostWork::kNone);
+  EXPECT_EQ(HostWorkOf(""), HostWork::kNone);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class OrderReader {
     order_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &order_.te_parallel);
     Number("--processes", command_.processes, nullptr, &order_.processes);
     if (command_.te_parallel) order_.variables["TE_PARALLEL_COMPILER"] = std::to_string(order_.te_parallel);
-    if (command_.bank) order_.variables["TUNE_BANK_PATH"] = *command_.bank;
+    if (command_.bank) order_.variables["TUNE_BANK_PATH"] = fs::absolute(*command_.bank).lexically_normal().string();
     if (command_.repeat) {
       const bool yes = *command_.repeat == "true" || *command_.repeat == "True";
       if (!yes && *command_.repeat != "false" && *command_.repeat != "False") Wrong("--repeat", *command_.repeat, "true or false");

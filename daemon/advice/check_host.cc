@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "analysis/rules/host_work.h"
 #include "daemon/advice/checks.h"
 
 namespace profd {
 namespace {
 
 // The first steps compile and load.
-constexpr uint64_t kFirstSteps = 10;
 // From the limit down to where it is clear again, of the memory.
 constexpr double kMemorySpan = 0.03;
 
@@ -67,7 +67,7 @@ LiveFindings FindCompilation(const LiveInput& input) {
   LiveFindings findings = ByShare(
       input, input.limits.At("live", "step_share"),
       [&](const RankFacts& rank) {
-        if (rank.steps_done < kFirstSteps) return 0.0;
+        if (rank.steps_done < static_cast<uint64_t>(analysis::kFirstSteps)) return 0.0;
         const bool many = static_cast<double>(rank.compilations) >= most_calls;
         return Exposed(rank, rank.host.compile_ms + (many ? rank.compile_api_ms : 0));
       },

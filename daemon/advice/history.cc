@@ -1,7 +1,6 @@
 #include "daemon/advice/history.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 namespace profd {
@@ -28,19 +27,7 @@ int64_t DurationOf(const Record& record) {
 
 double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-bool HoldsIgnoringCase(std::string_view text, std::string_view part) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
-}
-
 }  // namespace
-
-HostWork HostWorkOf(std::string_view name) {
-  if (HoldsIgnoringCase(name, "dataloader")) return HostWork::kDataloader;
-  if (name == "gc" || name.starts_with("gc ") || name.starts_with("gc.") || HoldsIgnoringCase(name, "garbage")) return HostWork::kGc;
-  if (name.starts_with("compile ")) return HostWork::kCompile;
-  return HostWork::kNone;
-}
 
 void HostSeconds::Advance(int64_t second) {
   if (second <= newest_) return;
@@ -120,7 +107,7 @@ void RankHistory::TakeRange(const Mark& mark) {
     }
     // What is inside of one is a part of it.
     const bool inside = !ranges_.empty() && ranges_.back().work != HostWork::kNone;
-    ranges_.push_back({inside ? ranges_.back().work : HostWorkOf(mark.name), inside ? 0 : mark.time_ns});
+    ranges_.push_back({inside ? ranges_.back().work : analysis::HostWorkOf(mark.name), inside ? 0 : mark.time_ns});
     return;
   }
   if (deeper_ > 0) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/rules/host_work.h"
 #include "base/clock.h"
 #include "daemon/advice/facts.h"
 #include "daemon/advice/past.h"
@@ -19,9 +20,7 @@
 
 namespace profd {
 
-// Ranges that say what the host does instead of the step's work.
-enum class HostWork : uint8_t { kNone, kGc, kDataloader, kCompile };
-HostWork HostWorkOf(std::string_view range_name);
+using analysis::HostWork;
 
 // Sums of the last seconds.
 class HostSeconds {

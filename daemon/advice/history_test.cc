@@ -13,16 +13,6 @@ using attach::MarkKind;
 constexpr int32_t kThread = 7;
 constexpr RankHistory::Rules kRules{0.1, 0.05, 0.1, 3600 * kNsPerSecond};
 
-TEST(HostWorkTest, ByTheNameOfTheRange) {
-  EXPECT_EQ(HostWorkOf("dataloader"), HostWork::kDataloader);
-  EXPECT_EQ(HostWorkOf("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"), HostWork::kDataloader);
-  EXPECT_EQ(HostWorkOf("gc"), HostWork::kGc);
-  EXPECT_EQ(HostWorkOf("garbage collection"), HostWork::kGc);
-  EXPECT_EQ(HostWorkOf("compile MatMulV2"), HostWork::kCompile);
-  EXPECT_EQ(HostWorkOf("gcn_layer"), HostWork::kNone);
-  EXPECT_EQ(HostWorkOf(""), HostWork::kNone);
-}
-
 class RankHistoryTest : public ::testing::Test {
  protected:
   void Mark(MarkKind kind, int64_t at_ns, std::string_view name = {}, int64_t value = 0, int32_t thread = kThread) {

@@ -61,6 +61,13 @@ std::vector<prometheus::ClientMetric::Label> Joined(
 
 }  // namespace
 
+std::string LabelOf(const SeriesValue& series, std::string_view name) {
+  for (const auto& [label, value] : *series.labels) {
+    if (label == name) return value;
+  }
+  return {};
+}
+
 void MetricStore::SetDeviceLabels(int device, std::string npu, std::string uuid) {
   MutexLock lock(mutex_);
   device_labels_[device] = {std::move(npu), std::move(uuid)};

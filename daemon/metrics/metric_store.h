@@ -50,6 +50,9 @@ struct SeriesValue {
   std::vector<prometheus::ClientMetric::Label>* joined;
 };
 
+// Empty: it has no such label.
+std::string LabelOf(const SeriesValue& series, std::string_view name);
+
 class MetricStore final : public SeriesRegistry {
  public:
   static constexpr size_t kChunk = 1024;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectors/channel_options.h"
+#include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_poll_sink.h"
 #include "profd/v1/profd.pb.h"
@@ -190,7 +191,8 @@ void Session::DescribeManifest(Manifest* out) const {
 
 ManifestDevice Session::Described(const DeviceInfo& device) const {
   return {device.id,   device.physical_id, device.chip_name, device.chip_id,
-          device.uuid, device.counter_hz,  device.aicore_mhz,  0};
+          device.uuid, device.counter_hz,  device.aicore_mhz,  0,
+          LocalCpusOf(deps_.host, deps_.store, device.id)};
 }
 
 SampleOptions Session::SampleFacts() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
 #include "profd/v1/profd.pb.h"
 
@@ -358,10 +359,14 @@ void Session::LeaveJob() {
 void Session::DescribeProgress(Manifest* manifest) const {
   manifest->steps_done = steps_.done();
   if (job_ == nullptr) return;
-  manifest->processes.clear();
+  const std::vector<ManifestProcess> before = std::exchange(manifest->processes, {});
   for (const TrainingProcess& process : job_->Processes()) {
+    // Frameworks bind their threads while they run. One that has ended keeps what it had.
+    std::string cpus = AllowedCpusOf(deps_.host.proc, process.pid);
+    const auto known = std::ranges::find(before, process.pid, &ManifestProcess::pid);
+    if (cpus.empty() && known != before.end()) cpus = known->cpus;
     manifest->processes.push_back(
-        {process.pid, process.rank, process.attached(), process.devices, process.command});
+        {process.pid, process.rank, process.attached(), process.devices, process.command, std::move(cpus)});
     collect_.Describe(&manifest->processes.back());
     if (activity_ != nullptr) manifest->processes.back().collector_cpu_ns = activity_->CostOf(process.pid);
   }

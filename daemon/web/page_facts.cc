@@ -21,13 +21,6 @@ constexpr MetricId kStep = MetricByName("atlas_npu_step");
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
-std::string LabelOf(const SeriesValue& series, std::string_view name) {
-  for (const auto& [label, value] : *series.labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
-
 void AddJob(const SeriesValue& series, std::vector<PageFacts::Job>* jobs) {
   const std::string name = LabelOf(series, "job_id");
   const std::string user = LabelOf(series, "user");

@@ -61,18 +61,19 @@ void AddOperatorDetails(const FrameworkData& data, const FrameworkOperator& op, 
   row.End();
 }
 
-// Of all operators but the steps, by begin.
+// Of all operators but the steps, by begin; of those that took longest alone, the ones that launched some of them.
 OperatorCsv OperatorDetails(const Model& model) {
   const FrameworkData& data = *model.framework;
+  const auto times = std::make_shared<const std::vector<FrameworkTimes>>(operators::FrameworkTimesOf(model));
   const auto order = std::make_shared<std::vector<uint32_t>>();
   for (uint32_t i = 0; i < data.operators.size(); ++i) {
-    if (!data.IsStep(data.operators[i]) && model.window.Has(data.operators[i].begin)) order->push_back(i);
+    if (data.IsStep(data.operators[i]) || !model.window.Has(data.operators[i].begin)) continue;
+    if (model.longest == 0 || (*times)[i].device_total > 0) order->push_back(i);
   }
   std::ranges::sort(*order, {}, [&data](uint32_t i) {
     const FrameworkOperator& op = data.operators[i];
     return std::tuple(op.begin, -op.end, i);
   });
-  const auto times = std::make_shared<const std::vector<FrameworkTimes>>(operators::FrameworkTimesOf(model));
   OperatorCsv made{"operator_details",
                    "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),"
                    "Device Self Duration(us),Device Total Duration(us),Device Self Duration With AICore(us),"

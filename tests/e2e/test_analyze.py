@@ -2,22 +2,41 @@
 """profctl analyze over what profd recorded of simulated training jobs, against their ground truth."""
 
 import time
+from statistics import mean
 
 from profd_harness import main
 from test_activity import CLOCK_NS, ActivityCase
+
+STOPS = """
+name = "stops"
+steps = 100000
+[[layer]]
+name = "layer"
+count = 2
+[[layer.operator]]
+type = "MatMulV2"
+function = "aclnnMatmul"
+us = 1000
+backward_us = 2000
+shapes = [[2048, 4096], [4096, 4096], [2048, 4096]]
+[problems]
+sync_streams = 1
+gc_gaps = 15
+dynamic_shapes = 1
+"""
 
 
 class Analyze(ActivityCase):
     devices = 4  # two of them beside the job
 
-    def record(self, job, *flags):
-        """A second of it: the time in which every kernel was recorded, that in which any was, and the dump."""
+    def record(self, job, *flags, seconds=1):
+        """Some of it: the time in which every kernel was recorded, that in which any was, and the dump."""
         outer = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--training-trace", "on", "--provider", "mspti",
                                   "--collector", "hbm=20", "--collector", "npu_state=5", *flags)
         self.served(session["session_id"], "task_time")
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        time.sleep(1)
+        time.sleep(seconds)
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         dump = self.stop(session)["dump_path"]
         return (begin, end), (outer, time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)), dump
@@ -74,6 +93,21 @@ class Analyze(ActivityCase):
             overall = mine["overall"]
             self.assertLess(abs(overall["e2e_ms"] - overall["computing_ms"] - overall["uncovered_communication_ms"] - overall["free_ms"]),
                             CLOCK_NS / 1e6)
+
+    def test_what_the_application_marks(self):
+        """What the host does instead of launching is found by the ranges that say it, with its cost."""
+        job = self.train(text=STOPS, steps=None)
+        job.attached(self.daemon, 1)
+        inner, _, dump = self.record(job, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on", seconds=4)
+        job.close()
+        found = {each["check"]: each for each in self.daemon.ctl("advise", dump)["findings"]}
+        self.assertIn("synchronize_stream", found)
+        pauses = [line for line in job.truth(0, "pause") if inner[0] <= line["begin_ns"] and line["end_ns"] <= inner[1]]
+        steps = (inner[1] - inner[0]) / mean([line["end_ns"] - line["begin_ns"] for line in job.truth(0, "step")])
+        for check, name in (("gc", "gc"), ("operator_dispatch", "compile ")):
+            cost = sum(line["end_ns"] - line["begin_ns"] for line in pauses if line["name"].startswith(name)) / 1e6 / steps
+            self.assertAlmostEqual(found[check]["cost_ms"], cost, delta=0.1 * cost, msg=check)
+        self.assertNotIn("conjectured_gc", found, "it is known where the gaps come from")
 
 
 if __name__ == "__main__":

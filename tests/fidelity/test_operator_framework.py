@@ -199,6 +199,17 @@ class FrameworkTest(unittest.TestCase):
         self.assertEqual(len(rows), sum(op.wall_ns()[0] >= begin for op in framework.operators if
                                         not op.name.startswith("ProfilerStep")))
 
+    def test_the_longest_alone(self):
+        """Of the framework's operators those that launched them; times are as without the cut."""
+        framework = self.made()
+        out, _ = self.export(framework.dump)
+        every = self.rows_of(out, "operator_details")[1:]
+        out, _ = self.export(framework.dump, more=["--top", "2"])
+        rows = self.rows_of(out, "operator_details")[1:]
+        self.assertTrue(0 < len(rows) < len(every), (len(rows), len(every)))
+        self.assertTrue(all(float(row[6]) > 0 for row in rows))
+        self.assertTrue(all(row[:5] in [other[:5] for other in every] for row in rows))
+
     def test_steps(self):
         """Those of the framework are what --step and step_trace_time take where nothing else tells of steps."""
         framework = self.made()

@@ -1,0 +1,48 @@
+#include "daemon/session/local_cpus.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/clock.h"
+#include "collectors/collector.h"
+#include "collectors/proc/testing/fake_tree.h"
+#include "daemon/metrics/metric_store.h"
+#include "driver/rooted_fs.h"
+
+namespace profd {
+namespace {
+
+TEST(AllowedCpus, TheKernelsList) {
+  testing::FakeTree proc;
+  proc.Write("42/status", "Name:\tpython3\nCpus_allowed:\tffff0000\nCpus_allowed_list:\t16-31\nMems_allowed:\t1\n");
+  proc.Write("43/status", "Name:\tpython3\n");
+  const RootedFs fs = RootedFs::OpenRoot(proc.root()).value();
+  EXPECT_EQ(AllowedCpusOf(fs, 42), "16-31");
+  EXPECT_EQ(AllowedCpusOf(fs, 43), "");
+  EXPECT_EQ(AllowedCpusOf(fs, 44), "") << "it has ended";
+}
+
+TEST(LocalCpus, OfTheNodeThatDcmiNames) {
+  testing::FakeTree sys;
+  sys.Write("devices/system/node/node1/cpulist", "32-63\n");
+  const RootedFs fs = RootedFs::OpenRoot(sys.root()).value();
+  const SystemClock clock;
+  const Host host{clock, fs, fs, nullptr, {}, 0};
+  MetricStore store;
+  store.SetDeviceLabels(0, "0", "DIE0");
+  store.SetDeviceLabels(1, "1", "DIE1");
+  const auto info = [&store, &clock](int device, std::string_view numa_node) {
+    const SeriesId id = store.Intern(MetricByName("atlas_npu_info"), device,
+                                     {"0", "0", "0", "Atlas 800T A2", "Ascend910B3", "V1", "SN", "0000:c1:00.0", "0x34", "", numa_node});
+    store.Write(std::vector<Sample>{{id, clock.MonotonicRawNs(), 1}});
+  };
+  info(0, "1");
+  info(1, "");
+  EXPECT_EQ(LocalCpusOf(host, store, 0), "32-63");
+  EXPECT_EQ(LocalCpusOf(host, store, 1), "") << "the kernel does not say it";
+  EXPECT_EQ(LocalCpusOf(host, store, 2), "") << "no such device";
+}
+
+}  // namespace
+}  // namespace profd
