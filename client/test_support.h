@@ -184,6 +184,7 @@ class FakeApi final : public ProfdApi {
     daemon_.unpins.push_back(request);
     return Answer(daemon_.unpinned);
   }
+  Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return Answer(v1::ArchiveDumpsResponse()); }
   Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override { return Answer(v1::TakeArchiveOrderResponse()); }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return Answer(v1::ReportArchiveResponse()); }
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {

@@ -40,6 +40,8 @@ void App::Impl::AnswerArchive(RpcDeps* deps) {
   using Finish = std::function<void(const Status&)>;
   deps->take_archive = [this](const Peer& peer, const v1::TakeArchiveOrderRequest&, v1::TakeArchiveOrderResponse* out,
                               const Finish& finish) { finish(archive->Take(peer, out)); };
+  deps->archive_dumps = [this](const Peer& peer, const v1::ArchiveDumpsRequest& request, v1::ArchiveDumpsResponse* out,
+                               const Finish& finish) { finish(archive->Request(peer, request, out)); };
   deps->report_archive = [this](const Peer&, const v1::ReportArchiveRequest& request, v1::ReportArchiveResponse*,
                                 const Finish& finish) { finish(archive->Report(request)); };
 }

@@ -100,6 +100,8 @@ void ArchiveQueue::Load(std::string_view saved) {
     entry.rows = static_cast<uint64_t>(number(object, "rows"));
     entry.run = text(object, "run");
     entry.problem = text(object, "problem");
+    entry.named = text(object, "named");
+    entry.requested = object.contains("requested");
     entries_.emplace(name, std::move(entry));
   }
 }
@@ -113,6 +115,8 @@ void ArchiveQueue::Save() {
     if (entry.rows != 0) object["rows"] = entry.rows;
     if (!entry.run.empty()) object["run"] = entry.run;
     if (!entry.problem.empty()) object["problem"] = entry.problem;
+    if (!entry.named.empty()) object["named"] = entry.named;
+    if (entry.requested) object["requested"] = true;
   }
   deps_.save(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
@@ -249,8 +253,9 @@ bool ArchiveQueue::IsHeld(const Entry& entry, const Peer& peer) const {
   return deps_.start_time_of(entry.pid) == std::optional(entry.pid_started);
 }
 
-std::string ArchiveQueue::RunOf(const KeptDump& dump) const {
-  return ArchiveRunName(config_.archive_run, SubjectOf(dump), deps_.host);
+std::string ArchiveQueue::RunOf(const KeptDump& dump, const Entry& entry) const {
+  const std::string pattern = entry.named.empty() ? config_.archive_run : NamedRun(config_.archive_run, entry.named);
+  return ArchiveRunName(pattern, SubjectOf(dump), deps_.host);
 }
 
 Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
@@ -281,7 +286,7 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   order.mutable_dump()->set_bytes(dump.bytes);
   order.mutable_dump()->set_segment(dump.segment);
   order.set_to(config_.archive_to);
-  order.set_run(RunOf(dump));
+  order.set_run(RunOf(dump, entry));
   order.set_cluster(config_.archive_cluster);
   order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
   order.set_attempt(entry.attempts);
@@ -313,10 +318,13 @@ Status ArchiveQueue::Report(const v1::ReportArchiveRequest& request_untrusted) {
 }
 
 void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::ArchiveLoaded& loaded) {
-  entry->state = Wire::STATE_LOADED;
+  const KeptDump* dump = deps_.dumps.Find(name);
+  // While it was loaded a user asked for another name.
+  const bool again = !entry->named.empty() && dump != nullptr && RunOf(*dump, *entry) != entry->run;
+  if (entry->state == Wire::STATE_LOST || !again) entry->state = Wire::STATE_LOADED;
   entry->rows = loaded.rows();
   entry->problem.clear();
-  deps_.dumps.SetWaiting(name, false);
+  if (entry->state == Wire::STATE_LOADED) deps_.dumps.SetWaiting(name, false);
   ++counts_.loaded;
   counts_.loaded_bytes += loaded.bytes();
   failures_in_turn_ = 0;

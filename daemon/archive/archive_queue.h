@@ -13,8 +13,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -67,6 +69,8 @@ class ArchiveQueue {
   // About once a second.
   void Tick();
 
+  // A user's own dumps, by request (archive_request.cc).
+  Status Request(const Peer& peer, const v1::ArchiveDumpsRequest& request_untrusted, v1::ArchiveDumpsResponse* out);
   Status Take(const Peer& peer, v1::TakeArchiveOrderResponse* out);
   Status Report(const v1::ReportArchiveRequest& request_untrusted);
   // Whether the user that archives may fetch it.
@@ -80,10 +84,12 @@ class ArchiveQueue {
  private:
   struct Entry {
     v1::ArchiveState::State state = v1::ArchiveState::STATE_WAITING;
-    int64_t since_wall_ns = 0;  // its end, by which the oldest is found
+    int64_t since_wall_ns = 0;  // its end, or when a user asked for it; by it the oldest is found
     uint32_t attempts = 0;
     int64_t next_ns = 0;  // steady clock; not before
     std::string run;      // that it was loaded into
+    bool requested = false;  // by a user
+    std::string named;       // the run, as the user has it; empty: by archive.run
     std::string problem;
     uint64_t rows = 0;
     // Who loads it now.
@@ -102,7 +108,15 @@ class ArchiveQueue {
   void Lose(Entries::iterator entry, std::string_view reason, std::string problem);
   bool IsHeld(const Entry& entry, const Peer& peer) const;
   int64_t PauseAfter(uint32_t failures) const;
-  std::string RunOf(const KeptDump& dump) const;
+  std::string RunOf(const KeptDump& dump, const Entry& entry) const;
+  Status CheckRequest(const v1::ArchiveDumpsRequest& request_untrusted) const;
+  std::vector<const KeptDump*> Requested(const Peer& peer, const v1::ArchiveDumpsRequest& request_untrusted,
+                                         std::set<std::string>* unfinished) const;
+  Status CheckRun(const std::vector<const KeptDump*>& meant, const std::string& run) const;
+  Status CheckRoom(const Peer& peer, const std::vector<const KeptDump*>& added) const;
+  bool IsToBeLoaded(const KeptDump& dump, const std::string& run) const;
+  void Enqueue(const KeptDump& dump, const std::string& run);
+  void Describe(const KeptDump& dump, v1::Dump* out) const;
   void OnLoaded(const std::string& name, Entry* entry, const v1::ArchiveLoaded& loaded);
   void OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted);
 

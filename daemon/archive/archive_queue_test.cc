@@ -3,10 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
-#include "base/manual_executor.h"
-#include "dump/test_support.h"
+#include "daemon/archive/archive_test_support.h"
 
 namespace profd {
 namespace {
@@ -15,102 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-constexpr uint64_t kMiB = 1u << 20;
-constexpr pid_t kCompanion = 4711;
-
-// Dumps are names and sizes only: nothing here reads one.
-std::string Name(int number) { return fmt::format("PROF_{:06}_20261121102319555_FFLQEJLNBPGEGPGC", number); }
-
-class ArchiveQueueTest : public ::testing::Test {
- protected:
-  ArchiveQueueTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {
-    config_.archive_to = "clickhouse://db/profiles";
-    config_.archive_retry_first_s = 10;
-    config_.archive_retry_longest_s = 60;
-    peer_.pid = kCompanion;
-    lives_[kCompanion] = 1;
-    Start();
-  }
-  ~ArchiveQueueTest() override { retention_->Stop(); }
-
-  // As a daemon does, with what the one before it saved.
-  void Start() {
-    if (retention_ != nullptr) retention_->Stop();
-    retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, QuotaLimits{});
-    queue_ = std::make_unique<ArchiveQueue>(
-        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", [this](std::string text) { saved_ = std::move(text); },
-                           [this](pid_t pid) -> std::optional<uint64_t> {
-                             auto found = lives_.find(pid);
-                             return found == lives_.end() ? std::nullopt : std::optional(found->second);
-                           }},
-        config_, saved_);
-    retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,
-                          [this](const KeptDump& dump) { queue_->OnClosed(dump); }});
-  }
-
-  KeptDump Make(int number, uint64_t bytes = kMiB) {
-    KeptDump dump;
-    dump.name = Name(number);
-    dump.uid = 1000;
-    dump.session_id = fmt::format("s{}", number);
-    dump.job_id = "train";
-    dump.bytes = bytes;
-    return dump;
-  }
-  void Finish(int number, uint64_t bytes = kMiB) { Finish(Make(number, bytes)); }
-  void Finish(KeptDump dump) {
-    time_.Advance(kNsPerSecond);
-    const std::string name = dump.name;
-    retention_->Opened(std::move(dump));
-    retention_->Closed(name, DumpState::kDone, 0);
-  }
-  // What the companion is given; empty: nothing is due.
-  std::string Take() {
-    v1::TakeArchiveOrderResponse response;
-    EXPECT_TRUE(queue_->Take(peer_, &response).ok());
-    order_ = response.order();
-    return response.order().dump().name();
-  }
-  Status Loaded(int number) {
-    v1::ReportArchiveRequest report;
-    report.set_dump(Name(number));
-    report.mutable_loaded()->set_rows(7);
-    return queue_->Report(report);
-  }
-  Status Failed(int number, v1::ArchiveFailed::Reason reason, const std::string& why = "no") {
-    v1::ReportArchiveRequest report;
-    report.set_dump(Name(number));
-    report.mutable_failed()->set_reason(reason);
-    report.mutable_failed()->set_message(why);
-    return queue_->Report(report);
-  }
-  v1::ArchiveState StateOf(int number) {
-    v1::Dump dump;
-    dump.set_name(Name(number));
-    queue_->Describe(&dump);
-    return dump.archive();
-  }
-  bool IsProtected(int number) {
-    const KeptDump* dump = retention_->Find(Name(number));
-    return dump != nullptr && dump->waiting;
-  }
-  void Configure() { queue_->Configure(config_); }
-
-  TempDir tmp_;
-  ManualClock clock_;
-  ManualExecutor time_{clock_};
-  Strand control_{time_.executor()};
-  StateStore store_{tmp_ / "state"};
-  DumpRoot root_;
-  DaemonConfig config_;
-  std::string saved_;
-  std::map<pid_t, uint64_t> lives_;  // processes and their start times
-  Peer peer_;
-  v1::ArchiveOrder order_;
-  std::unique_ptr<DumpRetention> retention_;
-  std::unique_ptr<ArchiveQueue> queue_;
-};
 
 TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
   Finish(1);

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "daemon/config/daemon_config.h"
@@ -108,6 +109,43 @@ std::string ArchiveRunName(std::string_view pattern, const ArchiveSubject& subje
   name += suffix;
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '_');
   return name;
+}
+
+std::string DatabaseOf(std::string_view address) {
+  if (!FaultOfAddress(address).empty() && address.find('@') == std::string_view::npos) return {};
+  const size_t scheme_end = address.find("://");
+  if (scheme_end == std::string_view::npos) return {};
+  std::string authority(address.substr(scheme_end + 3));
+  const size_t slash = authority.find('/');
+  if (slash == std::string::npos) return {};
+  const std::string database = authority.substr(slash);
+  authority.resize(slash);
+  authority.erase(0, authority.rfind('@') + 1);
+  const std::string plain = fmt::format("{}://{}{}", address.substr(0, scheme_end), authority, database);
+  if (!FaultOfAddress(plain).empty()) return {};
+  std::transform(authority.begin(), authority.end(), authority.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool has_port = authority.rfind(':') != std::string::npos && authority.back() != ']';
+  if (!has_port) authority += address.starts_with("clickhouses:") ? ":8443" : ":8123";
+  return fmt::format("{}://{}{}", address.substr(0, scheme_end), authority, database);
+}
+
+std::string FaultOfRunName(std::string_view name) {
+  if (name.empty() || name.size() > kMaxRunName) return fmt::format("must have 1 to {} bytes", kMaxRunName);
+  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "must have no control characters";
+  std::string fault;
+  const bool closed = ForEachPart(name, [](std::string_view) {}, [&fault](std::string_view variable) {
+    if (std::find(std::begin(kVariables), std::end(kVariables), variable) == std::end(kVariables)) {
+      fault = "may have {job}, {session}, {label}, {user} and {host} in braces, and nothing else";
+    }
+  });
+  return closed ? fault : "has a { without its }";
+}
+
+std::string NamedRun(std::string_view pattern, std::string_view name) {
+  constexpr std::string_view kUser = "{user}";
+  constexpr std::string_view kFirst = "{user}-";
+  const bool apart = pattern.find(kUser) != std::string_view::npos;
+  return fmt::format("{}{}", apart && !name.starts_with(kFirst) ? kFirst : "", name);
 }
 
 void CheckArchive(const DaemonConfig& config, std::vector<std::string>* problems) {

@@ -29,6 +29,19 @@ bool IsArchived(const std::vector<std::string>& which, const ArchiveSubject& sub
 inline constexpr size_t kMaxRunName = 200;
 std::string ArchiveRunName(std::string_view pattern, const ArchiveSubject& subject, std::string_view host);
 
+// "clickhouse://db.example.com:8123/profiles": an address without user, with the port; empty: it is none.
+std::string DatabaseOf(std::string_view address);
+
+// Ids of one request of a user's, and the part of the queue that may wait by requests of one user.
+inline constexpr int kMaxArchiveIds = 256;
+inline constexpr int kArchiveShareOfUser = 2;
+
+// What is wrong with a name, with the variables of archive.run in it; empty: nothing.
+std::string FaultOfRunName(std::string_view name);
+
+// The pattern of a run that a user gives the name of. Where the operator's pattern keeps users apart, so does this.
+std::string NamedRun(std::string_view pattern, std::string_view name);
+
 // Appends what is wrong with [archive], each key of it.
 void CheckArchive(const DaemonConfig& config, std::vector<std::string>* problems);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "daemon/archive/archive_rule.h"
 
 namespace profd::rpc {
 namespace {
@@ -210,6 +211,9 @@ std::string LimitsDocument() {
   row("files and directories of one fetched dump", fmt::format("{}", kMaxFetchEntries),
       "`RESOURCE_EXHAUSTED`", "limits: test_dump_with_too_many_files");
   row("bytes of their names", Size(kMaxFetchNameBytes), "`RESOURCE_EXHAUSTED`", "dump_test");
+  row("ids in one `ArchiveDumps`", fmt::format("{}", kMaxArchiveIds), "`INVALID_ARGUMENT`", "archive_test");
+  row("dumps of one user that wait for the database by request", "half of `archive.max_waiting` and of `archive.max_waiting_mb`",
+      "`RESOURCE_EXHAUSTED`", "archive_test");
   text +=
       "\nCalls of gRPC's own services, reflection and health, are bounded by the connections and the calls open "
       "on each: at about 14 KiB a call, 112 MiB for a user with all of the 128 connections that "

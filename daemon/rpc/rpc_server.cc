@@ -231,6 +231,12 @@ class DumpCalls final : public v1::DumpService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.unpin_dump);
   }
 
+  grpc::ServerUnaryReactor* ArchiveDumps(grpc::CallbackServerContext* call,
+                                         const v1::ArchiveDumpsRequest* request,
+                                         v1::ArchiveDumpsResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.archive_dumps);
+  }
+
   grpc::ServerUnaryReactor* TakeArchiveOrder(grpc::CallbackServerContext* call,
                                              const v1::TakeArchiveOrderRequest* request,
                                              v1::TakeArchiveOrderResponse* reply) override {

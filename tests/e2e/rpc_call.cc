@@ -83,6 +83,7 @@ int Run(const std::string& socket, const std::string& method) {
       {"ListDumps", Unary(&Dumps::ListDumps)},
       {"PinDump", Unary(&Dumps::PinDump)},           {"UnpinDump", Unary(&Dumps::UnpinDump)},
       {"DeleteDump", Unary(&Dumps::DeleteDump)},
+      {"ArchiveDumps", Unary(&Dumps::ArchiveDumps)},
       {"TakeArchiveOrder", Unary(&Dumps::TakeArchiveOrder)}, {"ReportArchive", Unary(&Dumps::ReportArchive)},
       {"AcquireTuningLease", Unary(&Sessions::AcquireTuningLease)},
       {"ReleaseTuningLease", Unary(&Sessions::ReleaseTuningLease)},

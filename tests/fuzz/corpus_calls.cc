@@ -106,10 +106,17 @@ void WriteCalls(Corpus& corpus) {
   v1::ReportArchiveRequest loaded;
   loaded.set_dump("#0");
   loaded.mutable_loaded()->set_rows(7);
+  v1::ArchiveDumpsRequest again;
+  again.set_job_id("j42");
+  again.set_to("clickhouse://127.0.0.1:8123/fuzz");
+  again.set_run("mine-{session}");
+  v1::SessionSpec of_job = HostOrder();
+  of_job.mutable_target()->set_job_id("j42");
   corpus.Write("rpc", "archive",
-               Call("StartSession", StartOf(HostOrder()), 1) + Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
+               Call("StartSession", StartOf(of_job), 1) + Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
                    Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest(), 1) + Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest()) +
-                   Call("ReportArchive", failed) + Call("ReportArchive", loaded) + Call("ListDumps", v1::ListDumpsRequest(), 1));
+                   Call("ReportArchive", failed) + Call("ReportArchive", loaded) + Call("ListDumps", v1::ListDumpsRequest(), 1) +
+                   Call("ArchiveDumps", again, 1));
   v1::StreamSamplesRequest stream;
   stream.add_collectors("hbm");
   stream.set_interval_ms(10);

@@ -109,6 +109,30 @@ class Advice(_message.Message):
     what: str
     def __init__(self, id: _Optional[int] = ..., check: _Optional[str] = ..., job_id: _Optional[str] = ..., uid: _Optional[int] = ..., rank: _Optional[int] = ..., pid: _Optional[int] = ..., device: _Optional[int] = ..., what: _Optional[str] = ..., evidence: _Optional[_Iterable[str]] = ..., advice: _Optional[_Iterable[str]] = ..., cost_ns: _Optional[int] = ..., confidence: _Optional[_Union[Advice.Confidence, str]] = ..., since_ns: _Optional[int] = ..., raised_ns: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
 
+class ArchiveDumpsRequest(_message.Message):
+    __slots__ = ["ids", "job_id", "only_look", "run", "to"]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ONLY_LOOK_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    job_id: str
+    only_look: bool
+    run: str
+    to: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., job_id: _Optional[str] = ..., to: _Optional[str] = ..., run: _Optional[str] = ..., only_look: bool = ...) -> None: ...
+
+class ArchiveDumpsResponse(_message.Message):
+    __slots__ = ["archive", "dumps", "unfinished"]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
+    DUMPS_FIELD_NUMBER: _ClassVar[int]
+    UNFINISHED_FIELD_NUMBER: _ClassVar[int]
+    archive: ArchiveStatus
+    dumps: _containers.RepeatedCompositeFieldContainer[Dump]
+    unfinished: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ..., unfinished: _Optional[_Iterable[str]] = ..., archive: _Optional[_Union[ArchiveStatus, _Mapping]] = ...) -> None: ...
+
 class ArchiveFailed(_message.Message):
     __slots__ = ["message", "reason"]
     class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

@@ -865,6 +865,11 @@ class DumpServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
                 )
+        self.ArchiveDumps = channel.unary_unary(
+                '/profd.v1.DumpService/ArchiveDumps',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsResponse.FromString,
+                )
         self.TakeArchiveOrder = channel.unary_unary(
                 '/profd.v1.DumpService/TakeArchiveOrder',
                 request_serializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.SerializeToString,
@@ -919,6 +924,16 @@ class DumpServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ArchiveDumps(self, request, context):
+        """Puts finished dumps of one's own into the queue of [archive], also those that it does not mean and those that it
+        gave up; asking twice changes nothing. The node loads into its own database only: FAILED_PRECONDITION while
+        nothing is archived here, when `to` is another database, or when dumps would replace each other in one run.
+        RESOURCE_EXHAUSTED when the queue would hold more than it may: nothing is queued. NOT_FOUND: no such dump.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def TakeArchiveOrder(self, request, context):
         """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
         says what came of it. FAILED_PRECONDITION while nothing is archived here.
@@ -961,6 +976,11 @@ def add_DumpServiceServicer_to_server(servicer, server):
                     servicer.UnpinDump,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.SerializeToString,
+            ),
+            'ArchiveDumps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveDumps,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsResponse.SerializeToString,
             ),
             'TakeArchiveOrder': grpc.unary_unary_rpc_method_handler(
                     servicer.TakeArchiveOrder,
@@ -1065,6 +1085,23 @@ class DumpService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/UnpinDump',
             profd_dot_v1_dot_profd__pb2.UnpinDumpRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.UnpinDumpResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ArchiveDumps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/ArchiveDumps',
+            profd_dot_v1_dot_profd__pb2.ArchiveDumpsRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ArchiveDumpsResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -396,6 +396,15 @@ class DumpServiceStub:
         profd.v1.profd_pb2.UnpinDumpResponse]
     """They may be removed again."""
 
+    ArchiveDumps: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ArchiveDumpsRequest,
+        profd.v1.profd_pb2.ArchiveDumpsResponse]
+    """Puts finished dumps of one's own into the queue of [archive], also those that it does not mean and those that it
+    gave up; asking twice changes nothing. The node loads into its own database only: FAILED_PRECONDITION while
+    nothing is archived here, when `to` is another database, or when dumps would replace each other in one run.
+    RESOURCE_EXHAUSTED when the queue would hold more than it may: nothing is queued. NOT_FOUND: no such dump.
+    """
+
     TakeArchiveOrder: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.TakeArchiveOrderRequest,
         profd.v1.profd_pb2.TakeArchiveOrderResponse]
@@ -455,6 +464,18 @@ class DumpServiceServicer(metaclass=abc.ABCMeta):
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.UnpinDumpResponse:
         """They may be removed again."""
+        pass
+
+    @abc.abstractmethod
+    def ArchiveDumps(self,
+        request: profd.v1.profd_pb2.ArchiveDumpsRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.ArchiveDumpsResponse:
+        """Puts finished dumps of one's own into the queue of [archive], also those that it does not mean and those that it
+        gave up; asking twice changes nothing. The node loads into its own database only: FAILED_PRECONDITION while
+        nothing is archived here, when `to` is another database, or when dumps would replace each other in one run.
+        RESOURCE_EXHAUSTED when the queue would hold more than it may: nothing is queued. NOT_FOUND: no such dump.
+        """
         pass
 
     @abc.abstractmethod
