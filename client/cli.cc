@@ -240,7 +240,9 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   command.stop = parsed.stop;
   command.list = parsed.list;
   command.fetch = parsed.fetch;
+  command.export_ = parsed.export_;
   command.dump = parsed.dump;
+  command.timeout = parsed.timeout;
   command.jobs = parsed.jobs;
   command.devices = parsed.devices;
   command.top = parsed.top;
@@ -312,7 +314,7 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
   };
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
-  if (name == "export") {
+  if (name == "export" && !HasNodes(parsed) && !parsed.fleet.fetch_job && !parsed.fleet.no_wait) {
     ExportCommand command = parsed.export_;
     command.tls = tls;
     return RunExport(io, environment.clock, environment.working_directory, command, parsed.json);

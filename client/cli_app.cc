@@ -271,17 +271,17 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
   verify->add_flag("--verbose", p->verify.verbose, "One row per file");
 }
 
-void AddExportCommand(CLI::App* app, ExportCommand* e) {
+void AddExportCommand(CLI::App* app, ExportCommand* e, FleetOptions* fleet) {
   CLI::App* command = AddCommand(
-      app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon",
+      app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon but with --nodes",
       "  $ profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
       "  $ profctl export run1/* --format trace,sqlite --out run1.export\n"
       "  $ profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
       "  $ profctl export PROF_* --format jsonl --channels hccs,hbm --from 2026-01-01T00:00:00Z\n"
       "  $ profctl export run1 --format trace --step 20-21 --rank 0 --top 30\n"
-      "  $ profctl export run1 --to clickhouse://loader@db.example.com:8123/profiles --run run1\n");
-  command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps")
-      ->required()
+      "  $ profctl export run1 --to clickhouse://loader@db.example.com:8123/profiles --run run1\n"
+      "  $ profctl --nodes 'n[01-64]' export --job j42 --to clickhouse://db.example.com/profiles --run llama\n");
+  command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps; with --nodes: ids of sessions, fleets or dumps")
       ->type_name(" ");
   auto add = [command](const char* name, std::optional<std::string>* value, const char* text,
                        const char* type) {
@@ -297,6 +297,8 @@ void AddExportCommand(CLI::App* app, ExportCommand* e) {
       "TIME|URL");
   add("--run", &e->run_name, "With a database: the run's name there (that of the first directory)", "NAME");
   add("--cluster", &e->cluster, "With a database: replicated and distributed tables on this cluster of the server's configuration", "NAME");
+  add("--job", &fleet->fetch_job, "With --nodes and a database: the finished sessions of this job; each node loads its own into the database of its [archive]", "JOB");
+  command->add_flag("--no-wait", fleet->no_wait, "With --nodes: do not wait until the database has confirmed what was queued (--timeout, 10m)");
   command->add_flag("--resume", e->resume, "With a database: leave out what is loaded and has not changed since");
   add("--step", &e->step, "Only from the begin of training step N to the end of M", "N[-M]");
   add("--rank", &e->rank, "Only these ranks, for example 0,4-7", "LIST");
@@ -388,7 +390,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddRunCommand(app, p);
   AddKeepCommands(app, p);
   AddDumpDirectoryCommands(app, p);
-  AddExportCommand(app, &p->export_);
+  AddExportCommand(app, &p->export_, &p->fleet);
   AddRunsCommands(app, p);
   AddTlsCommands(app, p);
 }

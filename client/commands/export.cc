@@ -208,6 +208,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   if (IsExportToStore(command)) return RunExportToStore(io, clock, command, json);
   std::vector<std::string> problems;
   if (command.run_name || command.cluster || command.resume) problems.emplace_back("--run, --cluster and --resume are for --to with the address of a database");
+  if (command.dumps.empty()) problems.emplace_back("name the directories of the dumps");
   Result<exporting::ExportOptions> built = BuildExport(command, directory, &problems);
   if (!problems.empty()) return Usage(io, problems, json);
   if (!built.ok()) return FailWith(io, built.status(), kExitRefused, json);

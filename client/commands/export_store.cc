@@ -14,21 +14,6 @@ namespace {
 
 constexpr size_t kMaxWarnings = 20;
 
-// What is for files alone.
-std::optional<std::string> UnfitOption(const ExportCommand& command) {
-  const std::pair<const char*, bool> given[] = {
-      {"--format", command.format.has_value()}, {"--out", command.out.has_value()},     {"--devices", command.devices.has_value()},
-      {"--channels", command.channels.has_value()}, {"--from", command.from.has_value()}, {"--step", command.step.has_value()},
-      {"--rank", command.rank.has_value()},     {"--top", command.top.has_value()},     {"--threads", command.threads.has_value()},
-      {"--clock", command.clock.has_value()},   {"--names", command.names.has_value()}, {"--compat", command.compat.has_value()},
-      {"--gzip", command.gzip},                 {"--force", command.force},             {"--open", command.open},
-  };
-  for (const auto& [name, is_given] : given) {
-    if (is_given) return fmt::format("{} is for files, not for --to with a database", name);
-  }
-  return std::nullopt;
-}
-
 // Of the directory that was named.
 std::string NameOfFirst(const ExportCommand& command) {
   if (command.dumps.empty()) return "";
@@ -94,10 +79,25 @@ Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, cons
 
 }  // namespace
 
+std::optional<std::string> UnfitForStore(const ExportCommand& command) {
+  const std::pair<const char*, bool> given[] = {
+      {"--format", command.format.has_value()}, {"--out", command.out.has_value()},     {"--devices", command.devices.has_value()},
+      {"--channels", command.channels.has_value()}, {"--from", command.from.has_value()}, {"--step", command.step.has_value()},
+      {"--rank", command.rank.has_value()},     {"--top", command.top.has_value()},     {"--threads", command.threads.has_value()},
+      {"--clock", command.clock.has_value()},   {"--names", command.names.has_value()}, {"--compat", command.compat.has_value()},
+      {"--gzip", command.gzip},                 {"--force", command.force},             {"--open", command.open},
+  };
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return fmt::format("{} is for files, not for --to with a database", name);
+  }
+  return std::nullopt;
+}
+
 bool IsExportToStore(const ExportCommand& command) { return command.to && IsClickHouseUrl(*command.to); }
 
 int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& command, bool json) {
-  if (const auto unfit = UnfitOption(command)) return FailWith(io, InvalidArgument(*unfit), kExitUsage, json);
+  if (command.dumps.empty()) return FailWith(io, InvalidArgument("name the dumps or runs to load"), kExitUsage, json);
+  if (const auto unfit = UnfitForStore(command)) return FailWith(io, InvalidArgument(*unfit), kExitUsage, json);
   if (command.cluster && !IsRunName(*command.cluster)) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
   if (command.cluster && command.cluster->find('`') != std::string::npos) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "client/commands/stop.h"
@@ -52,6 +54,18 @@ bool Fleet::ForEach(const std::string& what, const std::vector<size_t>& which, c
   if (shown_) setup_.io.err << "\r\033[K" << std::flush;
   shown_ = false;
   return finished;
+}
+
+bool Fleet::Pause(const std::string& what, int64_t ms) {
+  if (setup_.io.err_tty) setup_.io.err << "\r\033[K" << what << std::flush;
+  bool go_on = true;
+  if (setup_.signals == nullptr) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  } else {
+    go_on = setup_.signals->Poll() == 0 && setup_.signals->Wait(ms).si_signo == 0;
+  }
+  if (setup_.io.err_tty) setup_.io.err << "\r\033[K" << std::flush;
+  return go_on;
 }
 
 bool Fleet::ForAll(const std::string& what, const Work& work) {

@@ -20,6 +20,8 @@
 
 namespace profd::client {
 
+struct ExportCommand;
+
 struct FetchedDump {
   v1::Session session;
   // "3", "0-7"; empty when no process of the session has a known rank.
@@ -50,6 +52,8 @@ struct NodeResult {
   std::optional<v1::Node> description;
   std::optional<ClockOffset> offset;
   std::vector<FetchedDump> dumps;
+  // Of an export: dumps and what became of them.
+  std::vector<v1::Dump> archived;
   // One line for people beside the error.
   std::string note;
 
@@ -110,6 +114,8 @@ class Fleet {
   bool ForEach(const std::string& what, const std::vector<size_t>& which, const Work& work,
                Deadline deadline = Deadline::kNodeTimeout);
   bool ForAll(const std::string& what, const Work& work);
+  // Waits, with a line on a terminal. False when a signal ended it; it is consumed.
+  bool Pause(const std::string& what, int64_t ms);
 
  private:
   bool GoOn(const std::string& what, size_t done, size_t all, int64_t began_ns);
@@ -142,6 +148,34 @@ FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request);
 // The metadata of this name is the same for all sessions of one start.
 inline constexpr const char* kFleetId = "fleet_id";
 bool IsFleetId(const std::string& id);
+
+// What the nodes are asked to load into their database.
+struct FleetExport {
+  // Sessions, starts by their fleet id, or dumps; empty = all of the job.
+  std::vector<std::string> ids;
+  std::string job_id;
+  // "clickhouse://db.example.com:8123/profiles", without user and password.
+  std::string to;
+  // Empty: as the nodes' archive.run has it.
+  std::string run;
+  // Until the database has confirmed them, so long; false: until they are queued.
+  bool wait = true;
+  int64_t timeout_ns = 600 * kNsPerSecond;
+  int64_t first_pause_ms = 500;
+};
+// Beside the command's own arguments.
+struct FleetExportArgs {
+  std::optional<std::string> job = {};
+  std::optional<std::string> timeout = {};
+  bool no_wait = false;
+  // The job whose nodes these are; it may be known only when they have been asked for.
+  bool has_source_job = false;
+  std::string source_job = {};
+};
+// Adds what is wrong with the arguments.
+FleetExport BuildFleetExport(const ExportCommand& command, const FleetExportArgs& args, std::vector<std::string>* problems);
+// Each node queues its dumps (or refuses), and its own profctl archive loads them.
+FleetReport ExportOnAll(Fleet* fleet, const FleetExport& order);
 
 struct FleetQuestion {
   // "jobs"

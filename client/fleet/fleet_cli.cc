@@ -51,6 +51,10 @@ void CheckSources(const FleetCommand& command, std::vector<std::string>* problem
   }
 }
 
+FleetExportArgs ExportArgs(const FleetCommand& command, const std::string& source_job) {
+  return {command.options.fetch_job, command.timeout, command.options.no_wait, command.options.source.slurm.has_value(), source_job};
+}
+
 // What only makes sense on one node, or is missing.
 void CheckCommand(const FleetCommand& command, std::vector<std::string>* problems) {
   if (command.name == "start") {
@@ -72,6 +76,8 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     if (id ? command.options.fetch_job.has_value() : !job) {
       problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
     }
+  } else if (command.name == "export") {
+    (void)BuildFleetExport(command.export_, ExportArgs(command, ""), problems);
   } else if (command.name == "advise") {
     if (command.live_advise.watch) problems->push_back("--watch shows one node; leave it out with many");
   } else if (command.name == "top") {
@@ -79,7 +85,7 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
   } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status" &&
              command.name != "list") {
     problems->push_back(fmt::format(
-        "{} works on one node; on many there are start, stop, status, list, dump, fetch, advise --live, {}",
+        "{} works on one node; on many there are start, stop, status, list, dump, fetch, export --to clickhouse://, advise --live, {}",
         command.name, fmt::join(kQuestions, ", ")));
   }
   if (command.name == "start" && command.start.wait_ranks) {
@@ -147,6 +153,10 @@ FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
     list.set_job_id(command.list.job.empty() ? source_job : command.list.job);
     list.set_active_only(command.list.active);
     return ListOnAll(fleet, list);
+  }
+  if (command.name == "export") {
+    std::vector<std::string> checked_before;
+    return ExportOnAll(fleet, BuildFleetExport(command.export_, ExportArgs(command, source_job), &checked_before));
   }
   if (command.name == "dump") {
     std::vector<std::string> checked_before;
@@ -217,6 +227,7 @@ std::string FleetOptionWithoutNodes(const FleetOptions& options) {
   if (options.all_or_nothing) return "--all-or-nothing";
   if (options.keep) return "--keep";
   if (options.fetch_job) return "--job";
+  if (options.no_wait) return "--no-wait";
   return "";
 }
 

@@ -9,6 +9,7 @@
 #include "client/commands/check.h"
 #include "client/commands/devices.h"
 #include "client/commands/dump.h"
+#include "client/commands/export_parse.h"
 #include "client/commands/fetch.h"
 #include "client/commands/jobs.h"
 #include "client/commands/list.h"
@@ -26,8 +27,10 @@ struct FleetOptions {
   // Of start.
   bool all_or_nothing = false;
   bool keep = false;
-  // Of fetch.
+  // Of fetch and export.
   std::optional<std::string> fetch_job;
+  // Of export.
+  bool no_wait = false;
 };
 
 // What profctl was called with; the command's own options are those of one node.
@@ -40,6 +43,7 @@ struct FleetCommand {
   ListOptions list;
   FetchOptions fetch;
   DumpOptions dump;
+  ExportCommand export_;
   JobsOptions jobs;
   DevicesOptions devices;
   TopOptions top;
@@ -49,6 +53,7 @@ struct FleetCommand {
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;
   bool json = false;
+  std::optional<std::string> timeout;
   // The same for all nodes.
   TlsFiles tls;
 };

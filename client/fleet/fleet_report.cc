@@ -37,8 +37,8 @@ std::string WordOf(const Status& status) {
 Cell StateOf(const NodeResult& result, const std::string& command) {
   if (!result.status.ok()) return {WordOf(result.status), Tone::kBad};
   if (result.undone) return {"stopped again", Tone::kWarning};
-  if (result.none) return {"no session", Tone::kFaint};
-  if (command == "fetch") {
+  if (result.none) return {command == "export" ? "no dump" : "no session", Tone::kFaint};
+  if (command == "fetch" || command == "export") {
     return result.partial ? Cell("incomplete", Tone::kWarning) : Cell("ok", Tone::kGood);
   }
   if ((command == "start" || command == "stop" || command == "dump") && !result.sessions.empty()) {
@@ -177,6 +177,33 @@ Table FetchTable(const FleetReport& report) {
   return table;
 }
 
+Cell ArchivedCell(const v1::Dump& dump) {
+  switch (dump.archive().state()) {
+    case v1::ArchiveState::STATE_LOADED:
+      return {"loaded", Tone::kGood};
+    case v1::ArchiveState::STATE_WAITING:
+      return {"waiting", Tone::kWarning};
+    default:
+      return {"not loaded", Tone::kBad};
+  }
+}
+
+Table ExportTable(const FleetReport& report) {
+  Table table({"NODE", "STATE", "SESSION", "RUN", ">ROWS", ">SIZE", "DUMP", "REMARK"});
+  for (const NodeResult& r : report.nodes) {
+    if (r.archived.empty()) table.AddRow({r.node, StateOf(r, report.command), "-", "-", "-", "-", "-", Remark(r)});
+    for (const v1::Dump& dump : r.archived) {
+      const v1::ArchiveState& state = dump.archive();
+      const bool loaded = state.state() == v1::ArchiveState::STATE_LOADED;
+      std::string remark = OneLine(state.problem());
+      if (remark.empty() && !loaded) remark = OneLine(r.note);
+      table.AddRow({r.node, ArchivedCell(dump), DashIfEmpty(dump.session_id()), DashIfEmpty(Printable(state.run())),
+                    loaded ? std::to_string(state.rows()) : "-", FormatBytes(dump.bytes()), dump.name(), Printable(remark)});
+    }
+  }
+  return table;
+}
+
 Json ErrorJson(const Status& status) {
   if (status.ok()) return nullptr;
   return {{"code", CodeWord(status.code())}, {"message", status.message()}};
@@ -202,7 +229,16 @@ Json NodeJson(const NodeResult& r, const std::string& command) {
                                {"was_there", d.was_there}, {"error", ErrorJson(d.status)}});
     }
   }
-  if (command != "status" && command != "fetch") {
+  if (command == "export") {
+    json["dumps"] = Json::array();
+    for (const v1::Dump& dump : r.archived) {
+      const v1::ArchiveState& state = dump.archive();
+      json["dumps"].push_back({{"dump", dump.name()}, {"session_id", dump.session_id()}, {"uid", dump.uid()}, {"bytes", dump.bytes()},
+                               {"state", ArchivedCell(dump).text}, {"run", state.run()}, {"rows", state.rows()},
+                               {"attempts", state.attempts()}, {"problem", state.problem()}});
+    }
+  }
+  if (command != "status" && command != "fetch" && command != "export") {
     json["sessions"] = Json::array();
     for (const v1::Session& s : r.sessions) json["sessions"].push_back(ToJson(s));
   }
@@ -283,6 +319,8 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     if (fetched) FetchTable(report).Print(io.out, io.out_color());
   } else if (report.command == "status") {
     StatusTable(report).Print(io.out, io.out_color());
+  } else if (report.command == "export") {
+    ExportTable(report).Print(io.out, io.out_color());
   } else if (report.command == "fetch") {
     FetchTable(report).Print(io.out, io.out_color());
   } else {

@@ -30,6 +30,9 @@ struct FakeNode {
   std::deque<v1::DumpChunk> dump;
   // How FetchDump ends.
   Status dump_end;
+  // What ArchiveDumps answers, one after the other; the last one again and again. Empty: as a node that archives nothing.
+  std::deque<Result<v1::ArchiveDumpsResponse>> archive_answers;
+  std::vector<v1::ArchiveDumpsRequest> archive_requests;
 };
 
 // All of them, and how many calls there are at the same time.
@@ -163,6 +166,15 @@ class NodeApi final : public DeafApi {
     v1::GetTimeResponse time;
     time.set_wall_ns(cluster_.clock.WallNs() + node_.offset_ns);
     return time;
+  }
+  Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest& request) override {
+    RETURN_IF_ERROR(Reach());
+    std::lock_guard lock(cluster_.mutex);
+    node_.archive_requests.push_back(request);
+    if (node_.archive_answers.empty()) return FailedPrecondition("nothing is archived on this node");
+    Result<v1::ArchiveDumpsResponse> answer = node_.archive_answers.front();
+    if (node_.archive_answers.size() > 1) node_.archive_answers.pop_front();
+    return answer;
   }
   Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>& receive) override {
     RETURN_IF_ERROR(Reach());

@@ -219,6 +219,8 @@ class Gate:
             sink.shutdown(socket.SHUT_WR)
 
     def stop(self):
+        if self.stopped:
+            return
         self.stopped = True
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
