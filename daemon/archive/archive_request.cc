@@ -37,8 +37,8 @@ Status ArchiveQueue::CheckRequest(const v1::ArchiveDumpsRequest& request_untrust
   const std::string meant = DatabaseOf(request_untrusted.to());
   if (meant.empty()) return InvalidArgument("to must be clickhouse://HOST[:PORT]/DATABASE, or clickhouses:// over TLS");
   if (meant != here) {
-    return FailedPrecondition(fmt::format("this node loads into {} (archive.to) and nowhere else, not into {}: give --to {}, or have archive.to changed",
-                                          here, log::Quote(meant), here));
+    return FailedPrecondition(fmt::format("give --to {}: this node loads into that (archive.to) and nowhere else, not into {}; or have archive.to changed",
+                                          here, log::Quote(meant)));
   }
   if (request_untrusted.run().empty()) return Status::Ok();
   if (const std::string fault = FaultOfRunName(request_untrusted.run()); !fault.empty()) return InvalidArgument("run " + fault);
