@@ -192,6 +192,7 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   }
   if (name == "options") return RunListOptions(context, parsed->options);
   if (name == "check") return RunCheck(context, parsed->check);
+  if (name == "selftest") return RunSelftest(context, parsed->selftest);
   if (name == "run") return RunRun(context, parsed->run);
   if (name == "tune") return RunTune(context, parsed->tune);
   return kExitInternal;

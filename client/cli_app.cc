@@ -66,6 +66,18 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  $ profctl topology\n  $ profctl topology --links\n"
       "  $ profctl topology --json | jq '.devices[] | {id, numa_node, cpus}'\n");
   topology->add_flag("--links", p->topology.links, "Also each link: state, speed, lanes, error counters");
+  CLI::App* selftest = AddCommand(
+      app, "selftest", "What only a real node can answer about driver and libraries, and a report to send back",
+      "  $ profctl selftest\n  $ profctl selftest -o report.json\n"
+      "  $ profctl selftest --active --job j42 -o report.json\n"
+      "  $ profctl selftest --list\n"
+      "Reads only, unless --active is given. Run it as the user who trains: as root the vendor's libraries\n"
+      "are not asked. The exit code is 0 whatever the answers are.\n");
+  selftest->add_flag("--active", p->selftest.active, "Also start a session of 5 s, and open channels in processes of their own; says what before");
+  selftest->add_option("--job", p->selftest.job, "With --active: also sessions inside the processes of this job")->type_name("JOB");
+  selftest->add_option("--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new")->type_name("LIST");
+  selftest->add_option("-o,--out", p->selftest.out, "Write the answers with their evidence to this new file")->type_name("FILE");
+  selftest->add_flag("--list", p->selftest.list, "Print the questions and ask none");
   AddCommand(app, "collectors", "List collectors, and why unavailable ones are unavailable",
              "  $ profctl collectors\n"
              "  $ profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");

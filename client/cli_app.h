@@ -28,6 +28,7 @@
 #include "client/commands/report.h"
 #include "client/commands/serve.h"
 #include "client/commands/run.h"
+#include "client/commands/selftest.h"
 #include "client/commands/show_dump.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
@@ -84,6 +85,7 @@ struct Parsed {
   std::string completion_shell;
   std::vector<std::string> tls_init;
   VerifyOptions verify;
+  SelftestOptions selftest;
   TuneCommand tune;
 };
 

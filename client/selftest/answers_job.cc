@@ -1,0 +1,174 @@
+// Answers from sessions inside the processes of a job that trains.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "client/selftest/selftest.h"
+
+namespace profd::client::selftest {
+namespace {
+
+// Why nothing can be said of a session; unset: it ran, and processes were ordered to collect.
+std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
+  if (!recorded) return Open("no session was started");
+  if (!recorded->status.ok()) return Open("the session did not run: " + recorded->status.message());
+  const auto& processes = recorded->running.status().processes();
+  const bool ordered = std::any_of(processes.begin(), processes.end(), [](const v1::SessionProcess& process) { return process.has_collector(); });
+  if (ordered) return std::nullopt;
+  return Open("no process of the job has attached: start it with profd's library (docs/jobs.md)");
+}
+
+// Without what tells one machine or user from another.
+Json ProcessesJson(const Recorded& recorded) {
+  Json list = Json::array();
+  for (const v1::SessionProcess& process : recorded.running.status().processes()) {
+    if (!process.has_collector()) continue;
+    const v1::ProcessCollector& collector = process.collector();
+    list.push_back({{"rank", process.has_rank() ? Json(process.rank()) : Json()}, {"provider", collector.provider()}, {"state", collector.state()},
+                    {"code", collector.code()}, {"detail", collector.detail()}, {"version", collector.version()}});
+  }
+  return list;
+}
+
+struct Kernels {
+  uint64_t all = 0;
+  uint64_t named = 0;
+  uint64_t processes = 0;  // with any
+  uint64_t lost_records = 0;
+  uint64_t lost_bytes = 0;
+  double per_second = 0;
+};
+
+Kernels KernelsOf(const Recorded& recorded) {
+  Kernels sum;
+  for (const v1::ProcessActivity& process : recorded.activity.processes()) {
+    uint64_t here = 0;
+    int64_t span_ns = 0;
+    for (const v1::ActivitySpan& span : process.spans()) {
+      here += span.kernels();
+      span_ns += span.end_ns() - span.begin_ns();
+    }
+    sum.all += here;
+    sum.processes += here > 0 ? 1 : 0;
+    if (span_ns > 0) sum.per_second += static_cast<double>(here) * 1e9 / static_cast<double>(span_ns);
+    for (const v1::HotKernel& kernel : process.kernels()) sum.named += kernel.name().empty() ? 0 : kernel.count();
+    sum.lost_records += process.lost_records();
+    sum.lost_bytes += process.lost_bytes();
+  }
+  return sum;
+}
+
+Json Evidence(const Recorded& recorded, const Kernels& kernels) {
+  return {{"processes", ProcessesJson(recorded)}, {"kernels", kernels.all}, {"kernels_per_s", kernels.per_second}, {"named", kernels.named},
+          {"processes_with_kernels", kernels.processes}, {"lost_records", kernels.lost_records}, {"lost_bytes", kernels.lost_bytes}};
+}
+
+std::string WhyNoKernels(const Recorded& recorded) {
+  for (const v1::SessionProcess& process : recorded.running.status().processes()) {
+    const v1::ProcessCollector& collector = process.collector();
+    if (process.has_collector() && collector.state() != "on") {
+      return fmt::format("no kernel came: {} is {}{}{}", collector.provider(), collector.state(), collector.detail().empty() ? "" : ", ", collector.detail());
+    }
+  }
+  return "no kernel came, although MSPTI is on";
+}
+
+}  // namespace
+
+Answer AskMsptiLate(const Facts& facts) {
+  if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
+  const Kernels kernels = KernelsOf(*facts.mspti);
+  const Json evidence = Evidence(*facts.mspti, kernels);
+  if (kernels.all == 0) return {Verdict::kNo, WhyNoKernels(*facts.mspti), evidence};
+  if (kernels.named == 0) return {Verdict::kNo, fmt::format("{} kernels came, without names", kernels.all), evidence};
+  return {Verdict::kYes, fmt::format("{:.0f} kernels/s", kernels.per_second), evidence};
+}
+
+Answer AskMsptiTwo(const Facts& facts) {
+  if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
+  std::map<uint32_t, std::set<int32_t>> users;
+  for (const v1::Job& job : facts.jobs) {
+    for (const v1::JobProcess& process : job.processes()) {
+      for (uint32_t device : process.devices()) {
+        if (process.attached()) users[device].insert(process.pid());
+      }
+    }
+  }
+  const auto shared = std::find_if(users.begin(), users.end(), [](const auto& each) { return each.second.size() > 1; });
+  if (shared == users.end()) return Open("no two attached processes use one device");
+  size_t with = 0;
+  for (const v1::ProcessActivity& process : facts.mspti->activity.processes()) {
+    const bool any = std::any_of(process.spans().begin(), process.spans().end(), [](const v1::ActivitySpan& span) { return span.kernels() > 0; });
+    with += any && shared->second.contains(process.pid()) ? 1 : 0;
+  }
+  const bool all = with == shared->second.size();
+  return {all ? Verdict::kYes : Verdict::kNo, fmt::format("of {} processes on device {} kernels came from {}", shared->second.size(), shared->first, with),
+          Evidence(*facts.mspti, KernelsOf(*facts.mspti))};
+}
+
+Answer AskMsptiKeepsUp(const Facts& facts) {
+  if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
+  const Kernels kernels = KernelsOf(*facts.mspti);
+  if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
+  return {kernels.lost_records == 0 ? Verdict::kYes : Verdict::kNo,
+          fmt::format("{} records lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", kernels.lost_records, kernels.per_second),
+          Evidence(*facts.mspti, kernels)};
+}
+
+Answer AskMsptiRecords(const Facts& facts) {
+  if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
+  const Kernels kernels = KernelsOf(*facts.mspti);
+  if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
+  return {kernels.lost_bytes == 0 ? Verdict::kYes : Verdict::kNo, fmt::format("{} bytes of its buffers were of no known kind", kernels.lost_bytes),
+          Evidence(*facts.mspti, kernels)};
+}
+
+Answer AskMsptiBeside(const Facts& facts) {
+  if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
+  const Kernels kernels = KernelsOf(*facts.mspti);
+  Json evidence = Evidence(*facts.mspti, kernels);
+  size_t running = 0;
+  Json refused = Json::array();
+  for (const v1::Device& device : facts.mspti->node.devices()) {
+    for (const v1::Channel& channel : device.channels()) {
+      running += channel.state() == v1::Channel::STATE_RUNNING ? 1 : 0;
+      const bool bad = channel.state() == v1::Channel::STATE_BUSY || channel.state() == v1::Channel::STATE_FAILED;
+      if (bad) refused.push_back({{"device", device.id()}, {"channel", channel.id()}, {"detail", channel.detail()}});
+    }
+  }
+  evidence["channels_running"] = running;
+  evidence["channels_refused"] = refused;
+  if (running == 0) return {Verdict::kOpen, "no sampling channel ran at the same time", evidence};
+  const bool both = kernels.all > 0 && refused.empty();
+  return {both ? Verdict::kYes : Verdict::kNo, fmt::format("{} channels run, {} are refused, {:.0f} kernels/s", running, refused.size(), kernels.per_second), evidence};
+}
+
+Answer AskAclprofThread(const Facts& facts) {
+  if (auto none = DidNotRun(facts.aclprof)) return *std::move(none);
+  size_t ended = 0;
+  std::string bad;
+  for (const v1::SessionProcess& process : facts.aclprof->ended.status().processes()) {
+    if (!process.has_collector()) continue;
+    const std::string& state = process.collector().state();
+    const bool good = state == "ended" || state == "on" || state == "off";
+    ended += good ? 1 : 0;
+    if (!good && bad.empty()) bad = fmt::format("{} {}", state, process.collector().detail());
+  }
+  Recorded last = *facts.aclprof;
+  last.running = last.ended;
+  const Json evidence = {{"processes", ProcessesJson(last)}, {"stop_ms", facts.aclprof->stop_ns / 1'000'000}};
+  if (!bad.empty()) return {Verdict::kNo, bad, evidence};
+  return {Verdict::kYes, fmt::format("in {} processes; stopping took {:.1f} s", ended, static_cast<double>(facts.aclprof->stop_ns) / 1e9), evidence};
+}
+
+Answer AskClockSteps(const Facts&) {
+  return Open("record a job for an hour with --task-time l1, export it as jsonl, and compare the times of kernels with the steps' marks");
+}
+
+Answer AskGraphMode(const Facts&) {
+  return Open("record a job in graph mode (captured graphs, GE sink) with --task-time l1, and compare counts and names with those without");
+}
+
+}  // namespace profd::client::selftest

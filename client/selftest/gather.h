@@ -1,0 +1,26 @@
+// What the questions look at: what profd says, and, on the caller's word, sessions of a few seconds.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "client/context.h"
+#include "client/selftest/selftest.h"
+
+namespace profd::client::selftest {
+
+struct GatherOptions {
+  bool active = false;
+  std::string job = {};
+  // How long a session lasts.
+  int64_t session_ms = 5'000;
+};
+
+// What --active starts, a line each: said before it is.
+std::vector<std::string> PlanOf(const GatherOptions& options);
+
+// `go_on` says false to stop what runs and to leave out the rest.
+Facts Gather(const Context& context, const GatherOptions& options, const std::function<bool()>& go_on);
+
+}  // namespace profd::client::selftest
