@@ -32,7 +32,8 @@ NO_DATA = {
     "profd_pump_poll_errors_total": "only when poll failed",
     "profd_advice": "only while a live check finds something",
     "profd_sessions_refused_total": "only when an order was refused",
-    "profd_archive_oldest_waiting_seconds": "nothing is archived",
+    "profd_archive_failures_total": "only when a load failed",
+    "profd_archive_lost_total": "only when a dump was not loaded",
     "profd_tls_connections": "TLS is off",
     "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
     "profd_http_certificate_expiry_timestamp_seconds": "TLS is off",
@@ -238,7 +239,7 @@ class AgainstPrometheus(unittest.TestCase):
         with open(on_npus, "w", encoding="utf-8") as file:
             file.write(f"{os.getpid()} 7\n")
         scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1, "processes_file": on_npus}})
-        cls.daemon = Daemon(scenario_text=scenario, config={"recorder": {"enabled": True}})
+        cls.daemon = Daemon(scenario_text=scenario, config={"recorder": {"enabled": True}, "archive": {"to": "clickhouse://127.0.0.1:1/profiles"}})
         cls.daemon.start()
         cls.addClassCleanup(cls.daemon.dispose)
         for rank in range(4):
