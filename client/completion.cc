@@ -10,6 +10,7 @@
 
 #include "client/cli_app.h"
 #include "client/commands/analyze.h"
+#include "client/selftest/selftest.h"
 #include "export/engine.h"
 #include "proto/options/options.h"
 #include "proto/options/presets.h"
@@ -121,6 +122,9 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
   if (type == "PATH" || type == "DIR" || type == "FILE" || type == "JSON") return {kFiles};
   if (type.find('|') != std::string::npos) return Split(type, '|');
   if (name == "export") return FormatNames();
+  if (name == "only" && command == "selftest") {
+    return NamesOf(selftest::Questions(), [](const selftest::Question& question) { return question.id; });
+  }
   if (name == "only") return AnalysisNames();
   if (name == "baseline" || type == "RUN") return {kFiles};
   if (name == "format") return command == "export" ? FormatNames() : Words{"text", "json", "csv"};

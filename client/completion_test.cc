@@ -44,6 +44,9 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"check", "--chip", "Ascend310"}), "Ascend310 Ascend310P Ascend310B");
   EXPECT_EQ(Offered({"top", "--sort", "hb"}), "hbm hbm-temp");
   EXPECT_EQ(Offered({"completion", ""}).rfind("bash zsh fish", 0), 0u);
+  EXPECT_EQ(Offered({"selftest", "--only", "mspti_n"}), "mspti_new");
+  EXPECT_EQ(Offered({"selftest", "--act"}), "--active");
+  EXPECT_EQ(Offered({"export", "--no-w"}), "--no-wait");
   EXPECT_EQ(Offered({"tls", "in"}), "init");
   EXPECT_EQ(Offered({"tune", "ver"}), "verify");
   EXPECT_EQ(Offered({"tune", "check", "--mode", "sub"}), "subgraph");

@@ -140,6 +140,7 @@ std::vector<std::string> PlanOf(const GatherOptions& options) {
 
 Facts Gather(const Context& context, const GatherOptions& options, const std::function<bool()>& go_on) {
   Facts facts;
+  facts.remote = context.endpoint.remote();
   facts.active = options.active;
   facts.job = options.job;
   auto node = context.api.GetNode();

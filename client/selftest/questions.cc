@@ -63,6 +63,8 @@ Answer Open(std::string why) { return {Verdict::kOpen, std::move(why), Json::obj
 Answer Ask(const Question& question, const Facts& facts) {
   if (question.needs == Needs::kActive && !facts.active) return Open("it opens a channel or changes something: profctl selftest --active");
   if (question.needs == Needs::kJob && (!facts.active || facts.job.empty())) return Open("it needs a training job: profctl selftest --active --job JOB");
+  const bool looks_here = question.needs == Needs::kLibrary || question.needs == Needs::kActive || question.ask == AskDeviceNodes;
+  if (looks_here && facts.remote) return Open("it looks at the machine profctl runs on: run it on the node");
   const bool needs_profd = question.needs == Needs::kNothing || question.needs == Needs::kJob;
   if (needs_profd && !facts.reached.ok() && question.ask != AskDeviceNodes) return Open("profd does not answer: " + facts.reached.message());
   return question.ask(facts);

@@ -57,6 +57,8 @@ struct Facts {
   Status reached;
   v1::Node node = {};
   std::vector<v1::Job> jobs = {};
+  // profd is on another machine: what is looked at here says nothing of it.
+  bool remote = false;
   // --active and --job.
   bool active = false;
   std::string job = {};

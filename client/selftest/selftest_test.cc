@@ -80,6 +80,13 @@ TEST(SelftestQuestions, WhatTheyNeedAndIsNotThere) {
       EXPECT_THAT(answer.why, HasSubstr(question.needs == Needs::kJob ? "--active --job" : "--active")) << question.id;
     }
   }
+  facts.remote = facts.active = true;
+  for (const Question& question : Questions()) {
+    if (question.needs == Needs::kLibrary || question.needs == Needs::kActive || question.id == "device_nodes") {
+      EXPECT_THAT(Ask(question, facts).why, HasSubstr("run it on the node")) << question.id;
+    }
+  }
+  facts.remote = facts.active = false;
   facts.reached = Unavailable("no daemon");
   facts.dev = "/none";
   for (const Question& question : Questions()) {
