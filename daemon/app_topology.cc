@@ -59,9 +59,9 @@ v1::Link& LinkOf(v1::DeviceTopology& device, v1::Link::Kind kind, const std::str
 }
 
 void AddLinkFact(const LinkFact& fact, const SeriesValue& series, v1::DeviceTopology* device) {
-  const std::string more = LabelOf(series, fact.error_label);
+  const std::string_view more = LabelOf(series, fact.error_label);
   if (!fact.only.empty() && more != fact.only) return;
-  v1::Link& link = LinkOf(*device, fact.kind, LabelOf(series, fact.name_label));
+  v1::Link& link = LinkOf(*device, fact.kind, std::string(LabelOf(series, fact.name_label)));
   switch (fact.field) {
     case kUp:
       link.set_up(series.value != 0);
@@ -74,7 +74,7 @@ void AddLinkFact(const LinkFact& fact, const SeriesValue& series, v1::DeviceTopo
       return;
     case kError: {
       std::string name(fact.error);
-      if (fact.only.empty() && !more.empty()) name += (name.empty() ? "" : "_") + more;
+      if (fact.only.empty() && !more.empty()) name += (name.empty() ? "" : "_") + std::string(more);
       (*link.mutable_errors())[name] = static_cast<uint64_t>(series.value);
     }
   }
@@ -116,7 +116,7 @@ void App::Impl::DescribeTopology(v1::Topology* out) {
     if (found == by_device.end()) return;
     v1::DeviceTopology& device = *found->second;
     if (series.metric == kInfo) {
-      device.set_pci_bus_id(LabelOf(series, "pci_bus_id"));
+      device.set_pci_bus_id(std::string(LabelOf(series, "pci_bus_id")));
       uint32_t numa_node = 0;
       if (ParseNumber(LabelOf(series, "numa_node"), &numa_node)) device.set_numa_node(numa_node);
       return;

@@ -37,13 +37,6 @@ constexpr auto kCounters = std::to_array<Counter>({
     {kPressure, nullptr, &HostFacts::io_waiting, "resource", "io"},
 });
 
-std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
-  for (const auto& [label, value] : *series.labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
-
 void TakeValue(const SeriesValue& series, NpuFacts* device) {
   const auto largest = [&series](std::optional<double>* value) { *value = std::max(value->value_or(series.value), series.value); };
   if (series.metric == kClock || series.metric == kRated) {

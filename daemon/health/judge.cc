@@ -24,13 +24,6 @@ constexpr MetricId kEcc = MetricByName("atlas_npu_ecc_errors_current");
 constexpr std::array<std::string_view, 4> kLevels = {"none", "minor", "major", "critical"};
 constexpr int kMajorAlarm = 2;
 
-std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
-  for (const auto& [label, value] : *series.labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
-
 // What a fault of this severity makes of the NPU. A warning is listed, and changes nothing.
 Verdict OfSeverity(std::string_view severity) {
   if (severity == "major" || severity == "critical") return Verdict::kFaulty;

@@ -61,7 +61,7 @@ std::vector<prometheus::ClientMetric::Label> Joined(
 
 }  // namespace
 
-std::string LabelOf(const SeriesValue& series, std::string_view name) {
+std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
   for (const auto& [label, value] : *series.labels) {
     if (label == name) return value;
   }

@@ -50,8 +50,8 @@ struct SeriesValue {
   std::vector<prometheus::ClientMetric::Label>* joined;
 };
 
-// Empty: it has no such label.
-std::string LabelOf(const SeriesValue& series, std::string_view name);
+// Lives as long as the series' labels. Empty: it has no such label.
+std::string_view LabelOf(const SeriesValue& series, std::string_view name);
 
 class MetricStore final : public SeriesRegistry {
  public:

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "collectors/collector.h"
+#include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
 #include "driver/rooted_fs.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "collectors/collector.h"
+#include "collectors/metric_table.h"
 #include "collectors/proc/testing/fake_tree.h"
 #include "daemon/metrics/metric_store.h"
 #include "driver/rooted_fs.h"

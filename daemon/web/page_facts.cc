@@ -22,13 +22,13 @@ constexpr MetricId kStep = MetricByName("atlas_npu_step");
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 void AddJob(const SeriesValue& series, std::vector<PageFacts::Job>* jobs) {
-  const std::string name = LabelOf(series, "job_id");
-  const std::string user = LabelOf(series, "user");
+  const std::string name(LabelOf(series, "job_id"));
+  const std::string user(LabelOf(series, "user"));
   auto job = std::find_if(jobs->begin(), jobs->end(), [&](const PageFacts::Job& one) {
     return one.name == name && one.user == user;
   });
   if (job == jobs->end()) job = jobs->insert(job, {name, user, {}, std::nullopt});
-  job->npus.push_back(LabelOf(series, "npu"));
+  job->npus.emplace_back(LabelOf(series, "npu"));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ PageFacts ReadPageFacts(const MetricStore& store, int64_t now_ns) {
       }
       return;
     }
-    const std::string npu = LabelOf(series, "npu");
+    const std::string npu(LabelOf(series, "npu"));
     if (series.metric == kHbmSize) {
       sizes[npu] = series.value;
       return;
