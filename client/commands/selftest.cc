@@ -159,7 +159,11 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   if (options.list) return selftest::PrintQuestions(context, questions);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };
-  const selftest::GatherOptions gather{options.active, options.job.value_or("")};
+  const auto any = [&questions](selftest::Needs needs) {
+    return std::any_of(questions.begin(), questions.end(), [needs](const selftest::Question* each) { return each->needs == needs; });
+  };
+  const selftest::GatherOptions gather{options.active, any(selftest::Needs::kNothing), any(selftest::Needs::kActive),
+                                       any(selftest::Needs::kJob) ? options.job.value_or("") : ""};
   for (const std::string& line : selftest::PlanOf(gather)) context.io.err << "profctl: starts " << Printable(line) << '\n' << std::flush;
   selftest::Facts facts = selftest::Gather(context, gather, go_on);
   facts.probe = [program = selftest::FindProbe()](const std::vector<std::string>& arguments) {

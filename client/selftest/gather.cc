@@ -128,10 +128,11 @@ class Recorder {
 std::vector<std::string> PlanOf(const GatherOptions& options) {
   if (!options.active) return {};
   const double seconds = static_cast<double>(options.session_ms) / 1e3;
-  std::vector<std::string> plan = {
-      fmt::format("a session of {:g} s with the driver's channels of all devices, without a dump", seconds),
-      "a module registered with libprofapi, and starts of channels 44, 45 and 50 of one device without and with aclrtSetDevice, in processes of their own",
-  };
+  std::vector<std::string> plan;
+  if (options.channels) plan.push_back(fmt::format("a session of {:g} s with the driver's channels of all devices, without a dump", seconds));
+  if (options.starts) {
+    plan.emplace_back("processes that register with libprofapi, and that start channels 44, 45 and 50 of one device, without and with aclrtSetDevice");
+  }
   if (options.job.empty()) return plan;
   plan.push_back(fmt::format("a session of {:g} s inside the processes of job {} by MSPTI, beside the channels", seconds, options.job));
   plan.push_back(fmt::format("another one of {:g} s by aclprof; both dumps are removed", seconds));
@@ -151,7 +152,7 @@ Facts Gather(const Context& context, const GatherOptions& options, const std::fu
   if (jobs.ok()) facts.jobs.assign(jobs->jobs().begin(), jobs->jobs().end());
   if (!options.active) return facts;
   const Recorder recorder(context, options, go_on);
-  facts.channels = recorder.Record(ChannelSpec(options, facts.node));
+  if (options.channels) facts.channels = recorder.Record(ChannelSpec(options, facts.node));
   if (options.job.empty()) return facts;
   facts.mspti = recorder.Record(JobSpec(options, facts.node, v1::SessionSpec::PROVIDER_MSPTI));
   facts.aclprof = recorder.Record(JobSpec(options, facts.node, v1::SessionSpec::PROVIDER_ACLPROF));

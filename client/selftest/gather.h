@@ -12,6 +12,10 @@ namespace profd::client::selftest {
 
 struct GatherOptions {
   bool active = false;
+  // With it, what the questions need: a session with the driver's channels, processes that start something, sessions
+  // inside this job.
+  bool channels = false;
+  bool starts = false;
   std::string job = {};
   // How long a session lasts.
   int64_t session_ms = 5'000;

@@ -66,7 +66,7 @@ Answer Ask(const Question& question, const Facts& facts) {
   const bool looks_here = question.needs == Needs::kLibrary || question.needs == Needs::kActive || question.ask == AskDeviceNodes;
   if (looks_here && facts.remote) return Open("it looks at the machine profctl runs on: run it on the node");
   const bool needs_profd = question.needs == Needs::kNothing || question.needs == Needs::kJob;
-  if (needs_profd && !facts.reached.ok() && question.ask != AskDeviceNodes) return Open("profd does not answer: " + facts.reached.message());
+  if (needs_profd && !facts.reached.ok() && question.ask != AskDeviceNodes) return Open("profd does not answer");
   return question.ask(facts);
 }
 

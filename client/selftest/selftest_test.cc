@@ -331,6 +331,22 @@ TEST_F(SelftestCommandTest, PrintsAnswersAndWritesAReport) {
   EXPECT_EQ(Json::parse(out())["answers"].size(), 2U);
 }
 
+TEST_F(SelftestCommandTest, StartsOnlyWhatTheQuestionsNeed) {
+  int starts = 0;
+  daemon_.on_start = [&starts](const v1::SessionSpec&) -> Result<v1::Session> {
+    ++starts;
+    return FailedPrecondition("not here");
+  };
+  EXPECT_EQ(Run({"selftest", "--active", "--only", "outside_start"}), kExitOk);
+  EXPECT_EQ(starts, 0);
+  EXPECT_THAT(err(), HasSubstr("channels 44, 45 and 50"));
+  EXPECT_EQ(Run({"selftest", "--active", "--job", "j42", "--only", "clock_pairs"}), kExitOk);
+  EXPECT_EQ(starts, 1);
+  EXPECT_EQ(Run({"selftest", "--active", "--job", "j42", "--only", "mspti_late", "--json"}), kExitOk);
+  EXPECT_EQ(starts, 3) << "by MSPTI and by aclprof";
+  EXPECT_THAT(out(), HasSubstr("the session did not run: not here"));
+}
+
 TEST_F(SelftestCommandTest, ItsArguments) {
   EXPECT_EQ(Run({"selftest", "--list"}), kExitOk);
   EXPECT_EQ(OutLines(), static_cast<int64_t>(Questions().size()) + 1);

@@ -17,6 +17,8 @@ from test_archive import ENV, MUCH, OK, PARTIAL, REFUSED, ArchiveCase
 from test_fleet import call as profctl
 
 NOT_FOUND, USAGE = 4, 2
+# A busy server may wait for the others' answers to CREATE ... ON CLUSTER as long as its distributed_ddl_task_timeout.
+DDL_SECONDS = scaled(200)
 BY_REQUEST = ["label=never"]
 
 
@@ -186,7 +188,7 @@ class TwoShards(FleetCase):
         for number, d in enumerate(nodes):
             self.record_on(d, "--devices", f"{2 * number}-{2 * number + 1}")
             self.loading(d)
-            self.export([d], "--job", "train", "--run", "r", to=self.url(ports[number]))
+            self.export([d], "--job", "train", "--run", "r", to=self.url(ports[number]), seconds=DDL_SECONDS)
         run = f"{self.uid}-r"
         for server in cluster.nodes:
             eventually(lambda server=server: server.number(f"SELECT uniq(who) FROM {self.database}.loads WHERE run = '{run}' AND state = 1") == 4,
