@@ -332,7 +332,7 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     }
   }
   if (!json && !report.fleet_id.empty()) {
-    io.out << "fleet " << report.fleet_id << ": stop and fetch take it for the sessions' ids\n";
+    io.out << "fleet " << report.fleet_id << ": stop, fetch and export take it for the sessions' ids\n";
   }
   io.out.flush();
   PrintFailures(io, report);

@@ -65,11 +65,11 @@ std::vector<const KeptDump*> ArchiveQueue::Requested(const Peer& peer, const v1:
 Status ArchiveQueue::CheckRun(const std::vector<const KeptDump*>& meant, const std::string& run) const {
   if (run.empty() || run.find("{session}") != std::string::npos) return Status::Ok();
   std::set<std::string_view> sessions;
-  for (const KeptDump* dump : meant) sessions.insert(dump->fleet.empty() ? dump->session_id : dump->fleet);
+  std::string_view newest;
+  for (const KeptDump* dump : meant) sessions.insert(newest = dump->fleet.empty() ? dump->session_id : dump->fleet);
   if (sessions.size() < 2) return Status::Ok();
-  return FailedPrecondition(fmt::format("{} sessions are meant here, and dumps of one rank replace each other in one run: name one of them ({}), or "
-                                        "give each a run of its own with {{session}} in the name, --run '{}-{{session}}'",
-                                        sessions.size(), *sessions.rbegin(), run));
+  return FailedPrecondition(fmt::format("name one session (the newest is {}), or --run '{}-{{session}}': {} are meant here, and dumps of one rank "
+                                        "replace each other in one run", newest, run, sessions.size()));
 }
 
 // A request pushes nothing out of the queue, and leaves room for others.
