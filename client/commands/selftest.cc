@@ -178,9 +178,10 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   const Json report = selftest::ReportJson(facts, asked);
   if (context.json) {
     PrintJson(context, report);
-  } else {
+  } else if (!asked.empty()) {
     selftest::PrintAnswers(context, facts, asked);
   }
+  if (asked.size() < questions.size()) Warn(context, fmt::format("interrupted: {} of {} questions were asked", asked.size(), questions.size()));
   if (options.out) {
     if (Status written = selftest::WriteReport(*options.out, report); !written.ok()) return Fail(context, written);
     if (!context.json) context.io.out << "report: " << Printable(*options.out) << "; it has no names of users, hosts or jobs in it\n";
