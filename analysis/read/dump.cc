@@ -312,23 +312,20 @@ class AnalysisFormat : public exporting::Format {
     add("driver_version", manifest.driver_version);
     add("dcmi_version", manifest.dcmi_version);
     for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
-    add(std::string(kCollectingCpus), CollectingCpus(manifest, *rank));
-    for (const ManifestProcess& process : manifest.processes) {
-      if (process.rank && process.rank == rank->rank) add(std::string(kProcessCpus), process.cpus);
+    const auto process = std::ranges::find(manifest.processes, rank->rank, &ManifestProcess::rank);
+    if (process != manifest.processes.end()) {
+      add(std::string(kCollectingCpus), CollectingCpus(*process, manifest.end_raw_ns - manifest.start_raw_ns));
+      add(std::string(kProcessCpus), process->cpus);
     }
     for (const ManifestDevice& device : manifest.devices) {
       if (device.id == rank->device) add(std::string(kLocalCpus), device.local_cpus);
     }
   }
 
-  // What collecting took in the rank's process, in CPUs over the recording; empty: it is not known.
-  static std::string CollectingCpus(const Manifest& manifest, const Rank& rank) {
-    const int64_t recorded_ns = manifest.end_raw_ns - manifest.start_raw_ns;
-    for (const ManifestProcess& process : manifest.processes) {
-      if (process.collector_cpu_ns == 0 || recorded_ns <= 0 || process.rank != rank.rank) continue;
-      return fmt::format("{}", static_cast<double>(process.collector_cpu_ns) / static_cast<double>(recorded_ns));
-    }
-    return {};
+  // What collecting took in the process, in CPUs over the recording; empty: it is not known.
+  static std::string CollectingCpus(const ManifestProcess& process, int64_t recorded_ns) {
+    if (process.collector_cpu_ns == 0 || recorded_ns <= 0) return {};
+    return fmt::format("{}", static_cast<double>(process.collector_cpu_ns) / static_cast<double>(recorded_ns));
   }
 
   void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {
@@ -412,6 +409,8 @@ class AnalysisFormat : public exporting::Format {
 
   void AddHost(size_t dump, OfDevice* host) {
     const std::vector<Rank*> here = OnHostOf(dump);
+    const auto& apis = exporting::TableOf(TableId::kApi);
+    const exporting::Column& levels = apis.columns[static_cast<size_t>(exporting::ColumnIndex(apis, "level"))];
     for (Rank* rank : here) {
       for (const auto& [name, series] : host->series) rank->hardware.push_back(series);
     }
@@ -420,9 +419,8 @@ class AnalysisFormat : public exporting::Format {
       if (rank == nullptr) continue;
       const auto slice = static_cast<uint32_t>(rank->slices.size());
       // A call of the node level has the name of the operator that it launches.
-      const std::string_view name = strings_->Text(call.name);
-      const bool launches = strings_->Text(call.other) == "node";
-      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(launches ? fmt::format("Node@launch {}", name) : std::string(name)),
+      const std::string_view layer = exporting::KeyText(levels, call.other) == "node" ? "Node@launch " : "";
+      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(fmt::format("{}{}", layer, strings_->Text(call.name))),
                               rank->LaneOf("CANN", fmt::format("Thread {}", call.place))});
       if (call.correlation == 0) continue;
       const auto of_rank = correlated_.find(rank);

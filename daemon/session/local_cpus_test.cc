@@ -2,32 +2,47 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "collectors/collector.h"
 #include "collectors/metric_table.h"
-#include "collectors/proc/testing/fake_tree.h"
 #include "daemon/metrics/metric_store.h"
 #include "driver/rooted_fs.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {
 
+class Tree {
+ public:
+  void Write(const std::filesystem::path& file, std::string_view text) {
+    std::filesystem::create_directories((std::filesystem::path(dir_.path()) / file).parent_path());
+    std::ofstream(std::filesystem::path(dir_.path()) / file) << text;
+  }
+  RootedFs Open() const { return RootedFs::OpenRoot(dir_.path()).value(); }
+
+ private:
+  TempDir dir_;
+};
+
 TEST(AllowedCpus, TheKernelsList) {
-  testing::FakeTree proc;
+  Tree proc;
   proc.Write("42/status", "Name:\tpython3\nCpus_allowed:\tffff0000\nCpus_allowed_list:\t16-31\nMems_allowed:\t1\n");
   proc.Write("43/status", "Name:\tpython3\n");
-  const RootedFs fs = RootedFs::OpenRoot(proc.root()).value();
+  const RootedFs fs = proc.Open();
   EXPECT_EQ(AllowedCpusOf(fs, 42), "16-31");
   EXPECT_EQ(AllowedCpusOf(fs, 43), "");
   EXPECT_EQ(AllowedCpusOf(fs, 44), "") << "it has ended";
 }
 
 TEST(LocalCpus, OfTheNodeThatDcmiNames) {
-  testing::FakeTree sys;
+  Tree sys;
   sys.Write("devices/system/node/node1/cpulist", "32-63\n");
-  const RootedFs fs = RootedFs::OpenRoot(sys.root()).value();
+  const RootedFs fs = sys.Open();
   const SystemClock clock;
   const Host host{clock, fs, fs, nullptr, {}, 0};
   MetricStore store;

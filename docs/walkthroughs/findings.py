@@ -1,8 +1,10 @@
 """findings.py FOLDER: for each check of `profctl advise` the smallest run in which it finds something, in FOLDER/<check>/run, in the
-files of torch_npu's profiler; where it compares with another run, that is FOLDER/<check>/baseline."""
+files of torch_npu's profiler; where it compares with another run, that is FOLDER/<check>/baseline.
+findings.py FOLDER DUMP: one that needs a dump of profd, too, of a copy of this one."""
 
 import json
 import os
+import shutil
 import sys
 
 BEGIN = 1736408883000000  # us
@@ -123,7 +125,24 @@ BASELINES = {
     "api_compare": [([x("aten::linear", 0, 100), x("aten::mm", 10, 50)], {})],
 }
 
+
+def far_from_npu(dump, folder):
+    """A copy of a dump of profd, on a node with two sockets; the process is bound to the wrong one."""
+    copy = os.path.join(folder, os.path.basename(dump))
+    shutil.copytree(dump, copy)
+    path = os.path.join(copy, "profd_manifest.json")
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    for device in manifest["node"]["devices"]:
+        device["local_cpus"] = "0-31"
+    for process in manifest["session"]["processes"]:
+        process["cpus"] = "32-63"
+    write(path, json.dumps(manifest))
+
+
 if __name__ == "__main__":
     for what, runs in (("run", RUNS), ("baseline", BASELINES)):
         for check, ranks in runs.items():
             run(os.path.join(sys.argv[1], check, what), *ranks)
+    if len(sys.argv) > 2:
+        far_from_npu(sys.argv[2], os.path.join(sys.argv[1], "host_affinity", "run"))
