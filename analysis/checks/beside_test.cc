@@ -59,6 +59,10 @@ TEST_F(ChecksBeside, GarbageByItsRanges) {
   ASSERT_TRUE(finding.has_value());
   EXPECT_DOUBLE_EQ(finding->cost_ms.value_or(0), 20);
   EXPECT_EQ(finding->rows.size(), 5u) << "an instant took no time";
+  // The device was recorded in two of the steps only.
+  rank.recorded = {kStepNs, 3 * kStepNs};
+  EXPECT_DOUBLE_EQ(CheckGc(Input(rank))->cost_ms.value_or(0), 20);
+  EXPECT_EQ(CheckGc(Input(rank))->rows.size(), 5u);
 }
 
 TEST_F(ChecksBeside, ProcessesFarFromTheirNpu) {

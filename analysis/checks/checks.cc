@@ -81,6 +81,10 @@ double LastStepMs(const Rank& rank) {
 
 double PerStep(const Rank& rank, double ms) { return ms / StepsOf(rank); }
 
+bool IsInSteps(const Rank& rank, int64_t start_ns) {
+  return !rank.recorded || (start_ns >= rank.recorded->start_ns && start_ns < rank.recorded->end_ns);
+}
+
 Calls CallsOf(const Rank& rank, const std::function<bool(std::string_view name)>& is_one) {
   Calls calls;
   std::unordered_map<TextId, bool> known;  // each name is looked at once

@@ -43,7 +43,7 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   std::map<TextId, std::string> lower;  // names that are of a data loader; empty: another
   std::vector<const Slice*> found;
   bool single = false;
-  int64_t sum_ns = 0;
+  int64_t in_steps_ns = 0;
   for (const Slice& slice : rank.slices) {
     const auto [it, is_new] = lower.try_emplace(slice.name);
     if (is_new) {
@@ -54,13 +54,13 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
     if (it->second.empty() || static_cast<double>(ns) / 1000 < least_us) continue;
     if (found.empty()) single = it->second.find("singleprocess") != std::string::npos;
     found.push_back(&slice);
-    sum_ns += ns;
+    if (IsInSteps(rank, slice.start_ns)) in_steps_ns += ns;
   }
   if (found.empty()) return PipelineFinding(rank);
   std::ranges::stable_sort(found, {}, &Slice::start_ns);
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.cost_ms = PerStep(rank, Ms(sum_ns));
+  finding.cost_ms = PerStep(rank, Ms(in_steps_ns));
   finding.title = Text("Slow data loader", "数据加载慢");
   finding.evidence = Say({"{} calls of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, found.size(), least_us,
                          Ms(found.front()->end_ns - found.front()->start_ns));

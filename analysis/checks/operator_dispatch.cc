@@ -8,13 +8,13 @@
 namespace profd::analysis {
 namespace {
 
-// Ranges of the application that say it.
+// Ranges of the application that say it, in the steps that costs are of.
 Calls MarkedCompilations(const Rank& rank) {
   Calls calls;
   const auto begin = std::ranges::find_if(rank.steps, [](const Step& step) { return step.number >= kFirstSteps; });
   const int64_t from_ns = rank.steps.empty() ? INT64_MIN : begin == rank.steps.end() ? INT64_MAX : begin->start_ns;
   for (const Mark& mark : rank.marks) {
-    if (mark.is_instant || mark.start_ns < from_ns || HostWorkOf(rank.TextOf(mark.name)) != HostWork::kCompile) continue;
+    if (mark.is_instant || mark.start_ns < from_ns || !IsInSteps(rank, mark.start_ns) || HostWorkOf(rank.TextOf(mark.name)) != HostWork::kCompile) continue;
     ++calls.count;
     calls.ns += mark.end_ns - mark.start_ns;
     if (!calls.first_ns) calls.first_ns = mark.start_ns;

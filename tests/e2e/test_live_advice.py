@@ -139,8 +139,9 @@ class LiveAdvice(unittest.TestCase):
         self.assertLess(advice["cost_ns"], 160e6)
 
     def test_data_loader(self):
-        advice = self.found(self.node, "loader", "dataloader")
-        self.assertAlmostEqual(advice["cost_ns"] / 1e6, 80, delta=10)
+        # A mean over the last steps: while they are few, one more or less changes it.
+        eventually(lambda: abs(self.found(self.node, "loader", "dataloader")["cost_ns"] / 1e6 - 80) <= 10, seconds=SECONDS, every=0.3,
+                   what="a cost of 80 ms per step")
 
     def test_lost_frequency(self):
         advice = self.found(self.throttled, "throttled", "computation_slower")
