@@ -40,7 +40,9 @@ const CLI::App* Reached(const CLI::App& app) {
 // "tune show"
 std::string HelpName(const CLI::App& app) {
   std::string name;
-  for (const CLI::App* at = Reached(app); at != &app; at = at->get_parent()) name = at->get_name() + (name.empty() ? "" : " " + name);
+  for (const CLI::App* at = Reached(app); at != &app; at = at->get_parent()) {
+    name = name.empty() ? at->get_name() : fmt::format("{} {}", at->get_name(), name);
+  }
   return name;
 }
 

@@ -70,7 +70,7 @@ Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, cons
     loaded->problems.insert(loaded->problems.end(), source.problems.begin(), source.problems.end());
     return loader->Load(source, stamp, &loaded->ranks);
   };
-  const Status done = analysis::LoadBySource(command.dumps, go_on, calls);
+  Status done = analysis::LoadBySource(command.dumps, go_on, calls);
   if (done.code() == StatusCode::kCancelled) return done;
   // Also of those that were loaded before an error.
   const Status cleaned = loader->CleanUp();

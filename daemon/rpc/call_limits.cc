@@ -135,6 +135,8 @@ void CallLedger::State::Drop(CallKind which, const User& user, uint64_t calls, u
 }
 
 struct CallHold::Account {
+  Account(std::shared_ptr<CallLedger::State> of, CallKind of_kind, const User& of_user, bool is_admin, uint64_t held)
+      : state(std::move(of)), kind(of_kind), user(of_user), admin(is_admin), bytes(held) {}
   std::shared_ptr<CallLedger::State> state;
   CallKind kind;
   User user;
@@ -170,8 +172,7 @@ Result<std::shared_ptr<CallHold>> CallLedger::Take(CallKind kind, const Peer& pe
   const User user = UserOf(peer);
   bytes += LimitOf(kind).base_bytes;
   RETURN_IF_ERROR(state_->Add(kind, user, peer.admin, 1, bytes));
-  return std::shared_ptr<CallHold>(new CallHold(std::unique_ptr<CallHold::Account>(
-      new CallHold::Account{state_, kind, user, peer.admin, {}, bytes})));
+  return std::shared_ptr<CallHold>(new CallHold(std::make_unique<CallHold::Account>(state_, kind, user, peer.admin, bytes)));
 }
 
 CallLedger::Usage CallLedger::usage(CallKind which) const {
