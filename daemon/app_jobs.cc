@@ -19,12 +19,7 @@ constexpr double kDeviceUsersHz = 0.2;
 
 // Supplementary groups, as /proc has them; of a process that has gone, none.
 std::vector<uint32_t> GroupsOf(const Host& host, pid_t pid) {
-  constexpr std::string_view kLine = "\nGroups:";
-  const std::string status = host.proc.ReadFile(fmt::format("{}/status", pid), 16384).value_or("");
-  const size_t line = status.find(kLine);
-  if (line == std::string::npos) return {};
-  const size_t begin = line + kLine.size();
-  std::istringstream words(status.substr(begin, status.find('\n', begin) - begin));
+  std::istringstream words(StatusField(host.proc, pid, "Groups"));
   return {std::istream_iterator<uint32_t>(words), std::istream_iterator<uint32_t>()};
 }
 

@@ -1,5 +1,5 @@
 // What users ask for by themselves (profctl export --to on many nodes): finished dumps into the queue, under a name of
-// theirs, into the node's own database. A request takes nothing from others: it is refused where the queue has no room.
+// theirs, into the node's own database. A request never removes other dumps from the queue: where that is full it is refused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ Status ArchiveQueue::CheckRun(const std::vector<const KeptDump*>& meant, const s
                                         "replace each other in one run", newest, run, sessions.size()));
 }
 
-// A request pushes nothing out of the queue, and leaves room for others.
+// One user may fill only a part of the queue.
 Status ArchiveQueue::CheckRoom(const Peer& peer, const std::vector<const KeptDump*>& added) const {
   if (added.empty()) return Status::Ok();
   uint64_t dumps = added.size();

@@ -325,4 +325,14 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid) {
   return facts;
 }
 
+std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name) {
+  constexpr size_t kMaxStatus = 16 * 1024;
+  const std::string status = ReadUpTo(proc, std::to_string(pid) + "/status", kMaxStatus);
+  std::string_view text = status;
+  for (std::string_view line; NextLine(&text, &line);) {
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) return std::string(Trim(line.substr(name.size() + 1)));
+  }
+  return {};
+}
+
 }  // namespace profd

@@ -55,6 +55,9 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid);
 // Only the start time, which never waits.
 Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
 
+// What the line of /proc/PID/status says, "Groups" for example; empty: there is none, or the process has gone.
+std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name);
+
 // The job of a process that named none itself: empty if it is unknown.
 std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);
 // What gave it its place: EnvironmentFacts::scheduler, "slurm" or "kubernetes" by its cgroup, "none".

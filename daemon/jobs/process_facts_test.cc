@@ -191,5 +191,17 @@ TEST_F(ProcessFactsTest, GoWithoutWhatMayNotBeRead) {
   EXPECT_EQ(JobOf(facts->environment, facts->cgroup), "");
 }
 
+TEST(StatusField, IsALineOfTheKernels) {
+  TempDir tmp;
+  for (const char* pid : {"42", "43"}) std::filesystem::create_directory(std::filesystem::path(tmp.path()) / pid);
+  WriteText(tmp.path() + "/42/status", "Name:\tpython3\nGroups:\t4 27 \nCpus_allowed:\tffff0000\nCpus_allowed_list:\t16-31\n");
+  WriteText(tmp.path() + "/43/status", "Name:\tpython3\n");
+  const RootedFs fs = RootedFs::OpenRoot(tmp.path()).value();
+  EXPECT_EQ(StatusField(fs, 42, "Cpus_allowed_list"), "16-31");
+  EXPECT_EQ(StatusField(fs, 42, "Groups"), "4 27");
+  EXPECT_EQ(StatusField(fs, 43, "Groups"), "") << "no such line";
+  EXPECT_EQ(StatusField(fs, 44, "Groups"), "") << "it has ended";
+}
+
 }  // namespace
 }  // namespace profd

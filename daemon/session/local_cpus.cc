@@ -14,7 +14,6 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMaxStatusBytes = 16 * 1024;
 constexpr size_t kMaxListBytes = 4096;
 
 }  // namespace
@@ -29,17 +28,6 @@ std::string LocalCpusOf(const Host& host, const MetricStore& store, int device) 
   if (!node) return {};
   const auto cpus = host.sys.ReadFile(fmt::format("devices/system/node/node{}/cpulist", *node), kMaxListBytes);
   return cpus.ok() ? std::string(Trim(*cpus)) : std::string();
-}
-
-std::string AllowedCpusOf(const RootedFs& proc, pid_t pid) {
-  constexpr std::string_view kField = "Cpus_allowed_list:";
-  const auto status = proc.ReadFile(fmt::format("{}/status", pid), kMaxStatusBytes);
-  if (!status.ok()) return {};
-  std::string_view text = *status;
-  for (std::string_view line; NextLine(&text, &line);) {
-    if (line.starts_with(kField)) return std::string(Trim(line.substr(kField.size())).substr(0, kMaxListBytes));
-  }
-  return {};
 }
 
 }  // namespace profd

@@ -29,16 +29,6 @@ class Tree {
   TempDir dir_;
 };
 
-TEST(AllowedCpus, TheKernelsList) {
-  Tree proc;
-  proc.Write("42/status", "Name:\tpython3\nCpus_allowed:\tffff0000\nCpus_allowed_list:\t16-31\nMems_allowed:\t1\n");
-  proc.Write("43/status", "Name:\tpython3\n");
-  const RootedFs fs = proc.Open();
-  EXPECT_EQ(AllowedCpusOf(fs, 42), "16-31");
-  EXPECT_EQ(AllowedCpusOf(fs, 43), "");
-  EXPECT_EQ(AllowedCpusOf(fs, 44), "") << "it has ended";
-}
-
 TEST(LocalCpus, OfTheNodeThatDcmiNames) {
   Tree sys;
   sys.Write("devices/system/node/node1/cpulist", "32-63\n");

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/session/local_cpus.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/session/session.h"
 #include "profd/v1/profd.pb.h"
 
@@ -362,7 +362,7 @@ void Session::DescribeProgress(Manifest* manifest) const {
   const std::vector<ManifestProcess> before = std::exchange(manifest->processes, {});
   for (const TrainingProcess& process : job_->Processes()) {
     // Frameworks bind their threads while they run. One that has ended keeps what it had.
-    std::string cpus = AllowedCpusOf(deps_.host.proc, process.pid);
+    std::string cpus = StatusField(deps_.host.proc, process.pid, "Cpus_allowed_list");
     const auto known = std::ranges::find(before, process.pid, &ManifestProcess::pid);
     if (cpus.empty() && known != before.end()) cpus = known->cpus;
     manifest->processes.push_back(
