@@ -1,17 +1,15 @@
 #include "client/commands/selftest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 
-#include "base/fd.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "client/commands/report.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/selftest/gather.h"
@@ -85,17 +83,14 @@ std::vector<const Question*> Chosen(const std::optional<std::string>& only, std:
   std::set<std::string, std::less<>> wanted;
   std::vector<std::string_view> known;
   for (const Question& question : Questions()) known.push_back(question.id);
-  std::string_view rest = only ? std::string_view(*only) : "";
-  while (!rest.empty()) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view id = Trim(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    if (id.empty()) continue;
+  Result<std::vector<std::string>> ids = ParseList(only.value_or(""));
+  if (only && !ids.ok()) problems->push_back("--only: " + std::string(ids.status().message()));
+  for (const std::string& id : ids.ok() ? *ids : std::vector<std::string>()) {
     if (std::find(known.begin(), known.end(), id) == known.end()) {
       const std::string_view nearest = Nearest(id, known);
       problems->push_back(fmt::format("--only: there is no question \"{}\"{}; --list prints all", id, nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
     }
-    wanted.emplace(id);
+    wanted.insert(id);
   }
   std::vector<const Question*> chosen;
   for (const Question& question : Questions()) {
@@ -133,19 +128,6 @@ void PrintAnswers(const Context& context, const Facts& facts, const std::vector<
   context.io.out << fmt::format("{} yes, {} no, {} open{}\n", counts[0], counts[1], counts[2], facts.node.simulated() ? "; of the simulator: nothing to send back" : "");
 }
 
-// Nothing is replaced: a report of another machine may be there.
-Status WriteReport(const std::string& path, const Json& report) {
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file.valid()) return Status::FromErrno(errno, path);
-  const std::string text = JsonText(report, true) + "\n";
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t wrote = ::write(file.get(), text.data() + done, text.size() - done);
-    if (wrote <= 0) return Status::FromErrno(errno, path);
-    done += static_cast<size_t>(wrote);
-  }
-  return Status::Ok();
-}
-
 }  // namespace
 }  // namespace selftest
 
@@ -170,6 +152,9 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
     if (::geteuid() == 0) return selftest::ProbeAnswer{PermissionDenied("not as root: run profctl selftest as the user who trains")};
     return selftest::RunProbe(program, arguments);
   };
+  for (const std::optional<selftest::Recorded>& session : {facts.channels, facts.mspti, facts.aclprof}) {
+    if (session && !session->left.empty()) Warn(context, session->left);
+  }
   std::vector<selftest::Asked> asked;
   for (const selftest::Question* question : questions) {
     if (signals.Poll() != 0 || signals.caught() != 0) break;
@@ -183,7 +168,7 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   }
   if (asked.size() < questions.size()) Warn(context, fmt::format("interrupted: {} of {} questions were asked", asked.size(), questions.size()));
   if (options.out) {
-    if (Status written = selftest::WriteReport(*options.out, report); !written.ok()) return Fail(context, written);
+    if (Status written = WriteWhole(*options.out, JsonText(report, true) + "\n", false); !written.ok()) return Fail(context, written);
     if (!context.json) context.io.out << "report: " << Printable(*options.out) << "; it has no names of users, hosts or jobs in it\n";
   }
   if (asked.size() < questions.size()) return kExitPartial;

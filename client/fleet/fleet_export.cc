@@ -1,5 +1,5 @@
 // export into the nodes' databases: each node is asked to queue what it has, its own profctl archive loads it, and this
-// waits until the database has confirmed it. Nothing of a dump comes here, and no node is told where to connect.
+// waits until the database has confirmed it. No dump passes through this machine, and no node is told where to connect.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -75,7 +75,10 @@ class Recorder {
     // Nothing of it stays on the node.
     v1::DeleteDumpRequest remove;
     remove.set_session_id(id);
-    context_.api.DeleteDump(remove).status().Ignore();
+    const Status removed = context_.api.DeleteDump(remove).status();
+    if (!spec.no_dump() && !removed.ok() && removed.code() != StatusCode::kNotFound) {
+      recorded.left = fmt::format("the dump of session {} stays on the node: {}; profctl rm {}", id, removed.message(), id);
+    }
     if (!whole) recorded.status = {StatusCode::kCancelled, "interrupted"};
     return recorded;
   }

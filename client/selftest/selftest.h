@@ -50,6 +50,8 @@ struct Recorded {
   v1::Node node = {};
   v1::GetActivityResponse activity = {};
   int64_t stop_ns = 0;
+  // What of it stays on the node, and what to do about it; empty: nothing.
+  std::string left = {};
 };
 
 struct Facts {
@@ -85,7 +87,7 @@ struct Question {
   Answer (*ask)(const Facts& facts) = nullptr;
 };
 
-// THE table.
+// The table of all of them.
 std::span<const Question> Questions();
 
 // Asks one; what it needs and is not there is said by the question's need.

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/dl_library.h"
 #include "driver/hal_library.h"
@@ -58,7 +58,7 @@ class Answer {
   int out_;
 };
 
-// Ends at once: what a library would do at exit is nobody's question.
+// Ends at once, without what libraries do at exit.
 [[noreturn]] void End(int code) { std::_Exit(code); }
 
 Result<DlLibrary> OpenByName(const std::string& soname) {
@@ -175,17 +175,12 @@ int Start(const Answer& answer, uint32_t device, uint32_t channel, bool set) {
   return 0;
 }
 
-bool ReadNumber(const std::string& text, uint32_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 int Run(const std::vector<std::string>& arguments) {
   const std::string_view what = arguments.empty() ? "" : std::string_view(arguments[0]);
   uint32_t device = 0;
   uint32_t channel = 0;
-  const bool start = what == "start" && (arguments.size() == 3 || (arguments.size() == 4 && arguments[3] == "set")) && ReadNumber(arguments[1], &device) &&
-                     ReadNumber(arguments[2], &channel) && (channel == 44 || channel == 45 || channel == 50);
+  const bool start = what == "start" && (arguments.size() == 3 || (arguments.size() == 4 && arguments[3] == "set")) && ParseNumber(arguments[1], &device) &&
+                     ParseNumber(arguments[2], &channel) && (channel == 44 || channel == 45 || channel == 50);
   const bool library = what == "library" && arguments.size() >= 2 && arguments[1].find('/') == std::string::npos;
   if (!start && !library && !(arguments.size() == 1 && (what == "hal" || what == "register"))) {
     const bool help = what == "--help";
