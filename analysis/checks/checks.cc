@@ -35,7 +35,7 @@ constexpr auto kChecks = std::to_array<Check>({
     {"synchronize_stream", Dimension::kSchedule, {"API calls", "API 调用"}, {"launches that wait for the stream each time", "每次下发都等待流同步"}, false, CheckSynchronizeStream},
     {"gc", Dimension::kSchedule, {"events or marked ranges of garbage collection", "垃圾回收事件或区间标记"}, {"collections of Python's garbage", "Python 垃圾回收"}, false, CheckGc},
     {"conjectured_gc", Dimension::kSchedule, {"free time and API calls", "空闲时间与 API 调用"}, {"long gaps in which the host called nothing", "主机无任何调用的长空隙"}, false, CheckConjecturedGc},
-    {"operator_dispatch", Dimension::kSchedule, {"API calls", "API 调用"}, {"operators that are compiled while training", "训练中编译的算子"}, false, CheckOperatorDispatch},
+    {"operator_dispatch", Dimension::kSchedule, {"API calls or marked ranges", "API 调用或区间标记"}, {"operators that are compiled while training", "训练中编译的算子"}, false, CheckOperatorDispatch},
     {"sync_batch_norm", Dimension::kSchedule, {"framework operators", "框架算子"}, {"SyncBatchNorm in its slow form", "低效形式的 SyncBatchNorm"}, false, CheckSyncBatchNorm},
     {"affinity_api", Dimension::kSchedule, {"framework operators; call stacks say where", "框架算子；调用栈给出位置"}, {"sequences of framework operators that the NPU has one API for", "可由一个 NPU 接口替代的框架算子序列"}, false, CheckAffinityApi},
     {"fusible_operators", Dimension::kSchedule, {"operators; transfers need PipeUtilization counters", "算子；搬运需要 PipeUtilization 计数"}, {"sequences of operators that repeat and could be one", "重复出现且可融合的算子序列"}, false, CheckFusibleOperators},

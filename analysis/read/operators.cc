@@ -277,7 +277,7 @@ class OperatorReader {
 void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadOrder& order,
                   Rank* rank) {
   OperatorReader reader(model, device, order.calls, rank);
-  // The overlaps are made once, and take a third as long.
+  // Made once, of the model alone: beside what fills the rank.
   exporting::RunBeside(2, [&](size_t part) { part == 0 ? reader.AddTasks() : void(exporting::operators::OverlapsOf(model)); });
   reader.AddApis();
   reader.AddFramework();
