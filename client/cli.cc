@@ -176,6 +176,7 @@ int RunCommand(const Context& context, const std::string& name, Parsed* parsed) 
   if (name == "start") return RunStart(context, parsed->start);
   if (name == "stop") return RunStop(context, parsed->stop);
   if (name == "jobs") return RunJobs(context, parsed->jobs);
+  if (name == "stacks") return RunStacks(context, parsed->stacks);
   if (name == "advise") return RunLiveAdvise(context, parsed->live_advise);
   if (name == "list") return RunList(context, parsed->list);
   if (name == "show") return RunShow(context, parsed->show_id);
@@ -251,6 +252,7 @@ int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& en
   command.top = parsed.top;
   command.check = parsed.check;
   command.live_advise = parsed.live_advise;
+  command.stacks = parsed.stacks;
   command.show_id = parsed.show_id;
   command.one_node_named = parsed.socket || parsed.address;
   command.json = parsed.json;

@@ -83,6 +83,26 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
              "  $ profctl collectors --json | jq '.collectors[] | select(.available|not)'\n");
 }
 
+void AddJobCommands(CLI::App* app, Parsed* p) {
+  CLI::App* jobs = AddCommand(
+      app, "jobs", "List training jobs of this node: ranks, processes, devices, steps",
+      "  $ profctl jobs\n  $ profctl jobs --job j42\n");
+  jobs->add_option("--job", p->jobs.job, "Only this job, one line per process")
+      ->type_name("JOB");
+  jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
+
+  CLI::App* stacks = AddCommand(
+      app, "stacks", "Where the threads of training processes stand now, for jobs that hang",
+      "  $ profctl stacks --job j42\n  $ profctl stacks --job j42 --rank 3 --all\n"
+      "  $ profctl --nodes 'n[01-64]' stacks --job j42\n"
+      "Frames are of Python, innermost first, of processes that use the package profd; states, system calls\n"
+      "and functions are the kernel's. Ranks that stand at the same place are one entry, the fewest first.\n");
+  stacks->add_option("--job", p->stacks.job, "Only of this job; default: of all of yours")->type_name("JOB");
+  stacks->add_option("--rank", p->stacks.ranks, "Only these ranks, for example 0,8-15")->type_name("LIST");
+  stacks->add_option("--pid", p->stacks.pids, "Only these processes")->type_name("PID");
+  stacks->add_flag("--all", p->stacks.all, "Every thread; without: the main one, those that train, those blocked in the kernel");
+}
+
 void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* start = AddCommand(
       app, "start", "Start a session; prints its id and the outcome of each collector",
@@ -105,13 +125,6 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
       ->type_name("JOB");
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
-
-  CLI::App* jobs = AddCommand(
-      app, "jobs", "List training jobs of this node: ranks, processes, devices, steps",
-      "  $ profctl jobs\n  $ profctl jobs --job j42\n");
-  jobs->add_option("--job", p->jobs.job, "Only this job, one line per process")
-      ->type_name("JOB");
-  jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
 
   CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
                               "  $ profctl list\n  $ profctl list --active --job j42\n");
@@ -396,6 +409,7 @@ void BuildApp(CLI::App* app, Parsed* p) {
   AddNodesOptions(app, &p->fleet);
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);
+  AddJobCommands(app, p);
   AddOptionCommands(app, p);
   AddTopCommand(app, &p->top);
   AddDataCommands(app, p);

@@ -30,6 +30,7 @@
 #include "client/commands/run.h"
 #include "client/commands/selftest.h"
 #include "client/commands/show_dump.h"
+#include "client/commands/stacks.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
 #include "client/commands/stream.h"
@@ -59,6 +60,7 @@ struct Parsed {
   HealthOptions health;
   TopologyOptions topology;
   JobsOptions jobs;
+  StacksOptions stacks;
   ListOptions list;
   StartOptions start;
   StopOptions stop;

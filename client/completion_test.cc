@@ -26,7 +26,7 @@ class CompletionTest : public ProfctlTest {
 };
 
 TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
-  EXPECT_EQ(Offered({"sta"}), "status start");
+  EXPECT_EQ(Offered({"sta"}), "status start stacks");
   EXPECT_EQ(Offered({"ma"}), "") << "hidden";
   EXPECT_EQ(Offered({"--vers"}), "--version");
   EXPECT_EQ(Offered({"start", "--vers"}), "");

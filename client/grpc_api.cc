@@ -124,6 +124,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncUnpinDump, request, kQueryMs);
   }
+  Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest& request) override {
+    return Unary(&v1::NodeService::Stub::AsyncGetStacks, request, kQueryMs);
+  }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncArchiveDumps, request, kQueryMs);
   }

@@ -69,6 +69,8 @@ struct FakeDaemon {
   v1::PinDumpResponse pinned;
   std::vector<v1::PinDumpRequest> pins;
   v1::UnpinDumpResponse unpinned;
+  v1::GetStacksResponse stacks;
+  v1::GetStacksRequest stacks_request;
   std::vector<v1::AcquireTuningLeaseRequest> tuning_requests;
   Status tuning_error;
   v1::TuningLease tuning_lease;
@@ -183,6 +185,10 @@ class FakeApi final : public ProfdApi {
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) override {
     daemon_.unpins.push_back(request);
     return Answer(daemon_.unpinned);
+  }
+  Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest& request) override {
+    daemon_.stacks_request = request;
+    return Answer(daemon_.stacks);
   }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return Answer(v1::ArchiveDumpsResponse()); }
   Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override { return Answer(v1::TakeArchiveOrderResponse()); }

@@ -86,6 +86,10 @@ void App::Impl::AnswerJobs(RpcDeps* deps) {
                               const std::function<void(const Status&)>& finish) {
     finish(jobs->GetActivity(peer, request, out));
   };
+  deps->get_stacks = [this](const Peer& peer, const v1::GetStacksRequest& request, v1::GetStacksResponse* out,
+                            const std::function<void(const Status&)>& finish) {
+    jobs->stacks().Get(peer, request, out, finish);
+  };
 }
 
 Status App::Impl::ServeAttach() {

@@ -13,6 +13,7 @@
 #include "client/context.h"
 #include "client/fleet/fleet.h"
 #include "client/fleet/fleet_advice.h"
+#include "client/fleet/fleet_stacks.h"
 #include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -80,12 +81,15 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     (void)BuildFleetExport(command.export_, ExportArgs(command, ""), problems);
   } else if (command.name == "advise") {
     if (command.live_advise.watch) problems->push_back("--watch shows one node; leave it out with many");
+  } else if (command.name == "stacks") {
+    if (!command.stacks.pids.empty()) problems->push_back("--pid names processes of one node; on many, name the job and ranks (--job, --rank)");
+    (void)BuildStacksRequest(command.stacks, problems);
   } else if (command.name == "top") {
     if (!command.top.once) problems->push_back("top of many nodes needs --once; live it shows one");
   } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status" &&
              command.name != "list") {
     problems->push_back(fmt::format(
-        "{} works on one node; on many there are start, stop, status, list, dump, fetch, export --to clickhouse://, advise --live, {}",
+        "{} works on one node; on many there are start, stop, status, list, dump, fetch, export --to clickhouse://, advise --live, stacks, {}",
         command.name, fmt::join(kQuestions, ", ")));
   }
   if (command.name == "start" && command.start.wait_ranks) {
@@ -179,6 +183,12 @@ int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
   if (command.name == "advise") {
     const std::string& job = command.live_advise.job;
     return AdviseOnAll(fleet, job.empty() ? found.job_id : job, command.json);
+  }
+  if (command.name == "stacks") {
+    std::vector<std::string> checked_before;
+    v1::GetStacksRequest stacks = BuildStacksRequest(command.stacks, &checked_before);
+    if (stacks.job_id().empty()) stacks.set_job_id(found.job_id);
+    return StacksOfAll(fleet, stacks, command.stacks.all, command.json);
   }
   if (request.target().job_id().empty()) request.mutable_target()->set_job_id(found.job_id);
   if (command.name != "fetch") {

@@ -13,6 +13,7 @@
 #include "client/commands/fetch.h"
 #include "client/commands/jobs.h"
 #include "client/commands/list.h"
+#include "client/commands/stacks.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
 #include "client/commands/top.h"
@@ -49,6 +50,7 @@ struct FleetCommand {
   TopOptions top;
   CheckOptions check;
   LiveAdviseOptions live_advise;
+  StacksOptions stacks;
   std::string show_id;
   // --socket or --address was given beside the nodes.
   bool one_node_named = false;

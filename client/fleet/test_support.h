@@ -87,6 +87,7 @@ class DeafApi : public ProfdApi {
   Result<v1::ListDumpsResponse> ListDumps() override { return No(); }
   Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest&) override { return No(); }
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest&) override { return No(); }
+  Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest&) override { return No(); }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return No(); }
   Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override { return No(); }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return No(); }

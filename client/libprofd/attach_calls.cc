@@ -1,5 +1,6 @@
 // The callers' side of Library: they queue packets and wait with a deadline.
 #include <algorithm>
+#include <utility>
 
 #include "client/libprofd/library.h"
 
@@ -208,9 +209,31 @@ void Library::OnStep(int64_t step, bool begin) {
 int Library::WaitStacks(int known, Deadline deadline) {
   MutexLock lock(mutex_);
   changed_.WaitUntil(lock, deadline, [&]() REQUIRES(mutex_) {
-    return watch_.wants_stacks() != known || phase_ == Phase::kStopped;
+    return watch_.wants_stacks() != known || phase_ == Phase::kStopped || stacks_news_;
   });
+  stacks_news_ = false;
   return phase_ == Phase::kStopped ? PROFD_DISABLED : watch_.wants_stacks();
+}
+
+bool Library::StacksAsked() {
+  const MutexLock lock(mutex_);
+  answers_stacks_ = true;
+  return stacks_asked_ != 0;
+}
+
+Answer Library::AnswerStacks(const char* threads_json, bool left_out) {
+  if (threads_json == nullptr) return {PROFD_INVALID, "threads_json is NULL"};
+  auto threads = attach::ParseStackThreads(threads_json);
+  if (!threads.ok()) return {PROFD_INVALID, threads.status().message()};
+  const MutexLock lock(mutex_);
+  if (stacks_asked_ == 0) return {PROFD_REFUSED, "the daemon has not asked, or asks no more"};
+  attach::StacksReport report;
+  report.seq = std::exchange(stacks_asked_, 0);
+  report.has_python = true;
+  report.left_out = left_out;
+  report.threads = std::move(threads).value();
+  if (!Queue(report)) return {PROFD_INVALID, "it is too long, or the daemon takes nothing"};
+  return {};
 }
 
 profd_counters Library::Counters() {

@@ -69,6 +69,7 @@ Status Library::Start(Settings settings) {
     own_options_told_ = false;
     own_session_.clear();
     own_refusal_.clear();
+    answers_stacks_ = false;
     backoff_ = milliseconds(0);
     random_.seed(static_cast<unsigned>(::getpid()) ^
                  static_cast<unsigned>(Clock::now().time_since_epoch().count()));
@@ -131,6 +132,7 @@ bool Library::Greet() {
   if (!ring.ok()) Log(ring.message());
   attach::Hello hello = settings_.hello;
   hello.has_ring = ring.ok();
+  hello.answers_stacks = true;
   if (hello.has_ring) {
     // The daemon before may have been killed while it took marks.
     descriptors_.writer().MendHead();
@@ -233,6 +235,7 @@ bool Library::OnPacket(const std::string& packet) {
   if (const auto* welcome = std::get_if<attach::Welcome>(&*read)) OnWelcome(*welcome);
   if (auto* reply = std::get_if<attach::Reply>(&*read)) OnReply(std::move(*reply));
   if (const auto* notice = std::get_if<attach::SessionNotice>(&*read)) OnNotice(*notice);
+  if (const auto* stacks = std::get_if<attach::StacksCall>(&*read)) OnStacksCall(*stacks);
   if (const auto* taken = std::get_if<attach::FilesTaken>(&*read)) collect_.OnFilesTaken(*taken);
   return true;
 }
@@ -372,6 +375,19 @@ void Library::OnNotice(const attach::SessionNotice& notice) {
   changed_.NotifyAll();  // call stacks may be wanted now, or no more
 }
 
+void Library::OnStacksCall(const attach::StacksCall& call) {
+  const MutexLock lock(mutex_);
+  if (!answers_stacks_) {
+    attach::StacksReport none;
+    none.seq = call.seq;
+    Queue(none);
+    return;
+  }
+  stacks_asked_ = call.seq;
+  stacks_news_ = true;
+  changed_.NotifyAll();
+}
+
 void Library::UpdateFlags() {
   uint32_t flags = 0;
   if (phase_ == Phase::kAttached && !stopping_) {
@@ -399,6 +415,7 @@ void Library::Lose(Phase phase, const std::string& why) {
   }
   outbox_.clear();
   watch_.Clear();
+  stacks_asked_ = 0;
   own_options_told_ = false;
   UpdateFlags();
   changed_.NotifyAll();

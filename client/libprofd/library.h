@@ -86,6 +86,10 @@ class Library {
   profd_counters Counters();
   // Waits while what sessions want of call stacks is `known`.
   int WaitStacks(int known, Deadline deadline);
+  // Whether the daemon wants to know where the threads stand; its caller can answer, from now on.
+  bool StacksAsked();
+  // `threads_json`: as attach::ParseStackThreads takes it.
+  Answer AnswerStacks(const char* threads_json, bool left_out);
   // Something that the thread has to look at.
   void Wake() { descriptors_.Wake(); }
 
@@ -140,6 +144,7 @@ class Library {
   void OnRechecked(const std::string& session_id, const attach::Reply& reply) REQUIRES(mutex_);
   void Recheck(const std::string& session_id) REQUIRES(mutex_);
   void OnNotice(const attach::SessionNotice& notice);
+  void OnStacksCall(const attach::StacksCall& call);
   void Lose(Phase phase, const std::string& why);
   void WaitBeforeNextAttempt();
   void SayBye();
@@ -172,6 +177,9 @@ class Library {
   };
   std::deque<Outgoing> outbox_ GUARDED_BY(mutex_);
   StepWatch watch_ GUARDED_BY(mutex_);
+  bool answers_stacks_ GUARDED_BY(mutex_) = false;  // an interpreter has asked whether it should
+  uint64_t stacks_asked_ GUARDED_BY(mutex_) = 0;    // the call that is not answered yet
+  bool stacks_news_ GUARDED_BY(mutex_) = false;     // a wait has to end for it
   std::map<std::string, std::string> metadata_ GUARDED_BY(mutex_);
   std::set<std::string> untold_metadata_ GUARDED_BY(mutex_);
   uint64_t welcomes_ GUARDED_BY(mutex_) = 0;

@@ -368,6 +368,20 @@ int profd_stack_sample(uint32_t frame, int32_t thread) {
   return profd::lib::Publish(MarkKind::kStack, int64_t{frame}, nullptr, nullptr, thread) ? 1 : 0;
 }
 
+int profd_stacks_asked(void) {
+  return profd::lib::Guarded([]() -> Answer {
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    return {library != nullptr && library->StacksAsked() ? 1 : 0, {}};
+  });
+}
+
+int profd_stacks_answer(const char* threads_json, int left_out) {
+  return profd::lib::Guarded([=]() -> Answer {
+    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    return library == nullptr ? profd::lib::NotRunning() : library->AnswerStacks(threads_json, left_out != 0);
+  });
+}
+
 int profd_set_metadata(const char* key, const char* value) {
   return profd::lib::Guarded([key, value]() -> Answer {
     if (key == nullptr) return {PROFD_INVALID, "a key of metadata is not NULL"};

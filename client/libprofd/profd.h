@@ -114,6 +114,14 @@ PROFD_API void profd_range_end(uint64_t id);
 PROFD_API int profd_stacks_wanted(int known, uint32_t timeout_ms);
 PROFD_API int profd_stack_frame(uint32_t id, uint32_t caller, const char* name);
 PROFD_API int profd_stack_sample(uint32_t frame, int32_t thread);
+/* Where the threads stand now, when `profctl stacks` wants to know: the Python package's sampler answers it.
+ * profd_stacks_asked: 1 while that is so, else 0; it ends a wait in profd_stacks_wanted. A process in which it was never
+ * called has no interpreter that could answer. profd_stacks_answer: a JSON list of up to 128 threads,
+ * [{"thread": 4711, "name": "loader", "trains": true, "frames": [["train.py", "main", 12]]}], with the kernel's id as the
+ * process sees it (0 = not known) and up to 100 frames of file, function and line, innermost first. Names have up to
+ * 512 bytes, all of it up to 128 KiB; left_out: there were more. */
+PROFD_API int profd_stacks_asked(void);
+PROFD_API int profd_stacks_answer(const char* threads_json, int left_out);
 /* Ends up in the manifest of sessions that start afterwards. At most 64 keys. */
 PROFD_API int profd_set_metadata(const char* key, const char* value);
 

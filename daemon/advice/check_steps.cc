@@ -78,7 +78,7 @@ LiveFindings FindHang(const LiveInput& input) {
   }
   finding.confidence = Stands(first->state) ? Confidence::kHigh : Confidence::kMedium;
   if (first->state == 'T') finding.advice.emplace_back("Let the process go on (SIGCONT), or end the job.");
-  finding.advice.emplace_back("Look at the stacks of the host threads (py-spy dump --pid, gdb -p) of the named rank first.");
+  finding.advice.emplace_back("Look where the threads stand, first of the ranks that stand elsewhere than the others: profctl stacks --job JOB.");
   finding.advice.emplace_back("Where it waits in communication, look for the rank that is not there: profctl advise --live --nodes LIST --job JOB.");
   return {finding};
 }

@@ -99,6 +99,7 @@ void AttachService::Complete(uint64_t id, const Result<ProcessFacts>& facts) {
   Client& client = clients_[id];
   client.peer = arrival.peer;
   client.metadata = std::move(arrival.hello.metadata);
+  client.answers_stacks = arrival.hello.answers_stacks;
   deps_.table.Enter(std::move(process), devices_told, std::move(arrival.ring));
   if (const TrainingProcess* entered = deps_.table.Find(id)) Welcome(*entered);
   deps_.table.Announce(id);
@@ -139,17 +140,30 @@ void AttachService::OnPacket(uint64_t id, attach::ToDaemon message, CarriedByRep
     } else {
       deps_.table.OnCollector(id, *report, std::move(carried.activity));
     }
+  } else if (auto* stacks = std::get_if<attach::StacksReport>(&message)) {
+    deps_.on_stacks(id, *stacks);
   } else if (std::holds_alternative<attach::Bye>(message)) {
-    deps_.table.Detach(id, true);
-    clients_.erase(id);
+    Forget(id, true);
     server_->Close(id);
   }
 }
 
 void AttachService::OnClosed(uint64_t id) {
   arriving_.erase(id);
+  Forget(id, false);
+}
+
+void AttachService::Forget(uint64_t id, bool in_good_order) {
+  deps_.table.Detach(id, in_good_order);
   clients_.erase(id);
-  deps_.table.Detach(id, false);
+  deps_.on_gone(id);
+}
+
+bool AttachService::AskStacks(uint64_t id, uint64_t seq) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end() || !found->second.answers_stacks) return false;
+  server_->Send(id, attach::StacksCall{seq});
+  return true;
 }
 
 bool AttachService::BeginCall(uint64_t id, uint64_t seq) {

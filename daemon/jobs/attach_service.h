@@ -39,12 +39,17 @@ class AttachService {
     std::function<void(const Peer&, const v1::SessionSpec&, SessionReply)> start;
     std::function<void(const Peer&, const v1::StopSessionRequest&, SessionReply)> stop;
     std::function<Result<v1::Session>(const Peer&, const std::string& id)> get;
+    // The answer to AskStacks, and that none will come.
+    std::function<void(uint64_t id, const attach::StacksReport&)> on_stacks = [](uint64_t, const attach::StacksReport&) {};
+    std::function<void(uint64_t id)> on_gone = [](uint64_t) {};
   };
 
   explicit AttachService(Deps deps);
 
   // What the server is to call.
   AttachServer::Events Events();
+  // Asks a process where its threads stand; false when it cannot be asked.
+  bool AskStacks(uint64_t id, uint64_t seq);
   // Before the server's first event.
   void SetServer(AttachServer* server) { server_ = server; }
 
@@ -53,6 +58,7 @@ class AttachService {
     Peer peer;
     std::string last_session;
     std::map<std::string, std::string> metadata;
+    bool answers_stacks = false;
     size_t calls = 0;  // not yet answered
   };
 
@@ -63,6 +69,7 @@ class AttachService {
   void Welcome(const TrainingProcess& process);
   void OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried);
   void OnClosed(uint64_t id);
+  void Forget(uint64_t id, bool in_good_order);
   void OnStart(uint64_t id, const attach::StartCall& call);
   void OnStop(uint64_t id, const attach::StopCall& call);
   void OnStatus(uint64_t id, const attach::StatusCall& call);

@@ -55,9 +55,15 @@ JobService::JobService(Deps deps)
       },
       deps_.may_collect,
       deps_.collect_permille});
+  stacks_ = std::make_unique<StacksService>(StacksService::Deps{
+      deps_.control, *table_,
+      [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); },
+      [this](uint64_t id, uint64_t seq) { return service_->AskStacks(id, seq); }});
   service_ = std::make_unique<AttachService>(AttachService::Deps{
       deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.start_ticks_of,
-      deps_.start, deps_.stop, deps_.get});
+      deps_.start, deps_.stop, deps_.get,
+      [this](uint64_t id, const attach::StacksReport& report) { stacks_->OnReport(id, report); },
+      [this](uint64_t id) { stacks_->OnClosed(id); }});
   look_->desk = this;
   look_->dcmi = deps_.host.dcmi_or_null;
 }

@@ -12,6 +12,7 @@
 #include "daemon/jobs/attach_service.h"
 #include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_view.h"
+#include "daemon/jobs/stacks_service.h"
 
 namespace profd {
 
@@ -55,6 +56,7 @@ class JobService {
                 v1::ListJobsResponse* out) const;
   Status GetActivity(const Peer& peer, const v1::GetActivityRequest& request_untrusted,
                      v1::GetActivityResponse* out) const;
+  StacksService& stacks() { return *stacks_; }
   // About once a second.
   void Tick() { table_->Tick(); }
   void CheckDeadlines(int64_t now_steady_ns) {
@@ -75,6 +77,7 @@ class JobService {
   ProcessProbe probe_;
   FileCopier copier_;
   std::unique_ptr<JobTable> table_;
+  std::unique_ptr<StacksService> stacks_;
   std::unique_ptr<AttachService> service_;
   std::unique_ptr<AttachServer> server_;
   std::shared_ptr<UserLook> look_;

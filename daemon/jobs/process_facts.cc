@@ -196,13 +196,6 @@ std::string ScriptOf(std::string_view arguments) {
 }
 
 // As much as there is, up to `max_bytes`: an environment may be longer than we care for.
-std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_bytes) {
-  std::string text(max_bytes, '\0');
-  Result<size_t> size = proc.ReadInto(path, {text.data(), text.size()});
-  text.resize(size.ok() ? *size : 0);
-  return text;
-}
-
 }  // namespace
 
 bool IsJobId(std::string_view text) {
@@ -325,14 +318,23 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid) {
   return facts;
 }
 
-std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name) {
-  constexpr size_t kMaxStatus = 16 * 1024;
-  const std::string status = ReadUpTo(proc, std::to_string(pid) + "/status", kMaxStatus);
-  std::string_view text = status;
-  for (std::string_view line; NextLine(&text, &line);) {
-    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) return std::string(Trim(line.substr(name.size() + 1)));
+std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_bytes) {
+  std::string text(max_bytes, '\0');
+  Result<size_t> size = proc.ReadInto(path, {text.data(), text.size()});
+  text.resize(size.ok() ? *size : 0);
+  return text;
+}
+
+std::string_view FieldOf(std::string_view status, std::string_view name) {
+  for (std::string_view line; NextLine(&status, &line);) {
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(':')) return Trim(line.substr(name.size() + 1));
   }
   return {};
+}
+
+std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name) {
+  constexpr size_t kMaxStatus = 16 * 1024;
+  return std::string(FieldOf(ReadUpTo(proc, std::to_string(pid) + "/status", kMaxStatus), name));
 }
 
 }  // namespace profd

@@ -55,6 +55,10 @@ Result<ProcessFacts> ReadProcessFacts(const RootedFs& proc, pid_t pid);
 // Only the start time, which never waits.
 Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
 
+// The begin of a file, empty when it cannot be read.
+std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_bytes);
+// What a line of a text as in /proc/PID/status says; empty: there is none.
+std::string_view FieldOf(std::string_view status, std::string_view name);
 // What the line of /proc/PID/status says, "Groups" for example; empty: there is none, or the process has gone.
 std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name);
 

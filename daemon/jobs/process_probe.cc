@@ -37,26 +37,34 @@ ProcessProbe::ProcessProbe(Strand& control, const RootedFs& proc, const Clock& c
 
 ProcessProbe::~ProcessProbe() = default;
 
-void ProcessProbe::Lookup(pid_t pid, std::function<void(Result<ProcessFacts>)> done) {
-  auto found = std::make_shared<Result<ProcessFacts>>(Unavailable("not looked up"));
+template <class Found>
+void ProcessProbe::Submit(const char* what, std::function<Result<Found>()> look, std::function<void(Result<Found>)> done) {
+  auto found = std::make_shared<Result<Found>>(Unavailable("not looked up"));
   GuardedJob job;
-  job.what = "a look into /proc";
-  job.run = [&proc = proc_, pid, found] { *found = ReadProcessFacts(proc, pid); };
+  job.what = what;
+  job.run = [look = std::move(look), found] { *found = look(); };
   job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
   job.done = [&control = control_, found, done](const Status& status) {
     // A late thread still writes to *found: it must not be read then.
-    Result<ProcessFacts> answer = status.ok() ? *found : Result<ProcessFacts>(status);
+    Result<Found> answer = status.ok() ? *found : Result<Found>(status);
     control.Post([done, answer] { done(answer); });
   };
   thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
 }
 
+void ProcessProbe::Lookup(pid_t pid, std::function<void(Result<ProcessFacts>)> done) {
+  Submit<ProcessFacts>("a look into /proc", [&proc = proc_, pid] { return ReadProcessFacts(proc, pid); }, std::move(done));
+}
+
+void ProcessProbe::LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done) {
+  Submit<ProcessThreads>("a look at the threads of a process",
+                         [&proc = proc_, pid, start_ticks] { return ReadThreads(proc, pid, start_ticks); }, std::move(done));
+}
+
 void ProcessProbe::LookupUsers(std::vector<DeviceUse> uses,
                                std::function<void(Result<std::vector<TrainingProcess>>)> done) {
-  auto found = std::make_shared<std::vector<TrainingProcess>>();
-  GuardedJob job;
-  job.what = "a look at the processes that use a device";
-  job.run = [&proc = proc_, known = known_, uses = std::move(uses), found] {
+  const auto look = [&proc = proc_, known = known_, uses = std::move(uses)]() -> Result<std::vector<TrainingProcess>> {
+    std::vector<TrainingProcess> found;
     FactsByPid still;
     for (const DeviceUse& use : uses) {
       auto before = known->find(use.pid);
@@ -68,19 +76,13 @@ void ProcessProbe::LookupUsers(std::vector<DeviceUse> uses,
       TrainingProcess process = FromFacts(use.pid, *facts);
       process.devices = use.devices;
       process.found_by = "device process list";
-      found->push_back(std::move(process));
+      found.push_back(std::move(process));
       still.emplace(use.pid, std::move(facts).value());
     }
     *known = std::move(still);
+    return found;
   };
-  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
-  job.done = [&control = control_, found, done](const Status& status) {
-    Result<std::vector<TrainingProcess>> answer =
-        status.ok() ? Result<std::vector<TrainingProcess>>(*found)
-                    : Result<std::vector<TrainingProcess>>(status);
-    control.Post([done, answer] { done(answer); });
-  };
-  thread_.Submit(std::move(job)).Ignore();
+  Submit<std::vector<TrainingProcess>>("a look at the processes that use a device", look, std::move(done));
 }
 
 void ProcessProbe::Dispose(UniqueFd descriptor) {

@@ -16,6 +16,7 @@
 #include "base/strand.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/jobs/process_facts.h"
+#include "daemon/jobs/thread_facts.h"
 #include "driver/guarded_thread.h"
 
 namespace profd {
@@ -41,6 +42,8 @@ class ProcessProbe {
   // says that nothing is known now.
   void LookupUsers(std::vector<DeviceUse> uses,
                    std::function<void(Result<std::vector<TrainingProcess>>)> done);
+  // Where the threads of a process stand, which started at `start_ticks`; `done` as with Lookup.
+  void LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done);
   // Thread-safe: closes a descriptor that may be anything.
   void Dispose(UniqueFd descriptor);
 
@@ -51,6 +54,10 @@ class ProcessProbe {
  private:
   // Facts of processes that were listed before; on the thread only.
   using FactsByPid = std::map<pid_t, ProcessFacts>;
+
+  // Runs `look` on the thread, within the deadline, and `done` with what it found.
+  template <class Found>
+  void Submit(const char* what, std::function<Result<Found>()> look, std::function<void(Result<Found>)> done);
 
   Strand& control_;
   const RootedFs& proc_;

@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "daemon/archive/archive_rule.h"
+#include "daemon/jobs/stacks_service.h"
 
 namespace profd::rpc {
 namespace {
@@ -212,6 +213,9 @@ std::string LimitsDocument() {
   row("files and directories of one fetched dump", fmt::format("{}", kMaxFetchEntries),
       "`RESOURCE_EXHAUSTED`", "limits: test_dump_with_too_many_files");
   row("bytes of their names", Size(kMaxFetchNameBytes), "`RESOURCE_EXHAUSTED`", "dump_test");
+  row("processes in one answer of `GetStacks`", fmt::format("{}", StacksService::kMaxProcesses), "counted in the answer", "stacks_service_test");
+  row("`GetStacks` at a time", fmt::format("{}, {} of one user", StacksService::kMaxLooks, StacksService::kMaxLooksOfUser),
+      "`RESOURCE_EXHAUSTED`", "stacks_service_test");
   row("ids in one `ArchiveDumps`", fmt::format("{}", kMaxArchiveIds), "`INVALID_ARGUMENT`", "archive_test");
   row("dumps of one user that wait for the database by request", "half of `archive.max_waiting` and of `archive.max_waiting_mb`",
       "`RESOURCE_EXHAUSTED`", "archive_test");

@@ -86,6 +86,11 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.get_activity);
   }
 
+  grpc::ServerUnaryReactor* GetStacks(grpc::CallbackServerContext* call, const v1::GetStacksRequest* request,
+                                      v1::GetStacksResponse* reply) override {
+    return Delegate(__func__, call, *request, reply, context_.deps.get_stacks);
+  }
+
   grpc::ServerWriteReactor<v1::SampleChunk>* StreamSamples(
       grpc::CallbackServerContext* call, const v1::StreamSamplesRequest* request) override {
     return Stream<v1::SampleChunk>(__func__, call, rpc::CallKind::kStream, *request,

@@ -39,6 +39,7 @@ struct RpcDeps {
   Handler<v1::CheckOptionsRequest, v1::CheckOptionsResponse> check_options = nullptr;
   Handler<v1::ListJobsRequest, v1::ListJobsResponse> list_jobs = nullptr;
   Handler<v1::GetActivityRequest, v1::GetActivityResponse> get_activity = nullptr;
+  Handler<v1::GetStacksRequest, v1::GetStacksResponse> get_stacks = nullptr;
   Handler<v1::GetAdviceRequest, v1::GetAdviceResponse> get_advice = nullptr;
   // Of WatchAdvice: `changed` is called after each change; gives what ends it. On the control strand.
   std::function<std::shared_ptr<void>(std::function<void()> changed)> watch_advice = nullptr;

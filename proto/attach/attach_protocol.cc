@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "proto/attach/packet_json.h"
+#include "proto/attach/stacks_packet.h"
 
 namespace profd::attach {
 namespace {
@@ -49,6 +50,7 @@ json ToJson(const Hello& m) {
   PutUnlessEmpty(out, "options_json", m.options_json);
   PutUnlessEmpty(out, "metadata", m.metadata);
   out["has_ring"] = m.has_ring;
+  if (m.answers_stacks) out["answers_stacks"] = true;
   return out;
 }
 
@@ -160,6 +162,8 @@ json ToJson(const FilesTaken& m) {
   return out;
 }
 
+json ToJson(const StacksCall& m) { return json{{"type", "stacks"}, {"seq", m.seq}}; }
+
 json ToJson(const SessionNotice& m) {
   json out{{"type", "session"}, {"session_id", m.session_id}, {"state", m.state}};
   PutIfSet(out, "start_step", m.start_step);
@@ -217,6 +221,7 @@ void Read(PacketReader& in, Hello* m) {
   in.TextMap("metadata", kMaxMetadataKeys, kMaxMetadataKeyBytes, kMaxMetadataValueBytes,
              &m->metadata);
   in.Flag("has_ring", &m->has_ring);
+  in.Flag("answers_stacks", &m->answers_stacks);
 }
 
 void ReadSeq(PacketReader& in, uint64_t* seq) {
@@ -370,6 +375,8 @@ void Read(PacketReader& in, FilesTaken* m) {
   in.Text("message", kMaxPacket, &m->message);
 }
 
+void Read(PacketReader& in, StacksCall* m) { ReadSeq(in, &m->seq); }
+
 void Read(PacketReader& in, SessionNotice* m) {
   in.Needs("session_id");
   in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
@@ -449,6 +456,7 @@ Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted) {
   if (type == "metadata") return ReadAs<MetadataCall, ToDaemon>(object, type);
   if (type == "step") return ReadAs<StepReport, ToDaemon>(object, type);
   if (type == "collector") return ReadAs<CollectorReport, ToDaemon>(object, type);
+  if (type == "stacks") return ReadAs<StacksReport, ToDaemon>(object, type);
   if (type == "bye") return ToDaemon(Bye{});
   return InvalidArgument("packet: unknown type \"" + type + "\"");
 }
@@ -462,6 +470,7 @@ Result<ToProcess> ParseToProcess(std::string_view packet_untrusted) {
   if (type == "reply") return ReadAs<Reply, ToProcess>(object, type);
   if (type == "session") return ReadAs<SessionNotice, ToProcess>(object, type);
   if (type == "files_taken") return ReadAs<FilesTaken, ToProcess>(object, type);
+  if (type == "stacks") return ReadAs<StacksCall, ToProcess>(object, type);
   return InvalidArgument("packet: unknown type \"" + type + "\"");
 }
 

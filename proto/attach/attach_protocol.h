@@ -37,6 +37,10 @@ inline constexpr size_t kMaxCollectorDetailBytes = 1024;
 inline constexpr size_t kMaxAclprofItems = 16;
 // What the vendor's aclprofSetConfig takes.
 inline constexpr size_t kMaxAclprofValueBytes = 256;
+// Of a StacksReport.
+inline constexpr size_t kMaxStackThreads = 128;
+inline constexpr size_t kMaxStackFrames = 100;
+inline constexpr size_t kMaxStackNameBytes = 512;
 // Job ids, labels, session ids, framework and library names.
 inline constexpr size_t kMaxAttachNameBytes = 256;
 inline constexpr const char* kDefaultAttachSocket = "/run/profd/attach.sock";
@@ -55,6 +59,7 @@ struct Hello {  // "hello"
   std::string options_json;  // PROFILING_OPTIONS: starts a session at once; its reply has seq 0
   std::map<std::string, std::string> metadata;
   bool has_ring = false;  // a descriptor comes with it
+  bool answers_stacks = false;  // it may be sent a StacksCall
 };
 struct StartCall {   // "start": a session of this process's job devices and itself
   uint64_t seq = 0;  // > 0
@@ -102,10 +107,27 @@ struct CollectorReport {  // "collector"
   bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
   bool has_files = false;  // with "files": that of the directory does (O_RDONLY)
 };
+// Answer to a StacksCall: where the interpreter's threads stand.
+struct StacksReport {  // "stacks"
+  struct Frame {
+    std::string file, function;
+    int line = 0;
+  };
+  struct Thread {
+    int thread = 0;  // the kernel's id, as the process's own namespace numbers it; 0 = not known
+    std::string name = {};  // the interpreter's; empty = as the kernel has it
+    bool trains = false;
+    std::vector<Frame> frames;  // innermost first
+  };
+  uint64_t seq = 0;
+  bool has_python = false;
+  bool left_out = false;  // threads or frames beyond the limits
+  std::vector<Thread> threads;
+};
 struct Bye {};  // "bye": detaches in good order
 
 using ToDaemon = std::variant<Hello, StartCall, StopCall, StatusCall, MetadataCall, StepReport,
-                              CollectorReport, Bye>;
+                              CollectorReport, StacksReport, Bye>;
 
 // ---- daemon to process
 
@@ -180,7 +202,11 @@ struct FilesTaken {  // "files_taken"
   std::string message;
 };
 
-using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice, FilesTaken>;
+struct StacksCall {  // "stacks"; one at a time, to be answered with a StacksReport of the same seq
+  uint64_t seq = 0;  // > 0
+};
+
+using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice, FilesTaken, StacksCall>;
 
 // What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what
 // goes to the process never does: a reply's lists and texts are cut to fit, with a warning in it
@@ -189,6 +215,8 @@ std::string Encode(const ToDaemon& message);
 std::string Encode(const ToProcess& message);
 // The summary of a reply by itself.
 std::string EncodeSummary(const SessionSummary& session);
+// The `threads` of a "stacks" packet by themselves: [{"thread": 7, "name": "loader", "trains": true, "frames": [["f.py", "main", 12]]}].
+Result<std::vector<StacksReport::Thread>> ParseStackThreads(std::string_view json_untrusted);
 // kInvalidArgument with a reason.
 Result<ToDaemon> ParseToDaemon(std::string_view packet_untrusted);
 Result<ToProcess> ParseToProcess(std::string_view packet_untrusted);

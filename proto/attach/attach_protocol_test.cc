@@ -64,6 +64,36 @@ TEST(AttachProtocol, HelloSaysOnlyWhatItKnows) {
   EXPECT_FALSE(hello.has_ring);
 }
 
+TEST(AttachProtocol, Stacks) {
+  StacksCall call;
+  call.seq = 7;
+  ExpectRoundTripToProcess(call, R"({"type":"stacks","seq":7})");
+  StacksReport report;
+  report.seq = 7;
+  report.has_python = true;
+  report.left_out = true;
+  report.threads = {{4711, "MainThread", true, {{"train.py", "main", 12}, {"run.py", "<module>", 0}}}, {0, "", false, {}}};
+  ExpectRoundTripToDaemon(report, R"({"type":"stacks","seq":7,"has_python":true,"left_out":true,"threads":[
+      {"thread":4711,"name":"MainThread","trains":true,"frames":[["train.py","main",12],["run.py","<module>",0]]},{"thread":0,"frames":[]}]})");
+  Hello hello;
+  hello.answers_stacks = true;
+  ExpectRoundTripToDaemon(hello, R"({"type":"hello","version":1,"has_ring":false,"answers_stacks":true})");
+}
+
+TEST(AttachProtocol, StacksThatAreWrong) {
+  for (const char* threads : {R"({})", R"([7])", R"([{"frames":[]}])", R"([{"thread":-1}])", R"([{"thread":1,"frames":[["f","g"]]}])",
+                              R"([{"thread":1,"frames":[["f","g",-1]]}])", R"([{"thread":1,"frames":[["f",2,3]]}])", "", "[", "nonsense"}) {
+    EXPECT_FALSE(ParseStackThreads(threads).ok()) << threads;
+  }
+  const json many_frames = json::array({{{"thread", 1}, {"frames", std::vector<json>(kMaxStackFrames + 1, json::array({"f", "g", 1}))}}});
+  EXPECT_THAT(ParseStackThreads(many_frames.dump()).status().message(), HasSubstr("frames"));
+  const json many = std::vector<json>(kMaxStackThreads + 1, {{"thread", 1}});
+  EXPECT_THAT(ParseStackThreads(many.dump()).status().message(), HasSubstr("threads"));
+  const json name = json::array({{{"thread", 1}, {"frames", json::array({json::array({std::string(kMaxStackNameBytes + 1, 'f'), "g", 1})})}}});
+  EXPECT_FALSE(ParseStackThreads(name.dump()).ok());
+  EXPECT_EQ(ParseStackThreads("[]")->size(), 0u);
+}
+
 TEST(AttachProtocol, Start) {
   StartCall start;
   start.seq = std::numeric_limits<uint64_t>::max();

@@ -77,6 +77,7 @@ int Run(const std::string& socket, const std::string& method) {
       {"StartSession", Unary(&Sessions::StartSession)}, {"StopSession", Unary(&Sessions::StopSession)},
       {"GetSession", Unary(&Sessions::GetSession)},     {"ListSessions", Unary(&Sessions::ListSessions)},
       {"RenewLease", Unary(&Sessions::RenewLease)},     {"ListJobs", Unary(&Nodes::ListJobs)},
+      {"GetStacks", Unary(&Nodes::GetStacks)},
       {"GetActivity", Unary(&Nodes::GetActivity)},  {"GetAdvice", Unary(&Nodes::GetAdvice)},
       {"GetTime", Unary(&Nodes::GetTime)},           {"GetTopology", Unary(&Nodes::GetTopology)},
       {"ReleaseChannels", Unary(&Nodes::ReleaseChannels)}, {"AcquireChannels", Unary(&Nodes::AcquireChannels)},

@@ -19,8 +19,8 @@ ORDER = ("--all", "--job", "rights", "--sys-interconnection-freq", "20")
 # What is lost without it; everything else must go on.
 LOST = {
     "CAP_CHOWN": {"sockets of the group", "dumps of users"},
-    "CAP_DAC_OVERRIDE": {"dumps of users", "jobs by environment"},
-    "CAP_SYS_PTRACE": {"jobs by environment"},
+    "CAP_DAC_OVERRIDE": {"dumps of users", "jobs by environment", "system calls of threads"},
+    "CAP_SYS_PTRACE": {"jobs by environment", "system calls of threads"},
 }
 ALL = frozenset(LOST)
 
@@ -110,10 +110,18 @@ class Confined(Daemon):
         jobs = eventually(listed, what="the driver lists the process")
         return any(job["job_id"] == "plain" for job in jobs)
 
+    def system_calls_of_threads(self):
+        """Of the same process, which sleeps."""
+        [thread] = self.ctl("stacks", "--pid", self.training.pid)["processes"][0]["threads"]
+        if thread["state"] != "sleeping":
+            return f"its state is {thread['state']}"
+        return thread["system_call"] == "clock_nanosleep"
+
     def works(self):
         """{what: True, False, or why not}"""
         found = {"sockets of the group": self.sockets_of_the_group(),
-                 "jobs by environment": self.jobs_by_environment()}
+                 "jobs by environment": self.jobs_by_environment(),
+                 "system calls of threads": self.system_calls_of_threads()}
         if found["sockets of the group"]:
             found["dumps of users"] = self.dumps_of_users()
         return found

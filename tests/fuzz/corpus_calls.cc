@@ -174,7 +174,7 @@ void WriteOtherCalls(Corpus& corpus) {
   corpus.Write("rpc", "attached",
                Packet(hello) + Packet(start) + Packet(attach::StatusCall{2, ""}) +
                    Call("ListJobs", v1::ListJobsRequest()) +
-                   Call("GetActivity", v1::GetActivityRequest()) +
+                   Call("GetActivity", v1::GetActivityRequest()) + Call("GetStacks", v1::GetStacksRequest()) +
                    Call("GetAdvice", v1::GetAdviceRequest()) + Call("WatchAdvice", v1::WatchAdviceRequest(), 1 | kMore) +
                    Packet(attach::MetadataCall{"a", "b"}) + Packet(attach::StopCall{3, ""}) +
                    Packet(attach::Bye()));

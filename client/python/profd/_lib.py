@@ -73,6 +73,8 @@ _SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
     "profd_stacks_wanted": (ctypes.c_int, [ctypes.c_int, ctypes.c_uint32]),
     "profd_stack_frame": (ctypes.c_int, [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_char_p]),
     "profd_stack_sample": (ctypes.c_int, [ctypes.c_uint32, ctypes.c_int32]),
+    "profd_stacks_asked": (ctypes.c_int, []),
+    "profd_stacks_answer": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_int]),
     "profd_set_metadata": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p]),
     "profd_collect_allow": (None, [ctypes.c_uint32]),
     "profd_active": (ctypes.c_int, []),
@@ -98,7 +100,7 @@ class _Absent:
             return lambda: self.why.encode()
         if name == "profd_version":
             return lambda: b""
-        if name in ("profd_active", "profd_connected", "profd_range_start"):
+        if name in ("profd_active", "profd_connected", "profd_range_start", "profd_stacks_asked"):
             return lambda *_: 0
         return (lambda *_: None) if restype is None else (lambda *_: self.code)
 

@@ -1,4 +1,5 @@
-"""Sampled Python stacks of the training threads, while a session wants them (TORCH_CALL_STACK).
+"""Python stacks: sampled ones of the training threads, while a session wants them (TORCH_CALL_STACK), and of all
+threads at once when `profctl stacks` asks.
 
 A daemon thread waits in libprofd, without the interpreter's lock, until one does. Frames are sent once to each session
 and numbered: a stack is the number of its innermost frame.
@@ -6,6 +7,7 @@ and numbered: a stack is the number of its innermost frame.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -19,6 +21,8 @@ _WAIT_MS = 60_000
 _MOST_FRAMES = 65_536  # told apart; what is called by more of them is theirs
 _MOST_DEPTH = 200
 _NAME_BYTES = 88  # of a mark
+# What `profctl stacks` is answered with. 512 bytes of UTF-8 are at most 128 characters of four.
+_ANSWER_THREADS, _ANSWER_FRAMES, _ANSWER_CHARS, _ANSWER_BYTES = 128, 100, 128, 60_000
 
 wanted = 0  # 0: by no session; another number whenever one begins to
 _lock = threading.Lock()
@@ -53,6 +57,8 @@ def _run() -> None:
     global wanted
     library, period_ms, tree = lib(), 1000 // _rate(), _Tree()
     while True:
+        if library.profd_stacks_asked():
+            library.profd_stacks_answer(*_answer())
         heard = library.profd_stacks_wanted(wanted, period_ms if wanted else _WAIT_MS)
         if heard < 0:  # profd was shut down
             wanted = 0
@@ -78,6 +84,42 @@ def _sample(library: Any, tree: _Tree) -> None:
         leaf = tree.send(library, _stack(frame))
         if leaf:
             library.profd_stack_sample(leaf, native)
+
+
+def _answer() -> Tuple[bytes, int]:
+    """Where all threads stand, training ones first, as profd_stacks_answer takes it."""
+    frames = sys._current_frames()
+    main = threading.main_thread()
+    own = threading.get_ident()
+    running = [t for t in threading.enumerate() if t.ident is not None]
+    names = {t.ident: t.name for t in running}
+    natives = {t.ident: t.native_id or 0 for t in running}
+    natives.update(_stepping)
+    # Those of C++ that run Python, autograd's for one.
+    natives.update((ident, 0) for ident in frames if ident not in natives)
+    order = sorted((ident for ident in natives if ident in frames),
+                   key=lambda ident: (ident != main.ident, ident not in _stepping))
+    threads: List[Dict[str, Any]] = []
+    left_out, size = len(order) > _ANSWER_THREADS, 0
+    for ident in order[:_ANSWER_THREADS]:
+        stack: List[Tuple[str, str, int]] = []
+        frame: Optional[FrameType] = None if ident == own else frames[ident]
+        while frame is not None:
+            code = frame.f_code
+            entry = (_shown(code.co_filename), _shown(getattr(code, "co_qualname", code.co_name)), frame.f_lineno or 0)
+            size += sum(len(name.encode()) for name in entry[:2]) + 20
+            if len(stack) == _ANSWER_FRAMES or size > _ANSWER_BYTES:
+                left_out = True
+                break
+            stack.append(entry)
+            frame = frame.f_back
+        threads.append({"thread": natives[ident], "name": _shown(names.get(ident, "")), "trains": ident in _stepping, "frames": stack})
+    return json.dumps(threads, ensure_ascii=False).encode("utf-8", "replace"), int(left_out)
+
+
+def _shown(name: str) -> str:
+    """Its end, where a file's and a method's own names are; nothing that JSON would make longer."""
+    return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in name[-_ANSWER_CHARS:])
 
 
 def _stack(frame: Optional[FrameType]) -> List[Tuple[CodeType, int]]:

@@ -609,6 +609,24 @@ class GetSessionRequest(_message.Message):
     session_id: str
     def __init__(self, session_id: _Optional[str] = ...) -> None: ...
 
+class GetStacksRequest(_message.Message):
+    __slots__ = ["job_id", "pids", "ranks"]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    pids: _containers.RepeatedScalarFieldContainer[int]
+    ranks: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, job_id: _Optional[str] = ..., ranks: _Optional[_Iterable[int]] = ..., pids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class GetStacksResponse(_message.Message):
+    __slots__ = ["left_out", "processes"]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    left_out: int
+    processes: _containers.RepeatedCompositeFieldContainer[ProcessStacks]
+    def __init__(self, processes: _Optional[_Iterable[_Union[ProcessStacks, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
+
 class GetTimeRequest(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
@@ -1071,6 +1089,39 @@ class ProcessCollector(_message.Message):
     version: str
     def __init__(self, provider: _Optional[str] = ..., state: _Optional[str] = ..., code: _Optional[int] = ..., detail: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ...) -> None: ...
 
+class ProcessStacks(_message.Message):
+    __slots__ = ["command", "frames_left_out", "job_id", "pid", "problem", "python", "rank", "step", "threads", "threads_left_out", "uid"]
+    class Python(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    PYTHON_ANSWERED: ProcessStacks.Python
+    PYTHON_FIELD_NUMBER: _ClassVar[int]
+    PYTHON_NONE: ProcessStacks.Python
+    PYTHON_NOT_ATTACHED: ProcessStacks.Python
+    PYTHON_SILENT: ProcessStacks.Python
+    PYTHON_UNSPECIFIED: ProcessStacks.Python
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    THREADS_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    command: str
+    frames_left_out: bool
+    job_id: str
+    pid: int
+    problem: str
+    python: ProcessStacks.Python
+    rank: int
+    step: int
+    threads: _containers.RepeatedCompositeFieldContainer[ThreadStack]
+    threads_left_out: int
+    uid: int
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., command: _Optional[str] = ..., step: _Optional[int] = ..., python: _Optional[_Union[ProcessStacks.Python, str]] = ..., threads: _Optional[_Iterable[_Union[ThreadStack, _Mapping]]] = ..., threads_left_out: _Optional[int] = ..., frames_left_out: bool = ..., problem: _Optional[str] = ...) -> None: ...
+
 class RankStep(_message.Message):
     __slots__ = ["devices", "job_id", "pid", "rank", "shares", "step", "step_ns", "uid"]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
@@ -1440,6 +1491,16 @@ class SessionStatus(_message.Message):
     warnings: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., collecting_files: _Optional[_Union[CollectingFiles, _Mapping]] = ...) -> None: ...
 
+class StackFrame(_message.Message):
+    __slots__ = ["file", "function", "line"]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    file: str
+    function: str
+    line: int
+    def __init__(self, file: _Optional[str] = ..., function: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
+
 class StartSessionRequest(_message.Message):
     __slots__ = ["spec"]
     SPEC_FIELD_NUMBER: _ClassVar[int]
@@ -1501,6 +1562,34 @@ class TakeArchiveOrderResponse(_message.Message):
     order: ArchiveOrder
     waiting: int
     def __init__(self, order: _Optional[_Union[ArchiveOrder, _Mapping]] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class ThreadStack(_message.Message):
+    __slots__ = ["file", "frames", "kernel_function", "name", "state", "system_call", "thread", "trains"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    KERNEL_FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_BLOCKED: ThreadStack.State
+    STATE_ENDED: ThreadStack.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_RUNNING: ThreadStack.State
+    STATE_SLEEPING: ThreadStack.State
+    STATE_STOPPED: ThreadStack.State
+    STATE_UNSPECIFIED: ThreadStack.State
+    SYSTEM_CALL_FIELD_NUMBER: _ClassVar[int]
+    THREAD_FIELD_NUMBER: _ClassVar[int]
+    TRAINS_FIELD_NUMBER: _ClassVar[int]
+    file: str
+    frames: _containers.RepeatedCompositeFieldContainer[StackFrame]
+    kernel_function: str
+    name: str
+    state: ThreadStack.State
+    system_call: str
+    thread: int
+    trains: bool
+    def __init__(self, thread: _Optional[int] = ..., name: _Optional[str] = ..., state: _Optional[_Union[ThreadStack.State, str]] = ..., kernel_function: _Optional[str] = ..., system_call: _Optional[str] = ..., file: _Optional[str] = ..., trains: bool = ..., frames: _Optional[_Iterable[_Union[StackFrame, _Mapping]]] = ...) -> None: ...
 
 class Topology(_message.Message):
     __slots__ = ["devices"]

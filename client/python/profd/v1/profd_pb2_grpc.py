@@ -50,6 +50,11 @@ class NodeServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
                 )
+        self.GetStacks = channel.unary_unary(
+                '/profd.v1.NodeService/GetStacks',
+                request_serializer=profd_dot_v1_dot_profd__pb2.GetStacksRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.GetStacksResponse.FromString,
+                )
         self.ReleaseChannels = channel.unary_unary(
                 '/profd.v1.NodeService/ReleaseChannels',
                 request_serializer=profd_dot_v1_dot_profd__pb2.ReleaseChannelsRequest.SerializeToString,
@@ -134,6 +139,15 @@ class NodeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStacks(self, request, context):
+        """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+        process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
+        for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReleaseChannels(self, request, context):
         """Releases driver channels to other tools for a time: profd stops them, and its sessions have a gap. A user
         releases channels that no session of another user has, for an hour at most; an administrator any, for a day.
@@ -210,6 +224,11 @@ def add_NodeServiceServicer_to_server(servicer, server):
                     servicer.GetActivity,
                     request_deserializer=profd_dot_v1_dot_profd__pb2.GetActivityRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.GetActivityResponse.SerializeToString,
+            ),
+            'GetStacks': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStacks,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.GetStacksRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.GetStacksResponse.SerializeToString,
             ),
             'ReleaseChannels': grpc.unary_unary_rpc_method_handler(
                     servicer.ReleaseChannels,
@@ -363,6 +382,23 @@ class NodeService(object):
         return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetActivity',
             profd_dot_v1_dot_profd__pb2.GetActivityRequest.SerializeToString,
             profd_dot_v1_dot_profd__pb2.GetActivityResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetStacks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.NodeService/GetStacks',
+            profd_dot_v1_dot_profd__pb2.GetStacksRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.GetStacksResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -52,6 +52,14 @@ class NodeServiceStub:
     administrators. It starts nothing: a process that is not collected from is not in the answer.
     """
 
+    GetStacks: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.GetStacksRequest,
+        profd.v1.profd_pb2.GetStacksResponse]
+    """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+    process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
+    for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
+    """
+
     ReleaseChannels: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.ReleaseChannelsRequest,
         profd.v1.profd_pb2.ChannelReleases]
@@ -147,6 +155,17 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
         """What attached processes do, by the kernels and communication that a session collects from inside them:
         an account of the last seconds, which kernels take most time. The caller's own; those of all users for
         administrators. It starts nothing: a process that is not collected from is not in the answer.
+        """
+        pass
+
+    @abc.abstractmethod
+    def GetStacks(self,
+        request: profd.v1.profd_pb2.GetStacksRequest,
+        context: grpc.ServicerContext,
+    ) -> profd.v1.profd_pb2.GetStacksResponse:
+        """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+        process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
+        for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
         """
         pass
 
