@@ -1,6 +1,5 @@
 // The callers' side of Library: they queue packets and wait with a deadline.
 #include <algorithm>
-#include <utility>
 
 #include "client/libprofd/library.h"
 
@@ -11,6 +10,7 @@ constexpr size_t kMaxPending = 64;
 // Steps come at most a few times a second and a call is a packet: a daemon that takes none of so
 // many is stuck.
 constexpr size_t kMaxQueued = 256;
+constexpr std::chrono::seconds kCollectorWithin{2};
 
 int CodeOf(const attach::Reply& reply, int if_not_found) {
   switch (static_cast<StatusCode>(reply.code)) {
@@ -118,6 +118,12 @@ Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
       },
       deadline, &failure);
   if (!reply.ok()) return failure;
+  // So that what the caller does next is recorded; a profiler that hangs holds it up no longer than this.
+  if (reply->session) {
+    const std::string id = reply->session->session_id;
+    changed_.WaitUntil(lock, std::min(deadline, std::chrono::steady_clock::now() + kCollectorWithin),
+                       [&]() REQUIRES(mutex_) { return !collector_awaited_.contains(id); });
+  }
   return {CodeOf(*reply, PROFD_REFUSED), reply->message};
 }
 
@@ -201,39 +207,11 @@ Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
 void Library::OnStep(int64_t step, bool begin) {
   std::vector<attach::StepReport> reports;
   const MutexLock lock(mutex_);
-  watch_.OnStep(step, begin, &reports);
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  watch_.OnStep(step, begin, std::chrono::nanoseconds(now).count(), &reports);
   for (attach::StepReport& report : reports) Queue(std::move(report));
   if (!reports.empty()) UpdateFlags();
-}
-
-int Library::WaitStacks(int known, Deadline deadline) {
-  MutexLock lock(mutex_);
-  changed_.WaitUntil(lock, deadline, [&]() REQUIRES(mutex_) {
-    return watch_.wants_stacks() != known || phase_ == Phase::kStopped || stacks_news_;
-  });
-  stacks_news_ = false;
-  return phase_ == Phase::kStopped ? PROFD_DISABLED : watch_.wants_stacks();
-}
-
-bool Library::StacksAsked() {
-  const MutexLock lock(mutex_);
-  answers_stacks_ = true;
-  return stacks_asked_ != 0;
-}
-
-Answer Library::AnswerStacks(const char* threads_json, bool left_out) {
-  if (threads_json == nullptr) return {PROFD_INVALID, "threads_json is NULL"};
-  auto threads = attach::ParseStackThreads(threads_json);
-  if (!threads.ok()) return {PROFD_INVALID, threads.status().message()};
-  const MutexLock lock(mutex_);
-  if (stacks_asked_ == 0) return {PROFD_REFUSED, "the daemon has not asked, or asks no more"};
-  attach::StacksReport report;
-  report.seq = std::exchange(stacks_asked_, 0);
-  report.has_python = true;
-  report.left_out = left_out;
-  report.threads = std::move(threads).value();
-  if (!Queue(report)) return {PROFD_INVALID, "it is too long, or the daemon takes nothing"};
-  return {};
+  if (watch_.has_due()) Wake();
 }
 
 profd_counters Library::Counters() {

@@ -177,6 +177,7 @@ void Library::Serve() {
     ::poll(waited, 2, welcomed_at_ ? -1 : MsUntil(welcome_by_));
     if (waited[1].revents != 0) Descriptors::Hush(descriptors_.wake());
     if ((waited[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !ReceiveAll()) return;
+    WarmUp();
     ReportCollector();
     if (!SendQueued()) return;
     if (!welcomed_at_ && Clock::now() >= welcome_by_) {
@@ -365,7 +366,13 @@ void Library::TakeReply(attach::Reply reply) {
 void Library::OnNotice(const attach::SessionNotice& notice) {
   collect_.OnNotice(notice);
   const MutexLock lock(mutex_);
-  watch_.OnNotice(notice);
+  // What is collected already, or by no plug-in, is not waited for.
+  if (notice.state == "running" && notice.collect && collect_.HasUnreported(notice.session_id)) {
+    collector_awaited_.insert(notice.session_id);
+  } else {
+    collector_awaited_.erase(notice.session_id);
+  }
+  watch_.OnNotice(notice, hot_.last_step.load(std::memory_order_relaxed));
   if (last_session_ && last_session_->session_id == notice.session_id &&
       !IsFinal(last_session_->state)) {
     last_session_->state = notice.state;
@@ -373,19 +380,6 @@ void Library::OnNotice(const attach::SessionNotice& notice) {
   if (notice.session_id == own_session_ && IsFinal(notice.state)) own_options_wanted_ = false;
   UpdateFlags();
   changed_.NotifyAll();  // call stacks may be wanted now, or no more
-}
-
-void Library::OnStacksCall(const attach::StacksCall& call) {
-  const MutexLock lock(mutex_);
-  if (!answers_stacks_) {
-    attach::StacksReport none;
-    none.seq = call.seq;
-    Queue(none);
-    return;
-  }
-  stacks_asked_ = call.seq;
-  stacks_news_ = true;
-  changed_.NotifyAll();
 }
 
 void Library::UpdateFlags() {
@@ -416,6 +410,7 @@ void Library::Lose(Phase phase, const std::string& why) {
   outbox_.clear();
   watch_.Clear();
   stacks_asked_ = 0;
+  collector_awaited_.clear();
   own_options_told_ = false;
   UpdateFlags();
   changed_.NotifyAll();
@@ -438,10 +433,22 @@ void Library::WaitBeforeNextAttempt() {
   }
 }
 
+// Sessions whose step is the next one collect from here on, so that it is recorded from its begin.
+void Library::WarmUp() {
+  std::vector<std::string> due;
+  {
+    const MutexLock lock(mutex_);
+    due = watch_.TakeDue();
+  }
+  for (const std::string& session : due) collect_.WarmUp(session);
+}
+
 void Library::ReportCollector() {
   collect_.Report([this](const attach::CollectorReport& report, int fd) {
     const MutexLock lock(mutex_);
-    return Queue(report, fd);
+    if (!Queue(report, fd)) return false;
+    if (collector_awaited_.erase(report.session_id) > 0) changed_.NotifyAll();
+    return true;
   });
 }
 

@@ -84,16 +84,12 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
   const std::string& id = notice.session_id;
   const auto known = orders_.find(id);
   const bool recording = notice.state == attach::kRecording;
-  if ((notice.state == "running" || recording) && notice.collect) {
-    if (known == orders_.end() && orders_.size() >= kMaxSessions) return;
-    Order& order = orders_[id];
-    if (known == orders_.end()) order.number = next_number_++;
-    order.order = *notice.collect;
-    order.kinds = BitsOf(notice.collect->kinds);
-    ended_.erase(id);
-    Update();
+  armed_.erase(id);
+  if (notice.state == "armed" && notice.collect) {
+    if (armed_.size() < kMaxSessions) armed_[id] = *notice.collect;
     return;
   }
+  if ((notice.state == "running" || recording) && notice.collect) return Carry(id, *notice.collect);
   if (known == orders_.end()) return;
   Ending end;
   if (&PluginOf(known->second) == &mspti_ || id == aclprof_session_) end.plugin = &PluginOf(known->second);
@@ -101,6 +97,22 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
   Update();
   if (end.plugin != nullptr) end.starts = ReportOf(*end.plugin).starts;
   if (ended_.size() < kMaxSessions) ended_[id] = end;
+}
+
+void CollectClient::Carry(const std::string& session_id, const attach::CollectOrder& wanted) {
+  const bool is_new = !orders_.contains(session_id);
+  if (is_new && orders_.size() >= kMaxSessions) return;
+  Order& order = orders_[session_id];
+  if (is_new) order.number = next_number_++;
+  order.order = wanted;
+  order.kinds = BitsOf(wanted.kinds);
+  ended_.erase(session_id);
+  Update();
+}
+
+void CollectClient::WarmUp(const std::string& session_id) {
+  const auto armed = armed_.extract(session_id);
+  if (!armed.empty()) Carry(session_id, armed.mapped());
 }
 
 void CollectClient::OnFilesTaken(const attach::FilesTaken& taken) {
@@ -111,6 +123,7 @@ void CollectClient::OnFilesTaken(const attach::FilesTaken& taken) {
 
 void CollectClient::OnDisconnected() {
   orders_.clear();
+  armed_.clear();
   ended_.clear();
   takes_collector_ = false;
   if (mspti_.calls != nullptr || aclprof_.calls != nullptr) Update();

@@ -37,6 +37,13 @@ class CollectClient {
   void SetMode(std::string mode) { mode_ = std::move(mode); }
   void OnWelcome(const attach::Welcome& welcome);
   void OnNotice(const attach::SessionNotice& notice);
+  // An order of this session is there, and nothing was reported of it.
+  bool HasUnreported(const std::string& session_id) const {
+    const auto found = orders_.find(session_id);
+    return found != orders_.end() && found->second.sent.empty();
+  }
+  // A session that is armed is carried out from now on, as if it ran.
+  void WarmUp(const std::string& session_id);
   void OnFilesTaken(const attach::FilesTaken& taken);
   // The daemon knows nothing of this connection's sessions any more.
   void OnDisconnected();
@@ -94,7 +101,10 @@ class CollectClient {
   std::string mode_ = "auto";
   bool takes_collector_ = false;
   bool ring_sent_ = false;
+  void Carry(const std::string& session_id, const attach::CollectOrder& wanted);
+
   std::map<std::string, Order> orders_;
+  std::map<std::string, attach::CollectOrder> armed_;  // of sessions that have not begun
   uint64_t next_number_ = 0;
   struct Ending {
     const Plugin* plugin = nullptr;  // that served it; null: none did

@@ -134,6 +134,87 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
   });
 }
 
+// So that the first step of the session is recorded from its begin.
+TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    SessionNotice armed = Running("s", {"kernel"});
+    armed.state = "armed";
+    armed.start_step = 11;
+    armed.steps = 1;
+    daemon.Send(armed);
+    profd_step_begin(8);  // a second one would show that steps are short here, and that it is time
+    daemon.Send(Running("other", {}));  // answered when the ones before it are
+    Reaches(daemon, "other", "unsupported");
+    EXPECT_FALSE(HasPlugin());
+    profd_step_begin(10);
+    EXPECT_TRUE(Reaches(daemon, "s", "on").has_ring);
+    EXPECT_EQ(daemon.Count<attach::StepReport>(), 0u) << "the session has not begun";
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    library.Kernel(1);
+    profd_step_begin(11);
+    EXPECT_EQ(daemon.Expect<attach::StepReport>(0).step, 11);
+    library.Kernel(2);
+    daemon.Send(Running("s", {"kernel"}));
+    library.Kernel(3);
+    daemon.Send(Ended("s"));
+    Reaches(daemon, "s", "off");
+    mspti::RingView view;
+    view.Open(daemon.RingFd(1));
+    view.Take();
+    EXPECT_EQ(view.kernels.size(), 3u) << "without an interruption";
+  });
+}
+
+// So that what the process does next is recorded.
+TEST_F(CollectTest, AStartReturnsWhenTheCollectorWorks) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_, [](const attach::ToDaemon& message) -> std::vector<attach::ToProcess> {
+      const auto* start = std::get_if<attach::StartCall>(&message);
+      if (start == nullptr) return {};
+      attach::Reply reply;
+      reply.seq = start->seq;
+      reply.session.emplace().session_id = "s";
+      reply.session->state = "running";
+      return {Running("s", {"kernel"}), reply};
+    });
+    Attach();
+    LoadRuntime();
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    ASSERT_EQ(profd_start(nullptr), PROFD_OK) << profd_last_error();
+    library.Kernel(1);
+    daemon.Send(Ended("s"));
+    Reaches(daemon, "s", "off");
+    mspti::RingView view;
+    view.Open(daemon.RingFd(1));
+    view.Take();
+    EXPECT_EQ(view.kernels.size(), 1u);
+  });
+}
+
+TEST_F(CollectTest, AnArmedSessionThatEndsCollectsNothing) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    SessionNotice armed = Running("s", {"kernel"});
+    armed.state = "armed";
+    armed.start_step = 11;
+    daemon.Send(armed);
+    daemon.Send(Ended("s"));
+    daemon.Send(Running("other", {}));
+    Reaches(daemon, "other", "unsupported");
+    profd_step_begin(10);
+    profd_step_begin(11);
+    EXPECT_FALSE(HasPlugin());
+    EXPECT_FALSE(HasThread());
+  });
+}
+
 TEST_F(CollectTest, TheRuntimeMayComeLater) {
   RunAlone([this] {
     FakeDaemon daemon(path_);

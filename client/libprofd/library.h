@@ -42,6 +42,7 @@ struct HotState {
   std::atomic<const attach::MarkRingWriter*> ring{nullptr};
   std::atomic<uint64_t> lost_without_ring{0};
   std::atomic<uint64_t> steps{0};  // begun while attached
+  std::atomic<int64_t> last_step{INT64_MIN};  // that has begun while attached; INT64_MIN = none yet
   std::atomic<uint32_t> collect_allowed{PROFD_ALLOW_ALL};
 };
 
@@ -150,6 +151,7 @@ class Library {
   void SayBye();
   void WaitForCopy();
   void ReportCollector();
+  void WarmUp();
   static void WakeForCollector(void* library);
   static uint64_t CountSteps(void* library);
 
@@ -177,6 +179,8 @@ class Library {
   };
   std::deque<Outgoing> outbox_ GUARDED_BY(mutex_);
   StepWatch watch_ GUARDED_BY(mutex_);
+  // Sessions that run and order records from inside, until the collector has said how it is getting on.
+  std::set<std::string> collector_awaited_ GUARDED_BY(mutex_);
   bool answers_stacks_ GUARDED_BY(mutex_) = false;  // an interpreter has asked whether it should
   uint64_t stacks_asked_ GUARDED_BY(mutex_) = 0;    // the call that is not answered yet
   bool stacks_news_ GUARDED_BY(mutex_) = false;     // a wait has to end for it

@@ -216,7 +216,10 @@ constexpr uint32_t kStepsOrFirst =
     const uint32_t flags = g_process.hot.flags.load(std::memory_order_relaxed);
     if ((flags & HotState::kAttached) == 0) return;
     Publish(kind, step, nullptr);
-    if (kind == MarkKind::kStepBegin) g_process.hot.steps.fetch_add(1, std::memory_order_relaxed);
+    if (kind == MarkKind::kStepBegin) {
+      g_process.hot.steps.fetch_add(1, std::memory_order_relaxed);
+      g_process.hot.last_step.store(step, std::memory_order_relaxed);
+    }
     Library* library = g_process.current.load(std::memory_order_acquire);
     if ((flags & HotState::kStepsWatched) != 0 && library != nullptr) {
       library->OnStep(step, kind == MarkKind::kStepBegin);

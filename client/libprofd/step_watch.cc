@@ -10,7 +10,7 @@ constexpr int kMaxStackOrders = 1 << 30;
 
 }  // namespace
 
-void StepWatch::OnNotice(const attach::SessionNotice& notice) {
+void StepWatch::OnNotice(const attach::SessionNotice& notice, int64_t last_step) {
   if (notice.state != "armed" && notice.state != "running") {
     sessions_.erase(notice.session_id);
     return;
@@ -28,6 +28,12 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice) {
   if (wants && !std::exchange(session.stacks, true)) stack_orders_ = stack_orders_ % kMaxStackOrders + 1;
   session.start_step = notice.start_step;
   session.steps = notice.steps;
+  session.warms_up = !session.running && notice.collect && notice.start_step;
+  // The first step of all has none before it. From 0 or 1 on they are counted.
+  if (session.warms_up && (last_step == kNoStep ? *notice.start_step <= 1 : last_step >= *notice.start_step - 1)) {
+    session.warms_up = false;
+    due_.push_back(notice.session_id);
+  }
   // It runs without a begin of ours, or there is nothing to wait for.
   if (session.running || (!notice.start_step && notice.steps == 0)) session.begun = true;
 }
@@ -62,7 +68,21 @@ void StepWatch::End(int64_t step, const std::string& id, Watched& session,
   reports->push_back({id, step, false});
 }
 
-void StepWatch::OnStep(int64_t step, bool begin, std::vector<attach::StepReport>* reports) {
+void StepWatch::LookDue(int64_t step, int64_t now_ns) {
+  const int64_t length_ns = last_begin_ns_ == 0 ? 0 : now_ns - last_begin_ns_;
+  last_begin_ns_ = now_ns;
+  for (auto& [id, session] : sessions_) {
+    if (!session.warms_up) continue;
+    const int64_t left = *session.start_step - step;
+    const bool soon = length_ns > 0 && left <= kWarmUpNs / length_ns;
+    if (left > 1 && !soon) continue;
+    session.warms_up = false;
+    due_.push_back(id);
+  }
+}
+
+void StepWatch::OnStep(int64_t step, bool begin, int64_t now_ns, std::vector<attach::StepReport>* reports) {
+  if (begin) LookDue(step, now_ns);
   for (auto& [id, session] : sessions_) {
     if (!session.waits()) continue;
     begin ? Begin(step, id, session, reports) : End(step, id, session, reports);

@@ -12,7 +12,8 @@ class StepWatchTest : public ::testing::Test {
   // "id+11" and "id-12" for the begin of 11 and the end of 12.
   std::string Tell(int64_t step, bool begin) {
     std::vector<attach::StepReport> reports;
-    watch_.OnStep(step, begin, &reports);
+    if (begin) now_ns_ += step_ns_;
+    watch_.OnStep(step, begin, now_ns_, &reports);
     std::string text;
     for (const auto& report : reports) {
       text += report.session_id + (report.begin ? "+" : "-") + std::to_string(report.step) + " ";
@@ -22,12 +23,68 @@ class StepWatchTest : public ::testing::Test {
   std::string Begin(int64_t step) { return Tell(step, true); }
   std::string End(int64_t step) { return Tell(step, false); }
   StepWatch watch_;
+  int64_t now_ns_ = 1;
+  int64_t step_ns_ = 2 * StepWatch::kWarmUpNs;  // from one begin to the next
 };
 
 TEST_F(StepWatchTest, NothingIsWantedWithoutSessions) {
   EXPECT_FALSE(watch_.wants_marks());
   EXPECT_FALSE(watch_.wants_steps());
   EXPECT_EQ(Begin(1), "");
+}
+
+TEST_F(StepWatchTest, WhatCollectsIsDueOneStepBefore) {
+  SessionNotice armed{"s", "armed", 11, 2, {}};
+  armed.collect.emplace();
+  watch_.OnNotice(armed, 7);
+  Begin(9);
+  EXPECT_FALSE(watch_.has_due());
+  EXPECT_EQ(Begin(10), "");
+  EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"s"});
+  EXPECT_EQ(Begin(11), "s+11 ");
+  EXPECT_FALSE(watch_.has_due()) << "once";
+  // Short steps: more of them.
+  step_ns_ = StepWatch::kWarmUpNs / 3;
+  armed.session_id = "short";
+  armed.start_step = 17;
+  watch_.OnNotice(armed, 11);
+  Begin(12);
+  Begin(13);
+  EXPECT_FALSE(watch_.has_due());
+  Begin(14);
+  EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"short"});
+  step_ns_ = 2 * StepWatch::kWarmUpNs;
+  armed.start_step = 11;
+  // In the step before it, or later: at once.
+  armed.session_id = "late";
+  watch_.OnNotice(armed, 10);
+  EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"late"});
+  // Steps that are not numbered one by one.
+  armed.session_id = "gap";
+  watch_.OnNotice(armed, 7);
+  Begin(20);
+  EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"gap"});
+}
+
+TEST_F(StepWatchTest, TheFirstStepOfAllIsDueAtOnce) {
+  for (int64_t first : {0, 1, 2}) {
+    SessionNotice armed{"s" + std::to_string(first), "armed", first, 1, {}};
+    armed.collect.emplace();
+    watch_.OnNotice(armed, StepWatch::kNoStep);
+  }
+  EXPECT_EQ(watch_.TakeDue(), (std::vector<std::string>{"s0", "s1"}));
+  Begin(1);
+  EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"s2"});
+}
+
+TEST_F(StepWatchTest, NothingIsDueWithoutAnOrderToCollect) {
+  watch_.OnNotice({"s", "armed", 11, 2, {}}, 10);
+  SessionNotice running{"r", "running", 11, 2, {}};
+  running.collect.emplace();
+  watch_.OnNotice(running, 10);
+  Begin(10);
+  Begin(11);
+  EXPECT_FALSE(watch_.has_due());
 }
 
 TEST_F(StepWatchTest, BeginOfTheStartStepAndEndOfTheLast) {
@@ -99,7 +156,7 @@ TEST_F(StepWatchTest, SessionsAreBounded) {
     watch_.OnNotice({std::to_string(i), "armed", 0, 0, {}});
   }
   std::vector<attach::StepReport> reports;
-  watch_.OnStep(0, true, &reports);
+  watch_.OnStep(0, true, 1, &reports);
   EXPECT_EQ(reports.size(), StepWatch::kMaxSessions);
   watch_.Clear();
   EXPECT_FALSE(watch_.wants_steps());

@@ -131,7 +131,7 @@ TEST_F(RankHistoryTest, AicpuKernelsAndCompilations) {
          {attach::ActivityType::kApi, 1, now_ns_, std::as_bytes(std::span(&api, 1))}}};
     ActivityBatch batch;
     batch.frames = frames;
-    batch.names = &names;
+    batch.names = {std::shared_ptr<void>(), &names};
     history_.TakeActivity(batch);
     Step(100 * kNsPerMs);
   }

@@ -76,7 +76,8 @@ struct ActivityBatch {
   pid_t pid = 0;
   std::optional<int> rank;
   std::span<const ActivityFrame> frames;
-  const ActivityNameTable* names = nullptr;  // those known so far, of these frames too
+  // Those known so far, of these frames too. May be kept: the process's names only grow.
+  std::shared_ptr<const ActivityNameTable> names = nullptr;
   uint64_t dropped = 0;     // records dropped before these; the frames' losses say when
   uint64_t lost_bytes = 0;  // of the vendor's records
   uint64_t cost_ns = 0;     // CPU time that collecting took in the process since the batch before

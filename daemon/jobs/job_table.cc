@@ -364,7 +364,7 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   }
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
-                            frames, &ring->names(),    round->dropped,
+                            frames, std::shared_ptr<const ActivityNameTable>(ring, &ring->names()), round->dropped,
                             round->lost_bytes, std::exchange(entry.cost_ns, 0)};
   delivering_ = true;
   for (const auto& watching : WatchList(*watchers_)) {

@@ -250,7 +250,7 @@ void ActivityReplay::TakeBlock(const ReplayBlock& block) {
   batch.pid = process->second.facts.pid;
   batch.rank = process->second.facts.rank;
   batch.frames = frames_;
-  batch.names = &process->second.names;
+  batch.names = {std::shared_ptr<void>(), &process->second.names};  // stays with past_
   batch.dropped = about.dropped;
   activity_.Take(batch);
 }

@@ -19,6 +19,7 @@
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session_activity.h"
+#include "daemon/session/session_early.h"
 #include "daemon/session/session_collect.h"
 #include "daemon/session/session_files.h"
 #include "daemon/session/session_job.h"
@@ -283,6 +284,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Timer> stop_deadline_;  // for the collectors
   std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
+  std::unique_ptr<SessionEarly> early_;  // until the marks are taken; null without a dump, and with a past
   std::unique_ptr<SessionMarks> marks_;
   SessionCollect collect_;
   std::unique_ptr<SessionActivity> activity_;  // null without a dump

@@ -163,11 +163,13 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
   const std::span<const Record> records = frame.As<Record>();
   const ActivityFileId file = FileOfRecord(records.data());
   if (!wanted_[static_cast<size_t>(file)]) return;
+  const int64_t from_ns = StartOf(batch.pid);
   const auto passes = [&](const Record& record) {
     if constexpr (std::is_same_v<Record, attach::ApiRecord>) {
       if (!levels_[record.level]) return false;
     }
-    return Keeps(frame.base_ns + record.start);
+    const int64_t begin_ns = frame.base_ns + record.start;
+    return begin_ns >= from_ns && begin_ns <= end_raw_ns_;
   };
   const auto count = static_cast<size_t>(std::count_if(records.begin(), records.end(), passes));
   if (count == 0) return;
@@ -213,7 +215,7 @@ void SessionActivity::Take(const ActivityBatch& batch) {
         TakeFrame<attach::MemoryRecord>(batch, frame);
         break;
       case ActivityType::kLoss:
-        TakeLosses(frame, &ring);
+        TakeLosses(frame, StartOf(batch.pid), &ring);
         break;
       case ActivityType::kPad:
       case ActivityType::kClock:
@@ -225,11 +227,16 @@ void SessionActivity::Take(const ActivityBatch& batch) {
   Flush();
 }
 
-void SessionActivity::TakeLosses(const ActivityFrame& frame, Ring* ring) {
+int64_t SessionActivity::StartOf(pid_t pid) const {
+  const auto found = starts_.find(pid);
+  return found == starts_.end() ? start_raw_ns_ : found->second;
+}
+
+void SessionActivity::TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring) {
   for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) {
     const bool records = static_cast<attach::LossReason>(loss.reason) == attach::LossReason::kRingFull;
     if (records) ring->reported += loss.count;
-    if (loss.to_ns < start_raw_ns_ || loss.from_ns > end_raw_ns_) continue;
+    if (loss.to_ns < start_ns || loss.from_ns > end_raw_ns_) continue;
     const std::optional<ActivityFileId> file = FileOfType(loss.type);
     if (file && !wanted_[static_cast<size_t>(*file)]) continue;
     if (records) {

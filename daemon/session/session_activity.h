@@ -72,6 +72,9 @@ class SessionActivity {
                   int64_t start_raw_ns);
 
   void Take(const ActivityBatch& batch);
+  // For one process another start than the session's.
+  void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
+  int64_t StartOf(pid_t pid) const;
   // Kinds of the order that the process leaves out from now on, to stay within its share of a core.
   void OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns);
   // CPU time that collecting took in a process.
@@ -109,15 +112,15 @@ class SessionActivity {
   Output& OutputOf(ActivityFileId file);
   template <class Record>
   void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
-  void TakeLosses(const ActivityFrame& frame, Ring* ring);
+  void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
   void EndRing(Ring& ring, int64_t now_raw_ns);
   void ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns);
-  bool Keeps(int64_t start_ns) const { return start_ns >= start_raw_ns_ && start_ns <= end_raw_ns_; }
   void Flush();
 
   const std::shared_ptr<WriterSession> dump_;
   const int64_t start_raw_ns_;
+  std::map<pid_t, int64_t> starts_;
   int64_t end_raw_ns_ = std::numeric_limits<int64_t>::max();
   std::array<bool, kActivityFiles> wanted_{};
   std::array<bool, 4> levels_{};  // of API calls, by attach::ApiLevel

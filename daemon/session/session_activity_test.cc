@@ -48,6 +48,9 @@ class SessionActivityTest : public ::testing::Test {
   void Want(const std::vector<std::string>& kinds) {
     activity_ = std::make_unique<SessionActivity>(session_, kinds, kBegin);
   }
+  std::shared_ptr<const ActivityNameTable> NamesOf(uint64_t attach_id) {
+    return {std::shared_ptr<void>(), &names_[attach_id]};  // ours
+  }
   template <class Record>
   void Take(uint64_t attach_id, const std::vector<Record>& records, uint64_t dropped = 0) {
     ActivityFrame frame;
@@ -59,7 +62,7 @@ class SessionActivityTest : public ::testing::Test {
     batch.attach_id = attach_id;
     batch.pid = static_cast<pid_t>(100 + attach_id);
     batch.frames = {&frame, 1};
-    batch.names = &names_[attach_id];
+    batch.names = NamesOf(attach_id);
     batch.dropped = dropped;
     activity_->Take(batch);
   }
@@ -69,7 +72,7 @@ class SessionActivityTest : public ::testing::Test {
     ActivityBatch batch;
     batch.attach_id = attach_id;
     batch.frames = {&frame, 1};
-    batch.names = &names_[attach_id];
+    batch.names = NamesOf(attach_id);
     activity_->Take(batch);
   }
   static KernelRecord Kernel(uint32_t after_ns, uint32_t name) {
@@ -324,7 +327,7 @@ TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
   ActivityBatch batch;
   batch.attach_id = kRank0;
   batch.pid = 101;
-  batch.names = &names_[kRank0];
+  batch.names = NamesOf(kRank0);
   batch.cost_ns = 500;
   activity_->Take(batch);
   activity_->Take(batch);

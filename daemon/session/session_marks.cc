@@ -57,10 +57,12 @@ SessionMarks::SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Devi
 
 void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) {
   ring_lost_ += batch.dropped;
+  const auto own = starts_.find(batch.pid);
+  const int64_t from_ns = own == starts_.end() ? start_raw_ns_ : own->second;
   for (const Mark& mark : batch.marks) {
     const bool step =
         mark.kind == attach::MarkKind::kStepBegin || mark.kind == attach::MarkKind::kStepEnd;
-    if (mark.time_ns < start_raw_ns_) continue;
+    if (mark.time_ns < from_ns) continue;
     const MarkLine line{mark.time_ns, batch.pid, batch.rank, mark.thread, MarkKindName(mark.kind),
                         mark.name, mark.value, mark.domain};
     if (mark.kind == attach::MarkKind::kFrame || mark.kind == attach::MarkKind::kStack) {

@@ -43,6 +43,8 @@ class SessionMarks {
   void AddDevice(const Device& device) { devices_.push_back(device); }
   // The step this process is in as the session begins: its begin is stamped with the session's.
   void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
+  // For one process another start than the session's.
+  void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
   void Take(const TrainingProcess& process, const MarkBatch& batch);
   // Its devices' steps may come from another process now.
   void OnGone(pid_t pid);
@@ -71,6 +73,7 @@ class SessionMarks {
   const std::shared_ptr<WriterSession> dump_;
   std::vector<Device> devices_;
   const int64_t start_raw_ns_;
+  std::map<pid_t, int64_t> starts_;
   const bool steps_only_;
   DumpFeed* feed_ = nullptr;
   std::unique_ptr<HostFileBuffer> texts_;

@@ -34,7 +34,11 @@ void Session::BeginJob() {
     OnMarks(process, batch);
   };
   events.on_activity = [this](const ActivityBatch& batch) {
-    if (activity_ != nullptr) activity_->Take(batch);
+    if (activity_ != nullptr) {
+      activity_->Take(batch);
+    } else if (early_ != nullptr) {
+      early_->Take(batch);
+    }
   };
   events.on_collector = [this](const TrainingProcess& process, const attach::CollectorReport& report) {
     OnCollector(process, report);
@@ -49,9 +53,14 @@ void Session::BeginJob() {
   events.on_come = [this] {
     deps_.control.Post([self = shared_from_this()] { self->JoinDevices(); });
   };
+  if (!spec_.no_dump() && !spec_.schedule().has_since_ms()) {
+    const bool goes_on = continues_ && continues_->started;
+    early_ = std::make_unique<SessionEarly>(goes_on ? std::nullopt : StartStepOf(spec_));
+  }
   job_->Watch(std::move(events), [this] {
     // The step to start at may be seen in a ring before the process has reported it.
-    return taking_marks_ || ending_activity_ || (state_ == SessionState::kScheduled && spec_.schedule().has_start_step());
+    const bool scheduled = state_ == SessionState::kScheduled;
+    return taking_marks_ || ending_activity_ || (scheduled ? spec_.schedule().has_start_step() : early_ != nullptr);
   });
 }
 
@@ -64,6 +73,8 @@ void Session::Schedule() {
     notice.start_step = StartStepOf(spec_);
     notice.steps = spec_.schedule().steps();
     notice.options = plan_.application_options;
+    // What writes files has no part of a step.
+    if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Order();
     job_->Tell(std::move(notice));
   } else {
     wait_ = std::make_unique<Timer>(deps_.control);
@@ -139,6 +150,7 @@ void Session::OnStep(const TrainingProcess& process, int64_t step, bool begin, b
 
 void Session::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
   DCHECK_ON(deps_.control);
+  if (early_ != nullptr) early_->Take(process, batch);
   if (!taking_marks_ && state_ != SessionState::kScheduled) return;
   if (marks_ != nullptr) marks_->Take(process, batch);
   const TrainingProcess* counting = job_->CountingProcess();
@@ -203,6 +215,7 @@ int64_t Session::HandOverNs() const { return ending_activity_ && files_ != nullp
 void Session::OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
   DCHECK_ON(deps_.control);
   if (marks_ != nullptr) marks_->OnGone(process.pid);
+  if (early_ != nullptr) early_->OnGone(attach_id, process.pid);
   const bool lost = collect_.OnGone(process.pid) && !in_good_order;
   if (activity_ != nullptr) activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
   if (lost && (activity_ != nullptr || files_ != nullptr)) {
@@ -276,6 +289,9 @@ int64_t Session::KnownEndWallNs() const {
 // The session runs: its processes are notified and their marks are taken.
 void Session::TakeMarks() {
   if (job_ == nullptr) return;
+  // What is in the rings by now belongs to the time before.
+  if (early_ != nullptr) job_->Drain();
+  const std::unique_ptr<SessionEarly> early = std::move(early_);
   if (!spec_.schedule().has_start_step() || (continues_ && continues_->started)) steps_.Open(std::nullopt);
   if (dump_ != nullptr) {
     std::vector<SessionMarks::Device> devices;
@@ -287,12 +303,14 @@ void Session::TakeMarks() {
     marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_,
                                             !plan_.takes_marks);
     if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();
-    if (launch_step_.first != 0) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
+    const bool seen = early != nullptr && early->BeginOf(launch_step_.first);
+    if (launch_step_.first != 0 && !seen) marks_->NoteRunningStep(launch_step_.first, launch_step_.second);
   }
   MakeFiles();
   if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
     activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
   }
+  if (early != nullptr) early->HandOver(marks_.get(), activity_.get());
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
   attach::SessionNotice notice;
   notice.state = "running";
@@ -316,6 +334,7 @@ SessionMarks::Device Session::MarksOf(const DeviceInfo& info) const {
 // The last marks, before anything is closed.
 void Session::EndMarks() {
   if (job_ == nullptr) return;
+  early_.reset();
   if (taking_marks_) job_->Drain();
   taking_marks_ = false;
   if (marks_ != nullptr) marks_->Flush();

@@ -192,7 +192,9 @@ struct SessionNotice {  // "session"
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
   std::map<std::string, std::string> options;  // effective ones that the application serves
-  std::optional<CollectOrder> collect = std::nullopt;  // while "running" or "recording"
+  // While "running" or "recording". With "armed" and start_step: from shortly before that step, so that it is
+  // recorded from its begin.
+  std::optional<CollectOrder> collect = std::nullopt;
 };
 
 // Answer to "files": they were copied, or will not be; the process may remove its directory.

@@ -91,6 +91,46 @@ class ActivityCase(DaemonCase):
             self.assertLessEqual(in_window, set(found))
 
 
+class OneStep(ActivityCase):
+    """Sessions of one step that is over in some milliseconds: collecting begins before it, and what was recorded before
+    is left out."""
+
+    def truth_of_step(self, job, rank, number):
+        [step] = [line for line in job.truth(rank, "step") if line["name"] == str(number)]
+        kernels = [line["begin_ns"] for line in job.truth(rank, "kernel")
+                   if step["begin_ns"] <= line["begin_ns"] and line["end_ns"] <= step["end_ns"]]
+        return step, sorted(kernels)
+
+    def marks(self, dump):
+        with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
+            head, *rows = [line.split("\t") for line in file.read().splitlines()]
+        return [dict(zip(head, row)) for row in rows]
+
+    def test_from_its_begin(self):
+        job = self.train()
+        ranks = job.attached(self.daemon, 2)
+        eventually(lambda: any(p["step"] for j in self.daemon.ctl("jobs")["jobs"] for p in j["processes"]), what="steps are counted")
+        for _ in range(2):
+            session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--start-step", "+200", "--steps", "1", "--detach")
+            done = self.daemon.until_state(session["session_id"], "done", seconds=120)
+            self.assertEqual(self.outcome(done, "task_time")["result"], "finished", done["outcomes"])
+            number = int(done["start_step"])
+            kernels = activity_files.read(done["dump_path"], "kernel")
+            marks = self.marks(done["dump_path"])
+            time.sleep(0.2)  # the job writes its truth
+            for rank, pid in ranks.items():
+                step, truth = self.truth_of_step(job, rank, number)
+                mine = sorted(k.start_ns for k in kernels if k.process == pid)
+                self.assertGreater(len(truth), 50)
+                self.assertGreater(mine[0], step["begin_ns"] - CLOCK_NS, "of steps before")
+                missing = [t for t in truth if min(abs(t - m) for m in mine) > CLOCK_NS]
+                self.assertEqual(missing, [], f"rank {rank}: of {len(truth)} kernels of step {number}")
+                begins = [m for m in marks if m["pid"] == str(pid) and m["kind"] == "step_begin"]
+                self.assertEqual(begins[0]["value"], str(number))
+                self.assertLess(abs(int(begins[0]["time_ns"]) - step["begin_ns"]), 1_000_000)
+            self.assert_verified(done["dump_path"])
+
+
 class Sessions(ActivityCase):
     def test_operators_of_two_ranks(self):
         job = self.train()

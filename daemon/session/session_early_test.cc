@@ -1,0 +1,221 @@
+#include "daemon/session/session_early.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+
+#include "daemon/session/session_activity.h"
+#include "daemon/session/session_marks.h"
+#include "dump/test_support.h"
+
+namespace profd {
+namespace {
+
+using attach::MarkKind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The dump says that it starts here; step 11 began before in process 101, and later in process 102.
+constexpr int64_t kDumpStart = 1'000'000'000;
+constexpr int64_t kBegin101 = kDumpStart - 5'000'000;
+constexpr int64_t kBegin102 = kDumpStart + 2'000'000;
+
+// Three times what is kept, a record every microsecond.
+constexpr size_t kPerBatch = 1000;
+constexpr size_t kBatches = 3 * SessionEarly::kMaxBytes / (kPerBatch * sizeof(attach::KernelRecord));
+
+class SessionEarlyTest : public ::testing::Test {
+ protected:
+  SessionEarlyTest() : pool_(64 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
+    SessionDumpOptions options;
+    options.session.session_id = "s";
+    options.owner = Myself();
+    std::promise<std::string> opened;
+    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
+    path_ = opened.get_future().get();
+    marks_ = std::make_unique<SessionMarks>(session_, std::vector<SessionMarks::Device>(), kDumpStart);
+    activity_ = std::make_unique<SessionActivity>(session_, std::vector<std::string>{"kernel"}, kDumpStart);
+    EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
+  }
+
+  static TrainingProcess Process(pid_t pid) {
+    TrainingProcess process;
+    process.pid = pid;
+    process.rank = pid - 101;
+    process.attach_id = static_cast<uint64_t>(pid);
+    return process;
+  }
+  void Mark(SessionEarly* early, pid_t pid, int64_t time_ns, MarkKind kind, int64_t value, std::string name = "", uint64_t dropped = 0) {
+    profd::Mark mark;
+    mark.time_ns = time_ns;
+    mark.kind = kind;
+    mark.value = value;
+    mark.name = name;
+    early->Take(Process(pid), {pid, pid - 101, {&mark, 1}, dropped});
+    name.assign(name.size(), '#');  // the ring's bytes are another's then
+  }
+  void Kernels(SessionEarly* early, pid_t pid, const std::vector<int64_t>& times_ns) {
+    std::vector<attach::KernelRecord> records;
+    for (const int64_t time_ns : times_ns) {
+      attach::KernelRecord& kernel = records.emplace_back();
+      kernel.start = static_cast<uint32_t>(time_ns - times_ns.front());
+      kernel.duration = 10;
+      kernel.name = 1;
+    }
+    ActivityFrame frame;
+    frame.type = attach::ActivityType::kKernel;
+    frame.count = static_cast<uint16_t>(records.size());
+    frame.base_ns = times_ns.front();
+    frame.records = std::as_bytes(std::span(records));
+    ActivityBatch batch;
+    batch.attach_id = static_cast<uint64_t>(pid);
+    batch.pid = pid;
+    batch.frames = {&frame, 1};
+    batch.names = {std::shared_ptr<void>(), &names_};
+    early->Take(batch);
+    std::memset(records.data(), 0xFF, records.size() * sizeof records[0]);
+  }
+  // Records of process 101 from `from_ns` on.
+  void Batch(SessionEarly* early, int64_t from_ns) {
+    std::vector<int64_t> times;
+    for (size_t i = 0; i < kPerBatch; ++i) times.push_back(from_ns + static_cast<int64_t>(i) * 1000);
+    Kernels(early, 101, times);
+  }
+  static uint64_t LostKernels(const Manifest& manifest) {
+    uint64_t lost = 0;
+    for (const ManifestChannel& channel : manifest.channels) {
+      if (channel.collector != "activity_kernel") continue;
+      for (const ManifestLoss& loss : channel.dropped) lost += loss.records;
+    }
+    return lost;
+  }
+  Manifest Finish() {
+    marks_->Flush();
+    activity_->End(kDumpStart + 1'000'000'000);
+    std::promise<Status> done;
+    session_->Finish({}, [this](Manifest& manifest) {
+      marks_->EditManifest(&manifest);
+      SessionActivity::EditManifest(&manifest);
+    }, [&](const Status& status) { done.set_value(status); });
+    EXPECT_TRUE(done.get_future().get().ok());
+    return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  }
+  // {process, begin} of each kernel of the dump.
+  std::vector<std::pair<uint32_t, int64_t>> KernelsOfDump() {
+    std::vector<std::pair<uint32_t, int64_t>> found;
+    std::string bytes;
+    for (int slice = 0;; ++slice) {
+      const std::string path = path_ + "/host/data/activity_kernel.data.slice_" + std::to_string(slice);
+      if (!std::filesystem::exists(path)) break;
+      bytes += ReadText(path);
+    }
+    for (size_t at = 0; at + sizeof(StoredKernel) <= bytes.size(); at += sizeof(StoredKernel)) {
+      StoredKernel kernel;
+      std::memcpy(&kernel, bytes.data() + at, sizeof kernel);
+      found.emplace_back(kernel.process, kernel.start_ns);
+    }
+    return found;
+  }
+  std::string MarksOfDump() { return ReadText(path_ + "/host/profd/marks.tsv"); }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  std::shared_ptr<WriterSession> session_;
+  std::string path_;
+  ActivityNameTable names_;
+  std::unique_ptr<SessionMarks> marks_;
+  std::unique_ptr<SessionActivity> activity_;
+};
+
+TEST_F(SessionEarlyTest, EachProcessFromTheBeginOfItsStep) {
+  SessionEarly early(11);
+  Mark(&early, 101, kBegin101 - 90, MarkKind::kStepBegin, 10);
+  Mark(&early, 101, kBegin101 - 80, MarkKind::kMark, 0, "of the step before", 7);
+  Kernels(&early, 101, {kBegin101 - 50, kBegin101 - 1, kBegin101, kBegin101 + 400});
+  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  Mark(&early, 101, kBegin101 + 10, MarkKind::kMark, 0, "early");
+  Mark(&early, 102, kDumpStart + 5, MarkKind::kMark, 0, "still in step 10");
+  Kernels(&early, 102, {kDumpStart + 5, kBegin102 + 5});
+  Mark(&early, 102, kBegin102, MarkKind::kStepBegin, 11);
+  EXPECT_EQ(early.BeginOf(101), kBegin101);
+  EXPECT_EQ(early.BeginOf(103), std::nullopt);
+  early.HandOver(marks_.get(), activity_.get());
+  // What comes later goes by the same begins, of other processes by the session's start.
+  Kernels(&early, 103, {kDumpStart - 1, kDumpStart + 1});
+  early.HandOver(marks_.get(), activity_.get());
+  const Manifest manifest = Finish();
+  EXPECT_THAT(KernelsOfDump(), ElementsAre(std::pair(101u, kBegin101), std::pair(101u, kBegin101 + 400),
+                                           std::pair(102u, kBegin102 + 5), std::pair(103u, kDumpStart + 1)));
+  EXPECT_THAT(MarksOfDump(), HasSubstr("\tearly\t"));
+  EXPECT_THAT(MarksOfDump(), HasSubstr(std::to_string(kBegin101) + "\t101\t0\t0\tstep_begin\t\t11"));
+  EXPECT_THAT(MarksOfDump(), HasSubstr(std::to_string(kBegin102) + "\t102\t1\t0\tstep_begin\t\t11"));
+  EXPECT_THAT(MarksOfDump(), Not(HasSubstr("step 10")));
+  EXPECT_THAT(MarksOfDump(), Not(HasSubstr("before")));
+  EXPECT_EQ(manifest.dropped_marks, 0u) << "lost before the step";
+}
+
+TEST_F(SessionEarlyTest, WithoutAStepByTheSessionsStart) {
+  SessionEarly early(std::nullopt);
+  Mark(&early, 101, kDumpStart - 5, MarkKind::kMark, 0, "before", 2);
+  Mark(&early, 101, kDumpStart + 5, MarkKind::kMark, 0, "after");
+  Mark(&early, 101, kDumpStart + 6, MarkKind::kStepBegin, 30);
+  Kernels(&early, 101, {kDumpStart - 5, kDumpStart + 1});
+  early.HandOver(marks_.get(), activity_.get());
+  EXPECT_EQ(Finish().dropped_marks, 2u);
+  EXPECT_THAT(KernelsOfDump(), ElementsAre(std::pair(101u, kDumpStart + 1)));
+  EXPECT_THAT(MarksOfDump(), Not(HasSubstr("before")));
+  EXPECT_THAT(MarksOfDump(), HasSubstr("\tafter\t"));
+}
+
+TEST_F(SessionEarlyTest, AProcessThatEndsBeforeTheStepLeavesNothing) {
+  SessionEarly early(11);
+  Kernels(&early, 101, {kDumpStart + 1});
+  Kernels(&early, 102, {kDumpStart + 2});
+  early.OnGone(101, 101);
+  early.HandOver(marks_.get(), activity_.get());
+  Finish();
+  EXPECT_THAT(KernelsOfDump(), ElementsAre(std::pair(102u, kDumpStart + 2)));
+}
+
+TEST_F(SessionEarlyTest, WhatDoesNotFitAndWasTheSessionsIsCounted) {
+  SessionEarly early(11);
+  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  for (size_t batch = 0; batch < kBatches; ++batch) Batch(&early, kBegin101 + static_cast<int64_t>(batch) * 1'000'000);
+  early.HandOver(marks_.get(), activity_.get());
+  const Manifest manifest = Finish();
+  const size_t written = KernelsOfDump().size();
+  EXPECT_GE(written * sizeof(attach::KernelRecord), SessionEarly::kMaxBytes - kPerBatch * sizeof(attach::KernelRecord));
+  EXPECT_EQ(written + LostKernels(manifest), kBatches * kPerBatch);
+}
+
+TEST_F(SessionEarlyTest, WhatDoesNotFitAndLiesBeforeTheStepIsNoLoss) {
+  SessionEarly early(11);
+  for (size_t batch = 0; batch < kBatches; ++batch) {
+    Batch(&early, kBegin101 - static_cast<int64_t>(kBatches - batch) * 1'000'000);
+  }
+  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  Batch(&early, kBegin101);
+  early.HandOver(marks_.get(), activity_.get());
+  EXPECT_EQ(LostKernels(Finish()), 0u);
+  EXPECT_EQ(KernelsOfDump().size(), kPerBatch);
+}
+
+TEST_F(SessionEarlyTest, MarksThatDoNotFitAreCounted) {
+  SessionEarly early(11);
+  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  const std::string name(80, 'x');
+  constexpr int kMarks = 80'000;
+  for (int i = 0; i < kMarks; ++i) Mark(&early, 101, kBegin101 + i, MarkKind::kMark, 0, name);
+  early.HandOver(marks_.get(), activity_.get());
+  const Manifest manifest = Finish();
+  EXPECT_GT(manifest.dropped_marks, 0u);
+  EXPECT_EQ(manifest.marks + manifest.dropped_marks, kMarks + 1u);
+}
+
+}  // namespace
+}  // namespace profd
