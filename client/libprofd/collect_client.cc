@@ -89,7 +89,7 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
     if (armed_.size() < kMaxSessions) armed_[id] = *notice.collect;
     return;
   }
-  if ((notice.state == "running" || recording) && notice.collect) return Carry(id, *notice.collect);
+  if ((notice.state == "running" || recording) && notice.collect) return Carry(id, *notice.collect, recording);
   if (known == orders_.end()) return;
   Ending end;
   if (&PluginOf(known->second) == &mspti_ || id == aclprof_session_) end.plugin = &PluginOf(known->second);
@@ -99,13 +99,14 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
   if (ended_.size() < kMaxSessions) ended_[id] = end;
 }
 
-void CollectClient::Carry(const std::string& session_id, const attach::CollectOrder& wanted) {
+void CollectClient::Carry(const std::string& session_id, const attach::CollectOrder& wanted, bool recording) {
   const bool is_new = !orders_.contains(session_id);
   if (is_new && orders_.size() >= kMaxSessions) return;
   Order& order = orders_[session_id];
   if (is_new) order.number = next_number_++;
   order.order = wanted;
   order.kinds = BitsOf(wanted.kinds);
+  order.recording = recording;
   ended_.erase(session_id);
   Update();
 }
@@ -184,7 +185,9 @@ std::vector<std::map<std::string, CollectClient::Order>::iterator> CollectClient
   for (auto it = orders_.begin(); it != orders_.end(); ++it) {
     if (IsCarriedOut(it->second)) all.push_back(it);
   }
-  std::sort(all.begin(), all.end(), [](auto a, auto b) { return a->second.number < b->second.number; });
+  std::sort(all.begin(), all.end(), [](auto a, auto b) {
+    return std::pair(a->second.recording, a->second.number) < std::pair(b->second.recording, b->second.number);
+  });
   return all;
 }
 
@@ -200,11 +203,20 @@ void CollectClient::Update() {
   }
 }
 
+bool CollectClient::MsptiGivesWay() {
+  const auto orders = InOrder();
+  const auto wants = [this](const Plugin& plugin) {
+    return [this, &plugin](const auto& order) { return !order->second.recording && &PluginOf(order->second) == &plugin; };
+  };
+  return aclprof_.problem.empty() && std::ranges::any_of(orders, wants(aclprof_)) && std::ranges::none_of(orders, wants(mspti_));
+}
+
 void CollectClient::UpdateMspti() {
   uint32_t kinds = 0;
   for (const auto& [id, order] : orders_) {
     if (IsCarriedOut(order) && &PluginOf(order) == &mspti_) kinds |= order.kinds;
   }
+  if (MsptiGivesWay()) kinds = 0;
   if (kinds == 0) {
     // Without a deadline: its thread ends by itself and calls wake.
     if (std::exchange(mspti_.started, false)) mspti_.calls->stop(0);

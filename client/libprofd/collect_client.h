@@ -71,6 +71,7 @@ class CollectClient {
     attach::CollectOrder order;
     uint32_t kinds = 0;   // that we know
     uint64_t number = 0;  // the first that came is served first
+    bool recording = false;  // the flight recorder's, which gives way
     std::string sent;     // the last report
   };
   Plugin& PluginOf(const Order& order);
@@ -82,7 +83,7 @@ class CollectClient {
   static bool IsAtWork(const Plugin& plugin);
   // The plug-in at work; null: none.
   Plugin* Holder();
-  // Those that are carried out, the first first.
+  // Those that are carried out, the first first, the flight recorder's last.
   std::vector<std::map<std::string, Order>::iterator> InOrder();
   void Update();
   void UpdateMspti();
@@ -101,7 +102,9 @@ class CollectClient {
   std::string mode_ = "auto";
   bool takes_collector_ = false;
   bool ring_sent_ = false;
-  void Carry(const std::string& session_id, const attach::CollectOrder& wanted);
+  void Carry(const std::string& session_id, const attach::CollectOrder& wanted, bool recording = false);
+  // Only the flight recorder keeps MSPTI at work, and a session waits for aclprof.
+  bool MsptiGivesWay();
 
   std::map<std::string, Order> orders_;
   std::map<std::string, attach::CollectOrder> armed_;  // of sessions that have not begun

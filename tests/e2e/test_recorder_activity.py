@@ -105,6 +105,25 @@ class Recorded(RecordedCase):
         self.assertGreater(window[1], after)
         self.assert_true(job, ranks, activity_files.read(past, "kernel"), "kernel", window)
 
+    def test_a_session_that_needs_the_other_profiler(self):
+        """The recorder gives way to it, and goes on when it has ended."""
+        job, ranks = self.recorded()
+        session = self.daemon.ctl("start", "--job", job.job_id, "--l2", "on")
+        self.served(session["session_id"], "l2")
+        eventually(lambda: "busy: a session collects through aclprof" in self.activity()["problem"], what="the recorder says so")
+        done = self.stop(session)
+        self.assertEqual(self.outcome(done, "l2")["result"], "finished", done["outcomes"])
+        files = self.manifest(os.path.join(done["dump_path"], os.path.basename(done["dump_path"])))["process_files"]
+        self.assertEqual({one["pid"] for one in files}, set(ranks.values()))
+        self.assertTrue(all(one["files"] > 0 for one in files), files)
+        eventually(lambda: self.activity()["problem"] == "", seconds=60, what="it records again")
+        after = raw_ns()
+        eventually(lambda: raw_ns() > after + 3 * 10**9, seconds=20)
+        past = self.dump()["dump_path"]
+        window = self.window(self.manifest(past))
+        self.assertGreater(window[1], after)
+        self.assert_true(job, ranks, activity_files.read(past, "kernel"), "kernel", window)
+
     def test_a_process_that_was_killed(self):
         job, ranks = self.recorded()
         os.kill(ranks[1], signal.SIGKILL)
