@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -13,7 +14,9 @@
 
 namespace profd {
 
+struct ActivityBatch;
 struct ChannelEpoch;
+struct TrainingProcess;
 
 // What a block holds was sampled up to this long before it was read (poll_interval_ms is at most 100): a
 // dump of the past begins so much before its first block.
@@ -51,6 +54,16 @@ class BlockTap {
   virtual std::shared_ptr<BlockSource> Since(int64_t from_ns) = 0;
 };
 
+// Kept records from inside training processes, in the order they came. One thread at a time.
+class ActivitySource {
+ public:
+  virtual ~ActivitySource() = default;
+  // Valid until the next call, its names as long as they are kept; null at the end.
+  virtual const ActivityBatch* Next() = 0;
+  // Before it, not everything is held.
+  virtual int64_t HeldFrom() const = 0;
+};
+
 // The recorder, as a session that begins in the past sees it. Control strand.
 class RecorderHistory {
  public:
@@ -63,6 +76,10 @@ class RecorderHistory {
   virtual bool ClockAt(int device, int64_t host_ns, ClockPair* out) const = 0;
   // Texts of a host collector since `from_ns`; null if it is not recorded.
   virtual std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) = 0;
+  // What processes did since `from_ns`, of those that `wanted` says yes to; null if it is not recorded.
+  virtual std::unique_ptr<ActivitySource> ActivitySince(
+      int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted) = 0;
+  virtual bool RecordsActivity() const = 0;
   // How often the recorder reads a host collector; 0 = it does not.
   virtual double HostHz(uint16_t collector) const = 0;
 };

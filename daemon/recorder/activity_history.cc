@@ -15,7 +15,7 @@ using attach::NameHead;
 
 // Leaves at once; also what the writer takes before other sessions get their turn.
 constexpr size_t kBlockBytes = size_t{256} << 10;
-constexpr size_t kTurnBytes = size_t{1} << 20;
+constexpr size_t kTurnBatches = (size_t{1} << 20) / kBlockBytes;
 // What an id costs by itself.
 constexpr size_t kNameBytes = sizeof(std::string);
 
@@ -208,30 +208,19 @@ std::string ActivityHistory::Problem() const {
   return any ? "no process has answered yet" : "no process of a job is attached";
 }
 
-ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
-                               ActivityHistory::Past past, int64_t start_ns, int64_t end_ns)
-    : activity_(std::move(dump), kinds, start_ns), past_(std::move(past)), end_ns_(end_ns) {
-  activity_.SetEnd(end_ns);
+ActivityPast::ActivityPast(ActivityHistory::Past past) : past_(std::make_shared<const ActivityHistory::Past>(std::move(past))) {}
+
+const ActivityBatch* ActivityPast::Next() {
+  ReplayBlock block;
+  while (past_->blocks != nullptr && past_->blocks->Next(&block)) {
+    if (Parse(block)) return &batch_;
+  }
+  return nullptr;
 }
 
-void ActivityReplay::Run(DumpWriter& writer, std::function<void()> done) {
-  writer.Post([self = shared_from_this(), &writer, done = std::move(done)]() mutable {
-    ReplayBlock block;
-    for (size_t taken = 0; taken < kTurnBytes; taken += block.bytes.size()) {
-      if (self->past_.blocks == nullptr || !self->past_.blocks->Next(&block)) {
-        self->End();
-        done();
-        return;
-      }
-      self->TakeBlock(block);
-    }
-    self->Run(writer, std::move(done));
-  });
-}
-
-void ActivityReplay::TakeBlock(const ReplayBlock& block) {
-  const auto process = past_.processes.find(block.info.seq);
-  if (process == past_.processes.end() || block.bytes.size() < sizeof(BlockHead)) return;
+bool ActivityPast::Parse(const ReplayBlock& block) {
+  const auto process = past_->processes.find(block.info.seq);
+  if (process == past_->processes.end() || block.bytes.size() < sizeof(BlockHead)) return false;
   BlockHead about;
   std::memcpy(&about, block.bytes.data(), sizeof about);
   frames_.clear();
@@ -245,18 +234,39 @@ void ActivityReplay::TakeBlock(const ReplayBlock& block) {
     frame.records = rest.subspan(sizeof head, head.length - sizeof head);
     rest = rest.subspan(head.length);
   }
-  ActivityBatch batch;
-  batch.attach_id = process->first;
-  batch.pid = process->second.facts.pid;
-  batch.rank = process->second.facts.rank;
-  batch.frames = frames_;
-  batch.names = {std::shared_ptr<void>(), &process->second.names};  // stays with past_
-  batch.dropped = about.dropped;
-  activity_.Take(batch);
+  batch_ = {};
+  batch_.attach_id = process->first;
+  batch_.pid = process->second.facts.pid;
+  batch_.rank = process->second.facts.rank;
+  batch_.frames = frames_;
+  batch_.names = std::shared_ptr<const ActivityNameTable>(past_, &process->second.names);
+  batch_.dropped = about.dropped;
+  return true;
+}
+
+ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+                               ActivityHistory::Past past, int64_t start_ns, int64_t end_ns)
+    : activity_(std::move(dump), kinds, start_ns), past_(std::move(past)), end_ns_(end_ns) {
+  activity_.SetEnd(end_ns);
+}
+
+void ActivityReplay::Run(DumpWriter& writer, std::function<void()> done) {
+  writer.Post([self = shared_from_this(), &writer, done = std::move(done)]() mutable {
+    for (size_t batches = 0; batches < kTurnBatches; ++batches) {
+      const ActivityBatch* const batch = self->past_.Next();
+      if (batch == nullptr) {
+        self->End();
+        done();
+        return;
+      }
+      self->activity_.Take(*batch);
+    }
+    self->Run(writer, std::move(done));
+  });
 }
 
 void ActivityReplay::End() {
-  for (const auto& [id, process] : past_.processes) {
+  for (const auto& [id, process] : past_.processes()) {
     if (process.gone_ns != 0) activity_.OnGone(id, process.in_good_order, process.gone_ns);
   }
   activity_.End(end_ns_);

@@ -91,6 +91,22 @@ class ActivityHistory {
   std::vector<std::byte> block_;  // being put together
 };
 
+// A past, batch by batch.
+class ActivityPast final : public ActivitySource {
+ public:
+  explicit ActivityPast(ActivityHistory::Past past);
+  const ActivityBatch* Next() override;
+  int64_t HeldFrom() const override { return past_->held_from_ns; }
+  const std::map<uint64_t, ActivityHistory::Process>& processes() const { return past_->processes; }
+
+ private:
+  bool Parse(const ReplayBlock& block);
+
+  const std::shared_ptr<const ActivityHistory::Past> past_;  // the batches' names are in it
+  std::vector<ActivityFrame> frames_;
+  ActivityBatch batch_;
+};
+
 // Writes a past into a dump, on the writer's thread, bit by bit so that other sessions get their turn.
 class ActivityReplay : public std::enable_shared_from_this<ActivityReplay> {
  public:
@@ -101,13 +117,11 @@ class ActivityReplay : public std::enable_shared_from_this<ActivityReplay> {
   SessionActivity::Count CountOf(ActivityFileId file) const { return activity_.CountOf(file); }
 
  private:
-  void TakeBlock(const ReplayBlock& block);
   void End();
 
   SessionActivity activity_;
-  const ActivityHistory::Past past_;
+  ActivityPast past_;
   const int64_t end_ns_;
-  std::vector<ActivityFrame> frames_;
 };
 
 }  // namespace profd

@@ -349,6 +349,12 @@ std::shared_ptr<BlockSource> FlightRecorder::HostSince(uint16_t collector, int64
   return ring_->Read(std::move(wanted), from_ns);
 }
 
+std::unique_ptr<ActivitySource> FlightRecorder::ActivitySince(int64_t from_ns,
+                                                              const std::function<bool(const TrainingProcess&)>& wanted) {
+  if (activity_ == nullptr) return nullptr;
+  return std::make_unique<ActivityPast>(activity_->Read(from_ns, wanted));
+}
+
 double FlightRecorder::HostHz(uint16_t collector) const {
   for (const Route& route : routes_) {
     if (route.collector == collector && route.channel == 0) return route.hz;

@@ -99,6 +99,9 @@ class FlightRecorder final : public RecorderHistory {
   bool ClockAt(int device, int64_t host_ns, ClockPair* out) const override;
   std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) override;
   double HostHz(uint16_t collector) const override;
+  std::unique_ptr<ActivitySource> ActivitySince(int64_t from_ns,
+                                                const std::function<bool(const TrainingProcess&)>& wanted) override;
+  bool RecordsActivity() const override { return activity_ != nullptr; }
 
  private:
   friend class RecorderDump;

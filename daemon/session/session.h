@@ -16,6 +16,7 @@
 #include "base/strand.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
+#include "daemon/data/replay.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session_activity.h"
@@ -238,6 +239,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // session_history.cc: a session that begins with what the flight recorder holds.
   Status BeginInHistory();
   void TakePastClocks();
+  void ReplayActivity();
+  void TakePastActivity(size_t batches);
   void FillRows(v1::SessionStatus* out) const;
   void FillOptions(v1::SessionStatus* out) const;
   void AddActivity(v1::SessionStatus* out) const;
@@ -288,6 +291,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<SessionMarks> marks_;
   SessionCollect collect_;
   std::unique_ptr<SessionActivity> activity_;  // null without a dump
+  std::unique_ptr<ActivitySource> past_activity_;  // what is not in `activity_` yet of the time before the order
   std::shared_ptr<SessionFiles> files_;        // null where none will come
   bool activity_ended_ = false;
   bool ending_activity_ = false;  // the processes were asked for their last records

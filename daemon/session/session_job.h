@@ -59,6 +59,7 @@ class SessionJob {
   // Is any process of it alive? Asks the kernel.
   bool AnyAlive() const;
   bool any() const { return !members_.empty(); }
+  bool IsHere(uint64_t attach_id) const { return attached_.contains(attach_id); }
   const SessionTargets& targets() const { return targets_; }
   std::vector<TrainingProcess> Processes() const;
   void Fill(v1::SessionStatus* out) const;

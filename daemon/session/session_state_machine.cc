@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "daemon/jobs/process_facts.h"
@@ -311,6 +312,7 @@ void Session::TakeMarks() {
     activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
   }
   if (early != nullptr) early->HandOver(marks_.get(), activity_.get());
+  ReplayActivity();
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
   attach::SessionNotice notice;
   notice.state = "running";
@@ -364,6 +366,7 @@ void Session::EndActivity() {
   activity_deadline_.reset();
   if (files_ != nullptr) files_->Abandon();
   if (activity_ != nullptr && !std::exchange(activity_ended_, true)) {
+    TakePastActivity(std::numeric_limits<size_t>::max());
     activity_->End(deps_.host.clock.MonotonicRawNs());
   }
   if (awaited) OnReleased();

@@ -105,6 +105,26 @@ class Recorded(RecordedCase):
         self.assertGreater(window[1], after)
         self.assert_true(job, ranks, activity_files.read(past, "kernel"), "kernel", window)
 
+    def test_a_session_that_begins_in_the_past(self):
+        """What the recorder held and what came afterwards, without a seam or anything twice."""
+        job, ranks = self.recorded()
+        ordered = raw_ns()
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "3s", "--detach")
+        self.served(session["session_id"])
+        time.sleep(1.5)
+        end = raw_ns()
+        done = self.stop(session)
+        manifest = self.manifest(done["dump_path"])
+        self.assertNotIn("past", " ".join(manifest["warnings"]))
+        kernels = activity_files.read(done["dump_path"], "kernel")
+        self.assertLess(min(k.start_ns for k in kernels), ordered - 10**9)
+        begin = manifest["session"]["start_raw_ns"]
+        self.assertLessEqual(begin, min(k.start_ns for k in kernels))
+        self.assert_true(job, ranks, kernels, "kernel", (begin + CLOCK_NS, end - CLOCK_NS))
+        self.assertTrue(all(k.name for k in kernels))
+        self.assertEqual(self.outcome(done, "task_time")["dropped_records"], 0)
+        self.assert_verified(done["dump_path"])
+
     def test_a_session_that_needs_the_other_profiler(self):
         """The recorder gives way to it, and goes on when it has ended."""
         job, ranks = self.recorded()
