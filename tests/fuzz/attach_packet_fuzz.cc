@@ -33,5 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view packet = profd::fuzz::Input(data, size).rest();
   attach::Check(attach::ParseToDaemon(packet), attach::ParseToDaemon);
   attach::Check(attach::ParseToProcess(packet), attach::ParseToProcess);
+  // As the process's own interpreter gives them.
+  if (const auto threads = attach::ParseStackThreads(packet); threads.ok()) FUZZ_EXPECT(threads->size() <= attach::kMaxStackThreads);
   return 0;
 }

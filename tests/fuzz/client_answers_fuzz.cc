@@ -38,6 +38,8 @@ const std::vector<std::vector<std::string>>& Commands() {
       {"stream"},
       {"stream", "--count", "5"},
       {"start", "--all", "--collector", "host_mem", "--detach"},
+      {"stacks"},
+      {"stacks", "--all"},
   };
   return commands;
 }
@@ -54,7 +56,7 @@ void Queue(std::string_view bytes, std::deque<Message>* out) {
 
 void TakeAnswer(uint8_t which, std::string_view bytes, FakeDaemon* daemon) {
   v1::Session session;
-  switch (which % 10) {
+  switch (which % 11) {
     case 0:
       Parse(bytes, &daemon->node);
       break;
@@ -81,6 +83,9 @@ void TakeAnswer(uint8_t which, std::string_view bytes, FakeDaemon* daemon) {
       break;
     case 8:
       Queue(bytes, &daemon->samples);
+      break;
+    case 9:
+      Parse(bytes, &daemon->stacks);
       break;
     default:
       daemon->error = {static_cast<StatusCode>(bytes.size() % 16 + 1), std::string(bytes)};
