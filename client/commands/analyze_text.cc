@@ -61,8 +61,12 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
   out << '\n' << Printable(fmt::format("Rank {}, device {}, host {}: {} ({})", Text(rank, "rank"), Text(rank, "device"),
                                        Text(rank, "host"), Text(rank, "source"), Text(rank, "path"))) << '\n';
   if (const auto timeline = rank.find("timeline"); timeline != rank.end()) {
-    out << fmt::format("  {} streams, {} operators, {} executions, {} ms\n", Text(*timeline, "streams"),
-                       Text(*timeline, "operators"), Text(*timeline, "executions"), Number(*timeline, "total_ms"));
+    const auto counted = [&](const char* what, const char* one) {
+      const std::string number = Text(*timeline, what);
+      return number == "1" ? fmt::format("1 {}", one) : fmt::format("{} {}", number, what);
+    };
+    out << fmt::format("  {}, {}, {}, {} ms\n", counted("streams", "stream"), counted("operators", "operator"),
+                       counted("executions", "execution"), Number(*timeline, "total_ms"));
   }
   PrintSteps(out, color, rank);
   const Column share = {">SHARE", [](const Json& row) { return Share(row, "share"); }};

@@ -47,9 +47,11 @@ class ProgressLine {
   uint64_t last_ = ~uint64_t{0};
 };
 
-std::string LabelOf(const VerifyChannel& channel) {
-  std::string place = channel.device >= 0 ? fmt::format("npu{}", channel.device) : "host";
-  return fmt::format("{}/{}", place, channel.file);
+// `file` as a label of this device or of the host has it. Files that lie beside the folders of data have their place in
+// their names.
+std::string LabelOf(const VerifyChannel& channel, std::string_view device, std::string_view file) {
+  if (file.starts_with("host/") || file.starts_with("device_")) return std::string(file);
+  return fmt::format("{}/{}", channel.device >= 0 ? device : "host", file);
 }
 
 // The same file of every device, or of every process, in one row.
@@ -57,14 +59,13 @@ std::vector<std::pair<std::string, VerifyChannel>> RowsOf(const VerifyReport& re
   std::vector<std::pair<std::string, VerifyChannel>> rows;
   std::map<std::string, size_t> index;
   for (const VerifyChannel& channel : report.channels) {
-    std::string label = LabelOf(channel);
+    std::string label = LabelOf(channel, fmt::format("npu{}", channel.device), channel.file);
     if (!all) {
       const size_t digits =
           std::min(channel.file.find_first_not_of("0123456789"), channel.file.size());
       const bool of_process =
           digits > 0 && digits < channel.file.size() && channel.file[digits] == '-';
-      label = fmt::format("{}/{}", channel.device >= 0 ? "npu*" : "host",
-                          of_process ? "*" + channel.file.substr(digits) : channel.file);
+      label = LabelOf(channel, "npu*", of_process ? "*" + channel.file.substr(digits) : channel.file);
     }
     auto [it, fresh] = index.try_emplace(label, rows.size());
     if (fresh) {

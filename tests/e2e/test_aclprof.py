@@ -143,6 +143,10 @@ class LayoutTest(FilesCase):
             self.assertRegex(name, PROF)
             self.assert_no_foreign_folders(os.path.join(dump, name))
         self.assert_verified(dump)
+        rows = [line.split()[0] for line in self.daemon.run("verify", dump, json_output=False).stdout.splitlines() if line.startswith("  ")]
+        self.assertIn("host/end_info", rows)
+        self.assertTrue(any(row.startswith("device_1/") for row in rows), rows)
+        self.assertFalse([row for row in rows if row.startswith(("host/host/", "host/device_"))])
         self.fetch_export_and_remove(ended, facts)
 
     def fetch_export_and_remove(self, ended, facts):
