@@ -1,6 +1,6 @@
 """Runs inside the system that scripts/boot-test boots, as root, with systemd as PID 1: profd's unit from
-the first start to its end. Each check prints one line; the number of failures goes to
-/boot-test-out/failed.
+the first start to its end, and what users do with it on the way. Each check prints one line; the number of
+failures goes to /boot-test-out/failed.
 """
 
 import contextlib
@@ -11,161 +11,22 @@ import pwd
 import re
 import signal
 import stat
-import subprocess
 import sys
 import threading
 import time
 import traceback
-import urllib.request
 
 import sandbox_probe
+import user_checks
+from boot_tools import (ORDER, OUT, UNIT, Failed, as_trainer, begin, ctl, drop_in, equal, eventually,
+                        expect, finish, goes_on, journal, pid, run, running, scrape, series, show, status_of,
+                        systemctl)
 
-UNIT = "profd.service"
-OUT = "/boot-test-out"
-DROP_INS = f"/run/systemd/system/{UNIT}.d"
-METRICS = "http://127.0.0.1:9464"
 PROBE = "/run/profd/probe.json"
 PROBE_SCRIPT = sandbox_probe.__file__
-ORDER = ("--all", "--job", "boot", "--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50",
-         "--host-sys", "cpu,mem")
 # Tenths; what `systemd-analyze security` may say at most of the unit, and of it as user profd.
 MOST_EXPOSURE = {"root": 28, "profd": 25}
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-# Tools ----------------------------------------------------------------------------------------------
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
-def equal(got, wanted, what):
-    expect(got == wanted, f"{what}: {got!r}, expected {wanted!r}")
-
-
-def eventually(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise Failed(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
-
-
-def run(*command, check=True, **how):
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300,
-                            stdin=subprocess.DEVNULL, **how)
-    if check and result.returncode != 0:
-        raise Failed(f"{' '.join(command)}: {result.returncode}\n{result.stdout[-1500:]}"
-                     f"\n{result.stderr[-1500:]}")
-    return result
-
-
-def systemctl(*words, **how):
-    return run("systemctl", *words, **how).stdout
-
-
-def show(name):
-    return systemctl("show", UNIT, "--value", "-p", name).strip()
-
-
-def pid():
-    return int(show("MainPID"))
-
-
-def running(other_than=0):
-    """The pid of a daemon that is up, and is another than that."""
-    def up():
-        if show("ActiveState") == "failed":
-            raise Failed(f"the unit failed: {show('Result')}")
-        return show("SubState") == "running" and pid() not in (0, other_than) and pid()
-
-    return eventually(up, "the unit is running")
-
-
-def as_trainer():
-    entry = pwd.getpwnam("trainer")
-    groups = os.getgrouplist("trainer", entry.pw_gid)
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": groups, "cwd": entry.pw_dir}
-
-
-def ctl(*words, expect_code=(0,), **how):
-    result = run("profctl", "--json", *words, check=False, **how)
-    expect(result.returncode in expect_code,
-           f"profctl {' '.join(words)}: {result.returncode}\n{result.stdout[-800:]}{result.stderr[-800:]}")
-    return json.loads(result.stdout) if result.stdout.strip() else {}
-
-
-def scrape():
-    with urllib.request.urlopen(f"{METRICS}/metrics", timeout=30) as answer:
-        return answer.read().decode()
-
-
-def series(text, name):
-    return re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.M)
-
-
-def drop_in(name, text):
-    """Writes (or with None removes) a drop-in; the next start sees it."""
-    os.makedirs(DROP_INS, exist_ok=True)
-    path = os.path.join(DROP_INS, f"{name}.conf")
-    if text is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    else:
-        with open(path, "w", encoding="ascii") as out:
-            out.write("[Service]\n" + text + "\n")
-    systemctl("daemon-reload")
-
-
-def status_of(process):
-    with open(f"/proc/{process}/status", encoding="ascii") as file:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-
-
-def journal(*words):
-    return run("journalctl", "--no-pager", "-q", "-o", "cat", *words).stdout
-
-
-def records(session_id, at_least):
-    return eventually(lambda: (lambda s: s if int(s["records"]) >= at_least else None)(
-        ctl("show", session_id, **as_trainer())), f"session {session_id} has {at_least} records")
-
-
-def begin(*order):
-    session = ctl("start", *(order or ORDER), expect_code=(0, 5), **as_trainer())
-    records(session["session_id"], 100)
-    return session["session_id"]
-
-
-def goes_on(session_id, segments):
-    session = eventually(
-        lambda: (lambda s: s if len(s["segments"]) >= segments and s["state"] == "running" else None)(
-            ctl("show", session_id, **as_trainer())), f"session {session_id} goes on")
-    return records(session_id, int(session["records"]) + 100)
-
-
-def finish(session_id):
-    """Ends it, takes the dumps away and verifies them."""
-    ctl("stop", session_id, expect_code=(0, 5), **as_trainer())
-    session = ctl("show", session_id, **as_trainer())
-    equal(session["state"], "done", "the session")
-    fetched = ctl("fetch", session_id, "--out", "dumps", **as_trainer())["paths"]
-    equal(len(fetched), len(session["segments"]), "dumps")
-    run("profctl", "verify", *fetched, **as_trainer())
-    for segment in session["segments"]:
-        owner = os.stat(segment["dump_path"])
-        equal((owner.st_uid, stat.S_IMODE(owner.st_mode)), (as_trainer()["user"], 0o750),
-              "owner and mode of the dump")
-    return session
 
 
 # Checks, in this order --------------------------------------------------------------------------------
@@ -300,6 +161,9 @@ def session():
     return f"{done['records']} records"
 
 
+CHECKS += user_checks.CHECKS
+
+
 @check
 def restart():
     session_id = begin()
@@ -418,6 +282,7 @@ def as_user_profd():
     goes_on(session_id, 2)
     finish(session_id)
     equal(len(series(scrape(), "atlas_npu_health_status")), 8, "NPUs in /metrics")
+    user_checks.demo_job()
     sandbox_from_inside()
     answer = run("systemd-analyze", "security", "--no-pager", f"--threshold={MOST_EXPOSURE['profd']}", UNIT,
                  check=False)
