@@ -147,7 +147,8 @@ Result<Json> StoreOverview(StoreServer* server, const std::string& run, const Pr
     for (size_t i = 0; i < kTotalFields.size(); ++i) overview["overall"][std::string(kTotalFields[i].name)] = ValueOf(row, i, kTotalFields[i].kind);
     return Status();
   }));
-  if (overview["overall"].value("ranks", int64_t{0}) == 0) {
+  const Json& all = overview["overall"];
+  if (!all.is_object() || all["ranks"] == 0 || all["ranks"].is_null()) {
     const auto runs = StoredRuns(server, 1);
     return NotFound(fmt::format("no run {} in {}{}", run, server->database(), runs.ok() && !runs->empty() ? "; the latest there: " + runs->front() : ""));
   }
@@ -161,7 +162,7 @@ Result<Json> StoreOverview(StoreServer* server, const std::string& run, const Pr
     RETURN_IF_ERROR(AskList(server, list, committed, &overview));
   }
   for (const char* name : {"operator_types", "operators"}) {
-    for (Json& row : overview[name]) row["share"] = all_ms > 0 ? row["total_ms"].get<double>() / all_ms : 0.0;
+    for (Json& row : overview[name]) row["share"] = all_ms > 0 && row["total_ms"].is_number() ? row["total_ms"].get<double>() / all_ms : 0.0;
   }
   return overview;
 }

@@ -1,5 +1,7 @@
 #include "analysis/store/pipeline_json.h"
 
+#include "analysis/store/numbers.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -16,8 +18,7 @@ Json CpuJson(const std::optional<Pipeline::CpuUse>& cpu) {
 template <class T>
 std::optional<T> ValueOf(const Json& json, const char* name) {
   const auto found = json.find(name);
-  if (found == json.end() || !found->is_number()) return std::nullopt;
-  return found->get<T>();
+  return found == json.end() ? std::nullopt : NumberIn<T>(*found);
 }
 
 template <class T>
@@ -26,7 +27,7 @@ std::vector<T> ListOf(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_array()) return values;
   for (const Json& each : *found) {
-    if (each.is_number()) values.push_back(each.get<T>());
+    if (const auto value = NumberIn<T>(each)) values.push_back(*value);
   }
   return values;
 }

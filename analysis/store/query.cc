@@ -1,8 +1,10 @@
 // Answers of the server: FORMAT JSONCompact, which also says what the query cost.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/store/numbers.h"
 #include "analysis/store/server.h"
 #include "base/text.h"
 
@@ -45,7 +47,7 @@ class RowReader : public Sax {
     --arrays_;
     if (!row_ends) return true;
     status_ = take_(row_);
-    if (status_.ok() && row_.bad > 0) status_ = DataLoss("the server's answer has a value that is no number");
+    if (status_.ok() && row_.bad > 0) status_ = DataLoss("the server's answer has a value that is no number, or no time");
     return status_.ok();
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
@@ -113,6 +115,19 @@ std::vector<int64_t> StoreRow::Ints(size_t column) const {
   std::vector<int64_t> values;
   for (const std::string& each : List(column)) values.push_back(Number<int64_t>(each, &bad));
   return values;
+}
+
+int64_t StoreRow::Time(size_t column) const {
+  const int64_t t_ns = Int(column);
+  if (IsTime(t_ns)) return t_ns;
+  ++bad;
+  return 0;
+}
+
+std::vector<int64_t> StoreRow::Times(size_t column) const {
+  std::vector<int64_t> times = Ints(column);
+  bad += static_cast<uint64_t>(std::ranges::count_if(times, [](int64_t t_ns) { return !IsTime(t_ns); }));
+  return times;
 }
 
 Status StoreServer::Query(std::string_view select, const std::function<Status(const StoreRow&)>& take) {

@@ -38,6 +38,9 @@ class StoreRow {
   double Float(size_t column) const;
   std::vector<double> Floats(size_t column) const;
   std::vector<int64_t> Ints(size_t column) const;
+  // Of a time in ns: beyond the year 2116 it is bad, so that no difference of two is too long.
+  int64_t Time(size_t column) const;
+  std::vector<int64_t> Times(size_t column) const;
 
   mutable uint64_t bad = 0;
 };

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/store/fetch.h"
 #include "analysis/store/load.h"
+#include "analysis/store/overview.h"
 #include "analysis/store/pipeline_json.h"
 #include "analysis/store/rows.h"
 #include "analysis/store/tables.h"
@@ -211,6 +213,89 @@ TEST(StoreQuery, ABrokenAnswerIsAnError) {
     static_cast<void>(row.Int(0));
     return Status();
   }).ok());
+}
+
+// Answers each table's query with its rows.
+class StoredTables : public FakeServer {
+ public:
+  explicit StoredTables(std::map<std::string, std::string> rows) : rows_(std::move(rows)) {}
+  Result<std::string> Send(std::string_view statement, std::string_view) override {
+    for (const auto& [table, rows] : rows_) {
+      if (statement.find(" FROM db." + table + " ") != std::string_view::npos) return R"({"data": )" + rows + "}";
+    }
+    return std::string(R"({"data": []})");
+  }
+
+ private:
+  std::map<std::string, std::string> rows_;
+};
+
+const std::map<std::string, std::string> kStored = {
+    {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d"]])"},
+    {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"]])"},
+    {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5]])"},
+    {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0]])"},
+    {"slices", R"([["7", 0, 500, 1000, 0, "launch", ""]])"},
+};
+
+Result<Run> Stored(const std::string& table, const std::string& rows) {
+  std::map<std::string, std::string> tables = kStored;
+  if (!table.empty()) tables[table] = rows;
+  StoredTables server(tables);
+  FetchOrder order;
+  order.run = "run";
+  order.complete = true;
+  return FetchRun(&server, order);
+}
+
+TEST(StoreFetch, RowsThatAreOneRun) {
+  const auto run = Stored("", "");
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_EQ(run->ranks.at(0)->executions.size(), 1u);
+  EXPECT_EQ(run->ranks.at(0)->flows.size(), 1u);
+}
+
+TEST(StoreFetch, RowsOfWhatIsNotThere) {
+  for (const auto& [table, rows] : {std::pair("kernels", R"([["7", 1000, 3000, 0, -1, 8, 0, [], 0]])"), std::pair("kernels", R"([["7", 1000, 3000, 1, 0, 8, 0, [], 0]])"),
+                                    std::pair("kernels", R"([["7", 3000, 1000, 0, 0, 8, 0, [], 0]])"),
+                                    std::pair("slices", R"([["7", 0, 500, 1000, -1, "launch", ""]])"), std::pair("slices", R"([["7", 0, 1000, 500, 0, "launch", ""]])")}) {
+    const auto run = Stored(table, rows);
+    ASSERT_FALSE(run.ok()) << rows;
+    EXPECT_EQ(run.status().code(), StatusCode::kDataLoss);
+    EXPECT_NE(run.status().message().find("load the run again"), std::string::npos) << run.status().message();
+  }
+}
+
+TEST(StoreFetch, TimesBeyondAllYears) {
+  for (const char* rows : {R"([["7", "-9000000000000000000", "3000", 0, 0, 8, 0, [], 0]])", R"([["7", 1000, "9000000000000000000", 0, 0, 8, 0, [], 0]])"}) {
+    EXPECT_EQ(Stored("kernels", rows).status().code(), StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(Stored("steps", R"([["7", 1, 1, 1000, 2000, null, null, 0, 0, 0, 0, 0, ["r"], ["9000000000000000000"], [1500]]])").status().code(), StatusCode::kDataLoss);
+}
+
+TEST(StoreFetch, FactsThatDoNotFit) {
+  const auto run = Stored("facts", R"([["7", "count_ns", "1e300"], ["7", "cube_cores", "3000000000"], ["7", "lanes", "[[\"a\", \"b\"]]"],
+      ["7", "pipeline", "{\"processors\": -1e30, \"get_ms\": [1e300]}"], ["7", "span", "[0, 1e40]"], ["7", "vector_cores", "48"]])");
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  const Rank& rank = *run->ranks.at(0);
+  EXPECT_EQ(rank.count_ns, 0);
+  EXPECT_EQ(rank.cube_cores, 0);
+  EXPECT_EQ(rank.vector_cores, 48);
+  EXPECT_FALSE(rank.span);
+  EXPECT_FALSE(rank.pipeline.processors);
+  EXPECT_EQ(rank.pipeline.get_ms, std::vector<double>{1e300});
+}
+
+TEST(StoreOverviewTest, TotalsWithoutARow) {
+  StoredTables server({});
+  EXPECT_EQ(StoreOverview(&server, "run", {}).status().code(), StatusCode::kNotFound);
+}
+
+TEST(StoreOverviewTest, AnOperatorWithoutATime) {
+  StoredTables server({{"totals", "[[1, 2, 3, 9.0, 4.5, 1.5, 0.6, 2.4]]"}, {"operators", R"([[3.5, "AI_CORE", 1, null, null, null, null]])"}});
+  const Result<Json> overview = StoreOverview(&server, "run", {});
+  ASSERT_TRUE(overview.ok()) << overview.status().message();
+  EXPECT_EQ((*overview)["operator_types"][0]["share"], 0.0);
 }
 
 TEST(StorePipeline, ThereAndBack) {

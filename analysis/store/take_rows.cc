@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/store/numbers.h"
 #include "analysis/store/pipeline_json.h"
 #include "analysis/store/rows.h"
 
@@ -17,14 +18,13 @@ TextId TextIn(const StoreRow& row, size_t column, Rank* rank) { return row.Text(
 std::optional<double> FloatOrNone(const StoreRow& row, size_t column) {
   return row.IsNull(column) ? std::nullopt : std::optional(row.Float(column));
 }
-std::optional<int64_t> IntOrNone(const StoreRow& row, size_t column) {
-  return row.IsNull(column) ? std::nullopt : std::optional(row.Int(column));
+std::optional<int64_t> TimeOrNone(const StoreRow& row, size_t column) {
+  return row.IsNull(column) ? std::nullopt : std::optional(row.Time(column));
 }
 
 template <class T>
 T NumberOf(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  return json.is_number() ? json.get<T>() : T();
+  return NumberIn<T>(Json::parse(text, nullptr, false)).value_or(T());
 }
 
 std::vector<std::string> TextsOf(const std::string& text) {
@@ -47,8 +47,11 @@ void TakeLanes(const std::string& text, Rank* rank) {
 
 std::optional<Interval> SpanOf(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_array() || json.size() != 2 || !json[0].is_number() || !json[1].is_number()) return std::nullopt;
-  return Interval{json[0].get<int64_t>(), json[1].get<int64_t>()};
+  if (!json.is_array() || json.size() != 2) return std::nullopt;
+  const auto start_ns = NumberIn<int64_t>(json[0]);
+  const auto end_ns = NumberIn<int64_t>(json[1]);
+  if (!start_ns || !end_ns || !IsTime(*start_ns) || !IsTime(*end_ns)) return std::nullopt;
+  return Interval{*start_ns, *end_ns};
 }
 
 struct Fact {
@@ -88,7 +91,7 @@ Status TakeFact(const StoreRow& row, Filling* to) {
 
 Status TakeTotals(const StoreRow& row, Filling* to) {
   Sums& sums = to->rank->sums.emplace();
-  sums.begin_ns = row.Int(1);
+  sums.begin_ns = row.Time(1);
   sums.has_overall = row.Int(2) != 0;
   sums.e2e_ms = row.Float(3);
   sums.overall = {row.Float(4), row.Float(5), row.Float(6), row.Float(7)};
@@ -103,12 +106,12 @@ Status TakeStep(const StoreRow& row, Filling* to) {
   if (row.Int(2) == 0) return {};
   Step& step = to->rank->steps.emplace_back();
   step.number = number;
-  step.start_ns = row.Int(3);
-  step.end_ns = row.Int(4);
-  step.fp_ns = IntOrNone(row, 5);
-  step.bp_ns = IntOrNone(row, 6);
-  const std::vector<int64_t> starts = row.Ints(13);
-  const std::vector<int64_t> ends = row.Ints(14);
+  step.start_ns = row.Time(3);
+  step.end_ns = row.Time(4);
+  step.fp_ns = TimeOrNone(row, 5);
+  step.bp_ns = TimeOrNone(row, 6);
+  const std::vector<int64_t> starts = row.Times(13);
+  const std::vector<int64_t> ends = row.Times(14);
   const std::vector<std::string>& names = row.List(12);
   for (size_t i = 0; i < std::min({names.size(), starts.size(), ends.size()}); ++i) {
     step.reduces.push_back({to->rank->Text(names[i]), starts[i], ends[i]});
@@ -134,18 +137,19 @@ Status TakeOperator(const StoreRow& row, Filling* to) {
   if (!to->rank->sums) return {};
   ExecutionTimes& times = to->rank->sums->operators.emplace_back();
   times.count = row.Uint(11);
-  times.total_ns = row.Int(12);
-  if (times.count > 0) times.min_ns = row.Int(13);
-  times.max_ns = row.Int(14);
+  times.total_ns = row.Time(12);
+  if (times.count > 0) times.min_ns = row.Time(13);
+  times.max_ns = row.Time(14);
   return {};
 }
 
 Status TakeKernel(const StoreRow& row, Filling* to) {
   Rank& rank = *to->rank;
-  Execution each{row.Int(1), row.Int(2), static_cast<int32_t>(row.Uint(3)), static_cast<int32_t>(row.Int(4)), static_cast<uint16_t>(row.Uint(5)),
+  Execution each{row.Time(1), row.Time(2), static_cast<int32_t>(row.Uint(3)), static_cast<int32_t>(row.Int(4)), static_cast<uint16_t>(row.Uint(5)),
                  static_cast<uint16_t>(row.Uint(6))};
-  const bool known = each.op >= 0 && static_cast<size_t>(each.op) < rank.operators.size() && each.lane < static_cast<int64_t>(rank.lanes.size());
+  const bool known = each.op >= 0 && static_cast<size_t>(each.op) < rank.operators.size() && each.lane >= 0 && each.lane < static_cast<int64_t>(rank.lanes.size());
   if (!known || rank.executions.size() >= kMaxIndex) return DataLoss("executions of operators that are not there: load the run again");
+  if (each.start_ns > each.end_ns) return DataLoss("executions that end before they begin: load the run again");
   const auto number = static_cast<uint32_t>(rank.executions.size());
   rank.executions.push_back(each);
   for (const int64_t slice : row.Ints(7)) to->flows.push_back({static_cast<uint32_t>(slice), number});
@@ -157,9 +161,11 @@ Status TakeSlice(const StoreRow& row, Filling* to) {
   Rank& rank = *to->rank;
   const auto number = static_cast<uint32_t>(rank.slices.size());
   const int64_t lane = row.Int(4);
-  if (lane >= static_cast<int64_t>(rank.lanes.size()) || lane >= kMostLanes || number >= kMaxIndex) return DataLoss("slices of threads that are not there: load the run again");
+  const bool known = lane >= 0 && lane < static_cast<int64_t>(rank.lanes.size()) && lane < kMostLanes;
+  if (!known || number >= kMaxIndex) return DataLoss("slices of threads that are not there: load the run again");
+  if (row.Int(2) > row.Int(3)) return DataLoss("slices that end before they begin: load the run again");
   to->slices[static_cast<uint32_t>(row.Uint(1))] = number;
-  rank.slices.push_back({row.Int(2), row.Int(3), TextIn(row, 5, &rank), static_cast<int32_t>(lane)});
+  rank.slices.push_back({row.Time(2), row.Time(3), TextIn(row, 5, &rank), static_cast<int32_t>(lane)});
   if (!row.Text(6).empty()) rank.stacks[number] = rank.Text(row.Text(6));
   return {};
 }
@@ -170,7 +176,7 @@ Collective::Parts PartsOf(const StoreRow& row, size_t column) {
 
 Status TakeCollective(const StoreRow& row, Filling* to) {
   Collective& made = to->rank->collectives.emplace_back();
-  made.start_ns = row.Int(1);
+  made.start_ns = row.Time(1);
   made.name = TextIn(row, 2, to->rank);
   made.type = TextIn(row, 3, to->rank);
   made.group = TextIn(row, 4, to->rank);
@@ -207,7 +213,7 @@ Status TakeTransportSum(const StoreRow& row, Filling* to) {
 }
 
 Status TakeTransfer(const StoreRow& row, Filling* to) {
-  to->rank->transfers.push_back({row.Int(1), row.Int(2), row.Uint(3), TextIn(row, 4, to->rank), TextIn(row, 5, to->rank), TextIn(row, 6, to->rank)});
+  to->rank->transfers.push_back({row.Time(1), row.Time(2), row.Uint(3), TextIn(row, 4, to->rank), TextIn(row, 5, to->rank), TextIn(row, 6, to->rank)});
   return {};
 }
 
@@ -217,12 +223,12 @@ Status TakeLink(const StoreRow& row, Filling* to) {
 }
 
 Status TakeMemory(const StoreRow& row, Filling* to) {
-  to->rank->memory[row.Text(1)].push_back({row.Int(2), FloatOrNone(row, 3), FloatOrNone(row, 4), FloatOrNone(row, 5)});
+  to->rank->memory[row.Text(1)].push_back({row.Time(2), FloatOrNone(row, 3), FloatOrNone(row, 4), FloatOrNone(row, 5)});
   return {};
 }
 
 Status TakeBlock(const StoreRow& row, Filling* to) {
-  to->rank->blocks.push_back({TextIn(row, 1, to->rank), row.Float(2), row.Int(3), IntOrNone(row, 4)});
+  to->rank->blocks.push_back({TextIn(row, 1, to->rank), row.Float(2), row.Time(3), TimeOrNone(row, 4)});
   return {};
 }
 
@@ -242,12 +248,12 @@ Status TakeCounter(const StoreRow& row, Filling* to) {
 
 Status TakeSample(const StoreRow& row, Filling* to) {
   const auto found = to->counters.find(row.Uint(1));
-  if (found != to->counters.end()) to->rank->hardware[found->second]->points.push_back({row.Int(2), row.Float(3)});
+  if (found != to->counters.end()) to->rank->hardware[found->second]->points.push_back({row.Time(2), row.Float(3)});
   return {};
 }
 
 Status TakeInterval(const StoreRow& row, Filling* to) {
-  const Interval each{row.Int(2), row.Int(3)};
+  const Interval each{row.Time(2), row.Time(3)};
   if (row.Text(1) == kGarbageKind) to->rank->garbage.push_back(each);
   for (size_t kind = 0; kind < exporting::operators::kOverlapKinds; ++kind) {
     if (row.Text(1) == exporting::operators::OverlapName(static_cast<OverlapKind>(kind))) to->rank->overlap[kind].push_back(each);
@@ -261,7 +267,7 @@ Status TakeCpuOperator(const StoreRow& row, Filling* to) {
 }
 
 Status TakeMark(const StoreRow& row, Filling* to) {
-  to->rank->marks.push_back({row.Int(1), row.Int(2), TextIn(row, 5, to->rank), TextIn(row, 4, to->rank), row.Int(1) == row.Int(2), row.Int(3)});
+  to->rank->marks.push_back({row.Time(1), row.Time(2), TextIn(row, 5, to->rank), TextIn(row, 4, to->rank), row.Int(1) == row.Int(2), row.Int(3)});
   return {};
 }
 

@@ -1,0 +1,30 @@
+// Numbers that a database keeps: whoever wrote them, they fit their types.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+
+namespace profd::analysis {
+
+// Until the year 2116: no difference of two of them is too long.
+inline constexpr int64_t kLatestNs = (int64_t{1} << 62) - 1;
+constexpr bool IsTime(int64_t t_ns) { return t_ns >= -kLatestNs && t_ns <= kLatestNs; }
+
+// In JSON that is kept as text.
+template <class T>
+std::optional<T> NumberIn(const nlohmann::ordered_json& json) {
+  if (!json.is_number()) return std::nullopt;
+  const auto value = json.get<double>();
+  if constexpr (std::is_integral_v<T>) {
+    // What is at the type's borders as a double may be beyond them.
+    if (!(value > static_cast<double>(std::numeric_limits<T>::min()) && value < static_cast<double>(std::numeric_limits<T>::max()))) return std::nullopt;
+    return json.get<T>();
+  } else {
+    return value;
+  }
+}
+
+}  // namespace profd::analysis

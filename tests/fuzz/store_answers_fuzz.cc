@@ -1,0 +1,85 @@
+// Input: what a database answers that should hold a run: text whose lines "=== TABLE" each begin the rows of an answer,
+// as JSON, or all of the answer if it begins with "{". Several of one table are answered by turns. Whatever it answers,
+// the run is analysed, or said why not; what the page draws lies within its time.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/checks/advise.h"
+#include "analysis/report.h"
+#include "analysis/store/fetch.h"
+#include "analysis/store/overview.h"
+#include "analysis/views/views.h"
+#include "tests/fuzz/file_tree.h"
+
+namespace profd::analysis {
+namespace {
+
+class Answers : public StoreServer {
+ public:
+  explicit Answers(std::string_view text) {
+    fuzz::ForEachFile(text, [this](std::string_view table, std::string_view rows) { tables_[std::string(table)].push_back(rows); });
+  }
+
+  Result<std::string> Send(std::string_view statement, std::string_view) override {
+    const size_t from = statement.find(" FROM db.");
+    FUZZ_EXPECT(from != std::string_view::npos);
+    const std::string_view rest = statement.substr(from + std::string_view(" FROM db.").size());
+    const std::string table(rest.substr(0, rest.find(' ')));
+    const auto found = tables_.find(table);
+    if (found == tables_.end()) return std::string(R"({"data": []})");
+    const std::string_view rows = found->second[asked_[table]++ % found->second.size()];
+    if (rows.starts_with('{')) return std::string(rows);
+    return R"({"meta": [], "data": )" + std::string(rows) + R"(, "statistics": {"elapsed": 1, "rows_read": 2, "bytes_read": 3}})";
+  }
+  const std::string& database() const override { return database_; }
+  void Pause(int) override {}
+
+ private:
+  std::string database_ = "db";
+  std::map<std::string, std::vector<std::string_view>> tables_;
+  std::map<std::string, size_t> asked_;
+};
+
+void CheckRank(const Rank& rank) {
+  for (const Execution& each : rank.executions) {
+    FUZZ_EXPECT(each.start_ns <= each.end_ns);
+    FUZZ_EXPECT(each.op >= 0 && each.op < static_cast<int32_t>(rank.operators.size()));
+    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
+  }
+  for (const Slice& each : rank.slices) {
+    FUZZ_EXPECT(each.start_ns <= each.end_ns);
+    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
+  }
+  for (const Flow& flow : rank.flows) {
+    FUZZ_EXPECT(flow.slice < rank.slices.size() && flow.execution < rank.executions.size());
+  }
+}
+
+void Fetch(std::string_view text, bool complete) {
+  Answers server(text);
+  FetchOrder order;
+  order.run = "run";
+  order.complete = complete;
+  const Result<Run> run = FetchRun(&server, order);
+  if (!run.ok()) {
+    FUZZ_EXPECT(!run.status().message().empty());
+    return;
+  }
+  for (const auto& rank : run->ranks) CheckRank(*rank);
+  FUZZ_EXPECT(!RunJson(*run, {}).dump(-1, ' ', true, Json::error_handler_t::replace).empty());
+  if (complete) FUZZ_EXPECT(PackedJson(PageData(*run, &*run, Advise(*run, nullptr, Limits()), 1000, 1767225600)).ok());
+}
+
+}  // namespace
+}  // namespace profd::analysis
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  profd::analysis::Fetch(text, true);
+  profd::analysis::Fetch(text, false);
+  profd::analysis::Answers server(text);
+  const auto overview = profd::analysis::StoreOverview(&server, "run", {});
+  FUZZ_EXPECT(overview.ok() || !overview.status().message().empty());
+  return 0;
+}
