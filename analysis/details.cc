@@ -66,8 +66,8 @@ size_t Details::Finish() {
 
 void Details::LeaveOut() {
   // Of equal ones the first is the smallest and the last the largest, as where checks choose.
-  const auto least = [this](auto value) { return std::ranges::min_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
-  const auto most = [this](auto value) { return std::ranges::max_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
+  const auto least = [this](auto value) REQUIRES(mutex_) { return std::ranges::min_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
+  const auto most = [this](auto value) REQUIRES(mutex_) { return std::ranges::max_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
   const auto free = [](const Figures& of) { return of.free_ms; };
   const auto computing = [](const Figures& of) { return of.computing_ms; };
   const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.bandwidth; }),

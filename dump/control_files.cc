@@ -290,7 +290,7 @@ std::string SampleJson(const SessionFacts& session, int device) {
   }
   if (options.duration_s > 0) json["durationTime"] = fmt::format("{}", options.duration_s);
   for (const auto& [key, field] : options.collectors) {
-    std::visit([&](const auto& value) { json[key] = value; }, field);
+    std::visit([&json, &name = key](const auto& value) { json[name] = value; }, field);
   }
   if (options.aicore_sample_based) json["ai_core_profiling_mode"] = "sample-based";
   SetHardwareMemory(json, options);

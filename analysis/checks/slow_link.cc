@@ -49,7 +49,8 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
   for (const auto& rank : input.run.ranks) {
-    Json row = {OrNull(rank->rank)};
+    // Not {...}: of one element, compilers disagree whether it is a list.
+    Json row = Json::array({OrNull(rank->rank)});
     for (const char* transport : {"RDMA", "SDMA"}) {
       const Transport sum = SumOf(*rank, transport);
       row.push_back(SpeedOf(sum));

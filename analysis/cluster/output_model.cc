@@ -92,7 +92,7 @@ void OutputModel::AddTo(const ClusterOp& op, std::map<int, Collective>* totals) 
     Collective& total = (*totals)[cluster_.NumberOf(each.rank)];
     total.elapse_ms += each.op->elapse_ms;
     if (each.op->parts) {
-      if (!total.parts) total.parts.emplace();
+      if (!total.parts) total.parts = Collective::Parts{};
       total.parts->transit_ms += each.op->parts->transit_ms;
       total.parts->wait_ms += each.op->parts->wait_ms;
       total.parts->synchronization_ms += each.op->parts->synchronization_ms;

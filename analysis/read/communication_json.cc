@@ -115,9 +115,9 @@ void EachLink(const Place& place, std::string_view key, bool part, const Json& p
     const std::string_view source = std::string_view(pair).substr(0, dash);
     Rank* rank = rank_of(source);
     if (rank == nullptr) continue;
-    const auto text = [&each, rank](const char* field) {
-      const auto found = each.find(field);
-      return found != each.end() && found->is_string() ? rank->Text(found->template get_ref<const std::string&>()) : kNoText;
+    const auto text = [&link_json = each, rank](const char* field) {
+      const auto found = link_json.find(field);
+      return found != link_json.end() && found->is_string() ? rank->Text(found->template get_ref<const std::string&>()) : kNoText;
     };
     Link link;
     link.group = rank->Text(group);
