@@ -32,16 +32,7 @@ WebRequest RequestOf(const http::request<http::string_body>& from) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     request.headers[std::move(name)] = std::string(View(field.value()));
   }
-  const std::string_view target = View(from.target());
-  const size_t mark = std::min(target.find('?'), target.size());
-  request.path = DecodedUrl(target.substr(0, mark), false);
-  std::string_view query = target.substr(std::min(mark + 1, target.size()));
-  while (!query.empty()) {
-    const std::string_view pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const size_t equals = std::min(pair.find('='), pair.size());
-    request.query[DecodedUrl(pair.substr(0, equals), true)] = DecodedUrl(pair.substr(std::min(equals + 1, pair.size())), true);
-  }
+  request.SetTarget(View(from.target()));
   return request;
 }
 
@@ -205,6 +196,18 @@ int HexDigit(char c) {
 }
 
 }  // namespace
+
+void WebRequest::SetTarget(std::string_view target) {
+  const size_t mark = std::min(target.find('?'), target.size());
+  path = DecodedUrl(target.substr(0, mark), false);
+  std::string_view rest = target.substr(std::min(mark + 1, target.size()));
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    query[DecodedUrl(pair.substr(0, equals), true)] = DecodedUrl(pair.substr(std::min(equals + 1, pair.size())), true);
+  }
+}
 
 std::string_view WebRequest::Query(const std::string& name) const {
   const auto found = query.find(name);

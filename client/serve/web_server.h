@@ -23,6 +23,8 @@ struct WebRequest {
   std::map<std::string, std::string> headers;  // names in lower case; the last of several
   std::string body;
 
+  // "/path?name=value&...", as it stands in the first line of a request.
+  void SetTarget(std::string_view target);
   // Empty where there is none.
   std::string_view Query(const std::string& name) const;
   std::string_view Header(const std::string& name) const;
