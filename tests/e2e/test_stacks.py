@@ -42,7 +42,8 @@ class StacksOfAJob(unittest.TestCase):
     def setUp(self):
         self.stack = contextlib.ExitStack()
         self.addCleanup(self.stack.close)
-        self.d = Daemon(scenario_text='chip = "910B"\ndevices = 2\n', config={"daemon": {"socket_group": profd_harness.TEST_GROUP}}).start()
+        self.d = Daemon(scenario_text='chip = "910B"\ndevices = 2\n',
+                        config={"daemon": {"socket_group": profd_harness.TEST_GROUP}}).start()
         self.stack.callback(self.d.dispose)
 
     def train(self, rank, how, job="j42"):
@@ -53,7 +54,8 @@ class StacksOfAJob(unittest.TestCase):
                                                             env=environment, stdout=subprocess.PIPE, text=True))
         self.stack.callback(process.kill)
         self.assertEqual(process.stdout.readline(), "there\n")
-        eventually(lambda: any(p["step"] == 7 for p in self.processes(job) if p["pid"] == process.pid), what="its step is known")
+        eventually(lambda: any(p["step"] == 7 for p in self.processes(job) if p["pid"] == process.pid),
+                   what="its step is known")
         return process
 
     def processes(self, job):

@@ -91,9 +91,11 @@ def _answer() -> Tuple[bytes, int]:
     frames = sys._current_frames()
     main = threading.main_thread()
     own = threading.get_ident()
-    running = [t for t in threading.enumerate() if t.ident is not None]
-    names = {t.ident: t.name for t in running}
-    natives = {t.ident: t.native_id or 0 for t in running}
+    names: Dict[int, str] = {}
+    natives: Dict[int, int] = {}
+    for thread in threading.enumerate():
+        if thread.ident is not None:
+            names[thread.ident], natives[thread.ident] = thread.name, thread.native_id or 0
     natives.update(_stepping)
     # Those of C++ that run Python, autograd's for one.
     natives.update((ident, 0) for ident in frames if ident not in natives)
@@ -113,7 +115,8 @@ def _answer() -> Tuple[bytes, int]:
                 break
             stack.append(entry)
             frame = frame.f_back
-        threads.append({"thread": natives[ident], "name": _shown(names.get(ident, "")), "trains": ident in _stepping, "frames": stack})
+        threads.append({"thread": natives[ident], "name": _shown(names.get(ident, "")),
+                        "trains": ident in _stepping, "frames": stack})
     return json.dumps(threads, ensure_ascii=False).encode("utf-8", "replace"), int(left_out)
 
 
