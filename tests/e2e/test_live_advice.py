@@ -133,10 +133,9 @@ class LiveAdvice(unittest.TestCase):
         self.assertGreater(ranks[0]["shares"]["wait_ns"], ranks[1]["shares"]["wait_ns"])
 
     def test_garbage_collection(self):
-        advice = self.found(self.node, "gc", "gc")
-        # 600 ms in every fourth step, less what the device has to do meanwhile.
-        self.assertGreater(advice["cost_ns"], 40e6)
-        self.assertLess(advice["cost_ns"], 160e6)
+        # 600 ms in every fourth step, less what the device has to do meanwhile; a mean over the last steps.
+        eventually(lambda: 40e6 < self.found(self.node, "gc", "gc")["cost_ns"] < 160e6, seconds=SECONDS, every=0.3,
+                   what="a cost of 40 to 160 ms per step")
 
     def test_data_loader(self):
         # A mean over the last steps: while they are few, one more or less changes it.

@@ -109,9 +109,9 @@ class Recorded(RecordedCase):
         """What the recorder held and what came afterwards, without a seam or anything twice."""
         job, ranks = self.recorded()
         ordered = raw_ns()
-        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "3s", "--detach")
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "2s", "--detach")
         self.served(session["session_id"])
-        time.sleep(1.5)
+        time.sleep(1)
         end = raw_ns()
         done = self.stop(session)
         manifest = self.manifest(done["dump_path"])
@@ -120,7 +120,10 @@ class Recorded(RecordedCase):
         self.assertLess(min(k.start_ns for k in kernels), ordered - 10**9)
         begin = manifest["session"]["start_raw_ns"]
         self.assertLessEqual(begin, min(k.start_ns for k in kernels))
-        self.assert_true(job, ranks, kernels, "kernel", (begin + CLOCK_NS, end - CLOCK_NS))
+        # Around the order, where one could be missing or twice.
+        window = (max(begin, ordered - 5 * 10**8) + CLOCK_NS, min(end, ordered + 5 * 10**8) - CLOCK_NS)
+        around = [k for k in kernels if window[0] - 10**8 < k.start_ns < window[1] + 10**8]
+        self.assert_true(job, ranks, around, "kernel", window)
         self.assertTrue(all(k.name for k in kernels))
         self.assertEqual(self.outcome(done, "task_time")["dropped_records"], 0)
         self.assert_verified(done["dump_path"])
