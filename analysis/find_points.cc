@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "analysis/times.h"
 #include "export/step_parts.h"
 
 namespace profd::analysis {
@@ -84,7 +85,7 @@ void FindPoints(Rank* rank) {
   Classes classes(*rank, finder);
   for (const Collective& each : rank->collectives) {
     finder.AddCommunication(kDevice, classes.Of(each.name), each.start_ns,
-                            each.start_ns + std::llround(each.elapse_ms * 1e6));
+                            EndOf(each.start_ns, each.elapse_ms));
   }
   for (const Execution& each : rank->executions) {
     finder.AddKernel(kDevice, classes.Of(NameOf(*rank, each)), each.start_ns, each.end_ns);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/checks/check.h"
+#include "analysis/times.h"
 
 namespace profd::analysis {
 namespace {
@@ -32,7 +33,7 @@ std::optional<Finding> CheckBandwidthContention(const CheckInput& input) {
     const auto sdma = std::ranges::find(each.transports, "SDMA", &Transport::name);
     if (sdma == each.transports.end() || sdma->size_mb <= 0 || sdma->time_ms <= 0) continue;
     const double gb_s = sdma->size_mb / sdma->time_ms;
-    const int64_t end_ns = each.start_ns + std::llround(each.elapse_ms * 1e6);
+    const int64_t end_ns = EndOf(each.start_ns, each.elapse_ms);
     const auto after = std::ranges::lower_bound(kernels, end_ns, {}, &Interval::start_ns);
     const bool beside = after != kernels.begin() && std::prev(after)->end_ns > each.start_ns;
     if (beside && gb_s < limit) found.push_back({&each, gb_s});

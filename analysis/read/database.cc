@@ -9,6 +9,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
+#include "analysis/times.h"
 #include "export/operators/numbers.h"
 
 namespace profd::analysis {
@@ -108,20 +109,20 @@ class DatabaseReader {
     Run("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs", [this](const Row& row) {
       Step& step = rank_->steps.emplace_back();
       step.number = row.Int(0);
-      step.start_ns = row.Int(1);
-      step.end_ns = row.Int(2);
+      step.start_ns = row.Time(1);
+      step.end_ns = row.Time(2);
     });
   }
 
   void ReadTasks(int device) {
     if (!database_.Has("TASK")) return;
     Run(fmt::format("SELECT startNs, endNs FROM TASK WHERE deviceId = {} AND endNs >= startNs", device), [this](const Row& row) {
-      tasks_.push_back({row.Int(0), row.Int(1)});
+      tasks_.push_back({row.Time(0), row.Time(1)});
     });
     for (const std::string_view kind : kCopyTasks) {
       Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId FROM TASK t JOIN STRING_IDS s ON s.id = t.taskType "
                       "WHERE s.value = '{}' AND t.deviceId = {} AND t.endNs >= t.startNs", kind, device),
-          [this](const Row& row) { rank_->copies.push_back({row.Int(0), row.Int(1), rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))}); });
+          [this](const Row& row) { rank_->copies.push_back({row.Time(0), row.Time(1), rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))}); });
     }
     if (!database_.Has("COMPUTE_TASK_INFO")) return;
     // Older writers have other names.
@@ -138,7 +139,7 @@ class DatabaseReader {
             made.output_shapes = Name(row.Int(8));
           }
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
-          rank_->executions.push_back({row.Int(0), row.Int(1), op,
+          rank_->executions.push_back({row.Time(0), row.Time(1), op,
                                        rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row.Int(10)), BlocksOf(row.Int(11))});
         });
     ReadStates();
@@ -194,13 +195,14 @@ class DatabaseReader {
                                   "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
     Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP" + of_device + " ORDER BY startNs",
         [this](const Row& row) {
+          if (row.Int(4) < row.Int(3)) return;
           Collective& made = rank_->collectives.emplace_back();
           made.name = Name(row.Int(0));
           made.group = Name(row.Int(1));
           made.type = Name(row.Int(2));
-          made.start_ns = row.Int(3);
-          made.elapse_ms = Ms(row.Int(4) - row.Int(3));
-          rank_->slices.push_back({row.Int(3), row.Int(4), made.name,
+          made.start_ns = row.Time(3);
+          made.elapse_ms = Ms(row.Time(4) - row.Time(3));
+          rank_->slices.push_back({row.Time(3), row.Time(4), made.name,
                                    rank_->LaneOf("Communication", fmt::format("Group {}", rank_->TextOf(made.group)))});
         });
   }
@@ -218,9 +220,9 @@ class DatabaseReader {
                     enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device),
         [&](const Row& row) {
           const int32_t plane = planes.try_emplace({row.Int(3), row.Int(4)}, static_cast<int32_t>(planes.size())).first->second;
-          tasks.push_back({row.Int(0), row.Int(1), plane, rank_->TextOf(Name(row.Int(5)))});
+          tasks.push_back({row.Time(0), row.Time(1), plane, rank_->TextOf(Name(row.Int(5)))});
           if (row.Int(6) <= 0) return;
-          rank_->transfers.push_back({row.Int(0), row.Int(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
+          rank_->transfers.push_back({row.Time(0), row.Time(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
         });
     rank_->AddWaits(std::move(tasks));
   }
@@ -240,7 +242,7 @@ class DatabaseReader {
           [this, &layer, &stacks, python](const Row& row) {
             if (row.Int(1) < row.Int(0)) return;
             const auto index = static_cast<uint32_t>(rank_->slices.size());
-            rank_->slices.push_back({row.Int(0), row.Int(1), Name(row.Int(3)),
+            rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(3)),
                                      rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2)))});
             if (!row.IsNull(4)) (python ? operators_ : callers_)[row.Int(4)] = index;
             const auto stack = row.IsNull(5) ? stacks.end() : stacks.find(row.Int(5));
@@ -290,8 +292,8 @@ class DatabaseReader {
       Run(fmt::format("SELECT name, size, allocationTime, releaseTime FROM OP_MEMORY WHERE deviceId = {}", device),
           [this](const Row& row) {
             if (row.IsNull(2)) return;
-            rank_->blocks.push_back({Name(row.Int(0)), row.Real(1) / 1024, row.Int(2),
-                                     row.IsNull(3) ? std::nullopt : std::optional(row.Int(3))});
+            rank_->blocks.push_back({Name(row.Int(0)), row.Real(1) / 1024, row.Time(2),
+                                     row.IsNull(3) ? std::nullopt : std::optional(row.Time(3))});
           });
     }
   }
@@ -321,7 +323,7 @@ class DatabaseReader {
               series.unit = unit;
               series.device = device;
             }
-            rank_->hardware[it->second]->Add(row.Int(0), row.Real(1));
+            rank_->hardware[it->second]->Add(row.Time(0), row.Real(1));
           });
     }
   }
@@ -332,8 +334,8 @@ class DatabaseReader {
       constexpr int64_t kMarker = 0;
       constexpr int64_t kMarkerEx = 3;
       const bool is_instant = row.Int(4) == kMarker || row.Int(4) == kMarkerEx;
-      rank_->marks.push_back({row.Int(0), row.Int(1), Name(row.Int(2)), Name(row.Int(3)), is_instant});
-      rank_->slices.push_back({row.Int(0), row.Int(1), Name(row.Int(2)), rank_->LaneOf("Marks", fmt::format("Thread {}", row.Int(5)))});
+      rank_->marks.push_back({row.Time(0), row.Time(1), Name(row.Int(2)), Name(row.Int(3)), is_instant});
+      rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(2)), rank_->LaneOf("Marks", fmt::format("Thread {}", row.Int(5)))});
     });
   }
 
@@ -361,7 +363,7 @@ class DatabaseReader {
     for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
     Intervals communication;
     for (const Collective& each : rank_->collectives) {
-      communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
+      communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
     }
     std::optional<Interval> span;
     for (const Interval& task : tasks_) {

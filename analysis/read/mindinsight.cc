@@ -9,6 +9,7 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "analysis/times.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -138,7 +139,7 @@ class MindInsightReader {
     if (record.Field(columns[0]) == "-") return true;  // the average
     const auto at = [&record](int column) -> std::optional<int64_t> {
       uint64_t count = 0;
-      if (!ParseNumber(record.Field(column), &count) || count > INT64_MAX / kNsPerCount) return std::nullopt;
+      if (!ParseNumber(record.Field(column), &count) || count > kLatestNs / kNsPerCount) return std::nullopt;
       return static_cast<int64_t>(count) * kNsPerCount;
     };
     Step step;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "analysis/read/readers.h"
+#include "analysis/times.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -224,7 +225,7 @@ class MindSporeReader {
         open = {found->second, count, stream};
         continue;
       }
-      if (open.op == found->second && count >= open.count && count < INT64_MAX / kNsPerCount) {
+      if (open.op == found->second && count >= open.count && count < kLatestNs / kNsPerCount) {
         rank_.executions.push_back({NsOf(open.count), NsOf(count), open.op,
                                     rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", open.stream))});
       }
@@ -234,7 +235,7 @@ class MindSporeReader {
   }
 
   static int64_t NsOf(uint64_t count) {
-    return static_cast<int64_t>(std::min<uint64_t>(count, INT64_MAX / kNsPerCount)) * kNsPerCount;
+    return static_cast<int64_t>(std::min<uint64_t>(count, kLatestNs / kNsPerCount)) * kNsPerCount;
   }
 
   void AddCut(std::string_view what, size_t bytes) {

@@ -10,6 +10,7 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
 #include "analysis/read/step_columns.h"
+#include "analysis/times.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -223,7 +224,7 @@ void AddOverlap(Rank* rank) {
   for (const Execution& execution : rank->executions) computing.push_back({execution.start_ns, execution.end_ns});
   Intervals communication;
   for (const Collective& each : rank->collectives) {
-    communication.push_back({each.start_ns, each.start_ns + std::llround(each.elapse_ms * 1e6)});
+    communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
   }
   // Communication alone says nothing of the rest of a step.
   if (computing.empty() && (communication.empty() || !rank->shares.empty())) return;

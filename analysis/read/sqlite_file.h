@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/times.h"
 #include "base/status.h"
 
 namespace profd::analysis {
@@ -21,6 +22,8 @@ class Row {
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
   bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
+  // Of a time in ns.
+  int64_t Time(int column) const { return BoundedTime(Int(column)); }
   // What is no finite number is 0.
   double Real(int column) const {
     const double value = sqlite3_column_double(statement_, column);

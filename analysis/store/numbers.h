@@ -1,17 +1,14 @@
 // Numbers that a database keeps: whoever wrote them, they fit their types.
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 
-namespace profd::analysis {
+#include "analysis/times.h"
 
-// Until the year 2116: no difference of two of them is too long.
-inline constexpr int64_t kLatestNs = (int64_t{1} << 62) - 1;
-constexpr bool IsTime(int64_t t_ns) { return t_ns >= -kLatestNs && t_ns <= kLatestNs; }
+namespace profd::analysis {
 
 // In JSON that is kept as text.
 template <class T>
