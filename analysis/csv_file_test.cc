@@ -79,7 +79,9 @@ TEST(MicrosAsNsTest, KeepsEveryNanosecond) {
   EXPECT_EQ(MicrosAsNs("-1.5"), -1500);
   EXPECT_EQ(MicrosAsNs("0.0016"), 2);
   EXPECT_EQ(MicrosAsNs("1e3"), 1000000);
-  for (const char* bad : {"", "x", "1.2x", "nan", "inf", "99999999999999999999", "1e300", "1 2", "--9223372036854775807", "9223372036854774"}) {
+  EXPECT_EQ(MicrosAsNs("1.5e3"), 1500000);
+  EXPECT_EQ(MicrosAsNs("-1.736408883e+15"), -1736408883000000000);
+  for (const char* bad : {"", "x", "1.2x", "nan", "inf", "99999999999999999999", "1e300", "1 2", "--9223372036854775807", "9223372036854774", "-4.7e15"}) {
     EXPECT_EQ(MicrosAsNs(bad), std::nullopt) << bad;
   }
 }

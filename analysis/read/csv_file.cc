@@ -31,7 +31,7 @@ std::optional<int64_t> MicrosAsNs(std::string_view text) {
   if (after != end) {
     double rest = 0;
     // An exponent, or decimals beyond ns: as a number.
-    const auto [last, failed] = std::from_chars(after, end, rest);
+    const auto [last, failed] = std::from_chars(after, end, rest, std::chars_format::fixed);
     if (*after != '.' || failed != std::errc() || last != end) {
       double all = 0;
       const auto [stop, bad] = std::from_chars(text.data(), end, all);
