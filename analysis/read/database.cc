@@ -191,11 +191,10 @@ class DatabaseReader {
     if (!database_.Has("COMMUNICATION_OP")) return;
     const std::string of_device =
         only_device ? ""
-                    : fmt::format(" WHERE opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
+                    : fmt::format(" AND opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
                                   "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
-    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP" + of_device + " ORDER BY startNs",
+    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP WHERE endNs >= startNs" + of_device + " ORDER BY startNs",
         [this](const Row& row) {
-          if (row.Int(4) < row.Int(3)) return;
           Collective& made = rank_->collectives.emplace_back();
           made.name = Name(row.Int(0));
           made.group = Name(row.Int(1));
@@ -362,9 +361,7 @@ class DatabaseReader {
     Intervals computing;
     for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
     Intervals communication;
-    for (const Collective& each : rank_->collectives) {
-      communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
-    }
+    for (const Collective& each : rank_->collectives) communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
     std::optional<Interval> span;
     for (const Interval& task : tasks_) {
       const bool outside = !rank_->steps.empty() &&
