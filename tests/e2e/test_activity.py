@@ -95,10 +95,10 @@ class OneStep(ActivityCase):
     """Sessions of one step that is over in some milliseconds: collecting begins before it, and what was recorded before
     is left out."""
 
-    def truth_of_step(self, job, rank, number):
-        [step] = [line for line in job.truth(rank, "step") if line["name"] == str(number)]
-        kernels = [line["begin_ns"] for line in job.truth(rank, "kernel")
-                   if step["begin_ns"] <= line["begin_ns"] and line["end_ns"] <= step["end_ns"]]
+    def truth_of_step(self, lines, number):
+        [step] = [line for line in lines if line["what"] == "step" and line["name"] == str(number)]
+        kernels = [line["begin_ns"] for line in lines if line["what"] == "kernel"
+                   and step["begin_ns"] <= line["begin_ns"] and line["end_ns"] <= step["end_ns"]]
         return step, sorted(kernels)
 
     def marks(self, dump):
@@ -110,25 +110,31 @@ class OneStep(ActivityCase):
         job = self.train()
         ranks = job.attached(self.daemon, 2)
         eventually(lambda: any(p["step"] for j in self.daemon.ctl("jobs")["jobs"] for p in j["processes"]), what="steps are counted")
+        sessions = []
         for _ in range(2):
-            session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--start-step", "+200", "--steps", "1", "--detach")
-            done = self.daemon.until_state(session["session_id"], "done", seconds=120)
-            self.assertEqual(self.outcome(done, "task_time")["result"], "finished", done["outcomes"])
-            number = int(done["start_step"])
-            kernels = activity_files.read(done["dump_path"], "kernel")
-            marks = self.marks(done["dump_path"])
-            time.sleep(0.2)  # the job writes its truth
-            for rank, pid in ranks.items():
-                step, truth = self.truth_of_step(job, rank, number)
-                mine = sorted(k.start_ns for k in kernels if k.process == pid)
-                self.assertGreater(len(truth), 50)
-                self.assertGreater(mine[0], step["begin_ns"] - CLOCK_NS, "of steps before")
-                missing = [t for t in truth if min(abs(t - m) for m in mine) > CLOCK_NS]
-                self.assertEqual(missing, [], f"rank {rank}: of {len(truth)} kernels of step {number}")
-                begins = [m for m in marks if m["pid"] == str(pid) and m["kind"] == "step_begin"]
-                self.assertEqual(begins[0]["value"], str(number))
-                self.assertLess(abs(int(begins[0]["time_ns"]) - step["begin_ns"]), 1_000_000)
-            self.assert_verified(done["dump_path"])
+            session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--start-step", "+150", "--steps", "1",
+                                      "--detach")
+            sessions.append(self.daemon.until_state(session["session_id"], "done", seconds=120))
+        time.sleep(0.5)  # the job writes its truth
+        job.close()
+        for rank, pid in ranks.items():
+            lines = job.truth(rank, "step", "kernel")
+            for done in sessions:
+                self.assert_whole_step(done, pid, lines)
+
+    def assert_whole_step(self, done, pid, lines):
+        self.assertEqual(self.outcome(done, "task_time")["result"], "finished", done["outcomes"])
+        number = int(done["start_step"])
+        step, truth = self.truth_of_step(lines, number)
+        self.assertGreater(len(truth), 50)
+        mine = sorted(k.start_ns for k in activity_files.read(done["dump_path"], "kernel") if k.process == pid)
+        self.assertGreater(mine[0], step["begin_ns"] - CLOCK_NS, "of steps before")
+        missing = [t for t in truth if min(abs(t - m) for m in mine) > CLOCK_NS]
+        self.assertEqual(missing, [], f"process {pid}: of {len(truth)} kernels of step {number}")
+        begins = [m for m in self.marks(done["dump_path"]) if m["pid"] == str(pid) and m["kind"] == "step_begin"]
+        self.assertEqual(begins[0]["value"], str(number))
+        self.assertLess(abs(int(begins[0]["time_ns"]) - step["begin_ns"]), 1_000_000)
+        self.assert_verified(done["dump_path"])
 
 
 class Sessions(ActivityCase):

@@ -109,7 +109,8 @@ class Recorded(RecordedCase):
         """What the recorder held and what came afterwards, without a seam or anything twice."""
         job, ranks = self.recorded()
         ordered = raw_ns()
-        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "2s", "--detach")
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "2s",
+                                  "--detach")
         self.served(session["session_id"])
         time.sleep(1)
         end = raw_ns()
@@ -120,6 +121,7 @@ class Recorded(RecordedCase):
         self.assertLess(min(k.start_ns for k in kernels), ordered - 10**9)
         begin = manifest["session"]["start_raw_ns"]
         self.assertLessEqual(begin, min(k.start_ns for k in kernels))
+        job.close()  # its truth grows no more
         # Around the order, where one could be missing or twice.
         window = (max(begin, ordered - 5 * 10**8) + CLOCK_NS, min(end, ordered + 5 * 10**8) - CLOCK_NS)
         around = [k for k in kernels if window[0] - 10**8 < k.start_ns < window[1] + 10**8]
@@ -143,6 +145,7 @@ class Recorded(RecordedCase):
         after = raw_ns()
         eventually(lambda: raw_ns() > after + 3 * 10**9, seconds=20)
         past = self.dump()["dump_path"]
+        job.close()
         window = self.window(self.manifest(past))
         self.assertGreater(window[1], after)
         self.assert_true(job, ranks, activity_files.read(past, "kernel"), "kernel", window)
