@@ -119,7 +119,7 @@ void SetHardwareMemory(Json& json, const SampleOptions& options) {
   for (const char* key : {"llc_interval", "ddr_interval", "hbmInterval", "memInterval"}) {
     json[key] = ms;
   }
-  if (json["qosEvents"] != "") json["qosProfiling"] = "on";
+  if (!json["qosEvents"].get_ref<const std::string&>().empty()) json["qosProfiling"] = "on";
 }
 
 void SetLinks(Json& json, const SampleOptions& options) {
