@@ -158,6 +158,7 @@ void PrintStacks(const Io& io, const std::vector<NodeStacks>& nodes, bool all) {
     std::vector<Placed> processes;
   };
   std::vector<Group> groups;
+  groups.reserve(by_text.size());
   for (auto& [key, processes] : by_text) groups.push_back({&std::get<2>(key), std::move(processes)});
   const auto order = [](const Group& group) {
     const v1::ProcessStacks& first = *group.processes.front().process;
