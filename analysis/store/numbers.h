@@ -1,4 +1,4 @@
-// Numbers that a database keeps: whoever wrote them, they fit their types.
+// Numbers that a database keeps: made to fit their types.
 #pragma once
 
 #include <limits>

@@ -50,7 +50,7 @@ struct Mean {
     if (count == 0) return {};
     const double mean = sum / static_cast<double>(count);
     if (count_ns == 0) return mean;
-    // In doubles: whoever wrote the times may have made them too large for a product.
+    // In doubles: times of foreign runs may be too large for a product.
     const auto of_count = static_cast<double>(count_ns);
     return std::round(mean * 1e6 / of_count) * of_count / 1e6;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "client/commands/start_parse.h"
@@ -18,7 +19,7 @@ struct Placed {
   const v1::ProcessStacks* process;
 };
 
-// "in the system call ioctl of /dev/davinci0 (futex_wait_queue)", as far as it is known.
+// "blocked in the kernel, system call ioctl on /dev/davinci0 (devdrv_wait)", as far as it is known.
 std::string StateText(const v1::ThreadStack& thread) {
   std::string text;
   switch (thread.state()) {
@@ -72,16 +73,16 @@ std::string Body(const v1::ProcessStacks& process, bool all) {
   std::string text;
   if (!process.problem().empty()) text += fmt::format("  {}\n", Printable(process.problem()));
   if (!PythonText(process).empty()) text += fmt::format("  {}\n", PythonText(process));
-  int others = 0;
+  bool others = false;
   for (const v1::ThreadStack& thread : process.threads()) {
     if (all || IsShown(process, thread)) {
       AddThread(process, thread, all, &text);
     } else {
-      ++others;
+      others = true;
     }
   }
   if (process.threads_left_out() > 0 && all) text += fmt::format("  {} more threads are not shown\n", process.threads_left_out());
-  if (others > 0) text += "  other threads: --all\n";
+  if (others) text += "  other threads: --all\n";
   if (process.frames_left_out()) text += "  frames beyond the limits are not shown\n";
   return text;
 }

@@ -66,7 +66,7 @@ class StacksService {
     std::function<void(const Status&)> finish;
     Timer deadline;
   };
-  // What a process was asked and has not answered: one question at a time, whoever waits for it.
+  // What a process was asked and has not answered: one question at a time, for all requests that wait for it.
   struct Question {
     uint64_t seq = 0;
     std::vector<std::weak_ptr<Look>> looks;
