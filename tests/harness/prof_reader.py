@@ -143,9 +143,10 @@ def read_binary(dump, channel, data, number, entry, where):
 
 
 def read_blocks(dump, name, data, where):
-    """TimeStamp/Index/DataLen blocks of /proc files."""
+    """TimeStamp/Index/DataLen blocks of /proc files. A slice's indices follow those of the one before."""
     rest = data
     blocks = []
+    earlier = len(dump.blocks.get(name, []))
     head = re.compile(rb"TimeStamp:(\d+)\nIndex:(\d+)\nDataLen:(\d+)\n")
     while rest:
         match = head.match(rest)
@@ -164,7 +165,7 @@ def read_blocks(dump, name, data, where):
             break
         rest = rest[end + 2:]
         blocks.append((int(match[1]), int(match[2]), body.decode("utf-8", "replace")))
-    if [block[1] for block in blocks] != list(range(len(blocks))):
+    if [block[1] for block in blocks] != list(range(earlier, earlier + len(blocks))):
         dump.problem(where, "Index does not count up from 0 by one")
     dump.blocks.setdefault(name, []).extend(blocks)
 
