@@ -10,8 +10,7 @@
 
 #include "analysis/rules/limits.h"
 #include "analysis/rules/slowest_rank.h"
-#include "client/json.h"
-#include "client/render.h"
+#include "client/fleet/fleet_answers.h"
 
 namespace profd::client {
 namespace {
@@ -114,40 +113,22 @@ int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json) {
   v1::GetAdviceRequest request;
   request.set_job_id(job_id);
   request.set_ranks(true);
-  FleetReport report = fleet->NewReport("advise", job_id);
-  std::vector<NodeAdvice> nodes(fleet->nodes().size());
-  report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
-    nodes[node].node = fleet->nodes()[node].text;
-    Result<v1::GetAdviceResponse> answer = call->api().GetAdvice(request);
-    report.nodes[node].status = call->Explain(answer.status());
-    if (answer.ok()) nodes[node].answer = std::move(answer).value();
-  });
-  const std::vector<WaitedFor> waited = CompareRanks(nodes, analysis::Limits());
-  const int exit_code = ExitCodeOf(report);
+  const auto all = AskEach<NodeAdvice>(fleet, "advise", job_id, [&](ProfdApi& api) { return api.GetAdvice(request); });
+  const std::vector<WaitedFor> waited = CompareRanks(all.nodes, analysis::Limits());
   Io& io = fleet->io();
   if (json) {
-    Json all = {{"command", "advise"}, {"job_id", job_id}, {"exit_code", exit_code}, {"interrupted", report.interrupted},
-                {"waited_for", Json::array()}, {"nodes", Json::array()}};
-    for (const WaitedFor& one : waited) all["waited_for"].push_back(JsonOf(one));
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const Status& status = report.nodes[i].status;
-      all["nodes"].push_back({{"node", nodes[i].node}, {"error", status.ok() ? Json() : Json(status.message())},
-                              {"answer", status.ok() ? ToJson(nodes[i].answer) : Json()}});
-    }
-    io.out << JsonText(all, /*indent=*/true) << std::endl;
+    Json made = AnswersToJson(all);
+    made["waited_for"] = Json::array();
+    for (const WaitedFor& one : waited) made["waited_for"].push_back(JsonOf(one));
+    io.out << JsonText(made, /*indent=*/true) << std::endl;
   } else {
     for (const WaitedFor& one : waited) io.out << Printable(TextOf(one)) << "\n";
     if (!waited.empty()) io.out << '\n';
-    PrintAdvice(io, nodes);
-    PrintRanks(io, JobsOf(nodes));
+    PrintAdvice(io, all.nodes);
+    PrintRanks(io, JobsOf(all.nodes));
     io.out.flush();
   }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Status& status = report.nodes[i].status;
-    if (!status.ok()) io.err << fmt::format("profctl: {}: {}\n", Printable(nodes[i].node), PrintableLines(status.message()));
-  }
-  io.err.flush();
-  return exit_code;
+  return PrintFailures(io, all, "no such job of yours");
 }
 
 }  // namespace profd::client

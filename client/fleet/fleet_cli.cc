@@ -227,6 +227,20 @@ Status CheckTls(const FleetCommand& command, const Environment& environment,
   return remote && environment.check_tls ? environment.check_tls(command.tls) : Status::Ok();
 }
 
+// What bounds a call to one node bounds one to each. That of an export is for the database.
+int64_t NodeTimeoutMs(const FleetCommand& command, std::vector<std::string>* problems) {
+  const bool has_timeout = command.timeout && command.name != "export";
+  if (has_timeout && command.options.node_timeout) {
+    problems->push_back("--timeout and --node-timeout are the same for many nodes: give one of them");
+  }
+  const std::optional<std::string>& given = has_timeout ? command.timeout : command.options.node_timeout;
+  if (!given) return kDefaultNodeTimeoutMs;
+  auto ms = ParseDurationMs(*given);
+  if (ms.ok()) return static_cast<int64_t>(*ms);
+  problems->push_back((has_timeout ? "--timeout " : "--node-timeout ") + ms.status().message());
+  return kDefaultNodeTimeoutMs;
+}
+
 }  // namespace
 
 std::string FleetOptionWithoutNodes(const FleetOptions& options) {
@@ -246,12 +260,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   std::vector<std::string> problems;
   CheckSources(command, &problems);
   CheckCommand(command, &problems);
-  int64_t timeout_ms = kDefaultNodeTimeoutMs;
-  if (command.options.node_timeout) {
-    auto ms = ParseDurationMs(*command.options.node_timeout);
-    if (ms.ok()) timeout_ms = static_cast<int64_t>(*ms);
-    if (!ms.ok()) problems.push_back("--node-timeout " + ms.status().message());
-  }
+  const int64_t timeout_ms = NodeTimeoutMs(command, &problems);
   v1::SessionSpec request;
   if (command.name == "start") request = BuildStartRequest(command.start, &problems);
   if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);

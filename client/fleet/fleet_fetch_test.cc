@@ -210,5 +210,14 @@ TEST_F(FleetCliTest, TheSameFilesForAllNodes) {
   EXPECT_THAT(err(), HasSubstr("taken once: a"));
 }
 
+TEST_F(FleetCliTest, ATimeoutIsThatOfEachNode) {
+  EXPECT_EQ(Run({"--nodes", "a", "--timeout", "3s", "status"}), kExitOk);
+  EXPECT_EQ(daemon_.timeout_ms, 3000);
+  EXPECT_EQ(Run({"--nodes", "a", "--timeout", "soon", "status"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--timeout "));
+  EXPECT_EQ(Run({"--nodes", "a", "--timeout", "3s", "--node-timeout", "2s", "status"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("give one of them"));
+}
+
 }  // namespace
 }  // namespace profd::client

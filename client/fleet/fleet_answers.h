@@ -1,0 +1,64 @@
+// One call to each of many nodes, whose answers are shown together.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/fleet/fleet.h"
+#include "client/json.h"
+#include "client/render.h"
+
+namespace profd::client {
+
+// `Node` has the texts `node` and `answer`.
+template <class Node>
+struct NodeAnswers {
+  FleetReport report;
+  std::vector<Node> nodes;  // in their order; of one that failed an empty answer
+};
+
+// `call`: of a connection and a Node's answer; on several threads. That a node does not have what was asked for (kNotFound)
+// is an answer, as long as another node has it.
+template <class Node, class Call>
+NodeAnswers<Node> AskEach(Fleet* fleet, const std::string& command, const std::string& job_id, const Call& call) {
+  NodeAnswers<Node> all{fleet->NewReport(command, job_id), std::vector<Node>(fleet->nodes().size())};
+  all.report.interrupted = !fleet->ForAll("asking", [&](size_t i, NodeCall* node) {
+    all.nodes[i].node = fleet->nodes()[i].text;
+    auto answer = call(node->api());
+    all.report.nodes[i].none = answer.status().code() == StatusCode::kNotFound;
+    if (!all.report.nodes[i].none) all.report.nodes[i].status = node->Explain(answer.status());
+    if (answer.ok()) all.nodes[i].answer = std::move(answer).value();
+  });
+  return all;
+}
+
+template <class Node>
+Json AnswersToJson(const NodeAnswers<Node>& all) {
+  const FleetReport& report = all.report;
+  Json made = {{"command", report.command}, {"job_id", report.job_id}, {"exit_code", ExitCodeOf(report)},
+               {"interrupted", report.interrupted}, {"nodes", Json::array()}};
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const Status& status = report.nodes[i].status;
+    made["nodes"].push_back({{"node", all.nodes[i].node}, {"error", status.ok() ? Json() : Json(status.message())},
+                             {"answer", status.ok() ? ToJson(all.nodes[i].answer) : Json()}});
+  }
+  return made;
+}
+
+// On stderr; the exit code. `none`: what no node has, for people.
+template <class Node>
+int PrintFailures(Io& io, const NodeAnswers<Node>& all, std::string_view none) {
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const Status& status = all.report.nodes[i].status;
+    if (!status.ok()) io.err << fmt::format("profctl: {}: {}\n", Printable(all.nodes[i].node), PrintableLines(status.message()));
+  }
+  const int exit_code = ExitCodeOf(all.report);
+  if (exit_code == kExitNotFound) io.err << fmt::format("profctl: {} is known on these {} nodes\n", none, all.nodes.size());
+  io.err.flush();
+  return exit_code;
+}
+
+}  // namespace profd::client
