@@ -20,6 +20,8 @@ profd.routes = [
 ];
 
 profd.query = () => new URLSearchParams(location.hash.split('?')[1] || '');
+// Of the page that the address names; where it names none, what the file was written for.
+profd.pageName = () => location.hash.replace(/^#\//, '').split('?')[0] || (profd.data ? profd.data.first_page || 'overview' : 'runs');
 // The address of a page, with what is chosen now and these besides.
 profd.address = function (page, more) {
   const query = new URLSearchParams();
@@ -92,7 +94,6 @@ profd.show = async function () {
   for (const chart of profd.charts.splice(0)) chart.destroy();
   if (profd.leave) profd.leave();
   profd.leave = null;
-  const name = location.hash.replace(/^#\//, '').split('?')[0] || (profd.served && !profd.query().get('run') ? 'runs' : 'overview');
   try {
     await profd.load();
   } catch (error) {
@@ -101,7 +102,7 @@ profd.show = async function () {
     content.replaceChildren(profd.element('h2', {}, 'The data cannot be read'), profd.element('p', {}, String(error.message || error)));
     return;
   }
-  let route = profd.routes.find((each) => each.name === name) || profd.routes[1];
+  let route = profd.routes.find((each) => each.name === profd.pageName()) || profd.routes[1];
   if (!profd.data) route = profd.routes[0];
   profd.showFrame(route);
   const index = Math.min(Number(profd.query().get('rank') || 0), profd.data ? profd.data.ranks.length - 1 : 0);
@@ -118,8 +119,7 @@ window.addEventListener('hashchange', () => {
 });
 window.addEventListener('DOMContentLoaded', () => {
   document.getElementById('rank').addEventListener('change', (event) => {
-    const page = location.hash.replace(/^#\//, '').split('?')[0] || 'overview';
-    location.hash = profd.address(page, {rank: event.target.value});
+    location.hash = profd.address(profd.pageName(), {rank: event.target.value});
   });
   document.getElementById('theme').addEventListener('click', () => {
     const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark'

@@ -47,6 +47,8 @@ profd.duration = function (ns) {
   for (const [size, unit] of units) if (Math.abs(ns) >= size) return profd.number(ns / size, 3) + ' ' + unit;
   return profd.number(Math.round(ns)) + ' ns';
 };
+// "50 ms" for "50.000 ms".
+profd.shortDuration = (ns) => profd.duration(ns).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
 
 // "2026-01-31 09:05:00", where the browser is.
 profd.timeText = function (seconds) {
@@ -193,13 +195,15 @@ profd.chart = function (label, config, height) {
 
 // lines: {name, x: [], y: []}; the unit stands on the axis.
 profd.lines = function (label, lines, xTitle, yTitle) {
+  // There is no step 49.5.
+  const whole = lines.every((line) => line.x.every(Number.isInteger));
   return profd.chart(label, {
     type: 'line',
     data: {datasets: lines.map((line, i) => ({label: line.name, data: line.x.map((x, j) => ({x: x, y: line.y[j]})),
       borderColor: profd.colors[i % profd.colors.length], backgroundColor: profd.colors[i % profd.colors.length],
       borderWidth: 1.5, pointRadius: line.x.length > 60 ? 0 : 2, spanGaps: true}))},
     options: {parsing: false, normalized: true, interaction: {mode: 'nearest', axis: 'x', intersect: false},
-      scales: {x: {type: 'linear', title: {display: true, text: xTitle}}, y: {title: {display: true, text: yTitle}, beginAtZero: true}}}
+      scales: {x: {type: 'linear', title: {display: true, text: xTitle}, ticks: whole ? {precision: 0} : {}}, y: {title: {display: true, text: yTitle}, beginAtZero: true}}}
   });
 };
 

@@ -127,7 +127,7 @@ profd.stepsPage = function (rank, query) {
   const columns = [{name: 'Step', value: (each) => each.step, number: true}, {name: 'Start', unit: 'ms', value: (each) => each.start_ms, number: true}]
     .concat(known.map(([field, name]) => ({name: name, unit: 'ms', value: (each) => each[field], number: true})));
   return profd.element('div', {},
-    profd.panel(step.step === 'average' ? 'Average of ' + profd.number(step.steps) + ' steps' : 'Step ' + step.step,
+    profd.panel(step.step === 'average' ? 'Average of ' + profd.number(step.steps) + (step.steps === 1 ? ' step' : ' steps') : 'Step ' + step.step,
       profd.element('div', {class: 'controls'}, profd.element('label', {}, 'Step ', chooser)), profd.stepParts(step), profd.stepGraph(step),
       points ? profd.element('p', {class: 'none'}, 'Forward starts with ' + (points.fp_start || '?') + '; backward ends with ' + (points.bp_end || '?')) : null),
     spread ? profd.panel('Lengths of steps', profd.figures([['Least', profd.number(spread.min_ms, 3) + ' ms'], ['Median', profd.number(spread.p50_ms, 3) + ' ms'],

@@ -83,8 +83,9 @@ profd.findingPanel = function (finding) {
   return panel;
 };
 
-profd.plainTable = (names, rows) => profd.element('div', {class: 'scroll'}, profd.element('table', {}, profd.element('thead', {},
-  profd.element('tr', {}, names.map((name) => profd.element('th', {scope: 'col'}, name)))), profd.element('tbody', {}, rows)));
+// Columns from `numbers` on are of numbers.
+profd.plainTable = (names, numbers, rows) => profd.element('div', {class: 'scroll'}, profd.element('table', {}, profd.element('thead', {},
+  profd.element('tr', {}, names.map((name, i) => profd.element('th', {scope: 'col', class: i >= numbers ? 'number' : null}, name)))), profd.element('tbody', {}, rows)));
 
 // How many of each dimension have each priority.
 profd.adviceSummary = function (findings) {
@@ -94,14 +95,14 @@ profd.adviceSummary = function (findings) {
       const count = findings.filter((finding) => finding.dimension === dimension && finding.priority === priority).length;
       return profd.element('td', {class: 'number'}, count ? String(count) : '');
     })));
-  const panel = profd.panel(profd.adviceWord('summary'), profd.plainTable([profd.adviceWord('dimension'), ...profd.priorities.map((each) => profd.priorityLabel(each))], rows));
+  const panel = profd.panel(profd.adviceWord('summary'), profd.plainTable([profd.adviceWord('dimension'), ...profd.priorities.map((each) => profd.priorityLabel(each))], 1, rows));
   panel.id = 'advice-summary';
   return panel;
 };
 
 profd.adviceList = function (findings) {
   const show = (finding) => () => document.getElementById('finding-' + finding.check).scrollIntoView();
-  return profd.panel(profd.adviceWord('findings'), profd.plainTable(['priority', 'dimension', 'finding', 'rank', 'cost'].map(profd.adviceWord),
+  return profd.panel(profd.adviceWord('findings'), profd.plainTable(['priority', 'dimension', 'finding', 'rank', 'cost'].map(profd.adviceWord), 3,
     findings.map((finding) => profd.element('tr', {}, profd.element('td', {}, profd.priorityLabel(finding.priority)),
       profd.element('td', {}, profd.adviceWord(finding.dimension)),
       profd.element('td', {class: 'name'}, profd.element('button', {type: 'button', class: 'plain', onclick: show(finding)}, finding.title)),

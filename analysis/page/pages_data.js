@@ -181,7 +181,7 @@ profd.comparePage = function () {
   }
   if (profd.served) box.append(profd.baselineChoice());
   if (!compare) {
-    if (!profd.served) box.append(profd.none('Another run', 'profctl report RUN --baseline OTHER compares two.'));
+    if (!profd.served) box.append(profd.element('p', {class: 'none'}, 'To compare with another run: profctl report RUN --baseline OTHER.'));
     return box;
   }
   box.append(profd.panel('Compared with ' + compare.baseline, profd.figures([['A step now', profd.number(compare.run_step_ms, 3) + ' ms'],

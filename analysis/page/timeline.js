@@ -352,7 +352,7 @@ profd.Timeline = class {
       pen.moveTo(x, 18);
       pen.lineTo(x, 24);
       pen.stroke();
-      pen.fillText(profd.duration(Math.round(t)).replace(/\.?0+ /, ' '), x + 3, 10);
+      pen.fillText(profd.shortDuration(Math.round(t)), x + 3, 10);
     }
     if (!this.range) return;
     pen.fillStyle = profd.style('--accent');

@@ -109,8 +109,9 @@ Status WriteReport(const Advice& advice, const AdviseCommand& command, const Clo
   if (Status written = write("/advice.sarif", JsonText(analysis::Sarif(findings, PROFD_VERSION, advice.language), true) + "\n"); !written.ok()) return written;
   Status written = WriteBy(*command.out + "/advice.xlsx", command.force, [&](const std::string& path) { return analysis::WriteXlsx(findings, advice.language, path); });
   if (!written.ok()) return written;
-  const analysis::Json data =
+  analysis::Json data =
       analysis::PageData(advice.run, advice.baseline_or_null, findings, analysis::kReportSlices, clock.WallNs() / kNsPerSecond, advice.language);
+  data["first_page"] = "advice";
   const Result<std::string> packed = analysis::PackedJson(data);
   return packed.ok() ? write("/advice.html", analysis::PageHtml(*packed)) : packed.status();
 }

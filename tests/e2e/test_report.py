@@ -158,6 +158,22 @@ class Report(unittest.TestCase):
         self.assertEqual(modules[0], "Overall")
         self.assertEqual(modules, [name for name in ("Overall", "Comparison", "Performance problem analysis") if name in modules])
         self.assertIsNotNone(self.browser.run("return document.getElementById('finding-slow_rank')"))
+
+    def test_the_file_of_advise_begins_with_the_advice(self):
+        out = os.path.join(self.folder, "advice")
+        subprocess.run([PROFCTL, "advise", os.path.join(self.folder, "run"), "-o", out], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        self.browser.open("about:blank")
+        self.browser.open(f"file://{out}/advice.html")
+        self.shown()
+        self.assertEqual(self.browser.run("return document.querySelector('main h2').innerText"), "Advice")
+        self.go("#/overview")
+        self.assertEqual(self.browser.run("return document.querySelector('main h2').innerText"), "Overview")
+
+    def test_texts_of_durations(self):
+        self.open("run")
+        short = {0: "0 ns", 500: "500 ns", 1000: "1 us", 100_000: "100 us", 1_250_000: "1.25 ms", 150_000_000: "150 ms", 2_000_000_000: "2 s"}
+        for ns, text in short.items():
+            self.assertEqual(self.browser.run(f"return profd.shortDuration({ns})"), text)
     def test_kinds_of_cores(self):
         """A tab for each kind there is, with its types, operators and roofline."""
         self.open("run", "operators")
