@@ -66,6 +66,16 @@ double SqlRound(double value, int digits) {
   auto place = static_cast<size_t>(std::clamp(digits, 1, 6));
   if (!std::isfinite(value) || std::fabs(value) > kNoDecimals) return value;
   double magnitude = std::fabs(value);
+  // What is not close to a tie is settled without the wide numbers: the errors of all below are smaller than this.
+  const double scaled_roughly = magnitude * kPowers[place];
+  if (scaled_roughly < 1e15) {
+    const auto whole = static_cast<double>(static_cast<int64_t>(scaled_roughly));
+    const double part = scaled_roughly - whole;
+    if (std::fabs(part - 0.5) > scaled_roughly * 1e-15) {
+      const double rounded = (part > 0.5 ? whole + 1 : whole) / kPowers[place];
+      return value < 0 ? -rounded : rounded;
+    }
+  }
   long double sum = static_cast<long double>(magnitude);
   long double push = kHalves[place];
   int exponent = magnitude == 0 ? -1023 : std::ilogb(magnitude);

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,6 +22,28 @@ std::string Repr(double value) {
 std::string SqlText(double value) {
   std::array<char, 40> text;
   return {text.data(), AppendSqlText(text.data(), value)};
+}
+
+// A half is added, and 3e-16 of the value: what lies a little below a tie goes up with it.
+TEST(SqlRound, AroundTies) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> exponent(-4, 11);
+  for (int i = 0; i < 200'000; ++i) {
+    const int digits = 1 + static_cast<int>(random() % 6);
+    const double power = std::pow(10, digits);
+    const auto whole = static_cast<uint64_t>(std::pow(10, exponent(random)));
+    double value = (static_cast<double>(whole) + 0.5) / power;  // as close to a tie as a double gets
+    for (int steps = static_cast<int>(random() % 9); steps > 0; --steps) {
+      value = std::nextafter(value, i % 2 == 0 ? 0.0 : 1e18);
+    }
+    if (i % 5 == 0) value = static_cast<double>(random() % 1'000'000'000) / 7919;
+    const long double sum = static_cast<long double>(value);
+    const auto half = static_cast<long double>(std::strtod(("0." + std::string(static_cast<size_t>(digits), '0') + "5").c_str(), nullptr));
+    const bool pushed = digits + std::ilogb(value) / 3 < 15;
+    const long double want = std::floor((sum + (pushed ? half + sum * 3e-16L : half)) * static_cast<long double>(power));
+    ASSERT_EQ(SqlRound(value, digits), static_cast<double>(want) / power) << value << " " << digits;
+    ASSERT_EQ(SqlRound(-value, digits), -SqlRound(value, digits));
+  }
 }
 
 TEST(SqlRound, TiesGoAwayFromZero) {
