@@ -82,16 +82,20 @@ class DeviceTasks {
   void FeedCache(std::span<const std::byte> records);
   // After the last file: batches.
   void Finish();
+  // Behind Finish: which counters are of which task. Model::Join does it where it was not done.
+  void MatchCounters();
 
   Large<DeviceTask> tasks;
-  Large<PmuRecord> pmu;
-  Large<PmuRecord> block_pmu;
+  Large<PmuRecord> pmu;  // after MatchCounters by stream, batch, task, context and end
+  Large<PmuRecord> block_pmu;  // the same
+  Large<int32_t> pmu_of;  // after it, by task: the index of its counters, -1: none; empty where counters have no times
   PmuCountsTable pmu_counts;  // of both
   bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
   std::vector<CacheRecord> cache;  // as recorded
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t unpaired = 0;  // starts without an end, ends without a start
+  uint64_t stray_counters = 0;  // of no task here; counted by MatchCounters where counters have times
 
  private:
   using Key = std::tuple<uint16_t, uint16_t, uint32_t>;  // stream, task and context

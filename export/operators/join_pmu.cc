@@ -57,6 +57,30 @@ uint64_t CountStray(std::span<const PmuRecord> records, std::span<const uint32_t
 
 }  // namespace
 
+void DeviceTasks::MatchCounters() {
+  if (!pmu_has_times || pmu.empty()) return;
+  SortByKey(&pmu);
+  SortByKey(&block_pmu);
+  Large<uint32_t> order(tasks.size());
+  std::iota(order.begin(), order.end(), 0u);
+  SortSmall(&order, [this](uint32_t a, uint32_t b) {
+    return std::tuple(KeyOf(tasks[a]), tasks[a].start) < std::tuple(KeyOf(tasks[b]), tasks[b].start);
+  });
+  pmu_of.assign(tasks.size(), -1);
+  size_t next = 0;
+  for (const uint32_t at : order) {
+    const DeviceTask& task = tasks[at];
+    const auto before = [&](const PmuRecord& one) {
+      return KeyOf(one) < KeyOf(task) || (KeyOf(one) == KeyOf(task) && one.end < task.start);
+    };
+    while (next < pmu.size() && before(pmu[next])) ++next;
+    if (next == pmu.size()) break;
+    if (KeyOf(pmu[next]) == KeyOf(task) && pmu[next].end <= task.end) pmu_of[at] = static_cast<int32_t>(next++);
+  }
+  stray_counters = CountStray(pmu, order, [](const PmuRecord& record) { return KeyOf(record); },
+                              [this](uint32_t at) { return KeyOf(tasks[at]); });
+}
+
 double DevicePmu::MhzAt(uint64_t count) const {
   const auto after = std::ranges::upper_bound(clock, count, {}, &std::pair<uint64_t, double>::first);
   return after == clock.begin() ? mhz : std::prev(after)->second;
@@ -104,43 +128,26 @@ void Model::JoinPmuInOrder(DeviceTasks ran, std::span<const uint32_t> joined, si
 
 void Model::JoinPmu(DeviceTasks ran, std::span<const uint32_t> joined, size_t first_row) {
   if (!ran.pmu_has_times) return JoinPmuInOrder(std::move(ran), joined, first_row);
-  SortByKey(&ran.pmu);
-  SortByKey(&ran.block_pmu);
-  Large<uint32_t> order(joined.size());  // of the rows
-  std::iota(order.begin(), order.end(), 0u);
-  SortSmall(&order, [&](uint32_t a, uint32_t b) {
-    const DeviceTask& left = ran.tasks[joined[a]];
-    const DeviceTask& right = ran.tasks[joined[b]];
-    return std::tuple(KeyOf(left), left.start) < std::tuple(KeyOf(right), right.start);
-  });
+  if (ran.pmu_of.empty()) ran.MatchCounters();
   const size_t first_pmu = TakePmu(&ran);
-  const size_t end_pmu = pmu.size();
-  size_t next = first_pmu;
-  for (const uint32_t at : order) {
-    const DeviceTask& task = ran.tasks[joined[at]];
-    const auto before = [&](const PmuRecord& one) {
-      return KeyOf(one) < KeyOf(task) || (KeyOf(one) == KeyOf(task) && one.end < task.start);
-    };
-    while (next < end_pmu && before(pmu[next])) ++next;
-    if (next == end_pmu) break;
-    PmuRecord& found = pmu[next];
-    if (KeyOf(found) != KeyOf(task) || found.end > task.end) continue;
-    TaskRow& row = rows[first_row + at];
-    row.pmu = static_cast<int32_t>(next++);
+  for (size_t i = 0; i < joined.size(); ++i) {
+    const int32_t found = ran.pmu_of[joined[i]];
+    if (found < 0) continue;
+    TaskRow& row = rows[first_row + i];
+    row.pmu = static_cast<int32_t>(first_pmu) + found;
+    const PmuRecord record = pmu[static_cast<size_t>(row.pmu)];
     const HostTask* host_task = HostOf(row);
-    if (host_task == nullptr || (found.sub_type != kMixAic && found.sub_type != kMixAiv)) continue;
+    if (host_task == nullptr || (record.sub_type != kMixAic && record.sub_type != kMixAiv)) continue;
     bool any = false;
-    PmuRecord other = found;
-    const PmuCounts counts = SumBlocks(ran, found, task, host_task->mix_blocks, &any);
-    other.vector_core = !found.vector_core;
+    const PmuCounts counts = SumBlocks(ran, record, ran.tasks[joined[i]], host_task->mix_blocks, &any);
     if (!any) continue;
+    PmuRecord other = record;
+    other.vector_core = !record.vector_core;
     pmu_counts.Pack(counts, &other);
     row.other_pmu = static_cast<int32_t>(pmu.size());
     pmu.push_back(other);
   }
-  stray_counters += CountStray(std::span(pmu).subspan(first_pmu, end_pmu - first_pmu), order,
-                               [](const PmuRecord& record) { return KeyOf(record); },
-                               [&](uint32_t at) { return KeyOf(ran.tasks[joined[at]]); });
+  stray_counters += ran.stray_counters;
 }
 
 }  // namespace profd::exporting::operators

@@ -346,7 +346,10 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     for (Device& device : devices) ReadDevice(device_loader, &device);
     ReadHost(tensor_loader, *host, true, &tensors);
   });
-  FinishHost(std::move(tensors), model.get());
+  RunBeside(2, [&](size_t part) {
+    if (part == 0) return FinishHost(std::move(tensors), model.get());
+    for (Device& device : devices) device.ran.MatchCounters();
+  });
   model->TieFramework();
   for (Device& device : devices) {
     const ClockMap device_clock = order.clock_of(*device.place);

@@ -28,6 +28,7 @@ Intervals Union(Intervals parts) {
 // Both of Union.
 Intervals Without(const Intervals& from, const Intervals& what) {
   Intervals left;
+  left.reserve(from.size() + what.size());
   size_t next = 0;
   for (const Interval& whole : from) {
     int64_t at = whole.start_ns;
@@ -83,7 +84,9 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
   const Intervals& computed = of(OverlapKind::kComputing);
   const Intervals& communicated = of(OverlapKind::kCommunication);
   of(OverlapKind::kNotOverlapped) = Without(communicated, computed);
-  Intervals busy = computed;
+  Intervals busy;
+  busy.reserve(computed.size() + communicated.size());
+  busy.insert(busy.end(), computed.begin(), computed.end());
   busy.insert(busy.end(), communicated.begin(), communicated.end());
   busy = Union(std::move(busy));
   if (!busy.empty()) {  // by start, and none reaches beyond the next one
@@ -101,6 +104,9 @@ namespace {
 std::map<int, Overlap> MakeOverlaps(const Model& model) {
   std::map<int, DeviceTimes> devices;
   std::map<uint32_t, bool> bounds;  // by type of the runtime: whether such tasks bound the time
+  std::map<int, size_t> rows;
+  for (const TaskRow& row : model.rows) ++rows[row.device];
+  for (const auto& [device, count] : rows) devices[device].computing.reserve(count);
   for (const TaskRow& row : model.rows) {
     DeviceTimes& device = devices[row.device];
     const Interval interval{row.start_ns, row.end_ns};

@@ -19,7 +19,7 @@ class ThreadTree {
   // `apis`: sorted as HostData::apis; outlive the tree.
   explicit ThreadTree(std::span<const Api> apis);
 
-  const Api& Of(int32_t index) const { return *apis_[static_cast<size_t>(index)]; }
+  const Api& Of(int32_t index) const { return all_[apis_[static_cast<size_t>(index)]]; }
   int32_t ParentOf(int32_t index) const { return parents_[static_cast<size_t>(index)]; }
   // Its number among those of its level; of the two levels below.
   size_t OrdinalOf(int32_t index) const { return ordinals_[static_cast<size_t>(index)]; }
@@ -52,7 +52,8 @@ class ThreadTree {
   }
 
  private:
-  Large<const Api*> apis_;
+  std::span<const Api> all_;
+  Large<uint32_t> apis_;  // indices of all_
   Large<int32_t> parents_;
   Large<uint32_t> ordinals_;
   Level nodes_;
