@@ -346,10 +346,11 @@ struct Problem {
   std::string what;
 };
 
-// Of Rank::facts: CPUs that collecting took in the training process, those that the process may run on, and those next
-// to its device (both as the kernel lists them).
+// Of Rank::facts: CPUs that collecting took in the training process, those that its first thread and the one that launches
+// its kernels may run on, and those next to its device (these three as the kernel lists them).
 inline constexpr std::string_view kCollectingCpus = "collecting_cpus";
 inline constexpr std::string_view kProcessCpus = "process_cpus";
+inline constexpr std::string_view kLaunchCpus = "launch_cpus";
 inline constexpr std::string_view kLocalCpus = "local_cpus";
 
 struct Rank {

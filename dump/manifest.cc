@@ -91,6 +91,7 @@ Json SessionJson(const Manifest& manifest) {
                                  {"devices", process.devices},
                                  {"command", process.command},
                                  {"cpus", process.cpus}});
+    if (!process.launch_cpus.empty()) json["processes"].back()["launch_cpus"] = process.launch_cpus;
     if (process.provider.empty()) continue;
     json["processes"].back()["collector"] = {{"provider", process.provider},
                                              {"state", process.collector_state},

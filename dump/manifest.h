@@ -144,6 +144,7 @@ struct ManifestProcess {
   std::vector<int> devices;  // it uses
   std::string command;       // the program's name
   std::string cpus = {};     // that its first thread may run on, as the kernel lists them; empty = not known
+  std::string launch_cpus = {};  // the same of the thread that launched most of its kernels
   // What collected inside it: the vendor's interface, its last state, why, its version; empty = nothing did.
   std::string provider = {};
   std::string collector_state = {};  // as ProcessCollector of the contract has it

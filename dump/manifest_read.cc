@@ -208,6 +208,7 @@ void ReadSession(Reader& reader, const Json& json, Manifest* manifest) {
     reader.Get(item, "devices", &process.devices);
     reader.Get(item, "command", &process.command);
     reader.Get(item, "cpus", &process.cpus);
+    reader.Get(item, "launch_cpus", &process.launch_cpus);
     const Json& collector = reader.Child(item, "collector", false);
     reader.Get(collector, "provider", &process.provider);
     reader.Get(collector, "state", &process.collector_state);

@@ -50,7 +50,7 @@ Manifest Full() {
   m.job_id = "job";
   m.rank = 0;
   m.metadata = {{"run", "7"}};
-  m.processes = {{4242, 3, true, {0, 1}, "train.py", "0-31", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
+  m.processes = {{4242, 3, true, {0, 1}, "train.py", "0-31", "4-7", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
   m.start_step = 11;
   m.steps = 2;
   m.steps_done = 1;
@@ -99,6 +99,7 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->processes[0].devices, (std::vector<int>{0, 1}));
   EXPECT_EQ(parsed->processes[0].command, "train.py");
   EXPECT_EQ(parsed->processes[0].cpus, "0-31");
+  EXPECT_EQ(parsed->processes[0].launch_cpus, "4-7");
   ASSERT_FALSE(parsed->devices.empty());
   EXPECT_EQ(parsed->devices[0].local_cpus, "32-63");
   EXPECT_EQ(parsed->processes[0].provider, "mspti");

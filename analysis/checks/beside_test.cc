@@ -87,6 +87,23 @@ TEST_F(ChecksBeside, ProcessesFarFromTheirNpu) {
   EXPECT_EQ(far->evidence.en, "it may run on CPUs 32-63; next to the NPU are 0-31");
 }
 
+// What counts is the thread that launches the kernels, where it is known.
+TEST_F(ChecksBeside, ThreadsFarFromTheirNpu) {
+  const auto of = [this](const std::string& process, const std::string& launcher) {
+    Rank rank;
+    rank.facts[std::string(kProcessCpus)] = process;
+    rank.facts[std::string(kLaunchCpus)] = launcher;
+    rank.facts[std::string(kLocalCpus)] = "0-31";
+    return CheckHostAffinity(Input(rank));
+  };
+  EXPECT_FALSE(of("32-63", "4").has_value());
+  const auto far = of("0-31", "40");
+  ASSERT_TRUE(far.has_value());
+  EXPECT_EQ(far->title.en, "The thread that launches kernels runs on CPUs far from its NPU");
+  EXPECT_EQ(far->evidence.en, "it may run on CPUs 40; next to the NPU are 0-31");
+  EXPECT_EQ(far->columns.front(), "cpus_of_launching_thread");
+}
+
 TEST_F(ChecksBeside, MindDataQueues) {
   Rank rank;
   rank.pipeline.host = {16, {0, 0, 0, 4}};

@@ -1,4 +1,4 @@
-// Whether a training process may run on CPUs that are far from its NPU: launches and copies then cross the socket.
+// Whether what launches kernels may run on CPUs that are far from its NPU: launches and copies then cross the socket.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,10 @@ std::string FactOf(const Rank& rank, std::string_view name) {
 }  // namespace
 
 std::optional<Finding> CheckHostAffinity(const CheckInput& input) {
-  const std::string allowed_list = FactOf(input.rank, kProcessCpus);
+  // Kernels are launched by one thread, which may be bound apart from the first; where it is not known, by that.
+  const std::string launcher_list = FactOf(input.rank, kLaunchCpus);
+  const bool of_launcher = !launcher_list.empty();
+  const std::string allowed_list = of_launcher ? launcher_list : FactOf(input.rank, kProcessCpus);
   const std::string local_list = FactOf(input.rank, kLocalCpus);
   const std::set<uint32_t> allowed = CpusOf(allowed_list);
   const std::set<uint32_t> local = CpusOf(local_list);
@@ -50,12 +53,17 @@ std::optional<Finding> CheckHostAffinity(const CheckInput& input) {
   Finding finding;
   const bool all = far == allowed.size();
   finding.priority = all ? Priority::kMedium : Priority::kInfo;
-  finding.title = all ? Text("The training process runs on CPUs far from its NPU", "训练进程运行在远离其 NPU 的 CPU 上")
-                      : Text("The training process is not bound to the CPUs next to its NPU", "训练进程未绑定到靠近其 NPU 的 CPU");
-  finding.evidence = Say({"it may run on CPUs {}; next to the NPU are {}", "进程可运行在 CPU {}；靠近 NPU 的是 {}"}, allowed_list, local_list);
+  if (of_launcher) {
+    finding.title = all ? Text("The thread that launches kernels runs on CPUs far from its NPU", "下发算子的线程运行在远离其 NPU 的 CPU 上")
+                        : Text("The thread that launches kernels is not bound to the CPUs next to its NPU", "下发算子的线程未绑定到靠近其 NPU 的 CPU");
+  } else {
+    finding.title = all ? Text("The training process runs on CPUs far from its NPU", "训练进程运行在远离其 NPU 的 CPU 上")
+                        : Text("The training process is not bound to the CPUs next to its NPU", "训练进程未绑定到靠近其 NPU 的 CPU");
+  }
+  finding.evidence = Say({"it may run on CPUs {}; next to the NPU are {}", "可运行在 CPU {}；靠近 NPU 的是 {}"}, allowed_list, local_list);
   finding.advice = {Text("Let torch_npu bind its threads (CPU_AFFINITY_CONF), or start each rank with the CPUs of its NPU.", "使用 torch_npu 的绑核（CPU_AFFINITY_CONF），或在启动各 rank 时指定其 NPU 附近的 CPU。")};
   finding.code = {"export CPU_AFFINITY_CONF=1", fmt::format("taskset -c {} python train.py", local_list)};
-  finding.columns = {"cpus_of_process", "cpus_next_to_npu", "far_share"};
+  finding.columns = {of_launcher ? "cpus_of_launching_thread" : "cpus_of_process", "cpus_next_to_npu", "far_share"};
   finding.rows.push_back({allowed_list, local_list, share});
   return finding;
 }

@@ -301,8 +301,8 @@ class AnalysisFormat : public exporting::Format {
   }
 
   static void AddFacts(const Manifest& manifest, Rank* rank) {
-    const auto add = [rank](const std::string& name, const std::string& value) {
-      if (!value.empty()) rank->facts[name] = value;
+    const auto add = [rank](std::string_view name, const std::string& value) {
+      if (!value.empty()) rank->facts[std::string(name)] = value;
     };
     add("session", manifest.session_id);
     add("job", manifest.job_id);
@@ -314,12 +314,12 @@ class AnalysisFormat : public exporting::Format {
     for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
     const auto process = std::ranges::find(manifest.processes, rank->rank, &ManifestProcess::rank);
     if (process != manifest.processes.end()) {
-      add(std::string(kCollectingCpus), CollectingCpus(*process, manifest.end_raw_ns - manifest.start_raw_ns));
-      add(std::string(kProcessCpus), process->cpus);
+      add(kCollectingCpus, CollectingCpus(*process, manifest.end_raw_ns - manifest.start_raw_ns));
+      add(kProcessCpus, process->cpus);
+      add(kLaunchCpus, process->launch_cpus);
     }
-    for (const ManifestDevice& device : manifest.devices) {
-      if (device.id == rank->device) add(std::string(kLocalCpus), device.local_cpus);
-    }
+    const auto device = std::ranges::find(manifest.devices, rank->device, &ManifestDevice::id);
+    if (device != manifest.devices.end()) add(kLocalCpus, device->local_cpus);
   }
 
   // What collecting took in the process, in CPUs over the recording; empty: it is not known.

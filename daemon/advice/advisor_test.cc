@@ -13,6 +13,7 @@ using attach::MarkKind;
 class FakeJobs final : public JobDirectory {
  public:
   std::vector<TrainingProcess> Processes() const override { return processes; }
+  void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t, const attach::SessionNotice&) override {}
   void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
   std::shared_ptr<void> Watch(Watcher w) override {

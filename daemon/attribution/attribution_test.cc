@@ -29,6 +29,7 @@ using testing::SizeIs;
 class FakeDirectory final : public JobDirectory {
  public:
   std::vector<TrainingProcess> Processes() const override { return processes; }
+  void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t, const attach::SessionNotice&) override {}
   void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
   std::shared_ptr<void> Watch(Watcher) override { return nullptr; }

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "daemon/jobs/activity_account.h"
 #include "daemon/jobs/activity_reader.h"
+#include "daemon/jobs/thread_facts.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring.h"
 
@@ -88,6 +89,9 @@ class JobDirectory {
   virtual ~JobDirectory() = default;
 
   virtual std::vector<TrainingProcess> Processes() const = 0;
+  // What the kernel says of an attached process's threads (ProcessProbe::LookupThreads). `done` on the control strand, later,
+  // and not at all when it has gone by now.
+  virtual void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) = 0;
 
   // Notifies an attached process; nothing happens when it has gone.
   virtual void Notify(uint64_t attach_id, const attach::SessionNotice& notice) = 0;

@@ -54,7 +54,8 @@ JobService::JobService(Deps deps)
         deps_.on_ring_broken(process, why);
       },
       deps_.may_collect,
-      deps_.collect_permille});
+      deps_.collect_permille,
+      [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); }});
   stacks_ = std::make_unique<StacksService>(StacksService::Deps{
       deps_.control, *table_,
       [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); },

@@ -197,6 +197,11 @@ std::vector<TrainingProcess> JobTable::Processes() const {
   return all;
 }
 
+void JobTable::LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
+  const TrainingProcess* process = Find(attach_id);
+  if (process != nullptr && deps_.threads_of != nullptr) deps_.threads_of(process->pid, process->start_ticks, std::move(done));
+}
+
 void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   DCHECK_ON(deps_.control);
   const auto found = attached_.find(attach_id);

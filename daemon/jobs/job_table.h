@@ -38,6 +38,8 @@ class JobTable final : public JobDirectory {
     std::function<Status(const TrainingProcess&)> may_collect = nullptr;
     // Of a core that collecting may take in a process. Null: there is no limit.
     std::function<uint32_t()> collect_permille = nullptr;
+    // As ProcessProbe has it. Null: nothing is known of threads.
+    std::function<void(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)>)> threads_of = nullptr;
   };
   struct Counters {
     uint64_t attaches = 0;
@@ -74,6 +76,7 @@ class JobTable final : public JobDirectory {
   void Tick();
 
   std::vector<TrainingProcess> Processes() const override;
+  void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) override;
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override;
   void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override;
   std::shared_ptr<void> Watch(Watcher watcher) override;

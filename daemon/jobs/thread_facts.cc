@@ -85,6 +85,8 @@ bool ReadThread(const RootedFs& proc, pid_t pid, pid_t thread, ThreadFacts* out)
   const size_t last = numbers.find_last_of(" \t");
   out->inner = thread;
   if (pid_t inner = 0; ParseNumber(last == std::string_view::npos ? numbers : numbers.substr(last + 1), &inner)) out->inner = inner;
+  out->cpus = std::string(FieldOf(status, "Cpus_allowed_list"));
+  MakePrintable(out->cpus);
   if (out->state == 'R') return true;
   const std::string function = ReadUpTo(proc, base + "/wchan", kMaxAttribute);
   if (function != "0") out->kernel_function = std::string(Trim(function));

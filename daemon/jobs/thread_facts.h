@@ -24,6 +24,7 @@ struct ThreadFacts {
   std::string kernel_function;  // "futex_wait_queue"; empty = it waits in none, or profd may not see it
   std::string system_call;      // "ioctl"; "number 451" of one without a name here; empty as above
   std::string file;             // that the call is about: "/dev/davinci0", "socket:[4711]"
+  std::string cpus = {};        // that it may run on: "0-31,64"; empty = not known
 };
 
 struct ProcessThreads {

@@ -24,7 +24,8 @@ class ThreadFactsTest : public ::testing::Test {
               const std::string& call = "running") {
     const std::string base = "42/task/" + std::to_string(id);
     std::filesystem::create_directories(tmp_ / base);
-    WriteText(tmp_ / (base + "/status"), "Name:\t" + name + "\nUmask:\t0022\nState:\t" + state + "\nTgid:\t42\nNSpid:\t" + std::to_string(id) + inner + "\n");
+    WriteText(tmp_ / (base + "/status"), "Name:\t" + name + "\nUmask:\t0022\nState:\t" + state + "\nTgid:\t42\nNSpid:\t" + std::to_string(id) + inner +
+              "\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7," + std::to_string(id) + "\n");
     WriteText(tmp_ / (base + "/wchan"), wchan);
     WriteText(tmp_ / (base + "/syscall"), call + "\n");
   }
@@ -48,6 +49,7 @@ TEST_F(ThreadFactsTest, MainThreadFirstThenByNumber) {
   EXPECT_EQ(all.threads[0].thread, 42);
   EXPECT_EQ(all.threads[0].name, "train");
   EXPECT_EQ(all.threads[0].state, 'R');
+  EXPECT_EQ(all.threads[0].cpus, "0-7,42");
   EXPECT_EQ(all.threads[1].thread, 9);
   EXPECT_EQ(all.threads[2].thread, 100);
   EXPECT_EQ(all.left_out, 0u);

@@ -28,6 +28,9 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       starter_(order.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
+      launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
+        deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // activity comes from nowhere else
+      }),
       collect_(plan_.collect, plan_.aclprof),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),

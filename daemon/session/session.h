@@ -18,6 +18,7 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/replay.h"
 #include "daemon/session/channel_arbiter.h"
+#include "daemon/session/launching_threads.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_early.h"
@@ -287,6 +288,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Timer> stop_deadline_;  // for the collectors
   std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
+  LaunchingThreads launchers_;
   std::unique_ptr<SessionEarly> early_;  // until the marks are taken; null without a dump, and with a past
   std::unique_ptr<SessionMarks> marks_;
   SessionCollect collect_;

@@ -35,6 +35,7 @@ void Session::BeginJob() {
     OnMarks(process, batch);
   };
   events.on_activity = [this](const ActivityBatch& batch) {
+    launchers_.Take(batch, deps_.host.clock.SteadyNs());
     if (activity_ != nullptr) {
       activity_->Take(batch);
     } else if (early_ != nullptr) {
@@ -388,7 +389,8 @@ void Session::DescribeProgress(Manifest* manifest) const {
     const auto known = std::ranges::find(before, process.pid, &ManifestProcess::pid);
     if (cpus.empty() && known != before.end()) cpus = known->cpus;
     manifest->processes.push_back(
-        {process.pid, process.rank, process.attached(), process.devices, process.command, std::move(cpus)});
+        {process.pid, process.rank, process.attached(), process.devices, process.command, std::move(cpus),
+         launchers_.CpusOf(process.pid)});
     collect_.Describe(&manifest->processes.back());
     if (activity_ != nullptr) manifest->processes.back().collector_cpu_ns = activity_->CostOf(process.pid);
   }

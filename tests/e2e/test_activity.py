@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
@@ -265,6 +266,29 @@ class Sessions(ActivityCase):
         self.assertEqual(activity_files.read(dump, "communication"), [], "l0")
         self.assertEqual({call.level for call in activity_files.read(dump, "api")}, {2, 3})
         self.assert_verified(dump)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU only")
+    def test_cpus_of_the_thread_that_launches(self):
+        first, second = sorted(os.sched_getaffinity(0))[:2]
+        job = self.train()
+        pids = list(job.attached(self.daemon, 2).values())
+        for pid in pids:
+            for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread, {first if thread == pid else second})
+        session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--runtime-api", "on")
+        self.served(session["session_id"])
+        time.sleep(1)
+        dump = self.stop(session)["dump_path"]
+        with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
+            processes = {process["pid"]: process for process in json.load(file)["session"]["processes"]}
+        calls = collections.defaultdict(collections.Counter)
+        for call in activity_files.read(dump, "api"):
+            calls[call.process][call.thread] += 1
+        for pid in pids:
+            launcher = calls[pid].most_common(1)[0][0]
+            self.assertEqual(processes[pid]["cpus"], str(first))
+            self.assertEqual(processes[pid]["launch_cpus"], str(first if launcher == pid else second), calls[pid])
 
     def test_what_was_not_asked_for_is_not_ordered(self):
         job = self.train()
