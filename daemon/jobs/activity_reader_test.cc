@@ -94,7 +94,7 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
     for (uint64_t i = 1; i <= kAdded; ++i) ring.PutKernel(kNow, "MatMul", i);
     ring.writer().Flush();
   });
-  while (taken + dropped < kAdded / 4) take();  // of what was dropped the ring may say so only when there is room again
+  while (taken + dropped < kAdded / 4) take();  // what the ring dropped it may report only at the next flush
   process.join();
   take();
   ring.writer().Flush();  // a loss that had no room

@@ -131,7 +131,7 @@ class Recorded(RecordedCase):
         self.assert_verified(done["dump_path"])
 
     def test_a_session_that_needs_the_other_profiler(self):
-        """The recorder gives way to it, and goes on when it has ended."""
+        """The recorder gives way to it, and continues when it has ended."""
         job, ranks = self.recorded()
         session = self.daemon.ctl("start", "--job", job.job_id, "--l2", "on")
         self.served(session["session_id"], "l2")

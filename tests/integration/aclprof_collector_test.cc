@@ -43,7 +43,7 @@ class Process {
     pauses.untaken = Collector::Milliseconds(60'000);
     collector = new Collector(pauses);
   }
-  // The collector goes on trying meanwhile, and makes directories there.
+  // The collector keeps trying meanwhile, and makes directories there.
   ~Process() {
     EXPECT_TRUE(Eventually([this] {
       std::error_code failed;
