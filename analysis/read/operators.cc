@@ -249,7 +249,7 @@ class OperatorReader {
 
   void AddRatios(const exporting::operators::CoreCounters& counted, double mhz, double ns, Operator* op) {
     for (Ratio& ratio : RatiosOf(*counted.core)) {
-      const auto value = exporting::operators::PmuValue(*ratio.column, *counted.core, counted.counts, counted.time_us, mhz);
+      const auto value = exporting::operators::PmuValue(*ratio.column, counted.counts, counted.time_us, mhz);
       if (!value) continue;
       if (!ratio.index) {
         ratio.index = Rank::NumberIn(&rank_.ratio_names, ratio.name);

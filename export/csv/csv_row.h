@@ -75,9 +75,11 @@ class CsvRow {
  private:
   template <class Print>
   CsvRow& Add(Print print) {
-    char text[40];
-    Comma();
-    out_.append(text, static_cast<size_t>(print(text) - text));
+    char text[41];
+    text[0] = ',';
+    const char* begin = first_ ? text + 1 : text;
+    first_ = false;
+    out_.append(begin, static_cast<size_t>(print(text + 1) - begin));
     return *this;
   }
   void Comma() {

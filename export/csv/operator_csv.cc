@@ -80,7 +80,7 @@ void AddCore(const operators::CoreCounters& counted, double mhz, bool one_core, 
   row->SqlText(SqlRound(counted.time_us, one_core ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
   for (const operators::PmuColumn& column : counted.core->columns) {
     const std::optional<double> value =
-        operators::PmuValue(column, *counted.core, counted.counts, counted.time_us, mhz);
+        operators::PmuValue(column, counted.counts, counted.time_us, mhz);
     value ? row->SqlText(SqlRound(*value, 3)) : row->Text(kNotKnown);
   }
 }
@@ -231,7 +231,7 @@ bool HasAllEvents(const Model& model) {
     if (pmu.group.aic.columns.empty() && pmu.group.aiv.columns.empty()) return false;
     for (const operators::PmuCore* core : {&pmu.group.aic, &pmu.group.aiv}) {
       for (const operators::PmuColumn& column : core->columns) {
-        if (!operators::PmuValue(column, *core, {}, 0, pmu.mhz)) return false;
+        if (!operators::PmuValue(column, {}, 0, pmu.mhz)) return false;
       }
     }
   }

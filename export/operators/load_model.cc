@@ -183,9 +183,9 @@ DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
   made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics)
                                           : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
-  made.group.aic.events = place.aicore_events;
+  made.group.aic.SetEvents(place.aicore_events);
   made.group.aic.cores = place.ai_cores;
-  made.group.aiv.events = place.aiv_events;
+  made.group.aiv.SetEvents(place.aiv_events);
   made.group.aiv.cores = place.aiv_cores;
   made.mhz = static_cast<double>(place.aicore_mhz);
   std::ranges::stable_sort(frequencies, {}, &std::pair<uint64_t, double>::first);

@@ -223,14 +223,17 @@ constexpr KnownGroup kGroupsOfOneCore[] = {
     {"ResourceConflictRatio", AddOneConflicts},
 };
 
-std::optional<double> CountOf(const PmuCore& core, const PmuCounts& counts, uint32_t event) {
-  const auto found = std::ranges::find(core.events, event);
-  const auto index = static_cast<size_t>(found - core.events.begin());
-  if (found == core.events.end() || index >= kPmuCounters) return std::nullopt;
-  return static_cast<double>(counts.counters[index]);
-}
-
 }  // namespace
+
+void PmuCore::SetEvents(std::span<const uint32_t> events) {
+  const auto counted = events.first(std::min(events.size(), kPmuCounters));
+  for (PmuColumn& column : columns) {
+    for (PmuTerm& term : column.terms) {
+      const auto found = std::ranges::find(counted, term.event);
+      term.counter = found == counted.end() ? -1 : static_cast<int>(found - counted.begin());
+    }
+  }
+}
 
 PmuGroup PmuGroupOfOneCore(std::string_view metrics) {
   PmuGroup made;
@@ -256,16 +259,15 @@ double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t bloc
   return static_cast<double>(counts.cycles) / mhz / blocks * static_cast<double>(rounds);
 }
 
-std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, const PmuCounts& counts,
-                               double time_us, double mhz) {
+std::optional<double> PmuValue(const PmuColumn& column, const PmuCounts& counts, double time_us, double mhz) {
   double sum = 0;
   double last = 0;
   double first = 0;
   double larger = 0;  // of those behind the first
   for (size_t i = 0; i < column.terms.size(); ++i) {
-    const std::optional<double> count = CountOf(core, counts, column.terms[i].event);
-    if (!count) return std::nullopt;
-    last = *count;
+    const int counter = column.terms[i].counter;
+    if (counter < 0) return std::nullopt;
+    last = static_cast<double>(counts.counters[counter]);
     if (i == 0) first = last;
     if (i > 0) larger = std::max(larger, last);
     sum += last * column.terms[i].weight;

@@ -16,12 +16,13 @@ inline constexpr size_t kPmuCounters = 8;
 // Sums of one core's counters over a task.
 struct PmuCounts {
   uint64_t cycles = 0;
-  uint64_t counters[kPmuCounters] = {};  // by the index of the core's events
+  uint64_t counters[kPmuCounters] = {};
 };
 
 struct PmuTerm {
   uint32_t event = 0;
   double weight = 1;
+  int counter = -1;  // which of PmuCounts::counters counts it; -1: none
 };
 
 struct PmuColumn {
@@ -40,7 +41,8 @@ struct PmuColumn {
 
 // Of one kind of core, on one device.
 struct PmuCore {
-  std::vector<uint32_t> events;  // counted, in this order
+  // `events`: what is counted, in the order of the counters. Behind the columns.
+  void SetEvents(std::span<const uint32_t> events);
   std::vector<PmuColumn> columns;
   int64_t cores = 0;  // of this kind
 };
@@ -60,7 +62,6 @@ PmuGroup PmuGroupOfOneCore(std::string_view metrics);
 // us; `mhz` as it was when the task ended, `blocks` its block number.
 double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks);
 // `time_us`: as PmuTime; `mhz`: the nominal one. None: the column's events were not counted.
-std::optional<double> PmuValue(const PmuColumn& column, const PmuCore& core, const PmuCounts& counts,
-                               double time_us, double mhz);
+std::optional<double> PmuValue(const PmuColumn& column, const PmuCounts& counts, double time_us, double mhz);
 
 }  // namespace profd::exporting::operators

@@ -1,5 +1,7 @@
 #include "export/sqlite/operator_doc_model.h"
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -129,10 +131,10 @@ std::unique_ptr<operators::Model> MadeOperators(int64_t begin_ns, int rank) {
   FeedLines(model.get(), operators::HostFileKind::kTypes, kTypes);
   operators::DevicePmu setup;
   setup.mhz = 1000;
-  setup.group.aic.events = {1, 2};
   setup.group.aic.cores = 20;
   setup.group.aic.columns = {{"aic_mac_ratio", operators::PmuColumn::Kind::kRatio, {{1, 1}}},
                              {"aic_mte2_ratio", operators::PmuColumn::Kind::kRatio, {{2, 1}}}};
+  setup.group.aic.SetEvents(std::array<uint32_t, 2>{1, 2});
   model->device_pmu[0] = setup;
   AddOperator(model.get(), {1, 4, 0, 0, 24, 10, 4, 40000}, begin_ns);
   AddOperator(model.get(), {2, 5, 2, 66, 48, 15, 1, 0}, begin_ns);

@@ -203,7 +203,7 @@ Status OperatorWriter::WriteCounters() {
       RETURN_IF_ERROR(add(cycles[kind], static_cast<double>(counted.counts.cycles)));
       for (size_t k = 0; k < known.size(); ++k) {
         const auto value =
-            operators::PmuValue(counted.core->columns[k], *counted.core, counted.counts, counted.time_us, mhz);
+            operators::PmuValue(counted.core->columns[k], counted.counts, counted.time_us, mhz);
         if (value) RETURN_IF_ERROR(add(known[k].first, *value * known[k].second));
       }
     }
