@@ -92,10 +92,12 @@ class Fleet(FleetCase):
         self.assertEqual(sorted(who.rsplit("/", 1)[1] for who in committed[run]), ["npu0", "npu1"])
         self.assertEqual(sum(committed[run].values()), sum(dump["rows"] for dump in dumps))
         # Once more: at once, and nothing is loaded again.
-        before = [d.metric("profd_archive_loaded_total") for d in nodes]
+        def loaded():
+            return [d.metric("profd_archive_loaded_total") for d in nodes]
+        eventually(lambda: loaded() == [1, 1], what="each node's metrics have what it loaded")  # they follow once a second
         self.export(nodes, "--job", "train", "--run", "llama")
         self.export(nodes, *sessions)
-        self.assertEqual([d.metric("profd_archive_loaded_total") for d in nodes], before)
+        self.assertEqual(loaded(), [1, 1])
         # Under another name, which the analyses find.
         self.export(nodes, sessions[0], "--run", "bert")
         self.assertEqual(sorted(self.committed()), [f"{self.uid}-bert", run])
