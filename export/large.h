@@ -35,8 +35,10 @@ struct LargeAllocator {
   template <class Other>
   LargeAllocator(const LargeAllocator<Other>& /*other*/) {}  // NOLINT(google-explicit-constructor): allocators convert
 
+  // NOLINTBEGIN(bugprone-sizeof-expression): T may be a pointer
   T* allocate(size_t count) { return static_cast<T*>(AllocateLarge(count * sizeof(T))); }
   void deallocate(T* memory, size_t count) noexcept { FreeLarge(memory, count * sizeof(T)); }
+  // NOLINTEND(bugprone-sizeof-expression)
   template <class Other>
   bool operator==(const LargeAllocator<Other>& /*other*/) const {
     return true;
