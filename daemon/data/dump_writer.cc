@@ -210,6 +210,7 @@ void DumpWriter::Process(Item& item) {
   size_t footprint = item.block.footprint();
   item.session->Write(*item.feed, item.block.info(), item.block.bytes());
   item.session->queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
+  item.session->queued_data_.fetch_sub(item.block.bytes().size(), std::memory_order_relaxed);
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }
 

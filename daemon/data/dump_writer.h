@@ -289,6 +289,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   const std::optional<Manifest>& unended() const { return unended_; }
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // What of it waits to be written; thinned channels will write less.
+  uint64_t queued_bytes() const { return queued_data_.load(std::memory_order_relaxed); }
   // First error of writing (disk full, limit reached, ...); ok while all is well.
   Status health() const;
   // Every feed there is, for outcomes.
@@ -340,7 +342,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   Status health_ GUARDED_BY(mutex_);
   std::vector<ManifestProcessFiles> process_files_ GUARDED_BY(mutex_);
   std::optional<Manifest> unended_;  // set before Finish is done, not changed afterwards
-  std::atomic<uint64_t> queued_bytes_{0};
+  std::atomic<uint64_t> queued_bytes_{0};  // of memory: whole blocks
+  std::atomic<uint64_t> queued_data_{0};   // in them
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> queue_limit_{0};
 };

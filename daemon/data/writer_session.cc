@@ -59,6 +59,7 @@ bool WriterSession::Reserve(DumpFeed* feed, const BlockRef& block) {
     return false;
   }
   queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  queued_data_.fetch_add(block.bytes().size(), std::memory_order_relaxed);
   writer_.queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return true;
 }

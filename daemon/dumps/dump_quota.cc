@@ -12,8 +12,8 @@ class Planner {
       : limits_(limits), headroom_(headroom) {
     for (const KeptDump& dump : dumps) {
       if (dump.removing) continue;
-      total_ += dump.bytes;
-      by_uid_[dump.uid] += dump.bytes;
+      total_ += dump.bytes + dump.queued;
+      by_uid_[dump.uid] += dump.bytes + dump.queued;
       if (!dump.writing && !dump.pinned) free_to_go_.push_back(&dump);
     }
     std::sort(free_to_go_.begin(), free_to_go_.end(), [](const KeptDump* a, const KeptDump* b) {

@@ -23,6 +23,7 @@ struct KeptDump {
   int64_t started_wall_ns = 0;
   int64_t ended_wall_ns = 0;
   uint64_t bytes = 0;
+  uint64_t queued = 0;  // bytes that wait to be written to it
   uint32_t segment = 1;
   std::string label;
   std::string fleet;      // of sessions that were started together on several nodes; empty: it was alone

@@ -218,10 +218,12 @@ void DumpRetention::Opened(KeptDump dump) {
   ++changes_;
 }
 
-void DumpRetention::Grown(std::string_view name, uint64_t bytes) {
+void DumpRetention::Grown(std::string_view name, uint64_t bytes, uint64_t queued) {
   DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
+  queued_ += queued - found->second.queued;
+  found->second.queued = queued;
   if (bytes == found->second.bytes) return;
   if (bytes > found->second.bytes) written_ += bytes - found->second.bytes;
   found->second.bytes = bytes;
@@ -235,6 +237,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   ++changes_;
   writing_ -= found->second.writing ? 1 : 0;
   found->second.writing = false;
+  queued_ -= std::exchange(found->second.queued, 0);
   found->second.state = state;
   found->second.bytes = std::max(found->second.bytes, bytes);
   found->second.ended_wall_ns = deps_.clock.WallNs();
@@ -348,7 +351,10 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
       ++changes_;
       const bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
       if (gone) {
-        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) --writing_;
+        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) {
+          --writing_;
+          queued_ -= known->second.queued;
+        }
         dumps_.erase(name);
       } else if (auto known = dumps_.find(name); known != dumps_.end()) {
         known->second.removing = false;
@@ -470,7 +476,7 @@ QuotaPlan DumpRetention::Enforce() {
     written_before_ = written_;
   }
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
-  if (FarBelow(sums().total() + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
+  if (FarBelow(sums().total() + queued_ + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
   Apply(plan);
   return plan;

@@ -67,7 +67,8 @@ class DumpRetention {
 
   // A dump of this daemon's: begun, grown, complete.
   void Opened(KeptDump dump);
-  void Grown(std::string_view name, uint64_t bytes);
+  // `queued` bytes wait to be written to it, as they do where the disk is slow: they will be, even if it ends now.
+  void Grown(std::string_view name, uint64_t bytes, uint64_t queued = 0);
   void Closed(const std::string& name, DumpState state, uint64_t bytes);
 
   // Whether it waits for the database; not where there is none of that name.
@@ -125,6 +126,7 @@ class DumpRetention {
   std::map<std::string, KeptDump, std::less<>> dumps_;
   uint64_t changes_ = 1;  // of dumps_
   size_t writing_ = 0;    // dumps
+  uint64_t queued_ = 0;   // bytes that wait to be written to them
   mutable uint64_t summed_changes_ = 0;
   mutable Sums sums_;
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not

@@ -135,6 +135,11 @@ TEST_F(DumpRetentionTest, AFlushBetweenTwoLooksIsNoFlood) {
   const QuotaPlan plan = retention_->Enforce();
   EXPECT_TRUE(plan.removals.empty());
   EXPECT_FALSE(plan.over_total);
+  // What waits for a slow disk will be written, too.
+  retention_->Grown(running, 1u << 20, 4u << 20);
+  EXPECT_TRUE(retention_->Enforce().over_total);
+  retention_->Grown(running, 1u << 20, 1u << 20);
+  EXPECT_FALSE(retention_->Enforce().over_total);
 }
 
 TEST_F(DumpRetentionTest, APauseDoesNotSlowTheNextSession) {

@@ -142,6 +142,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // When it will have ended by its own order; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
+  uint64_t queued_bytes() const { return dump_ != nullptr ? dump_->queued_bytes() : 0; }
   const std::string& reason() const { return reason_; }
   bool stopping() const { return stop_requested_; }
   int64_t start_wall_ns() const { return start_wall_ns_; }

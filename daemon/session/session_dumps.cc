@@ -222,7 +222,7 @@ void SessionManager::CheckDiskSpace() {
   DumpRetention& dumps = *deps_.dumps_or_null;
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr || record.live->dump_path().empty()) continue;
-    dumps.Grown(BaseName(record.live->dump_path()), record.live->written_bytes());
+    dumps.Grown(BaseName(record.live->dump_path()), record.live->written_bytes(), record.live->queued_bytes());
   }
   QuotaPlan plan = dumps.Enforce();
   auto end_youngest = [this](const uint32_t* uid, const std::string& why) {

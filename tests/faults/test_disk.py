@@ -26,6 +26,13 @@ def mount(path, options, flags=MS_NOSUID):
     return ""
 
 
+def let_disk(control, answer):
+    """What bad_disk.cc reads, at once and whole."""
+    with open(control + ".new", "w", encoding="ascii") as file:
+        file.write(answer)
+    os.rename(control + ".new", control)
+
+
 class Volume(FaultCase):
     """Dumps on a volume of their own."""
 
@@ -243,9 +250,7 @@ class BadDisk(FaultCase):
                 session = start(d)
                 live = d.ctl("start", *ORDER, "--no-dump")
                 d.until_records(session["session_id"], 100)
-                with open(control + ".new", "w", encoding="ascii") as file:
-                    file.write(str(error))
-                os.rename(control + ".new", control)
+                let_disk(control, str(error))
                 done = d.until_state(session["session_id"], "done", "failed")
                 self.assertIn(word, done["reason"].lower() + " ".join(done["warnings"]).lower())
                 facts = manifest(done)
@@ -267,9 +272,7 @@ class BadDisk(FaultCase):
             with daemon(config={"dump": {"flush_interval_ms": 100}}, env=env) as d:
                 session = start(d)
                 d.until_records(session["session_id"], 100)
-                with open(control + ".new", "w", encoding="ascii") as file:
-                    file.write(f"+{errno.ENOSPC}")
-                os.rename(control + ".new", control)
+                let_disk(control, f"+{errno.ENOSPC}")
                 done = d.until_state(session["session_id"], "done", "failed")
                 name = os.path.basename(done["dump_path"])
 
@@ -306,9 +309,7 @@ class StuckDisk(FaultCase):
             with daemon(config=config, env=env) as d:
                 session = start(d)
                 d.until_records(session["session_id"], 100)
-                with open(control + ".new", "w", encoding="ascii") as file:
-                    file.write("-1")
-                os.rename(control + ".new", control)
+                let_disk(control, "-1")
                 ended = stop(d, session, expect=PARTIAL)
                 self.assertEqual(ended["state"], "interrupted")
                 self.assertIn("limits.stop_deadline_s", " ".join(ended["warnings"]))
@@ -332,6 +333,29 @@ class StuckDisk(FaultCase):
                 self.assertEqual(shown["state"], "interrupted")
                 self.assertIn("the dump was completed later", shown["warnings"])
                 self.assert_serves(d, 1)
+                self.assert_clean_end(d)
+
+
+    def test_what_waits_for_the_disk_counts(self):
+        """It will be written although the session ends: the limit holds for it, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            control = os.path.join(folder, "disk")
+            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
+            config = {"dump": {"flush_interval_ms": 100, "max_total_mb": 12}, "limits": {"stop_deadline_s": 120}}
+            with daemon(devices=8, config=config, env=env) as d:
+                session = start(d, *MUCH, expect=(OK, PARTIAL))
+                d.until_records(session["session_id"], 100)
+                let_disk(control, "-1")
+                eventually(lambda: d.show(session["session_id"])["state"] != "running",
+                           what="the session ends for what waits to be written")
+                os.unlink(control)
+                done = d.until_state(session["session_id"], "done", "failed")
+                self.assertIn("dump.max_total_mb", done["reason"])
+                size = sum(os.path.getsize(os.path.join(path, name))
+                           for path, _, names in os.walk(done["dump_path"]) for name in names)
+                self.assertLessEqual(size, 12 * MB)
+                self.assertGreater(size, 4 * MB)
+                self.assert_complete(read_dump(done), 0)
                 self.assert_clean_end(d)
 
 
