@@ -111,7 +111,7 @@ TEST_F(ChecksBeside, MindDataQueues) {
   const auto finding = CheckDataloader(Input(rank));
   ASSERT_TRUE(finding.has_value());
   EXPECT_DOUBLE_EQ(finding->cost_ms.value_or(0), 40);
-  EXPECT_NE(finding->evidence.en.find("data_process"), std::string::npos);
+  EXPECT_NE(finding->evidence.en.find("Data processing"), std::string::npos);
   EXPECT_NE(finding->evidence.en.find("empty at 3 of 4 steps"), std::string::npos) << finding->evidence.en;
   rank.pipeline.host = {16, {8, 8, 0, 4}};
   EXPECT_FALSE(CheckDataloader(Input(rank)).has_value());

@@ -20,7 +20,8 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
     if (time["what"] == "get_next") finding.cost_ms = time["mean_ms"].get<double>();
   }
   finding.title = Text("The training waits for its input", "训练等待输入数据");
-  finding.evidence = Say({"the queues of the input pipeline say that {} is too slow", "输入流水线的队列表明 {} 过慢"}, stage);
+  finding.evidence = Said(fmt::format("the queues of the input pipeline show a stage that is too slow: {}", PipelineStageName(stage)),
+                          fmt::format("输入流水线的队列表明 {} 过慢", stage));
   finding.columns = {"queue", "empty", "total", "mean_size"};
   for (const Json& queue : pipeline["queues"]) {
     finding.evidence += Say({"; the {} queue was empty at {} of {} steps", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),

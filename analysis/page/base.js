@@ -71,7 +71,7 @@ profd.panel = function (title) {
   const children = Array.prototype.slice.call(arguments, 1);
   return profd.element('section', {class: 'panel'}, profd.element('h3', {}, title), ...children);
 };
-profd.none = (what, how) => profd.element('p', {class: 'none'}, what + ' was not recorded.' + (how ? ' ' + how : ''));
+profd.none = (what, how) => profd.element('p', {class: 'none'}, what + ': not recorded.' + (how ? ' ' + how : ''));
 
 profd.figures = function (pairs) {
   return profd.element('dl', {class: 'figures'}, pairs.map(([name, value]) =>

@@ -27,7 +27,7 @@ profd.shareBar = function (parts, unit) {
 
 profd.overallPanel = function (rank) {
   const all = rank && rank.overall;
-  if (!all) return profd.panel('Time of the device', profd.none('What the device did', 'Record operators: profctl start --task-time l1.'));
+  if (!all) return profd.panel('Time of the device', profd.none('Operators', 'profctl start --task-time l1 records them.'));
   return profd.panel('Time of the device', profd.figures([['End to end', profd.number(all.e2e_ms, 3) + ' ms'],
     ['Communication in all', profd.number(all.communication_ms, 3) + ' ms'], ['Overlapped', profd.number(all.overlapped_ms, 3) + ' ms']]),
   profd.shareBar([{name: 'Computing', value: all.computing_ms}, {name: 'Communication, not overlapped', value: all.uncovered_communication_ms},
@@ -81,7 +81,7 @@ profd.typeChart = function (rank, most, kind) {
 };
 
 profd.overviewPage = function (rank) {
-  if (!rank) return profd.none('Anything');
+  if (!rank) return profd.none('Data of this rank');
   const average = rank.step_average;
   const timeline = rank.timeline || {};
   const pipeline = rank.data_pipeline;
@@ -101,8 +101,9 @@ profd.overviewPage = function (rank) {
         profd.element('p', {}, profd.element('a', {href: profd.address('operators')}, 'All operators'))] : profd.none('Operators', 'profctl start --task-time l1 records them.')),
       profd.panel('Data pipeline', pipeline ? [profd.stageList(pipeline), profd.element('p', {}, profd.element('a', {href: profd.address('pipeline')}, 'Queues'))]
         : profd.none('The data pipeline', 'MindData writes its logs where MindSpore profiles.')),
-      profd.panel('Timeline', profd.figures([['Streams', profd.number(timeline.streams)], ['Operators', profd.number(timeline.operators)],
-        ['Executions', profd.number(timeline.executions)], ['Time', profd.number(timeline.total_ms, 3) + ' ms']]),
+      profd.panel('Timeline', timeline.executions ? profd.figures([['Streams', profd.number(timeline.streams)],
+        ['Operators', profd.number(timeline.operators)], ['Executions', profd.number(timeline.executions)],
+        ['Time', profd.number(timeline.total_ms, 3) + ' ms']]) : profd.none('Operators'),
       profd.element('p', {}, profd.element('a', {href: profd.address('timeline')}, 'Open the timeline')))),
     rank.environment ? profd.details('Environment of the training process', profd.table([{name: 'Variable', value: (pair) => pair[0]}, {name: 'Value', value: (pair) => pair[1]}],
       Object.entries(rank.environment), {search: (pair) => pair.join(' '), file: 'environment'})) : null,

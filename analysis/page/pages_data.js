@@ -2,15 +2,12 @@
 'use strict';
 var profd = window.profd || (window.profd = {});
 
-profd.stageNames = {data_process: 'Data processing', data_transmission: 'Transfer to the device', device_queue_warning: 'Host queue keeps up',
-  get_next: 'Fetch on the device', fpbp: 'Forward and backward'};
-
 profd.stageList = function (pipeline) {
   const stages = pipeline.stages || [];
-  const verdict = pipeline.bottleneck ? 'Bottleneck: ' + (profd.stageNames[pipeline.bottleneck] || pipeline.bottleneck) : 'No stage is a bottleneck.';
+  const verdict = pipeline.bottleneck ? 'Bottleneck: ' + pipeline.bottleneck_name : 'No stage is a bottleneck.';
   return profd.element('div', {}, profd.element('p', {class: pipeline.bottleneck ? 'warning' : 'normal'}, verdict),
     stages.length ? profd.element('ul', {}, stages.filter((stage) => stage.stage !== 'device_queue_warning').map((stage) =>
-      profd.element('li', {class: stage.status}, (profd.stageNames[stage.stage] || stage.stage) + ': ' + stage.status))) : null);
+      profd.element('li', {class: stage.status}, stage.name + ': ' + stage.status))) : null);
 };
 
 profd.pipelineGraph = function (pipeline, query) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "analysis/views/views.h"
 
@@ -138,12 +139,14 @@ Json Verdict(const Pipeline& pipeline, Generation generation) {
   json["bottleneck"] = nullptr;
   json["stages"] = Json::array();
   for (const Stage& stage : stages) {
-    json["stages"].push_back({{"stage", stage.name}, {"status", stage.warns ? "warning" : "normal"}});
+    json["stages"].push_back({{"stage", stage.name}, {"name", PipelineStageName(stage.name)},
+                              {"status", stage.warns ? "warning" : "normal"}});
     // That only the host's queue is in order is no bottleneck.
     if (stage.warns && stage.name != "device_queue_warning" && json["bottleneck"].is_null()) json["bottleneck"] = stage.name;
   }
   // Without logs of the queues the operators say it.
   if (stages.empty() && !operators.empty()) json["bottleneck"] = "data_process";
+  json["bottleneck_name"] = json["bottleneck"].is_null() ? Json() : Json(PipelineStageName(json["bottleneck"].get<std::string>()));
   json["bottleneck_operator"] = operators.empty() ? Json() : Json(NameOf(*operators.front()));
   json["bottleneck_operators"] = Json::array();
   json["suggestions"] = Json::array();
@@ -182,6 +185,22 @@ Json QueueJson(std::string_view name, const Queue& queue) {
 }
 
 }  // namespace
+
+std::string_view PipelineStageName(std::string_view stage) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"data_process", "Data processing"},
+      {"data_transmission", "Transfer to the device"},
+      {"device_queue_warning", "Host queue keeps up"},
+      {"device_queue_op", "Transfer to the device"},
+      {"tdt", "Transfer to the device (TDT)"},
+      {"get_next", "Fetch on the device"},
+      {"fpbp", "Forward and backward"},
+  };
+  for (const auto& [id, name] : kNames) {
+    if (id == stage) return name;
+  }
+  return stage;
+}
 
 Json DataPipelineView(const Rank& rank) {
   const Pipeline& pipeline = rank.pipeline;

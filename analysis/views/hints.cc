@@ -52,7 +52,7 @@ void AddOfPipeline(const Json& rank, Json* hints) {
   const Json& pipeline = rank["data_pipeline"];
   if (!pipeline.is_object()) return;
   if (pipeline["bottleneck"].is_string()) {
-    Add("data_pipeline", "The training waits for its input: " + pipeline["bottleneck"].get<std::string>() + " is the bottleneck.",
+    Add("data_pipeline", fmt::format("The training waits for its input. Bottleneck: {}.", pipeline["bottleneck_name"].get<std::string>()),
         NameOf(rank), hints);
   }
   for (const Json& advice : pipeline["suggestions"]) Add("data_pipeline", advice.get<std::string>(), NameOf(rank), hints);

@@ -37,6 +37,8 @@ Json RooflineView(const Rank& rank);
 Json MarksView(const Rank& rank);
 Json CpuOperatorsView(const Rank& rank);
 Json DataPipelineView(const Rank& rank);
+// A stage of it (`bottleneck`, `stages`) as a person reads it.
+std::string_view PipelineStageName(std::string_view stage);
 Json TimelineView(const Rank& rank);
 Json CommunicationView(const Rank& rank);
 Json LinksView(const Rank& rank);

@@ -47,9 +47,14 @@ void PrintSteps(std::ostream& out, bool color, const Json& rank) {
 void PrintPipeline(std::ostream& out, bool color, const Json& rank) {
   const auto found = rank.find("data_pipeline");
   if (found == rank.end() || !found->is_object()) return;
-  out << "\nData pipeline: "
-      << ((*found)["bottleneck"].is_null() ? std::string("no bottleneck") : "bottleneck " + Text(*found, "bottleneck")) << '\n';
-  PrintList(out, color, "Stages", (*found)["stages"], {Plain("STAGE", "stage"), Plain("STATUS", "status")});
+  out << "\nData pipeline ("
+      << ((*found)["bottleneck"].is_null() ? std::string("no bottleneck") : "bottleneck: " + Text(*found, "bottleneck_name")) << ")\n";
+  // MindInsight's name of the good case: the pipeline keeps up.
+  Json stages = Json::array();
+  for (const Json& stage : (*found)["stages"]) {
+    if (stage["stage"] != "device_queue_warning") stages.push_back(stage);
+  }
+  PrintList(out, color, "Stages", stages, {Plain("STAGE", "name"), Plain("STATUS", "status")});
   PrintList(out, color, "Queues", (*found)["queues"],
             {Plain("QUEUE", "queue"), Plain(">CAPACITY", "capacity"), Plain(">EMPTY", "empty"), Plain(">FULL", "full"),
              Plain(">STEPS", "total"), Ms("MEAN SIZE", "mean_size")});

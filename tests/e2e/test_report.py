@@ -147,6 +147,11 @@ class Report(unittest.TestCase):
         self.assertIn("not recorded", self.text())
         self.open("minddata", "pipeline")
         self.assertIn("Bottleneck: Data processing", self.text())
+        self.go("#/overview")
+        self.assertIn("The training waits for its input. Bottleneck: Data processing.", self.text())
+        self.assertIn("Operators: not recorded.", self.text())
+        self.assertNotIn("0.000 ms", self.text())  # of a timeline that is not there
+        self.go("#/pipeline")
         self.assertIn("40 of 100 steps", self.text())
         self.assertIn("Batch 0", self.text())
 
