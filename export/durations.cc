@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "export/large.h"
+
 namespace profd::exporting {
 namespace {
 
@@ -34,7 +36,7 @@ void Durations::Add(int64_t ns) {
 
 void Durations::Fold() {
   for (int64_t value : values_) ++buckets_[Rounded(value)];
-  values_ = {};
+  Release(&values_);
 }
 
 void Durations::Merge(const Durations& other) {

@@ -48,4 +48,10 @@ struct LargeAllocator {
 template <class T>
 using Large = std::vector<T, LargeAllocator<T>>;
 
+// Gives a vector's memory back, which `= {}` and clear() do not.
+template <class Vector>
+void Release(Vector* vector) {
+  Vector().swap(*vector);
+}
+
 }  // namespace profd::exporting

@@ -7,6 +7,7 @@
 #include "dump/mark_files.h"
 #include "export/decode/own_parts.h"
 #include "export/file_feeder.h"
+#include "export/large.h"
 #include "export/operators/device_tasks.h"
 
 namespace profd::exporting::operators {
@@ -64,7 +65,7 @@ std::vector<DeviceMark> DeviceMarkRecords::Finish(int device, const std::functio
     mark.task = start.task;
     if (mark.start_ns >= 0 && mark.end_ns >= mark.start_ns) made.push_back(std::move(mark));
   }
-  records_ = {};
+  Release(&records_);
   return made;
 }
 

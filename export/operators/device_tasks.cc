@@ -171,7 +171,7 @@ void DeviceTasks::PairLoose() {
     PairKey(all.subspan(begin, end - begin), flips == flips_.end() ? nullptr : &flips->second);
     begin = end;
   }
-  loose_ = {};
+  Release(&loose_);
   odd_.clear();
 }
 

@@ -304,7 +304,7 @@ void FrameworkData::PairMarks() {
     unpaired_marks += end - i - used;
     i = end;
   }
-  marks = {};
+  Release(&marks);
   for (size_t i = 0; i < queue.size(); ++i) {
     if (queue[i].taken.known) taken_.push_back(static_cast<uint32_t>(i));
   }
