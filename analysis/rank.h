@@ -368,7 +368,7 @@ struct Rank {
   std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
   std::vector<Lane> lanes;
   std::vector<Slice> slices;
-  std::optional<int64_t> first_call_ns;  // of those that are left out (HostCalls)
+  std::optional<int64_t> first_call_ns;  // of those that are left out (ReadDetail)
   std::vector<Flow> flows;
   std::unordered_map<uint32_t, TextId> stacks;  // of framework operators, by index of slices: frames parted by ';'
 

@@ -54,7 +54,7 @@ struct Read {
 };
 
 // All sources but dumps, on several threads; what they were read into is in their order.
-Status ReadSources(const std::vector<Source>& sources, const Progress& progress, HostCalls calls, Run* run) {
+Status ReadSources(const std::vector<Source>& sources, const Progress& progress, const ReadDetail& detail, Run* run) {
   constexpr size_t kMostThreads = 8;
   std::vector<Read> read(sources.size());
   std::atomic<size_t> next = 0;
@@ -69,7 +69,7 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
     };
     for (size_t i = next++; i < sources.size() && beside(); i = next++) {
       Read& mine = read[i];
-      mine.status = ReadOne(sources[i], {&mine.problems, &beside, calls}, &mine.ranks);
+      mine.status = ReadOne(sources[i], {&mine.problems, &beside, detail}, &mine.ranks);
       for (const auto& rank : mine.ranks) details.Add(rank.get());
     }
   });
@@ -103,7 +103,7 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
 }
 
 // Into ranks and problems of `run`; what cannot be read is a problem.
-Status ReadAll(const std::vector<Source>& sources, const Progress& progress, HostCalls calls, Run* run) {
+Status ReadAll(const std::vector<Source>& sources, const Progress& progress, const ReadDetail& detail, Run* run) {
   std::vector<fs::path> dumps;
   std::vector<Source> others;
   for (const Source& source : sources) {
@@ -113,8 +113,8 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Hos
       others.push_back(source);
     }
   }
-  RETURN_IF_ERROR(ReadSources(others, progress, calls, run));
-  const ReadOrder order{&run->problems, &progress, calls};
+  RETURN_IF_ERROR(ReadSources(others, progress, detail, run));
+  const ReadOrder order{&run->problems, &progress, detail};
   if (!dumps.empty()) {
     const Status read = ReadDumps(dumps, order, &run->ranks);
     if (read.code() == StatusCode::kCancelled) return read;
@@ -136,13 +136,13 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, Hos
 
 }  // namespace
 
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, HostCalls calls) {
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, const ReadDetail& detail) {
   Run run;
   run.inputs = paths;
   if (!paths.empty()) run.name = NameOf(paths.front());
   const Result<std::vector<Source>> sources = SourcesOf(paths);
   if (!sources.ok()) return sources.status();
-  RETURN_IF_ERROR(ReadAll(*sources, progress, calls, &run));
+  RETURN_IF_ERROR(ReadAll(*sources, progress, detail, &run));
   return run;
 }
 
@@ -167,7 +167,7 @@ Status LoadBySource(const std::vector<std::string>& paths, const Progress& progr
     Run run;
     run.name = NameOf(files.paths.front());
     run.inputs = files.paths;
-    RETURN_IF_ERROR(ReadAll(group, progress, HostCalls::kKept, &run));
+    RETURN_IF_ERROR(ReadAll(group, progress, {}, &run));
     RETURN_IF_ERROR(calls.take(run, stamp));
   }
   return {};

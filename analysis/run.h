@@ -22,13 +22,15 @@ struct Run {
 // Called now and then; false cancels.
 using Progress = std::function<bool()>;
 
-// What is kept of calls on the host: those of a dump's process and its framework take half of the memory, and only
-// timelines and checks look at them one by one.
-enum class HostCalls : uint8_t { kKept, kLeftOut };
+// What is read of a dump: all of it, or without what only some views look at.
+struct ReadDetail {
+  bool calls = true;      // of the process and its framework, one by one: half of the memory, for timelines and checks
+  bool operators = true;  // their counters and shapes: half of the bytes, for the views that say so (View::details)
+};
 
 // `paths`: dumps, PROF directories, `*_ascend_pt` and `*_ascend_ms` directories, databases, MindSpore's raw
 // directories, and folders of them. An error: nothing of that kind is there.
-Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, HostCalls calls = HostCalls::kKept);
+Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, const ReadDetail& detail = {});
 
 // The same source by source, so that not all are in memory: a run is what one directory or database holds, or all dumps
 // together. `stamp`: of its files' sizes and times. What `wants` does not want is not read; an error of `take` ends it.

@@ -45,6 +45,7 @@ class ByRank : public Format {
   bool WantsEvents() const override { return all_->WantsEvents(); }
   bool WantsStepParts() const override { return all_->WantsStepParts(); }
   bool WantsOperators() const override { return all_->WantsOperators(); }
+  bool WantsOperatorDetails() const override { return all_->WantsOperatorDetails(); }
   bool WantsRuntimeApis() const override { return all_->WantsRuntimeApis(); }
 
   Status Begin(const ExportPlan& plan) override {

@@ -160,6 +160,7 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const DecoderSpec* spec = find_(file.base, place.kind, place.chip);
   const std::string shown = file.slices.empty() ? file.base : file.slices.front().path;
   if (operators::IsOperatorFile(place, file.base)) {
+    if (operators_ && !operator_details_ && operators::IsDetailFile(place, file.base)) return;
     if (operators_) {
       total_bytes_ += file.bytes;
       operator_bytes_ += file.bytes;
@@ -397,7 +398,7 @@ void ExportRun::TakeOperators() {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
     operators::LoadReport loaded;
     const auto model = operators::LoadModel(
-        {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, only_framework, options_.longest,
+        {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, operator_details_, only_framework, options_.longest,
          [this](const Place& place) { return ClockOf(place); },
          [this](uint64_t bytes) { return Progress(bytes); }},
         &loaded);
@@ -464,6 +465,9 @@ Result<ExportReport> ExportRun::Run() {
   // They belong to no channel that could be chosen.
   operators_ = options_.channels.empty() &&
                std::ranges::any_of(formats_, [](const auto& format) { return format->format().WantsOperators(); });
+  operator_details_ = std::ranges::any_of(formats_, [](const auto& format) {
+    return format->format().WantsOperators() && format->format().WantsOperatorDetails();
+  });
   for (const Dump& dump : dumps_) MakeFilterOf(dump.info());
   for (size_t i = 0; i < dumps_.size(); ++i) MakeTasks(i);
   std::ranges::stable_sort(

@@ -74,6 +74,7 @@ class ExportRun {
   uint64_t total_bytes_ = 0;
   uint64_t operator_bytes_ = 0;  // of these
   bool operators_ = false;  // some format makes something of operator-level records
+  bool operator_details_ = false;  // and of their counters and shapes
   size_t began_ = 0;  // formats_ up to here have begun
 
   std::atomic<size_t> next_task_{0};

@@ -71,6 +71,8 @@ class Format {
   // Whether it makes something of operator-level records. Then it gets them, of each dump that has some, after all
   // sinks are gone; the model does not outlive the call.
   virtual bool WantsOperators() const { return false; }
+  // Whether it looks at counters and shapes of operators; their files are not read where no format does.
+  virtual bool WantsOperatorDetails() const { return true; }
   // Whether it shows the runtime's API intervals one by one; else the model need not have them.
   virtual bool WantsRuntimeApis() const { return false; }
   // Whether of those it needs the framework's operators and steps alone.

@@ -227,6 +227,7 @@ class AnalysisFormat : public exporting::Format {
   bool WantsEvents() const override { return true; }
   bool WantsStepParts() const override { return true; }
   bool WantsOperators() const override { return true; }
+  bool WantsOperatorDetails() const override { return order_.detail.operators; }
 
   Status Begin(const exporting::ExportPlan& plan) override {
     strings_ = plan.strings;

@@ -22,14 +22,14 @@ using exporting::operators::TaskRow;
 
 class OperatorReader {
  public:
-  OperatorReader(const Model& model, int device, HostCalls calls, Rank* rank)
-      : model_(model), device_(device), calls_(calls), rank_(*rank) {}
+  OperatorReader(const Model& model, int device, bool keeps_calls, Rank* rank)
+      : model_(model), device_(device), keeps_calls_(keeps_calls), rank_(*rank) {}
 
   void AddTasks() {
     // Not a moment with twice the memory.
     const auto mine = static_cast<size_t>(std::ranges::count(model_.rows, device_, &TaskRow::device));
     rank_.executions.reserve(rank_.executions.size() + mine);
-    if (calls_ == HostCalls::kKept) launched_.reserve(mine);
+    if (keeps_calls_) launched_.reserve(mine);
     for (const TaskRow& row : model_.rows) {
       if (row.device != device_) continue;
       const HostTask* host = model_.HostOf(row);
@@ -42,7 +42,7 @@ class OperatorReader {
   void AddApis() {
     constexpr uint32_t kNotShown = UINT32_MAX;
     const auto& apis = model_.host.apis;
-    if (calls_ == HostCalls::kLeftOut) {
+    if (!keeps_calls_) {
       for (const exporting::operators::Api& api : apis) {
         if (!api.early) LeaveOut(model_.host.WallNs(api.begin));
       }
@@ -67,7 +67,7 @@ class OperatorReader {
     if (model_.framework == nullptr) return;
     const auto& data = *model_.framework;
     for (const auto& op : data.operators) {
-      if (calls_ == HostCalls::kLeftOut) {
+      if (!keeps_calls_) {
         LeaveOut(op.begin);
         continue;
       }
@@ -146,7 +146,7 @@ class OperatorReader {
   void AddTask(const TaskRow& row, const HostTask& host, int32_t op) {
     Operator& made = rank_.operators[static_cast<size_t>(op)];
     const auto execution = static_cast<uint32_t>(rank_.executions.size());
-    if (calls_ == HostCalls::kKept) launched_.emplace_back(host.connection, execution);
+    if (keeps_calls_) launched_.emplace_back(host.connection, execution);
     rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.blocks,
                                 static_cast<uint16_t>(std::min<uint32_t>(host.mix_blocks, UINT16_MAX))});
     const auto cores = exporting::operators::CountersOf(model_, row, host);
@@ -262,7 +262,7 @@ class OperatorReader {
 
   const Model& model_;
   int device_;
-  HostCalls calls_;
+  bool keeps_calls_;
   Rank& rank_;
   std::unordered_map<uint16_t, int32_t> streams_;
   std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution
@@ -276,7 +276,7 @@ class OperatorReader {
 
 void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadOrder& order,
                   Rank* rank) {
-  OperatorReader reader(model, device, order.calls, rank);
+  OperatorReader reader(model, device, order.detail.calls, rank);
   // Made once, of the model alone: beside what fills the rank.
   exporting::RunBeside(2, [&](size_t part) { part == 0 ? reader.AddTasks() : void(exporting::operators::OverlapsOf(model)); });
   reader.AddApis();

@@ -18,7 +18,7 @@ namespace profd::analysis {
 struct ReadOrder {
   std::vector<Problem>* problems = nullptr;
   const Progress* progress = nullptr;  // may be empty
-  HostCalls calls = HostCalls::kKept;
+  ReadDetail detail = {};
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;

@@ -20,6 +20,7 @@ struct View {
   std::string_view name;  // the field of the rank, as --only has it
   Json (*make)(const Rank& rank);
   std::string_view what;  // for help
+  bool details = false;   // it looks at counters and shapes of operators
 };
 std::span<const View> Views();
 

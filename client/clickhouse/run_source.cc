@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/store/fetch.h"
+#include "analysis/views/views.h"
 #include "base/text.h"
 #include "client/render.h"
 
@@ -52,17 +55,20 @@ Status RunReader::Check(const std::vector<std::string>& paths) const {
 
 namespace {
 
-// Single calls are for checks and timelines.
-analysis::HostCalls CallsFor(const ReadHow& how) { return how.complete ? analysis::HostCalls::kKept : analysis::HostCalls::kLeftOut; }
+analysis::ReadDetail DetailFor(const ReadHow& how) {
+  const bool all = how.complete || how.only.empty();
+  const auto looks = [&how](const analysis::View& view) { return view.details && how.only.contains(view.name); };
+  return {how.complete, all || std::ranges::any_of(analysis::Views(), looks)};
+}
 
 }  // namespace
 
 Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
-  return options_.from.empty() ? analysis::LoadRun(paths, progress_, CallsFor(how)) : Fetch(options_.from, options_.run, how);
+  return options_.from.empty() ? analysis::LoadRun(paths, progress_, DetailFor(how)) : Fetch(options_.from, options_.run, how);
 }
 
 Result<analysis::Run> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
-  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_, CallsFor(how));
+  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_, DetailFor(how));
   return Fetch(where, "", how);
 }
 

@@ -14,6 +14,7 @@ struct CommunicationLaunch {
   int32_t api = -1;      // index of HostData::apis: its connection id
   int32_t node = -1;     // index of HostTasks::nodes: the first of the launch; -1: none
   int32_t op_info = -1;  // of CommunicationRecords::op_infos, the same
+  bool operator==(const CommunicationLaunch&) const = default;
 };
 
 // A task of the runtime below a communication API; it stands for one task of communication or many.
@@ -30,6 +31,7 @@ struct CommunicationHostTask {
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
+  bool operator==(const CommunicationHostTask&) const = default;
 };
 
 // A task as it ran.

@@ -173,7 +173,7 @@ class CutRecords : public testing::Test {
     Result<Dump> dump = Dump::Open(Root());
     EXPECT_TRUE(dump.ok()) << dump.status().ToString();
     const RowFilter filter;
-    return LoadModel({dump->reader(), dump->info(), filter, true, false, 0,
+    return LoadModel({dump->reader(), dump->info(), filter, true, true, false, 0,
                       [](const Place& place) { return ClockMap(place.clock); }, [](uint64_t) { return true; }},
                      report);
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "export/beside.h"
 #include "export/operators/sort_records.h"
 
 namespace profd::exporting::operators {
@@ -270,10 +271,13 @@ void HostData::FeedTensors(const RecordView& record) {
   tensor_records.push_back({record.U64(16), record.U64(24), record.U32(8), known->second});
 }
 
-void HostData::TakeTensors(HostData other) {
-  tensor_records = std::move(other.tensor_records);
-  tensors = std::move(other.tensors);
-  counts_[static_cast<size_t>(HostFileKind::kTensors)] += other.RecordsOf(HostFileKind::kTensors);
+void HostData::TakeDescriptions(HostData other) {
+  if (tensor_records.empty()) {
+    tensor_records = std::move(other.tensor_records);
+    tensors = std::move(other.tensors);
+  }
+  if (nodes.empty()) nodes = std::move(other.nodes);
+  for (const HostFileKind kind : {HostFileKind::kTensors, HostFileKind::kNode}) counts_[static_cast<size_t>(kind)] += other.RecordsOf(kind);
   records += other.records;
   bad_records += other.bad_records;
 }
@@ -347,9 +351,14 @@ void HostData::FeedLines(bool types, std::string_view text) {
 }
 
 void HostData::Finish() {
-  SortRecords(&apis, [](const Api& a, const Api& b) {
-    return std::tie(a.thread, a.begin, b.level) < std::tie(b.thread, b.begin, a.level);
-  });
+  RunBeside(2, [this](size_t part) { part == 0 ? FinishApis() : FinishRecords(); });
+  known_tensors_.clear();
+  known_contexts_.clear();
+  name_table_.Fill(names_);
+  type_table_.Fill(types_);
+}
+
+void HostData::FinishRecords() {
   const auto by_thread = [](const auto& a, const auto& b) {
     return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
   };
@@ -362,6 +371,12 @@ void HostData::Finish() {
   SortRecords(&attributes, by_thread);
   std::ranges::stable_sort(captures, {}, &CaptureRecord::time);
   communication.Sort();
+}
+
+void HostData::FinishApis() {
+  SortRecords(&apis, [](const Api& a, const Api& b) {
+    return std::tie(a.thread, a.begin, b.level) < std::tie(b.thread, b.begin, a.level);
+  });
   std::vector<Api> loads;
   std::ranges::copy_if(apis, std::back_inserter(loads), [](const Api& api) {
     return api.level == kModelLevel && api.type == kModelLoad;
@@ -374,10 +389,6 @@ void HostData::Finish() {
     api.early = false;
     Count(api, clock_(api.end) - clock_(api.begin));
   }
-  known_tensors_.clear();
-  known_contexts_.clear();
-  name_table_.Fill(names_);
-  type_table_.Fill(types_);
 }
 
 void HostData::NumberBatches() {

@@ -197,8 +197,8 @@ class HostData {
   void Expect(const HostFile& file, uint64_t bytes);
   // Whole records or lines of one file; what makes no sense is counted. Files in any order.
   void Feed(const HostFile& file, std::span<const std::byte> bytes);
-  // What another has read of tensors, on a thread of its own. Before Finish, once.
-  void TakeTensors(HostData other);
+  // What another has read of tensors and nodes, on a thread of its own; this one has none of that kind. Before Finish.
+  void TakeDescriptions(HostData other);
   // After the last file: sorts, and settles what has waited for other files.
   void Finish();
 
@@ -251,6 +251,8 @@ class HostData {
   void FeedGraph(const RecordView& record);
   void FeedLines(bool types, std::string_view text);
   void AddApi(const Api& api);
+  void FinishApis();
+  void FinishRecords();  // all others
   void NumberBatches();
   void Count(const Api& api, int64_t ns);
 

@@ -9,16 +9,39 @@
 #include <unordered_map>
 #include <utility>
 
+#include "export/beside.h"
 #include "export/operators/numbers.h"
 #include "export/operators/thread_tree.h"
 
 namespace profd::exporting::operators {
 namespace {
 
-// Those of `thread` in what is sorted by thread.
+// What tasks are made of in one go: calls of a thread up to a moment at which none was running, and the tasks until
+// the next ones. Records at that moment belong to no call.
+struct Piece {
+  uint32_t thread = 0;
+  uint64_t begin = 0;
+  uint64_t last = UINT64_MAX;  // moments, both included
+  std::span<const Api> apis;
+  std::span<const TaskRecord> tasks;
+};
+
+// Where the calls from `at` on are to be cut, at least so many behind it.
+size_t EndOfPiece(std::span<const Api> apis, size_t at, size_t least) {
+  uint64_t busy_until = 0;
+  for (size_t i = at; i < apis.size(); ++i) {
+    if (i - at >= least && apis[i].begin > busy_until) return i;
+    if (ThreadTree::Takes(apis[i])) busy_until = std::max(busy_until, apis[i].end);
+  }
+  return apis.size();
+}
+
+// Those of `piece` in what is sorted by thread and time.
 template <class Records>
-std::pair<size_t, size_t> OfThread(const Records& records, uint32_t thread) {
-  const auto [begin, end] = EqualRange(records, thread, &Records::value_type::thread);
+std::pair<size_t, size_t> Within(const Records& records, const Piece& piece) {
+  const auto when = [](const auto& record) { return std::pair(record.thread, record.time); };
+  const auto begin = std::ranges::lower_bound(records, std::pair(piece.thread, piece.begin), {}, when);
+  const auto end = std::ranges::upper_bound(begin, records.end(), std::pair(piece.thread, piece.last), {}, when);
   return {static_cast<size_t>(begin - records.begin()), static_cast<size_t>(end - records.begin())};
 }
 
@@ -45,19 +68,19 @@ struct LaunchRecords {
   int32_t launch = -1;  // index of HostTasks::launches; -1: not made yet
 };
 
-// Of a thread, by the ordinals of its intervals.
-Large<LaunchRecords> LaunchesOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
+// Of a piece, by the ordinals of its intervals.
+Large<LaunchRecords> LaunchesOf(const HostData& data, const Piece& piece, const ThreadTree& tree) {
   Large<LaunchRecords> made(tree.nodes().size());
-  const auto nodes = OfThread(data.nodes, thread);
+  const auto nodes = Within(data.nodes, piece);
   tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
     made[owner].last_node = static_cast<int32_t>(nodes.first + i);
     if (made[owner].first_node < 0) made[owner].first_node = made[owner].last_node;
   });
-  const auto tensors = OfThread(data.tensor_records, thread);
+  const auto tensors = Within(data.tensor_records, piece);
   tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
     Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
   });
-  const auto attributes = OfThread(data.attributes, thread);
+  const auto attributes = Within(data.attributes, piece);
   tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
     const AttributeRecord& record = data.attributes[attributes.first + i];
     const int32_t node = made[owner].last_node;
@@ -66,7 +89,7 @@ Large<LaunchRecords> LaunchesOf(const HostData& data, uint32_t thread, const Thr
       made[owner].attributes = static_cast<int32_t>(attributes.first + i);
     }
   });
-  const auto contexts = OfThread(data.context_records, thread);
+  const auto contexts = Within(data.context_records, piece);
   tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     if (data.context_records[contexts.first + i].level != kNodeLevel) return;
     Grow(&made[owner].contexts_begin, &made[owner].contexts_end, contexts.first + i);
@@ -168,29 +191,29 @@ class Launches {
   std::vector<uint32_t> several_;
 };
 
-// What the records of a thread say of communication, by the ordinals of its intervals. Empty where there is none.
-struct ThreadCommunication {
+// What the records of a piece say of communication, by the ordinals of its intervals. Empty where there is none.
+struct PieceCommunication {
   std::vector<CommunicationLaunch> launches;  // of nodes; `node` is an index of HostData::nodes
   std::vector<CommunicationHostTask> tasks;   // of communication APIs: infos and contexts
   std::vector<int32_t> numbers;               // of launches that have tasks; -1: not yet
 };
 
-ThreadCommunication CommunicationOf(const HostData& data, uint32_t thread, const ThreadTree& tree) {
-  ThreadCommunication made;
+PieceCommunication CommunicationOf(const HostData& data, const Piece& piece, const ThreadTree& tree) {
+  PieceCommunication made;
   if (tree.communication().empty()) return made;
   made.launches.resize(tree.nodes().size());
   made.numbers.resize(tree.nodes().size(), -1);
   made.tasks.resize(tree.communication().size());
-  const auto nodes = OfThread(data.nodes, thread);
+  const auto nodes = Within(data.nodes, piece);
   tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
     if (made.launches[owner].node < 0) made.launches[owner].node = static_cast<int32_t>(nodes.first + i);
   });
-  const auto op_infos = OfThread(data.communication.op_infos, thread);
+  const auto op_infos = Within(data.communication.op_infos, piece);
   tree.Attach(tree.nodes(), Part(data.communication.op_infos, op_infos), false, [&](size_t owner, size_t i) {
     CommunicationLaunch& launch = made.launches[owner];
     if (launch.op_info < 0) launch.op_info = static_cast<int32_t>(op_infos.first + i);
   });
-  const auto contexts = OfThread(data.context_records, thread);
+  const auto contexts = Within(data.context_records, piece);
   tree.Attach(tree.communication(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     const ContextRecord& record = data.context_records[contexts.first + i];
     const std::vector<uint32_t>& ids = data.contexts[record.contexts];
@@ -198,12 +221,37 @@ ThreadCommunication CommunicationOf(const HostData& data, uint32_t thread, const
     made.tasks[owner].first_context = ids[0];
     made.tasks[owner].last_context = ids[1];
   });
-  const auto infos = OfThread(data.communication.infos, thread);
+  const auto infos = Within(data.communication.infos, piece);
   tree.Attach(tree.communication(), Part(data.communication.infos, infos), false, [&](size_t owner, size_t i) {
     Grow(&made.tasks[owner].infos_begin, &made.tasks[owner].infos_end, infos.first + i);
   });
   return made;
 }
+
+// Calls around a task, of the tree; -1: none.
+struct CallsAround {
+  int32_t innermost = -1;
+  int32_t node = -1;
+  int32_t communication = -1;
+};
+
+// What is known of a piece before its tasks are made; may be made on another thread than they are.
+struct PieceRecords {
+  PieceRecords(const HostData& data, const Piece& of)
+      : piece(of), tree(of.apis), launches(LaunchesOf(data, of, tree)), communication(CommunicationOf(data, of, tree)) {
+    around.reserve(of.tasks.size());
+    size_t from = 0;
+    for (const TaskRecord& record : of.tasks) {
+      const int32_t call = tree.Find(record.time, &from);
+      around.push_back({call, tree.Above(call, kNodeLevel), tree.Above(call, kCommunicationLevel)});
+    }
+  }
+  Piece piece;
+  ThreadTree tree;
+  Large<LaunchRecords> launches;
+  PieceCommunication communication;
+  Large<CallsAround> around;  // by task
+};
 
 // What a task may be, by its type; -1: no kernel of a core.
 struct TypeOfTask {
@@ -222,30 +270,51 @@ struct TypeOfTask {
 
 class Builder {
  public:
-  Builder(HostData* data, bool detailed) : data_(*data), detailed_(detailed), launches_(data, &made_) {
+  Builder(HostData* data, bool detailed, size_t calls_per_piece)
+      : data_(*data), detailed_(detailed), calls_per_piece_(calls_per_piece), launches_(data, &made_) {
     for (const CaptureRecord& capture : data_.captures) captures_[{capture.device, capture.stream}].push_back(capture);
   }
 
   HostTasks Build() {
-    const Large<TaskRecord>& tasks = data_.tasks;
-    made_.tasks.reserve(tasks.size());
-    for (size_t begin = 0; begin < tasks.size();) {
-      const uint32_t thread = tasks[begin].thread;
-      size_t end = begin;
-      while (end < tasks.size() && tasks[end].thread == thread) ++end;
-      OneThread(thread, std::span(tasks).subspan(begin, end - begin));
-      begin = end;
-    }
+    made_.tasks.reserve(data_.tasks.size());
+    const std::vector<Piece> pieces = Cut();
+    constexpr size_t kAhead = 4;
+    MakeAhead<PieceRecords>::Run(pieces.size(), kAhead, [&](size_t i) { return PieceRecords(data_, pieces[i]); },
+                                 [this](PieceRecords records) { AddPiece(&records); });
     return std::move(made_);
   }
 
  private:
-  void OneThread(uint32_t thread, std::span<const TaskRecord> tasks) {
-    const ThreadTree tree(Part(data_.apis, OfThread(data_.apis, thread)));
-    Large<LaunchRecords> launches = LaunchesOf(data_, thread, tree);
-    ThreadCommunication of_thread = CommunicationOf(data_, thread, tree);
-    size_t from = 0;
-    for (const TaskRecord& record : tasks) {
+  // By thread and time.
+  std::vector<Piece> Cut() const {
+    std::vector<Piece> pieces;
+    const std::span<const TaskRecord> all(data_.tasks);
+    for (size_t task = 0; task < all.size();) {
+      Piece piece;
+      piece.thread = all[task].thread;
+      const auto [first, behind] = EqualRange(data_.apis, piece.thread, &Api::thread);
+      const std::span<const Api> apis(first, behind);
+      const auto is_mine = [&all, thread = piece.thread](size_t at) { return at < all.size() && all[at].thread == thread; };
+      for (size_t at = 0; is_mine(task);) {
+        const size_t end = EndOfPiece(apis, at, calls_per_piece_);
+        piece.last = end == apis.size() ? UINT64_MAX : apis[end].begin - 1;
+        piece.apis = apis.subspan(at, end - at);
+        const size_t begin = task;
+        while (is_mine(task) && all[task].time <= piece.last) ++task;
+        piece.tasks = all.subspan(begin, task - begin);
+        if (!piece.tasks.empty()) pieces.push_back(piece);
+        piece.begin = piece.last + 1;
+        at = end;
+      }
+    }
+    return pieces;
+  }
+
+  void AddPiece(PieceRecords* records) {
+    const ThreadTree& tree = records->tree;
+    for (size_t i = 0; i < records->piece.tasks.size(); ++i) {
+      const TaskRecord& record = records->piece.tasks[i];
+      const auto [call, node, communication] = records->around[i];
       HostTask task;
       task.kernel = record.kernel;
       task.type = record.type;
@@ -253,21 +322,18 @@ class Builder {
       task.stream = record.stream;
       task.task = record.task;
       task.batch = record.batch;
-      const int32_t api = tree.Find(record.time, &from);
-      const int32_t node = tree.Above(api, kNodeLevel);
-      const int32_t communication = tree.Above(api, kCommunicationLevel);
       if (communication >= 0) task.communication = IndexOf(tree, communication);
-      FindModel(tree, api, record.time, &task);
-      const int32_t connected = node >= 0 ? node : api;
+      FindModel(tree, call, record.time, &task);
+      const int32_t connected = node >= 0 ? node : call;
       if (connected >= 0) task.connection = IndexOf(tree, connected);
-      LaunchRecords* launch = node < 0 ? nullptr : &launches[tree.OrdinalOf(node)];
+      LaunchRecords* launch = node < 0 ? nullptr : &records->launches[tree.OrdinalOf(node)];
       if (launch != nullptr) task.launch = launches_.Of(tree.Of(node).item, launch);
-      if (const CopyInfo* copy = data_.communication.CopyOf(thread, record.time)) {
+      if (const CopyInfo* copy = data_.communication.CopyOf(record.thread, record.time)) {
         task.copy = static_cast<int32_t>(copy - data_.communication.copies.data());
       }
       Blocks(record, &task);
       Classify(&task);
-      if (communication >= 0) AddCommunication(tree, communication, task, &of_thread);
+      if (communication >= 0) AddCommunication(tree, communication, task, &records->communication);
       Place(task, launch);
     }
   }
@@ -276,19 +342,19 @@ class Builder {
     return static_cast<int32_t>(&tree.Of(api) - data_.apis.data());
   }
 
-  void AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, ThreadCommunication* of_thread) {
+  void AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, PieceCommunication* of_piece) {
     const int32_t node = tree.Above(api, kNodeLevel);
     if (node < 0) return;  // of no operation
     const size_t ordinal = tree.OrdinalOf(node);
-    int32_t& number = of_thread->numbers[ordinal];
+    int32_t& number = of_piece->numbers[ordinal];
     if (number < 0) {
       number = static_cast<int32_t>(made_.communication_launches.size());
-      made_.communication_launches.push_back(of_thread->launches[ordinal]);
+      made_.communication_launches.push_back(of_piece->launches[ordinal]);
       CommunicationLaunch& launch = made_.communication_launches.back();
       launch.api = IndexOf(tree, node);
       if (launch.node >= 0) launch.node = launches_.NodeOf(launch.node);
     }
-    CommunicationHostTask made = of_thread->tasks[tree.OrdinalOf(api)];
+    CommunicationHostTask made = of_piece->tasks[tree.OrdinalOf(api)];
     made.model = task.model;
     made.api = IndexOf(tree, api);
     made.launch = number;
@@ -339,9 +405,8 @@ class Builder {
   void Classify(HostTask* task) {
     const TypeOfTask& type = TypeOf(*task);
     if (task->launch >= 0) {
-      const Launch& launch = made_.launches[static_cast<size_t>(task->launch)];
       const bool operation = type.operation || (type.fusion && task->communication < 0);
-      if (operation && !data_.NameOf(launch.item).starts_with("Lccl")) {
+      if (operation && !IsLccl(static_cast<size_t>(task->launch))) {
         const NodeRecord* node = NodeOf(*task);
         // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
         task->compute = !detailed_ || (node != nullptr && node->core_type != kFftsPlusCore);
@@ -349,6 +414,12 @@ class Builder {
       }
     }
     task->compute = task->kernel != 0 && task->communication < 0 && type.core >= 0;
+  }
+
+  // Of a launch; each name is looked up once.
+  bool IsLccl(size_t launch) {
+    while (is_lccl_.size() <= launch) is_lccl_.push_back(data_.NameOf(made_.launches[is_lccl_.size()].item).starts_with("Lccl"));
+    return is_lccl_[launch];
   }
 
   // A task with context ids is as many, and one more for the task around them.
@@ -379,22 +450,24 @@ class Builder {
 
   HostData& data_;
   const bool detailed_;
+  const size_t calls_per_piece_;
   std::map<std::pair<uint16_t, uint16_t>, std::vector<CaptureRecord>> captures_;  // by device and stream
   std::map<uint32_t, TypeOfTask> types_;
   HostTasks made_;
+  std::vector<bool> is_lccl_;  // by launch
   Launches launches_;
 };
 
 }  // namespace
 
-HostTasks BuildHostTasks(HostData* data, bool detailed) {
-  HostTasks made = Builder(data, detailed).Build();
-  data->tasks = {};
-  data->nodes = {};
-  data->tensor_records = {};
-  data->context_records = {};
-  data->contexts = {};
-  data->attributes = {};
+HostTasks BuildHostTasks(HostData* data, bool detailed, size_t calls_per_piece) {
+  HostTasks made = Builder(data, detailed, calls_per_piece).Build();
+  Release(&data->tasks);
+  Release(&data->nodes);
+  Release(&data->tensor_records);
+  Release(&data->context_records);
+  Release(&data->contexts);
+  Release(&data->attributes);
   return made;
 }
 

@@ -40,7 +40,11 @@ struct HostTask {
   uint16_t batch = 0;
   bool has_blocks = false;
   bool compute = false;  // has a row among the operators
+  bool operator==(const HostTask&) const = default;
 };
+
+// Tasks are made in pieces of so many calls of a thread or more, the next ones' records beside.
+inline constexpr size_t kCallsPerPiece = 1 << 16;
 
 struct HostTasks {
   std::vector<Launch> launches;   // each once
@@ -53,6 +57,6 @@ struct HostTasks {
 // `detailed`: level 1 and more (sample.json prof_level): operators are described by node records. Where they are not
 // (level 0), they have the name of the launch, or of the first node record, only.
 // Takes what is of no use behind it out of `data`: tasks, nodes, tensor records, contexts, attributes.
-HostTasks BuildHostTasks(HostData* data, bool detailed);
+HostTasks BuildHostTasks(HostData* data, bool detailed, size_t calls_per_piece = kCallsPerPiece);
 
 }  // namespace profd::exporting::operators

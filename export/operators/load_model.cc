@@ -109,19 +109,20 @@ class Loader {
   std::vector<std::byte> buffer_;
 };
 
-// Those of tensors, which are half of all bytes and stand alone, or the others.
-void ReadHost(Loader& loader, const Place& place, bool tensors, HostData* host) {
+// Of the host's records, those of `kind`, which stand alone, or all others but tensors.
+void ReadHost(Loader& loader, const Place& place, HostFileKind kind, bool others, HostData* host) {
   for (const DataFile& file : place.files) {
     const std::optional<HostFile> known = HostFileOf(file.base);
-    if (!known || (known->kind == HostFileKind::kTensors) != tensors) continue;
+    if (!known || (known->kind == kind) == others) continue;
+    if (others && known->kind == HostFileKind::kTensors) continue;
     host->Expect(*known, file.bytes);
     loader.Read(place, file, known->record_bytes, *host,
                 [&](std::span<const std::byte> bytes) { host->Feed(*known, bytes); });
   }
 }
 
-void FinishHost(HostData tensors, Model* model) {
-  model->host.TakeTensors(std::move(tensors));
+void FinishHost(HostData descriptions, Model* model) {
+  model->host.TakeDescriptions(std::move(descriptions));
   model->host.Finish();
   model->host_tasks = BuildHostTasks(&model->host, model->detailed);
 }
@@ -206,9 +207,10 @@ struct Device {
   Frequencies frequencies;
 };
 
-void ReadDevice(Loader& loader, Device* device) {
+void ReadDevice(Loader& loader, bool details, Device* device) {
   DeviceTasks& ran = device->ran;
   for (const DataFile& file : device->place->files) {
+    if (!details && IsDetailFile(*device->place, file.base)) continue;
     if (file.base == kStars) {
       device->stars = &file;
       ran.ExpectStars(file.bytes);
@@ -297,6 +299,12 @@ bool IsOperatorFile(const Place& place, std::string_view base) {
   return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
 }
 
+bool IsDetailFile(const Place& place, std::string_view base) {
+  if (place.kind == Place::Kind::kDevice) return base == kProfile || base == kAicore;
+  const std::optional<HostFile> file = HostFileOf(base);
+  return file && file->kind == HostFileKind::kTensors;
+}
+
 std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info) {
   const Place* host = info.Find(Place::Kind::kHost, -1);
   if (host == nullptr) return nullptr;
@@ -324,7 +332,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
                    order.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
   Loader host_loader(order.reader, order.progress);
-  Loader tensor_loader(order.reader, order.progress);
+  Loader description_loader(order.reader, order.progress);
   Loader device_loader(order.reader, order.progress);
   // It is not among the bytes that progress is counted in.
   const std::function<bool(uint64_t)> goes_on = [&order](uint64_t) { return order.progress(0); };
@@ -339,15 +347,17 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     if (place.kind != Place::Kind::kDevice || !order.filter.HasDevice(place.device)) continue;
     devices.emplace_back(place, wide_streams);
   }
-  HostData tensors([](uint64_t) { return 0; }, 0, false);
+  HostData descriptions([](uint64_t) { return 0; }, 0, false);
+  // As much for one thread as for the other: tensors are half of all bytes.
+  const HostFileKind beside = order.details ? HostFileKind::kTensors : HostFileKind::kNode;
   RunBeside(framework ? 3 : 2, [&](size_t part) {
-    if (part == 0) return ReadHost(host_loader, *host, false, &model->host);
+    if (part == 0) return ReadHost(host_loader, *host, beside, true, &model->host);
     if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock, false));
-    for (Device& device : devices) ReadDevice(device_loader, &device);
-    ReadHost(tensor_loader, *host, true, &tensors);
+    for (Device& device : devices) ReadDevice(device_loader, order.details, &device);
+    ReadHost(description_loader, *host, beside, false, &descriptions);
   });
   RunBeside(2, [&](size_t part) {
-    if (part == 0) return FinishHost(std::move(tensors), model.get());
+    if (part == 0) return FinishHost(std::move(descriptions), model.get());
     for (Device& device : devices) device.ran.MatchCounters();
   });
   model->TieFramework();
@@ -359,7 +369,7 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   std::erase_if(model->marks, [&order](const DeviceMark& mark) { return !order.filter.HasDevice(mark.device); });
   NameDeviceMarks(order.reader, order.info, &model->marks);
   host_loader.AddTo(report);
-  tensor_loader.AddTo(report);
+  description_loader.AddTo(report);
   device_loader.AddTo(report);
   framework_loader.AddTo(report);
   model->KeepOnly(order.filter.window);

@@ -1,7 +1,6 @@
 #include "export/operators/model.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -30,22 +29,28 @@ class HostKeys {
     }
     if (!std::ranges::is_sorted(keys_)) std::ranges::sort(keys_);
   }
-  int32_t Find(uint64_t key) const {
-    const auto found = std::ranges::lower_bound(keys_, key, {}, &std::pair<uint64_t, int32_t>::first);
-    if (found == keys_.end() || found->first != key) return kNone;
-    const auto next = std::next(found);
-    return next != keys_.end() && next->first == key ? kAmbiguous : found->second;
+  // A task mostly follows the one before it of its stream: that is looked at first.
+  int32_t Find(uint64_t key) {
+    size_t& next = next_of_stream_[key >> 48];
+    const bool follows = Has(next, key) && (next == 0 || !Has(next - 1, key));
+    const size_t at = follows ? next : static_cast<size_t>(std::ranges::lower_bound(keys_, key, {}, &std::pair<uint64_t, int32_t>::first) - keys_.begin());
+    if (!Has(at, key)) return kNone;
+    next = at + 1;
+    return Has(next, key) ? kAmbiguous : keys_[at].second;
   }
 
  private:
+  bool Has(size_t at, uint64_t key) const { return at < keys_.size() && keys_[at].first == key; }
+
   Large<std::pair<uint64_t, int32_t>> keys_;
+  std::unordered_map<uint64_t, size_t> next_of_stream_;
 };
 
 }  // namespace
 
 void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
-  const HostKeys by_key(host_tasks.tasks, device);
+  HostKeys by_key(host_tasks.tasks, device);
   // Where collecting was switched on while a graph ran, the first execution of its tasks is not whole.
   std::unordered_map<uint64_t, uint32_t> executions;
   if (host.dynamic) {

@@ -174,6 +174,8 @@ class Model {
 
 // Whether a file of this place belongs to the operators' records.
 bool IsOperatorFile(const Place& place, std::string_view base);
+// One of those that LoadOrder::details is about.
+bool IsDetailFile(const Place& place, std::string_view base);
 
 struct LoadReport {
   struct File {
@@ -196,6 +198,7 @@ struct LoadOrder {
   const DumpInfo& info;
   const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the whole collection
   bool runtime_apis = true;
+  bool details = true;  // counters and shapes
   bool only_framework = false;  // of a framework's profiler its operators and steps, nothing else
   size_t longest = 0;  // as Model::KeepLongest; 0: all
   std::function<ClockMap(const Place&)> clock_of;

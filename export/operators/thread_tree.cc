@@ -2,6 +2,11 @@
 
 namespace profd::exporting::operators {
 
+bool ThreadTree::Takes(const Api& api) {
+  const bool has_level = api.level == kNodeLevel || api.level == kAclLevel || api.level == kModelLevel || api.level == kCommunicationLevel;
+  return has_level && api.end != api.begin;
+}
+
 ThreadTree::ThreadTree(std::span<const Api> apis) : all_(apis) {
   std::map<uint16_t, const Api*> last;
   std::vector<int32_t> open;
@@ -9,12 +14,8 @@ ThreadTree::ThreadTree(std::span<const Api> apis) : all_(apis) {
   for (Large<uint32_t>* each : {&apis_, &ordinals_}) each->reserve(apis.size());
   for (Large<int32_t>* each : {&parents_, &nodes_}) each->reserve(apis.size());
   for (const Api& api : apis) {
-    if (api.end == api.begin) continue;
+    if (!Takes(api)) continue;
     // A node-level API always counts, others only where they do not touch the one before of their level.
-    if (api.level != kNodeLevel && api.level != kAclLevel && api.level != kModelLevel &&
-        api.level != kCommunicationLevel) {
-      continue;
-    }
     const Api*& before = last[api.level];
     if (api.level != kNodeLevel && before != nullptr && before->end >= api.begin) continue;
     before = &api;

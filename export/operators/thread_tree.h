@@ -16,6 +16,9 @@ class ThreadTree {
   // Of one level, by begin; indices of the tree.
   using Level = Large<int32_t>;
 
+  // Whether it has a place in the tree: calls of these levels that took some time.
+  static bool Takes(const Api& api);
+
   // `apis`: sorted as HostData::apis; outlive the tree.
   explicit ThreadTree(std::span<const Api> apis);
 

@@ -1,0 +1,103 @@
+#include "export/operators/host_tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace profd::exporting::operators {
+namespace {
+
+// Calls within each other, with records and tasks at any moment, the bounds of calls among them.
+class RandomThreads {
+ public:
+  explicit RandomThreads(uint32_t seed) : random_(seed) {}
+
+  HostData Make() {
+    HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+    for (const uint32_t thread : {7u, 3u, 9u}) {
+      uint64_t time = 10;
+      for (int call = 0; call < 150; ++call) time = AddCall(thread, time, 0, &data);
+      for (int i = 0; i < 300; ++i) AddRecords(thread, random_() % (time + 20), &data);
+    }
+    for (const uint32_t number : {1u, 2u}) data.contexts.push_back({number, number + 1});
+    data.tensors.resize(4);
+    data.Finish();
+    return data;
+  }
+
+ private:
+  uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  // Returns when it is over.
+  uint64_t AddCall(uint32_t thread, uint64_t begin, int depth, HostData* data) {
+    constexpr uint16_t kLevels[] = {kModelLevel, kAclLevel, kNodeLevel, kCommunicationLevel, 5000};
+    uint64_t end = begin;
+    const uint32_t inner = depth < 3 ? Below(3) : 0;
+    for (uint32_t i = 0; i < inner; ++i) end = AddCall(thread, end + Below(3), depth + 1, data);
+    end += Below(4);
+    Api api;
+    api.begin = begin;
+    api.end = end;
+    api.item = Below(5);
+    api.thread = thread;
+    api.type = Below(3);
+    api.request = Below(100);
+    api.level = kLevels[Below(std::size(kLevels))];
+    data->apis.push_back(api);
+    return end + Below(3);
+  }
+
+  void AddRecords(uint32_t thread, uint64_t time, HostData* data) {
+    TaskRecord task;
+    task.time = time;
+    task.thread = thread;
+    task.kernel = Below(4);
+    task.type = Below(10);
+    task.stream = static_cast<uint16_t>(Below(3));
+    task.task = static_cast<uint16_t>(number_++);
+    data->tasks.push_back(task);
+    NodeRecord node;
+    node.time = time + Below(3);
+    node.thread = thread;
+    node.name = 1 + Below(3);
+    node.type = Below(4);
+    node.core_type = Below(6);
+    data->nodes.push_back(node);
+    data->tensor_records.push_back({time + Below(3), 1 + Below(3), thread, Below(4)});
+    data->context_records.push_back({time + Below(3), 1 + Below(3), thread, Below(2), Below(2) == 0 ? kNodeLevel : kCommunicationLevel});
+    data->attributes.push_back({time + Below(3), 1 + Below(3), Below(3), thread});
+    CommunicationInfo info;
+    info.time = time + Below(3);
+    info.thread = thread;
+    data->communication.infos.push_back(info);
+    CommunicationOpInfo op_info;
+    op_info.time = time + Below(3);
+    op_info.thread = thread;
+    data->communication.op_infos.push_back(op_info);
+  }
+
+  std::mt19937 random_;
+  uint32_t number_ = 0;
+};
+
+// Where they are cut, nothing was running: the tasks are the same as without a cut.
+TEST(HostTasksTest, PiecesAreAsTheWhole) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    HostData at_once = RandomThreads(seed).Make();
+    const HostTasks expected = BuildHostTasks(&at_once, true);
+    ASSERT_GE(expected.tasks.size(), 900u);
+    for (const size_t calls : {1u, 2u, 50u}) {
+      HostData cut = RandomThreads(seed).Make();
+      const HostTasks made = BuildHostTasks(&cut, true, calls);
+      EXPECT_EQ(made.tasks, expected.tasks) << seed << ", " << calls;
+      EXPECT_EQ(made.launches, expected.launches);
+      EXPECT_EQ(made.communication_launches, expected.communication_launches);
+      EXPECT_EQ(made.communication, expected.communication);
+      EXPECT_EQ(made.nodes.size(), expected.nodes.size());
+      EXPECT_EQ(cut.tensors.size(), at_once.tensors.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace profd::exporting::operators
