@@ -10,11 +10,13 @@
 #include <tuple>
 #include <utility>
 
+#include "export/beside.h"
 #include "export/csv/csv_row.h"
 #include "export/operators/details.h"
 #include "export/csv/operator_parts.h"
 #include "export/csv/parallel_rows.h"
 #include "export/operators/numbers.h"
+#include "export/operators/overlap.h"
 #include "export/operators/sort_records.h"
 
 namespace profd::exporting::csv {
@@ -253,12 +255,17 @@ OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std:
 
 Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,
                          std::vector<std::string_view>* names) {
+  const bool of_tasks = !target.compat_msprof || HasAllEvents(model);
   std::vector<OperatorCsv> csvs;
-  if (!target.compat_msprof || HasAllEvents(model)) {
-    AddSummaries(model, begin_ns, &csvs);
-    csvs.push_back(TaskTimes(model));
-  }
-  csvs.push_back(ApiStatistic(model));
+  std::vector<OperatorCsv> others;
+  RunBeside(threads < 2 ? 1 : 2, [&](size_t part) {
+    if (part == 0 && of_tasks) AddSummaries(model, begin_ns, &csvs);
+    if (part == 0 && threads >= 2) return;
+    operators::OverlapsOf(model);  // made once, for WritePytorchFiles
+    if (of_tasks) others.push_back(TaskTimes(model));
+    others.push_back(ApiStatistic(model));
+  });
+  std::ranges::move(others, std::back_inserter(csvs));
   if (target.legacy_names) std::ranges::move(LegacyApiCsvs(model), std::back_inserter(csvs));
   std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
   for (const OperatorCsv& csv : csvs) {

@@ -31,7 +31,7 @@ class Statistic {
  public:
   // Texts outlive it.
   void Add(int device, std::string_view type, std::string_view core_type, int64_t ns) {
-    Total& total = totals_[{device, type, core_type}];
+    Total& total = TotalOf({device, type, core_type});
     ++total.count;
     total.sum_ns += ns;
     total.min_ns = std::min(total.min_ns, ns);
@@ -60,7 +60,17 @@ class Statistic {
 
  private:
   using Key = std::tuple<int, std::string_view, std::string_view>;
+
+  // Most texts are the same ones again, which need no comparison.
+  Total& TotalOf(const Key& key) {
+    const auto& [device, type, core_type] = key;
+    Total*& known = known_[{device, type.data(), type.size(), core_type.data(), core_type.size()}];
+    if (known == nullptr) known = &totals_[key];
+    return *known;
+  }
+
   std::map<Key, Total> totals_;
+  std::map<std::tuple<int, const char*, size_t, const char*, size_t>, Total*> known_;
   std::map<int, int64_t> of_device_;
 };
 
