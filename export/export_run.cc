@@ -369,7 +369,7 @@ void ExportRun::Work() {
 void ExportRun::RunOperators() {
   // Less fits into the memory that an export may take.
   constexpr uint64_t kMostInMemory = 1'500'000'000;
-  constexpr auto kTrimPeriod = std::chrono::milliseconds(100);
+  constexpr auto kTrimPeriod = std::chrono::milliseconds(30);
   if (operator_bytes_ <= kMostInMemory) return TakeOperators();
   const SpillScope spill(options_.out_dir.empty() ? "/var/tmp" : options_.out_dir);
   Mutex mutex;

@@ -8,7 +8,9 @@
 #include <memory>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "export/beside.h"
 #include "export/csv/csv_row.h"
@@ -39,14 +41,81 @@ bool IsTextLess(int64_t a, int64_t b) {
   return std::string_view(texts[0], ends[0]) < std::string_view(texts[1], ends[1]);
 }
 
-Large<OperatorRow> OperatorRows(const Model& model) {
+void AddTensors(const operators::TensorTexts& texts, bool any, CsvRow* row) {
+  if (!any) {
+    row->Text(kNotKnown).Text(kNotKnown).Text(kNotKnown);
+    return;
+  }
+  // In quotes, which are a part of the text and doubled.
+  row->Raw("\"\"\"").Append(texts.shapes).Append("\"\"\"");
+  row->Text(texts.types).Text(texts.formats);
+}
+
+// Cells of op_summary that follow from what a task was launched by. Most tasks are like others: they have theirs in
+// common.
+struct AlikeCells {
+  std::string names;    // name, type, state, task type
+  std::string tensors;  // of inputs and outputs
+  bool is_shown = false;
+};
+
+AlikeCells CellsOf(const Model& model, const operators::TensorTable& tensors, const HostTask& host) {
+  AlikeCells made;
+  const std::string_view core = model.CoreType(host);
+  made.is_shown = operators::IsShown(model, host, core);
+  if (!made.is_shown) return made;
+  const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
+  CsvRow names(made.names);
+  names.Text(model.OperatorName(host)).Text(model.OperatorType(host));
+  names.Text(node == nullptr ? kNotKnown : node->unaging ? "static" : "dynamic").Text(core);
+  const auto& [inputs, outputs] = tensors.Of(host);
+  const bool any = inputs.count + outputs.count > 0;
+  CsvRow texts(made.tensors);
+  AddTensors(inputs, any, &texts);
+  AddTensors(outputs, any, &texts);
+  return made;
+}
+
+class AlikeTable {
+ public:
+  AlikeTable(const Model& model, const operators::TensorTable& tensors) : model_(model), tensors_(tensors) {}
+
+  // Of what Find answers.
+  const AlikeCells& operator[](int32_t alike) const { return cells_[static_cast<size_t>(alike)]; }
+  // -1: of its own, as each of a collective is, and where there are too many.
+  int32_t Find(const HostTask& host) {
+    constexpr size_t kMost = 65'536;
+    if (host.communication >= 0 || cells_.size() >= kMost) return -1;
+    const auto [known, is_new] = known_.try_emplace({host.launch, host.type, host.kernel}, static_cast<int32_t>(cells_.size()));
+    if (is_new) cells_.push_back(CellsOf(model_, tensors_, host));
+    return known->second;
+  }
+
+ private:
+  using Key = std::tuple<int32_t, uint32_t, uint64_t>;
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      const auto& [launch, type, kernel] = key;
+      const uint64_t both = uint64_t{static_cast<uint32_t>(launch)} << 32 | type;
+      const uint64_t mixed = (both ^ kernel * 0x9E3779B97F4A7C15u) * 0x9E3779B97F4A7C15u;
+      return mixed ^ mixed >> 32;
+    }
+  };
+  const Model& model_;
+  const operators::TensorTable& tensors_;
+  std::unordered_map<Key, int32_t, KeyHash> known_;
+  std::vector<AlikeCells> cells_;
+};
+
+Large<OperatorRow> OperatorRows(const Model& model, AlikeTable* table) {
   Large<OperatorRow> rows;
   rows.reserve(model.rows.size());
   for (const TaskRow& task : model.rows) {
     const HostTask* host = model.HostOf(task);
-    if (host != nullptr && host->compute && operators::IsShown(model, *host, model.CoreType(*host))) {
-      rows.push_back({&task, nullptr});
-    }
+    if (host == nullptr || !host->compute) continue;
+    const int32_t alike = table->Find(*host);
+    const bool shown = alike >= 0 ? (*table)[alike].is_shown : operators::IsShown(model, *host, model.CoreType(*host));
+    if (shown) rows.push_back({&task, nullptr, alike});
   }
   for (const operators::CommunicationOp& op : model.communication.ops) {
     if (op.shown) rows.push_back({nullptr, &op});
@@ -58,16 +127,6 @@ Large<OperatorRow> OperatorRows(const Model& model) {
     return Micros(a.start_ns()) < Micros(b.start_ns());
   });
   return rows;
-}
-
-void AddTensors(const operators::TensorTexts& texts, bool any, CsvRow* row) {
-  if (!any) {
-    row->Text(kNotKnown).Text(kNotKnown).Text(kNotKnown);
-    return;
-  }
-  // In quotes, which are a part of the text and doubled.
-  row->Raw("\"\"\"").Append(texts.shapes).Append("\"\"\"");
-  row->Text(texts.types).Text(texts.formats);
 }
 
 void AddBlocks(const HostTask& host, CsvRow* row) {
@@ -111,10 +170,16 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
 
 // What the rows of op_summary share.
 struct SummaryRows {
+  SummaryRows(const Model& of, const PmuGroup* counters)
+      : model(of), shown(counters), tensors(of), alike(of, tensors), rows(OperatorRows(of, &alike)) {}
+  SummaryRows(const SummaryRows&) = delete;
+  SummaryRows& operator=(const SummaryRows&) = delete;
+
   const Model& model;
-  const PmuGroup* shown;  // counters; null: none
-  Large<OperatorRow> rows;
+  const PmuGroup* shown;  // null: none
   operators::TensorTable tensors;
+  AlikeTable alike;
+  Large<OperatorRow> rows;
 };
 
 void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::optional<double>& wait, std::string* out) {
@@ -123,16 +188,14 @@ void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::opti
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
   CsvRow row(*out, each.task->device);
   row.Int(static_cast<int64_t>(host.model)).Int(each.task->task).Int(each.task->stream);
-  row.Text(model.OperatorName(host)).Text(model.OperatorType(host));
-  row.Text(node == nullptr ? kNotKnown : node->unaging ? "static" : "dynamic").Text(model.CoreType(host));
+  const AlikeCells own = each.alike < 0 ? CellsOf(model, of.tensors, host) : AlikeCells();
+  const AlikeCells& cells = each.alike < 0 ? own : of.alike[each.alike];
+  row.Raw(cells.names);
   row.Time(each.task->start_ns).Micros(each.duration());
   wait ? row.Decimals(*wait, 6) : row.Int(0);
   AddBlocks(host, &row);
   row.Text(node == nullptr ? kNotKnown : node->hf32 ? "YES" : "NO");
-  const auto& [inputs, outputs] = of.tensors.Of(host);
-  const bool any = inputs.count + outputs.count > 0;
-  AddTensors(inputs, any, &row);
-  AddTensors(outputs, any, &row);
+  row.Raw(cells.tensors);
   if (each.task->context == operators::kNoContext) {
     row.Text(kNotKnown);
   } else {
@@ -210,8 +273,7 @@ std::string CounterColumns(const PmuGroup* shown) {
 void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
-  const auto made = std::make_shared<const SummaryRows>(
-      SummaryRows{model, shown, OperatorRows(model), operators::TensorTable(model)});
+  const auto made = std::make_shared<const SummaryRows>(model, shown);
   const OperatorRowsPtr rows(made, &made->rows);
   const auto add = [made](size_t at, std::string* out) {
     const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;

@@ -30,6 +30,7 @@ std::string ShortDecimal(double value);
 struct OperatorRow {
   const operators::TaskRow* task = nullptr;
   const operators::CommunicationOp* communication = nullptr;
+  int32_t alike = -1;  // index of what is made once for tasks alike; -1: it is made for this one
 
   int device() const { return task != nullptr ? task->device : communication->device; }
   int64_t start_ns() const { return task != nullptr ? task->start_ns : communication->start_ns; }
