@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/read/dump_sink.h"
 #include "analysis/read/operators.h"
 #include "analysis/read/readers.h"
 #include "base/mutex.h"
@@ -21,199 +22,11 @@
 namespace profd::analysis {
 namespace {
 
-using exporting::Batch;
 using exporting::DumpInfo;
 using exporting::Event;
 using exporting::EventKind;
 using exporting::StepSpan;
 using exporting::TableId;
-
-constexpr size_t kMaxSteps = 1'000'000;
-constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
-constexpr size_t kMaxSeries = 8192;
-constexpr size_t kMaxMarks = 5'000'000;  // of a dump, with losses
-
-// One row of an activity table as it came; texts are numbers of the export.
-struct Recorded {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  int64_t name = 0;
-  int64_t other = 0;        // type of a kernel, communicator
-  int64_t place = 0;        // stream or thread
-  int64_t correlation = 0;  // ties an API call and a kernel
-  int rank = -1;
-};
-
-// Of one dump and device; the host's is -1.
-struct OfDevice {
-  std::vector<Recorded> kernels;
-  std::vector<Recorded> collectives;
-  std::vector<Recorded> calls;
-  std::map<std::string, std::shared_ptr<Series>> series;
-};
-
-struct Gathered {
-  std::map<std::pair<size_t, int>, OfDevice> devices;
-  std::vector<exporting::StepSpans> steps;  // by dump
-  std::vector<std::vector<Event>> parts;    // by dump: steps with their parts
-  std::vector<std::vector<Event>> marks;    // by dump: marks and ranges, and losses
-  uint64_t left_out = 0;
-  size_t rows = 0;
-};
-
-std::string UnitOf(std::string_view metric) {
-  constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
-      {"_bytes_per_second", "B/s"}, {"_bytes", "B"},        {"_hertz", "Hz"},     {"_celsius", "°C"}, {"_watts", "W"},
-      {"_volts", "V"},              {"_seconds", "s"},      {"_ratio", "ratio"},  {"_per_second", "1/s"},
-      {"_bytes_total", "B/s"},      {"_seconds_total", "s/s"}, {"_total", "1/s"},
-  };
-  for (const auto& [ending, unit] : kUnits) {
-    if (metric.ends_with(ending)) return std::string(unit);
-  }
-  return {};
-}
-
-std::string NameOf(const exporting::MetricColumn& metric) {
-  constexpr std::string_view kPrefix = "atlas_npu_";
-  std::string_view name = metric.metric;
-  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  std::string text(name);
-  for (const exporting::Label& label : metric.labels) text += fmt::format(" {}={}", label.key, label.value);
-  return text;
-}
-
-class AnalysisSink : public exporting::FormatSink {
- public:
-  AnalysisSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex)
-      : dump_(dump), strings_(strings), out_(*out), mutex_(*mutex) {}
-
-  void Take(const Batch& batch) override {
-    OfDevice& device = devices_[batch.device];
-    switch (batch.table->id) {
-      case TableId::kKernel:
-        return TakeRows(batch, {"type", "stream"}, &device.kernels);
-      case TableId::kCommunication:
-        return TakeRows(batch, {"communicator", "stream"}, &device.collectives);
-      case TableId::kApi:
-        return TakeRows(batch, {"level", "thread"}, &device.calls);
-      default:
-        return TakeSamples(batch, &device);
-    }
-  }
-
-  void TakeEvent(const Event& event) override {
-    steps_.Add(event);
-    const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
-    if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
-    const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange || event.kind == EventKind::kLoss;
-    if (is_mark && marks_.size() < kMaxMarks) marks_.push_back(event);
-  }
-
-  Status Finish() override {
-    MutexLock lock(mutex_);
-    for (auto& [number, device] : devices_) {
-      OfDevice& to = out_.devices[{dump_, number}];
-      for (const auto rows : {&OfDevice::kernels, &OfDevice::collectives, &OfDevice::calls}) {
-        const size_t room = std::min(kMaxRows - out_.rows, (device.*rows).size());
-        out_.left_out += (device.*rows).size() - room;
-        out_.rows += room;
-        (to.*rows).insert((to.*rows).end(), (device.*rows).begin(), (device.*rows).begin() + static_cast<std::ptrdiff_t>(room));
-      }
-      to.series.merge(device.series);
-    }
-    out_.steps[dump_].Merge(std::move(steps_));
-    std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
-    std::ranges::move(marks_, std::back_inserter(out_.marks[dump_]));
-    return {};
-  }
-
- private:
-  struct Columns {
-    std::string_view other;
-    std::string_view place;
-  };
-  static void TakeRows(const Batch& batch, const Columns& columns, std::vector<Recorded>* rows) {
-    const auto ints = [&batch](std::string_view name) {
-      return batch.Ints(static_cast<size_t>(ColumnIndex(*batch.table, name)));
-    };
-    const auto names = ints("name");
-    const auto lengths = ints("duration");
-    const auto others = ints(columns.other);
-    const auto places = ints(columns.place);
-    const auto correlations = ints("correlation");
-    const auto ranks = ints("rank");
-    for (size_t row = 0; row < batch.rows(); ++row) {
-      Recorded made{batch.t_ns[row], 0, names[row], others[row], places[row], correlations[row], static_cast<int>(ranks[row])};
-      if (lengths[row] < 0 || __builtin_add_overflow(made.start_ns, lengths[row], &made.end_ns)) continue;
-      rows->push_back(made);
-    }
-  }
-
-  // A column that is a metric, in one series.
-  struct Reading {
-    size_t column = 0;
-    double scale = 1;
-    bool rate = false;
-    bool known = false;
-    int64_t last_ns = 0;
-    double last = 0;
-    Series* series = nullptr;
-  };
-
-  void TakeSamples(const Batch& batch, OfDevice* device) {
-    const std::pair key(batch.table->id, batch.device);
-    auto found = maps_.find(key);
-    if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<Reading>>(*batch.table)).first;
-    for (size_t row = 0; row < batch.rows(); ++row) {
-      std::vector<Reading>* readings = found->second.Find(batch, row);
-      if (readings == nullptr) {
-        if (series_ >= kMaxSeries) continue;
-        readings = found->second.Add(Make(batch, found->second.keys(), device));
-      }
-      for (Reading& reading : *readings) Read(batch, row, &reading);
-    }
-  }
-
-  std::vector<Reading> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
-    std::vector<Reading> readings;
-    for (const exporting::MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
-      std::shared_ptr<Series>& series = device->series[NameOf(metric)];
-      if (series == nullptr) {
-        series = std::make_shared<Series>();
-        series->name = NameOf(metric);
-        series->unit = UnitOf(metric.metric);
-        series->device = batch.device;
-        ++series_;
-      }
-      readings.push_back({metric.column, metric.scale, metric.metric.ends_with("_total"), false, 0, 0, series.get()});
-    }
-    return readings;
-  }
-
-  static void Read(const Batch& batch, size_t row, Reading* reading) {
-    double value = batch.Number(reading->column, row) * reading->scale;
-    const int64_t t_ns = batch.t_ns[row];
-    if (!std::isfinite(value)) return;
-    if (reading->rate) {
-      const double delta = value - std::exchange(reading->last, value);
-      const int64_t before = std::exchange(reading->last_ns, t_ns);
-      if (!std::exchange(reading->known, true) || delta < 0 || t_ns <= before) return;
-      value = delta * 1e9 / static_cast<double>(t_ns - before);
-    }
-    reading->series->Add(t_ns, value);
-  }
-
-  size_t dump_;
-  const exporting::Strings& strings_;
-  Gathered& out_ GUARDED_BY(mutex_);
-  Mutex& mutex_;
-  std::map<int, OfDevice> devices_;
-  std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<Reading>>> maps_;
-  size_t series_ = 0;
-  exporting::StepSpans steps_;
-  std::vector<Event> parts_;
-  std::vector<Event> marks_;
-};
 
 class AnalysisFormat : public exporting::Format {
  public:
@@ -240,7 +53,7 @@ class AnalysisFormat : public exporting::Format {
     return {};
   }
   Result<std::unique_ptr<exporting::FormatSink>> Open(const exporting::ExportTask& task) override {
-    return std::unique_ptr<exporting::FormatSink>(std::make_unique<AnalysisSink>(task.dump, *strings_, &gathered_, &mutex_));
+    return MakeDumpSink(task.dump, *strings_, &gathered_, &mutex_);
   }
 
   Status TakeOperators(size_t dump, const exporting::operators::Model& model) override {
@@ -283,8 +96,10 @@ class AnalysisFormat : public exporting::Format {
     const std::optional<int> number = dumps_[dump]->RankOf(device);
     const auto key = number ? std::tuple(true, size_t{0}, *number) : std::tuple(false, dump, device);
     Rank*& rank = by_key_[key];
-    if (rank != nullptr) dumps_of_[rank].insert(dump);
-    if (rank != nullptr) return rank;
+    if (rank != nullptr) {
+      dumps_of_[rank].insert(dump);
+      return rank;
+    }
     rank = ranks_.emplace_back(std::make_unique<Rank>()).get();
     rank->rank = number;
     rank->device = device;
@@ -403,8 +218,8 @@ class AnalysisFormat : public exporting::Format {
   }
   void AddLoss(size_t dump, const Event& event) REQUIRES(mutex_) {
     for (const auto& [key, rank] : by_key_) {
-      const bool of_other = event.device >= 0 && event.device != rank->device;
-      if (dumps_of_[rank].contains(dump) && !of_other) rank->losses.push_back({event.t_ns, event.dur_ns, event.value, rank->Text(event.name)});
+      if (event.device >= 0 && event.device != rank->device) continue;
+      if (dumps_of_[rank].contains(dump)) rank->losses.push_back({event.t_ns, event.dur_ns, event.value, rank->Text(event.name)});
     }
   }
 

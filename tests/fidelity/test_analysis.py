@@ -1,6 +1,7 @@
 """profctl analyze, number by number: outputs of PyTorch's profiler that are written here, with what must come out computed
 from the plan they are written from (analysis 2)."""
 
+import glob
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import random
 import shutil
 import sqlite3
 
+import make_operators
 import run_tests
 from analysis_case import AnalysisCase, analyze
 
@@ -341,6 +343,30 @@ class ClusterCase(AnalysisCase):
         self.write("run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv", text="Name,Start Time(us),Duration(us)\nk,1,2\n")
         [rank] = analyze(self.folder)["ranks"]
         self.assertEqual(rank["source"], "PyTorch, text")
+
+
+class DumpCase(AnalysisCase):
+    def test_views_without_details_are_as_of_all_data(self):
+        """Neither counters nor shapes are read for them."""
+        dump = make_operators.Operators(self.folder, threads=(77, 78), metrics="ArithmeticUtilization").fill()
+        dump.write()
+        [rank] = analyze(dump.path)["ranks"]
+        self.assertTrue(any(op["ratios"] for op in rank["operators"]))
+        brief = "overall,steps,step_average,operator_kinds,operator_types,timeline"
+        [got] = analyze(dump.path, "--only", brief)["ranks"]
+        for view in brief.split(","):
+            self.assertEqual(got[view], rank[view], view)
+        [some] = analyze(dump.path, "--only", "operators")["ranks"]
+        self.assertEqual(some["operators"], rank["operators"])
+        details = [path for path in glob.glob(os.path.join(dump.path, "*", "data", "*")) if "tensor_info" in path or "ffts_profile" in path]
+        self.assertTrue(any("tensor_info" in path for path in details) and any("ffts_profile" in path for path in details))
+        for path in details:
+            if not path.endswith(".done"):
+                with open(path, "r+b") as file:
+                    file.write(bytes(os.path.getsize(path)))
+        self.assertTrue(analyze(dump.path)["problems"])
+        again = analyze(dump.path, "--only", brief)
+        self.assertEqual((again["ranks"][0]["operator_types"], again["problems"]), (rank["operator_types"], []))
 
 
 class DatabaseCase(AnalysisCase):

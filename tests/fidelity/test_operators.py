@@ -13,7 +13,6 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import make_operators as made
 import run_tests
-from analysis_case import analyze
 from channels import AIC_MHZ, BEGIN_US
 from comparison import PROFCTL, RUNNER
 
@@ -444,28 +443,6 @@ class OperatorTest(unittest.TestCase):
         for name in ("op_summary", "op_statistic", "task_time", "communication_statistic"):
             self.assertFalse(exported.has(name), name)
         self.assertTrue(exported.has("api_statistic"))
-
-    def test_views_without_details_are_as_of_all_data(self):
-        """Neither counters nor shapes are read for them."""
-        dump = self.make(threads=(77, 78), metrics="ArithmeticUtilization")
-        dump.write()
-        [rank] = analyze(dump.path)["ranks"]
-        self.assertTrue(any(op["ratios"] for op in rank["operators"]))
-        brief = "overall,steps,step_average,operator_kinds,operator_types,timeline"
-        [got] = analyze(dump.path, "--only", brief)["ranks"]
-        for view in brief.split(","):
-            self.assertEqual(got[view], rank[view], view)
-        [some] = analyze(dump.path, "--only", "operators")["ranks"]
-        self.assertEqual(some["operators"], rank["operators"])
-        details = [path for path in glob.glob(os.path.join(dump.path, "*", "data", "*")) if "tensor_info" in path or "ffts_profile" in path]
-        self.assertTrue(any("tensor_info" in path for path in details) and any("ffts_profile" in path for path in details))
-        for path in details:
-            if not path.endswith(".done"):
-                with open(path, "r+b") as file:
-                    file.write(bytes(os.path.getsize(path)))
-        self.assertTrue(analyze(dump.path)["problems"])
-        again = analyze(dump.path, "--only", brief)
-        self.assertEqual((again["ranks"][0]["operator_types"], again["problems"]), (rank["operator_types"], []))
 
     def test_a_cut_record_costs_one_record(self):
         """The vendor's analyser loses the whole type."""

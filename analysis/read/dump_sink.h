@@ -1,0 +1,52 @@
+// Rows and events of dumps that profd recorded itself, as the decoders of the exports have them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/rank.h"
+#include "base/mutex.h"
+#include "export/event.h"
+#include "export/format.h"
+#include "export/step_spans.h"
+
+namespace profd::analysis {
+
+inline constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
+
+// One row of an activity table as it came; texts are numbers of the export.
+struct Recorded {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t name = 0;
+  int64_t other = 0;        // type of a kernel, communicator
+  int64_t place = 0;        // stream or thread
+  int64_t correlation = 0;  // ties an API call and a kernel
+  int rank = -1;
+};
+
+// Of one dump and device; the host's is -1.
+struct OfDevice {
+  std::vector<Recorded> kernels;
+  std::vector<Recorded> collectives;
+  std::vector<Recorded> calls;
+  std::map<std::string, std::shared_ptr<Series>> series;
+};
+
+struct Gathered {
+  std::map<std::pair<size_t, int>, OfDevice> devices;
+  std::vector<exporting::StepSpans> steps;  // by dump
+  std::vector<std::vector<exporting::Event>> parts;    // by dump: steps with their parts
+  std::vector<std::vector<exporting::Event>> marks;    // by dump: marks and ranges, and losses
+  uint64_t left_out = 0;
+  size_t rows = 0;
+};
+
+// Of one task of dump number `dump`. What it gathers is in `out`, under `mutex`, once it has finished.
+std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex);
+
+}  // namespace profd::analysis
