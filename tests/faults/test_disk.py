@@ -351,10 +351,6 @@ class StuckDisk(FaultCase):
                 os.unlink(control)
                 done = d.until_state(session["session_id"], "done", "failed")
                 self.assertIn("dump.max_total_mb", done["reason"])
-                size = sum(os.path.getsize(os.path.join(path, name))
-                           for path, _, names in os.walk(done["dump_path"]) for name in names)
-                self.assertLessEqual(size, 12 * MB)
-                self.assertGreater(size, 4 * MB)
                 self.assert_complete(read_dump(done), 0)
                 self.assert_clean_end(d)
 
