@@ -222,11 +222,13 @@ void DumpRetention::Grown(std::string_view name, uint64_t bytes, uint64_t queued
   DCHECK_ON(deps_.control);
   auto found = dumps_.find(name);
   if (found == dumps_.end() || !found->second.writing) return;
-  queued_ += queued - found->second.queued;
-  found->second.queued = queued;
-  if (bytes == found->second.bytes) return;
-  if (bytes > found->second.bytes) written_ += bytes - found->second.bytes;
-  found->second.bytes = bytes;
+  KeptDump& dump = found->second;
+  const uint64_t before = dump.bytes + dump.queued;
+  if (bytes + queued > before) grown_ += bytes + queued - before;
+  queued_ += queued - dump.queued;
+  dump.queued = queued;
+  if (bytes == dump.bytes) return;
+  dump.bytes = bytes;
   ++changes_;
 }
 
@@ -467,13 +469,13 @@ QuotaPlan DumpRetention::Enforce() {
   const int64_t now = deps_.clock.SteadyNs();
   if (grown_at_ns_ == 0 || now - grown_at_ns_ >= kRateNs) {
     if (grown_at_ns_ != 0) {
-      double rate = static_cast<double>(written_ - written_before_) /
+      double rate = static_cast<double>(grown_ - grown_before_) /
                     (static_cast<double>(now - grown_at_ns_) / 1e9);
       // A pause says nothing of how fast the next session writes.
       bytes_per_s_ = std::max(rate, writing_ == 0 ? bytes_per_s_ : bytes_per_s_ * 0.9);
     }
     grown_at_ns_ = now;
-    written_before_ = written_;
+    grown_before_ = grown_;
   }
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
   if (FarBelow(sums().total() + queued_ + RoomAhead(std::max(kAheadS, kMarginS)))) return {};

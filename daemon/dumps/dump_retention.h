@@ -142,8 +142,8 @@ class DumpRetention {
   std::function<void()> first_done_;
   // How fast the running dumps grow.
   mutable int64_t grown_at_ns_ = 0;
-  uint64_t written_ = 0;
-  uint64_t written_before_ = 0;
+  uint64_t grown_ = 0;  // by what was written, or waits to be
+  uint64_t grown_before_ = 0;
   double bytes_per_s_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Strand> disk_;

@@ -166,6 +166,33 @@ TEST_F(DumpRetentionTest, APauseDoesNotSlowTheNextSession) {
   EXPECT_TRUE(retention_->Enforce().over_total) << "half a second of the rate has no room";
 }
 
+// Nor does a disk that takes nothing: what comes meanwhile is to be written, too.
+TEST_F(DumpRetentionTest, ASlowDiskIsNoSlowSession) {
+  const std::string running = Make("s-1", true);
+  Begin();
+  retention_->SetLimits({.total = 1u << 30});
+  KeptDump dump;
+  dump.name = running;
+  retention_->Opened(dump);
+  retention_->Enforce();
+  retention_->Grown(running, 1u << 20, 10u << 20);
+  time_.Advance(kNsPerSecond);
+  retention_->Enforce();
+  retention_->Grown(running, 1u << 20, 20u << 20);
+  time_.Advance(kNsPerSecond);
+  retention_->SetLimits({.total = 25u << 20});  // 21 are taken, at 10 a second
+  EXPECT_TRUE(retention_->Enforce().over_total);
+  // What moves from the queue to the disk is not counted again.
+  retention_->SetLimits({.total = 1u << 30});
+  for (int i = 0; i < 40; ++i) {
+    retention_->Grown(running, 21u << 20, 0);
+    time_.Advance(kNsPerSecond);
+    retention_->Enforce();
+  }
+  retention_->SetLimits({.total = 23u << 20});
+  EXPECT_FALSE(retention_->Enforce().over_total);
+}
+
 // Root's dumps have no limit of their own: the test's are, so it is asked about pins instead.
 TEST_F(DumpRetentionTest, PinsAreLimitedAndSurvive) {
   const std::string first = Make("s-1", true);

@@ -350,8 +350,11 @@ class StuckDisk(FaultCase):
                            what="the session ends for what waits to be written")
                 os.unlink(control)
                 done = d.until_state(session["session_id"], "done", "failed")
+                self.assertEqual(done["state"], "done")
                 self.assertIn("dump.max_total_mb", done["reason"])
-                self.assert_complete(read_dump(done), 0)
+                # On a node whose checks are late it may be too large all the same, and goes then (docs/dumps.md).
+                if os.path.exists(os.path.join(done["dump_path"], "host")):
+                    self.assert_complete(read_dump(done), 0)
                 self.assert_clean_end(d)
 
 
