@@ -278,7 +278,7 @@ NotServed WhyNotServed(std::string_view option, bool provider_off) {
     return {false, "names an operator among kernels that MSPTI records; an iteration of GE has the points of its graph"};
   }
   if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
-    return {false, "needs aclprof: a dump, the provider auto or aclprof, and a predefined group of metrics (no custom registers)"};
+    return {false, "only aclprof measures it: into a dump, with the provider auto or aclprof, no custom registers"};
   }
   if (CollectKinds(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
   return {false, provider_off ? "the session's provider is off" : "a default only: not recorded unless it is requested"};
