@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -43,23 +44,29 @@ class Spill {
     bytes = (bytes + kUnit - 1) / kUnit * kUnit;
     char* memory = Place(bytes);
     if (memory == nullptr) return nullptr;
-    const size_t reused = Reuse(memory, bytes);
-    if (reused < bytes && !MapNew(memory + reused, bytes - reused)) {
-      if (reused > 0) free_.push_back({memory, reused});
-      ::munmap(memory + reused, bytes - reused);
-      return nullptr;
+    std::vector<Block> blocks;
+    const size_t reused = Reuse(memory, bytes, &blocks);
+    if (reused < bytes) {
+      if (!MapNew(memory + reused, bytes - reused)) {
+        free_.insert(free_.end(), blocks.begin(), blocks.end());
+        ::munmap(memory + reused, bytes - reused);
+        return nullptr;
+      }
+      blocks.push_back({memory + reused, bytes - reused});
     }
-    mapped_[memory] = bytes;
+    mapped_[memory] = std::move(blocks);
     return memory;
   }
   bool Unmap(void* memory) {
     MutexLock lock(mutex_);
     const auto found = mapped_.find(memory);
     if (found == mapped_.end()) return false;
-    if (dir_) {
-      free_.push_back({static_cast<char*>(memory), found->second});
-    } else {
-      ::munmap(memory, found->second);
+    for (const Block& block : found->second) {
+      if (dir_) {
+        free_.push_back(block);
+      } else {
+        ::munmap(block.at, block.bytes);
+      }
     }
     mapped_.erase(found);
     return true;
@@ -67,11 +74,13 @@ class Spill {
   void Trim() {
     MutexLock lock(mutex_);
     // Of a shared mapping this drops no data: it stays in the file.
-    for (const auto& [memory, bytes] : mapped_) ::madvise(memory, bytes, MADV_DONTNEED);
-    for (const Block& block : free_) ::madvise(block.at, block.bytes, MADV_DONTNEED);
+    const auto trim = [](const Block& block) { ::madvise(block.at, block.bytes, MADV_DONTNEED); };
+    for (const auto& [memory, blocks] : mapped_) std::ranges::for_each(blocks, trim);
+    std::ranges::for_each(free_, trim);
   }
 
  private:
+  // Of one file, which is what mremap moves: kernels before 6.17 move one mapping at a time.
   struct Block {
     char* at;
     size_t bytes;
@@ -88,13 +97,19 @@ class Spill {
   }
 
   // What has been freed is used first, the last one first: its pages are in memory already. Moves it to `memory`, whose
-  // first bytes, as many as this answers, are then mapped.
-  size_t Reuse(char* memory, size_t bytes) REQUIRES(mutex_) {
+  // first bytes, as many as this answers, are then mapped, in `blocks`.
+  size_t Reuse(char* memory, size_t bytes, std::vector<Block>* blocks) REQUIRES(mutex_) {
     size_t done = 0;
     while (done < bytes && !free_.empty()) {
       Block& last = free_.back();
       const size_t part = std::min(last.bytes, bytes - done);
-      if (::mremap(last.at, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, memory + done) == MAP_FAILED) break;
+      if (::mremap(last.at, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, memory + done) == MAP_FAILED) {
+        // Of no use any more; its space goes back to the disk.
+        ::munmap(last.at, last.bytes);
+        free_.pop_back();
+        break;
+      }
+      blocks->push_back({memory + done, part});
       done += part;
       last.at += part;
       last.bytes -= part;
@@ -121,7 +136,7 @@ class Spill {
 
   Mutex mutex_;
   std::optional<std::string> dir_ GUARDED_BY(mutex_);  // none: no scope
-  std::map<void*, size_t> mapped_ GUARDED_BY(mutex_);
+  std::map<void*, std::vector<Block>> mapped_ GUARDED_BY(mutex_);
   std::vector<Block> free_ GUARDED_BY(mutex_);
 };
 
