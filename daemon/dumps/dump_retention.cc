@@ -225,10 +225,9 @@ void DumpRetention::Grown(std::string_view name, uint64_t bytes, uint64_t queued
   KeptDump& dump = found->second;
   const uint64_t before = dump.bytes + dump.queued;
   if (bytes + queued > before) grown_ += bytes + queued - before;
-  queued_ += queued - dump.queued;
-  dump.queued = queued;
-  if (bytes == dump.bytes) return;
+  if (bytes == dump.bytes && queued == dump.queued) return;
   dump.bytes = bytes;
+  dump.queued = queued;
   ++changes_;
 }
 
@@ -239,7 +238,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   ++changes_;
   writing_ -= found->second.writing ? 1 : 0;
   found->second.writing = false;
-  queued_ -= std::exchange(found->second.queued, 0);
+  found->second.queued = 0;
   found->second.state = state;
   found->second.bytes = std::max(found->second.bytes, bytes);
   found->second.ended_wall_ns = deps_.clock.WallNs();
@@ -268,6 +267,8 @@ void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {
   DCHECK_ON(deps_.control);
   log::Warning("the end of a dump could not be written; it is tried again", {{"dump", name}});
   unended_[name].manifest = std::move(manifest);
+  // Nothing waits any more: what could not be written is lost, and counted.
+  if (auto found = dumps_.find(name); found != dumps_.end()) Grown(name, found->second.bytes);
 }
 
 void DumpRetention::Tick() {
@@ -333,6 +334,7 @@ const DumpRetention::Sums& DumpRetention::sums() const {
   for (const auto& [name, dump] : dumps_) {
     if (dump.removing) continue;
     (dump.writing ? sums_.running : dump.pinned ? sums_.pinned : sums_.finished) += dump.bytes;
+    sums_.queued += dump.queued;
   }
   return sums_;
 }
@@ -353,10 +355,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
       ++changes_;
       const bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
       if (gone) {
-        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) {
-          --writing_;
-          queued_ -= known->second.queued;
-        }
+        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) --writing_;
         dumps_.erase(name);
       } else if (auto known = dumps_.find(name); known != dumps_.end()) {
         known->second.removing = false;
@@ -478,7 +477,7 @@ QuotaPlan DumpRetention::Enforce() {
     grown_before_ = grown_;
   }
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
-  if (FarBelow(sums().total() + queued_ + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
+  if (FarBelow(sums().total() + sums().queued + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
   Apply(plan);
   return plan;

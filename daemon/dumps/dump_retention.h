@@ -88,6 +88,7 @@ class DumpRetention {
     uint64_t running = 0;
     uint64_t pinned = 0;
     uint64_t finished = 0;
+    uint64_t queued = 0;  // waits to be written to the running ones
     uint64_t total() const { return running + pinned + finished; }
   };
   const Sums& sums() const;
@@ -126,7 +127,6 @@ class DumpRetention {
   std::map<std::string, KeptDump, std::less<>> dumps_;
   uint64_t changes_ = 1;  // of dumps_
   size_t writing_ = 0;    // dumps
-  uint64_t queued_ = 0;   // bytes that wait to be written to them
   mutable uint64_t summed_changes_ = 0;
   mutable Sums sums_;
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
