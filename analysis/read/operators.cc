@@ -157,46 +157,9 @@ class OperatorReader {
     made.counted_ns += ns;
   }
 
-  // What is told of a task follows from these: most tasks are like one before, and are told of without their texts.
-  struct Alike {
-    uint64_t name = 0;
-    uint64_t type = 0;
-    uint64_t tensors = 0;
-    uint32_t runtime = 0;
-    uint32_t core = UINT32_MAX;
-    bool communicates = false;
-    bool operator==(const Alike&) const = default;
-  };
-  struct AlikeHash {
-    size_t operator()(const Alike& key) const {
-      size_t hash = key.name * 0x9E3779B97F4A7C15u;  // names and types may differ in the same bits
-      for (const uint64_t part : {key.type, key.tensors, uint64_t{key.runtime} << 32 | key.core, uint64_t{key.communicates}}) {
-        hash = (hash ^ (hash >> 32) ^ part) * 0x9E3779B97F4A7C15u;
-      }
-      return hash ^ hash >> 32;
-    }
-  };
-
-  Alike AlikeOf(const HostTask& host) const {
-    Alike key{0, host.kernel, 0, host.type, UINT32_MAX, host.communication >= 0};
-    const exporting::operators::Launch* launch = model_.LaunchOf(host);
-    const exporting::operators::NodeRecord* node = model_.NodeOf(host);
-    if (key.communicates) {
-      key.name = model_.host.apis[static_cast<size_t>(host.communication)].item;
-    } else if (launch != nullptr) {
-      key.name = launch->first_name != 0 ? launch->first_name : launch->item;
-    }
-    if (node == nullptr) return key;
-    key.core = node->core_type;
-    key.type = node->type;
-    if (!key.communicates && model_.detailed) key.name = node->name;
-    key.tensors = static_cast<uint64_t>(exporting::operators::TensorsNumber(model_, host) + 1);
-    return key;
-  }
-
   // -1: it is not shown.
   int32_t OperatorOf(const HostTask& host) {
-    const auto [it, is_new] = known_.try_emplace(AlikeOf(host), -1);
+    const auto [it, is_new] = known_.try_emplace(exporting::operators::AlikeOf(model_, host), -1);
     if (!is_new) return it->second;
     const std::string_view core = model_.CoreType(host);
     if (!exporting::operators::IsShown(model_, host, core)) return -1;
@@ -266,7 +229,7 @@ class OperatorReader {
   Rank& rank_;
   std::unordered_map<uint16_t, int32_t> streams_;
   std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution
-  std::unordered_map<Alike, int32_t, AlikeHash> known_;
+  std::unordered_map<exporting::operators::Alike, int32_t, exporting::operators::AlikeHash> known_;
   std::unordered_map<const exporting::operators::PmuCore*, std::vector<Ratio>> ratios_;
   std::map<std::pair<uint64_t, uint64_t>, TextId> api_names_;  // by level and type, and item
   std::unordered_map<uint32_t, int32_t> threads_;              // lanes

@@ -82,28 +82,19 @@ class AlikeTable {
 
   // Of what Find answers.
   const AlikeCells& operator[](int32_t alike) const { return cells_[static_cast<size_t>(alike)]; }
-  // -1: of its own, as each of a collective is, and where there are too many.
+  // -1: there are too many, it has its own.
   int32_t Find(const HostTask& host) {
     constexpr size_t kMost = 65'536;
-    if (host.communication >= 0 || cells_.size() >= kMost) return -1;
-    const auto [known, is_new] = known_.try_emplace({host.launch, host.type, host.kernel}, static_cast<int32_t>(cells_.size()));
+    if (cells_.size() >= kMost) return -1;
+    const auto [known, is_new] = known_.try_emplace(operators::AlikeOf(model_, host), static_cast<int32_t>(cells_.size()));
     if (is_new) cells_.push_back(CellsOf(model_, tensors_, host));
     return known->second;
   }
 
  private:
-  using Key = std::tuple<int32_t, uint32_t, uint64_t>;
-  struct KeyHash {
-    size_t operator()(const Key& key) const {
-      const auto& [launch, type, kernel] = key;
-      const uint64_t both = uint64_t{static_cast<uint32_t>(launch)} << 32 | type;
-      const uint64_t mixed = (both ^ kernel * 0x9E3779B97F4A7C15u) * 0x9E3779B97F4A7C15u;
-      return mixed ^ mixed >> 32;
-    }
-  };
   const Model& model_;
   const operators::TensorTable& tensors_;
-  std::unordered_map<Key, int32_t, KeyHash> known_;
+  std::unordered_map<operators::Alike, int32_t, operators::AlikeHash> known_;
   std::vector<AlikeCells> cells_;
 };
 
@@ -320,9 +311,11 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
   const bool of_tasks = !target.compat_msprof || HasAllEvents(model);
   std::vector<OperatorCsv> csvs;
   std::vector<OperatorCsv> others;
-  RunBeside(threads < 2 ? 1 : 2, [&](size_t part) {
-    if (part == 0 && of_tasks) AddSummaries(model, begin_ns, &csvs);
-    if (part == 0 && threads >= 2) return;
+  RunBeside(2, [&](size_t part) {
+    if (part == 0) {
+      if (of_tasks) AddSummaries(model, begin_ns, &csvs);
+      return;
+    }
     operators::OverlapsOf(model);  // made once, for WritePytorchFiles
     if (of_tasks) others.push_back(TaskTimes(model));
     others.push_back(ApiStatistic(model));

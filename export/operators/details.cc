@@ -21,6 +21,12 @@ bool IsShown(const Model& model, const HostTask& task, std::string_view core_typ
   return model.OperatorName(task).ends_with("AivKernel");
 }
 
+Alike AlikeOf(const Model& model, const HostTask& task) {
+  Alike key{task.launch, task.type, task.kernel, {}};
+  if (task.communication >= 0) key.communication = model.host.apis[static_cast<size_t>(task.communication)].item;
+  return key;
+}
+
 void TensorTexts::Add(const Tensor& tensor) {
   if (count++ > 0) {
     shapes += ';';

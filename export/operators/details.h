@@ -17,6 +17,26 @@ namespace profd::exporting::operators {
 // Whether a task of this core type is an execution of an operator. Those of a collective are only as its AIV kernel.
 bool IsShown(const Model& model, const HostTask& task, std::string_view core_type);
 
+// Name, type, core and tensors of an operator follow from these, and most tasks are like one before: what is made of them
+// can be made once.
+struct Alike {
+  int32_t launch = -1;
+  uint32_t type = 0;
+  uint64_t kernel = 0;
+  std::optional<uint64_t> communication;  // item of the call around it
+  bool operator==(const Alike&) const = default;
+};
+struct AlikeHash {
+  size_t operator()(const Alike& key) const {
+    size_t hash = key.kernel * 0x9E3779B97F4A7C15u;  // hashes of texts may differ in the same bits
+    for (const uint64_t part : {uint64_t{static_cast<uint32_t>(key.launch)} << 32 | key.type, key.communication.value_or(0)}) {
+      hash = (hash ^ (hash >> 32) ^ part) * 0x9E3779B97F4A7C15u;
+    }
+    return hash ^ hash >> 32;
+  }
+};
+Alike AlikeOf(const Model& model, const HostTask& task);
+
 struct TensorTexts {
   std::string shapes;
   std::string types;

@@ -109,12 +109,11 @@ class Loader {
   std::vector<std::byte> buffer_;
 };
 
-// Of the host's records, those of `kind`, which stand alone, or all others but tensors.
-void ReadHost(Loader& loader, const Place& place, HostFileKind kind, bool others, HostData* host) {
+template <class Wants>
+void ReadHost(Loader& loader, const Place& place, const Wants& wants, HostData* host) {
   for (const DataFile& file : place.files) {
     const std::optional<HostFile> known = HostFileOf(file.base);
-    if (!known || (known->kind == kind) == others) continue;
-    if (others && known->kind == HostFileKind::kTensors) continue;
+    if (!known || !wants(known->kind)) continue;
     host->Expect(*known, file.bytes);
     loader.Read(place, file, known->record_bytes, *host,
                 [&](std::span<const std::byte> bytes) { host->Feed(*known, bytes); });
@@ -348,13 +347,15 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
     devices.emplace_back(place, wide_streams);
   }
   HostData descriptions([](uint64_t) { return 0; }, 0, false);
-  // As much for one thread as for the other: tensors are half of all bytes.
-  const HostFileKind beside = order.details ? HostFileKind::kTensors : HostFileKind::kNode;
+  // Records that stand alone are read beside the others, so that each thread has about as much: tensors are half of all
+  // bytes.
+  const auto is_beside = [&order](HostFileKind kind) { return kind == (order.details ? HostFileKind::kTensors : HostFileKind::kNode); };
+  const auto is_main = [&](HostFileKind kind) { return kind != HostFileKind::kTensors && !is_beside(kind); };
   RunBeside(framework ? 3 : 2, [&](size_t part) {
-    if (part == 0) return ReadHost(host_loader, *host, beside, true, &model->host);
+    if (part == 0) return ReadHost(host_loader, *host, is_main, &model->host);
     if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock, false));
     for (Device& device : devices) ReadDevice(device_loader, order.details, &device);
-    ReadHost(description_loader, *host, beside, false, &descriptions);
+    ReadHost(description_loader, *host, is_beside, &descriptions);
   });
   RunBeside(2, [&](size_t part) {
     if (part == 0) return FinishHost(std::move(descriptions), model.get());
