@@ -5,7 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "dump/dump_io.h"
+
 namespace profd::exporting::csv {
+
+Status WriteWhole(const CsvTarget& target, const std::string& name, std::string_view text, uint64_t rows) {
+  const std::string path = target.dir + "/" + name;
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  if (!fd.valid()) return Status::FromErrno(errno, "creating " + path);
+  target.files->push_back({path, text.size(), rows});
+  return WriteAll(fd.get(), text).Annotate(path);
+}
 
 size_t EndOfRows(std::string_view text, uint64_t rows) {
   size_t end = 0;

@@ -28,7 +28,11 @@ struct CsvTarget {
   std::vector<OutputFile>* files = nullptr;
   bool compat_msprof = false;
   bool legacy_names = false;
+  int64_t pid = 0;  // of the process whose calls the records are
 };
+
+// A file of its own, all of it at once.
+Status WriteWhole(const CsvTarget& target, const std::string& name, std::string_view text, uint64_t rows);
 
 struct CsvFileSpec {
   std::string dir;

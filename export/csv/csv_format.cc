@@ -65,6 +65,7 @@ class CsvFormat : public Format {
   bool Wants(TableId table) const override { return csv::HasCsv(table); }
   bool WantsEvents() const override { return true; }
   bool WantsOperators() const override { return true; }
+  bool WantsRuntimeApis() const override { return plan_ != nullptr && plan_->legacy_names; }
   bool WantsStepParts() const override { return true; }
 
   Status Begin(const ExportPlan& plan) override {
@@ -150,7 +151,7 @@ class CsvFormat : public Format {
   // Several dumps have a folder each, which is made when it is first needed.
   Result<csv::CsvTarget> TargetOf(size_t dump) {
     csv::CsvTarget target = {plan_->out_dir, plan_->stamp, limits_.rows_per_file, nullptr, plan_->compat_msprof,
-                             plan_->legacy_names};
+                             plan_->legacy_names, plan_->dumps[dump]->pid};
     if (plan_->dumps.size() == 1) return target;
     target.dir += "/" + folders_[dump];
     if (::mkdir(target.dir.c_str(), 0750) == 0) {

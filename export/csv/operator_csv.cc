@@ -17,6 +17,7 @@
 #include "export/operators/details.h"
 #include "export/csv/operator_parts.h"
 #include "export/csv/parallel_rows.h"
+#include "export/csv/tuning_rules.h"
 #include "export/operators/numbers.h"
 #include "export/operators/overlap.h"
 #include "export/operators/sort_records.h"
@@ -211,15 +212,6 @@ void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std:
   row.End();
 }
 
-// Between the end of the row before and the start. As the analyser: in us since the epoch as doubles, which are
-// 0.25 us apart. None: it is the first.
-std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
-  if (at == 0) return std::nullopt;
-  const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
-  const double between = micros(rows[at].start_ns()) - micros(rows[at - 1].start_ns());
-  return std::max(0.0, between - micros(rows[at - 1].duration()));
-}
-
 // Of tasks with contexts: where context 0 comes first, it stands for all of them.
 Large<const TaskRow*> TimedTasks(const Model& model) {
   Large<const TaskRow*> rows;
@@ -260,8 +252,8 @@ std::string CounterColumns(const PmuGroup* shown) {
   return names;
 }
 
-// op_summary, and what is counted over its rows.
-void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
+// op_summary, and what is counted over its rows, which it returns.
+OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
   const auto made = std::make_shared<const SummaryRows>(model, shown);
@@ -278,6 +270,7 @@ void AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>
   std::ranges::move(FrameworkCsvs(model, csvs->back(), rows), std::back_inserter(*csvs));
   csvs->push_back(OperatorStatistic(model, *rows, begin_ns));
   csvs->push_back(CommunicationStatistic(model, *rows));
+  return rows;
 }
 
 // Without, the vendor's analyser writes none of these tables.
@@ -301,6 +294,13 @@ OperatorCsv TaskTimes(const Model& model) {
 
 }  // namespace
 
+std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
+  if (at == 0) return std::nullopt;
+  const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
+  const double between = micros(rows[at].start_ns()) - micros(rows[at - 1].start_ns());
+  return std::max(0.0, between - micros(rows[at - 1].duration()));
+}
+
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines) {
   const auto kept = std::make_shared<const std::vector<std::string>>(std::move(lines));
   return {name, std::move(columns), kept->size(), [kept](size_t at, std::string* out) { *out += (*kept)[at]; }};
@@ -311,9 +311,10 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
   const bool of_tasks = !target.compat_msprof || HasAllEvents(model);
   std::vector<OperatorCsv> csvs;
   std::vector<OperatorCsv> others;
+  OperatorRowsPtr summary;
   RunBeside(2, [&](size_t part) {
     if (part == 0) {
-      if (of_tasks) AddSummaries(model, begin_ns, &csvs);
+      if (of_tasks) summary = AddSummaries(model, begin_ns, &csvs);
       return;
     }
     operators::OverlapsOf(model);  // made once, for WritePytorchFiles
@@ -321,7 +322,10 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
     others.push_back(ApiStatistic(model));
   });
   std::ranges::move(others, std::back_inserter(csvs));
-  if (target.legacy_names) std::ranges::move(LegacyApiCsvs(model), std::back_inserter(csvs));
+  if (target.legacy_names) {
+    std::ranges::move(LegacyCsvs(model, target.pid), std::back_inserter(csvs));
+    if (summary != nullptr) RETURN_IF_ERROR(WriteTuningRules(model, *summary, target));
+  }
   std::ranges::move(ResourceCsvs(model), std::back_inserter(csvs));
   for (const OperatorCsv& csv : csvs) {
     if (csv.rows == 0) continue;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,14 +41,18 @@ struct OperatorRow {
 
 using OperatorRowsPtr = std::shared_ptr<const Large<OperatorRow>>;
 
+// us between the end of the row before and the start. As the analyser: in us since the epoch as doubles, which are
+// 0.25 us apart. None: it is the first.
+std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at);
+
 // kernel_details (op_summary with steps), operator_details, framework_memory_record and framework_operator_memory; none
 // without a framework's records.
 std::vector<OperatorCsv> FrameworkCsvs(const operators::Model& model, const OperatorCsv& summary, OperatorRowsPtr rows);
 OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
 OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);
 OperatorCsv ApiStatistic(const operators::Model& model);
-// acl_statistic, runtime_api and acl, which earlier releases of the vendor's analyser wrote.
-std::vector<OperatorCsv> LegacyApiCsvs(const operators::Model& model);
+// acl_statistic, runtime_api, acl and ge_op_execute of earlier releases. `pid`: of the process whose calls these are.
+std::vector<OperatorCsv> LegacyCsvs(const operators::Model& model, int64_t pid);
 // memory_record, operator_memory, static_op_mem, fusion_op, l2_cache, aicpu, dp, aicpu_mi.
 std::vector<OperatorCsv> ResourceCsvs(const operators::Model& model);
 

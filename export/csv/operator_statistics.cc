@@ -123,14 +123,15 @@ uint64_t ShortestShown(const Totals& totals, size_t longest) {
   return times[longest - 1];
 }
 
-// Of one level, or of all.
-OperatorCsv ApisOf(const Model& model, std::string_view only_level, std::string_view csv) {
+}  // namespace
+
+OperatorCsv ApiStatistic(const Model& model) {
   std::vector<std::string> lines;
   const auto totals = model.host.ApiTotals();
   const uint64_t shortest = ShortestShown(totals, model.longest);
   for (const auto& [key, total] : totals) {
     const auto& [name, level] = key;
-    if (total.sum_ns < shortest || (!only_level.empty() && level != only_level)) continue;
+    if (total.sum_ns < shortest) continue;
     const auto count = static_cast<double>(total.count);
     const double mean = static_cast<double>(total.sum_ns) / count;
     const double variance = std::max(0.0, total.sum_squares / count - mean * mean) / 1e6;
@@ -140,30 +141,7 @@ OperatorCsv ApisOf(const Model& model, std::string_view only_level, std::string_
     row.Int(static_cast<int64_t>(total.count)).Text(micros(mean)).Text(micros(static_cast<double>(total.min_ns)));
     row.Text(micros(static_cast<double>(total.max_ns))).Text(ShortDecimal(variance)).End();
   }
-  return OfLines(csv, "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance", std::move(lines));
-}
-
-}  // namespace
-
-OperatorCsv ApiStatistic(const Model& model) { return ApisOf(model, "", "api_statistic"); }
-
-std::vector<OperatorCsv> LegacyApiCsvs(const Model& model) {
-  std::vector<OperatorCsv> csvs = {ApisOf(model, "acl", "acl_statistic"), ApisOf(model, "runtime", "runtime_api")};
-  const auto calls = std::make_shared<std::vector<const operators::Api*>>();
-  for (const operators::Api& api : model.host.apis) {
-    const bool shown = api.level == operators::kAclLevel && !api.early && model.window.Has(model.host.WallNs(api.begin));
-    if (shown) calls->push_back(&api);
-  }
-  std::ranges::stable_sort(*calls, {}, &operators::Api::begin);
-  csvs.push_back({"acl", "API Name,Thread ID,Start Time(us),Duration(us)", calls->size(),
-                  [&model, calls](size_t at, std::string* out) {
-                    const operators::Api& api = *(*calls)[at];
-                    const int64_t begin_ns = model.host.WallNs(api.begin);
-                    CsvRow row(*out, Place{});
-                    row.Text(model.host.ApiName(api)).Int(api.thread).Time(begin_ns);
-                    row.Micros(model.host.WallNs(api.end) - begin_ns).End();
-                  }});
-  return csvs;
+  return OfLines("api_statistic", "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance", std::move(lines));
 }
 
 }  // namespace profd::exporting::csv

@@ -1,15 +1,10 @@
 #include "export/csv/pytorch_files.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
-#include "dump/dump_io.h"
 #include "export/csv/collective_json.h"
 #include "export/csv/csv_row.h"
 #include "export/operators/overlap.h"
@@ -19,14 +14,6 @@ namespace profd::exporting::csv {
 namespace {
 
 using operators::OverlapKind;
-
-Status WriteWhole(const CsvTarget& target, const std::string& name, const std::string& text, uint64_t rows) {
-  const std::string path = target.dir + "/" + name;
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
-  if (!fd.valid()) return Status::FromErrno(errno, "creating " + path);
-  target.files->push_back({path, text.size(), rows});
-  return WriteAll(fd.get(), text).Annotate(path);
-}
 
 void AddShare(const operators::StepShare& share, CsvRow* row) {
   share.step ? row->Int(share.step->number) : row->Text("");

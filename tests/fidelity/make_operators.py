@@ -29,6 +29,7 @@ EVENTS = {
     "MemoryAccess": ("0x32,0x3d,0x3e,0x206,0x20c,0x50c,0x50d,0x50e",) * 2,
     "Custom:0x8,0x3d": ("0x8,0x3d",) * 2,
 }
+PHASE = 0x10001  # type of the first phase of an operator
 SLOT_US = 200
 DEVICE_AFTER_US = 505
 
@@ -75,12 +76,13 @@ class Slot:
 
 
 class Operators(Prof):
-    """`wrap`: task ids begin again after so many. `executions`: how often each slot runs on the device."""
+    """`wrap`: task ids begin again after so many. `executions`: how often each slot runs on the device. `phases`: what the
+    graph engine does for an operator before it launches it, a us each."""
 
     def __init__(self, parent, chip=5, slots=40, kinds=tuple(KINDS), devices=(0,), threads=(77,), streams=(2, 3),
-                 wrap=None, level="l1", executions=1, metrics=None, **options):
+                 wrap=None, level="l1", executions=1, metrics=None, phases=(), **options):
         super().__init__(parent, chip, Options(only=(), **options), devices=devices)
-        self.level, self.wrap, self.executions = level, wrap, executions
+        self.level, self.wrap, self.executions, self.phases = level, wrap, executions, phases
         self.metrics = metrics  # None: no counters; else the group, of EVENTS
         self.counts = {}        # (slot, execution, "aic"/"aiv"): (cycles, counters, MHz)
         self.mhz = float(HWTS_MHZ[chip])
@@ -125,6 +127,7 @@ class Operators(Prof):
         """Records of all slots."""
         types = ["5000_1003:KernelLaunch", "10000_5:launch", "20000_327681:ACL_NN"]
         types += [f"5000_{number}:{name}" for name, number in RUNTIME.items()]
+        types += [f"10000_{PHASE + i}:{name}" for i, name in enumerate(self.phases)]
         for slot in self.slots:
             self._host(slot)
             self._device(slot)
@@ -140,6 +143,8 @@ class Operators(Prof):
         age = "unaging" if slot.unaging else "aging"
         if slot.type:
             self.api("acl", 0x50001, slot, 2, 70, self.hash_of(f"aclnn{slot.type}"))
+            for i in range(len(self.phases)):
+                self.api("node", PHASE + i, slot, 3 + i, 4 + i, self.hash_of(slot.name))
             self.api("node", 5, slot, 10, 60, self.hash_of(slot.name))
         self.api("runtime", 1003, slot, 19, 40)
         if self.wrap and slot.task == 0 and slot.batch > 0:

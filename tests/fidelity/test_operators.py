@@ -381,22 +381,6 @@ class OperatorTest(unittest.TestCase):
         names = [row[2] for row in self.export_rows(dump)]
         self.assertEqual(names, sorted(names))
 
-    def test_names_of_earlier_releases(self):
-        """--names legacy: what the requirement lists, beside the files of today."""
-        dump = self.make(slots=40)
-        exported = self.export(dump, more=("--names", "legacy"))
-        header, *rows = exported.rows("api_statistic")
-        for name, level in (("acl_statistic", "acl"), ("runtime_api", "runtime")):
-            self.assertEqual(exported.rows(name), [header, *(row for row in rows if row[1] == level)])
-        self.assertEqual(exported.rows("acl"), [["Device_id", "API Name", "Thread ID", "Start Time(us)", "Duration(us)"]] + [
-            ["host", f"aclnn{slot.type}", str(slot.thread), us((slot.us + 2) * 1000 + BEGIN_US * 1000) + "\t", "68.000"]
-            for slot in dump.slots if slot.type])
-        self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--names", "old", "--out", self.dir + "/x"],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn('--names "old": must be legacy', done.stderr)
-
     def export_rows(self, dump):
         return Exported(dump.path, os.path.join(self.dir, "again")).rows("api_statistic")[1:]
 
