@@ -150,6 +150,12 @@ HccnTool::HccnTool(HccnToolOptions options)
 
 HccnTool::~HccnTool() { ReapLeftovers(); }
 
+namespace {
+
+Status Cancelled() { return Status(StatusCode::kCancelled, "hccn_tool was stopped: profd ends"); }
+
+}  // namespace
+
 void HccnTool::Cancel() {
   const uint64_t one = 1;
   if (::write(cancel_.get(), &one, sizeof one) < 0) return;  // it is full: cancelled already
@@ -163,6 +169,8 @@ Result<std::string> HccnTool::Run(std::span<const std::string> arguments) {
                     leftovers_.front()));
   }
   RETURN_IF_ERROR(CheckHccnTool(options_));
+  pollfd cancelled{cancel_.get(), POLLIN, 0};
+  if (::poll(&cancelled, 1, 0) > 0) return Cancelled();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
   UniqueFd reading(ends[0]);
@@ -193,7 +201,7 @@ Result<std::string> HccnTool::Wait(pid_t pid, UniqueFd pipe) {
     // An end of the program that nothing in the pipe tells of is looked for now and then.
     ::poll(watched.data(), watched.size(), static_cast<int>(kLook.count()));
     if (watched[0].revents != 0) {
-      problem = Status(StatusCode::kCancelled, "hccn_tool was stopped: profd ends");
+      problem = Cancelled();
     } else if (watched[1].revents != 0 && !ReadSome(pipe.get(), &output)) {
       pipe.Reset();
     }

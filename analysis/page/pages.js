@@ -87,7 +87,10 @@ profd.overviewPage = function (rank) {
   const pipeline = rank.data_pipeline;
   const hints = (profd.data.hints || []);
   const top = (rank.operator_types || []).slice(0, 5);
-  const hintList = hints.length === 0 ? profd.element('p', {class: 'none'}, 'Nothing stands out.')
+  const judged = average || top.length > 0 || pipeline;
+  const hintList = hints.length === 0 ? profd.element('p', {class: 'none'},
+    judged ? 'Nothing stands out.' : ['Neither steps, operators nor a data pipeline are recorded: there is nothing to judge. ',
+      (rank.hardware || []).length ? profd.element('a', {href: profd.address('hardware')}, 'See the hardware counters.') : null])
     : profd.element('ul', {class: 'hints'}, hints.slice(0, 12).map((hint) => profd.element('li', {}, hint.text, ' ',
       profd.element('span', {class: 'evidence'}, hint.evidence))));
   const problems = profd.data.problems || [];

@@ -1,4 +1,4 @@
-// What the vendor's tuning tool wrote: tasks, operators, subgraphs, and what does not fit together in its files.
+// What the vendor's tuning tool wrote: tasks, operators, subgraphs, and contradictions in its files.
 'use strict';
 var profd = window.profd || (window.profd = {});
 
@@ -30,6 +30,6 @@ profd.tuningPage = function () {
     profd.tuningRows('Subgraphs', 'ms', [{name: 'Key', value: (row) => row.key}], tasks.flatMap((task) => task.subgraphs), 'tuned_subgraphs'),
     tasks.some((task) => task.failed_operators.length) ? profd.panel('Operators that failed',
       profd.element('ul', {}, tasks.flatMap((task) => task.failed_operators).map((name) => profd.element('li', {}, name)))) : null,
-    problems.length ? profd.panel('What does not fit together',
+    problems.length ? profd.panel('Problems of the files',
       profd.element('ul', {}, problems.map((each) => profd.element('li', {}, (each.where ? each.where + ': ' : '') + each.what)))) : null);
 };

@@ -42,7 +42,7 @@ class Parser {
     file_.complete = !json_.stopped();
     if (json_.missing_commas() > 0) Say("", fmt::format("{} commas are missing", json_.missing_commas()));
     if (json_.stopped()) Say("", json_.why());
-    if (file_.tasks.empty() && !json_.stopped()) Say("", "no report_... in it: this is no result of AOE");
+    if (file_.tasks.empty() && !json_.stopped()) Say("", "not a result of AOE: it has no report_...");
   }
 
  private:

@@ -131,7 +131,7 @@ TEST(TuningResultTest, BoundsHold) {
   const TuningFile file = ParseTuningResult(deep);
   EXPECT_FALSE(file.complete);
   EXPECT_THAT(Whats(file), ElementsAre(HasSubstr("more than 64 levels")));
-  EXPECT_THAT(Whats(ParseTuningResult("{}")), ElementsAre(HasSubstr("no result of AOE")));
+  EXPECT_THAT(Whats(ParseTuningResult("{}")), ElementsAre(HasSubstr("not a result of AOE")));
   EXPECT_THAT(Whats(ParseTuningResult("hello")), ElementsAre(HasSubstr("ends in line 1")));
   std::string many = R"({"report_1_1": [{"OPAT": {"tuning_failed_operators": [)";
   for (size_t i = 0; i <= kMostTuningRows; ++i) many += "\"x\",";

@@ -1,5 +1,6 @@
 """The measurements. Each takes (build, args) and answers a dictionary for the table and the JSON."""
 
+import glob
 import json
 import os
 import re
@@ -97,7 +98,16 @@ def idle(build, args):
 def device(build, args):
     """The node's devices at their maximum, the host's collectors only as always on."""
     with rig.Daemon(build) as daemon:
-        return steady(daemon, args.seconds, DEVICE + ["--collector", "aicore_freq=100"], look_into=True)
+        result = steady(daemon, args.seconds, DEVICE + ["--collector", "aicore_freq=100"], look_into=True)
+        channels = [path for path in glob.glob(f"{daemon.dumps}/*/device_*/data/*.slice_0") if os.path.getsize(path) > 0]
+        devices = len({os.path.dirname(path) for path in channels})
+        result["files"] = len(channels)
+        for name, files in (("write_floor_percent", len(channels)), ("write_floor_per_device_percent", devices)):
+            cpu_ns, rounds = (int(word) for word in subprocess.run(
+                [build.write_floor, daemon.dumps, str(files), str(int(result["dump_bytes_per_s"])), str(int(args.seconds))],
+                capture_output=True, text=True, check=True).stdout.split())
+            result[name] = cpu_ns / 1e9 / rounds * 100
+    return result
 
 
 def everything(build, args):

@@ -41,6 +41,9 @@ def _threads(run, indent="  "):
     print(indent + ", ".join(rest))
     print(indent + "by part: " + ", ".join(f"{part} {percent:.3f}" for part, percent
                                            in split.by_part(run).items() if percent >= 0.0005))
+    if "write_floor_percent" in run:
+        print(f"{indent}floor of writing: as many bytes into {run['files']} files {run['write_floor_percent']:.3f}, into one "
+              f"for each device {run['write_floor_per_device_percent']:.3f}")
     if run.get("pump", {}).get("note"):
         print(f"{indent}note: {run['pump']['note']}")
 

@@ -154,6 +154,9 @@ class Report(unittest.TestCase):
         self.go("#/pipeline")
         self.assertIn("40 of 100 steps", self.text())
         self.assertIn("Batch 0", self.text())
+        self.open("little")
+        self.assertIn("there is nothing to judge", self.text())
+        self.assertNotIn("Nothing stands out", self.text())
 
     def test_advice(self):
         """A summary first, then the parts of the report in their order."""
