@@ -32,6 +32,9 @@ constexpr auto kRules = std::to_array<Rule>({
     {"torch_npu.npu_group_norm_silu", "group_norm silu"},
     {"torch.addmm", "mul mul add"},
     {"torch_npu.npu_add_layer_norm", "add layer_norm"},
+    {"mindspeed.ops.npu_matmul_add", "matmul add"},
+    {"mindspeed.ops.npu_moe_token_permute", "argsort argsort index_select"},
+    {"mindspeed.ops.npu_moe_token_unpermute", "index_select mul reduce_sum"},
 });
 constexpr std::array<std::string_view, 9> kOptimizers = {"AdamW", "SGD", "Adadelta", "Lamb", "AdamP", "BertAdam", "RMSprop", "RMSpropTF", "Adam"};
 

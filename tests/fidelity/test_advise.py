@@ -100,7 +100,9 @@ class Advise(AdviseCase):
                           ("softmax mul add", "npu_scaled_masked_softmax"), ("chunk neg cat mul add", "npu_rotary_mul"), ("slice neg cat add", "npu_rotary_mul"),
                           ("pow mean add rsqrt mul type_as", "npu_rms_norm"), ("rsqrt mul", "npu_rms_norm"), ("silu chunk mul", "npu_swiglu"),
                           ("mul sigmoid slice mul", "npu_swiglu"), ("group_norm silu", "npu_group_norm_silu"), ("mul mul add", "addmm"),
-                          ("add layer_norm", "npu_add_layer_norm"), ("add reciprocal mul", "clip_grad_norm_fused_")):
+                          ("add layer_norm", "npu_add_layer_norm"), ("add reciprocal mul", "clip_grad_norm_fused_"), ("matmul add", "npu_matmul_add"),
+                          ("argsort argsort index_select", "npu_moe_token_permute"),
+                          ("index_select mul reduce_sum", "npu_moe_token_unpermute")):
             with self.subTest(ops=ops):
                 self.assertEqual(api(*a(ops)), [want])
         self.assertIn("npu_fusion_attention", api(*a("matmul add mul masked_fill_ softmax dropout matmul")))
