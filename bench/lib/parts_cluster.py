@@ -3,6 +3,7 @@ PyTorch's profiler (make_cluster.py), beside reading the same bytes."""
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 
@@ -10,6 +11,7 @@ import make_cluster
 import parts_export
 
 RANKS = 1024
+PEER_RANKS = 8
 
 
 def check(build, folder):
@@ -21,6 +23,18 @@ def check(build, folder):
         raise RuntimeError(f"advise does not name the slow {slow}: {found['wait_for_rank']['title']}")
     if "Rank {} to {} ".format(*make_cluster.SLOW_PAIR) not in found["slow_link"]["evidence"]:
         raise RuntimeError(f"advise does not name the slow link: {found['slow_link']['evidence']}")
+
+
+def peer(build, args, folder):
+    """Both over the same ranks, all checks and the reports: the vendor's advisor takes minutes for many."""
+    data, out = os.path.join(folder, "peer"), os.path.join(folder, "peer-out")
+    make_cluster.make(data, PEER_RANKS)
+    ours = parts_export.timed([build.profctl, "advise", "-o", out, "--force", data])
+    try:
+        theirs = parts_export.timed([*shlex.split(args.peer_advisor), "advisor", "all", "-d", data, "-o", out])
+    except (OSError, RuntimeError) as error:
+        return {"ranks": PEER_RANKS, "profctl": ours, "error": str(error)[-500:]}
+    return {"ranks": PEER_RANKS, "profctl": ours, "advisor": theirs, "times_faster": theirs["wall_s"] / ours["wall_s"]}
 
 
 def cluster(build, args):
@@ -39,6 +53,8 @@ def cluster(build, args):
         result["rows"][name] = parts_export.timed([build.profctl, *command, os.path.join(folder, "in")])
     written = os.path.join(out, "cluster_analysis_output")
     result["rows"]["advise of --cluster-out"] = parts_export.timed([build.profctl, "advise", written])
+    if args.peer_advisor:
+        result["peer"] = peer(build, args, folder)
     shutil.rmtree(folder)
     return result
 
@@ -48,9 +64,15 @@ def print_cluster(part):
     print(f"  {'':<26}{'wall s':>9}{'CPU s':>9}{'RSS MiB':>9}")
     for name, row in part["rows"].items():
         print(f"  {name:<26}{row['wall_s']:>9.2f}{row['cpu_s']:>9.2f}{row['rss_mib']:>9.0f}")
+    if "peer" in part:
+        other = part["peer"]
+        how = f"failed: {other['error']}" if "error" in other else f"{other['advisor']['wall_s']:.2f} s, {other['times_faster']:.0f} times as long"
+        print(f"  advise -o of {other['ranks']} ranks {other['profctl']['wall_s']:.2f} s; the vendor's advisor {how}")
 
 
 def goals_cluster(part, goal):
+    if "times_faster" in part.get("peer", {}):
+        goal("the vendor's advisor, share of its time", 1 / part["peer"]["times_faster"], 1 / 20, "")
     if part["ranks"] < RANKS:
         return
     for name in ("advise", "analyze"):
