@@ -320,6 +320,7 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
     operators::OverlapsOf(model);  // made once, for WritePytorchFiles
     if (of_tasks) others.push_back(TaskTimes(model));
     others.push_back(ApiStatistic(model));
+    if (!target.compat_msprof || target.legacy_names) others.push_back(OperatorPhases(model));
   });
   std::ranges::move(others, std::back_inserter(csvs));
   if (target.legacy_names) {

@@ -51,7 +51,10 @@ std::vector<OperatorCsv> FrameworkCsvs(const operators::Model& model, const Oper
 OperatorCsv OperatorStatistic(const operators::Model& model, std::span<const OperatorRow> rows, int64_t begin_ns);
 OperatorCsv CommunicationStatistic(const operators::Model& model, std::span<const OperatorRow> rows);
 OperatorCsv ApiStatistic(const operators::Model& model);
-// acl_statistic, runtime_api, acl and ge_op_execute of earlier releases. `pid`: of the process whose calls these are.
+// ge_op_execute: what the graph engine does for an operator before it launches it (shapes, tiling, memory), which dynamic
+// shapes cause. Today's releases of the vendor's analyser do not write it.
+OperatorCsv OperatorPhases(const operators::Model& model);
+// acl_statistic, runtime_api and acl of earlier releases. `pid`: of the process whose calls these are.
 std::vector<OperatorCsv> LegacyCsvs(const operators::Model& model, int64_t pid);
 // memory_record, operator_memory, static_op_mem, fusion_op, l2_cache, aicpu, dp, aicpu_mi.
 std::vector<OperatorCsv> ResourceCsvs(const operators::Model& model);

@@ -1,4 +1,4 @@
-"""--names legacy: the files of earlier releases of the vendor's analyser, beside those of today."""
+"""The files of earlier releases of the vendor's analyser (--names legacy, ge_op_execute), beside those of today."""
 
 import glob
 import json
@@ -156,10 +156,13 @@ class LegacyTest(unittest.TestCase):
 
     def test_phases_of_operators(self):
         dump = self.make(slots=16, phases=("InferShape", "Tiling"))
-        rows = self.export(dump).rows("ge_op_execute")
-        self.assertEqual(rows, [["Thread ID", "OP Name", "OP Type", "Event Type", "Start Time", "Duration(us)"]] + [
+        expected = [["Thread ID", "OP Name", "OP Type", "Event Type", "Start Time", "Duration(us)"]] + [
             [str(slot.thread), slot.name, slot.type, phase, at(slot, 3 + i), "1.000"]
-            for slot in dump.slots if slot.type for i, phase in enumerate(dump.phases)])
+            for slot in dump.slots if slot.type for i, phase in enumerate(dump.phases)]
+        dump.write()
+        for more in ((), LEGACY, (*LEGACY, "--compat", "msprof")):
+            self.assertEqual(Exported(dump.path, f"{dump.path}-{len(more)}", 0, more).rows("ge_op_execute"), expected)
+        self.assertFalse(Exported(dump.path, dump.path + "-compat", 0, ("--compat", "msprof")).has("ge_op_execute"))
 
     def test_only_some_time(self):
         dump = self.make(slots=16, phases=("Tiling",))

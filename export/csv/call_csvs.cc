@@ -1,5 +1,5 @@
-// CSVs that earlier releases of the vendor's analyser wrote: acl, acl_statistic, runtime_api, ge_op_execute. Their columns
-// are those of its public table msprof_export_data_config.
+// CSVs of calls, one by one or in sums, which earlier releases of the vendor's analyser wrote: ge_op_execute, acl,
+// acl_statistic, runtime_api. Their columns are those of its public table msprof_export_data_config.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -113,7 +113,8 @@ OperatorCsv RuntimeApi(const Model& model, int64_t pid) {
   return csv;
 }
 
-// What the graph engine does for an operator before it launches it: shapes, tiling, memory. Dynamic shapes make it.
+}  // namespace
+
 OperatorCsv OperatorPhases(const Model& model) {
   constexpr uint32_t kLaunch = 5;
   constexpr uint32_t kFirstOfCommunication = 0x20000;
@@ -121,7 +122,9 @@ OperatorCsv OperatorPhases(const Model& model) {
     return api.level == operators::kNodeLevel && api.type != kLaunch && api.type < kFirstOfCommunication && api.item != 0;
   });
   const auto types = std::make_shared<std::unordered_map<uint64_t, uint64_t>>();  // by name, hashes
-  for (const operators::NodeRecord& node : model.host_tasks.nodes) types->emplace(node.name, node.type);
+  if (!calls->empty()) {
+    for (const operators::NodeRecord& node : model.host_tasks.nodes) types->emplace(node.name, node.type);
+  }
   return {"ge_op_execute", "Thread ID,OP Name,OP Type,Event Type,Start Time,Duration(us)", calls->size(),
           [&model, calls, types](size_t at, std::string* out) {
             const Api& api = *(*calls)[at];
@@ -135,11 +138,9 @@ OperatorCsv OperatorPhases(const Model& model) {
           false};
 }
 
-}  // namespace
-
 std::vector<OperatorCsv> LegacyCsvs(const Model& model, int64_t pid) {
   const auto acl = CallsOf(model, [](const Api& api) { return api.level == operators::kAclLevel; });
-  return {AclStatistic(model, pid, *acl), RuntimeApi(model, pid), AclCalls(model, pid, acl), OperatorPhases(model)};
+  return {AclStatistic(model, pid, *acl), RuntimeApi(model, pid), AclCalls(model, pid, acl)};
 }
 
 }  // namespace profd::exporting::csv
