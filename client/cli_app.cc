@@ -333,7 +333,7 @@ void AddExportCommand(CLI::App* app, ExportCommand* e, FleetOptions* fleet) {
       "all: times corrected with every clock pair of the session; start: with the first one only, as "
       "the vendor's (all)",
       "WHICH");
-  add("--names", &e->names, "legacy: what earlier releases of the vendor's analyser had under other names, as well", "WHICH");
+  add("--names", &e->names, "legacy: the files of earlier releases of the vendor's analyser as well", "WHICH");
   add("--compat", &e->compat, "msprof: with the known defects of the vendor's analyser that are corrected otherwise",
       "WHICH");
   command->add_flag("--allow-damaged", e->allow_damaged,

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
