@@ -257,7 +257,7 @@ OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<O
   // All devices are counted alike.
   const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
   const auto made = std::make_shared<const SummaryRows>(model, shown);
-  const OperatorRowsPtr rows(made, &made->rows);
+  OperatorRowsPtr rows(made, &made->rows);
   const auto add = [made](size_t at, std::string* out) {
     const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;
     add_row(*made, made->rows[at], WaitOf(made->rows, at), out);

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/csv/vendor_math.h"
 #include "export/operators/details.h"
 #include "export/operators/overlap.h"
 #include "export/repaired_text.h"
