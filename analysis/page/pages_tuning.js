@@ -30,6 +30,6 @@ profd.tuningPage = function () {
     profd.tuningRows('Subgraphs', 'ms', [{name: 'Key', value: (row) => row.key}], tasks.flatMap((task) => task.subgraphs), 'tuned_subgraphs'),
     tasks.some((task) => task.failed_operators.length) ? profd.panel('Operators that failed',
       profd.element('ul', {}, tasks.flatMap((task) => task.failed_operators).map((name) => profd.element('li', {}, name)))) : null,
-    problems.length ? profd.panel('Problems of the files',
+    problems.length ? profd.panel('Problems in the files',
       profd.element('ul', {}, problems.map((each) => profd.element('li', {}, (each.where ? each.where + ': ' : '') + each.what)))) : null);
 };

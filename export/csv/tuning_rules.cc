@@ -298,8 +298,8 @@ class DeviceRules {
     }
   }
 
+  // Of a task.
   void Add(const OperatorRow& row, double wait_us) {
-    if (row.task == nullptr) return;  // a collective
     const HostTask& host = *model_.HostOf(*row.task);
     Execution each;
     each.name = model_.OperatorName(host);
@@ -372,6 +372,7 @@ class DeviceRules {
 Status WriteTuningRules(const Model& model, std::span<const OperatorRow> rows, const CsvTarget& target) {
   std::map<int, DeviceRules> devices;
   for (size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at].task == nullptr) continue;  // a collective
     const int device = rows[at].device();
     devices.try_emplace(device, model, device).first->second.Add(rows[at], WaitOf(rows, at).value_or(0));
   }

@@ -8,12 +8,14 @@ import subprocess
 import tempfile
 import unittest
 
+import make_communication
 import make_hwts
 import make_operators as made
 import run_tests
 from channels import BEGIN_US
 from comparison import PROFCTL, RUNNER
 from make_prof import PID
+from test_operator_resources import ResourceOperators as Resources
 from test_operators import Exported, expected_summary, short, us
 
 LEGACY = ("--names", "legacy")
@@ -209,6 +211,36 @@ class LegacyTest(unittest.TestCase):
             runs[row[self.header.index("Task Type")]] += float(row[self.header.index("Task Duration(us)")])
         self.assertAlmostEqual(parallel["AI CPU Execution Time(us)"], runs["AI_CPU"], places=3)
         self.assertAlmostEqual(parallel["AI Core Execution Time(us)"], runs["AI_CORE"], places=3)
+
+    def test_memory_of_its_own(self):
+        dump = Resources(tempfile.mkdtemp(dir=self.dir), slots=8, kinds=("matmul",))
+        names = [slot.name for slot in dump.slots]
+        dump.fused(names[3], ["a"], [1, 1, 1, 4096, 4099], 150)
+        dump.fused(names[5], ["a"], [1, 1, 1, 0, 3], 250)
+        dump.fused("elsewhere", ["a"], [1, 1, 1, 4096, 4099], 350)
+        found = self.rules_of(self.export(dump.fill()))["Operator Metrics"]
+        self.assertEqual([(each["Rule Subtype"], each["Tuning Data"]) for each in found], [("Memory", [names[3]])])
+
+    def test_units_at_the_same_time(self):
+        dump = self.plan(slots=2, kinds=("matmul", "aicpu"), threads=(77, 78))
+        dump.slots[1].us = dump.slots[0].us + 10
+        found = self.rules_of(self.export(dump.fill()))["Operator Parallelism"]
+        times = found[0]["Tuning Data"]
+        for name, expected in (("AI Core Execution Time(us)", 10), ("AI CPU Execution Time(us)", 11),
+                               ("Concurrent AI Core and AI CPU Execution Time(us)", 10.18)):
+            self.assertAlmostEqual(times[name], expected, places=2)
+
+    def test_units_one_behind_the_other_for_little(self):
+        """The AI CPU alone takes less than a twentieth: nothing to say."""
+        found = self.rules_of(self.export(self.make(slots=30, kinds=("matmul",) * 29 + ("aicpu",))))
+        self.assertEqual(found["Operator Parallelism"], [])
+
+    def test_only_collectives(self):
+        dump = make_communication.CommunicationOperators(tempfile.mkdtemp(dir=self.dir), slots=4, kinds=("memcpy",))
+        dump.operation("hcom_allReduce_", "group_a", 20_000)
+        exported = self.export(dump.fill())
+        self.assertTrue(exported.has("communication_statistic"))
+        self.assertEqual(glob.glob(os.path.join(exported.out, "prof_rule_*")), [])
 
     def test_conversions_of_the_format(self):
         for count, found in ((2, False), (3, True)):
