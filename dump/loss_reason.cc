@@ -7,12 +7,12 @@ namespace profd {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, 21> kNames = {
+constexpr std::array<std::string_view, kLossReasons> kNames = {
     "unknown",     "queue_full",  "no_buffer", "ring_full",       "write_error",    "storage_limit",
     "file_limit",  "aged",        "late",      "driver",          "channel_restart", "channel_silent",
     "channel_released", "not_fetched", "not_recorded", "recorder_evicted", "daemon_ended",
     "vendor_buffer", "process_ended", "not_noted", "over_budget"};
-static_assert(kNames.size() == static_cast<size_t>(LossReason::kOverBudget) + 1);
+static_assert(!kNames.back().empty());
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // documents name them (docs/dumps.md, "Losses").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -30,6 +31,7 @@ enum class LossReason : uint8_t {
   kNotNoted,         // missing by the timestamps, and the killed daemon had not noted why
   kOverBudget,       // left out so that profd stays within its share of the CPU
 };
+inline constexpr size_t kLossReasons = static_cast<size_t>(LossReason::kOverBudget) + 1;
 
 // "queue_full"
 std::string_view ToString(LossReason reason);

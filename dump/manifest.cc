@@ -3,184 +3,143 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "dump/data_name.h"
+#include "dump/json_depth.h"
+#include "dump/json_fields.h"
 
 namespace profd {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json ClocksJson(const DumpClocks& clocks) {
-  Json json;
-  json["host_ns"] = clocks.host_ns;
-  json["host_count"] = clocks.host_count;
-  json["device_ns"] = clocks.device_ns;
-  json["device_count"] = clocks.device_count;
-  json["uncertainty_ns"] = clocks.uncertainty_ns;
-  return json;
-}
-
-Json ChannelJson(const ManifestChannel& channel) {
-  Json json;
-  json["collector"] = channel.collector;
-  json["device"] = channel.device;
-  json["channel"] = channel.channel;
-  json["file"] = channel.file;
-  json["state"] = channel.state;
-  json["detail"] = channel.detail;
-  json["hz_asked"] = channel.hz_asked;
-  json["hz_effective"] = channel.hz_effective;
-  json["channel_hz"] = channel.channel_hz;
-  json["records"] = channel.records;
-  json["bytes"] = channel.bytes;
-  const ManifestAged& aged = channel.aged;
-  json["aged"] = {{"slices", aged.slices}, {"records", aged.records}, {"bytes", aged.bytes},
-                  {"from_ns", aged.from_ns}, {"to_ns", aged.to_ns}};
-  json["dropped"] = Json::array();
-  for (const ManifestLoss& loss : channel.dropped) {
-    json["dropped"].push_back({{"reason", ToString(loss.reason)},
-                               {"records", loss.records},
-                               {"bytes", loss.bytes},
-                               {"from_ns", loss.from_ns},
-                               {"to_ns", loss.to_ns}});
-  }
-  json["garbage_bytes"] = channel.garbage_bytes;
-  json["thinned"] = channel.thinned;
-  json["thinned_records"] = channel.thinned_records;
-  json["readings"] = channel.readings;
-  if (channel.past_until_ns != 0) {
-    json["past_hz"] = channel.past_hz;
-    json["past_until_ns"] = channel.past_until_ns;
-  }
-  json["rebased"] = channel.rebased;
-  json["rebase_us"] = channel.rebase_us;
-  json["gap_count"] = channel.gap_count;
-  json["gaps"] = Json::array();
-  for (const ManifestGap& gap : channel.gaps) {
-    json["gaps"].push_back(
-        {{"from_ns", gap.from_ns}, {"host_ns", gap.host_ns}, {"lost_records", gap.lost_records},
-         {"reason", ToString(gap.reason)}});
-  }
-  return json;
-}
-
-Json SessionJson(const Manifest& manifest) {
-  Json json;
-  json["id"] = manifest.session_id;
-  json["uid"] = manifest.uid;
-  json["gid"] = manifest.gid;
-  json["pid"] = manifest.pid;
-  json["job_id"] = manifest.job_id;
-  json["rank"] = manifest.rank ? Json(*manifest.rank) : Json(nullptr);
-  json["label"] = manifest.label;
-  json["requested"] = Json(manifest.requested);
-  json["effective"] = Json(manifest.effective);
-  json["options"] = Json::array();
-  for (const ManifestOption& option : manifest.options) {
-    json["options"].push_back({{"key", option.key},
-                               {"value", option.value},
-                               {"asked", option.asked},
-                               {"note", option.note}});
-  }
-  json["metadata"] = Json(manifest.metadata);
-  json["processes"] = Json::array();
-  for (const ManifestProcess& process : manifest.processes) {
-    json["processes"].push_back({{"pid", process.pid},
-                                 {"rank", process.rank ? Json(*process.rank) : Json(nullptr)},
-                                 {"attached", process.attached},
-                                 {"devices", process.devices},
-                                 {"command", process.command},
-                                 {"cpus", process.cpus}});
-    if (!process.launch_cpus.empty()) json["processes"].back()["launch_cpus"] = process.launch_cpus;
-    if (process.provider.empty()) continue;
-    json["processes"].back()["collector"] = {{"provider", process.provider},
-                                             {"state", process.collector_state},
-                                             {"detail", process.collector_detail},
-                                             {"version", process.collector_version}};
-    if (process.collector_cpu_ns > 0) json["processes"].back()["collector"]["cpu_ns"] = process.collector_cpu_ns;
-  }
-  json["start_step"] = manifest.start_step ? Json(*manifest.start_step) : Json(nullptr);
-  json["steps"] = manifest.steps;
-  json["steps_done"] = manifest.steps_done;
-  json["marks"] = manifest.marks;
-  json["dropped_marks"] = manifest.dropped_marks;
-  json["start_wall_ns"] = manifest.start_wall_ns;
-  json["start_raw_ns"] = manifest.start_raw_ns;
-  json["end_wall_ns"] = manifest.end_wall_ns;
-  json["end_raw_ns"] = manifest.end_raw_ns;
-  json["stop_raw_ns"] = manifest.stop_raw_ns;
-  return json;
-}
-
-Json NodeJson(const Manifest& manifest) {
-  Json json;
-  json["hostname"] = manifest.hostname;
-  json["os"] = manifest.os;
-  json["machine"] = manifest.machine;
-  json["host_counter_hz"] = manifest.host_counter_hz;
-  json["devices"] = Json::array();
-  for (const ManifestDevice& device : manifest.devices) {
-    Json one;
-    one["id"] = device.id;
-    one["physical_id"] = device.physical_id;
-    one["chip"] = device.chip;
-    one["chip_id"] = device.chip_id;
-    one["uuid"] = device.uuid;
-    one["counter_hz"] = device.counter_hz;
-    one["aicore_mhz"] = device.aicore_mhz;
-    one["local_cpus"] = device.local_cpus;
-    if (device.joined_raw_ns != 0) one["joined_raw_ns"] = device.joined_raw_ns;
-    json["devices"].push_back(std::move(one));
-  }
-  return json;
-}
-
-std::string Hex(uint32_t sum) { return fmt::format("{:08x}", sum); }
-
-// Only what is known: there may be tens of thousands.
-Json FileJson(const ManifestFile& file) {
-  Json json;
-  json["path"] = file.path;
-  json["bytes"] = file.bytes;
-  if (file.records) json["records"] = *file.records;
-  if (file.crc32c) json["crc32c"] = Hex(*file.crc32c);
-  if (!file.state.empty()) json["state"] = file.state;
-  if (file.raw_bytes != 0) {
-    json["raw_bytes"] = file.raw_bytes;
-    json["raw_crc32c"] = Hex(file.raw_crc32c);
-  }
-  if (file.last_ns != 0) {
-    json["first_ns"] = file.first_ns;
-    json["last_ns"] = file.last_ns;
-  }
-  if (file.pid != 0) json["pid"] = file.pid;
-  return json;
-}
-
-Json ProcessFilesJson(const ManifestProcessFiles& files) {
-  Json json;
-  json["pid"] = files.pid;
-  json["rank"] = files.rank ? Json(*files.rank) : Json(nullptr);
-  json["layout"] = files.layout;
-  json["directory"] = files.directory;
-  json["state"] = files.state;
-  json["files"] = files.files;
-  json["bytes"] = files.bytes;
-  json["refused"] = files.refused;
-  json["refused_bytes"] = files.refused_bytes;
-  json["examples"] = Json::array();
-  for (const ManifestProcessFiles::Example& one : files.examples) {
-    json["examples"].push_back({{"path", one.path}, {"why", one.why}});
-  }
-  json["problem"] = files.problem;
-  return json;
-}
-
+constexpr JsonWritten kAlways = JsonWritten::kAlways;
+constexpr JsonWritten kWhenSet = JsonWritten::kWhenSet;
 constexpr std::string_view kStateNames[] = {"running", "done", "failed", "interrupted"};
 
 }  // namespace
 
 std::string_view ToString(DumpState state) { return kStateNames[static_cast<size_t>(state)]; }
+
+// For the tables below.
+static bool FromString(std::string_view text, DumpState* state) {
+  const auto* const found = std::ranges::find(kStateNames, text);
+  if (found == std::end(kStateNames)) return false;
+  *state = static_cast<DumpState>(found - kStateNames);
+  return true;
+}
+
+static bool FromString(std::string_view text, LossReason* reason) {
+  *reason = LossReasonOf(text);
+  return true;
+}
+
+static void AfterReading(ManifestFile* file) { file->path = TodaysPath(std::move(file->path)); }
+
+static void AfterReading(ManifestChannel* channel) {
+  if (channel->gaps.size() > kMaxManifestGaps) channel->gaps.resize(kMaxManifestGaps);
+}
+
+// The keys of the file. docs/dumps.md and docs/manifest.schema.json explain them.
+template <>
+inline constexpr auto kJsonFields<DumpClocks> = std::tuple(
+    JsonField("host_ns", &DumpClocks::host_ns), JsonField("host_count", &DumpClocks::host_count), JsonField("device_ns", &DumpClocks::device_ns),
+    JsonField("device_count", &DumpClocks::device_count), JsonField("uncertainty_ns", &DumpClocks::uncertainty_ns));
+
+template <>
+inline constexpr auto kJsonFields<ManifestClock> = std::tuple(
+    JsonField("device", &ManifestClock::device), JsonField("when", &ManifestClock::when), JsonInline(&ManifestClock::clocks));
+
+template <>
+inline constexpr auto kJsonFields<ManifestAged> = std::tuple(
+    JsonField("slices", &ManifestAged::slices), JsonField("records", &ManifestAged::records), JsonField("bytes", &ManifestAged::bytes),
+    JsonField("from_ns", &ManifestAged::from_ns), JsonField("to_ns", &ManifestAged::to_ns));
+
+template <>
+inline constexpr auto kJsonFields<ManifestLoss> = std::tuple(
+    JsonField("reason", &ManifestLoss::reason), JsonField("records", &ManifestLoss::records), JsonField("bytes", &ManifestLoss::bytes),
+    JsonField("from_ns", &ManifestLoss::from_ns), JsonField("to_ns", &ManifestLoss::to_ns));
+
+template <>
+inline constexpr auto kJsonFields<ManifestGap> = std::tuple(
+    JsonField("from_ns", &ManifestGap::from_ns), JsonField("host_ns", &ManifestGap::host_ns), JsonField("lost_records", &ManifestGap::lost_records),
+    JsonField("reason", &ManifestGap::reason));
+
+template <>
+inline constexpr auto kJsonFields<ManifestChannel> = std::tuple(
+    JsonField("collector", &ManifestChannel::collector), JsonField("device", &ManifestChannel::device), JsonField("channel", &ManifestChannel::channel),
+    JsonField("file", &ManifestChannel::file), JsonField("state", &ManifestChannel::state), JsonField("detail", &ManifestChannel::detail),
+    JsonField("hz_asked", &ManifestChannel::hz_asked), JsonField("hz_effective", &ManifestChannel::hz_effective),
+    JsonField("channel_hz", &ManifestChannel::channel_hz), JsonField("records", &ManifestChannel::records),
+    JsonField("bytes", &ManifestChannel::bytes), JsonField("aged", &ManifestChannel::aged), JsonField("dropped", &ManifestChannel::dropped),
+    JsonField("garbage_bytes", &ManifestChannel::garbage_bytes), JsonField("thinned", &ManifestChannel::thinned),
+    JsonField("thinned_records", &ManifestChannel::thinned_records), JsonField("readings", &ManifestChannel::readings),
+    JsonField("past_hz", &ManifestChannel::past_hz, kWhenSet), JsonField("past_until_ns", &ManifestChannel::past_until_ns, kWhenSet),
+    JsonField("rebased", &ManifestChannel::rebased), JsonField("rebase_us", &ManifestChannel::rebase_us),
+    JsonField("gap_count", &ManifestChannel::gap_count), JsonField("gaps", &ManifestChannel::gaps));
+
+template <>
+inline constexpr auto kJsonFields<ManifestOption> = std::tuple(
+    JsonField("key", &ManifestOption::key), JsonField("value", &ManifestOption::value), JsonField("asked", &ManifestOption::asked),
+    JsonField("note", &ManifestOption::note));
+
+template <>
+inline constexpr auto kJsonFields<ManifestProcess> = std::tuple(
+    JsonField("pid", &ManifestProcess::pid), JsonField("rank", &ManifestProcess::rank), JsonField("attached", &ManifestProcess::attached),
+    JsonField("devices", &ManifestProcess::devices), JsonField("command", &ManifestProcess::command), JsonField("cpus", &ManifestProcess::cpus),
+    JsonField("launch_cpus", &ManifestProcess::launch_cpus, kWhenSet),
+    JsonGroup("collector", kWhenSet, JsonField("provider", &ManifestProcess::provider, kWhenSet), JsonField("state", &ManifestProcess::collector_state),
+              JsonField("detail", &ManifestProcess::collector_detail), JsonField("version", &ManifestProcess::collector_version),
+              JsonField("cpu_ns", &ManifestProcess::collector_cpu_ns, kWhenSet)));
+
+template <>
+inline constexpr auto kJsonFields<ManifestDevice> = std::tuple(
+    JsonField("id", &ManifestDevice::id), JsonField("physical_id", &ManifestDevice::physical_id), JsonField("chip", &ManifestDevice::chip),
+    JsonField("chip_id", &ManifestDevice::chip_id), JsonField("uuid", &ManifestDevice::uuid), JsonField("counter_hz", &ManifestDevice::counter_hz),
+    JsonField("aicore_mhz", &ManifestDevice::aicore_mhz), JsonField("local_cpus", &ManifestDevice::local_cpus),
+    JsonField("joined_raw_ns", &ManifestDevice::joined_raw_ns, kWhenSet));
+
+// Only what is known: there may be tens of thousands.
+template <>
+inline constexpr auto kJsonFields<ManifestFile> = std::tuple(
+    JsonField("path", &ManifestFile::path), JsonField("bytes", &ManifestFile::bytes), JsonField("records", &ManifestFile::records, kWhenSet),
+    JsonHexField("crc32c", &ManifestFile::crc32c), JsonField("state", &ManifestFile::state, kWhenSet),
+    JsonField("raw_bytes", &ManifestFile::raw_bytes, kWhenSet), JsonHexField("raw_crc32c", &ManifestFile::raw_crc32c),
+    JsonField("first_ns", &ManifestFile::first_ns, kWhenSet), JsonField("last_ns", &ManifestFile::last_ns, kWhenSet),
+    JsonField("pid", &ManifestFile::pid, kWhenSet));
+
+template <>
+inline constexpr auto kJsonFields<ManifestProcessFiles::Example> = std::tuple(
+    JsonField("path", &ManifestProcessFiles::Example::path), JsonField("why", &ManifestProcessFiles::Example::why));
+
+template <>
+inline constexpr auto kJsonFields<ManifestProcessFiles> = std::tuple(
+    JsonField("pid", &ManifestProcessFiles::pid), JsonField("rank", &ManifestProcessFiles::rank), JsonField("layout", &ManifestProcessFiles::layout),
+    JsonField("directory", &ManifestProcessFiles::directory), JsonField("state", &ManifestProcessFiles::state),
+    JsonField("files", &ManifestProcessFiles::files), JsonField("bytes", &ManifestProcessFiles::bytes),
+    JsonField("refused", &ManifestProcessFiles::refused), JsonField("refused_bytes", &ManifestProcessFiles::refused_bytes),
+    JsonField("examples", &ManifestProcessFiles::examples), JsonField("problem", &ManifestProcessFiles::problem));
+
+template <>
+inline constexpr auto kJsonFields<Manifest> = std::tuple(
+    JsonField("profd_manifest", &Manifest::version), JsonField("state", &Manifest::state), JsonField("reason", &Manifest::reason),
+    JsonField("segment", &Manifest::segment), JsonField("continues", &Manifest::continues), JsonField("limit_bytes", &Manifest::limit_bytes),
+    JsonField("limit_action", &Manifest::limit_action),
+    JsonGroup("versions", kAlways, JsonField("profd", &Manifest::profd_version), JsonField("build", &Manifest::build),
+              JsonField("hal_api", &Manifest::hal_api_version), JsonField("driver", &Manifest::driver_version),
+              JsonField("dcmi", &Manifest::dcmi_version)),
+    JsonGroup("session", kAlways, JsonField("id", &Manifest::session_id), JsonField("uid", &Manifest::uid), JsonField("gid", &Manifest::gid),
+              JsonField("pid", &Manifest::pid), JsonField("job_id", &Manifest::job_id), JsonField("rank", &Manifest::rank),
+              JsonField("label", &Manifest::label), JsonField("requested", &Manifest::requested), JsonField("effective", &Manifest::effective),
+              JsonField("options", &Manifest::options), JsonField("metadata", &Manifest::metadata), JsonField("processes", &Manifest::processes),
+              JsonField("start_step", &Manifest::start_step), JsonField("steps", &Manifest::steps), JsonField("steps_done", &Manifest::steps_done),
+              JsonField("marks", &Manifest::marks), JsonField("dropped_marks", &Manifest::dropped_marks),
+              JsonField("start_wall_ns", &Manifest::start_wall_ns), JsonField("start_raw_ns", &Manifest::start_raw_ns),
+              JsonField("end_wall_ns", &Manifest::end_wall_ns), JsonField("end_raw_ns", &Manifest::end_raw_ns),
+              JsonField("stop_raw_ns", &Manifest::stop_raw_ns)),
+    JsonGroup("node", kAlways, JsonField("hostname", &Manifest::hostname), JsonField("os", &Manifest::os), JsonField("machine", &Manifest::machine),
+              JsonField("host_counter_hz", &Manifest::host_counter_hz), JsonField("devices", &Manifest::devices)),
+    JsonField("channels", &Manifest::channels), JsonField("clocks", &Manifest::clocks), JsonField("warnings", &Manifest::warnings),
+    JsonField("process_files", &Manifest::process_files, kWhenSet), JsonField("data_bytes", &Manifest::data_bytes),
+    JsonField("files", &Manifest::files));
 
 void ManifestChannel::AddGap(ManifestGap gap) {
   ++gap_count;
@@ -224,43 +183,26 @@ void ManifestChannel::AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_
 }
 
 std::string Serialize(const Manifest& manifest) {
-  Json json;
-  json["profd_manifest"] = manifest.version;
-  json["state"] = ToString(manifest.state);
-  json["reason"] = manifest.reason;
-  json["segment"] = manifest.segment;
-  json["continues"] = manifest.continues;
-  json["limit_bytes"] = manifest.limit_bytes;
-  json["limit_action"] = manifest.limit_action;
-  json["versions"] = {{"profd", manifest.profd_version},
-                      {"build", manifest.build},
-                      {"hal_api", manifest.hal_api_version},
-                      {"driver", manifest.driver_version},
-                      {"dcmi", manifest.dcmi_version}};
-  json["session"] = SessionJson(manifest);
-  json["node"] = NodeJson(manifest);
-  json["channels"] = Json::array();
-  for (const ManifestChannel& channel : manifest.channels) {
-    json["channels"].push_back(ChannelJson(channel));
+  return ToJson(manifest).dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> ParseManifest(std::string_view text_untrusted) {
+  if (text_untrusted.size() > kMaxManifestBytes) return OutOfRange("manifest too long");
+  if (NestsTooDeep(text_untrusted, 16)) return InvalidArgument("manifest nests too deep");
+  const OrderedJson json = OrderedJson::parse(text_untrusted.begin(), text_untrusted.end(), nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return InvalidArgument("manifest is not a JSON object");
+  JsonReader reader;
+  int version = 0;
+  reader.Get(json, "profd_manifest", &version);
+  if (version < 1) return InvalidArgument("no profd manifest");
+  if (version > kManifestVersion) {
+    return Unimplemented(fmt::format("manifest version {}; this program reads up to {}", version, kManifestVersion));
   }
-  json["clocks"] = Json::array();
-  for (const ManifestClock& clock : manifest.clocks) {
-    Json one;
-    one["device"] = clock.device;
-    one["when"] = clock.when;
-    one.update(ClocksJson(clock.clocks));
-    json["clocks"].push_back(std::move(one));
-  }
-  json["warnings"] = manifest.warnings;
-  for (const ManifestProcessFiles& files : manifest.process_files) {
-    json["process_files"].push_back(ProcessFilesJson(files));
-  }
-  json["data_bytes"] = manifest.data_bytes;
-  json["files"] = Json::array();
-  for (const ManifestFile& file : manifest.files) {
-    json["files"].push_back(FileJson(file));
-  }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (JsonReader::Find(json, "state") == nullptr) return InvalidArgument("manifest: no state");
+  Manifest manifest;
+  reader.ReadFields(json, kJsonFields<Manifest>, &manifest);
+  if (!reader.error().empty()) return InvalidArgument(fmt::format("manifest: wrong value for '{}'", reader.error()));
+  return manifest;
 }
 
 }  // namespace profd

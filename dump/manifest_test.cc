@@ -171,6 +171,35 @@ TEST(Manifest, RefusesWhatItCannotMean) {
             StatusCode::kOutOfRange);
 }
 
+TEST(Manifest, LeavesOutWhatIsNotKnown) {
+  Manifest manifest;
+  manifest.files.push_back({"host/info.json", 12});
+  manifest.processes.emplace_back().pid = 7;
+  manifest.devices.emplace_back();
+  manifest.channels.emplace_back();
+  const nlohmann::json json = nlohmann::json::parse(Serialize(manifest));
+  EXPECT_EQ(json["files"][0], (nlohmann::json{{"path", "host/info.json"}, {"bytes", 12}}));
+  EXPECT_FALSE(json.contains("process_files"));
+  EXPECT_FALSE(json["session"]["processes"][0].contains("collector"));
+  EXPECT_FALSE(json["session"]["processes"][0].contains("launch_cpus"));
+  EXPECT_FALSE(json["node"]["devices"][0].contains("joined_raw_ns"));
+  EXPECT_FALSE(json["channels"][0].contains("past_hz"));
+  // Not set is something else than not there.
+  EXPECT_TRUE(json["session"]["rank"].is_null());
+  EXPECT_TRUE(json["session"]["start_step"].is_null());
+  EXPECT_EQ(json["session"]["requested"], nlohmann::json::object());
+  manifest.files[0].crc32c = 0;  // a check sum may be 0
+  EXPECT_EQ(nlohmann::json::parse(Serialize(manifest))["files"][0]["crc32c"], "00000000");
+}
+
+TEST(Manifest, NamesTheKeyOfAWrongValue) {
+  for (const auto& [text, key] : {std::pair{R"({"profd_manifest":1,"state":"done","files":[{"path":"a","crc32c":"xyz"}]})", "'crc32c'"},
+                                  std::pair{R"({"profd_manifest":1,"state":"done","node":[]})", "'node'"},
+                                  std::pair{R"({"profd_manifest":1,"state":"done","channels":[{"gaps":[{"host_ns":"1"}]}]})", "'host_ns'"}}) {
+    EXPECT_THAT(ParseManifest(text).status().message(), ::testing::HasSubstr(key)) << text;
+  }
+}
+
 TEST(Manifest, CapsGapsAndCountsOn) {
   Manifest manifest;
   manifest.channels.emplace_back();

@@ -42,7 +42,9 @@ SessionDump::SessionDump(DumpIo& io, SessionDumpOptions options)
       slice_index_(io, options_.owner),
       ageing_([this](Ageing::FileId id) {
         return by_id_[id] == appending_ || by_id_[id]->writer->open_bytes() > 0;
-      }) {
+      }),
+      process_folders_({io_, options_.owner, name_, top_, own_dir_, places_, manifest_, slice_index_, control_files_, taken_bytes_,
+                        [this](int device, std::string_view base) { return by_name_.contains(KeyOf(device, base)); }}) {
   if (options_.clock == nullptr) options_.clock = &system_clock_;
   for (const SessionDumpOptions::Device& device : options_.devices) {
     if (device.facts.chip_id == kChipWithoutAgeing) ages_ = false;
@@ -173,7 +175,7 @@ Status SessionDump::WriteControl(DataFolder& place, std::string name, std::strin
   return {};
 }
 
-SessionDump::DataFolder* SessionDump::FindPlace(int device) {
+DataFolder* SessionDump::FindPlace(int device) {
   for (DataFolder& place : places_) {
     if (place.device == device) return &place;
   }

@@ -27,11 +27,13 @@
 #include "dump/ageing.h"
 #include "dump/control_files.h"
 #include "dump/dump_io.h"
+#include "dump/dump_parts.h"
 #include "dump/dump_root.h"
 #include "dump/dump_sync.h"
 #include "dump/manifest.h"
 #include "dump/mark_files.h"
 #include "dump/process_files.h"
+#include "dump/process_folders.h"
 #include "dump/slice_index.h"
 #include "dump/slice_compressor.h"
 #include "dump/slice_writer.h"
@@ -145,15 +147,14 @@ class SessionDump : private SliceObserver {
                           const Batch& batch);
   // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
   Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
-  // session_dump_files.cc. What the vendor's profiler left in a process is copied to a new folder among our own files
+  // What the vendor's profiler left in a process is copied to a new folder among our own files
   // (`facts.directory` is its name), by others, who reserve the bytes first. PlaceProcessFiles puts it where the vendor's
   // tools find it.
   Result<UniqueFd> BeginProcessFiles(ManifestProcessFiles facts);
   Status ReserveForFiles(uint64_t bytes);
   // `unused`: of what was reserved.
   void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files);
-  // Those of one process go among the dump's own if both count by the same clocks; others become PROF directories beside
-  // the dump, whose path is their parent then. Before Finish.
+  // ProcessFolders::Place; before Finish.
   void PlaceProcessFiles(DumpRoot& root);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
@@ -202,15 +203,6 @@ class SessionDump : private SliceObserver {
   void SyncAtEnd(std::function<void(const Status&)> done);
 
  private:
-  struct DataFolder {  // host/ or device_N/
-    int device = kVendorHostId;
-    UniqueFd dir;
-    UniqueFd data;
-    std::string name;    // "host"
-    uint64_t bytes = 0;  // taken for files in it
-    size_t singles = 0;  // of them, those that should have one slice only
-    bool near_limit = false;
-  };
   struct File {
     std::unique_ptr<SliceWriter> writer;
     int device = -1;          // -1: the host's or our own
@@ -261,35 +253,6 @@ class SessionDump : private SliceObserver {
   bool Compress(const File& file, const SliceEntry& slice, uint32_t number);
   void TakeCompressed();
 
-  // session_dump_files.cc: files of the vendor's profilers in the processes.
-  struct CopiedTree {
-    std::string folder;  // in our own
-    int pid = 0;
-    std::vector<ProcessFile> files;
-    std::vector<bool> moved;  // of files: they are somewhere else now
-  };
-  struct ProfilerRun {  // one PROF directory of a process
-    CopiedTree* tree = nullptr;
-    std::string prof;
-    UniqueFd dir;
-    std::map<std::string, std::vector<size_t>> places;  // files of the tree by "host", "device_<N>"
-  };
-  ManifestProcessFiles& FactsOf(const CopiedTree& tree);
-  std::vector<ProfilerRun> FindRuns();
-  Status CheckMerge(const ProfilerRun& run);
-  Status CheckMerge(const ProfilerRun& run, const std::string& name, DataFolder& place);
-  void Merge(ProfilerRun& run);
-  void MergePlace(ProfilerRun& run, const std::string& name, DataFolder& place);
-  bool IsOurs(const DataFolder& place, std::string_view base);
-  bool MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place);
-  Status MergeControls(int from, DataFolder& place);
-  bool MovePlace(ProfilerRun& run, const std::string& name);
-  Status PutBeside(ProfilerRun& run, int parent, bool first);
-  Status WriteBesideManifest(const ProfilerRun& run, const ManifestProcessFiles& facts, int dir);
-  void KeepApart(const CopiedTree& tree, const std::string& path, std::string why);
-  void NoteApart(const CopiedTree& tree);
-  void JournalFacts(const ManifestProcessFiles& facts);
-
   // session_dump_end.cc: manifest, sync, end.
   void CompleteManifest();
   void DescribeDevice(const SessionDumpOptions::Device& device);
@@ -332,14 +295,7 @@ class SessionDump : private SliceObserver {
   std::shared_ptr<PendingReplacement> pending_manifest_;
   DumpSync::Outcome sync_outcome_;
   std::vector<std::pair<size_t, std::string>> unsynced_controls_;  // place and name
-  // Of files that are no slices, by their path below the dump.
-  struct ControlFile {
-    uint32_t crc32c = 0;
-    std::optional<uint64_t> records = {};
-    int pid = 0;
-  };
-  std::map<std::string, ControlFile, std::less<>> control_files_;
-  std::vector<CopiedTree> copied_;
+  ListedFiles control_files_;
   SystemClock system_clock_;
   uint64_t space_known_ = 0;  // so much may be appended without a look at the limits
   bool near_limit_ = false;
@@ -353,6 +309,7 @@ class SessionDump : private SliceObserver {
   std::unordered_map<uint64_t, std::pair<const File*, uint32_t>> compressing_;  // by job
   uint64_t next_job_ = 1;
   bool finished_ = false;
+  ProcessFolders process_folders_;  // has references to the above
 };
 
 }  // namespace profd

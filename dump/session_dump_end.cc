@@ -335,4 +335,23 @@ void SessionDump::SyncAtEnd(std::function<void(const Status&)> done) {
                       });
 }
 
+Result<UniqueFd> SessionDump::BeginProcessFiles(ManifestProcessFiles facts) {
+  if (finished_) return FailedPrecondition("the dump is complete");
+  manifest_touched_ = true;
+  return process_folders_.Begin(std::move(facts));
+}
+
+void SessionDump::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+  taken_bytes_ -= std::min(unused, taken_bytes_);
+  manifest_touched_ = true;
+  const size_t count = files.size();
+  if (process_folders_.End(std::move(facts), std::move(files))) final_entries_ += count;
+}
+
+void SessionDump::PlaceProcessFiles(DumpRoot& root) {
+  if (finished_ || process_folders_.empty()) return;
+  manifest_touched_ = true;
+  process_folders_.Place(root);
+}
+
 }  // namespace profd

@@ -294,4 +294,15 @@ void SessionDump::TakeCompressed() {
   }
 }
 
+Status SessionDump::ReserveForFiles(uint64_t bytes) {
+  if (finished_) return FailedPrecondition("the dump is complete");
+  const uint64_t limit = options_.max_bytes;
+  if (limit != 0 && bytes_written() + bytes + Reserved() > limit) {
+    return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
+  }
+  taken_bytes_ += bytes;
+  space_known_ = 0;
+  return Status::Ok();
+}
+
 }  // namespace profd

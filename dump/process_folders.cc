@@ -1,5 +1,5 @@
-// What the vendor's profiler left in processes of the session: from the folders it was copied to, to where the vendor's
-// tools find it.
+#include "dump/process_folders.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "dump/data_name.h"
-#include "dump/session_dump.h"
 
 namespace profd {
 namespace {
@@ -70,7 +69,7 @@ void RemoveEmpty(int dir, const std::string& name, int depth) {
 
 }  // namespace
 
-void SessionDump::JournalFacts(const ManifestProcessFiles& facts) {
+void ProcessFolders::JournalFacts(const ManifestProcessFiles& facts) {
   JournalFiles line;
   line.folder = OwnFileName(facts.directory);
   if (line.folder.empty()) return;
@@ -80,67 +79,52 @@ void SessionDump::JournalFacts(const ManifestProcessFiles& facts) {
   line.files = facts.files;
   line.bytes = facts.bytes;
   line.refused = facts.refused;
-  slice_index_.Files(line);
+  dump_.index.Files(line);
 }
 
-Result<UniqueFd> SessionDump::BeginProcessFiles(ManifestProcessFiles facts) {
+Result<UniqueFd> ProcessFolders::Begin(ManifestProcessFiles facts) {
   const std::string folder = facts.directory;
   if (!IsSafeName(folder)) return InvalidArgument(fmt::format("{} is no name of a folder", folder));
-  if (finished_) return FailedPrecondition("the dump is complete");
-  Result<UniqueFd> made = MakeDirAt(own_dir_.get(), folder, options_.owner);
+  Result<UniqueFd> made = MakeDirAt(dump_.own_dir.get(), folder, dump_.owner);
   if (!made.ok()) return made;
   facts.directory = std::string(kOwnPrefix) + folder;
   facts.layout = "apart";
   facts.state = "copying";
   JournalFacts(facts);
-  copied_.push_back({folder, facts.pid, {}, {}});
-  manifest_.process_files.push_back(std::move(facts));
-  manifest_touched_ = true;
+  trees_.push_back({folder, facts.pid, {}, {}});
+  dump_.manifest.process_files.push_back(std::move(facts));
   return made;
 }
 
-Status SessionDump::ReserveForFiles(uint64_t bytes) {
-  if (finished_) return FailedPrecondition("the dump is complete");
-  const uint64_t limit = options_.max_bytes;
-  if (limit != 0 && bytes_written() + bytes + Reserved() > limit) {
-    return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
-  }
-  taken_bytes_ += bytes;
-  space_known_ = 0;
-  return Status::Ok();
-}
-
-void SessionDump::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
-  taken_bytes_ -= std::min(unused, taken_bytes_);
-  manifest_touched_ = true;
-  const auto tree = std::find_if(copied_.begin(), copied_.end(),
-                                 [&](const CopiedTree& one) { return one.folder == facts.directory; });
+bool ProcessFolders::End(ManifestProcessFiles facts, std::vector<ProcessFile> files) {
+  const auto tree = std::find_if(trees_.begin(), trees_.end(),
+                                 [&](const Tree& one) { return one.folder == facts.directory; });
   facts.layout = "apart";
-  if (tree == copied_.end()) {
+  if (tree == trees_.end()) {
     facts.directory.clear();  // there is none
-    manifest_.process_files.push_back(std::move(facts));
-    return;
+    dump_.manifest.process_files.push_back(std::move(facts));
+    return false;
   }
-  final_entries_ += files.size();
   tree->moved.assign(files.size(), false);
   tree->files = std::move(files);
   facts.directory = std::string(kOwnPrefix) + tree->folder;
   JournalFacts(facts);
   FactsOf(*tree) = std::move(facts);
+  return true;
 }
 
-ManifestProcessFiles& SessionDump::FactsOf(const CopiedTree& tree) {
+ManifestProcessFiles& ProcessFolders::FactsOf(const Tree& tree) {
   const std::string directory = std::string(kOwnPrefix) + tree.folder;
-  for (ManifestProcessFiles& facts : manifest_.process_files) {
+  for (ManifestProcessFiles& facts : dump_.manifest.process_files) {
     if (facts.directory == directory) return facts;
   }
-  return manifest_.process_files.emplace_back();
+  return dump_.manifest.process_files.emplace_back();
 }
 
 // Places without info.json cost the analyser the whole export.
-std::vector<SessionDump::ProfilerRun> SessionDump::FindRuns() {
-  std::vector<ProfilerRun> runs;
-  for (CopiedTree& tree : copied_) {
+std::vector<ProcessFolders::Run> ProcessFolders::FindRuns() {
+  std::vector<Run> runs;
+  for (Tree& tree : trees_) {
     std::set<std::pair<std::string, std::string>> informed;
     std::map<std::string, std::map<std::string, std::vector<size_t>>> found;
     for (size_t i = 0; i < tree.files.size(); ++i) {
@@ -151,7 +135,7 @@ std::vector<SessionDump::ProfilerRun> SessionDump::FindRuns() {
         informed.emplace(path.prof, path.place);
       }
     }
-    Result<UniqueFd> folder = OpenDirAt(own_dir_.get(), tree.folder);
+    Result<UniqueFd> folder = OpenDirAt(dump_.own_dir.get(), tree.folder);
     for (auto& [prof, places] : found) {
       std::erase_if(places, [&prof = prof, &informed](const auto& place) {
         return !informed.contains({prof, place.first});
@@ -164,16 +148,16 @@ std::vector<SessionDump::ProfilerRun> SessionDump::FindRuns() {
   return runs;
 }
 
-Status SessionDump::CheckMerge(const ProfilerRun& run) {
+Status ProcessFolders::CheckMerge(const Run& run) {
   for (const auto& [name, files] : run.places) {
-    for (DataFolder& place : places_) {
+    for (DataFolder& place : dump_.places) {
       if (place.name == name) RETURN_IF_ERROR(CheckMerge(run, name, place));
     }
   }
   return Status::Ok();
 }
 
-Status SessionDump::CheckMerge(const ProfilerRun& run, const std::string& name, DataFolder& place) {
+Status ProcessFolders::CheckMerge(const Run& run, const std::string& name, DataFolder& place) {
   Result<UniqueFd> dir = OpenDirAt(run.dir.get(), name);
   if (!dir.ok()) return dir.status();
   return CheckSameClocks(ClocksOf(place.dir.get(), place.device), ClocksOf(dir->get(), place.device),
@@ -181,22 +165,22 @@ Status SessionDump::CheckMerge(const ProfilerRun& run, const std::string& name, 
       .Annotate(name);
 }
 
-void SessionDump::KeepApart(const CopiedTree& tree, const std::string& path, std::string why) {
+void ProcessFolders::KeepApart(const Tree& tree, const std::string& path, std::string why) {
   ManifestProcessFiles& facts = FactsOf(tree);
   if (facts.examples.size() < kMaxExamples) facts.examples.push_back({path, std::move(why)});
 }
 
 // Also where nothing has come yet.
-bool SessionDump::IsOurs(const DataFolder& place, std::string_view base) {
+bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
   const int device = place.device == kVendorHostId ? -1 : place.device;
-  const auto& channels = manifest_.channels;
-  return by_name_.contains(KeyOf(place.device, base)) ||
+  const auto& channels = dump_.manifest.channels;
+  return dump_.records(place.device, base) ||
          std::any_of(channels.begin(), channels.end(), [&](const ManifestChannel& channel) {
            return channel.device == device && channel.file == base;
          });
 }
 
-bool SessionDump::MergeFile(CopiedTree& tree, size_t file, int from, DataFolder& place) {
+bool ProcessFolders::MergeFile(Tree& tree, size_t file, int from, DataFolder& place) {
   const std::string& path = tree.files[file].path;
   const std::string name = path.substr(path.rfind('/') + 1);
   Status moved = IsOurs(place, BaseOfProcessFile(name))
@@ -209,12 +193,12 @@ bool SessionDump::MergeFile(CopiedTree& tree, size_t file, int from, DataFolder&
   place.bytes += tree.files[file].bytes;
   tree.moved[file] = true;
   if (!name.ends_with(kDone)) {
-    control_files_[fmt::format("{}/data/{}", place.name, name)] = {tree.files[file].crc32c, {}, tree.pid};
+    dump_.control_files[fmt::format("{}/data/{}", place.name, name)] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
 
-Status SessionDump::MergeControls(int from, DataFolder& place) {
+Status ProcessFolders::MergeControls(int from, DataFolder& place) {
   const bool host = place.device == kVendorHostId;
   for (const char* control : {"info.json", "sample.json"}) {
     const std::string ours = TextOf(place.dir.get(), control, place.device);
@@ -224,17 +208,17 @@ Status SessionDump::MergeControls(int from, DataFolder& place) {
                                                                          : MergeSampleJson(ours, theirs);
     if (!merged.ok()) return merged.status();
     const std::string name = NameOfControl(control, place.device);
-    RETURN_IF_ERROR(ReplaceFile(io_, place.dir.get(), name, *merged, options_.owner, false));
-    RETURN_IF_ERROR(ReplaceFile(io_, place.dir.get(), name + std::string(kDone), ControlDone(merged->size()),
-                                options_.owner, false));
-    control_files_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(*merged))};
-    taken_bytes_ += merged->size() - std::min(ours.size(), merged->size());
+    RETURN_IF_ERROR(ReplaceFile(dump_.io, place.dir.get(), name, *merged, dump_.owner, false));
+    RETURN_IF_ERROR(ReplaceFile(dump_.io, place.dir.get(), name + std::string(kDone), ControlDone(merged->size()),
+                                dump_.owner, false));
+    dump_.control_files[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(*merged))};
+    dump_.taken_bytes += merged->size() - std::min(ours.size(), merged->size());
   }
   return Status::Ok();
 }
 
-void SessionDump::MergePlace(ProfilerRun& run, const std::string& name, DataFolder& place) {
-  CopiedTree& tree = *run.tree;
+void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& place) {
+  Tree& tree = *run.tree;
   Result<UniqueFd> dir = OpenDirAt(run.dir.get(), name);
   if (!dir.ok()) return KeepApart(tree, run.prof + "/" + name, dir.status().message());
   if (Status merged = MergeControls(dir->get(), place); !merged.ok()) {
@@ -249,7 +233,7 @@ void SessionDump::MergePlace(ProfilerRun& run, const std::string& name, DataFold
       MergeFile(tree, file, data->get(), place);
     } else if (!ControlOfProcessFile(rest, path.device).empty()) {
       // What it says is in the dump's own by now.
-      tree.moved[file] = io_.Unlink(dir->get(), std::string(rest)) == 0;
+      tree.moved[file] = dump_.io.Unlink(dir->get(), std::string(rest)) == 0;
     } else {
       KeepApart(tree, tree.files[file].path, "not a file that the vendor's analyser reads here");
     }
@@ -257,32 +241,32 @@ void SessionDump::MergePlace(ProfilerRun& run, const std::string& name, DataFold
 }
 
 // A device that the dump has no folder for.
-bool SessionDump::MovePlace(ProfilerRun& run, const std::string& name) {
-  CopiedTree& tree = *run.tree;
-  if (Status moved = Move(run.dir.get(), name, top_.get(), name); !moved.ok()) {
+bool ProcessFolders::MovePlace(Run& run, const std::string& name) {
+  Tree& tree = *run.tree;
+  if (Status moved = Move(run.dir.get(), name, dump_.top.get(), name); !moved.ok()) {
     KeepApart(tree, run.prof + "/" + name, moved.message());
     return false;
   }
   for (const size_t file : run.places.at(name)) {
     const std::string path = tree.files[file].path.substr(run.prof.size() + 1);
     tree.moved[file] = true;
-    if (!path.ends_with(kDone)) control_files_[path] = {tree.files[file].crc32c, {}, tree.pid};
+    if (!path.ends_with(kDone)) dump_.control_files[path] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
 
-void SessionDump::Merge(ProfilerRun& run) {
+void ProcessFolders::Merge(Run& run) {
   for (const auto& [name, files] : run.places) {
-    const auto place = std::find_if(places_.begin(), places_.end(),
+    const auto place = std::find_if(dump_.places.begin(), dump_.places.end(),
                                     [&name = name](const DataFolder& one) { return one.name == name; });
-    place == places_.end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
+    place == dump_.places.end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
   }
   NoteApart(*run.tree);
   ManifestProcessFiles& facts = FactsOf(*run.tree);
   const bool whole = facts.problem.empty();
   if (!whole && facts.state == "complete") facts.state = "partial";
   facts.layout = "merged";
-  facts.directory = name_;
+  facts.directory = dump_.name;
   facts.files = 0;
   facts.bytes = 0;
   for (const ProcessFile& file : run.tree->files) {
@@ -292,14 +276,14 @@ void SessionDump::Merge(ProfilerRun& run) {
 }
 
 // What stays where it was copied to.
-void SessionDump::NoteApart(const CopiedTree& tree) {
+void ProcessFolders::NoteApart(const Tree& tree) {
   size_t apart = 0;
   uint64_t bytes = 0;
   for (size_t i = 0; i < tree.files.size(); ++i) {
     if (tree.moved[i] || tree.files[i].path.ends_with(kDone)) continue;
     ++apart;
     bytes += tree.files[i].bytes;
-    control_files_[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
+    dump_.control_files[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
                                                                                            tree.pid};
   }
   const bool any_moved = std::find(tree.moved.begin(), tree.moved.end(), true) != tree.moved.end();
@@ -311,10 +295,10 @@ void SessionDump::NoteApart(const CopiedTree& tree) {
                                       facts.examples.empty() ? "their places are incomplete" : facts.examples.back().why));
 }
 
-Status SessionDump::WriteBesideManifest(const ProfilerRun& run, const ManifestProcessFiles& facts, int dir) {
-  Manifest manifest = manifest_;
+Status ProcessFolders::WriteBesideManifest(const Run& run, const ManifestProcessFiles& facts, int dir) {
+  Manifest manifest = dump_.manifest;
   manifest.state = DumpState::kDone;
-  manifest.reason = fmt::format("files of the vendor's profiler in process {}, of {}", facts.pid, name_);
+  manifest.reason = fmt::format("files of the vendor's profiler in process {}, of {}", facts.pid, dump_.name);
   manifest.pid = facts.pid;
   if (facts.rank) manifest.rank = facts.rank;
   std::erase_if(manifest.processes, [&](const ManifestProcess& process) { return process.pid != facts.pid; });
@@ -338,18 +322,18 @@ Status SessionDump::WriteBesideManifest(const ProfilerRun& run, const ManifestPr
     }
   }
   const std::string text = Serialize(manifest);
-  taken_bytes_ += text.size();
-  return WriteNewFile(io_, dir, std::string(kManifestFile), text, options_.owner);
+  dump_.taken_bytes += text.size();
+  return WriteNewFile(dump_.io, dir, std::string(kManifestFile), text, dump_.owner);
 }
 
-Status SessionDump::PutBeside(ProfilerRun& run, int parent, bool first) {
+Status ProcessFolders::PutBeside(Run& run, int parent, bool first) {
   // Two processes may have chosen one name; the analyser wants digits, digits, letters.
-  Result<UniqueFd> dir = run.prof == name_ ? AlreadyExists(run.prof) : MakeDirAt(parent, run.prof, options_.owner);
+  Result<UniqueFd> dir = run.prof == dump_.name ? AlreadyExists(run.prof) : MakeDirAt(parent, run.prof, dump_.owner);
   std::string name = run.prof;
   if (dir.status().code() == StatusCode::kAlreadyExists) {
-    name = fmt::format("PROF_{}_{}_{}", run.tree->pid, std::distance(copied_.data(), run.tree) + 1,
+    name = fmt::format("PROF_{}_{}_{}", run.tree->pid, std::distance(trees_.data(), run.tree) + 1,
                        run.prof.substr(run.prof.rfind('_') + 1));
-    dir = MakeDirAt(parent, name, options_.owner);
+    dir = MakeDirAt(parent, name, dump_.owner);
   }
   if (!dir.ok()) return dir.status();
   uint64_t files = 0;
@@ -370,40 +354,38 @@ Status SessionDump::PutBeside(ProfilerRun& run, int parent, bool first) {
   if (!first) facts.problem.clear();
   RETURN_IF_ERROR(WriteBesideManifest(run, facts, dir->get()));
   // Behind those of the folders, which are still looked for by their directory.
-  manifest_.process_files.push_back(std::move(facts));
+  dump_.manifest.process_files.push_back(std::move(facts));
   return Status::Ok();
 }
 
-void SessionDump::PlaceProcessFiles(DumpRoot& root) {
-  if (finished_ || copied_.empty()) return;
-  manifest_touched_ = true;
-  for (ManifestProcessFiles& facts : manifest_.process_files) {
+void ProcessFolders::Place(DumpRoot& root) {
+  for (ManifestProcessFiles& facts : dump_.manifest.process_files) {
     if (facts.state != "copying") continue;
     facts.state = "partial";
     facts.problem = "the files were not copied in time";
   }
-  std::vector<ProfilerRun> runs = FindRuns();
+  std::vector<Run> runs = FindRuns();
   Status merge = runs.size() == 1 ? CheckMerge(runs.front()) : Status::Ok();
   if (runs.size() == 1 && merge.ok()) {
     Merge(runs.front());
   } else if (!runs.empty()) {
     if (!merge.ok()) AddText(&FactsOf(*runs.front().tree).problem, "not among the dump's own files: " + merge.message());
-    Result<UniqueFd> parent = root.MakeRun(name_, options_.owner);
-    const CopiedTree* before = nullptr;
-    for (ProfilerRun& run : runs) {
+    Result<UniqueFd> parent = root.MakeRun(dump_.name, dump_.owner);
+    const Tree* before = nullptr;
+    for (Run& run : runs) {
       const Status put = parent.ok() ? PutBeside(run, parent->get(), run.tree != before) : parent.status();
       if (!put.ok()) AddText(&FactsOf(*run.tree).problem, put.message());
       before = run.tree;
     }
   }
   std::set<std::string> emptied;
-  for (const CopiedTree& tree : copied_) {
+  for (const Tree& tree : trees_) {
     const bool merged = runs.size() == 1 && merge.ok() && runs.front().tree == &tree;
     if (!merged) NoteApart(tree);
-    RemoveEmpty(own_dir_.get(), tree.folder, kDepth);
-    if (!merged && !OpenDirAt(own_dir_.get(), tree.folder).ok()) emptied.insert(std::string(kOwnPrefix) + tree.folder);
+    RemoveEmpty(dump_.own_dir.get(), tree.folder, kDepth);
+    if (!merged && !OpenDirAt(dump_.own_dir.get(), tree.folder).ok()) emptied.insert(std::string(kOwnPrefix) + tree.folder);
   }
-  std::erase_if(manifest_.process_files, [&](const ManifestProcessFiles& facts) {
+  std::erase_if(dump_.manifest.process_files, [&](const ManifestProcessFiles& facts) {
     return emptied.contains(facts.directory);
   });
 }
