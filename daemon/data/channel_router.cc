@@ -147,7 +147,7 @@ void ChannelRouter::OnLoss(const BlockLoss& loss) {
   if (route->tap != nullptr) route->tap->OnLoss(loss);
   if (loss.epoch != route->epoch) return;
   for (const FeedTarget& target : route->targets) {
-    target.session->NoteNoBlock(target.feed, loss.records, loss.bytes);
+    target.feed->CountLoss(LossReason::kNoBuffer, loss.records, loss.bytes);
   }
 }
 

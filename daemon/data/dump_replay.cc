@@ -56,17 +56,14 @@ std::string_view WriterSession::Renumber(DumpFeed& feed, std::string_view file,
 
 void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
   if (block.epoch != nullptr && block.epoch != feed.epoch_) {
-    if (feed.epoch_ != nullptr) NoteRestart(feed, block.info.host_ns);
+    if (feed.epoch_ != nullptr) feed.losses_.NoteRestart(PlaceOf(feed), block.info.host_ns, LossReason::kChannelRestart);
     feed.epoch_ = block.epoch;
     feed.filter_.reset();
   }
-  if (block.after_loss) NoteRestart(feed, block.info.host_ns, LossReason::kRecorderEvicted);
+  if (block.after_loss) feed.losses_.NoteRestart(PlaceOf(feed), block.info.host_ns, LossReason::kRecorderEvicted);
   if (block.bytes.empty()) {
     const BlockLoss& loss = block.loss;
-    feed.counters_.dropped_records.fetch_add(loss.records, std::memory_order_relaxed);
-    feed.counters_.dropped_bytes.fetch_add(loss.bytes, std::memory_order_relaxed);
-    NoteLoss(feed, LossReason::kNoBuffer, loss.records, loss.bytes, loss.host_ns);
-    feed.resync_gap_detector_ = true;
+    feed.losses_.Lose(PlaceOf(feed), LossReason::kNoBuffer, loss.records, loss.bytes, loss.host_ns != 0 ? loss.host_ns : writer_.clock_.MonotonicRawNs());
     return;
   }
   if (feed.options_.format == nullptr) feed.renumber_ = true;
@@ -81,7 +78,7 @@ void WriterSession::Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed) 
     ReplayBlock block;
     while (source->Next(&block)) WriteReplayed(*feed, block);
     if (feed->epoch_ == present || present == nullptr) return;
-    if (feed->epoch_ != nullptr) NoteRestart(*feed, writer_.clock_.MonotonicRawNs());
+    if (feed->epoch_ != nullptr) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kChannelRestart);
     feed->epoch_ = std::move(present);
     feed->filter_.reset();
   });

@@ -261,12 +261,12 @@ void DumpWriter::FlushAll(bool sync) {
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
     // Before what came after them reaches the disk.
-    session->NoteAllLosses(clock_.MonotonicRawNs());
+    session->UpdateManifest(clock_.MonotonicRawNs());
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();
     if (status.ok()) status = room;
     // As late as it is now: the disk may have taken its time, and losses have gone on meanwhile.
-    session->NoteAllLosses(clock_.MonotonicRawNs());
+    session->UpdateManifest(clock_.MonotonicRawNs());
     session->CountAged();
     Status written = session->dump_->WriteManifestIfDue();
     if (status.ok()) status = written;

@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "collectors/collector.h"
+#include "daemon/data/loss_ledger.h"
 #include "daemon/data/replay.h"
 #include "driver/abi/channels.h"
 #include "driver/block.h"
@@ -48,18 +49,10 @@ struct ChannelEpoch {
 struct FeedCounters {
   std::atomic<uint64_t> records{0};  // written
   std::atomic<uint64_t> bytes{0};
-  std::atomic<uint64_t> dropped_records{0};  // queue full or not writable
-  std::atomic<uint64_t> dropped_bytes{0};
-  std::atomic<uint64_t> no_block_records{0};  // of those dropped: no block was free to take them
-  std::atomic<uint64_t> no_block_bytes{0};
   std::atomic<uint64_t> thinned_records{0};
-  std::atomic<uint64_t> late_readings{0};  // of a polled collector, not made
-  std::atomic<uint64_t> left_out_readings{0};  // the same, to stay within the budget
   std::atomic<uint64_t> readings{0};       // of a polled collector, without error
   std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
-
-// Why something is missing, in a manifest: no block was free for it; the channel was started again.
 
 // What one session wants of one channel of one device, or of one collector's host files.
 struct FeedOptions {
@@ -86,9 +79,15 @@ class WriterSession;
 
 class DumpFeed {
  public:
-  explicit DumpFeed(FeedOptions options) : options_(std::move(options)) {}
+  explicit DumpFeed(FeedOptions options) : options_(std::move(options)), losses_(options_.session_start_ns, options_.in_past) {}
   const FeedOptions& options() const { return options_; }
   const FeedCounters& counters() const { return counters_; }
+  const LossLedger& losses() const { return losses_; }
+  // Any thread. Lost before it came to the writer: no block was free, or readings that did not take place
+  // (LossLedger::Count).
+  void CountLoss(LossReason reason, uint64_t records, uint64_t bytes) { losses_.Count(reason, records, bytes); }
+  // A reading of the feed's collector, whose texts have been pushed.
+  void CountReading() { counters_.readings.fetch_add(1, std::memory_order_relaxed); }
   bool thinned() const { return thinned_.load(std::memory_order_relaxed); }
   bool rebased() const { return rebased_.load(std::memory_order_relaxed); }
 
@@ -97,6 +96,7 @@ class DumpFeed {
   friend class DumpWriter;
   const FeedOptions options_;
   FeedCounters counters_;
+  LossLedger losses_;
   std::atomic<bool> thinned_{false};
   std::atomic<bool> rebased_{false};
   // Writer thread only.
@@ -105,22 +105,10 @@ class DumpFeed {
   bool open_ = false;
   SessionDump::Channel handle_ = 0;
   mutable size_t manifest_at_ = 0;  // where its channel was found in the manifest the last time
-  uint64_t noted_dropped_ = 0;  // in the manifest already, with their reason
-  uint64_t noted_dropped_bytes_ = 0;
-  uint64_t noted_no_block_ = 0;
-  uint64_t noted_no_block_bytes_ = 0;
-  uint64_t noted_late_ = 0;
-  uint64_t noted_left_out_ = 0;
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the dump says so
-  bool resync_gap_detector_ = false;  // something was lost on our side, and is counted already
   uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
-  int64_t last_noted_ns_ = 0;
-  int64_t outage_from_ns_ = 0;  // 0 = no outage
-  bool released_ = false;       // to another tool, since the last epoch
-  int64_t last_written_ns_ = 0;  // of the last block that reached the dump
-  int64_t last_block_ns_ = 0;  // host clock of the last block; 0 = none yet
-  uint64_t noted_thinned_ = 0;
+  uint64_t thinned_before_ = 0;  // by the filters of earlier runs
   int64_t rebase_us_ = 0;
   double past_hz_ = 0;  // with past_until_ns_: see ManifestChannel
   int64_t past_until_ns_ = 0;
@@ -255,19 +243,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void NoteReleased(DumpFeed* feed);
   // Lost before it came to us, in order with what is pushed; records 0 = unknown.
   void NoteLostBefore(DumpFeed* feed, const ManifestLoss& what);
-  // What the driver had for the feed and could not be read, for want of a block. Any thread.
-  void NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes);
   // Its channel's stop has failed: what the driver still holds of it is out of reach.
   void NoteUnfetched(DumpFeed* feed);
-  // Readings of the feed's collector that did not take place: too late for them, or left out (PollEngine::SetPace).
-  void NoteNotRead(DumpFeed* feed, uint64_t late, uint64_t left_out) {
-    feed->counters_.late_readings.fetch_add(late, std::memory_order_relaxed);
-    feed->counters_.left_out_readings.fetch_add(left_out, std::memory_order_relaxed);
-  }
-  // A reading of the feed's collector, whose texts have been pushed.
-  void NoteReading(DumpFeed* feed) {
-    feed->counters_.readings.fetch_add(1, std::memory_order_relaxed);
-  }
   // Changes the manifest on the writer thread, in order with the blocks.
   // The devices' clocks at the start, by device; before the first block (see SessionDump::SetClocks).
   void SetClocks(std::map<int, std::optional<DumpClocks>> clocks);
@@ -316,23 +293,17 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void SetHealth(const Status& status);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
   void LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes);
-  // `host_ns` 0: noticed just now.
-  void NoteLoss(DumpFeed& feed, LossReason reason, uint64_t records, uint64_t bytes,
-                int64_t host_ns = 0);
-  void NoteRestart(DumpFeed& feed, int64_t now_ns, LossReason reason = LossReason::kChannelRestart);
-  void EndRestart(DumpFeed& feed, int64_t block_ns);
-  void NoteNoPast(DumpFeed& feed, int64_t block_ns);
-  void NoteOpenOutages(int64_t end_ns);
-  void NoteAllLosses(int64_t host_ns);
-  void NoteLosses(DumpFeed& feed, int64_t host_ns);
-  uint64_t NoteNotRead(LossReason reason, uint64_t count, uint64_t* noted, const DumpFeed& feed, ManifestChannel& channel,
-                       int64_t host_ns);
-  void NoteDropped(DumpFeed& feed, ManifestChannel& channel, int64_t host_ns);
+  // What the driver left out shows in the timestamps only.
   void FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
-  void NoteGaps(DumpFeed& feed, int64_t host_ns);
-  void FinishGaps(int64_t host_ns);
+  void FinishGaps(DumpFeed& feed, int64_t host_ns);
+  void NoteMissing(DumpFeed& feed, int64_t host_ns);
+  // Brings losses and counts of all feeds into the manifest.
+  void UpdateManifest(int64_t host_ns);
+  static ManifestLoss WriteErrorsOf(const ManifestChannel& channel);
   void CountGivenUp(const std::vector<ManifestLoss>& before);
   ManifestChannel& ManifestOf(const DumpFeed& feed);
+  // Of the feed, in the manifest of the dump.
+  LossLedger::Place PlaceOf(const DumpFeed& feed) { return {ManifestOf(feed), *dump_}; }
 
   DumpWriter& writer_;
   std::unique_ptr<SessionDump> dump_;  // writer thread

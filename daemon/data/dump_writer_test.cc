@@ -84,7 +84,7 @@ TEST_F(DumpWriterTest, APartThatRunsForSomebodyElseIsThinnedOut) {
 // The last of a channel may be lost: no block comes after it that could say so.
 TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsToldWithoutABlockAfterIt) {
   DumpFeed* feed = Interconnect(0);
-  session_->NoteNoBlock(feed, 7, 448);
+  feed->CountLoss(LossReason::kNoBuffer, 7, 448);
   session_->NoteUnfetched(feed);
   std::promise<Manifest> manifest;
   EndFacts end;
@@ -100,7 +100,7 @@ TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsToldWithoutABlockAfterIt) {
   ASSERT_EQ(channel.gaps.size(), 2u);
   EXPECT_EQ(channel.gaps[0].reason, LossReason::kNotFetched);
   EXPECT_EQ(channel.gaps[1].reason, LossReason::kNoBuffer);
-  EXPECT_EQ(feed->counters().dropped_records, 7u);
+  EXPECT_EQ(feed->losses().Total().records, 7u);
 }
 
 // A machine where processes come and go: what is too much costs the newcomers' data, not the session.
@@ -119,7 +119,7 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   writer_.Post([&written] { written.set_value(); });
   written.get_future().wait();
   EXPECT_EQ(feed->counters().records, 6u);
-  EXPECT_EQ(feed->counters().dropped_records, 3u);
+  EXPECT_EQ(feed->losses().Total().records, 3u);
   EXPECT_TRUE(session_->health().ok());
   // A continuing loss is one gap with the total that was lost.
   std::promise<Manifest> manifest;

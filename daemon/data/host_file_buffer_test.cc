@@ -94,7 +94,7 @@ TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/host_cpu.data.slice_0"), lines);
   EXPECT_EQ(Written("host/data/before.data.slice_0"), "x\n");
-  EXPECT_EQ(feed_->counters().dropped_records.load(), 0u);
+  EXPECT_EQ(feed_->losses().Total().records, 0u);
 }
 
 TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
@@ -105,7 +105,7 @@ TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
   EXPECT_FALSE(Finish().ok());
   EXPECT_EQ(Written("host/data/good.data.slice_0"), "b\n");
   EXPECT_EQ(feed_->counters().records.load(), 1u);
-  EXPECT_EQ(feed_->counters().dropped_records.load(), 1u);
+  EXPECT_EQ(feed_->losses().Total().records, 1u);
 }
 
 TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
@@ -154,8 +154,8 @@ TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
   texts.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/a.data.slice_0"), "kept\n");
-  EXPECT_EQ(feed_->counters().dropped_records.load(), 1u);
-  EXPECT_EQ(feed_->counters().dropped_bytes.load(), 5u);
+  EXPECT_EQ(feed_->losses().Total().records, 1u);
+  EXPECT_EQ(feed_->losses().Total().bytes, 5u);
 }
 
 // Files come and go, and come in another order: each text goes to its own all the same.

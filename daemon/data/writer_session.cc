@@ -30,13 +30,6 @@ class Answer {
   bool given_ = false;
 };
 
-ManifestLoss WriteErrors(const ManifestChannel& channel) {
-  for (const ManifestLoss& loss : channel.dropped) {
-    if (loss.reason == LossReason::kWriteError) return loss;
-  }
-  return {};
-}
-
 }  // namespace
 
 DumpFeed* WriterSession::AddFeed(FeedOptions options) {
@@ -52,9 +45,8 @@ bool WriterSession::Reserve(DumpFeed* feed, const BlockRef& block) {
   size_t bytes = block.footprint();
   uint64_t waiting = queued_bytes_.load(std::memory_order_relaxed);
   if (waiting + bytes > queue_limit_.load(std::memory_order_relaxed)) {
-    size_t lost = block.bytes().size();
-    feed->counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
-    feed->counters_.dropped_records.fetch_add(block.info().records, std::memory_order_relaxed);
+    const size_t lost = block.bytes().size();
+    feed->CountLoss(LossReason::kQueueFull, block.info().records, lost);
     writer_.dropped_full_.fetch_add(lost, std::memory_order_relaxed);
     return false;
   }
@@ -78,10 +70,9 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late) {
   writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), late] {
     if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
-      NoteRestart(*feed, writer_.clock_.MonotonicRawNs(),
-                  feed->released_ ? LossReason::kChannelReleased : LossReason::kChannelRestart);
+      feed->losses_.NoteNextRun(PlaceOf(*feed), writer_.clock_.MonotonicRawNs());
     }
-    feed->released_ = false;
+    feed->losses_.ForgetRelease();
     feed->epoch_ = epoch;
     feed->filter_.reset();
   });
@@ -89,33 +80,23 @@ void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch
 
 void WriterSession::NoteOutage(DumpFeed* feed, bool over) {
   writer_.Post([self = shared_from_this(), feed, over] {
-    if (over) {
-      feed->outage_from_ns_ = 0;
-    } else if (feed->outage_from_ns_ == 0) {
-      feed->outage_from_ns_ = feed->last_block_ns_;
-    }
+    over ? feed->losses_.EndOutage() : feed->losses_.BeginOutage();
   });
 }
 
 void WriterSession::NoteReleased(DumpFeed* feed) {
-  writer_.Post([self = shared_from_this(), feed] {
-    feed->released_ = true;
-    if (feed->outage_from_ns_ == 0) feed->outage_from_ns_ = feed->last_block_ns_;
-  });
+  writer_.Post([self = shared_from_this(), feed] { feed->losses_.NoteReleased(); });
 }
 
-void WriterSession::NoteNoBlock(DumpFeed* feed, uint64_t records, uint64_t bytes) {
-  FeedCounters& counters = feed->counters_;
-  counters.no_block_records.fetch_add(records, std::memory_order_relaxed);
-  counters.no_block_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  // A reader that sees these sees the ones above.
-  counters.dropped_records.fetch_add(records, std::memory_order_release);
-  counters.dropped_bytes.fetch_add(bytes, std::memory_order_release);
+void WriterSession::NoteLostBefore(DumpFeed* feed, const ManifestLoss& what) {
+  writer_.Post([this, self = shared_from_this(), feed, what] {
+    if (dump_ != nullptr) feed->losses_.LoseBetween(PlaceOf(*feed), what);
+  });
 }
 
 void WriterSession::NoteUnfetched(DumpFeed* feed) {
   writer_.Post([this, self = shared_from_this(), feed] {
-    if (dump_ != nullptr) NoteRestart(*feed, writer_.clock_.MonotonicRawNs(), LossReason::kNotFetched);
+    if (dump_ != nullptr) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kNotFetched);
   });
 }
 
@@ -192,13 +173,18 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     Status status = health();
     std::erase_if(writer_.live_, [this](const auto& live) { return live.get() == this; });
     if (dump_ == nullptr) return done(status);
-    NoteOpenOutages(end.raw_ns);
-    FinishGaps(end.raw_ns);
-    NoteAllLosses(end.raw_ns);
+    {
+      MutexLock lock(mutex_);
+      for (const auto& feed : feeds_) {
+        feed->losses_.NoteEnd(PlaceOf(*feed), end.raw_ns);
+        FinishGaps(*feed, end.raw_ns);
+      }
+    }
+    UpdateManifest(end.raw_ns);
     CountAged();
     last_edit(dump_->manifest());
     std::vector<ManifestLoss> before;
-    VisitFeeds([&](const DumpFeed& feed) { before.push_back(WriteErrors(ManifestOf(feed))); });
+    VisitFeeds([&](const DumpFeed& feed) { before.push_back(WriteErrorsOf(ManifestOf(feed))); });
     dump_->PlaceProcessFiles(writer_.root_);
     {
       MutexLock lock(mutex_);
@@ -217,22 +203,6 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
   });
 }
 
-// What had been taken, and could not be written in the end: `before` has the write errors of each
-// feed as they were.
-void WriterSession::CountGivenUp(const std::vector<ManifestLoss>& before) {
-  MutexLock lock(mutex_);
-  for (size_t i = 0; i < feeds_.size() && i < before.size(); ++i) {
-    const ManifestLoss after = WriteErrors(ManifestOf(*feeds_[i]));
-    const uint64_t records = after.records - before[i].records;
-    const uint64_t bytes = after.bytes - before[i].bytes;
-    FeedCounters& counters = feeds_[i]->counters_;
-    counters.dropped_records.fetch_add(records, std::memory_order_relaxed);
-    counters.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    counters.records.fetch_sub(records, std::memory_order_relaxed);
-    counters.bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  }
-}
-
 void WriterSession::SetHealth(const Status& status) {
   MutexLock lock(mutex_);
   if (health_.ok()) health_ = status;
@@ -249,19 +219,15 @@ void WriterSession::VisitFeeds(const std::function<void(const DumpFeed&)>& visit
 }
 
 void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records) {
-  feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  feed.counters_.dropped_records.fetch_add(records, std::memory_order_relaxed);
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
-  NoteLoss(feed, IsAtStorageLimit(status) ? LossReason::kStorageLimit : LossReason::kWriteError, records, bytes);
-  feed.resync_gap_detector_ = true;
+  feed.losses_.Lose(PlaceOf(feed), IsAtStorageLimit(status) ? LossReason::kStorageLimit : LossReason::kWriteError, records, bytes,
+                    writer_.clock_.MonotonicRawNs());
   SetHealth(status);
 }
 
 // One file too many, of a process that came late, costs only its own data: the session goes on.
 void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes) {
-  feed.counters_.dropped_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  feed.counters_.dropped_records.fetch_add(1, std::memory_order_relaxed);
-  NoteLoss(feed, LossReason::kFileLimit, 1, bytes);
+  feed.losses_.Lose(PlaceOf(feed), LossReason::kFileLimit, 1, bytes, writer_.clock_.MonotonicRawNs());
   if (std::exchange(feed.left_out_, true)) return;
   dump_->manifest().warnings.push_back(
       fmt::format("{}: {}; processes that started later are not recorded", feed.options_.collector,
@@ -303,13 +269,13 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
                                  std::span<const std::byte> bytes) {
   if (feed.filter_ == nullptr) {
     const int64_t now = info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs();
-    EndRestart(feed, now);
-    NoteNoPast(feed, now);
+    if (feed.epoch_ != nullptr) feed.losses_.NoteRunBegan(PlaceOf(feed), feed.epoch_->start_ns.load(std::memory_order_relaxed), now);
+    feed.losses_.NoteNoPast(PlaceOf(feed), now);
     MakeFilter(feed, now);
   }
-  feed.last_block_ns_ = info.host_ns;
+  feed.losses_.NoteBlock(info.host_ns);
   StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
-  feed.counters_.thinned_records.store(feed.noted_thinned_ + feed.filter_->counters().thinned,
+  feed.counters_.thinned_records.store(feed.thinned_before_ + feed.filter_->counters().thinned,
                                        std::memory_order_relaxed);
   if (out.bytes.empty()) return;
   if (!feed.open_) {
@@ -328,51 +294,10 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
     return;
   }
   FindGaps(feed, out.bytes, info.host_ns);
-  feed.last_written_ns_ = info.host_ns;
+  feed.losses_.NoteWritten(info.host_ns);
   feed.counters_.records.fetch_add(out.records, std::memory_order_relaxed);
   feed.counters_.bytes.fetch_add(out.bytes.size(), std::memory_order_relaxed);
   writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
-}
-
-// What the driver dropped because its ring was full shows in the timestamps only.
-void WriterSession::FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
-  if (feed.gap_detector_ == nullptr) return;
-  if (std::exchange(feed.resync_gap_detector_, false)) feed.gap_detector_->Resync();
-  feed.missing_ = 0;
-  feed.gap_detector_->Feed(bytes);
-  NoteGaps(feed, host_ns);
-}
-
-void WriterSession::NoteGaps(DumpFeed& feed, int64_t host_ns) {
-  if (feed.missing_ == 0) return;
-  // The queue has lost something meanwhile: that will be noted, with its own reason.
-  if (feed.counters_.dropped_records.load(std::memory_order_relaxed) > feed.noted_dropped_) return;
-  // Lines have no size of their own: the mean of those written.
-  uint64_t record_bytes = feed.options_.format->record_size;
-  const uint64_t written = feed.counters_.records.load(std::memory_order_relaxed);
-  if (record_bytes == 0 && written > 0) {
-    record_bytes = feed.counters_.bytes.load(std::memory_order_relaxed) / written;
-  }
-  const uint64_t lost = feed.missing_ * record_bytes;
-  feed.counters_.dropped_records.fetch_add(feed.missing_, std::memory_order_relaxed);
-  feed.counters_.dropped_bytes.fetch_add(lost, std::memory_order_relaxed);
-  writer_.missing_driver_.fetch_add(feed.missing_, std::memory_order_relaxed);
-  NoteLoss(feed, LossReason::kDriver, feed.missing_, lost, host_ns);
-}
-
-// What waited for one more record to be a gap or not.
-void WriterSession::FinishGaps(int64_t host_ns) {
-  std::vector<DumpFeed*> all;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& feed : feeds_) all.push_back(feed.get());
-  }
-  for (DumpFeed* feed : all) {
-    if (feed->gap_detector_ == nullptr) continue;
-    feed->missing_ = 0;
-    feed->gap_detector_->Finish();
-    NoteGaps(*feed, host_ns);
-  }
 }
 
 // The view of the channel's present run that the session asked for.
@@ -416,40 +341,13 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   gap_options.chip_id = wish.chip_id;
   feed.gap_detector_ = std::make_unique<GapDetector>(
       gap_options, [&feed](const GapDetector::Gap& gap) { feed.missing_ += gap.missing; });
-  feed.noted_thinned_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
+  feed.thinned_before_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   feed.filter_ = std::make_unique<StreamFilter>(options);
   if (feed.filter_->thins()) feed.thinned_ = true;
   if (feed.filter_->rebases()) {
     feed.rebased_ = true;
     feed.rebase_us_ = options.rebase_us;
   }
-}
-
-ManifestChannel& WriterSession::ManifestOf(const DumpFeed& feed) {
-  Manifest& manifest = dump_->manifest();
-  const FeedOptions& wish = feed.options_;
-  auto is_of_feed = [&wish](const ManifestChannel& channel) {
-    return channel.device == wish.device && channel.channel == wish.channel &&
-           channel.collector == wish.collector;
-  };
-  // Asked for every feed at every flush; channels seldom move.
-  std::vector<ManifestChannel>& channels = manifest.channels;
-  if (feed.manifest_at_ < channels.size() && is_of_feed(channels[feed.manifest_at_])) {
-    return channels[feed.manifest_at_];
-  }
-  const auto found = std::find_if(channels.begin(), channels.end(), is_of_feed);
-  feed.manifest_at_ = static_cast<size_t>(found - channels.begin());
-  if (found != channels.end()) return *found;
-  ManifestChannel& channel = manifest.channels.emplace_back();
-  channel.collector = wish.collector;
-  channel.device = wish.device;
-  channel.channel = wish.channel;
-  if (wish.format != nullptr && wish.file.empty()) {
-    channel.file = wish.format->file;
-  } else {
-    channel.file = wish.file;
-  }
-  return channel;
 }
 
 }  // namespace profd

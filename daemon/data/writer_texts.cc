@@ -13,7 +13,7 @@ void WriterSession::PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, u
 }
 
 void WriterSession::CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records) {
-  NoteNoBlock(feed, records, bytes);
+  feed->CountLoss(LossReason::kNoBuffer, records, bytes);
   writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
 }
 

@@ -354,8 +354,9 @@ v1::Session RecorderDump::View() const {
       const FeedCounters& counters = feed->counters();
       outcome.set_records(outcome.records() + counters.records.load());
       outcome.set_bytes(outcome.bytes() + counters.bytes.load());
-      outcome.set_dropped_records(outcome.dropped_records() + counters.dropped_records.load());
-      outcome.set_dropped_bytes(outcome.dropped_bytes() + counters.dropped_bytes.load());
+      const LossLedger::Amount lost = feed->losses().Total();
+      outcome.set_dropped_records(outcome.dropped_records() + lost.records);
+      outcome.set_dropped_bytes(outcome.dropped_bytes() + lost.bytes);
       if (feed->rebased()) outcome.set_rebased(true);
     }
     view.set_records(view.records() + outcome.records());
@@ -370,17 +371,17 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
   for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
     const auto file = static_cast<ActivityFileId>(i);
     const SessionActivity::Count count = activity_->CountOf(file);
-    if (count.records == 0 && count.dropped_records == 0 && count.dropped_bytes == 0) continue;
+    if (count.records == 0 && count.lost.records == 0 && count.lost.bytes == 0) continue;
     v1::Outcome& outcome = *view->add_outcomes();
     outcome.set_collector(std::string(FileOf(file).collector));
     outcome.set_result(v1::Outcome::RESULT_FINISHED);
     outcome.set_records(count.records);
     outcome.set_bytes(count.bytes);
-    outcome.set_dropped_records(count.dropped_records);
-    outcome.set_dropped_bytes(count.dropped_bytes);
+    outcome.set_dropped_records(count.lost.records);
+    outcome.set_dropped_bytes(count.lost.bytes);
     view->set_records(view->records() + count.records);
-    view->set_dropped_records(view->dropped_records() + count.dropped_records);
-    view->set_dropped_bytes(view->dropped_bytes() + count.dropped_bytes);
+    view->set_dropped_records(view->dropped_records() + count.lost.records);
+    view->set_dropped_bytes(view->dropped_bytes() + count.lost.bytes);
   }
 }
 

@@ -227,7 +227,7 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
   EXPECT_THAT(manifest.channels[0].gaps,
               UnorderedElementsAre(Field(&ManifestGap::host_ns, 6 * kMs),
                                    Field(&ManifestGap::lost_records, 2u)));
-  EXPECT_EQ(feed->counters().dropped_records, 5u);
+  EXPECT_EQ(feed->losses().Total().records, 5u);
 }
 
 // A stop or a start that was given up may come back, and bring records, after the next run has begun.

@@ -28,20 +28,15 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order ord
       starter_(order.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
-      launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
-        deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // activity comes from nowhere else
-      }),
-      collect_(plan_.collect, plan_.aclprof),
-      steps_(StartStepOf(spec_), spec_.schedule().steps()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
       continues_(order.continues),
       plan_for_(std::move(order.plan_for)) {
-  if (continues_) steps_.Restore(continues_->steps_done);
   warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
-  if (order.targets.any()) {
-    job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets),
-                                        deps_.process_start_time, id_);
-  }
+  const SessionProcesses::Deps theirs{deps_.control,       deps_.host,           deps_.process_start_time,
+                                      deps_.jobs_or_null, deps_.copier_or_null, deps_.history_or_null};
+  processes_ = std::make_shared<SessionProcesses>(
+      theirs, SessionProcesses::Order{spec_, plan_, id_, {owner_.uid, owner_.gid}, std::move(order.targets),
+                                      continues_ && continues_->started, continues_ ? continues_->steps_done : 0});
 }
 
 Session::~Session() = default;
@@ -62,7 +57,9 @@ void Session::Start(std::function<void(const Status&)> started) {
     }
     end_pid_start_ = *begin;
   }
-  BeginJob();
+  lease_.Renew(deps_.host.clock.SteadyNs());
+  // The base is private: a shared_ptr to it cannot be made from outside.
+  processes_->Watch(std::shared_ptr<SessionProcesses::Listener>(shared_from_this(), this));
   if (IsScheduled(spec_) && !(continues_ && continues_->started)) {
     Schedule();
   } else {
@@ -270,7 +267,11 @@ void Session::Running() {
   ran_ = true;
   TakeStatistics();
   SetState(SessionState::kRunning);
-  TakeMarks();
+  std::vector<SessionMarks::Device> devices;
+  for (const DeviceInfo& info : deps_.host.devices) {
+    if (std::ranges::find(plan_.devices, info.id) != plan_.devices.end()) devices.push_back(MarksOf(info));
+  }
+  processes_->Begin(dump_, std::move(devices), start_raw_ns_);
   if (dump_ != nullptr) {
     std::vector<Row> rows = rows_;
     for (Row& row : rows) row.answer = AnswerOf(row);
@@ -338,23 +339,23 @@ void Session::TakeStatistics() {
 void Session::ReleaseAll() {
   duration_.reset();
   if (ran_) TakeStatistics();
-  EndMarks();
+  processes_->End();
   for (Row& row : rows_) {
     if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
   }
   released_ = true;
   stop_raw_ns_ = deps_.host.clock.MonotonicRawNs();
-  if (activity_ != nullptr) activity_->SetEnd(stop_raw_ns_);
+  processes_->SetEnd(stop_raw_ns_);
   BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   // The dump gets the rest.
-  stop_deadline_->After(HandOverNs() + deps_.stop_deadline_ns / 4 * 3, [this] {
+  stop_deadline_->After(processes_->HandOverNs() + deps_.stop_deadline_ns / 4 * 3, [this] {
     warnings_.emplace_back(
         "some collectors did not end in time; their last records may be missing");
     stop_deadline_.reset();
     CloseDump();
   });
-  pending_ = ending_activity_ ? 2 : 1;
+  pending_ = processes_->awaits_last() ? 2 : 1;
   auto gone = [self = shared_from_this()] {
     self->deps_.control.Post([self] { self->OnReleased(); });
   };
@@ -382,7 +383,7 @@ void Session::OnReleased() {
 void Session::BoundEnd() {
   if (end_deadline_ != nullptr) return;
   end_deadline_ = std::make_unique<Timer>(deps_.control);
-  end_deadline_->After(HandOverNs() + deps_.stop_deadline_ns, [this] { CutOff(); });
+  end_deadline_->After(processes_->HandOverNs() + deps_.stop_deadline_ns, [this] { CutOff(); });
 }
 
 void Session::CutOff() {
@@ -401,7 +402,7 @@ void Session::CutOff() {
 
 void Session::Conclude(SessionState state) {
   if (end_wall_ns_ == 0) end_wall_ns_ = deps_.host.clock.WallNs();
-  LeaveJob();
+  processes_->Leave();
   SetState(state);
   if (started_) std::exchange(started_, nullptr)(failure_.ok() && !ran_ ? Aborted(reason_) : failure_);
   for (auto& callback : std::exchange(finished_, {})) callback();
@@ -409,7 +410,7 @@ void Session::Conclude(SessionState state) {
 
 void Session::CloseDump() {
   if (std::exchange(closing_, true)) return;
-  EndActivity();
+  processes_->Finish();
   end_wall_ns_ = deps_.host.clock.WallNs();
   if (dump_ == nullptr) {
     OnClosed(Status::Ok());
@@ -425,7 +426,7 @@ void Session::CloseDump() {
     if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
   }
   Manifest order;
-  DescribeProgress(&order);
+  processes_->Describe(&order);
   dump_->Finish(
       end,
       [self = shared_from_this(), rows = std::move(rows), order = std::move(order),
@@ -434,8 +435,7 @@ void Session::CloseDump() {
         manifest.processes = order.processes;
         manifest.stop_raw_ns = self->stop_raw_ns_;
         manifest.steps_done = order.steps_done;
-        if (self->marks_ != nullptr) self->marks_->EditManifest(&manifest);
-        SessionActivity::EditManifest(&manifest);
+        self->processes_->EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },
       [self = shared_from_this()](const Status& status) {
@@ -448,7 +448,7 @@ void Session::OnClosed(const Status& status) {
   end_deadline_.reset();
   dump_over_ = true;
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
-  if (files_ != nullptr && dump_ != nullptr) files_->SetPlaced(dump_->process_files());
+  if (dump_ != nullptr) processes_->SetPlaced(dump_->process_files());
   if (failure_.ok() && !status.ok()) {
     // The disk failed us: what was written is there, and the session says why there is no more.
     warnings_.push_back(status.ToString());

@@ -18,30 +18,14 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/replay.h"
 #include "daemon/session/channel_arbiter.h"
-#include "daemon/session/launching_threads.h"
 #include "daemon/session/peer.h"
-#include "daemon/session/session_activity.h"
-#include "daemon/session/session_early.h"
-#include "daemon/session/session_collect.h"
-#include "daemon/session/session_files.h"
-#include "daemon/session/session_job.h"
-#include "daemon/session/session_marks.h"
 #include "daemon/session/session_plan.h"
+#include "daemon/session/session_processes.h"
 #include "daemon/session/session_schedule.h"
 #include "daemon/session/session_statistics.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-enum class SessionState : uint8_t {
-  kScheduled,
-  kStarting,
-  kRunning,
-  kStopping,
-  kDone,
-  kFailed,
-  kInterrupted,
-};
 
 // What every session works with. References outlive all sessions.
 struct SessionDeps {
@@ -88,7 +72,7 @@ struct Continuation {
 // sample.json's account of what is collected.
 SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo> known);
 
-class Session : public std::enable_shared_from_this<Session> {
+class Session : public std::enable_shared_from_this<Session>, private SessionProcesses::Listener {
  public:
   struct Owner {
     uint32_t uid = 0;
@@ -128,11 +112,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string& id() const { return id_; }
   const Owner& owner() const { return owner_; }
   const SessionPlan& plan() const { return plan_; }
-  SessionState state() const { return state_; }
-  bool finished() const {
-    return state_ == SessionState::kDone || state_ == SessionState::kFailed ||
-           state_ == SessionState::kInterrupted;
-  }
+  SessionState state() const override { return state_; }
+  bool finished() const { return IsOver(state_); }
   void Fill(v1::Session* out) const;
 
   const v1::SessionSpec& spec() const { return spec_; }
@@ -144,15 +125,15 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
   uint64_t queued_bytes() const { return dump_ != nullptr ? dump_->queued_bytes() : 0; }
   const std::string& reason() const { return reason_; }
-  bool stopping() const { return stop_requested_; }
+  bool stopping() const override { return stop_requested_; }
   int64_t start_wall_ns() const { return start_wall_ns_; }
   int64_t start_raw_ns() const { return start_raw_ns_; }
   // Of the dump being written; empty before it is made, and without one.
   const std::string& dump_path() const { return dump_path_; }
-  uint32_t steps_done() const { return steps_.done(); }
+  uint32_t steps_done() const { return processes_->steps_done(); }
   uint64_t end_pid_start() const { return end_pid_start_; }
   // Null when it is about no process.
-  const SessionJob* job() const { return job_.get(); }
+  const SessionJob* job() const { return std::as_const(*processes_).job(); }
   const std::vector<PastSegment>& past() const { return past_; }
   // A dump of its own was found, or is there no more.
   void AddPast(PastSegment segment);
@@ -181,31 +162,19 @@ class Session : public std::enable_shared_from_this<Session> {
   void SetState(SessionState state);
   void Begin();
   void SetStart();
-  // session_state_machine.cc: starts to come, processes, steps, lease, marks.
-  void BeginJob();
+  // session_terms.cc: starts to come, and what it is tied to.
   void Schedule();
   void WaitForStart();
   void Prepare(int64_t left_ns);
   void Launch();
-  void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
-  void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
-  void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report);
-  bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report,
-               std::shared_ptr<UniqueFd> directory);
-  void MakeFiles();
-  // Of what its processes collect nothing more will come.
-  bool AllHandedOver() const;
-  void WhenHandedOver();
-  int64_t HandOverNs() const;
-  void OnProcessGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order);
-  void StopLater(std::string reason);
   bool StillWanted();
-  void TakeMarks();
-  void EndMarks();
-  void EndActivity();
-  void LeaveJob();
-  void FillProgress(v1::SessionStatus* out) const;
-  void DescribeProgress(Manifest* manifest) const;
+  // Of its processes.
+  void OnStartStep() override;
+  void OnWantsToEnd(const std::string& reason) override { Stop(reason); }
+  void OnProcessCame() override { JoinDevices(); }
+  void OnHandingOver() override { on_change_(*this); }
+  void OnHandedOver() override { OnReleased(); }
+  void Warn(std::string text) override { warnings_.push_back(std::move(text)); }
   void DescribeManifest(Manifest* out) const;
   void GatherClocks();
   void OpenDump();
@@ -241,13 +210,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // session_history.cc: a session that begins with what the flight recorder holds.
   Status BeginInHistory();
   void TakePastClocks();
-  void ReplayActivity();
-  void TakePastActivity(size_t batches);
   void FillRows(v1::SessionStatus* out) const;
-  void FillOptions(v1::SessionStatus* out) const;
-  void AddActivity(v1::SessionStatus* out) const;
-  void CountActivity(const std::string& option, v1::Outcome* out) const;
-  void DescribeFiles(v1::Outcome* out) const;
   void FillSegments(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
@@ -288,29 +251,14 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Timer> duration_;
   std::unique_ptr<Timer> stop_deadline_;  // for the collectors
   std::unique_ptr<Timer> end_deadline_;   // for all of it
-  std::unique_ptr<SessionJob> job_;  // null: the order names no job and no process
-  LaunchingThreads launchers_;
-  std::unique_ptr<SessionEarly> early_;  // until the marks are taken; null without a dump, and with a past
-  std::unique_ptr<SessionMarks> marks_;
-  SessionCollect collect_;
-  std::unique_ptr<SessionActivity> activity_;  // null without a dump
-  std::unique_ptr<ActivitySource> past_activity_;  // what is not in `activity_` yet of the time before the order
-  std::shared_ptr<SessionFiles> files_;        // null where none will come
-  bool activity_ended_ = false;
-  bool ending_activity_ = false;  // the processes were asked for their last records
-  std::unique_ptr<Timer> activity_deadline_;
-  int64_t hand_over_until_ns_ = 0;
+  std::shared_ptr<SessionProcesses> processes_;
   SessionStatistics statistics_;
-  StepCounter steps_;
   Lease lease_;
   std::unique_ptr<Timer> wait_;  // for the start
   bool prepared_ = false;   // the dump of a start to come is made or being made
   bool opening_ = false;    // a dump is being made
-  bool launching_ = false;  // its step has come
-  std::pair<pid_t, int64_t> launch_step_{0, 0};  // which, of whom
   const std::optional<Continuation> continues_;
   std::vector<PastSegment> past_;
-  bool taking_marks_ = false;
   bool ran_ = false;
   const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;
   std::set<int> joined_;  // devices that joined, or were refused

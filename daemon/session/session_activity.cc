@@ -325,9 +325,7 @@ SessionActivity::Count SessionActivity::CountOf(ActivityFileId file) const {
   const Output& output = outputs_[static_cast<size_t>(file)];
   if (output.feed == nullptr) return {};
   const FeedCounters& counters = output.feed->counters();
-  return {counters.records.load(std::memory_order_relaxed), counters.bytes.load(std::memory_order_relaxed),
-          counters.dropped_records.load(std::memory_order_relaxed),
-          counters.dropped_bytes.load(std::memory_order_relaxed)};
+  return {counters.records.load(std::memory_order_relaxed), counters.bytes.load(std::memory_order_relaxed), output.feed->losses().Total()};
 }
 
 // static

@@ -89,8 +89,7 @@ class SessionActivity {
   struct Count {
     uint64_t records = 0;
     uint64_t bytes = 0;
-    uint64_t dropped_records = 0;
-    uint64_t dropped_bytes = 0;
+    LossLedger::Amount lost;
   };
   // In the dump, and lost before.
   Count CountOf(ActivityFileId file) const;

@@ -283,7 +283,7 @@ TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
   EXPECT_EQ(kernel.dropped[1].reason, LossReason::kRingFull);
   EXPECT_EQ(kernel.dropped[1].records, 3u);
   EXPECT_EQ(kernel.dropped[1].to_ns, kBegin + 500);
-  EXPECT_EQ(activity_->CountOf(ActivityFileId::kKernel).dropped_records, 3u);
+  EXPECT_EQ(activity_->CountOf(ActivityFileId::kKernel).lost.records, 3u);
 }
 
 TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {

@@ -35,7 +35,8 @@ Status Session::BeginInHistory() {
     without += fmt::format("{}{}", without.empty() ? "" : ", ",
                            Collectors()[planned.index].spec->name);
   }
-  if (!collect_.empty() && (collect_.leaves_files() || !past.RecordsActivity())) {
+  const SessionCollect& collect = processes_->collect();
+  if (!collect.empty() && (collect.leaves_files() || !past.RecordsActivity())) {
     without += fmt::format("{}operators", without.empty() ? "" : ", ");
   }
   if (!without.empty()) {
@@ -52,39 +53,6 @@ void Session::TakePastClocks() {
     // Without it the pair read just now has to do; it is as right, but for the clocks' drift.
     if (deps_.history_or_null->ClockAt(device, start_raw_ns_, &then)) pair = then;
   }
-}
-
-// Of the session's processes that are here; what the rings have by now is in the recorder, what comes later is not.
-void Session::ReplayActivity() {
-  if (!spec_.schedule().has_since_ms() || activity_ == nullptr) return;
-  job_->Drain();
-  past_activity_ = deps_.history_or_null->ActivitySince(
-      start_raw_ns_, [this](const TrainingProcess& process) { return job_->IsHere(process.attach_id); });
-  if (past_activity_ == nullptr) return;
-  // A process hands over its records within some seconds.
-  constexpr int64_t kSlackNs = kNsPerSecond;
-  if (const int64_t late = past_activity_->HeldFrom() - start_raw_ns_; late > kSlackNs) {
-    warnings_.push_back(fmt::format("of what processes did before the order, the first {:.3f} s are not held any more",
-                                    static_cast<double>(late) / 1e9));
-  }
-  TakePastActivity(0);
-}
-
-// In turns, so that others get theirs: a block has up to 256 KiB.
-void Session::TakePastActivity(size_t batches) {
-  for (; past_activity_ != nullptr && batches > 0; --batches) {
-    const ActivityBatch* const batch = past_activity_->Next();
-    if (batch == nullptr || activity_ == nullptr) {
-      past_activity_ = nullptr;
-    } else {
-      activity_->Take(*batch);
-    }
-  }
-  if (past_activity_ == nullptr) return;
-  deps_.control.Post([self = shared_from_this()] {
-    constexpr size_t kTurn = 2;
-    self->TakePastActivity(kTurn);
-  });
 }
 
 }  // namespace profd

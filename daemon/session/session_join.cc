@@ -12,9 +12,10 @@ namespace profd {
 
 void Session::JoinDevices() {
   if (state_ != SessionState::kRunning || stop_requested_ || joining_ > 0) return;
-  if (job_ == nullptr || !job_->targets().bound || plan_for_ == nullptr) return;
-  SessionTargets targets = job_->targets();
-  targets.processes = job_->Processes();
+  const SessionJob* const of_processes = job();
+  if (of_processes == nullptr || !of_processes->targets().bound || plan_for_ == nullptr) return;
+  SessionTargets targets = of_processes->targets();
+  targets.processes = of_processes->Processes();
   targets.devices.clear();
   for (const TrainingProcess& process : targets.processes) {
     for (int device : process.devices) {
@@ -70,7 +71,7 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
         clocks.ok() ? clocks->host_ns : deps_.host.clock.MonotonicRawNs();
     dump_->AddDevice({deps_.device_facts(device), for_dump}, std::move(described), SampleFacts());
   }
-  if (marks_ != nullptr) marks_->AddDevice(MarksOf(info));
+  processes_->AddDevice(MarksOf(info));
   for (const PlannedCollector& planned : plan.collectors) {
     if (Collectors()[planned.index].spec->source != CollectorSource::kChannel) continue;
     ++joining_;

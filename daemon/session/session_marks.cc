@@ -160,7 +160,7 @@ uint64_t SessionMarks::stacks_written() const {
 
 uint64_t SessionMarks::dropped() const {
   uint64_t lost = ring_lost_;
-  if (feed_ != nullptr) lost += feed_->counters().dropped_records.load(std::memory_order_relaxed);
+  if (feed_ != nullptr) lost += feed_->losses().Total().records;
   return lost;
 }
 

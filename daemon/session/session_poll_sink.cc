@@ -84,8 +84,11 @@ void SessionPollSink::OnReading(const Status& status, uint64_t late, uint64_t le
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(late, std::memory_order_relaxed);
   left_out_.fetch_add(left_out, std::memory_order_relaxed);
-  if (late + left_out > 0 && feed_ != nullptr) dump_->NoteNotRead(feed_, late, left_out);
-  if (status.ok() && feed_ != nullptr) dump_->NoteReading(feed_);
+  if (feed_ != nullptr) {
+    feed_->CountLoss(LossReason::kLate, late, 0);
+    feed_->CountLoss(LossReason::kOverBudget, left_out, 0);
+    if (status.ok()) feed_->CountReading();
+  }
   MutexLock lock(mutex_);
   if (status.ok()) {
     last_error_.clear();

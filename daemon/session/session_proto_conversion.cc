@@ -173,7 +173,7 @@ void Session::DescribeManifest(Manifest* out) const {
     manifest.segment = static_cast<int>(past_.size()) + 1;
     manifest.continues = last.substr(last.rfind('/') + 1);
   }
-  DescribeProgress(&manifest);
+  processes_->Describe(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
     std::string name(Collectors()[planned.index].spec->name);
     manifest.effective[name] = planned.hz > 0 ? fmt::format("{} Hz", planned.hz) : "on";
@@ -305,11 +305,14 @@ void Session::Fill(v1::Session* out) const {
   if (end_wall_ns_ != 0) status.set_ended_ns(end_wall_ns_);
   status.set_dump_path(dump_path_);
   status.set_dump_bytes(written_bytes());
-  FillProgress(&status);
+  if (const int64_t left_ms = lease_.left_ms(deps_.host.clock.SteadyNs()); left_ms > 0 && !finished()) {
+    status.set_lease_left_ms(static_cast<uint64_t>(left_ms));
+  }
+  processes_->Fill(&status);
   statistics_.Fill(&status);
   FillRows(&status);
-  AddActivity(&status);
-  FillOptions(&status);
+  for (const options::Effective& effective : plan_.options) ToWire(effective, status.add_effective_options());
+  processes_->FillOptions(&status);
   FillSegments(&status);
 }
 
@@ -332,8 +335,9 @@ void Session::FillRows(v1::SessionStatus* out) const {
       const FeedCounters& counters = feed->counters();
       records += counters.records.load(std::memory_order_relaxed);
       bytes += counters.bytes.load(std::memory_order_relaxed);
-      dropped_records += counters.dropped_records.load(std::memory_order_relaxed);
-      dropped_bytes += counters.dropped_bytes.load(std::memory_order_relaxed);
+      const LossLedger::Amount lost = feed->losses().Total();
+      dropped_records += lost.records;
+      dropped_bytes += lost.bytes;
       if (feed->thinned()) outcome.set_thinned(true);
       if (feed->rebased()) outcome.set_rebased(true);
     }
@@ -345,102 +349,6 @@ void Session::FillRows(v1::SessionStatus* out) const {
     out->set_records(out->records() + records);
     out->set_dropped_records(out->dropped_records() + dropped_records);
     out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
-  }
-}
-
-// Every option in force; those of the application that were asked for are outcomes, too.
-void Session::FillOptions(v1::SessionStatus* out) const {
-  const bool served = job_ != nullptr && job_->CountingProcess() != nullptr && !finished();
-  const bool takes_marks =
-      marks_ != nullptr ? marks_->written() > 0 || served
-                        : served && state_ == SessionState::kScheduled && !spec_.no_dump();
-  const bool has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
-  for (const options::Effective& effective : plan_.options) {
-    ToWire(effective, out->add_effective_options());
-    const bool late = (takes_marks && effective.key == kMarksOption) ||
-                      (has_stacks && effective.key == kStacksOption) || (served && collect_.Has(effective.key));
-    if (late && effective.note == kNeedsProcess) out->mutable_effective_options()->rbegin()->clear_note();
-  }
-  std::vector<std::string> keys = plan_.awaited_options;
-  for (const auto& [key, kinds] : plan_.collect) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  }
-  // Also after its end.
-  const bool attached = (job_ != nullptr && job_->CountingProcess() != nullptr) || collect_.heard() ||
-                        (marks_ != nullptr && marks_->written() > 0);
-  const std::vector<TrainingProcess> processes =
-      job_ == nullptr ? std::vector<TrainingProcess>() : job_->Processes();
-  for (const std::string& key : keys) {
-    v1::Outcome& outcome = *out->add_outcomes();
-    outcome.set_collector(key);
-    if (has_stacks && key == kStacksOption) {
-      outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
-      outcome.set_detail(std::string(kStacksDetail));
-      outcome.set_records(marks_->stacks_written());
-      continue;
-    }
-    if (takes_marks && key == kMarksOption) {
-      outcome.set_result(finished() ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
-      outcome.set_detail(std::string(kMarksDetail));
-      if (marks_ != nullptr) {
-        outcome.set_records(marks_->written());
-        outcome.set_dropped_records(marks_->dropped());
-      }
-      continue;
-    }
-    outcome.set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
-    outcome.set_detail(std::string(kNeedsProcess));
-    if (key == kMarksOption || key == kStacksOption) continue;
-    if (collect_.Has(key)) {
-      collect_.Fill(key, processes, finished(), &outcome);
-      CountActivity(key, &outcome);
-      DescribeFiles(&outcome);
-    } else if (attached) {
-      const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
-      outcome.set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
-      outcome.set_detail(std::string(not_served.why));
-    }
-  }
-}
-
-// All that the processes' profilers recorded, once.
-void Session::AddActivity(v1::SessionStatus* out) const {
-  for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
-    const SessionActivity::Count count = activity_->CountOf(static_cast<ActivityFileId>(i));
-    out->set_records(out->records() + count.records);
-    out->set_dropped_records(out->dropped_records() + count.dropped_records);
-    out->set_dropped_bytes(out->dropped_bytes() + count.dropped_bytes);
-  }
-}
-
-// Options that leave files leave them together.
-void Session::DescribeFiles(v1::Outcome* out) const {
-  if (files_ == nullptr) return;
-  uint64_t bytes = 0;
-  std::string detail = out->detail();
-  for (const ManifestProcessFiles& of_process : files_->results()) {
-    bytes += of_process.bytes;
-    const std::string where = of_process.layout == "merged" ? "among the dump's" : "in " + of_process.directory;
-    detail += fmt::format("; process {}: {} files {}", of_process.pid, of_process.files, where);
-    if (!of_process.problem.empty()) detail += " (" + of_process.problem + ")";
-  }
-  out->set_bytes(bytes);
-  out->set_detail(detail);
-}
-
-// What an option brought into the dump. Records that several options ask for count for each of them.
-void Session::CountActivity(const std::string& option, v1::Outcome* out) const {
-  if (activity_ == nullptr) return;
-  std::set<ActivityFileId> files;
-  for (const std::string& kind : plan_.collect.at(option)) {
-    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) files.insert(*file);
-  }
-  for (ActivityFileId file : files) {
-    const SessionActivity::Count count = activity_->CountOf(file);
-    out->set_records(out->records() + count.records);
-    out->set_bytes(out->bytes() + count.bytes);
-    out->set_dropped_records(out->dropped_records() + count.dropped_records);
-    out->set_dropped_bytes(out->dropped_bytes() + count.dropped_bytes);
   }
 }
 

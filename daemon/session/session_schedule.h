@@ -18,6 +18,20 @@
 
 namespace profd {
 
+enum class SessionState : uint8_t {
+  kScheduled,
+  kStarting,
+  kRunning,
+  kStopping,
+  kDone,
+  kFailed,
+  kInterrupted,
+};
+
+inline bool IsOver(SessionState state) {
+  return state == SessionState::kDone || state == SessionState::kFailed || state == SessionState::kInterrupted;
+}
+
 inline constexpr uint32_t kDefaultPriority = 5;
 inline constexpr uint32_t kMaxPriority = 9;
 

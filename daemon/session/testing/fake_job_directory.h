@@ -55,6 +55,9 @@ class FakeJobDirectory final : public JobDirectory {
   void Report(uint64_t attach_id, const attach::StepReport& report) {
     for (const Watcher& watcher : Watchers()) watcher.on_step(attach_id, report);
   }
+  void ReportCollector(uint64_t attach_id, const attach::CollectorReport& report) {
+    for (const Watcher& watcher : Watchers()) watcher.on_collector(attach_id, report);
+  }
   void Step(uint64_t attach_id, int64_t step, bool begin) { Report(attach_id, {"", step, begin}); }
   // A mark that is handed over at once.
   void Hand(uint64_t attach_id, Mark mark, const std::string& name, uint64_t dropped) {

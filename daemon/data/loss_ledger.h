@@ -1,0 +1,99 @@
+// What is missing from one feed of a dump: how much, why and since when. Whoever notices a loss counts it, the writer
+// brings it into the dump's manifest and journal.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "dump/loss_reason.h"
+#include "dump/manifest.h"
+#include "dump/session_dump.h"
+
+namespace profd {
+
+class LossLedger {
+ public:
+  struct Amount {
+    uint64_t records = 0;
+    uint64_t bytes = 0;
+  };
+  // The feed's channel in the manifest, and the dump.
+  struct Place {
+    ManifestChannel& channel;
+    SessionDump& dump;
+  };
+
+  // `session_start_ns`: H of the device's start_info. `in_past`: the session was ordered after that.
+  LossLedger(int64_t session_start_ns, bool in_past) : session_start_ns_(session_start_ns), in_past_(in_past) {}
+
+  // Any thread. Lost, or not read, for a reason that Settle brings into the manifest: kQueueFull, kNoBuffer, kLate
+  // or kOverBudget. Records 0 = unknown; readings that did not take place have no bytes.
+  void Count(LossReason reason, uint64_t records, uint64_t bytes);
+  uint64_t RecordsOf(LossReason reason) const { return entries_[static_cast<size_t>(reason)].records.load(std::memory_order_relaxed); }
+  // Records that came and got lost on the way; without readings that never took place and what was aged.
+  Amount Total() const;
+
+  // The writer's thread from here on. A loss whose reason is known at once, noticed at `host_ns`, is in the manifest
+  // when this returns.
+  void Lose(Place at, LossReason reason, uint64_t records, uint64_t bytes, int64_t host_ns);
+  // The same for one that happened between two times.
+  void LoseBetween(Place at, const ManifestLoss& loss);
+  // Is in the manifest already.
+  void CountNoted(LossReason reason, uint64_t records, uint64_t bytes);
+  // Brings what was counted into the manifest, each loss as a gap since the last time. Readings that did not take place
+  // since then are returned.
+  struct NotRead {
+    uint64_t late = 0;
+    uint64_t over_budget = 0;
+  };
+  NotRead Settle(Place at, int64_t host_ns);
+  // Counted, and not in the manifest yet.
+  bool unsettled() const;
+
+  // A block that was read at that time came, and reached the dump.
+  void NoteBlock(int64_t host_ns) { last_block_ns_ = host_ns; }
+  void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
+  // Something is missing since the last call that is accounted for: who looks for gaps begins anew.
+  bool TakeResync();
+
+  // Its device has stopped answering, or answers again; its channel was released to another tool. The gap is noted
+  // with the next run, or at the end.
+  void BeginOutage();
+  void EndOutage() { outage_from_ns_ = 0; }
+  void NoteReleased();
+  // Between the last block of the run before and the next one nothing was measured. Attempts that failed meanwhile
+  // belong to the same gap.
+  void NoteRestart(Place at, int64_t now_ns, LossReason reason);
+  // The same for the reason that the outage had.
+  void NoteNextRun(Place at, int64_t now_ns);
+  void ForgetRelease() { released_ = false; }
+  // The first block of a run that began at `start_ns` came at `block_ns`: the gap ends there.
+  void NoteRunBegan(Place at, int64_t start_ns, int64_t block_ns) const;
+  // A session that began in the past gets a block of the present: the flight recorder did not hold the channel.
+  void NoteNoPast(Place at, int64_t block_ns);
+  // What was silent to the end is missing up to there.
+  void NoteEnd(Place at, int64_t end_ns);
+
+ private:
+  struct Entry {
+    std::atomic<uint64_t> records{0};
+    std::atomic<uint64_t> bytes{0};
+    Amount noted;  // in the manifest already; the writer's
+  };
+  Entry& EntryOf(LossReason reason) { return entries_[static_cast<size_t>(reason)]; }
+  void SettleDropped(Place at, LossReason reason, int64_t host_ns);
+  uint64_t SettleNotRead(Place at, LossReason reason, int64_t host_ns);
+
+  const int64_t session_start_ns_;
+  const bool in_past_;
+  std::array<Entry, kLossReasons> entries_;
+  bool resync_ = false;
+  int64_t last_settled_ns_ = 0;
+  int64_t last_written_ns_ = 0;
+  int64_t last_block_ns_ = 0;   // 0 = none yet
+  int64_t outage_from_ns_ = 0;  // 0 = no outage
+  bool released_ = false;       // to another tool, since the last run
+};
+
+}  // namespace profd

@@ -1,0 +1,124 @@
+// What a session's client is told of its training processes, and what became of each option of the application.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "daemon/session/option_plan.h"
+#include "daemon/session/session_processes.h"
+
+namespace profd {
+
+struct SessionProcesses::Seen {
+  std::vector<TrainingProcess> processes;
+  bool over = false;      // the session is
+  bool attached = false;  // a process is, or was
+  bool takes_marks = false;
+  bool has_stacks = false;
+};
+
+void SessionProcesses::Fill(v1::SessionStatus* out) const {
+  out->set_steps_done(steps_.done());
+  if (handing_over_ && files_ != nullptr) {
+    v1::CollectingFiles& collecting = *out->mutable_collecting_files();
+    collecting.set_processes(static_cast<uint32_t>(collect_.Unended().size() + files_->pending()));
+    const int64_t left_ns = hand_over_until_ns_ - deps_.host.clock.SteadyNs();
+    collecting.set_left_ms(static_cast<uint64_t>(std::max<int64_t>(left_ns, 0) / kNsPerMs));
+  }
+  if (marks_ != nullptr) {
+    out->set_marks(marks_->written());
+    out->set_dropped_marks(marks_->dropped());
+  }
+  if (job_ != nullptr) job_->Fill(out);
+  for (v1::SessionProcess& process : *out->mutable_processes()) collect_.Fill(process.pid(), &process);
+}
+
+// Those in force lose the note that they need a process once one serves them; those that were asked for are outcomes.
+void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
+  const auto session = session_.lock();
+  const SessionState state = session == nullptr ? SessionState::kDone : session->state();
+  Seen seen;
+  seen.over = IsOver(state);
+  const bool here = job_ != nullptr && job_->CountingProcess() != nullptr;
+  const bool served = here && !seen.over;
+  const bool has_marks = marks_ != nullptr && marks_->written() > 0;
+  seen.takes_marks = marks_ != nullptr ? has_marks || served : served && state == SessionState::kScheduled && !spec_.no_dump();
+  seen.has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
+  seen.attached = here || collect_.heard() || has_marks;  // also after its end
+  if (job_ != nullptr) seen.processes = job_->Processes();
+  for (v1::EffectiveOption& effective : *out->mutable_effective_options()) {
+    const bool late = (seen.takes_marks && effective.key() == kMarksOption) || (seen.has_stacks && effective.key() == kStacksOption) ||
+                      (served && collect_.Has(effective.key()));
+    if (late && effective.note() == kNeedsProcess) effective.clear_note();
+  }
+  std::vector<std::string> keys = plan_.awaited_options;
+  for (const auto& [key, kinds] : plan_.collect) {
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  }
+  for (const std::string& key : keys) FillOption(key, seen, out->add_outcomes());
+  // All that the processes' profilers recorded, once.
+  for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
+    const SessionActivity::Count count = activity_->CountOf(static_cast<ActivityFileId>(i));
+    out->set_records(out->records() + count.records);
+    out->set_dropped_records(out->dropped_records() + count.lost.records);
+    out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
+  }
+}
+
+void SessionProcesses::FillOption(const std::string& key, const Seen& seen, v1::Outcome* out) const {
+  out->set_collector(key);
+  const bool marks = seen.takes_marks && key == kMarksOption;
+  if (marks || (seen.has_stacks && key == kStacksOption)) {
+    out->set_result(seen.over ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
+    out->set_detail(std::string(marks ? kMarksDetail : kStacksDetail));
+    if (marks_ == nullptr) return;
+    out->set_records(marks ? marks_->written() : marks_->stacks_written());
+    if (marks) out->set_dropped_records(marks_->dropped());
+    return;
+  }
+  out->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
+  out->set_detail(std::string(kNeedsProcess));
+  if (key == kMarksOption || key == kStacksOption) return;
+  if (collect_.Has(key)) {
+    collect_.Fill(key, seen.processes, seen.over, out);
+    CountActivity(key, out);
+    DescribeFiles(out);
+  } else if (seen.attached) {
+    const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
+    out->set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
+    out->set_detail(std::string(not_served.why));
+  }
+}
+
+// What an option brought into the dump. Records that several options ask for count for each of them.
+void SessionProcesses::CountActivity(const std::string& option, v1::Outcome* out) const {
+  if (activity_ == nullptr) return;
+  std::set<ActivityFileId> files;
+  for (const std::string& kind : plan_.collect.at(option)) {
+    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) files.insert(*file);
+  }
+  for (ActivityFileId file : files) {
+    const SessionActivity::Count count = activity_->CountOf(file);
+    out->set_records(out->records() + count.records);
+    out->set_bytes(out->bytes() + count.bytes);
+    out->set_dropped_records(out->dropped_records() + count.lost.records);
+    out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
+  }
+}
+
+// Options that leave files leave them together.
+void SessionProcesses::DescribeFiles(v1::Outcome* out) const {
+  if (files_ == nullptr) return;
+  uint64_t bytes = 0;
+  std::string detail = out->detail();
+  for (const ManifestProcessFiles& of_process : files_->results()) {
+    bytes += of_process.bytes;
+    const std::string where = of_process.layout == "merged" ? "among the dump's" : "in " + of_process.directory;
+    detail += fmt::format("; process {}: {} files {}", of_process.pid, of_process.files, where);
+    if (!of_process.problem.empty()) detail += " (" + of_process.problem + ")";
+  }
+  out->set_bytes(bytes);
+  out->set_detail(detail);
+}
+
+}  // namespace profd

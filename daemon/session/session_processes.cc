@@ -1,0 +1,341 @@
+#include "daemon/session/session_processes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "daemon/jobs/process_facts.h"
+
+namespace profd {
+namespace {
+
+// A process hands over its last records within a second (client/libprofd/mspti), or does not.
+constexpr int64_t kLastRecordsNs = 2 * kNsPerSecond;
+// The vendor's profiler that leaves files may write them for half a minute; then they are copied.
+constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
+
+}  // namespace
+
+SessionProcesses::SessionProcesses(const Deps& deps, Order order)
+    : deps_(deps),
+      spec_(order.spec),
+      plan_(order.plan),
+      owner_(order.owner),
+      goes_on_(order.goes_on),
+      launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
+        deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // activity comes from nowhere else
+      }),
+      steps_(StartStepOf(spec_), spec_.schedule().steps()),
+      collect_(plan_.collect, plan_.aclprof) {
+  steps_.Restore(order.steps_done);
+  if (!order.targets.any()) return;
+  job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets), deps_.process_start_time, order.session_id);
+}
+
+void SessionProcesses::Watch(std::weak_ptr<Listener> listener) {
+  session_ = std::move(listener);
+  if (job_ == nullptr) return;
+  if (!spec_.no_dump() && !spec_.schedule().has_since_ms()) {
+    early_ = std::make_unique<SessionEarly>(goes_on_ ? std::nullopt : StartStepOf(spec_));
+  }
+  SessionJob::Events events;
+  events.on_step = [this](const TrainingProcess& process, int64_t step, bool begin, bool last) { OnStep(process, step, begin, last); };
+  events.on_marks = [this](const TrainingProcess& process, const MarkBatch& batch) { OnMarks(process, batch); };
+  events.on_activity = [this](const ActivityBatch& batch) { OnActivity(batch); };
+  events.on_collector = [this](const TrainingProcess& process, const attach::CollectorReport& report) { OnCollector(process, report); };
+  events.on_files = [this](const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
+    return OnFiles(process, report, std::move(directory));
+  };
+  events.on_gone = [this](const TrainingProcess& process, uint64_t attach_id, bool in_good_order) { OnGone(process, attach_id, in_good_order); };
+  events.on_come = [this] { Post([](Listener& session) { session.OnProcessCame(); }); };
+  job_->Watch(std::move(events), [this] { return WantsRings(); });
+}
+
+void SessionProcesses::Post(std::function<void(Listener&)> call) {
+  deps_.control.Post([session = session_, call = std::move(call)] {
+    if (const auto alive = session.lock()) call(*alive);
+  });
+}
+
+bool SessionProcesses::WantsRings() const {
+  const auto session = session_.lock();
+  if (session == nullptr) return false;
+  // The step to start at may be seen in a ring before the process has reported it.
+  const bool scheduled = session->state() == SessionState::kScheduled;
+  return taking_marks_ || handing_over_ || (scheduled ? spec_.schedule().has_start_step() : early_ != nullptr);
+}
+
+void SessionProcesses::Arm() {
+  attach::SessionNotice notice;
+  notice.state = "armed";
+  notice.start_step = StartStepOf(spec_);
+  notice.steps = spec_.schedule().steps();
+  notice.options = plan_.application_options;
+  // What writes files has no part of a step.
+  if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Order();
+  job_->Tell(std::move(notice));
+}
+
+void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) {
+  DCHECK_ON(deps_.control);
+  const auto session = session_.lock();
+  if (session == nullptr || session->stopping()) return;
+  if (session->state() == SessionState::kScheduled && !start_step_seen_) {
+    if (!begin || !steps_.Begins(step)) return;
+    start_step_seen_ = true;
+    steps_.Open(step);
+    start_step_ = {process.pid, step};
+    Post([](Listener& listener) { listener.OnStartStep(); });
+    return;
+  }
+  begin ? steps_.OnBegin(step) : steps_.OnEnd(step);
+  if (last) steps_.OnLastEnd();
+  if (!steps_.over() || session->state() != SessionState::kRunning) return;
+  Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
+}
+
+void SessionProcesses::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
+  DCHECK_ON(deps_.control);
+  if (early_ != nullptr) early_->Take(process, batch);
+  const auto session = session_.lock();
+  if (session == nullptr || (!taking_marks_ && session->state() != SessionState::kScheduled)) return;
+  if (marks_ != nullptr) marks_->Take(process, batch);
+  const TrainingProcess* counting = job_->CountingProcess();
+  if (counting == nullptr || counting->pid != process.pid) return;
+  for (const Mark& mark : batch.marks) {
+    // A step that began before the session is none of its steps.
+    if (mark.time_ns < start_raw_ns_) continue;
+    if (mark.kind == attach::MarkKind::kStepBegin) OnStep(process, mark.value, true, false);
+    if (mark.kind == attach::MarkKind::kStepEnd) OnStep(process, mark.value, false, false);
+  }
+}
+
+void SessionProcesses::OnActivity(const ActivityBatch& batch) {
+  launchers_.Take(batch, deps_.host.clock.SteadyNs());
+  if (activity_ != nullptr) {
+    activity_->Take(batch);
+  } else if (early_ != nullptr) {
+    early_->Take(batch);
+  }
+}
+
+void SessionProcesses::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
+  DCHECK_ON(deps_.control);
+  collect_.OnReport(process, report);
+  if (activity_ != nullptr) activity_->OnLeftOut(process.attach_id, report.left_out, deps_.host.clock.MonotonicRawNs());
+  WhenHandedOver();
+}
+
+bool SessionProcesses::OnFiles(const TrainingProcess& process, const attach::CollectorReport& report,
+                               std::shared_ptr<UniqueFd> directory) {
+  DCHECK_ON(deps_.control);
+  if (files_ == nullptr) return false;
+  collect_.OnReport(process, report);
+  files_->Take(process, report, std::move(directory));
+  return true;
+}
+
+void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) {
+  DCHECK_ON(deps_.control);
+  if (marks_ != nullptr) marks_->OnGone(process.pid);
+  if (early_ != nullptr) early_->OnGone(attach_id, process.pid);
+  const bool lost = collect_.OnGone(process.pid) && !in_good_order;
+  if (activity_ != nullptr) activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
+  const auto session = session_.lock();
+  if (session == nullptr) return;
+  if (lost && (activity_ != nullptr || files_ != nullptr)) {
+    session->Warn(fmt::format("process {}{} ended without handing over its {}", process.pid,
+                              process.rank ? fmt::format(" (rank {})", *process.rank) : "", files_ != nullptr ? "files" : "last records"));
+  }
+  WhenHandedOver();
+  if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
+  std::string reason;
+  if (session->state() == SessionState::kScheduled) {
+    reason = fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step());
+  } else if (spec_.schedule().has_steps()) {
+    reason = "no attached process is left to count steps";
+  } else {
+    return;
+  }
+  Post([reason = std::move(reason)](Listener& listener) { listener.OnWantsToEnd(reason); });
+}
+
+void SessionProcesses::MakeFiles() {
+  const bool possible = dump_ != nullptr && deps_.jobs_or_null != nullptr && deps_.copier_or_null != nullptr;
+  if (!possible || !collect_.leaves_files()) return;
+  SessionFiles::Deps deps{deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, {}, {}, nullptr};
+  deps.dump.begin = [dump = dump_](ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) {
+    dump->BeginProcessFiles(std::move(facts), std::move(done));
+  };
+  deps.dump.reserve = [dump = dump_](uint64_t bytes, int64_t until_steady_ns) { return dump->ReserveForFiles(bytes, until_steady_ns); };
+  deps.dump.end = [dump = dump_](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
+    dump->EndProcessFiles(std::move(facts), unused, std::move(files));
+  };
+  deps.owner = owner_;
+  deps.on_idle = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->WhenHandedOver();
+  };
+  files_ = std::make_shared<SessionFiles>(std::move(deps));
+}
+
+void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<SessionMarks::Device> devices, int64_t start_raw_ns) {
+  dump_ = std::move(dump);
+  start_raw_ns_ = start_raw_ns;
+  if (job_ == nullptr) return;
+  // What is in the rings by now belongs to the time before.
+  if (early_ != nullptr) job_->Drain();
+  const std::unique_ptr<SessionEarly> early = std::move(early_);
+  if (!spec_.schedule().has_start_step() || goes_on_) steps_.Open(std::nullopt);
+  if (dump_ != nullptr) {
+    marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_, !plan_.takes_marks);
+    if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();
+    const bool seen = early != nullptr && early->BeginOf(start_step_.first);
+    if (start_step_.first != 0 && !seen) marks_->NoteRunningStep(start_step_.first, start_step_.second);
+  }
+  MakeFiles();
+  if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
+    activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
+  }
+  if (early != nullptr) early->HandOver(marks_.get(), activity_.get());
+  ReplayActivity();
+  taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
+  attach::SessionNotice notice;
+  notice.state = "running";
+  notice.start_step = StartStepOf(spec_);
+  notice.steps = spec_.schedule().steps();
+  notice.options = plan_.application_options;
+  if (!collect_.empty()) notice.collect = collect_.Order();
+  job_->Tell(std::move(notice));
+  if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
+}
+
+void SessionProcesses::AddDevice(SessionMarks::Device device) {
+  if (marks_ != nullptr) marks_->AddDevice(device);
+}
+
+// Of the session's processes that are here; what the rings have by now is in the recorder, what comes later is not.
+void SessionProcesses::ReplayActivity() {
+  if (!spec_.schedule().has_since_ms() || activity_ == nullptr) return;
+  job_->Drain();
+  past_activity_ = deps_.history_or_null->ActivitySince(
+      start_raw_ns_, [this](const TrainingProcess& process) { return job_->IsHere(process.attach_id); });
+  if (past_activity_ == nullptr) return;
+  // A process hands over its records within some seconds.
+  constexpr int64_t kSlackNs = kNsPerSecond;
+  const int64_t late = past_activity_->HeldFrom() - start_raw_ns_;
+  if (const auto session = session_.lock(); late > kSlackNs && session != nullptr) {
+    session->Warn(fmt::format("of what processes did before the order, the first {:.3f} s are not held any more",
+                              static_cast<double>(late) / 1e9));
+  }
+  TakePastActivity(0);
+}
+
+// In turns, so that others get theirs: a block has up to 256 KiB.
+void SessionProcesses::TakePastActivity(size_t batches) {
+  for (; past_activity_ != nullptr && batches > 0; --batches) {
+    const ActivityBatch* const batch = past_activity_->Next();
+    if (batch == nullptr || activity_ == nullptr) {
+      past_activity_ = nullptr;
+    } else {
+      activity_->Take(*batch);
+    }
+  }
+  if (past_activity_ == nullptr) return;
+  deps_.control.Post([self = shared_from_this()] {
+    constexpr size_t kTurn = 2;
+    self->TakePastActivity(kTurn);
+  });
+}
+
+bool SessionProcesses::AllHandedOver() const { return collect_.AllEnded() && (files_ == nullptr || files_->idle()); }
+
+int64_t SessionProcesses::HandOverNs() const { return handing_over_ && files_ != nullptr ? kLastFilesNs : 0; }
+
+void SessionProcesses::WhenHandedOver() {
+  if (!handing_over_) return;
+  if (AllHandedOver()) {
+    deps_.control.Post([self = shared_from_this()] { self->Finish(); });
+  } else if (const auto session = session_.lock(); files_ != nullptr && session != nullptr) {
+    session->OnHandingOver();
+  }
+}
+
+// The last marks, before anything is closed.
+void SessionProcesses::End() {
+  if (job_ == nullptr) return;
+  early_.reset();
+  if (taking_marks_) job_->Drain();
+  taking_marks_ = false;
+  if (marks_ != nullptr) marks_->Flush();
+  collect_.End();
+  handing_over_ = (activity_ != nullptr || files_ != nullptr) && !AllHandedOver();
+  attach::SessionNotice notice;
+  notice.state = "ended";
+  job_->Tell(std::move(notice));
+  if (!handing_over_) return;
+  const int64_t patience_ns = files_ != nullptr ? kLastFilesNs : kLastRecordsNs;
+  hand_over_until_ns_ = deps_.host.clock.SteadyNs() + patience_ns;
+  if (const auto session = session_.lock()) session->OnHandingOver();
+  hand_over_deadline_ = std::make_unique<Timer>(deps_.control);
+  hand_over_deadline_->After(patience_ns, [this] {
+    const std::vector<pid_t> unended = collect_.Unended();
+    if (const auto session = session_.lock()) {
+      session->Warn(fmt::format("process{} {} did not hand over {} in time", unended.size() == 1 ? "" : "es", fmt::join(unended, ", "),
+                                files_ != nullptr ? "its files" : "the last records"));
+    }
+    Finish();
+  });
+}
+
+void SessionProcesses::SetEnd(int64_t end_raw_ns) {
+  if (activity_ != nullptr) activity_->SetEnd(end_raw_ns);
+}
+
+// All that the processes recorded up to the stop is in their rings, or as much of it as will come.
+void SessionProcesses::Finish() {
+  const bool awaited = handing_over_;
+  if (awaited) job_->Drain();
+  handing_over_ = false;
+  hand_over_deadline_.reset();
+  if (files_ != nullptr) files_->Abandon();
+  if (activity_ != nullptr && !std::exchange(activity_ended_, true)) {
+    TakePastActivity(std::numeric_limits<size_t>::max());
+    activity_->End(deps_.host.clock.MonotonicRawNs());
+  }
+  if (const auto session = session_.lock(); awaited && session != nullptr) session->OnHandedOver();
+}
+
+void SessionProcesses::Leave() {
+  if (job_ == nullptr) return;
+  // The directory may be what called us.
+  deps_.control.Post([self = shared_from_this()] { self->job_->Leave(); });
+}
+
+void SessionProcesses::Describe(Manifest* manifest) const {
+  manifest->steps_done = steps_.done();
+  if (job_ == nullptr) return;
+  const std::vector<ManifestProcess> before = std::exchange(manifest->processes, {});
+  for (const TrainingProcess& process : job_->Processes()) {
+    // Frameworks bind their threads while they run. One that has ended keeps what it had.
+    std::string cpus = StatusField(deps_.host.proc, process.pid, "Cpus_allowed_list");
+    const auto known = std::ranges::find(before, process.pid, &ManifestProcess::pid);
+    if (cpus.empty() && known != before.end()) cpus = known->cpus;
+    manifest->processes.push_back({process.pid, process.rank, process.attached(), process.devices, process.command, std::move(cpus),
+                                   launchers_.CpusOf(process.pid)});
+    collect_.Describe(&manifest->processes.back());
+    if (activity_ != nullptr) manifest->processes.back().collector_cpu_ns = activity_->CostOf(process.pid);
+  }
+}
+
+void SessionProcesses::EditManifest(Manifest* manifest) const {
+  if (marks_ != nullptr) marks_->EditManifest(manifest);
+  SessionActivity::EditManifest(manifest);
+}
+
+void SessionProcesses::SetPlaced(std::vector<ManifestProcessFiles> placed) {
+  if (files_ != nullptr) files_->SetPlaced(std::move(placed));
+}
+
+}  // namespace profd

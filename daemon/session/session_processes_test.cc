@@ -1,0 +1,210 @@
+#include "daemon/session/session_processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "base/manual_executor.h"
+#include "daemon/session/testing/fake_job_directory.h"
+#include "driver/rooted_fs.h"
+#include "dump/test_support.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FakeSession : public SessionProcesses::Listener {
+ public:
+  SessionState state() const override { return state_; }
+  bool stopping() const override { return false; }
+  void OnStartStep() override { events_.emplace_back("start step"); }
+  void OnWantsToEnd(const std::string& reason) override { events_.push_back("end: " + reason); }
+  void OnProcessCame() override { events_.emplace_back("came"); }
+  void OnHandingOver() override { events_.emplace_back("handing over"); }
+  void OnHandedOver() override { events_.emplace_back("handed over"); }
+  void Warn(std::string text) override { warnings_.push_back(std::move(text)); }
+
+  SessionState state_ = SessionState::kScheduled;
+  std::vector<std::string> events_;
+  std::vector<std::string> warnings_;
+};
+
+// Two ranks of a job, attached as 1 and 2; rank 0 counts the steps.
+class SessionProcessesTest : public ::testing::Test {
+ protected:
+  SessionProcessesTest()
+      : proc_(RootedFs::OpenRoot("/proc").value()),
+        host_{clock_, proc_, proc_, nullptr, {}, 0},
+        control_(time_.executor()),
+        pool_(8 << 20),
+        writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}) {
+    for (const int rank : {0, 1}) {
+      TrainingProcess process;
+      process.pid = 10 + rank;
+      process.job_id = "job";
+      process.rank = rank;
+      process.attach_id = static_cast<uint64_t>(rank + 1);
+      directory_.Add(process);
+    }
+  }
+
+  // As admission makes an order for the job.
+  void Make() {
+    SessionTargets targets;
+    targets.job_id = "job";
+    targets.processes = directory_.Processes();
+    targets.bound = true;
+    const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
+    processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Order{spec_, plan_, "s-1", Myself(), std::move(targets)});
+    processes_->Watch(session_);
+  }
+  std::shared_ptr<WriterSession> Dump() {
+    SessionDumpOptions options;
+    options.session.session_id = "s-1";
+    options.owner = Myself();
+    std::promise<Status> opened;
+    auto dump = writer_.Open(std::move(options), 1, [&opened](const Result<std::string>& path) { opened.set_value(path.status()); });
+    EXPECT_TRUE(opened.get_future().get().ok());
+    return dump;
+  }
+  void Begin(std::shared_ptr<WriterSession> dump = nullptr) {
+    session_->state_ = SessionState::kRunning;
+    processes_->Begin(std::move(dump), {}, clock_.MonotonicRawNs());
+    time_.RunReady();
+  }
+  void Step(int64_t step, bool begin) {
+    directory_.Step(1, step, begin);
+    time_.RunReady();
+  }
+  void Collector(uint64_t attach_id, const std::string& state) {
+    attach::CollectorReport report;
+    report.session_id = "s-1";
+    report.provider = "mspti";
+    report.state = state;
+    report.kinds = {"kernel"};
+    directory_.ReportCollector(attach_id, report);
+    time_.RunReady();
+  }
+
+  TempDir tmp_;
+  ManualClock clock_;
+  ManualExecutor time_{clock_};
+  RootedFs proc_;
+  Host host_;
+  Strand control_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  testing::FakeJobDirectory directory_;
+  const std::function<std::optional<uint64_t>(pid_t)> start_time_ = [](pid_t) { return std::optional<uint64_t>(0); };
+  v1::SessionSpec spec_;
+  SessionPlan plan_;
+  std::shared_ptr<FakeSession> session_ = std::make_shared<FakeSession>();
+  std::shared_ptr<SessionProcesses> processes_;
+};
+
+TEST_F(SessionProcessesTest, TellsEachProcessWhatTheSessionIsAt) {
+  spec_.mutable_schedule()->set_start_step(5);
+  Make();
+  processes_->Arm();
+  Begin();
+  processes_->End();
+  EXPECT_THAT(directory_.Heard(), ElementsAre("1 armed", "2 armed", "1 running", "2 running", "1 ended", "2 ended"));
+  processes_->Leave();
+  time_.RunReady();
+  EXPECT_EQ(directory_.watchers(), 0u);
+}
+
+TEST_F(SessionProcessesTest, TheStepToStartAtIsReportedOnceAndCounts) {
+  spec_.mutable_schedule()->set_start_step(5);
+  spec_.mutable_schedule()->set_steps(2);
+  Make();
+  Step(4, true);
+  Step(4, false);
+  EXPECT_THAT(session_->events_, IsEmpty());
+  Step(5, true);
+  Step(5, true);
+  EXPECT_THAT(session_->events_, ElementsAre("start step"));
+  Begin();
+  Step(5, false);
+  EXPECT_EQ(processes_->steps_done(), 1u);
+  Step(6, true);
+  Step(6, false);
+  EXPECT_EQ(processes_->steps_done(), 2u);
+  ASSERT_EQ(session_->events_.size(), 2u);
+  EXPECT_THAT(session_->events_[1], HasSubstr("2 steps"));
+}
+
+TEST_F(SessionProcessesTest, EndsWhereNoProcessIsLeftThatCounts) {
+  spec_.mutable_schedule()->set_start_step(5);
+  Make();
+  directory_.Detach(1);
+  time_.RunReady();
+  EXPECT_THAT(session_->events_, IsEmpty());  // rank 1 counts now
+  directory_.Detach(2);
+  time_.RunReady();
+  EXPECT_THAT(session_->events_, ElementsAre("end: no attached process is left to begin step 5"));
+}
+
+TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
+  plan_.collect["task_time"] = {"kernel"};
+  Make();
+  Begin(Dump());
+  Collector(1, "on");
+  Collector(2, "on");
+  processes_->End();
+  EXPECT_TRUE(processes_->awaits_last());
+  Collector(1, "off");
+  EXPECT_TRUE(processes_->awaits_last());
+  Collector(2, "off");
+  EXPECT_FALSE(processes_->awaits_last());
+  EXPECT_EQ(session_->events_.back(), "handed over");
+  EXPECT_THAT(session_->warnings_, IsEmpty());
+}
+
+TEST_F(SessionProcessesTest, WhoDoesNotHandOverInTimeIsNamed) {
+  plan_.collect["task_time"] = {"kernel"};
+  Make();
+  Begin(Dump());
+  Collector(1, "on");
+  Collector(2, "on");
+  processes_->End();
+  Collector(1, "off");
+  time_.Advance(10 * kNsPerSecond);
+  EXPECT_FALSE(processes_->awaits_last());
+  EXPECT_EQ(session_->events_.back(), "handed over");
+  EXPECT_THAT(session_->warnings_, ElementsAre("process 11 did not hand over the last records in time"));
+}
+
+TEST_F(SessionProcessesTest, OutlivesItsSession) {
+  spec_.mutable_schedule()->set_steps(1);
+  Make();
+  Begin();
+  session_.reset();
+  Step(1, true);
+  Step(1, false);
+  directory_.Detach(1);
+  directory_.Detach(2);
+  time_.RunReady();
+  EXPECT_EQ(processes_->steps_done(), 0u);
+}
+
+TEST_F(SessionProcessesTest, AnOrderWithoutProcessesHasNothingToDo) {
+  const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
+  processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Order{spec_, plan_, "s-1", Myself(), {}});
+  processes_->Watch(session_);
+  Begin();
+  processes_->End();
+  processes_->Finish();
+  processes_->Leave();
+  time_.RunReady();
+  EXPECT_EQ(processes_->job(), nullptr);
+  EXPECT_THAT(directory_.Heard(), IsEmpty());
+  EXPECT_THAT(session_->events_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace profd
