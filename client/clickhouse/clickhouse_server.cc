@@ -15,6 +15,7 @@
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -44,15 +45,23 @@ std::string EncodedUrl(std::string_view text) {
   return encoded;
 }
 
-StatusCode CodeOf(int http_status, std::string_view body) {
-  // Its own numbers: unknown user, wrong password, required password, authentication failed; not enough privileges.
-  for (const std::string_view code : {"Code: 192", "Code: 193", "Code: 194", "Code: 516"}) {
-    if (body.starts_with(code)) return StatusCode::kUnauthenticated;
+StatusCode CodeOf(int http_status, int server_code) {
+  switch (server_code) {
+    case 192:  // unknown user
+    case 193:  // wrong password
+    case 194:  // a password is required
+    case 516:  // authentication failed
+      return StatusCode::kUnauthenticated;
+    case 164:  // read only
+    case 497:  // not enough privileges
+      return StatusCode::kPermissionDenied;
+    case 60:  // unknown table, or database: nothing was loaded there
+    case 81:
+      return StatusCode::kNotFound;
+    default:
+      break;
   }
-  if (body.starts_with("Code: 497") || body.starts_with("Code: 164")) return StatusCode::kPermissionDenied;
   if (http_status == 401 || http_status == 403) return StatusCode::kUnauthenticated;
-  // Unknown table or database: nothing was loaded there.
-  if (body.starts_with("Code: 60") || body.starts_with("Code: 81")) return StatusCode::kNotFound;
   return http_status >= 500 ? StatusCode::kUnavailable : StatusCode::kFailedPrecondition;
 }
 
@@ -145,7 +154,9 @@ class Exchange {
     const auto status = static_cast<int>(parser.get().result_int());
     // Exceptions after the first rows come in the body of a good answer.
     if (status < 300 && !body.starts_with("Code: ")) return body;
-    return Status(CodeOf(status, body), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
+    const auto header = parser.get()["X-ClickHouse-Exception-Code"];
+    const int code = ServerErrorCode({header.data(), header.size()}, body);
+    return Status(CodeOf(status, code), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
   }
 
   const ClickHouseUrl& url_;
@@ -159,6 +170,15 @@ class Exchange {
 };
 
 }  // namespace
+
+int ServerErrorCode(std::string_view header, std::string_view body) {
+  constexpr std::string_view kMark = "Code: ";
+  const size_t mark = body.find(kMark);
+  if (header.empty() && mark != std::string_view::npos) header = body.substr(mark + kMark.size());
+  int code = 0;
+  std::from_chars(header.data(), header.data() + header.size(), code);
+  return code;
+}
 
 std::string ServerErrorText(std::string_view body) {
   constexpr size_t kMost = 500;

@@ -37,6 +37,9 @@ class ClickHouseServer : public analysis::StoreServer {
   std::unique_ptr<Tls> tls_;
 };
 
+// The server's own number of an error, 0 = not known: from the header X-ClickHouse-Exception-Code, which releases since
+// 19 send (their text may be JSON), or else from the text of the answer.
+int ServerErrorCode(std::string_view header, std::string_view body);
 // What is wrong in the words of the server, without its codes and stacks: of the text of an answer.
 std::string ServerErrorText(std::string_view body);
 

@@ -42,6 +42,16 @@ TEST(ClickHouseErrors, InTheServersWords) {
   EXPECT_EQ(ServerErrorText("HTTP status 502"), "HTTP status 502");
 }
 
+TEST(ClickHouseErrors, ByTheServersNumber) {
+  EXPECT_EQ(ServerErrorCode("", "Code: 60. DB::Exception: Table db.x does not exist. (UNKNOWN_TABLE) (version 24.8.1.1 (official build))"), 60);
+  EXPECT_EQ(ServerErrorCode("", "Code: 193, e.displayText() = DB::Exception: Wrong password for user loader"), 193);
+  // Where the answer is JSON, so is the text of the error.
+  EXPECT_EQ(ServerErrorCode("", R"json({"exception": "Code: 81. DB::Exception: Database db does not exist. (UNKNOWN_DATABASE) (version 24.3.1.1)"})json"), 81);
+  EXPECT_EQ(ServerErrorCode("497", "anything"), 497);
+  EXPECT_EQ(ServerErrorCode("", "<html>502 Bad Gateway</html>"), 0);
+  EXPECT_EQ(ServerErrorCode("none", ""), 0);
+}
+
 TEST(RankList, Ranges) {
   EXPECT_EQ(*ParseRankList("0,4-6"), (std::set<int>{0, 4, 5, 6}));
   EXPECT_TRUE(ParseRankList("")->empty());

@@ -218,6 +218,7 @@ class OneServer(Answers):
         self.assertEqual(self.counted("kernels", "both"), 1000)
         self.assert_answers_as(self.run_path, "both")
 
+    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
     def test_refusals_are_plain(self):
         wrong = profctl("export", self.run_path, "--to", self.url(password="not it"), "--run", "x", code=3)
         self.assertIn("Wrong password for user loader", wrong.stderr)
@@ -261,8 +262,9 @@ class OneServer(Answers):
         counters = answer(variables["counter"])
         self.assertTrue(counters)
         got = {panel["title"]: answer(panel["targets"][0]["rawSql"].replace("${counter:sqlstring}", "'" + counters[0][0] + "'")) for panel in dashboard["panels"]}
-        self.assertEqual(got["Ranks"], [["2"]])
-        self.assertEqual(got["Executions"], [["1000"]])
+        # JSON of old releases has numbers of 64 bits as texts.
+        self.assertEqual(int(got["Ranks"][0][0]), 2)
+        self.assertEqual(int(got["Executions"][0][0]), 1000)
         self.assertEqual(len(got["Operators by share"]), 15)
         self.assertEqual({row[0] for row in got["Ranks, by computing per step"]}, {0, 1})
         # Of a rank with itself there is none.
@@ -277,6 +279,7 @@ class OneServer(Answers):
             self.assertEqual(self.all_rows(table, "old"), 0)
         self.assertIn("no run old", profctl("analyze", "--from", self.url("old"), code=4).stderr)
 
+    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
     def test_over_tls(self):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(clickhouse_server.temporary_folder())
@@ -296,7 +299,8 @@ class OneServer(Answers):
             self.assert_same(got["ranks"], profctl_json("analyze", self.run_path)["ranks"])
 
 
-@unittest.skipIf(clickhouse_server.missing() or clickhouse_server.missing_zookeeper(), clickhouse_server.missing() or clickhouse_server.missing_zookeeper())
+@unittest.skipIf(clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper(),
+                 clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper())
 class TwoShards(Answers):
     """Two shards of two replicas each."""
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import urllib.error
@@ -18,13 +19,20 @@ from profd_harness import eventually
 
 SERVER = "/usr/sbin/clickhouse-server"
 ZOOKEEPER = "/usr/share/java/zookeeper.jar"
+# The engine of a present release instead of Debian's server (scripts/test-clickhouse).
+LIBCHDB = os.environ.get("PROFD_LIBCHDB")
 USER, PASSWORD = "loader", "a secret/with: signs"
 CLUSTER = "two"
 
 
 def missing():
     """Why no server can be started here; None: one can."""
-    return None if os.path.exists(SERVER) else f"{SERVER} is not installed (scripts/install-deps --for test)"
+    return None if LIBCHDB or os.path.exists(SERVER) else f"{SERVER} is not installed (scripts/install-deps --for test)"
+
+
+def missing_server():
+    """Why nothing that only a server has (users, TLS, clusters) can be tried here; None: it can."""
+    return "the engine alone is tried" if LIBCHDB else missing()
 
 
 def missing_zookeeper():
@@ -61,6 +69,16 @@ class ClickHouse:
 
     def start(self):
         os.makedirs(self.folder, exist_ok=True)
+        command = [sys.executable, os.path.join(os.path.dirname(__file__), "chdb_http.py"), LIBCHDB, f"{self.folder}/data", str(self.http)]
+        if not LIBCHDB:
+            self.configure()
+            command = [SERVER, f"--config-file={self.folder}/config.xml"]
+        with open(os.path.join(self.folder, "output"), "ab") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self.folder)
+        eventually(self.answers, seconds=60, what=f"ClickHouse answers; {self.folder}/errors.log says why not", every=0.1)
+        return self
+
+    def configure(self):
         files = {"users.xml": USERS, "config.xml": f"""<yandex>
 <logger><level>warning</level><log>{self.folder}/server.log</log><errorlog>{self.folder}/errors.log</errorlog></logger>
 <http_port>{self.http}</http_port><tcp_port>{self.tcp}</tcp_port>
@@ -74,10 +92,6 @@ class ClickHouse:
         for name, text in files.items():
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
                 file.write(text)
-        with open(os.path.join(self.folder, "output"), "ab") as output:
-            self.process = subprocess.Popen([SERVER, f"--config-file={self.folder}/config.xml"], stdout=output, stderr=output, cwd=self.folder)
-        eventually(self.answers, seconds=60, what=f"ClickHouse answers; {self.folder}/errors.log says why not", every=0.1)
-        return self
 
     def answers(self):
         if self.process.poll() is not None:
