@@ -47,6 +47,15 @@ class TableReader {
     }
     return *value;
   }
+  bool Bool(std::string_view key, bool fallback) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return fallback;
+    if (!node->is_boolean()) {
+      Fail(*node, fmt::format("'{}' must be true or false", key));
+      return fallback;
+    }
+    return node->value<bool>().value_or(fallback);
+  }
   std::string String(std::string_view key, std::string fallback) {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return fallback;

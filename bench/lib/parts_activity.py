@@ -89,6 +89,71 @@ def one_start(connection, name, flush_ms, provider="auto"):
 
 
 def activity(build, args):
+    return {**starts(build, args), "node": node_rate(build, args)}
+
+
+NODE_JOB = """
+name = "rate"
+steps = 1000000000
+truth = false
+launch_us = 0
+data_parallel = {ranks}
+[[layer]]
+name = "block"
+count = {layers}
+[[layer.operator]]
+type = "Add"
+core = "aivec"
+us = {us}
+backward_us = {us}
+shapes = [[1024], [1024], [1024]]
+"""
+NODE_RANKS, NODE_KERNELS = 8, 320_000
+GAP_US = 0.5  # between two kernels of the simulator's device (sim/ascendcl/device.cc)
+
+
+def node_rate(build, args):
+    """The daemon beside eight ranks that together run 320,000 kernels a second, or as many as the machine manages."""
+    seconds = 20 if args.quick else 60
+    us = 1e6 * NODE_RANKS / NODE_KERNELS - GAP_US
+    with rig.Daemon(build) as daemon, tempfile.TemporaryDirectory() as folder:
+        socket_path = json.loads(daemon.ctl("status", "--json").stdout)["attach_socket"]
+        job = os.path.join(folder, "job.toml")
+        with open(job, "w", encoding="utf-8") as file:
+            file.write(NODE_JOB.format(ranks=NODE_RANKS, layers=1000, us=us))
+        libraries = ":".join(os.path.join(build.folder, part) for part in ("sim", "lib"))
+        process = subprocess.Popen([os.path.join(build.folder, "sim", "sim_train"), job, os.path.join(folder, "out")],
+                                   env={**os.environ, "LD_LIBRARY_PATH": libraries, "PROFD_ATTACH_SOCKET": socket_path},
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            wait_attached(daemon, NODE_RANKS)
+            session = daemon.start_session("--job", "rate", "--task-time", "l0", "--provider", "mspti", "--storage-limit", "2048MB")
+            time.sleep(5)
+            before, memory = rig.Snapshot(daemon), []
+            for _ in range(seconds):
+                time.sleep(1)
+                memory.append(daemon.rss_mib()["rss_mib"])
+            after = rig.Snapshot(daemon)
+            daemon.stop_session(session)
+            view = json.loads(daemon.ctl("status", session, "--json").stdout)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    cost = rig.share(before, after)
+    return {"view": view, "cost": cost, "memory": memory}
+
+
+def wait_attached(daemon, ranks):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        jobs = json.loads(daemon.ctl("jobs", "--json").stdout)["jobs"]
+        if sum(bool(process.get("attached")) for job in jobs for process in job["processes"]) >= ranks:
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the ranks did not attach")
+
+
+def starts(build, args):
     flush_ms = 200  # as with a live viewer
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         path = os.path.join(folder, "attach.sock")

@@ -154,7 +154,7 @@ Result<Job> FromTable(const toml::table& root) {
   TableReader top(root, "");
   top.CheckKeys({"name", "framework", "mode", "steps", "seed", "data_parallel", "tensor_parallel",
                  "pipeline_parallel", "microbatches", "activation_mb", "link_gb_s",
-                 "link_latency_us", "launch_us", "host_threads", "data_ms", "batch_mb", "layer",
+                 "link_latency_us", "launch_us", "truth", "host_threads", "data_ms", "batch_mb", "layer",
                  "optimizer", "problems"});
   Job job;
   job.name = Name(top, "name", job.name);
@@ -172,6 +172,7 @@ Result<Job> FromTable(const toml::table& root) {
   job.bytes_per_ns = top.Number("link_gb_s", job.bytes_per_ns, 0.001, 1e4);
   job.link_latency_ns = Us(top, "link_latency_us", 10);
   job.launch_ns = Us(top, "launch_us", 3);
+  job.truth = top.Bool("truth", true);
   job.host_threads = Count(top, "host_threads", 0, 0, 64);
   job.data_ns = std::llround(top.Number("data_ms", 0, 0, 3.6e6) * 1e6);
   job.batch_bytes = Mb(top, "batch_mb");

@@ -68,6 +68,7 @@ struct Job {
   double bytes_per_ns = 25;       // of a link
   int64_t link_latency_ns = 10'000;
   int64_t launch_ns = 3'000;  // of the host per operator
+  bool truth = true;          // each rank writes what it did, line by line
   uint32_t host_threads = 0;  // that do nothing of the job, but mark
   int64_t data_ns = 0;        // the loader's, per batch; overlaps the step before
   uint64_t batch_bytes = 0;   // copied to the device

@@ -18,6 +18,7 @@ data_parallel = 2
 tensor_parallel = 4
 link_gb_s = 50
 launch_us = 2.5
+truth = false
 data_ms = 7
 batch_mb = 1.5
 [[layer]]
@@ -41,6 +42,7 @@ gc_gaps = 40
   EXPECT_EQ(job->ranks(), 8u);
   EXPECT_EQ(job->bytes_per_ns, 50);
   EXPECT_EQ(job->launch_ns, 2'500);
+  EXPECT_FALSE(job->truth);
   EXPECT_EQ(job->data_ns, 7'000'000);
   EXPECT_EQ(job->batch_bytes, 1'500'000u);
   ASSERT_EQ(job->layers.size(), 1u);
@@ -71,6 +73,7 @@ TEST(Job, SaysWhatIsWrongAndWhere) {
   };
   EXPECT_THAT(error("\nstep = 3"), HasSubstr("line 2: unknown key 'step'"));
   EXPECT_THAT(error("mode = \"lazy\""), HasSubstr("must be eager or graph, not 'lazy'"));
+  EXPECT_THAT(error("truth = 1"), HasSubstr("'truth' must be true or false"));
   EXPECT_THAT(error("steps = 0"), HasSubstr("'steps' must be an integer in 1.."));
   EXPECT_THAT(error("data_parallel = 64\ntensor_parallel = 2\n[[layer]]"),
               HasSubstr("more than 64 ranks"));

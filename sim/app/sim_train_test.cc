@@ -91,6 +91,12 @@ TEST_F(SimTrain, AFolderCanBeUsedAgain) {
   EXPECT_EQ(Truth(0, "step").size(), 3u);
 }
 
+TEST_F(SimTrain, WithoutTruthItWritesNone) {
+  const ChildResult result = Run(WriteJob(std::string("truth = false\n") + kTwoRanks));
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/truth_0.jsonl"));
+}
+
 TEST_F(SimTrain, AllOfEightRanksOfAPipelineEnd) {
   std::string text = R"(
 steps = 2

@@ -78,7 +78,7 @@ Status Trainer::Prepare() {
     return Unavailable(fmt::format("profd_init: {}", profd_last_error()));
   }
   const std::string truth = fmt::format("{}/truth_{}.jsonl", options_.folder, options_.rank);
-  if (simAclTruth(truth.c_str()) != 0) return Unavailable(fmt::format("cannot write {}", truth));
+  if (job_.truth && simAclTruth(truth.c_str()) != 0) return Unavailable(fmt::format("cannot write {}", truth));
   RETURN_IF_ERROR(Check(aclInit(nullptr), "aclInit"));
   RETURN_IF_ERROR(Check(aclrtSetDevice(options_.device), "aclrtSetDevice"));
   for (void*& stream : streams_)
