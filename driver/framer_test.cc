@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <string>
@@ -391,6 +392,32 @@ TEST(Framer, PlainRecordsArePlausibleRecords) {
   }
   EXPECT_GT(plain, 7'000);
   EXPECT_GT(changed_plain, 2'000);
+}
+
+// On chips without voltages it is whatever was in memory (driver-abi 3.6).
+TEST(LpmRecord, TheTypeMayBeUndefined) {
+  std::array<std::byte, records::LpmRecord::kSize> bytes{};
+  const auto put = [&bytes](size_t at, uint32_t value) { std::memcpy(&bytes[at], &value, sizeof value); };
+  put(0, 1);       // entries
+  put(8, 12'345);  // the counter of the first
+  put(16, 1800);   // MHz
+  for (const auto& [type, plausible] : {std::pair{0u, true}, std::pair{2u, true}, std::pair{3u, false}, std::pair{1800u, false},
+                                        std::pair{0xCDCDCDCDu, true}}) {
+    put(4, type);
+    EXPECT_EQ(records::LpmRecord(bytes).IsPlausible(), plausible) << type;
+  }
+}
+
+// dump-format 2.9: known, ignored, and no garbage.
+TEST(SocRecord, UnusedTypesAreRecords) {
+  std::array<std::byte, records::SocRecord::kSize> bytes{};
+  for (uint16_t type = 0; type < 64; ++type) {
+    const std::array<uint16_t, 2> head = {type, abi::kSocProfileMagic};
+    std::memcpy(bytes.data(), head.data(), sizeof head);
+    const records::SocRecord record(bytes);
+    EXPECT_EQ(record.IsPlausible(), type >= 24 && type <= 31) << type;
+    EXPECT_EQ(record.IsUnused(), type == 30 || type == 31) << type;
+  }
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ void AskClocks(const HalLibrary& hal, int api_version, const ChipFacts* chip, Ha
   int64_t khz = api_version >= abi::kApiOscFreq
                     ? Ask(hal, d.id, abi::kModuleSystem, abi::kInfoDevOscFreque)
                     : 0;
-  if (khz > 0) {
+  const bool fixed = chip != nullptr && chip->Has(kChipFixedCounter);
+  if (khz > 0 && !fixed) {
     d.counter_hz = static_cast<double>(khz) * 1000;
     d.counter_from_driver = true;
     d.hwts_frequency = std::to_string(static_cast<float>(khz) / 1000);

@@ -138,6 +138,13 @@ TEST_F(InventoryTest, ReadsTheFactsOfEveryDevice) {
   EXPECT_TRUE(d.usable.ok());
 }
 
+TEST_F(InventoryTest, TheCounterOfSomeChipsRunsAsTheyAreBuilt) {
+  node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = int64_t{abi::kChip950} << 8;
+  const HalInventory inventory = Discover();
+  EXPECT_EQ(inventory.devices[0].counter_hz, 1e9);  // the driver says 50 MHz
+  EXPECT_EQ(inventory.devices[0].hwts_frequency, "1000");
+}
+
 TEST_F(InventoryTest, OldLibrariesAndSilentDriversGetTheChipsDefaults) {
   node_.api_version = abi::kApiOscFreq - 1;
   node_.infos.erase({abi::kModuleAicore, abi::kInfoFreque});

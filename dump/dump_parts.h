@@ -1,4 +1,4 @@
-// What a dump's directory is made of, as those see it who write it.
+// The parts of a dump's directory that SessionDump and its helpers share.
 #pragma once
 
 #include <cstddef>

@@ -36,6 +36,7 @@ constexpr CollectorSpec kSpec = {
     .record_parts = kRecordParts,
 };
 
+constexpr uint32_t kLowPowerMicros = 10'000;
 constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is asked for (driver-abi 3.4)
 constexpr uint32_t kMicrosPerMs = 1000;
 
@@ -88,6 +89,8 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     config.soc.inter_chip = Enabled(period);
     request.effective_hz = std::max(request.effective_hz, periods_per_second / period);
   }
+  // As the vendor's tools do by default: the clock of the AI Cores, by die, comes from here.
+  if (HasFeature(device, kChipLowPower)) config.soc.power = Enabled(kLowPowerMicros);
   request.user_data = HasFeature(device, kChipStarsQos) ? UserData(config) : UserData(config.soc);
   return {request};
 }
@@ -95,6 +98,11 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
                                             SeriesRegistry& registry) {
   return MakeSocProfileDecoder(device, registry);
+}
+
+SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
+  const bool any = std::ranges::any_of(devices, [](const DeviceInfo* device) { return HasFeature(*device, kChipLowPower); });
+  return any ? SampleFields{{"sysLp", "on"}} : SampleFields{};
 }
 
 }  // namespace
@@ -106,6 +114,7 @@ constinit const CollectorEntry kSocProfileCollector = {
     .plan = Plan,
     .make_decoder = MakeDecoder,
     .make_poller = nullptr,
+    .sample = SampleJson,
 };
 
 }  // namespace profd

@@ -114,7 +114,7 @@ TEST(SocProfileCollector, PlansMicrosecondsAndStreamsWhereTheChipTakesThem) {
   auto requests = kSocProfileCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].effective_hz, 10'000);
-  EXPECT_EQ(Words(requests[0]), (std::vector<uint32_t>{1, 20, 1, 100, 1, 20'000, 1, 20'000, 0, 0, 0,
+  EXPECT_EQ(Words(requests[0]), (std::vector<uint32_t>{1, 20, 1, 100, 1, 20'000, 1, 20'000, 1, 10'000, 0,
                                                        0, 0,  0, 100, 1, 4,      0, 0,      0, 0}));
   // These take microseconds but no streams.
   EXPECT_EQ(kSocProfileCollector.plan(MakeDevice(17), options)[0].user_data.size(), 56u);

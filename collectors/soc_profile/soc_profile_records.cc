@@ -36,7 +36,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
         series_(registry) {}
 
   bool DecodeRecord(const SocRecord& record, const TimeBase& time, SampleBatch& out) {
-    if (!record.IsPlausible()) return record.IsUnused();
+    if (record.IsUnused()) return true;
+    if (!record.IsPlausible()) return false;
     std::optional<Stamp> stamp = StampFromDeviceCount(record.stamp(), time);
     if (!stamp) return false;
     const auto type = static_cast<abi::SocProfileType>(record.type());

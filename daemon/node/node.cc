@@ -187,6 +187,8 @@ void Node::Describe(const DaemonConfig& config) {
   facts_.host_counter_hz = host_hz;
   facts_.hal_api_version = static_cast<uint32_t>(inventory_.api_version);
   facts_.profd_version = PROFD_VERSION;
+  const auto known = std::ranges::find_if(devices_, [](const DeviceInfo& one) { return FindChip(static_cast<uint32_t>(one.chip_id)) != nullptr; });
+  if (known != devices_.end()) facts_.chip_id = known->chip_id;
 }
 
 // Made even where the tool is not to be run, so that it can say why.

@@ -408,11 +408,27 @@ void ChannelArbiter::Stop(Slot& slot) {
       });
 }
 
+// The driver says so when it stops a channel, without how much.
+void ChannelArbiter::NoteDataLost(const Slot& slot) {
+  ManifestLoss loss;
+  loss.reason = LossReason::kDriver;
+  loss.to_ns = deps_.host.clock.MonotonicRawNs();
+  for (const PendingDetach& detach : slot.pending_detaches) {
+    if (detach.target.feed == nullptr) continue;
+    detach.target.session->NoteLostBefore(detach.target.feed, loss);
+    detach.target.session->EditManifest([text = fmt::format("device {} channel {}: the driver has lost records of it (it does not say how many)",
+                                                            slot.device, slot.channel)](Manifest& manifest) {
+      manifest.warnings.push_back(text);
+    });
+  }
+}
+
 void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   DCHECK_ON(deps_.control);
   slot.phase = Phase::kIdle;
   deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
   slot.unstopped = !outcome.status.ok();
+  if (outcome.data_lost) NoteDataLost(slot);
   if (slot.unstopped) {
     // What the driver still held is out of reach; the next session has to wait a moment.
     slot.last_error = outcome.status;

@@ -195,6 +195,7 @@ class ChannelArbiter {
   void Stop(Slot& slot);
   void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
   void OnStopped(Slot& slot, const StopOutcome& outcome);
+  void NoteDataLost(const Slot& slot);
   void Join(Slot& slot, Participant& part);
   void Answer(Participant& part, OutcomeState state, std::string detail);
   void AnswerFailure(Slot& slot);

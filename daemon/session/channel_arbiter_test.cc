@@ -189,6 +189,34 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
   Release(stays);
 }
 
+// The driver says so at the stop, and not how much.
+TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
+  TempDir tmp;
+  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+  SessionDumpOptions options;
+  options.session.session_id = "s";
+  options.devices.emplace_back();
+  options.owner = Myself();
+  ClaimRequest request;
+  request.collector = IndexOf("hccs");
+  request.options.hz = 50;
+  request.owner = "me";
+  request.dump = writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
+  auto settled = std::make_shared<std::promise<void>>();
+  const auto claim = OnControl([&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
+  Await(settled->get_future());
+  hal_.Code(Call::kStop, abi::kProfStopDataLoss);
+  Release(claim);
+  std::promise<Manifest> manifest;
+  request.dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  ASSERT_FALSE(reported.channels[0].gaps.empty());
+  EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kDriver);
+  EXPECT_EQ(reported.channels[0].gaps.back().lost_records, 0u);  // not known
+  EXPECT_THAT(reported.warnings, ::testing::Contains(::testing::HasSubstr("device 0 channel 9: the driver has lost records")));
+}
+
 TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {
   auto claim = Claim("hccs", 50);
   hal_.Hold(Call::kStop);

@@ -35,9 +35,10 @@ class LpmRecord {
     return Read<LpmEntry>(record_.subspan(kEntries + i * sizeof(LpmEntry)));
   }
 
-  // An empty record says nothing, and the zeros behind a record's last entry look like one.
+  // An empty record says nothing, and the zeros behind a record's last entry look like one. The type is whatever was in
+  // memory on chips without voltages; a small number is none, but a value where the bytes are not those of a record.
   bool IsPlausible() const {
-    if (count() == 0 || count() > kMaxEntries || type() >= kTypes) return false;
+    if (count() == 0 || count() > kMaxEntries || (type() >= kTypes && type() <= kMaxValue)) return false;
     for (uint32_t i = 0; i < count(); ++i) {
       const LpmEntry change = entry(i);
       if (change.device_count == 0 || change.device_count > kMaxStamp || change.value > kMaxValue) {

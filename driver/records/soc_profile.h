@@ -104,7 +104,7 @@ class SocRecord {
     return Read<Body>(record_.subspan(sizeof(Head)));
   }
   bool IsPlausible() const {
-    return magic() == abi::kSocProfileMagic && type() >= kFirstType && type() <= kLastType;
+    return magic() == abi::kSocProfileMagic && type() >= kFirstType && type() <= kLastKnownType;
   }
   // Of a type that exists and that no reader makes anything of.
   bool IsUnused() const {

@@ -48,7 +48,8 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, SocRecor
         qos_(Rows(context, TableId::kQos)) {}
 
   bool DecodeRecord(const SocRecord& record) {
-    if (!record.IsPlausible()) return record.IsUnused() && Skip();
+    if (record.IsUnused()) return Skip();
+    if (!record.IsPlausible()) return false;
     double ns = 0;
     if (!clock_.Get(record.stamp(), &ns)) return false;
     const uint8_t subtype = record.subtype();

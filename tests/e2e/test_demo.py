@@ -252,6 +252,7 @@ class Older(RateOfAnything):
         session = self.daemon.record(*ALL_OPTIONS, seconds=1)
         dump = prof_reader.read(session["dump_path"])
         self.check(dump, ["ddr.data", "hbm.data", "hccs.data", "pcie.data"])
+        self.assertEqual((dump.host["info"]["platform_version"], dump.devices[0]["info"]["platform_version"]), ("1", "1"))
         self.assertNotIn((0, "stars_soc_profile.data"), dump.channels)
 
 
