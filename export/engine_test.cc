@@ -206,14 +206,25 @@ TEST_F(EngineTest, FeedsEveryDevice) {
 
 TEST_F(EngineTest, RecordsGoAcrossSlices) {
   std::string all = Record(1, 10) + Record(2, 20) + Record(3, 30);
-  Put("device_0/data/n.data.0.slice_9", all.substr(0, 5));
-  Put("device_0/data/n.data.0.slice_10", all.substr(5, 9));
-  Put("device_0/data/n.data.0.slice_11", all.substr(14) + "xyz");
+  Put("device_0/data/n.data.0.slice_0", all.substr(0, 5));
+  Put("device_0/data/n.data.0.slice_1", all.substr(5, 9));
+  Put("device_0/data/n.data.0.slice_2", all.substr(14) + "xyz");
   auto report = Run();
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {1002, 20}, {1003, 30}}));
   EXPECT_EQ(report->channels.at(0).bad_bytes, 3u);
   EXPECT_TRUE(report->damaged);
+}
+
+// The first slices are gone, and what is left begins with the rest of a record of theirs.
+TEST_F(EngineTest, TheRestOfARecordOfLostSlicesIsSkipped) {
+  const std::string all = Record(1, 10) + Record(2, 20) + Record(3, 30);
+  Put("device_0/data/n.data.0.slice_9", all.substr(5, 9));
+  Put("device_0/data/n.data.0.slice_10", all.substr(14));
+  auto report = Run();
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(out_.rows[0], (Rows{{1002, 20}, {1003, 30}}));
+  EXPECT_EQ(report->channels.at(0).bad_bytes, all.size() / 3 - 5);
 }
 
 // What is left of a record does not join with what follows a slice that is gone.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -32,6 +33,13 @@ void FileFeeder::Consume(size_t got, Decoder* decoder) {
   size_t size = carried_ + got;
   size_t begin = 0;
   carried_ = 0;
+  if (skip_bytes_ > 0) {
+    const size_t skipped = std::min(skip_bytes_, size);
+    skip_bytes_ -= skipped;
+    bad_bytes_ += skipped;
+    size -= skipped;
+    std::memmove(buffer_.data(), buffer_.data() + skipped, size);
+  }
   if (skip_line_) {
     const void* end = std::memchr(buffer_.data(), '\n', size);
     begin = end == nullptr
@@ -83,8 +91,21 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
 }
 
+// Where the first slices are gone, the first one left begins with the rest of a record that began in them: what all
+// slices hold beyond complete records (operator-data a.6).
+size_t FileFeeder::HeadOf(const DataFile& file) const {
+  if (record_size_ <= 1 || file.slices.empty() || file.slices.front().number == 0) return 0;
+  uint64_t bytes = 0;
+  for (const DataFile::Slice& slice : file.slices) {
+    if (slice.compressed) return 0;  // ours, which hold complete records
+    bytes += slice.bytes;
+  }
+  return bytes % record_size_;
+}
+
 void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
   uint64_t expected = 0;
+  skip_bytes_ = HeadOf(file);
   for (const DataFile::Slice& slice : file.slices) {
     // What a slice begins with does not continue one that is gone.
     if (slice.number != expected) Drop();

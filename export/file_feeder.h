@@ -37,6 +37,7 @@ class FileFeeder {
 
  private:
   void Slice(const DataFile::Slice& slice, Decoder* decoder);
+  size_t HeadOf(const DataFile& file) const;
   // Takes `got` more bytes behind the carried ones.
   void Consume(size_t got, Decoder* decoder);
   void Drop();
@@ -48,6 +49,7 @@ class FileFeeder {
   Progress progress_;
   size_t carried_ = 0;       // at the front of buffer_
   bool skip_line_ = false;   // until the next '\n'
+  size_t skip_bytes_ = 0;    // the rest of a record whose beginning went with slices that are gone
   bool slice_start_ = true;  // what is fed next begins a slice
   bool stopped_ = false;
   uint64_t bytes_ = 0;

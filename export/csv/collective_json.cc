@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/csv/operator_parts.h"
 #include "export/csv/vendor_math.h"
 #include "export/operators/communication_names.h"
 #include "export/repaired_text.h"
@@ -296,7 +297,7 @@ class KindText {
     text_ += fmt::format(
         R"j({}{}: {{"Communication Time Info": {{"Start Timestamp(us)": {}, {}}}, )j"
         R"j("Communication Bandwidth Info": {{{}}}}})j",
-        text_.empty() ? "" : ", ", Matrix::Quoted(name + group), Number(static_cast<double>(op.start_ns) / 1000),
+        text_.empty() ? "" : ", ", Matrix::Quoted(name + group), Number(MicrosAsPrinted(op.start_ns)),
         TimeInfo(times), Links(times, false));
     matrix_.Add(ShortType(Lower(name)) + group, pairs, name);
     Merge(times);

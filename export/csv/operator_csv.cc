@@ -129,8 +129,8 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
   }
 }
 
-void AddCore(const operators::CoreCounters& counted, double mhz, bool one_core, CsvRow* row) {
-  row->SqlText(SqlRound(counted.time_us, one_core ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
+void AddCore(const operators::CoreCounters& counted, double mhz, bool two_decimals, CsvRow* row) {
+  row->SqlText(SqlRound(counted.time_us, two_decimals ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
   for (const operators::PmuColumn& column : counted.core->columns) {
     const std::optional<double> value =
         operators::PmuValue(column, counted.counts, counted.time_us, mhz);
@@ -151,7 +151,7 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
   }
   const operators::DevicePmu& device = model.device_pmu.at(each.device());
   for (const operators::CoreCounters& core : std::span(*cores).first(shown->one_core ? 1 : 2)) {
-    AddCore(core, device.mhz, shown->one_core, row);
+    AddCore(core, device.mhz, shown->one_core || shown->custom, row);
   }
   if (!shown->cube_utilization) return;
   const double duration = static_cast<double>(each.duration()) / 1000;
@@ -296,9 +296,8 @@ OperatorCsv TaskTimes(const Model& model) {
 
 std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
   if (at == 0) return std::nullopt;
-  const auto micros = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
-  const double between = micros(rows[at].start_ns()) - micros(rows[at - 1].start_ns());
-  return std::max(0.0, between - micros(rows[at - 1].duration()));
+  const double between = MicrosAsPrinted(rows[at].start_ns()) - MicrosAsPrinted(rows[at - 1].start_ns());
+  return std::max(0.0, between - MicrosAsPrinted(rows[at - 1].duration()));
 }
 
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines) {

@@ -11,8 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "export/csv/operator_parts.h"
+
 namespace profd::exporting::csv {
 namespace {
+
+// As a reader takes the text: not ns / 1000, as ns of today have more digits than a double.
+TEST(MicrosAsPrinted, IsWhatTheTextReadsBackAs) {
+  EXPECT_EQ(MicrosAsPrinted(1'767'225'600'002'505'020), 1'767'225'600'002'505.020);
+  EXPECT_EQ(MicrosAsPrinted(1'767'225'600'002'956'380), 1'767'225'600'002'956.380);
+  EXPECT_EQ(MicrosAsPrinted(51'180), 51.180);
+  EXPECT_EQ(MicrosAsPrinted(0), 0);
+}
 
 std::string Repr(double value) {
   std::array<char, 40> text;

@@ -324,15 +324,15 @@ class Builder {
       task.batch = record.batch;
       if (communication >= 0) task.communication = IndexOf(tree, communication);
       FindModel(tree, call, record.time, &task);
-      const int32_t connected = node >= 0 ? node : call;
-      if (connected >= 0) task.connection = IndexOf(tree, connected);
-      LaunchRecords* launch = node < 0 ? nullptr : &records->launches[tree.OrdinalOf(node)];
+      LaunchRecords* launch = node < 0 || !IsLaunch(tree.Of(node)) ? nullptr : &records->launches[tree.OrdinalOf(node)];
       if (launch != nullptr) task.launch = launches_.Of(tree.Of(node).item, launch);
       if (const CopyInfo* copy = data_.communication.CopyOf(record.thread, record.time)) {
         task.copy = static_cast<int32_t>(copy - data_.communication.copies.data());
       }
       Blocks(record, &task);
-      Classify(&task);
+      const bool of_launch = Classify(&task) || communication >= 0;
+      const int32_t connected = of_launch && node >= 0 ? node : call;
+      if (connected >= 0) task.connection = IndexOf(tree, connected);
       if (communication >= 0) AddCommunication(tree, communication, task, &records->communication);
       Place(task, launch);
     }
@@ -402,24 +402,24 @@ class Builder {
                                  : types_.try_emplace(task.type, RuntimeTypeName(data_, task.type)).first->second;
   }
 
-  void Classify(HostTask* task) {
+  // True: it is the operation of its launch. Others are operators only by a kernel of their own.
+  bool Classify(HostTask* task) {
     const TypeOfTask& type = TypeOf(*task);
-    if (task->launch >= 0) {
-      const bool operation = type.operation || (type.fusion && task->communication < 0);
-      if (operation && !IsLccl(static_cast<size_t>(task->launch))) {
-        const NodeRecord* node = NodeOf(*task);
-        // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
-        task->compute = !detailed_ || (node != nullptr && node->core_type != kFftsPlusCore);
-        return;
-      }
+    if (task->launch >= 0 && (type.operation || (type.fusion && task->communication < 0))) {
+      const NodeRecord* node = NodeOf(*task);
+      // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
+      task->compute = !detailed_ || (node != nullptr && node->core_type != kFftsPlusCore);
+      return true;
     }
     task->compute = task->kernel != 0 && task->communication < 0 && type.core >= 0;
+    return false;
   }
 
-  // Of a launch; each name is looked up once.
-  bool IsLccl(size_t launch) {
-    while (is_lccl_.size() <= launch) is_lccl_.push_back(data_.NameOf(made_.launches[is_lccl_.size()].item).starts_with("Lccl"));
-    return is_lccl_[launch];
+  // Does this node-level API launch what is below it (operator-data b.1, 4)? Each kind is looked up once.
+  bool IsLaunch(const Api& api) {
+    const auto [known, is_new] = is_launch_.try_emplace({api.type, api.item}, true);
+    if (is_new) known->second = data_.TypeName(api.level, api.type) != "step_info" && !data_.NameOf(api.item).starts_with("Lccl");
+    return known->second;
   }
 
   // A task with context ids is as many, and one more for the task around them.
@@ -454,7 +454,7 @@ class Builder {
   std::map<std::pair<uint16_t, uint16_t>, std::vector<CaptureRecord>> captures_;  // by device and stream
   std::map<uint32_t, TypeOfTask> types_;
   HostTasks made_;
-  std::vector<bool> is_lccl_;  // by launch
+  std::map<std::pair<uint32_t, uint64_t>, bool> is_launch_;  // by type and item
   Launches launches_;
 };
 

@@ -240,7 +240,8 @@ PmuGroup PmuGroupOfOneCore(std::string_view metrics) {
   made.one_core = true;
   const auto known = std::ranges::find(kGroupsOfOneCore, metrics, &KnownGroup::name);
   if (known != std::end(kGroupsOfOneCore)) known->add(&made);
-  if (metrics.starts_with(kCustom)) AddCustom("", metrics.substr(kCustom.size()), &made.aic.columns);
+  made.custom = metrics.starts_with(kCustom);
+  if (made.custom) AddCustom("", metrics.substr(kCustom.size()), &made.aic.columns);
   return made;
 }
 
@@ -248,7 +249,8 @@ PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics) 
   PmuGroup made;
   const auto known = std::ranges::find(kGroups, aic_metrics, &KnownGroup::name);
   if (known != std::end(kGroups)) known->add(&made);
-  if (aic_metrics.starts_with(kCustom)) AddCustom("aic", aic_metrics.substr(kCustom.size()), &made.aic.columns);
+  made.custom = aic_metrics.starts_with(kCustom);
+  if (made.custom) AddCustom("aic", aic_metrics.substr(kCustom.size()), &made.aic.columns);
   if (aiv_metrics.starts_with(kCustom)) AddCustom("aiv", aiv_metrics.substr(kCustom.size()), &made.aiv.columns);
   return made;
 }

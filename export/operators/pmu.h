@@ -52,6 +52,7 @@ struct PmuGroup {
   PmuCore aiv;
   bool one_core = false;  // cube and vector unit are one core: all is in `aic`, and names have no prefix
   bool cube_utilization = false;
+  bool custom = false;  // events that the user chose
 };
 
 // "PipeUtilization", ..., "Custom:0x8,0xa". Without columns for a name that is not known.

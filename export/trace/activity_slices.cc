@@ -138,6 +138,15 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
   return slice;
 }
 
+// Calls that launch nothing have the number of what their thread launched before. Calls are reported as they end: the
+// first one with a number launched it, and so did those around that one.
+bool ActivitySlices::Launches(const Batch& batch, size_t row, const Slice& slice) {
+  const int64_t correlation = Cell(batch, row, "correlation");
+  Launch& last = launches_[{Cell(batch, row, "pid"), Cell(batch, row, "thread")}];
+  if (last.correlation != correlation) last = {correlation, slice.t_ns, slice.t_ns + slice.dur_ns};
+  return slice.t_ns <= last.begin_ns && slice.t_ns + slice.dur_ns >= last.end_ns;
+}
+
 std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
   const TableId table = batch.table->id;
   if (table == TableId::kMarker) return OfMarker(batch, row);
@@ -165,7 +174,7 @@ std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
   }
   if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
   // An arrow leaves where the call begins: the kernel may run before it has returned.
-  if (correlation != 0 && !memory) {
+  if (correlation != 0 && !memory && (!api || Launches(batch, row, slice))) {
     slice.arrow = api ? Slice::Arrow::kFrom : Slice::Arrow::kTo;
     slice.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
   }

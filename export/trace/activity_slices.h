@@ -45,12 +45,21 @@ class ActivitySlices {
   // With the texts of its range or host half: the vendor's ends and device halves have none.
   Marker MarkerOf(const Batch& batch, size_t row);
   std::optional<Slice> OfMarker(const Batch& batch, size_t row);
+  // Of an API call: does an arrow lead from it to what its thread launched?
+  bool Launches(const Batch& batch, size_t row, const Slice& slice);
   std::string Text(const Batch& batch, size_t column, size_t row) const;
 
   const DumpInfo& dump_;
   const Strings& strings_;
   // By device, pid, stream and first tid; by pid and thread (device -2).
   std::map<std::tuple<int, int64_t, int64_t, int64_t>, Lane> lanes_;
+  // The call that launched what a thread launched last, by pid and thread.
+  struct Launch {
+    int64_t correlation = 0;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, Launch> launches_;
   // Begins of ranges by pid, id and source.
   std::map<std::tuple<int64_t, int64_t, int64_t>, Marker> open_;
   // Those with a name by pid and id.

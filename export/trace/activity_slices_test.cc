@@ -99,6 +99,19 @@ TEST_F(ActivitySlicesTest, ACallIsOnTheLaneOfItsThread) {
   EXPECT_NE(other->tid, slice->tid) << "thread 43 of another process";
 }
 
+// Reported as they end; what launches nothing has the number of what its thread launched before.
+TEST_F(ActivitySlicesTest, AnArrowLeavesOnlyFromCallsThatLaunched) {
+  const auto arrow = [this](int64_t begin, int64_t length, int64_t thread, int64_t correlation) {
+    return Of(TableId::kApi, -1, begin, strings_.Intern("x"), 2, length, 78, 1, thread, correlation)->arrow;
+  };
+  EXPECT_EQ(arrow(10, 10, 43, 9), Slice::Arrow::kFrom);  // the runtime's launch
+  EXPECT_EQ(arrow(5, 20, 43, 9), Slice::Arrow::kFrom);   // the operator around it
+  EXPECT_EQ(arrow(30, 10, 43, 9), Slice::Arrow::kNone);  // a synchronisation behind it
+  EXPECT_EQ(arrow(1, 5, 43, 9), Slice::Arrow::kNone);
+  EXPECT_EQ(arrow(50, 10, 43, 10), Slice::Arrow::kFrom);
+  EXPECT_EQ(arrow(30, 10, 44, 9), Slice::Arrow::kFrom);  // another thread counts for itself
+}
+
 TEST_F(ActivitySlicesTest, MemoryHasItsBytesAndNoArrow) {
   const std::optional<Slice> slice = Of(TableId::kMemory, 0, 1, 4, 8, 4096, 1, 5, 77, 0, 3, 1, 2);
   EXPECT_EQ(slice->name, "copy");
