@@ -37,16 +37,18 @@ Details::Figures Details::FiguresOf(const Rank& rank) {
     figures.free_ms = overall["free_ms"].get<double>();
     figures.computing_ms = overall["computing_ms"].get<double>();
   }
-  double mb = 0;
-  double ms = 0;
-  for (const Collective& each : rank.collectives) {
-    for (const Transport& part : each.transports) {
-      if (part.name != "SDMA" && part.name != "RDMA") continue;
-      mb += part.size_mb;
-      ms += part.time_ms;
+  for (const auto& [transport, speed] : {std::pair("SDMA", &figures.sdma), std::pair("RDMA", &figures.rdma)}) {
+    double mb = 0;
+    double ms = 0;
+    for (const Collective& each : rank.collectives) {
+      for (const Transport& part : each.transports) {
+        if (part.name != transport) continue;
+        mb += part.size_mb;
+        ms += part.time_ms;
+      }
     }
+    if (ms > 0) *speed = mb / ms;
   }
-  figures.bandwidth = ms > 0 ? mb / ms : 0;
   return figures;
 }
 
@@ -70,8 +72,8 @@ void Details::LeaveOut() {
   const auto most = [this](auto value) REQUIRES(mutex_) { return std::ranges::max_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
   const auto free = [](const Figures& of) { return of.free_ms; };
   const auto computing = [](const Figures& of) { return of.computing_ms; };
-  const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.bandwidth; }),
-                                      least([](const Figures&) { return 0; })};
+  const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.sdma; }),
+                                      least([](const Figures& of) { return of.rdma; }), least([](const Figures&) { return 0; })};
   std::vector<Held> still;
   for (const Held& each : held_) {
     if (kept.contains(each.rank)) {

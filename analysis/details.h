@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,9 @@ class Details {
   struct Figures {
     double free_ms = 0;
     double computing_ms = 0;
-    double bandwidth = 0;
+    // GB/s; a rank that did not use it is not the slowest.
+    double sdma = std::numeric_limits<double>::infinity();
+    double rdma = std::numeric_limits<double>::infinity();
   };
   static Figures FiguresOf(const Rank& rank);
 

@@ -10,15 +10,6 @@
 namespace profd::analysis {
 namespace {
 
-// What the rank with the worst links has least of.
-double BandwidthOf(const Rank& rank) {
-  Transport both = SumOf(rank, "SDMA");
-  const Transport rdma = SumOf(rank, "RDMA");
-  both.size_mb += rdma.size_mb;
-  both.time_ms += rdma.time_ms;
-  return SpeedOf(both);
-}
-
 double PartOf(const Rank& rank, const char* part) {
   const Json overall = OverallView(rank);
   return overall.is_object() ? overall[part].get<double>() : 0;
@@ -30,6 +21,20 @@ bool Differ(const std::vector<double>& values) {
   for (const double value : values) mean += value / static_cast<double>(values.size());
   const auto [least, most] = std::ranges::minmax_element(values);
   return mean > 0 && (*most - *least) / mean >= kDiffers;
+}
+
+// The rank with the slowest links of one transport, of those that used it; the first where none stands out.
+const Rank& SlowestLink(const Run& run, std::string_view transport) {
+  std::vector<double> speeds;
+  std::vector<const Rank*> ranks;
+  for (const auto& rank : run.ranks) {
+    const Transport sum = SumOf(*rank, transport);
+    if (sum.time_ms <= 0) continue;
+    speeds.push_back(SpeedOf(sum));
+    ranks.push_back(rank.get());
+  }
+  if (ranks.empty()) return *run.ranks.front();
+  return Differ(speeds) ? *ranks[static_cast<size_t>(std::ranges::min_element(speeds) - speeds.begin())] : *ranks.front();
 }
 
 // The rank that stands out most by `value`; the first where none does (1.1).
@@ -46,11 +51,10 @@ class RankChoice {
     for (const auto& rank : run.ranks) {
       free_.push_back(PartOf(*rank, "free_ms"));
       computing_.push_back(PartOf(*rank, "computing_ms"));
-      bandwidth_.push_back(BandwidthOf(*rank));
     }
   }
-  const Rank& For(Dimension dimension) const {
-    switch (dimension) {
+  const Rank& For(const Check& check) const {
+    switch (check.dimension) {
       case Dimension::kSchedule:
       case Dimension::kMemory:
       case Dimension::kDataloader:
@@ -58,7 +62,7 @@ class RankChoice {
       case Dimension::kComputation:
         return Outstanding(run_, computing_, true);
       case Dimension::kCommunication:
-        return Outstanding(run_, bandwidth_, false);
+        return SlowestLink(run_, check.find == CheckPacket ? "RDMA" : "SDMA");
       case Dimension::kOverall:
       case Dimension::kComparison:
         break;
@@ -95,7 +99,6 @@ class RankChoice {
   const Run& run_;
   std::vector<double> free_;
   std::vector<double> computing_;
-  std::vector<double> bandwidth_;
 };
 
 // Its findings point at times of the host, where call stacks are.
@@ -190,7 +193,7 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     // One rank beside another run is compared, not summed up.
     const bool summary = check.dimension == Dimension::kOverall && !check.of_run && check.find == CheckOverall;
     if (summary && (run.ranks.size() > 1 || baseline_or_null != nullptr)) continue;
-    const Rank& rank = choice.For(check.dimension);
+    const Rank& rank = choice.For(check);
     CheckInput input{run, rank, limits};
     input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);

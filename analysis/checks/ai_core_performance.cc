@@ -137,6 +137,8 @@ class Looker {
       head = heads > 0 ? first[2] / heads : first[2];
       length = first[0];
     }
+    // The layout says where the sequence is; softmax_max of the forward pass, (B, N, S, 8), has it in any.
+    if (!varlen && rank_.TextOf(op.type) == "FlashAttentionScore" && outputs.front().size() == 4) length = outputs.front()[2];
     Said odd;
     if (head % mod != 0) odd = Say({"the head dimension ({}) is no multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
     if (length % mod != 0) Join(&odd, Text("; ", "；"), Say({"the sequence ({}) is no multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));

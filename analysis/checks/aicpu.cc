@@ -1,11 +1,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "analysis/checks/places.h"
 
 namespace profd::analysis {
+namespace {
+
+// Advice for operators of their own (analysis 1.5), by type in lower case.
+struct Hint {
+  std::string_view types;  // separated by blanks
+  Text advice;
+};
+const std::array kHints = {
+    Hint{"index", {"Index: use an equivalent that the AI Core has, such as torch.index_select or torch.where with a mask.", "Index：改用 AI Core 支持的等价写法，例如 torch.index_select，或用掩码配合 torch.where。"}},
+    Hint{"indexput indexputv2", {"IndexPut: use an equivalent that the AI Core has, such as torch.where with a mask.", "IndexPut：改用 AI Core 支持的等价写法，例如用掩码配合 torch.where。"}},
+    Hint{"nonzero", {"NonZero: use an equivalent with a fixed shape, such as a mask that is multiplied or given to torch.where.", "NonZero：改用 shape 固定的等价写法，例如掩码相乘或将掩码传给 torch.where。"}},
+    Hint{"argmin", {"ArgMin: CANN 7.0.RC1 and later have it on the AI Core: update the toolkit.", "ArgMin：CANN 7.0.RC1 及以后版本可在 AI Core 上运行：请升级 toolkit。"}},
+};
+
+bool IsFor(const Hint& hint, std::string_view type) {
+  std::string lower(type);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return fmt::format(" {} ", hint.types).find(fmt::format(" {} ", lower)) != std::string::npos;
+}
+
+}  // namespace
 
 std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   const Rank& rank = input.rank;
@@ -54,6 +76,10 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     if (!stack.empty()) finding.stacks.emplace_back(stack);
   }
   if (any_double) finding.advice.push_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
+  for (const Hint& hint : kHints) {
+    const bool wanted = std::ranges::any_of(order, [&](const auto& each) { return IsFor(hint, rank.TextOf(rank.operators[static_cast<size_t>(each.second)].type)); });
+    if (wanted) finding.advice.push_back(hint.advice);
+  }
   finding.at_ns = first_ns;
   return finding;
 }

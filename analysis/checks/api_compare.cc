@@ -56,12 +56,14 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   finding.columns = {"name", "total_ms", "self_ms", "mean_ms", "calls", "baseline_total_ms", "baseline_self_ms", "baseline_mean_ms", "baseline_calls",
                      "total_ratio", "self_ratio", "mean_ratio", "calls_ratio"};
   std::vector<std::pair<double, Json>> rows;
-  double slower_ms = 0;
+  double slower_ms = 0;  // of a step and rank
+  const double mine_per = StepsOfAll(input.compared);
+  const double other_per = StepsOfAll(input.compared_with);
   for (const auto& [name, unused] : all) {
     const auto find = [&key = name](const Apis& apis) { return apis.contains(key) ? apis.at(key) : Times(); };
     const Times a = find(mine);
     const Times b = find(other);
-    slower_ms += std::max(0.0, Ms(a.self_ns - b.self_ns));
+    slower_ms += std::max(0.0, Ms(a.self_ns) / mine_per - Ms(b.self_ns) / other_per);
     Json row = {name};
     for (const Times* times : {&a, &b}) {
       for (const Json& value : {Json(Ms(times->total_ns)), Json(Ms(times->self_ns)), Json(times->MeanMs()), Json(times->calls)}) row.push_back(value);
@@ -74,7 +76,7 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   }
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
-  finding.cost_ms = PerStep(input.rank, slower_ms / static_cast<double>(input.compared.size()));
+  finding.cost_ms = slower_ms;
   finding.evidence = Say({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"}, input.compared_name,
                          input.compared_with_name, *finding.cost_ms);
   finding.advice = {Text("Look at what is called more often, and at what takes longer for the same number of calls.", "关注调用次数变多的 API，以及次数相同但耗时变长的 API。")};

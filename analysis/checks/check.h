@@ -123,6 +123,8 @@ Priority PriorityOf(double ms, double step_ms, const Limits& limits);
 double LastStepMs(const Rank& rank);
 // Of all that was recorded, a step's part.
 double PerStep(const Rank& rank, double ms);
+// Steps of all ranks added up, each as far as it was recorded.
+double StepsOfAll(const std::vector<const Rank*>& ranks);
 // Marks may have been recorded for longer than the device was: whether what began then is a part of those steps.
 bool IsInSteps(const Rank& rank, int64_t start_ns);
 // All calls on the host by one of these names.

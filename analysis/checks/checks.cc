@@ -81,6 +81,12 @@ double LastStepMs(const Rank& rank) {
 
 double PerStep(const Rank& rank, double ms) { return ms / StepsOf(rank); }
 
+double StepsOfAll(const std::vector<const Rank*>& ranks) {
+  double steps = 0;
+  for (const Rank* rank : ranks) steps += StepsOf(*rank);
+  return steps;
+}
+
 bool IsInSteps(const Rank& rank, int64_t start_ns) {
   return !rank.recorded || (start_ns >= rank.recorded->start_ns && start_ns < rank.recorded->end_ns);
 }

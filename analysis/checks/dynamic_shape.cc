@@ -5,6 +5,8 @@ namespace profd::analysis {
 std::optional<Finding> CheckDynamicShape(const CheckInput& input) {
   // A level that does not record the state says nothing.
   if (input.rank.op_states.empty() || input.rank.op_states.contains("static")) return std::nullopt;
+  // What is advised are calls of torch_npu.
+  if (input.rank.source.starts_with("MindSpore")) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kLow;
   finding.title = Text("Operators with dynamic shapes", "动态 shape 算子");

@@ -9,7 +9,7 @@
 namespace profd::analysis {
 namespace {
 
-constexpr size_t kLongest = 10;  // operators in a sequence, further ones than its first
+constexpr size_t kLongest = 10;  // operators in a sequence
 constexpr size_t kShortest = 3;
 constexpr size_t kMostExecutions = 50'000;  // beyond them steps repeat what is there; bounds memory
 
@@ -42,7 +42,7 @@ class Costs {
       const Operator& op = rank.operators[i];
       if (calls[i] == 0) continue;
       const double moving = std::max(unit(op, "aic_mte2"), unit(op, "aiv_mte2")) + std::max(unit(op, "aic_fixpipe"), unit(op, "aiv_mte3"));
-      of_[i] = {moving / static_cast<double>(calls[i]), std::max(unit(op, "aicore"), unit(op, "aiv")) / static_cast<double>(calls[i])};
+      of_[i] = {moving / static_cast<double>(calls[i]), unit(op, "aicore") / static_cast<double>(calls[i])};
     }
   }
   double Moving(int32_t op) const { return of_[static_cast<size_t>(op)].first; }
@@ -80,7 +80,7 @@ std::map<Key, Sequence> SequencesOf(const Rank& rank) {
   for (size_t first = 0; first < count; ++first) {
     Key key;
     Sequence one;
-    for (size_t i = first; i < count && key.size() <= kLongest; ++i) {
+    for (size_t i = first; i < count && key.size() < kLongest; ++i) {
       const Execution& each = rank.executions[i];
       if (of_ai_cpu(each)) break;
       key.push_back(static_cast<char32_t>(each.op));
@@ -135,9 +135,9 @@ std::optional<Finding> CheckFusibleOperators(const CheckInput& input) {
     wall_ns += each.wall_ns;
     busy_ns += each.busy_ns;
   }
-  const double idle = wall_ns > 0 ? 1 - static_cast<double>(busy_ns) / static_cast<double>(wall_ns) : 0;
+  const double share = whole_ns > 0 ? static_cast<double>(wall_ns) / whole_ns : 0;
   Finding finding;
-  finding.priority = idle > limit("high") ? Priority::kHigh : idle < limit("low") ? Priority::kLow : Priority::kMedium;
+  finding.priority = share > limit("high") ? Priority::kHigh : share < limit("low") ? Priority::kLow : Priority::kMedium;
   finding.title = Text("Sequences of operators that could be one", "可融合的算子序列");
   finding.evidence = Say({"{} sequences repeat; from begin to end {:.3f} ms, of which the device was busy for {:.3f} ms", "{} 个序列重复出现；从开始到结束共 {:.3f} ms，其中器件忙 {:.3f} ms"}, kept.size(),
                          Ms(wall_ns), Ms(busy_ns));

@@ -60,18 +60,20 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
   finding.title = Text("Operators by type, beside the other", "按类型对比计算算子");
   finding.columns = {"type", "core", "total_us", "mean_us", "max_us", "min_us", "calls", "baseline_total_us", "baseline_mean_us", "baseline_max_us",
                      "baseline_min_us", "baseline_calls", "total_ratio", "mean_ratio"};
-  double slower = 0;
+  double slower = 0;  // us of a step and rank
+  const double mine_per = StepsOfAll(input.compared);
+  const double other_per = StepsOfAll(input.compared_with);
   std::vector<std::pair<double, Json>> rows;
   for (const auto& [key, unused] : all) {
     const auto find = [&key = key](const Kernels& kernels) { return kernels.contains(key) ? kernels.at(key) : Times(); };
     const Times a = find(mine);
     const Times b = find(other);
-    slower += std::max(0.0, a.total_us - b.total_us);
+    slower += std::max(0.0, a.total_us / mine_per - b.total_us / other_per);
     rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b));
   }
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
-  finding.cost_ms = PerStep(input.rank, slower / 1000 / static_cast<double>(input.compared.size()));
+  finding.cost_ms = slower / 1000;
   finding.evidence = Say({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name, input.compared_with_name,
                          *finding.cost_ms);
   return finding;

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "analysis/checks/check.h"
 #include "analysis/cluster/cost.h"
@@ -39,40 +41,76 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
   if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
 }
 
+constexpr std::array<std::string_view, 2> kTransports = {"RDMA", "SDMA"};
+
+// What a rank moved in one step; -1: of what is of no known step.
+struct StepOfRank {
+  int64_t step = -1;
+  const Rank* rank = nullptr;
+  std::array<Transport, kTransports.size()> sums;
+};
+
+std::string NameOf(const StepOfRank& of) {
+  return of.step < 0 ? NameOf(*of.rank) : fmt::format("{}, step {}", NameOf(*of.rank), of.step);
+}
+
+// By step, then in the order of the ranks.
+std::vector<StepOfRank> StepsOfRanks(const Run& run) {
+  std::map<std::pair<int64_t, size_t>, StepOfRank> by_step;
+  for (size_t number = 0; number < run.ranks.size(); ++number) {
+    const Rank& rank = *run.ranks[number];
+    if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
+    for (const Collective& each : rank.collectives) {
+      StepOfRank& of = by_step[{each.step, number}];
+      of.step = each.step;
+      of.rank = &rank;
+      for (const Transport& part : each.transports) {
+        for (size_t i = 0; i < kTransports.size(); ++i) {
+          if (part.name != kTransports[i]) continue;
+          of.sums[i].size_mb += part.size_mb;
+          of.sums[i].time_ms += part.time_ms;
+        }
+      }
+    }
+  }
+  std::vector<StepOfRank> all;
+  for (auto& [key, each] : by_step) all.push_back(std::move(each));
+  return all;
+}
+
 }  // namespace
 
 std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
   Finding finding;
   finding.title = Text("Bandwidth of the ranks", "各 rank 带宽");
-  finding.columns = {"rank", "rdma_bandwidth_gb_s", "rdma_size_mb", "rdma_time_ms", "sdma_bandwidth_gb_s", "sdma_size_mb", "sdma_time_ms"};
+  finding.columns = {"step", "rank", "rdma_bandwidth_gb_s", "rdma_size_mb", "rdma_time_ms", "sdma_bandwidth_gb_s", "sdma_size_mb", "sdma_time_ms"};
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
-  for (const auto& rank : input.run.ranks) {
+  const std::vector<StepOfRank> all = StepsOfRanks(input.run);
+  for (const StepOfRank& each : all) {
     // Not {...}: of one element, compilers disagree whether it is a list.
-    Json row = Json::array({OrNull(rank->rank)});
-    for (const char* transport : {"RDMA", "SDMA"}) {
-      const Transport sum = SumOf(*rank, transport);
+    Json row = Json::array({each.step < 0 ? Json() : Json(each.step), OrNull(each.rank->rank)});
+    for (const Transport& sum : each.sums) {
       row.push_back(SpeedOf(sum));
       row.push_back(sum.size_mb);
       row.push_back(sum.time_ms);
     }
-    if (hosts) row.push_back(HostOf(*rank));
+    if (hosts) row.push_back(HostOf(*each.rank));
     finding.rows.push_back(std::move(row));
   }
-  for (const char* transport : {"RDMA", "SDMA"}) {
-    std::vector<std::pair<double, const Rank*>> speeds;
-    for (const auto& rank : input.run.ranks) {
-      const Transport sum = SumOf(*rank, transport);
-      if (sum.time_ms > 0) speeds.emplace_back(SpeedOf(sum), rank.get());
+  for (size_t i = 0; i < kTransports.size(); ++i) {
+    std::vector<std::pair<double, const StepOfRank*>> speeds;
+    for (const StepOfRank& each : all) {
+      if (each.sums[i].time_ms > 0) speeds.emplace_back(SpeedOf(each.sums[i]), &each);
     }
     if (speeds.empty()) continue;
     // As they are shown: sums in another order differ in their last digits.
     const auto [least, most] = std::ranges::minmax_element(speeds, {}, [](const auto& each) { return std::llround(each.first * 1000); });
     double mean = 0;
-    for (const auto& [speed, rank] : speeds) mean += speed / static_cast<double>(speeds.size());
-    Join(&finding.evidence, kBetweenSentences, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}）"},
-                                          transport, mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second)));
+    for (const auto& [speed, of] : speeds) mean += speed / static_cast<double>(speeds.size());
+    Join(&finding.evidence, kBetweenSentences, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}, {:.3f} between them", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}），相差 {:.3f}"},
+                                          kTransports[i], mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second), most->first - least->first));
   }
   AddSlowPairs(input, &finding);
   if (finding.evidence.empty()) return std::nullopt;

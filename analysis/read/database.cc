@@ -174,13 +174,18 @@ class DatabaseReader {
     if (!database_.Has("TASK_PMU_INFO")) return;
     Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType FROM TASK_PMU_INFO p "
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
-                    "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND s.value LIKE '%\\_ratio' ESCAPE '\\'", device),
+                    "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND (s.value LIKE '%\\_ratio' ESCAPE '\\' OR s.value LIKE '%\\_time' ESCAPE '\\')", device),
         [this](const Row& row) {
-          std::string_view name = row.Text(3);
-          name.remove_suffix(std::string_view("_ratio").size());
+          const std::string_view column = row.Text(3);
+          const std::string_view name = column.substr(0, column.rfind('_'));
           const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
-          const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Operator& made = rank_->operators[static_cast<size_t>(op)];
+          if (column.ends_with("_time")) {  // ns; the core's own as the text form calls it
+            const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;
+            Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), row.Real(4));
+            return;
+          }
+          const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
           if (index == 0) made.counted_ns += row.Real(5);
         });
@@ -474,7 +479,10 @@ Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) 
   const fs::path parent = file.parent_path();
   for (const auto& [device, number] : devices) {
     auto rank = std::make_unique<Rank>();
-    if (parent.filename() == "ASCEND_PROFILER_OUTPUT" && devices.size() == 1) ReadDeviceFacts(parent.parent_path(), order, rank.get());
+    if (devices.size() == 1) {
+      const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
+      if (exported || parent.filename().native().starts_with("PROF_")) ReadDeviceFacts(exported ? parent.parent_path() : parent, order, rank.get());
+    }
     rank->path = file.string();
     rank->device = device;
     rank->rank = number;

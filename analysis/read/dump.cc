@@ -22,6 +22,28 @@
 namespace profd::analysis {
 namespace {
 
+// Which API calls launched something. Others have the number of what their thread launched before: of all calls with a
+// number the one that ended first launched it, and so did those around that one.
+class Launchers {
+ public:
+  explicit Launchers(const std::vector<Recorded>& calls) {
+    for (const Recorded& call : calls) {
+      if (call.correlation == 0) continue;
+      const auto [first, is_new] = first_.try_emplace(KeyOf(call), call.start_ns, call.end_ns);
+      if (!is_new && call.end_ns < first->second.second) first->second = {call.start_ns, call.end_ns};
+    }
+  }
+  bool Has(const Recorded& call) const {
+    const auto& [start_ns, end_ns] = first_.at(KeyOf(call));
+    return call.start_ns <= start_ns && call.end_ns >= end_ns;
+  }
+
+ private:
+  using Key = std::tuple<int, int64_t, int64_t>;  // rank, thread, number
+  static Key KeyOf(const Recorded& call) { return {call.rank, call.place, call.correlation}; }
+  std::map<Key, std::pair<int64_t, int64_t>> first_;
+};
+
 using exporting::DumpInfo;
 using exporting::Event;
 using exporting::EventKind;
@@ -230,6 +252,7 @@ class AnalysisFormat : public exporting::Format {
     for (Rank* rank : here) {
       for (const auto& [name, series] : host->series) rank->hardware.push_back(series);
     }
+    const Launchers launchers(host->calls);
     for (const Recorded& call : host->calls) {
       Rank* rank = OfProcess(here, call.rank);
       if (rank == nullptr) continue;
@@ -238,7 +261,7 @@ class AnalysisFormat : public exporting::Format {
       const std::string_view layer = exporting::KeyText(levels, call.other) == "node" ? "Node@launch " : "";
       rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(fmt::format("{}{}", layer, strings_->Text(call.name))),
                               rank->LaneOf("CANN", fmt::format("Thread {}", call.place))});
-      if (call.correlation == 0) continue;
+      if (call.correlation == 0 || !launchers.Has(call)) continue;
       const auto of_rank = correlated_.find(rank);
       if (of_rank == correlated_.end()) continue;
       const auto launched = of_rank->second.find(call.correlation);

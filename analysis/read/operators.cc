@@ -221,6 +221,10 @@ class OperatorReader {
       Rank::AddTo(&op->ratio_ns, *ratio.index, *value * ns);
       Rank::AddTo(&op->unit_ns, ratio.unit, *value * counted.time_us * 1000);
     }
+    // Its time in all, as the vendor's tables call it.
+    const std::vector<PmuColumn>& columns = counted.core->columns;
+    const bool vector = !columns.empty() && columns.front().name.starts_with("aiv");
+    Rank::AddTo(&op->unit_ns, Rank::NumberIn(&rank_.unit_names, vector ? "aiv" : "aicore"), counted.time_us * 1000);
   }
 
   const Model& model_;

@@ -319,11 +319,12 @@ void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* r
 void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* rank) {
   constexpr uint64_t kMostFacts = 1 << 20;
   std::error_code error;
+  const int above = directory.filename().native().starts_with("PROF_") ? 0 : 1;  // folders above device_<n>
   for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const bool wanted = it.depth() == 0 ? name.starts_with("PROF_") : it.depth() == 1 && name.starts_with("device_");
+    const bool wanted = it.depth() < above ? name.starts_with("PROF_") : it.depth() == above && name.starts_with("device_");
     if (it->is_directory(error) && !wanted) it.disable_recursion_pending();
-    if (it.depth() != 2 || !name.starts_with("info.json.")) continue;
+    if (it.depth() != above + 1 || !name.starts_with("info.json.")) continue;
     const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
     const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
     if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {

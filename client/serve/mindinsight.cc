@@ -301,10 +301,27 @@ Listing CpuOperators(const Rank& rank) {
   return made;
 }
 
+Listing CpuOperatorTypes(const Rank& rank) {
+  std::map<std::string, std::pair<double, int64_t>> types;  // ms, times
+  double all_ms = 0;
+  for (const Json& op : analysis::CpuOperatorsView(rank)) {
+    auto& [ms, times] = types[op["type"].is_string() ? op["type"].get<std::string>() : ""];
+    ms += NumberOf(op, "total_ms");
+    all_ms += NumberOf(op, "total_ms");
+    ++times;
+  }
+  Listing made{{"op_type", "execution_time", "execution_frequency", "percent"}, {}};
+  for (const auto& [type, sum] : types) {
+    made.rows.push_back(Json::array({type, sum.first, sum.second, all_ms > 0 ? std::round(sum.first / all_ms * 1e4) / 100 : 0}));
+  }
+  return made;
+}
+
 Json SearchOperators(const Asked& asked) {
   const auto type = asked.body.find("op_type");
   const std::string kind = type != asked.body.end() && type->is_string() ? type->get<std::string>() : "aicore_type";
   if (kind == "aicore_detail") return Answer(OperatorDetails(asked.rank), asked.body);
+  if (kind == "aicpu_type") return Answer(CpuOperatorTypes(asked.rank), asked.body);
   if (kind.starts_with("aicpu")) return Answer(CpuOperators(asked.rank), asked.body);
   return Answer(OperatorTypes(asked.rank), asked.body);
 }

@@ -12,6 +12,11 @@ class AdviseDevice(AdviseCase):
         self.assertTrue(any("DOUBLE" in line for line in got["advice"]))
         self.assertFalse(any("DOUBLE" in line for line in found(run("c", 20, types="FLOAT"))["aicpu"]["advice"]))
         self.assertNotIn("aicpu", found(run("d", 20, core="AI_CORE")))
+        kinds = ("Index", "IndexPutV2", "NonZero", "ArgMin")
+        rows = self.kernels(*[(f"n{i}", kind, "AI_CPU", 20, 0.9, "static", "FLOAT") for i, kind in enumerate(kinds + ("Unique",))])
+        advice = found(self.run_of([], name="e", kernel_details__csv=rows))["aicpu"]["advice"]
+        self.assertEqual(sum(any(line.startswith(kind.removesuffix("V2") + ":") for line in advice) for kind in kinds), 4, advice)
+        self.assertEqual(len(advice), 5, "and the general one")
 
     def test_shapes_and_bounds(self):
         run = lambda name, ratio, us, *states: self.run_of([], name=name, kernel_details__csv=self.kernels(
@@ -80,6 +85,9 @@ class AdviseDevice(AdviseCase):
         self.assertEqual(attention("1,8,4096,128", kind="FlashAttentionScoreGrad", aic_mte2=0.5, aic_fixpipe=0.75), ["bound", "fixpipe", None])
         self.assertEqual(attention("1,8,4096,64", aic_mte2=0.9)[0], "not affine")
         self.assertEqual(attention("1,8,4095,128", aic_mte2=0.9)[0], "not affine")
+        # Where the layout does not say where the sequence is, softmax_max (B, N, S, 8) does.
+        self.assertEqual(attention("2,4096,1024", outputs="2,8,4096,8", aic_mte2=0.9)[0], "bound")
+        self.assertEqual(attention("2,4095,1024", outputs="2,8,4095,8", aic_mte2=0.9)[0], "not affine")
         self.assertEqual(attention("4096,2,512", op="x_varlen", aic_mte2=0.9)[0], "bound")
         vector = lambda **more: verdict("Add", "AI_VECTOR_CORE", "1,1", **more)
         self.assertEqual(vector(aiv_vec=0.5, aiv_mte2=0.3, aiv_mte3=0.1), ["bound", "vec, mte2 and mte3", None])
@@ -110,10 +118,13 @@ class AdviseDevice(AdviseCase):
                 rows.append(f"d{i},D,{between},{BEGIN + i * 1000 + 900},1,0,0")
             return self.run_of([], name=name, kernel_details__csv="\n".join(rows) + "\n")
         # From the start of the first to the end of the last: 200 us and one operator's; three of 53 us are 0.63 of it, of 20 us 0.27.
-        got = self.assert_limit("fusible_operators", run("a", 5, 20), run("b", 6, 20), "high", rows=1)
+        got = self.assert_limit("fusible_operators", run("a", 5, 20), run("b", 6, 20), "low", rows=1)
         self.assertEqual(got["table"]["rows"][0], [0, 2, 6 * 220, 6 * 60, 0, 6, False, True, "a, b, c"])
         self.assertNotIn("fusible_operators", found(run("c", 6, 53)))
         self.assert_limit("fusible_operators", run("d", 6, 90, moved=8), run("e", 6, 90, moved=8.1), "low", rows=1)
+        # From begin to end they are 820 of each 1000 us; 1320 of 5901 us above.
+        self.assertEqual(found(run("most", 6, 20, gap=400))["fusible_operators"]["priority"], "high")
+        self.assertEqual(found(run("half", 6, 20, gap=240))["fusible_operators"]["priority"], "medium")
         run("steps", 6, 20)
         steps = [x(f"ProfilerStep#{i}", i * 1000 + 150, 1000) for i in range(-1, 6)]  # another one begins between b and c
         self.assertNotIn("fusible_operators", found(self.run_of(steps, name="steps")))
