@@ -282,15 +282,17 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
 void CollectClient::StartMspti(uint32_t kinds) {
   profd_collect_config config = {};
   config.kinds = kinds;
+  bool limited = true;
   for (const auto& [id, order] : orders_) {
     if (!IsCarriedOut(order) || &PluginOf(order) != &mspti_) continue;
-    const uint32_t flush_ms = order.order.flush_ms;
-    if (flush_ms > 0 && (config.flush_ms == 0 || flush_ms < config.flush_ms)) {
-      config.flush_ms = flush_ms;
-    }
+    // An order without an interval means the default one, also beside an order with a longer one.
+    const uint32_t flush_ms = order.order.flush_ms > 0 ? order.order.flush_ms : uint32_t{PROFD_COLLECT_FLUSH_MS};
+    if (config.flush_ms == 0 || flush_ms < config.flush_ms) config.flush_ms = flush_ms;
     config.ring_bytes = std::max(config.ring_bytes, order.order.ring_bytes);
+    limited = limited && order.order.max_permille > 0;  // 0 = no limit
     config.max_permille = std::max(config.max_permille, order.order.max_permille);
   }
+  if (!limited) config.max_permille = 0;
   Start(mspti_, config);
 }
 

@@ -27,6 +27,9 @@ enum profd_collect_kind {
   PROFD_COLLECT_MEMORY = 64
 };
 
+/* How long a record may stay in the process where no order says it, ms. */
+enum { PROFD_COLLECT_FLUSH_MS = 500 };
+
 enum profd_collect_state {
   PROFD_COLLECT_OFF = 0,
   PROFD_COLLECT_WAITING = 1,     /* the process has not loaded the runtime yet; tried again each second */
@@ -43,7 +46,7 @@ enum profd_collect_state {
 struct profd_collect_config {
   size_t size; /* of this struct */
   uint32_t kinds;
-  uint32_t flush_ms;   /* 0 = 500 */
+  uint32_t flush_ms;   /* 0 = PROFD_COLLECT_FLUSH_MS */
   uint64_t ring_bytes; /* 0 = 8 MiB; of the first start */
   /* Called after the state has changed, on a thread of the library: it must return at once. May be null. */
   void (*on_change)(void* user);

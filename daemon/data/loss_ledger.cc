@@ -6,6 +6,18 @@
 #include "base/clock.h"
 
 namespace profd {
+namespace {
+
+// A loss that goes on is one gap: `goes_on` says so of the last one where that has the same reason.
+template <class GoesOn>
+void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, GoesOn goes_on) {
+  if (channel.gaps.empty() || channel.gaps.back().reason != gap.reason || !goes_on(channel.gaps.back())) return channel.AddGap(gap);
+  ManifestGap& last = channel.gaps.back();
+  last.host_ns = gap.host_ns;
+  last.lost_records += gap.lost_records;
+}
+
+}  // namespace
 
 void LossLedger::Count(LossReason reason, uint64_t records, uint64_t bytes) {
   Entry& entry = EntryOf(reason);
@@ -33,13 +45,7 @@ void LossLedger::CountNoted(LossReason reason, uint64_t records, uint64_t bytes)
 void LossLedger::Lose(Place at, LossReason reason, uint64_t records, uint64_t bytes, int64_t host_ns) {
   CountNoted(reason, records, bytes);
   ManifestChannel& channel = at.channel;
-  // A loss that goes on is one gap.
-  if (!channel.gaps.empty() && channel.gaps.back().reason == reason && channel.gaps.back().from_ns == last_written_ns_) {
-    channel.gaps.back().host_ns = host_ns;
-    channel.gaps.back().lost_records += records;
-  } else {
-    channel.AddGap({host_ns, records, reason, last_written_ns_});
-  }
+  AddToGaps(channel, {host_ns, records, reason, last_written_ns_}, [this](const ManifestGap& last) { return last.from_ns == last_written_ns_; });
   channel.AddLoss(reason, records, bytes, host_ns);
   if (!channel.gaps.empty()) at.dump.NoteLoss(channel, reason, channel.gaps.back());
   // What the driver left out was found by the timestamps, which stay comparable.
@@ -90,12 +96,7 @@ uint64_t LossLedger::SettleNotRead(Place at, LossReason reason, int64_t host_ns)
   const uint64_t more = count - std::exchange(entry.noted.records, count);
   if (more == 0) return 0;
   ManifestChannel& channel = at.channel;
-  if (!channel.gaps.empty() && channel.gaps.back().reason == reason && channel.gaps.back().host_ns == last_settled_ns_) {
-    channel.gaps.back().host_ns = host_ns;
-    channel.gaps.back().lost_records += more;
-  } else {
-    channel.AddGap({host_ns, more, reason, last_settled_ns_});
-  }
+  AddToGaps(channel, {host_ns, more, reason, last_settled_ns_}, [this](const ManifestGap& last) { return last.host_ns == last_settled_ns_; });
   channel.AddLoss(reason, more, 0, host_ns);
   at.dump.NoteLoss(channel, reason, channel.gaps.back());
   return more;

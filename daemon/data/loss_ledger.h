@@ -1,5 +1,5 @@
-// What is missing from one feed of a dump: how much, why and since when. Whoever notices a loss counts it, the writer
-// brings it into the dump's manifest and journal.
+// What is missing from one feed of a dump: how much, why and since when. Any thread counts what it loses; the writer
+// brings the counts into the dump's manifest and journal.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class LossLedger {
   // A block that was read at that time came, and reached the dump.
   void NoteBlock(int64_t host_ns) { last_block_ns_ = host_ns; }
   void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
-  // Something is missing since the last call that is accounted for: who looks for gaps begins anew.
+  // True: since the last call something was lost that is accounted for, so gap detection must start again.
   bool TakeResync();
 
   // Its device has stopped answering, or answers again; its channel was released to another tool. The gap is noted

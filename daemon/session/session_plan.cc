@@ -302,7 +302,7 @@ class Planner {
     if (!options_.Asked("task_time") && !options_.Asked("task_trace")) {
       ordered["task_time"] = options_.Text("task_time");
     }
-    plan_.aclprof = AclprofOrderOf(ordered, plan_.storage_limited ? plan_.max_bytes >> 20 : 0);
+    plan_.aclprof = AclprofOrderOf(ordered, plan_.max_bytes >> 20);
     plan_.collect.clear();
     if (!plan_.aclprof) return;
     for (const auto& [key, value] : asked) {

@@ -76,6 +76,15 @@ class SessionProcessesTest : public ::testing::Test {
     processes_->Begin(std::move(dump), {}, clock_.MonotonicRawNs());
     time_.RunReady();
   }
+  // Both ranks collect into a dump when the session ends.
+  void EndWhileBothCollect() {
+    plan_.collect["task_time"] = {"kernel"};
+    Make();
+    Begin(Dump());
+    Collector(1, "on");
+    Collector(2, "on");
+    processes_->End();
+  }
   void Step(int64_t step, bool begin) {
     directory_.Step(1, step, begin);
     time_.RunReady();
@@ -150,12 +159,7 @@ TEST_F(SessionProcessesTest, EndsWhereNoProcessIsLeftThatCounts) {
 }
 
 TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
-  plan_.collect["task_time"] = {"kernel"};
-  Make();
-  Begin(Dump());
-  Collector(1, "on");
-  Collector(2, "on");
-  processes_->End();
+  EndWhileBothCollect();
   EXPECT_TRUE(processes_->awaits_last());
   Collector(1, "off");
   EXPECT_TRUE(processes_->awaits_last());
@@ -166,12 +170,7 @@ TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
 }
 
 TEST_F(SessionProcessesTest, WhoDoesNotHandOverInTimeIsNamed) {
-  plan_.collect["task_time"] = {"kernel"};
-  Make();
-  Begin(Dump());
-  Collector(1, "on");
-  Collector(2, "on");
-  processes_->End();
+  EndWhileBothCollect();
   Collector(1, "off");
   time_.Advance(10 * kNsPerSecond);
   EXPECT_FALSE(processes_->awaits_last());

@@ -168,7 +168,7 @@ TEST(AclprofFiles, CountersOfTheMetricsL2AndAicpu) {
   EXPECT_TRUE(InChild([] {
     const Folder folder, second;
     CALL(Acl(), aclrtSetDevice)(0);
-    auto files = RunOne(folder, kAicoreMetrics | kL2, kResource);
+    auto files = RunOne(folder, kAicoreMetrics | kL2 | kTaskTime, kResource);
     const std::string& pmu = files["device_0/data/ffts_profile.data.0"];
     ASSERT_EQ(pmu.size(), 128u);
     EXPECT_EQ(At<uint16_t>(pmu, 0) & 0x3F, 0b101000);

@@ -22,7 +22,7 @@ constexpr size_t kMaxPath = 4095, kMaxValue = 256;
 // What the vendor adds to the bits that were asked for.
 uint64_t Derived(uint64_t bits) {
   if ((bits & kApiStats) != 0) return kApiStats;
-  if ((bits & (kL2 | kOpAttr)) != 0) bits |= kTaskTime | kTaskTimeL0;
+  if ((bits & (kTaskTimeL2 | kOpAttr)) != 0) bits |= kTaskTime | kTaskTimeL0;
   if ((bits & kTaskTime) != 0) bits |= kTaskTimeL0 | kTrainingTrace;
   return bits | prof::kSwitchAicpuModel;
 }

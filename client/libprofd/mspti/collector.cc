@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kDefaultFlush{500};
+constexpr std::chrono::milliseconds kDefaultFlush{PROFD_COLLECT_FLUSH_MS};
 constexpr std::chrono::milliseconds kLeastFlush{20};
 constexpr std::chrono::milliseconds kAtExit{1000};
 constexpr uint32_t kAllKinds = 127;
@@ -302,7 +302,19 @@ void Collector::DisableAll() {
   enabled_kinds_ = 0;
 }
 
+// The host's marks come by libprofd_mstx.so: it was there before the first of them. Before the vendor's library walks
+// its buffers, which some versions do inside of FlushAll; not in its callbacks, as this takes the loader's lock.
+void Collector::LookForMstx() {
+  if ((ever_enabled_ & BitOf(kMarker)) != 0 && IsMappedFile("libprofd_mstx.so")) {
+    translator_->LeaveOutHostMarkers();
+  }
+}
+
 void Collector::Flush() {
+  {
+    const MutexLock lock(walk_mutex_);
+    LookForMstx();
+  }
   const Called called = library_.FlushAll();
   {
     const MutexLock lock(walk_mutex_);
@@ -314,10 +326,7 @@ void Collector::Flush() {
 }
 
 void Collector::WalkReturned() {
-  // It was there before the first mark that came by it.
-  if ((ever_enabled_ & BitOf(kMarker)) != 0 && IsMappedFile("libprofd_mstx.so")) {
-    translator_->LeaveOutHostMarkers();
-  }
+  LookForMstx();
   for (BufferPool::Full full; pool_.Next(&full);) {
     translator_->Walk(full.data, full.valid, full.clock);
     pool_.Free(full.index);

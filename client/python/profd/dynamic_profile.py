@@ -49,7 +49,9 @@ def config(output: str, *, steps: int = 1, warmup: int = 0, start_step: int = -1
         "async_mode": False, "metadata": {},
         "experimental_config": {
             "profiler_level": level, "aic_metrics": aic_metrics, "l2_cache": l2_cache, "op_attr": False,
-            "gc_detect_threshold": None, "data_simplification": True, "export_type": ["text"], "mstx": mstx}}
+            "gc_detect_threshold": None, "data_simplification": True, "export_type": ["text"],
+            # Older releases of torch_npu know the first name only.
+            "msprof_tx": mstx, "mstx": mstx}}
 
 
 def write(folder: str, order: Dict[str, Any]) -> str:
