@@ -7,6 +7,7 @@
 
 #include "analysis/checks/check.h"
 #include "analysis/cluster/cost.h"
+#include "analysis/step_finder.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -60,9 +61,11 @@ std::vector<StepOfRank> StepsOfRanks(const Run& run) {
   for (size_t number = 0; number < run.ranks.size(); ++number) {
     const Rank& rank = *run.ranks[number];
     if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
+    const StepFinder steps(rank);
     for (const Collective& each : rank.collectives) {
-      StepOfRank& of = by_step[{each.step, number}];
-      of.step = each.step;
+      const int64_t step = steps.Of(each);
+      StepOfRank& of = by_step[{step, number}];
+      of.step = step;
       of.rank = &rank;
       for (const Transport& part : each.transports) {
         for (size_t i = 0; i < kTransports.size(); ++i) {

@@ -4,28 +4,13 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/step_finder.h"
 #include "analysis/store/pipeline_json.h"
 #include "analysis/store/rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
 namespace {
-
-constexpr int64_t kNoStep = -1;
-
-// Number of the step in whose time it begins.
-class StepFinder {
- public:
-  explicit StepFinder(const Rank& rank) : steps_(rank.steps) {}
-  int64_t At(int64_t t_ns) const {
-    const auto next = std::ranges::upper_bound(steps_, t_ns, {}, &Step::start_ns);
-    if (next == steps_.begin() || t_ns >= std::prev(next)->end_ns) return kNoStep;
-    return std::prev(next)->number;
-  }
-
- private:
-  const std::vector<Step>& steps_;
-};
 
 void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   const auto fact = [blocks](std::string_view name, std::string_view value) { blocks->Row("facts").Text(name).Text(value).End(); };
@@ -151,7 +136,7 @@ void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
       packets.push_back(transport.packets);
       large.push_back(transport.large_packets);
     }
-    blocks->Row("collectives").Uint(i).Int(each.start_ns).Int(steps.At(each.start_ns)).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
+    blocks->Row("collectives").Uint(i).Int(each.start_ns).Int(steps.Of(each)).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
         .Text(rank.TextOf(each.group)).Float(each.elapse_ms).Uint(each.parts.has_value()).Float(parts.transit_ms).Float(parts.wait_ms)
         .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(names).Floats(sizes).Floats(times).Ints(packets).Ints(large).End();
   }

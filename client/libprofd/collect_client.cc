@@ -265,6 +265,7 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   config.size = sizeof config;
   config.on_change = host_.wake;
   config.steps = host_.steps;
+  config.takes_marks = host_.takes_marks;
   config.user = host_.user;
   const int error = plugin.calls->start(&config);
   if (error == EBUSY) {

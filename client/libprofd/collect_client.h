@@ -26,6 +26,7 @@ class CollectClient {
     // The plug-in's state has changed: Report is to be called. On any thread.
     void (*wake)(void* user);
     uint64_t (*steps)(void* user);
+    int (*takes_marks)(void* user);
     void* user;
     const std::atomic<uint32_t>& allowed;  // profd_collect_allow
   };

@@ -59,6 +59,8 @@ struct profd_collect_config {
   uint32_t aclprof_metrics;   /* aclprofAicoreMetrics */
   uint32_t max_permille;      /* of a core that the plug-in with the ring may take; 0 = no limit */
   const char* aclprof_config; /* of aclprofSetConfig: lines "storage_limit=500MB"; may be null */
+  /* Not 0: the application's marks are taken by libprofd (libprofd_mstx.so), too. Null: they always are. */
+  int (*takes_marks)(void* user);
 };
 
 struct profd_collect_report {

@@ -134,6 +134,32 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
   });
 }
 
+// As beside a flight recorder, which is in no hurry.
+TEST_F(CollectTest, AnOrderWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    SessionNotice recorder = Running("recorder", {"kernel"});
+    recorder.collect->flush_ms = 3'600'000;
+    daemon.Send(recorder);
+    Reaches(daemon, "recorder", "on");
+    SessionNotice session = Running("s-1", {"kernel"});
+    session.collect->flush_ms = 0;
+    daemon.Send(session);
+    Reaches(daemon, "s-1", "on");
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
+    mspti::RingView view;
+    view.Open(daemon.RingFd(1));
+    EXPECT_TRUE(Eventually([&] {
+      view.Take();
+      return view.kernels.size() == 10;
+    }));
+  });
+}
+
 // So that the first step of the session is recorded from its begin.
 TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
   RunAlone([this] {

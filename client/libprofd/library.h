@@ -66,7 +66,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 class Library {
  public:
   explicit Library(HotState& hot)
-      : hot_(hot), collect_({WakeForCollector, CountSteps, this, hot.collect_allowed}) {}
+      : hot_(hot), collect_({WakeForCollector, CountSteps, TakesMarks, this, hot.collect_allowed}) {}
 
   // Not beside each other (the caller has a lock of its own).
   Status Start(Settings settings);
@@ -154,6 +154,7 @@ class Library {
   void WarmUp();
   static void WakeForCollector(void* library);
   static uint64_t CountSteps(void* library);
+  static int TakesMarks(void* library);
 
   void RememberSession(const attach::SessionSummary& session) REQUIRES(mutex_);
   void UpdateFlags() REQUIRES(mutex_);

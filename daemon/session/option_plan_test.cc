@@ -288,6 +288,8 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}}));
   request_.set_options_json(R"({"l2":"on"})");
   EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x10u) << "with the tasks that it counts for";
+  // What the dump may hold at most is a limit of the vendor's files, too, whether or not it was asked for.
+  EXPECT_EQ(Plan()->aclprof->config.at("storage_limit"), fmt::format("{}MB", Plan()->max_bytes >> 20));
   EXPECT_EQ(Option(*Plan(), "l2").note, "");
   // Where another provider is ordered, or the files have no place.
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import run_tests
-from advise_case import AdviseCase, advise, found, x
+from advise_case import BEGIN, AdviseCase, advise, found, x
 from analysis_case import DATA, PROFCTL, RUNNER
 
 # Sections of the advisor's report, and its sheets.
@@ -192,6 +192,26 @@ class Advise(AdviseCase):
         rows = [dict(zip(link["table"]["columns"], row)) for row in link["table"]["rows"]]
         self.assertEqual([list(row.values())[1:] for row in rows], [[0, 2, 100, 50, 18, 36, 2], [1, 4, 100, 25, 18, 36, 2]])
         self.assertRegex(link["evidence"], r"most 4\.000 on rank 1.*, least 2\.000 on rank 0.*, 2\.000 between them")
+
+    def test_links_by_step(self):
+        """A link that is slow in one step only; the communication checks look at the slowest rank of their transport."""
+        def ops(*steps):
+            return json.dumps({f"step{number}": {"collective": {f"hcom_a__{number}_1_1@9": {
+                "Communication Time Info": {"Start Timestamp(us)": BEGIN + number * 1000, "Elapse Time(ms)": 5},
+                "Communication Bandwidth Info": {of: {"Transit Size(MB)": mb, "Transit Time(ms)": ms, "Size Distribution": {}} for of, (mb, ms) in parts.items()}}}}
+                for number, parts in steps})
+        made = (ops((1, {"SDMA": (36, 2)}), (2, {"SDMA": (36, 2)})), ops((1, {"SDMA": (36, 2)}), (2, {"SDMA": (36, 12)})))
+        link = found(self.ranks("steps", [(1, 1, 1)] * 2, communication__json=lambda rank: made[rank]))["slow_link"]
+        self.assertEqual([(row[0], row[1], row[5]) for row in link["table"]["rows"]], [(1, 0, 18), (1, 1, 18), (2, 0, 18), (2, 1, 3)])
+        self.assertIn("least 3.000 on rank 1, step 2, 15.000 between them", link["evidence"])
+
+    def test_kernel_compare_of_runs_of_other_lengths(self):
+        """Each side is a mean of its own steps: twice as many of the same are not slower."""
+        def run(name, steps, us=100):
+            rows = self.kernels(*[("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F")] * steps)
+            return self.run_of([x(f"ProfilerStep#{i}", i * 10**6, 10**6) for i in range(steps)], name=name, kernel_details__csv=rows)
+        self.assert_close(found(run("two", 2), "--baseline", run("one", 1))["kernel_compare"]["cost_ms"], 0)
+        self.assert_close(found(run("slow", 2, 300), "--baseline", run("fast", 1))["kernel_compare"]["cost_ms"], 0.2)
 
     def test_kernel_compare(self):
         rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"), ("b", "Add", "AI_VECTOR_CORE", 10, 0.9, "static", "F"))

@@ -1,5 +1,8 @@
 """profctl advise: checks of operators and of the hardware on both sides of each of their limits (analysis 1.3, 1.6, 1.8)."""
 
+import json
+import os
+
 import run_tests
 from advise_case import BEGIN, AdviseCase, found, x
 
@@ -42,6 +45,14 @@ class AdviseDevice(AdviseCase):
             self.assertNotIn("block_dim", found(run(f"c{n}", **more)))
         self.assertNotIn("block_dim", found(self.run_of([], name="d", kernel_details__csv="Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim\n"
                                                         f"a,Mul,AI_CORE,{BEGIN},500,25\n")))
+
+    def test_device_facts_of_the_vendors_own_export(self):
+        """Below a PROF directory without raw data: op_summary beside device_<n>/info.json.<n> (analysis 2)."""
+        self.write("raw", "PROF_1", "device_0", "info.json.0", text=json.dumps({"DeviceInfo": [{"ai_core_num": 24, "aiv_num": 48}]}))
+        self.write("raw", "PROF_1", "mindstudio_profiler_output", "op_summary_1.csv", text=(
+            "Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),Block Dim,Mix Block Dim\n"
+            f"a,Mul,static,AI_VECTOR_CORE,{BEGIN},500,25,0\n"))
+        self.assertIn("block_dim", found(os.path.join(self.folder, "raw", "PROF_1")))
 
     def test_frequency(self):
         def run(name, *mhz, core="AI_CORE"):

@@ -19,6 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::atomic<uint64_t> g_steps{0};
+std::atomic<int> g_takes_marks{1};
 
 // The collector of a test's process, and its ring.
 class Job {
@@ -35,6 +36,7 @@ class Job {
     config.kinds = kinds_;
     config.flush_ms = 50;
     config.steps = [](void*) { return g_steps.load(); };
+    config.takes_marks = [](void*) { return g_takes_marks.load(); };
     const int error = collector_.Start(config);
     if (error == 0 && collector_.ring() >= 0 && !opened_) view.Open(collector_.ring());
     opened_ = true;
@@ -374,6 +376,19 @@ TEST(MsptiCollector, TheHostsHalvesAreLeftOutWhereMarksComeByMstx) {
     MarkWithMstx();
     EXPECT_THAT(Markers(job, 3), ElementsAre("1 16 range communication", "1 32  ",
                                              "1 8 on a stream communication"));
+  }));
+}
+
+// As beside a flight recorder without a session: libprofd takes no marks then.
+TEST(MsptiCollector, TheHostsHalvesStayWhereLibprofdTakesNoMarks) {
+  EXPECT_TRUE(InChild([] {
+    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
+    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
+    g_takes_marks = 0;
+    Job job(PROFD_COLLECT_MARKER);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    MarkWithMstx();
+    EXPECT_EQ(Markers(job, 7).size(), 7u);  // both halves
   }));
 }
 

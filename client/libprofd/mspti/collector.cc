@@ -302,12 +302,13 @@ void Collector::DisableAll() {
   enabled_kinds_ = 0;
 }
 
-// The host's marks come by libprofd_mstx.so: it was there before the first of them. Before the vendor's library walks
-// its buffers, which some versions do inside of FlushAll; not in its callbacks, as this takes the loader's lock.
+// The host's marks come by libprofd_mstx.so, while libprofd takes any: a flight recorder alone does not have it do so.
+// Before the vendor's library walks its buffers, which some versions do inside of FlushAll; not in its callbacks, as this
+// takes the loader's lock.
 void Collector::LookForMstx() {
-  if ((ever_enabled_ & BitOf(kMarker)) != 0 && IsMappedFile("libprofd_mstx.so")) {
-    translator_->LeaveOutHostMarkers();
-  }
+  if ((ever_enabled_ & BitOf(kMarker)) == 0) return;
+  const bool taken = config_.takes_marks == nullptr || config_.takes_marks(config_.user) != 0;
+  translator_->LeaveOutHostMarkers(taken && IsMappedFile("libprofd_mstx.so"));
 }
 
 void Collector::Flush() {

@@ -27,7 +27,7 @@ class Translator {
 
   // Markers come by libprofd_mstx.so, too: what the host made of them is left out. The device's half, which has no
   // texts, is given those of the host's.
-  void LeaveOutHostMarkers() { leaves_out_host_markers_ = true; }
+  void LeaveOutHostMarkers(bool leave_out) { leaves_out_host_markers_ = leave_out; }
 
  private:
   // Of markers on a stream whose device's half is to come; it may never. More than that are forgotten, oldest first.
