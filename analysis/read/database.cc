@@ -126,8 +126,8 @@ class DatabaseReader {
     }
     if (!database_.Has("COMPUTE_TASK_INFO")) return;
     // Older writers have other names.
-    const std::string blocks = HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "0";
-    const std::string mixed = HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "0";
+    const std::string blocks = database_.HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "0";
+    const std::string mixed = database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "0";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
                     "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
@@ -155,15 +155,9 @@ class DatabaseReader {
 
   static uint16_t BlocksOf(int64_t count) { return count > 0 && count <= UINT16_MAX ? static_cast<uint16_t>(count) : uint16_t{0}; }
 
-  bool HasColumn(std::string_view table, std::string_view column) {
-    bool has = false;
-    Run(fmt::format("SELECT 1 FROM pragma_table_info('{}') WHERE name = '{}'", table, column), [&has](const Row&) { has = true; });
-    return has;
-  }
-
   // Older writers have no such column.
   void ReadStates() {
-    if (!HasColumn("COMPUTE_TASK_INFO", "opState")) return;
+    if (!database_.HasColumn("COMPUTE_TASK_INFO", "opState")) return;
     Run("SELECT DISTINCT opState FROM COMPUTE_TASK_INFO", [this](const Row& row) {
       const std::string_view state = rank_->TextOf(Name(row.Int(0)));
       if (!state.empty() && state != "N/A") rank_->op_states.emplace(state);
@@ -180,11 +174,9 @@ class DatabaseReader {
           const std::string_view name = column.substr(0, column.rfind('_'));
           const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
-          if (column.ends_with("_time")) {  // ns; the core's own as the text form calls it
-            const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;
-            Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), row.Real(4));
-            return;
-          }
+          // ns; the core's own as the text form calls it.
+          const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;
+          if (column.ends_with("_time")) return Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), row.Real(4));
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
           if (index == 0) made.counted_ns += row.Real(5);
@@ -477,12 +469,11 @@ Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) 
   DatabaseReader reader(*database, file.string(), order);
   const auto devices = reader.Devices();
   const fs::path parent = file.parent_path();
+  const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
+  const fs::path above = exported ? parent.parent_path() : parent;
   for (const auto& [device, number] : devices) {
     auto rank = std::make_unique<Rank>();
-    if (devices.size() == 1) {
-      const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
-      if (exported || parent.filename().native().starts_with("PROF_")) ReadDeviceFacts(exported ? parent.parent_path() : parent, order, rank.get());
-    }
+    if (devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"))) ReadDeviceFacts(above, order, rank.get());
     rank->path = file.string();
     rank->device = device;
     rank->rank = number;
@@ -490,15 +481,13 @@ Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) 
     rank->source = name.starts_with("msprof") ? "msprof, database"
                    : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
     DatabaseReader(*database, file.string(), order).Read(device, devices.size() == 1, rank.get());
-    if (parent.filename() == "ASCEND_PROFILER_OUTPUT") {
+    if (exported) {
       const std::optional<int> known = rank->rank;
-      ReadProfilerInfo(parent.parent_path(), order, rank.get());
+      ReadProfilerInfo(above, order, rank.get());
       if (known) rank->rank = known;
     }
-    std::error_code error;
-    if (devices.size() == 1 && fs::is_regular_file(parent / "analysis.db", error)) {
-      ReadAnalysis(parent / "analysis.db", order, rank.get());
-    }
+    const fs::path more = parent / "analysis.db";
+    if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysis(more, order, rank.get());
     ranks->push_back(std::move(rank));
   }
   return Status::Ok();

@@ -131,25 +131,36 @@ def node_rate(build, args):
             wait_attached(daemon, NODE_RANKS)
             session = daemon.start_session("--job", "rate", "--task-time", "l0", "--provider", "mspti", "--storage-limit", "2048MB")
             time.sleep(5)
-            first, before, memory = kernels(daemon, session), rig.Snapshot(daemon), []
+            first, before, memory = records(daemon, session), rig.Snapshot(daemon), []
             for _ in range(seconds):
                 time.sleep(1)
                 memory.append(daemon.rss_mib()["rss_mib"])
-            after, last = rig.Snapshot(daemon), kernels(daemon, session)
+            after, last = rig.Snapshot(daemon), records(daemon, session)
             daemon.stop_session(session)
-            lost = kernels(daemon, session)[1]
+            lost = records(daemon, session)[1]
+            share = share_of_kernels(daemon, session)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     cost = rig.share(before, after)
     third = seconds // 3
-    return {"kernels_per_s": (last[0] - first[0]) / cost["seconds"], "lost_records": lost,
+    per_s = (last[0] - first[0]) / cost["seconds"]
+    return {"records_per_s": per_s, "kernels_per_s": per_s * share, "lost_records": lost,
             "daemon_percent": cost["total"]["cpu_percent"], "seconds": cost["seconds"],
             "rss_first_third_mib": max(memory[:third]), "rss_last_third_mib": max(memory[-third:]),
             "threads": {name: row["cpu_percent"] for name, row in cost["threads"].items() if row["cpu_percent"] > 0.05}}
 
 
-def kernels(daemon, session):
+def share_of_kernels(daemon, session):
+    """Of all records of the session: the others are launches."""
+    path = json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
+    with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
+        channels = [c for c in json.load(file)["channels"] if c["file"].startswith("activity_")]
+    counts = {c["file"]: c["records"] + c["aged"]["records"] for c in channels}
+    return counts["activity_kernel.data"] / sum(counts.values())
+
+
+def records(daemon, session):
     """(recorded, lost) so far."""
     shown = json.loads(daemon.ctl("show", session, "--json").stdout)
     rows = [outcome for outcome in shown["outcomes"] if outcome["collector"] == "task_time"]

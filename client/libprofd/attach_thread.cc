@@ -454,10 +454,6 @@ void Library::ReportCollector() {
 
 void Library::WakeForCollector(void* library) { static_cast<Library*>(library)->Wake(); }
 
-int Library::TakesMarks(void* library) {
-  return (static_cast<Library*>(library)->hot_.flags.load(std::memory_order_relaxed) & HotState::kMarks) != 0 ? 1 : 0;
-}
-
 uint64_t Library::CountSteps(void* library) {
   return static_cast<Library*>(library)->hot_.steps.load(std::memory_order_relaxed);
 }

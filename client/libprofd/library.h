@@ -154,7 +154,9 @@ class Library {
   void WarmUp();
   static void WakeForCollector(void* library);
   static uint64_t CountSteps(void* library);
-  static int TakesMarks(void* library);
+  static int TakesMarks(void* library) {
+    return (static_cast<Library*>(library)->hot_.flags.load(std::memory_order_relaxed) & HotState::kMarks) != 0 ? 1 : 0;
+  }
 
   void RememberSession(const attach::SessionSummary& session) REQUIRES(mutex_);
   void UpdateFlags() REQUIRES(mutex_);

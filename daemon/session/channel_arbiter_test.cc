@@ -148,15 +148,19 @@ TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
   for (auto one : {slow, fast, slower, same}) Release(one);
 }
 
-// The channel runs on for others: what the driver holds at the stop is fetched first.
-TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
-  TempDir tmp;
-  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+std::shared_ptr<WriterSession> OpenDump(DumpWriter& writer) {
   SessionDumpOptions options;
   options.session.session_id = "s";
   options.devices.emplace_back();
   options.owner = Myself();
-  const auto dump = writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
+  return writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
+}
+
+// The channel runs on for others: what the driver holds at the stop is fetched first.
+TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
+  TempDir tmp;
+  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+  const auto dump = OpenDump(writer);
   auto stays = Claim("hccs", 50, "other");
   ClaimRequest request;
   request.collector = IndexOf("hccs");
@@ -193,15 +197,11 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
 TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  SessionDumpOptions options;
-  options.session.session_id = "s";
-  options.devices.emplace_back();
-  options.owner = Myself();
   ClaimRequest request;
   request.collector = IndexOf("hccs");
   request.options.hz = 50;
   request.owner = "me";
-  request.dump = writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
+  request.dump = OpenDump(writer);
   auto settled = std::make_shared<std::promise<void>>();
   const auto claim = OnControl([&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
   Await(settled->get_future());
