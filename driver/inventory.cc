@@ -240,12 +240,12 @@ HalInventory DiscoverDevices(const std::shared_ptr<const HalLibrary>& hal,
   auto host_osc_khz = std::make_shared<int64_t>(0);
   std::vector<std::function<void()>> jobs;
   for (HalDevice& device : *found) {
-    jobs.push_back([hal, found, &device, api_version] {
+    jobs.emplace_back([hal, found, &device, api_version] {
       device = Discover(*hal, device.id, api_version);
     });
   }
   if (!jobs.empty() && api_version >= abi::kApiOscFreq) {
-    jobs.push_back([hal, host_osc_khz] {
+    jobs.emplace_back([hal, host_osc_khz] {
       *host_osc_khz = Ask(*hal, 0, abi::kModuleSystem, abi::kInfoHostOscFreque);
     });
   }

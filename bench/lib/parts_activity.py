@@ -155,9 +155,9 @@ def share_of_kernels(daemon, session):
     """Of all records of the session: the others are launches."""
     path = json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
     with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
-        channels = [c for c in json.load(file)["channels"] if c["file"].startswith("activity_")]
-    counts = {c["file"]: c["records"] + c["aged"]["records"] for c in channels}
-    return counts["activity_kernel.data"] / sum(counts.values())
+        channels = [c for c in json.load(file)["channels"] if c["collector"].startswith("activity_")]
+    counts = {c["collector"]: c["records"] + c["aged"]["records"] for c in channels}
+    return counts["activity_kernel"] / sum(counts.values())
 
 
 def records(daemon, session):

@@ -45,7 +45,10 @@ using OperatorRowsPtr = std::shared_ptr<const Large<OperatorRow>>;
 // 0.25 us apart. None: it is the first.
 std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at);
 // The number that the text with three decimals reads back as. Not ns / 1000: today's ns have more digits than a double.
-inline double MicrosAsPrinted(int64_t ns) { return static_cast<double>(ns / 1000) + static_cast<double>(ns % 1000) / 1000; }
+inline double MicrosAsPrinted(int64_t ns) {
+  const int64_t micros = ns / 1000;
+  return static_cast<double>(micros) + static_cast<double>(ns - micros * 1000) / 1000;
+}
 
 // kernel_details (op_summary with steps), operator_details, framework_memory_record and framework_operator_memory; none
 // without a framework's records.

@@ -307,15 +307,18 @@ void Collector::DisableAll() {
 // takes the loader's lock.
 void Collector::LookForMstx() {
   if ((ever_enabled_ & BitOf(kMarker)) == 0) return;
-  const bool taken = config_.takes_marks == nullptr || config_.takes_marks(config_.user) != 0;
-  translator_->LeaveOutHostMarkers(taken && IsMappedFile("libprofd_mstx.so"));
+  bool taken = true;
+  {
+    const MutexLock lock(mutex_);
+    if (config_.takes_marks != nullptr) taken = config_.takes_marks(config_.user) != 0;
+  }
+  const bool leave_out = taken && IsMappedFile("libprofd_mstx.so");
+  const MutexLock lock(walk_mutex_);
+  translator_->LeaveOutHostMarkers(leave_out);
 }
 
 void Collector::Flush() {
-  {
-    const MutexLock lock(walk_mutex_);
-    LookForMstx();
-  }
+  LookForMstx();
   const Called called = library_.FlushAll();
   {
     const MutexLock lock(walk_mutex_);
@@ -327,7 +330,6 @@ void Collector::Flush() {
 }
 
 void Collector::WalkReturned() {
-  LookForMstx();
   for (BufferPool::Full full; pool_.Next(&full);) {
     translator_->Walk(full.data, full.valid, full.clock);
     pool_.Free(full.index);
@@ -369,6 +371,7 @@ void Collector::Fail(const char* call, const Called& called) {
 
 void Collector::Detach() {
   if (!std::exchange(subscribed_, false)) return;
+  LookForMstx();
   const ProfilerObserver::OwnCalls own_calls;
   DisableAll();
   const auto walk = [this] {

@@ -57,7 +57,7 @@ class Collector final : public PluginCollector {
   void DisableAll();
   void Detach();
   void Flush();
-  void LookForMstx() REQUIRES(walk_mutex_);
+  void LookForMstx();
   void WalkReturned() REQUIRES(walk_mutex_);
   uint64_t CountSteps();
   void WatchSilence();
