@@ -112,6 +112,7 @@ void App::Impl::RecoverDumps() {
     if (!google::protobuf::util::JsonStringToMessage(text, &stored, lenient).ok()) continue;
     const bool same_boot = !boot_id.empty() && stored.boot_id() == boot_id;
     if (!stored.dump().empty()) first[stored.dump()] = {id, same_boot};
+    dumps_unknown = dumps_unknown || (stored.dump().empty() && !stored.spec().no_dump() && !IsScheduled(stored.spec()));
     // Their former segments are complete, and wanted at once to be shown with them.
     for (const v1::Segment& segment : stored.segments()) {
       const std::string& path = segment.dump_path();
@@ -127,7 +128,8 @@ void App::Impl::RecoverDumps() {
 // Before the first request.
 void App::Impl::ContinueSessions() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  const bool found = found_sessions->get_future().wait_until(until) == std::future_status::ready;
+  const std::shared_future<void> all = found_all->get_future().share();
+  const bool found = (dumps_unknown ? all : found_sessions->get_future().share()).wait_until(until) == std::future_status::ready;
   if (!found) log::Warning("dumps of sessions that were running are not completed yet");
   auto done = std::make_shared<std::promise<void>>();
   control->Post([this, done] {
@@ -136,7 +138,7 @@ void App::Impl::ContinueSessions() {
     done->set_value();
   });
   done->get_future().wait();
-  if (found_all->get_future().wait_until(until) != std::future_status::ready) {
+  if (all.wait_until(until) != std::future_status::ready) {
     log::Info("earlier dumps are being looked through in the background");
   }
 }

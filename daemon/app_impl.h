@@ -171,6 +171,7 @@ struct App::Impl {
   std::map<std::string, std::string> old_sessions;   // that had not ended: id, state file
   std::shared_ptr<std::promise<void>> found_sessions;  // their dumps have been looked at
   std::shared_ptr<std::promise<void>> found_all;       // all old dumps have
+  bool dumps_unknown = false;  // a session's state was saved before its dump was made: it is known when all have been
   std::unique_ptr<ChannelRouter> router;
   std::unique_ptr<ChannelArbiter> arbiter;
   std::unique_ptr<PollEngine> pollers;

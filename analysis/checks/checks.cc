@@ -16,7 +16,7 @@ namespace {
 constexpr auto kChecks = std::to_array<Check>({
     {"overall_summary", Dimension::kOverall, {"operators or step_trace_time.csv", "算子或 step_trace_time.csv"}, {"where the time went: computing, communication, free", "时间花在何处：计算、通信、空闲"}, false, CheckOverall},
     {"slow_rank", Dimension::kOverall, {"several ranks", "多个 rank"}, {"ranks that compute, communicate or wait longer than others", "计算、通信或等待时间长于其他 rank 的 rank"}, true, CheckSlowRank},
-    {"slow_link", Dimension::kOverall, {"communication.json of several ranks", "多个 rank 的 communication.json"}, {"bandwidth of SDMA and RDMA by rank", "各 rank 的 SDMA 与 RDMA 带宽"}, true, CheckSlowLink},
+    {"slow_link", Dimension::kOverall, {"communication.json of several ranks", "多个 rank 的 communication.json"}, {"bandwidth of SDMA and RDMA by step and rank", "各 step、rank 的 SDMA 与 RDMA 带宽"}, true, CheckSlowLink},
     {"environment", Dimension::kOverall, {"variables in profiler_metadata.json", "profiler_metadata.json 中的环境变量"}, {"variables that slow a training down", "影响训练性能的环境变量"}, false, CheckEnvironment},
     {"stage_imbalance", Dimension::kOverall, {"several ranks that send to each other", "互相发送数据的多个 rank"}, {"stages of a pipeline with more work than others", "负载高于其他阶段的流水线阶段"}, true, CheckStageImbalance},
     {"wait_for_rank", Dimension::kOverall, {"communication of several ranks", "多个 rank 的通信"}, {"a rank that the others wait for", "被其他 rank 等待的 rank"}, true, CheckWaitForRank},

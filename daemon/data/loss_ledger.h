@@ -30,7 +30,6 @@ class LossLedger {
   // Any thread. Lost, or not read, for a reason that Settle brings into the manifest: kQueueFull, kNoBuffer, kLate
   // or kOverBudget. Records 0 = unknown; readings that did not take place have no bytes.
   void Count(LossReason reason, uint64_t records, uint64_t bytes);
-  uint64_t RecordsOf(LossReason reason) const { return entries_[static_cast<size_t>(reason)].records.load(std::memory_order_relaxed); }
   // Records that came and got lost on the way; without readings that never took place and what was aged.
   Amount Total() const;
 

@@ -1,5 +1,6 @@
 """Dumps outlive the daemon: sessions that go on, quota, pins, dumps by name, compression."""
 
+import json
 import os
 import shutil
 import signal
@@ -173,6 +174,22 @@ class Dumps(unittest.TestCase):
             d.until_records(session_id, first["records"] + 50)
             done = self.stop(d, session_id)
             self.verify(d, *(segment["dump_path"] for segment in done["segments"]))
+
+    def test_a_state_that_was_saved_before_the_dump_was_made(self):
+        """Killed so soon that the state names no dump: it is the session's first segment all the same."""
+        with daemon() as d:
+            session_id = self.start(d)
+            d.until_records(session_id, 50)
+            d.kill()
+            path = os.path.join(d.dump_root, ".state", "sessions", session_id + ".json")
+            with open(path, encoding="utf-8") as file:
+                state = json.load(file)
+            del state["dump"]
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(state, file)
+            d.start()
+            self.assertEqual(len(d.show(session_id)["segments"]), 2)
+            self.assertEqual(self.stop(d, session_id)["state"], "done")
 
     def test_not_beyond_its_own_end(self):
         child = subprocess.Popen(["sleep", "1000"])
