@@ -8,10 +8,10 @@
 namespace profd {
 namespace {
 
-// A loss that goes on is one gap: `goes_on` says so of the last one where that has the same reason.
-template <class GoesOn>
-void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, GoesOn goes_on) {
-  if (channel.gaps.empty() || channel.gaps.back().reason != gap.reason || !goes_on(channel.gaps.back())) return channel.AddGap(gap);
+// A loss that continues is one gap: `continues` says so of the last one where that has the same reason.
+template <class Continues>
+void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, Continues continues) {
+  if (channel.gaps.empty() || channel.gaps.back().reason != gap.reason || !continues(channel.gaps.back())) return channel.AddGap(gap);
   ManifestGap& last = channel.gaps.back();
   last.host_ns = gap.host_ns;
   last.lost_records += gap.lost_records;

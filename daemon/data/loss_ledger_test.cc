@@ -64,7 +64,7 @@ TEST_F(LossLedgerTest, ReadingsThatDidNotTakePlaceAreNoLostRecords) {
   EXPECT_EQ(not_read.late, 2u);
   EXPECT_EQ(not_read.over_budget, 5u);
   EXPECT_EQ(ledger_.Total().records, 0u);
-  // What goes on is one gap.
+  // What continues is one gap.
   ledger_.Count(LossReason::kOverBudget, 1, 0);
   EXPECT_EQ(ledger_.Settle(here(), kStart + 2 * kSecond).over_budget, 1u);
   ASSERT_THAT(gaps(), SizeIs(2));

@@ -1,4 +1,4 @@
-// What a session's client is told of its training processes, and what became of each option of the application.
+// What a session reports of its training processes, and what became of each option of the application.
 #include <fmt/format.h>
 
 #include <algorithm>

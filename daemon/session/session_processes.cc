@@ -23,7 +23,7 @@ SessionProcesses::SessionProcesses(const Deps& deps, Order order)
       spec_(order.spec),
       plan_(order.plan),
       owner_(order.owner),
-      goes_on_(order.goes_on),
+      resumed_(order.resumed),
       launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
         deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // activity comes from nowhere else
       }),
@@ -38,7 +38,7 @@ void SessionProcesses::Watch(std::weak_ptr<Listener> listener) {
   session_ = std::move(listener);
   if (job_ == nullptr) return;
   if (!spec_.no_dump() && !spec_.schedule().has_since_ms()) {
-    early_ = std::make_unique<SessionEarly>(goes_on_ ? std::nullopt : StartStepOf(spec_));
+    early_ = std::make_unique<SessionEarly>(resumed_ ? std::nullopt : StartStepOf(spec_));
   }
   SessionJob::Events events;
   events.on_step = [this](const TrainingProcess& process, int64_t step, bool begin, bool last) { OnStep(process, step, begin, last); };
@@ -187,7 +187,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   // What is in the rings by now belongs to the time before.
   if (early_ != nullptr) job_->Drain();
   const std::unique_ptr<SessionEarly> early = std::move(early_);
-  if (!spec_.schedule().has_start_step() || goes_on_) steps_.Open(std::nullopt);
+  if (!spec_.schedule().has_start_step() || resumed_) steps_.Open(std::nullopt);
   if (dump_ != nullptr) {
     marks_ = std::make_unique<SessionMarks>(dump_, std::move(devices), start_raw_ns_, !plan_.takes_marks);
     if (plan_.application_options.contains(std::string(kStacksOption))) marks_->TakeStacks();

@@ -63,7 +63,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
     std::string session_id;
     DumpOwner owner;
     SessionTargets targets;
-    bool goes_on = false;     // a daemon before this one had begun it
+    bool resumed = false;     // a daemon before this one had begun it
     uint32_t steps_done = 0;  // in its time
   };
 
@@ -131,7 +131,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   const v1::SessionSpec& spec_;
   const SessionPlan& plan_;
   const DumpOwner owner_;
-  const bool goes_on_;
+  const bool resumed_;
   std::weak_ptr<Listener> session_;
   std::unique_ptr<SessionJob> job_;
   LaunchingThreads launchers_;

@@ -26,12 +26,12 @@ SIGNATURES = {
 
 class Engine:
     def __init__(self, library, folder):
-        self.library = ctypes.CDLL(library)
+        self.chdb = ctypes.CDLL(library)
         for name, (result, arguments) in SIGNATURES.items():
-            function = getattr(self.library, name)
+            function = getattr(self.chdb, name)
             function.restype, function.argtypes = result, arguments
         arguments = [b"clickhouse", f"--path={folder}".encode()]
-        connection = self.library.chdb_connect(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
+        connection = self.chdb.chdb_connect(len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
         if not connection:
             raise SystemExit(f"chdb_http: {library} does not open {folder}")
         self.connection = POINTER.from_address(connection)
@@ -42,14 +42,14 @@ class Engine:
         # As the server takes them: rows of an INSERT behind a line break.
         text = statement + (b"\n" + rows if rows else b"")
         with self.lock:
-            result = self.library.chdb_query_n(self.connection, text, len(text), b"TabSeparated", 12)
+            result = self.chdb.chdb_query_n(self.connection, text, len(text), b"TabSeparated", 12)
             try:
-                error = self.library.chdb_result_error(result)
+                error = self.chdb.chdb_result_error(result)
                 if error:
                     return None, error
-                return ctypes.string_at(self.library.chdb_result_buffer(result), self.library.chdb_result_length(result)), None
+                return ctypes.string_at(self.chdb.chdb_result_buffer(result), self.chdb.chdb_result_length(result)), None
             finally:
-                self.library.chdb_destroy_query_result(result)
+                self.chdb.chdb_destroy_query_result(result)
 
 
 def handler_of(engine):
