@@ -112,7 +112,8 @@ int TuneOrApplyBank(Job* job) {
     status = InvalidArgument("AOE_MODE must be 1 or 2");
   } else {
     TunerOptions options{mode == "1", Variable("ASCEND_WORK_PATH"), bank, Variable("REPEAT_TUNE") == "True"};
-    if (options.work_path.empty()) options.work_path = ".";
+    // Not from a literal: GCC 12 warns of it without reason where it optimizes (-Wrestrict).
+    if (options.work_path.empty()) options.work_path = std::string(1, '.');
     ApplySettingsOfEnvironment("tune", [&options](std::string_view key, std::string_view value) {
       return key == "operator_ms" && ParseSetting(value, 0, 3'600'000, &options.operator_ms);
     });
