@@ -25,8 +25,8 @@ struct Buffer {
 struct Library {
   FakeMspti orders;
   Mutex mutex;  // of the current buffer; held while the client is asked for one
-  RequestFunction request = nullptr;
-  CompleteFunction complete = nullptr;
+  RequestFunction request GUARDED_BY(mutex) = nullptr;
+  CompleteFunction complete GUARDED_BY(mutex) = nullptr;
   Buffer current GUARDED_BY(mutex);
   std::list<std::string> strings GUARDED_BY(mutex);
   Mutex threads_mutex;
@@ -44,9 +44,9 @@ void Note(const char* call) {
   std::strncat(orders.calls, call, sizeof orders.calls - std::strlen(orders.calls) - 1);
 }
 
-void HandOver(Buffer buffer) {
+void HandOver(CompleteFunction complete, Buffer buffer) {
   t_inside = true;
-  TheLibrary().complete(buffer.memory, buffer.size, buffer.used);
+  complete(buffer.memory, buffer.size, buffer.used);
   t_inside = false;
 }
 
@@ -63,10 +63,11 @@ void Join() {
 void Record(const void* record, size_t bytes, const size_t* strings) {
   Library& library = TheLibrary();
   const MutexLock lock(library.mutex);
+  if (library.request == nullptr) return;
   Buffer& current = library.current;
   if (current.memory != nullptr && current.used > current.size / 5 * 4) {
     const MutexLock threads_lock(library.threads_mutex);
-    library.threads.emplace_back(HandOver, current);
+    library.threads.emplace_back(HandOver, library.complete, current);
     current = {};
   }
   if (current.memory == nullptr) {
@@ -118,8 +119,10 @@ EXPORTED int msptiSubscribe(Subscriber** subscriber, CallbackFunction, void*) {
 }
 EXPORTED int msptiActivityRegisterCallbacks(RequestFunction request, CompleteFunction complete) {
   Note("R");
-  TheLibrary().request = request;
-  TheLibrary().complete = complete;
+  profd::lib::mspti::Library& library = TheLibrary();
+  const MutexLock lock(library.mutex);
+  library.request = request;
+  library.complete = complete;
   return 0;
 }
 EXPORTED int msptiActivityEnable(uint32_t kind) {
@@ -146,7 +149,7 @@ EXPORTED int msptiActivityFlushAll(uint32_t) {
   if (library.orders.throws_on_flush) throw 17;
   profd::lib::mspti::Join();
   const MutexLock lock(library.mutex);
-  if (library.current.memory != nullptr) HandOver(std::exchange(library.current, {}));
+  if (library.current.memory != nullptr) HandOver(library.complete, std::exchange(library.current, {}));
   if (library.orders.frees_strings) {
     for (std::string& text : library.strings) text.assign(text.size(), '#');
   }
@@ -156,6 +159,7 @@ EXPORTED int msptiUnsubscribe(Subscriber* subscriber) {
   Note("U");
   profd::lib::mspti::Library& library = TheLibrary();
   if (subscriber != reinterpret_cast<Subscriber*>(&library)) return 1;
+  const MutexLock lock(library.mutex);
   if (library.orders.completes_late && library.complete != nullptr) library.complete(nullptr, 0, 0);
   return 0;
 }
