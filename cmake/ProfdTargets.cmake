@@ -8,9 +8,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   set(_profd_harden OFF)  # -O0 would warn of it
 endif()
 option(PROFD_HARDEN "Fortified libc calls, guarded stack and branches, as shipped" ${_profd_harden})
+option(PROFD_WERROR "A warning ends the build; off for packages, whose flags and compilers are their builder's" ON)
 option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
-
-option(PROFD_PCH "Precompiled headers: a quarter off the time of a build" OFF)
 
 include(CheckCXXCompilerFlag)
 
@@ -28,7 +27,7 @@ endif()
 add_library(profd_flags INTERFACE)
 target_include_directories(profd_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(profd_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Werror -fstack-protector-strong
+  -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${PROFD_WERROR}>:-Werror> -fstack-protector-strong
   # The table of metrics is checked at compile time, which takes more steps than clang allows by default.
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<CXX_COMPILER_ID:Clang>:-fconstexpr-steps=20000000>)
 if(PROFD_AUTO_INIT)
