@@ -9,53 +9,53 @@ namespace {
 using enum ColumnType;
 
 constexpr auto kHccsColumns = std::to_array<Column>({
-    {"tx", kReal, "MB/s", "atlas_npu_hccs_bandwidth_bytes_per_second", "direction=tx", kMega},
-    {"rx", kReal, "MB/s", "atlas_npu_hccs_bandwidth_bytes_per_second", "direction=rx", kMega},
+    {"tx", kReal, "MB/s", "atlas_npu_hccs_bandwidth_bytes_per_second", "link=all,direction=tx", kMega},
+    {"rx", kReal, "MB/s", "atlas_npu_hccs_bandwidth_bytes_per_second", "link=all,direction=rx", kMega},
 });
 
 constexpr auto kPcieColumns = std::to_array<Column>({
     {"tx_post_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=post,stat=min", 1000000.0},
+     "direction=tx,type=posted,stat=min", 1000000.0},
     {"tx_post_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=post,stat=max", 1000000.0},
+     "direction=tx,type=posted,stat=max", 1000000.0},
     {"tx_post_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=post,stat=avg", 1000000.0},
+     "direction=tx,type=posted,stat=avg", 1000000.0},
     {"tx_nonpost_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=nonpost,stat=min", 1000000.0},
+     "direction=tx,type=nonposted,stat=min", 1000000.0},
     {"tx_nonpost_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=nonpost,stat=max", 1000000.0},
+     "direction=tx,type=nonposted,stat=max", 1000000.0},
     {"tx_nonpost_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=nonpost,stat=avg", 1000000.0},
+     "direction=tx,type=nonposted,stat=avg", 1000000.0},
     {"tx_cpl_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=cpl,stat=min", 1000000.0},
+     "direction=tx,type=completion,stat=min", 1000000.0},
     {"tx_cpl_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=cpl,stat=max", 1000000.0},
+     "direction=tx,type=completion,stat=max", 1000000.0},
     {"tx_cpl_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=tx,kind=cpl,stat=avg", 1000000.0},
-    {"tx_nonpost_latency_min", kInt, "ns", "atlas_npu_pcie_nonpost_latency_seconds", "stat=min",
+     "direction=tx,type=completion,stat=avg", 1000000.0},
+    {"tx_nonpost_latency_min", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=min",
      1e-09},
-    {"tx_nonpost_latency_max", kInt, "ns", "atlas_npu_pcie_nonpost_latency_seconds", "stat=max",
+    {"tx_nonpost_latency_max", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=max",
      1e-09},
-    {"tx_nonpost_latency_avg", kInt, "ns", "atlas_npu_pcie_nonpost_latency_seconds", "stat=avg",
+    {"tx_nonpost_latency_avg", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=avg",
      1e-09},
     {"rx_post_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=post,stat=min", 1000000.0},
+     "direction=rx,type=posted,stat=min", 1000000.0},
     {"rx_post_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=post,stat=max", 1000000.0},
+     "direction=rx,type=posted,stat=max", 1000000.0},
     {"rx_post_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=post,stat=avg", 1000000.0},
+     "direction=rx,type=posted,stat=avg", 1000000.0},
     {"rx_nonpost_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=nonpost,stat=min", 1000000.0},
+     "direction=rx,type=nonposted,stat=min", 1000000.0},
     {"rx_nonpost_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=nonpost,stat=max", 1000000.0},
+     "direction=rx,type=nonposted,stat=max", 1000000.0},
     {"rx_nonpost_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=nonpost,stat=avg", 1000000.0},
+     "direction=rx,type=nonposted,stat=avg", 1000000.0},
     {"rx_cpl_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=cpl,stat=min", 1000000.0},
+     "direction=rx,type=completion,stat=min", 1000000.0},
     {"rx_cpl_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=cpl,stat=max", 1000000.0},
+     "direction=rx,type=completion,stat=max", 1000000.0},
     {"rx_cpl_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
-     "direction=rx,kind=cpl,stat=avg", 1000000.0},
+     "direction=rx,type=completion,stat=avg", 1000000.0},
 });
 
 constexpr auto kHbmColumns = std::to_array<Column>({
@@ -164,7 +164,7 @@ constexpr auto kNpuModuleMemColumns = std::to_array<Column>({
 
 constexpr auto kAicoreFreqColumns = std::to_array<Column>({
     {"die", kKey},
-    {"mhz", kReal, "MHz", "atlas_npu_aicore_frequency_hertz", "", 1000000.0},
+    {"mhz", kReal, "MHz", "atlas_npu_frequency_hertz", "domain=aicore", 1000000.0},
 });
 
 constexpr auto kVoltageColumns = std::to_array<Column>({
@@ -174,7 +174,7 @@ constexpr auto kVoltageColumns = std::to_array<Column>({
 
 constexpr auto kQosColumns = std::to_array<Column>({
     {"stream", kName},
-    {"die", kKey},
+    {"die", kKey, "", "", "", 1, "", "all"},
     {"bandwidth", kInt, "MB/s", "atlas_npu_qos_bandwidth_bytes_per_second", "", kMega},
 });
 
@@ -290,7 +290,7 @@ constexpr auto kNetdevColumns = std::to_array<Column>({
 });
 
 constexpr auto kSysCpuColumns = std::to_array<Column>({
-    {"cpu", kKey},
+    {"cpu", kKey, "", "", "", 1, "", "all"},
     {"user", kInt, "jiffies", "atlas_system_cpu_jiffies_total", "mode=user"},
     {"nice", kInt, "jiffies", "atlas_system_cpu_jiffies_total", "mode=nice"},
     {"system", kInt, "jiffies", "atlas_system_cpu_jiffies_total", "mode=system"},
@@ -331,7 +331,7 @@ constexpr auto kProcMemColumns = std::to_array<Column>({
 });
 
 constexpr auto kHostCpuColumns = std::to_array<Column>({
-    {"cpu", kKey},
+    {"cpu", kKey, "", "", "", 1, "", "all"},
     {"usage", kReal, "%", "atlas_host_cpu_usage_ratio", "", 0.01},
 });
 

@@ -70,10 +70,12 @@ struct Column {
   // is cell * scale, the same names as in the daemon's metric table where it has the quantity. Empty:
   // not shown there.
   std::string_view metric = {};
-  std::string_view labels = {};  // fixed labels: "direction=tx"
+  std::string_view labels = {};  // fixed labels: "link=all,direction=tx"
   double scale = 1;
   // kKey: texts by value, separated by ','; a value without one is shown as a number.
   std::string_view values = {};
+  // kKey: the label of -1, which stands for what the row does not tell apart. Empty: it has no such label then.
+  std::string_view none = {};
 };
 
 struct TableSpec {

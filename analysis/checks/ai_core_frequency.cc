@@ -22,9 +22,10 @@ struct Slowed {
 // Samples in MHz; null: none were recorded.
 const Series* FrequencyOf(const Rank& rank, double* to_mhz) {
   for (const auto& series : rank.hardware) {
-    const bool of_channel = series->name.starts_with("aicore_frequency_hertz");
-    if (series->count == 0 || (!of_channel && series->name != "AI Core Freq")) continue;
-    *to_mhz = of_channel ? 1e-6 : 1;
+    const std::string_view name = series->name;
+    const bool of_dump = name.starts_with("frequency_hertz") && name.ends_with(" domain=aicore");
+    if (series->count == 0 || (!of_dump && name != "AI Core Freq")) continue;
+    *to_mhz = of_dump ? 1e-6 : 1;
     return series.get();
   }
   return nullptr;

@@ -109,7 +109,7 @@ RUNS = {
     "host_cpu": [waits("cpu")],
     "host_memory": [waits("memory")],
     "host_storage": [waits("io")],
-    "hardware_pcie": [(WORK + counter("pcie_bandwidth_bytes_per_second direction=tx kind=post stat=avg", 18e9), {})],
+    "hardware_pcie": [(WORK + counter("pcie_bandwidth_bytes_per_second direction=tx type=posted stat=avg", 18e9), {})],
     "host_profiling": [(counter("atlas_host_process_cpu_seconds_total pid=7 comm=profd", 0.2), {})],
     "packet": [([], collectives(*[(f"hcom_x__1_{i}_1", 1, {"SDMA": (1, 0.1)}) for i in range(10)]))],
     "bandwidth_contention": [([], kernels(("m", "MatMulV2", "AI_CORE", 800)) | collectives(("hcom_a__1_1_1", 1, {"SDMA": (5, 1)})))],

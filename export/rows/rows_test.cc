@@ -72,7 +72,7 @@ TEST_F(RowsTest, JsonLines) {
   EXPECT_EQ(files_.at(0).path, dir_ / "samples_20260101000000.jsonl");
   EXPECT_EQ(lines[0], Json::parse(R"({"time_ns":1767225600040000000,
       "time":"2026-01-01T00:00:00.040000000Z","node":"n\"1","job":"j42","rank":3,"device":0,
-      "metric":"atlas_npu_hccs_bandwidth_bytes_per_second","labels":{"direction":"tx"},
+      "metric":"atlas_npu_hccs_bandwidth_bytes_per_second","labels":{"link":"all","direction":"tx"},
       "value":1572864})"));
   EXPECT_EQ(lines[3]["value"], 104857.6);
   EXPECT_EQ(lines[3]["time"], "2026-01-01T00:00:00.060000000Z");
@@ -91,16 +91,16 @@ TEST_F(RowsTest, OpenMetrics) {
       "# UNIT atlas_npu_hccs_bandwidth_bytes_per_second bytes_per_second\n"
       "atlas_npu_hccs_bandwidth_bytes_per_second{" +
           place +
-          ",device=\"0\",direction=\"rx\"} 2097152 1767225600.040001\n"
+          ",device=\"0\",link=\"all\",direction=\"rx\"} 2097152 1767225600.040001\n"
           "atlas_npu_hccs_bandwidth_bytes_per_second{" +
           place +
-          ",device=\"0\",direction=\"rx\"} 104857.6 1767225600.060001\n"
+          ",device=\"0\",link=\"all\",direction=\"rx\"} 104857.6 1767225600.060001\n"
           "atlas_npu_hccs_bandwidth_bytes_per_second{" +
           place +
-          ",device=\"0\",direction=\"tx\"} 1572864 1767225600.040001\n"
+          ",device=\"0\",link=\"all\",direction=\"tx\"} 1572864 1767225600.040001\n"
           "atlas_npu_hccs_bandwidth_bytes_per_second{" +
           place +
-          ",device=\"0\",direction=\"tx\"} 0 1767225600.060001\n"
+          ",device=\"0\",link=\"all\",direction=\"tx\"} 0 1767225600.060001\n"
           "# TYPE atlas_npu_qos_bandwidth_bytes_per_second gauge\n"
           "# UNIT atlas_npu_qos_bandwidth_bytes_per_second bytes_per_second\n"
           "atlas_npu_qos_bandwidth_bytes_per_second{" +

@@ -50,6 +50,10 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
   for (size_t i = 0; i < keys.size(); ++i) {
     const Column& column = table.columns[i];
     auto value = static_cast<int64_t>(keys[i]);
+    if (column.type == ColumnType::kKey && value == -1) {
+      if (!column.none.empty()) labels.push_back({std::string(column.name), std::string(column.none)});
+      continue;
+    }
     std::string_view text =
         column.type == ColumnType::kName ? strings.Text(value) : KeyText(column, value);
     bool number = column.type == ColumnType::kKey && text.empty();

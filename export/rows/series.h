@@ -21,7 +21,7 @@ struct Label {
   std::string value;
   bool operator==(const Label&) const = default;
 };
-// "direction=tx,kind=post"; pieces without '=' are left out.
+// "direction=tx,type=posted"; pieces without '=' are left out.
 std::vector<Label> ParseLabels(std::string_view text);
 
 // What one value column of a table is.

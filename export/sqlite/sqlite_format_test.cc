@@ -218,7 +218,7 @@ TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
     EXPECT_EQ(Text(last[0][0]), dumps == 1 ? "rxThroughput" : "dumpId");
     SqlRows nodes = made.Query("SELECT node, rank, value FROM profd_samples WHERE metric = "
                                "'atlas_npu_hccs_bandwidth_bytes_per_second' AND labels = "
-                               "'direction=tx' ORDER BY rank");
+                               "'link=all,direction=tx' ORDER BY rank");
     ASSERT_EQ(nodes.size(), dumps);
     EXPECT_EQ(nodes[0], (std::vector<SqlCell>{"node0", 0, 1048576.0}));
     if (dumps == 1) continue;
@@ -356,7 +356,7 @@ TEST(SqliteFormat, RanksAreThoseOfTheProcesses) {
   ASSERT_TRUE(sink->Finish().ok());
   made.End();
   const SqlCell none;
-  EXPECT_EQ(made.Query("SELECT device, rank FROM profd_samples WHERE labels = 'direction=tx' "
+  EXPECT_EQ(made.Query("SELECT device, rank FROM profd_samples WHERE labels = 'link=all,direction=tx' "
                        "ORDER BY device"),
             (SqlRows{{0, 0}, {1, 1}, {2, none}, {3, none}}));
   EXPECT_EQ(made.Query("SELECT pid, rank, process FROM profd_steps WHERE kind = 'step' ORDER BY pid"),

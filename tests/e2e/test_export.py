@@ -12,6 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import run_tests  # noqa: E402
 from profd_harness import ALL_OPTIONS, DaemonCase, PROFCTL, RUNNER, scaled  # noqa: E402
 
@@ -119,6 +120,26 @@ class ExportTest(DaemonCase):
                 count += 1
         self.assertEqual(devices, {0, None})
         self.assertEqual(count, summary["outputs"][0]["rows"])
+
+    def test_samples_are_called_what_metrics_calls_them(self):
+        """What /metrics has too has its labels, without those that name the NPU."""
+        with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+            rows = [line.split(" | ") for line in file if line.startswith("| `atlas_npu_")]
+        metrics = {row[0].strip("|` "): set(row[3].replace("`", "").split()) - {"npu", "uuid"} for row in rows}
+        _, files = self.export("--format", "jsonl")
+        exported = {}
+        with open(self.one(files, ".jsonl"), encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                if row["metric"].startswith("atlas_npu_"):
+                    exported.setdefault(row["metric"], set()).add(frozenset(set(row["labels"]) - {"npu", "uuid"}))
+        for name in ("atlas_npu_hccs_bandwidth_bytes_per_second", "atlas_npu_pcie_bandwidth_bytes_per_second",
+                     "atlas_npu_pcie_read_latency_seconds", "atlas_npu_frequency_hertz"):
+            self.assertIn(name, exported)
+        for name, labels in exported.items():
+            if name in metrics:
+                self.assertEqual(labels, {frozenset(metrics[name])}, name)
+            else:
+                self.assertIn(name, ("atlas_npu_aicore_cycles",), "a metric that /metrics does not have")
 
     @unittest.skipUnless(shutil.which("promtool"), "no promtool here")
     def test_open_metrics(self):

@@ -174,7 +174,7 @@ class Database:
 
 def table_columns(source):
     """The contract of generic readers, from export/table.cc: table -> [(column, type, metric, labels,
-    scale, texts)]."""
+    scale, texts, none)]."""
     lists = {}
     for name, body in re.findall(r"constexpr auto (k\w+Columns) = std::to_array<Column>\(\{(.*?)\}\);",
                                  source, re.S):
@@ -182,9 +182,9 @@ def table_columns(source):
         for entry in re.findall(r"\{([^{}]*)\}", body):
             parts = [p.strip() for p in re.findall(r'"[^"]*"|[^,\s][^,]*', entry)]
             text = [p.strip('"') for p in parts]
-            text += [""] * (7 - len(text))
+            text += [""] * (8 - len(text))
             scale = {"": 1.0, "kMega": MEGA}.get(text[5]) or float(text[5])
-            columns.append((text[0], text[1], text[3], text[4], scale, text[6]))
+            columns.append((text[0], text[1], text[3], text[4], scale, *text[6:]))
         lists[name] = columns
     return {name: lists[columns]
             for name, columns in re.findall(r'\{TableId::k\w+, "(\w+)", (k\w+)\}', source)}
@@ -196,13 +196,16 @@ def metrics(reference, columns):
     for table, rows in reference.rows.items():
         for row in rows:
             keys = {}
-            for name, kind, _, _, _, texts in columns[table]:
+            for name, kind, _, _, _, texts, none in columns[table]:
                 if kind in ("kKey", "kName"):
                     value = row.values[name]
-                    if texts and isinstance(value, int):
+                    if kind == "kKey" and value == -1:
+                        value = none
+                    elif texts and isinstance(value, int):
                         value = texts.split(",")[value]
-                    keys[name] = str(value)
-            for name, kind, metric, labels, scale, _ in columns[table]:
+                    if value != "":
+                        keys[name] = str(value)
+            for name, kind, metric, labels, scale, *_ in columns[table]:
                 if metric:
                     own = dict(keys)
                     own.update(label.split("=") for label in labels.split(",") if label)

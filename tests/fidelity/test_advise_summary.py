@@ -93,7 +93,7 @@ class Summary(AdviseCase):
         return [{"ph": "C", "name": name, "pid": 9, "tid": 0, "ts": BEGIN + i * 10_000, "args": {"value": value}} for i, value in enumerate(values)]
 
     def test_pcie(self):
-        name = "pcie_bandwidth_bytes_per_second direction=tx kind=post stat={}"
+        name = "pcie_bandwidth_bytes_per_second direction=tx type=posted stat={}"
         run = lambda folder, *values, stat="avg", more=(): self.run_of([*self.counter(name.format(stat), values), *more], name=folder)
         got = self.assert_limit("hardware_pcie", run("a", *[15.9e9] * 20), run("b", *[16e9] * 20), "medium", rows=1)
         self.assertEqual(got["table"]["rows"][0][2:], [16, 16])
