@@ -57,6 +57,9 @@ Json Part(std::string_view name, double start, double duration) {
   return {{"name", name}, {"start", Rounded(start)}, {"duration", Rounded(duration)}};
 }
 
+// Of a reduce: "Reduce_0" of "Reduce_0_3".
+std::string_view StreamOf(std::string_view reduce) { return reduce.substr(0, reduce.rfind('_')); }
+
 // [total], its parts, then a line per stream: gaps without a name and reduces in turn, from forward to the end.
 Json GraphOf(const Json& step) {
   const double total = NumberOf(step, "total_ms");
@@ -68,7 +71,7 @@ Json GraphOf(const Json& step) {
   std::map<std::string, std::vector<Json>> streams;
   for (const Json& reduce : step["reduces"]) {
     const std::string name = reduce["name"].get<std::string>();
-    streams[name.substr(0, name.rfind('_'))].push_back(reduce);
+    streams[std::string(StreamOf(name))].push_back(reduce);
   }
   for (const auto& [stream, reduces] : streams) {
     Json line = Json::array();
@@ -192,17 +195,29 @@ Json TimelineSummary(const Asked& asked) {
           {"num_of_ops", timeline["operators"]}, {"op_exe_times", timeline["executions"]}};
 }
 
+// Operators of the AI CPU are not in it: their times are on a clock of their own.
 Json TimelineEvents(const Asked& asked) {
   constexpr size_t kMostEvents = 200'000;
-  const int64_t begin = analysis::BeginOf(asked.rank);
+  constexpr int kReducePid = 10'000;  // analysis 4.4
+  const Rank& rank = asked.rank;
+  const int64_t begin = analysis::BeginOf(rank);
   Json events = Json::array();
-  for (const analysis::Execution& each : asked.rank.executions) {
-    if (events.size() == kMostEvents) break;
-    const analysis::Operator& op = asked.rank.operators[static_cast<size_t>(each.op)];
-    const std::string_view full = asked.rank.TextOf(op.name);
-    events.push_back({{"name", full.substr(full.rfind('/') + 1)}, {"ph", "X"}, {"tid", asked.rank.lanes[static_cast<size_t>(each.lane)].name},
-                      {"ts", static_cast<double>(each.start_ns - begin) / 1000}, {"dur", static_cast<double>(each.end_ns - each.start_ns) / 1000},
-                      {"pid", asked.rank.device.value_or(0)}, {"args", {{"type", asked.rank.TextOf(op.type)}, {"fullname", full}}}});
+  const auto add = [&](std::string_view name, std::string_view thread, const analysis::Interval& span, int pid, Json args) {
+    if (events.size() == kMostEvents) return;
+    events.push_back({{"name", name}, {"ph", "X"}, {"tid", thread}, {"ts", static_cast<double>(span.start_ns - begin) / 1000},
+                      {"dur", static_cast<double>(span.end_ns - span.start_ns) / 1000}, {"pid", pid}, {"args", std::move(args)}});
+  };
+  for (const analysis::Step& step : rank.steps) {
+    for (const analysis::Reduce& reduce : step.reduces) {
+      const std::string_view name = rank.TextOf(reduce.name);
+      add(name, StreamOf(name), {reduce.start_ns, reduce.end_ns}, kReducePid, Json::object());
+    }
+  }
+  for (const analysis::Execution& each : rank.executions) {
+    const analysis::Operator& op = rank.operators[static_cast<size_t>(each.op)];
+    const std::string_view full = rank.TextOf(op.name);
+    add(full.substr(full.rfind('/') + 1), rank.lanes[static_cast<size_t>(each.lane)].name, {each.start_ns, each.end_ns},
+        rank.device.value_or(0), {{"type", rank.TextOf(op.type)}, {"fullname", full}});
   }
   return events;
 }

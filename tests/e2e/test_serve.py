@@ -285,7 +285,15 @@ class MindInsight(unittest.TestCase):
         self.assertEqual({name: got[name] for name in ("num_of_streams", "num_of_ops", "op_exe_times")},
                          {name: want[name] for name in ("num_of_streams", "num_of_ops", "op_exe_times")})
         events = self.call("timeline", dir="JOB3", device_id=1)
-        self.assertEqual(len(events), want["op_exe_times"])
+        reduces = [event for event in events if event["pid"] == 10000]
+        self.assertEqual(len(events) - len(reduces), want["op_exe_times"])
+        graph = self.answers("mindinsight", "JOB3")["graph_last_line_as_asserted_by_tests_st_func_profiler_test_analyse_py"]
+        for part in (each for each in graph if each["name"]):
+            found = sorted((event for event in reduces if event["name"] == part["name"]), key=lambda event: event["ts"])
+            self.assertEqual(len(found), self.answers("mindinsight", "JOB3")["step_count"])
+            self.assertEqual({event["tid"] for event in found}, {part["name"].rsplit("_", 1)[0]})
+            times = [event["dur"] for event in found[1:]]  # the average leaves the first step out
+            self.assertAlmostEqual(sum(times) / len(times) / 1000, part["duration_ms"], places=3)
         self.assertEqual(min(event["ts"] for event in events), 0)
         self.assertEqual(set(events[0]), {"name", "ph", "tid", "ts", "dur", "pid", "args"})
         self.assertNotIn("step_trace-iter_interval", self.call("summary/propose", train_id="JOB3"))  # 0.2 ms
