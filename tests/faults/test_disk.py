@@ -378,6 +378,7 @@ class Limits(FaultCase):
             self.assertTrue(d.ctl("status"))
             self.assert_clean_end(d)
 
+    @unittest.skipIf(is_sanitized(), "a sanitizer's memory is not ours")
     def test_too_little_address_space(self):
         with daemon() as d:
             used = d._status("VmSize") * 1024
