@@ -111,6 +111,7 @@ backward_us = {us}
 shapes = [[1024], [1024], [1024]]
 """
 NODE_RANKS, NODE_KERNELS = 8, 320_000
+RING_BYTES, DUMP_BYTES = 36, 44  # of a record: half of them kernels, half their launches
 GAP_US = 0.5  # between two kernels of the simulator's device (sim/ascendcl/device.cc)
 
 
@@ -136,6 +137,8 @@ def node_rate(build, args):
                 time.sleep(1)
                 memory.append(daemon.rss_mib()["rss_mib"])
             after, last = rig.Snapshot(daemon), records(daemon, session)
+            per_s = (last[0] - first[0]) / rig.share(before, after)["seconds"]
+            floor = ring_floor(build, daemon, per_s, seconds // 3)
             daemon.stop_session(session)
             lost = records(daemon, session)[1]
             share = share_of_kernels(daemon, session)
@@ -144,11 +147,17 @@ def node_rate(build, args):
             process.wait()
     cost = rig.share(before, after)
     third = seconds // 3
-    per_s = (last[0] - first[0]) / cost["seconds"]
     return {"records_per_s": per_s, "kernels_per_s": per_s * share, "lost_records": lost,
-            "daemon_percent": cost["total"]["cpu_percent"], "seconds": cost["seconds"],
+            "daemon_percent": cost["total"]["cpu_percent"], "floor_percent": floor, "seconds": cost["seconds"],
             "rss_first_third_mib": max(memory[:third]), "rss_last_third_mib": max(memory[-third:]),
             "threads": {name: row["cpu_percent"] for name, row in cost["threads"].items() if row["cpu_percent"] > 0.05}}
+
+
+def ring_floor(build, daemon, records_per_s, seconds):
+    """% of a core that reading and writing as many bytes takes, beside the same ranks and the daemon."""
+    done = subprocess.run([build.ring_floor, daemon.dumps, str(int(records_per_s * RING_BYTES)), str(int(records_per_s * DUMP_BYTES)), str(seconds)],
+                          check=True, capture_output=True, text=True)
+    return int(done.stdout) / 1e7 / seconds
 
 
 def share_of_kernels(daemon, session):
@@ -227,6 +236,7 @@ def goals_activity(part, goal):
     node = part["node"]
     per_kernel = node["daemon_percent"] / max(1, node["kernels_per_s"])
     goal("the daemon at 320,000 kernels/s of a node, by what it took at the rate that came", per_kernel * NODE_KERNELS, 3.0, "% of a core")
+    goal("the daemon at that rate, by what reading and writing as many bytes takes", node["daemon_percent"] / node["floor_percent"], 2.0, "x")
     goal("kernels lost at that rate", node["lost_records"], 0, "")
 
 

@@ -24,6 +24,7 @@ class Build:
         self.profctl = os.path.join(self.folder, "bin", "profctl")
         self.alloc_counter = os.path.join(self.folder, "bench", "liballoc_counter.so")
         self.proc_floor = os.path.join(self.folder, "bench", "proc_floor")
+        self.ring_floor = os.path.join(self.folder, "bench", "ring_floor")
         self.write_floor = os.path.join(self.folder, "bench", "write_floor")
         self.micro = os.path.join(self.folder, "bench", "profd_bench")
         self.ingest = os.path.join(self.folder, "bench", "ingest")
@@ -33,7 +34,7 @@ class Build:
         self.marks = os.path.join(self.folder, "bench", "profd_bench_marks")
 
     def missing(self):
-        return [path for path in (self.profd, self.profctl, self.alloc_counter, self.proc_floor, self.write_floor)
+        return [path for path in (self.profd, self.profctl, self.alloc_counter, self.proc_floor, self.ring_floor, self.write_floor)
                 if not os.path.exists(path)]
 
     def cache(self, key):

@@ -131,15 +131,14 @@ void RankHistory::ForgetNames() {
   compile_names_.clear();
 }
 
-bool RankHistory::IsNamed(uint32_t id, std::string_view part, const ActivityNameTable& names, std::vector<int8_t>* known) {
+bool RankHistory::LookUp(uint32_t id, std::string_view part, const ActivityNameTable& names, std::vector<int8_t>* known) {
   if (id > attach::kMaxActivityNames) return false;
   if (id >= known->size()) known->resize(id + size_t{1});
-  int8_t& is = (*known)[id];
-  if (is != 0) return is > 0;
   const std::string_view name = names.Find(id);
   if (name.empty()) return false;  // it may still come
-  is = name.find(part) != std::string_view::npos ? 1 : -1;
-  return is > 0;
+  const bool is = name.find(part) != std::string_view::npos;
+  (*known)[id] = is ? 1 : -1;
+  return is;
 }
 
 void RankHistory::TakeActivity(const ActivityBatch& batch) {

@@ -10,8 +10,9 @@ namespace {
 
 constexpr size_t kHeadBytes = sizeof(uint32_t) + sizeof(uint8_t);
 constexpr size_t kMaxName = 255;
-// A size of the block pool's.
+// Sizes of the block pool's; the larger one for what fills it.
 constexpr size_t kBundleBytes = 32 * 1024;
+constexpr size_t kLargeBundleBytes = BlockPool::kMaxBlockBytes;
 constexpr size_t kMaxPart = BlockPool::kMaxBlockBytes - kHeadBytes - kMaxName;
 
 // Head and name of a text; returns where its lines go.
@@ -50,18 +51,36 @@ void HostFileBuffer::Lose(size_t bytes, uint64_t records) {
   session_->CountLostTexts(feed_, bytes, records);
 }
 
+// One text of many records, and so one write. A text of lines counts as one record: it stays by itself.
+char* HostFileBuffer::Extend(std::string_view file, size_t bytes) {
+  if (used_ == 0 || feed_->options().record_bytes == 0 || room_.size() - used_ < bytes) return nullptr;
+  char* const head = reinterpret_cast<char*>(room_.data()) + last_;
+  uint32_t size = 0;
+  std::memcpy(&size, head, sizeof size);
+  const auto name = static_cast<uint8_t>(head[sizeof size]);
+  if (std::string_view(head + kHeadBytes, name) != file) return nullptr;
+  size += static_cast<uint32_t>(bytes);
+  std::memcpy(head, &size, sizeof size);
+  return reinterpret_cast<char*>(room_.data()) + used_;
+}
+
 char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t records) {
   if (file.size() > kMaxName || bytes > kMaxPart) return nullptr;
-  const size_t needed = kHeadBytes + file.size() + bytes;
-  if (room_.size() - used_ < needed) {
-    HandOn();
-    const size_t expected = std::min(std::max(added_, added_before_), kBundleBytes);
-    block_ = session_->NewTexts(std::max(needed, expected));
-    if (!block_) return nullptr;
-    room_ = block_.buffer();
+  size_t needed = bytes;
+  char* at = Extend(file, bytes);
+  if (at == nullptr) {
+    needed += kHeadBytes + file.size();
+    if (room_.size() - used_ < needed) {
+      HandOn();
+      const size_t expected = std::max(added_, added_before_);
+      const size_t bundle = expected >= kLargeBundleBytes ? kLargeBundleBytes : std::min(expected, kBundleBytes);
+      block_ = session_->NewTexts(std::max(needed, bundle));
+      if (!block_) return nullptr;
+      room_ = block_.buffer();
+    }
+    last_ = used_;
+    at = PutHead(file, bytes, reinterpret_cast<char*>(room_.data()) + used_);
   }
-  char* at = reinterpret_cast<char*>(room_.data()) + used_;
-  at = PutHead(file, bytes, at);
   used_ += needed;
   added_ += needed;
   count_ += records;

@@ -41,6 +41,8 @@ class HostFileBuffer {
 
  private:
   void AddPart(std::string_view file, std::string_view lines);
+  // Where records go on in the last text, which is made longer; null: they need one of their own.
+  char* Extend(std::string_view file, size_t bytes);
   void HandOn();
 
   const std::shared_ptr<WriterSession> session_;
@@ -48,6 +50,7 @@ class HostFileBuffer {
   BlockBuilder block_;
   std::span<std::byte> room_;  // of block_
   size_t used_ = 0;            // of room_
+  size_t last_ = 0;            // where the head of the last text is, if anything is used
   uint64_t count_ = 0;         // records in block_
   size_t added_ = 0;           // bytes since the last Flush, ...
   size_t added_before_ = 0;    // ... and between the two before: what is to be expected

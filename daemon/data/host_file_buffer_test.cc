@@ -68,6 +68,42 @@ class HostTextsTest : public testing::Test {
   DumpFeed* feed_ = nullptr;
 };
 
+// Records of one file are one text, whatever pieces they came in; another file's begin one of their own.
+TEST_F(HostTextsTest, RecordsGoOnInOneText) {
+  FeedOptions options;
+  options.collector = "records";
+  options.record_bytes = 4;
+  DumpFeed* const feed = session_->AddFeed(std::move(options));
+  HostFileBuffer texts(session_, feed);
+  std::map<std::string, std::string> want;
+  uint64_t records = 0;
+  const auto add = [&](const std::string& file, size_t count) {
+    std::string data;
+    for (size_t i = 0; i < count; ++i) data += std::to_string(1000 + (records + i) % 9000);
+    char* const place = texts.Reserve(file, data.size(), count);
+    ASSERT_NE(place, nullptr);
+    std::memcpy(place, data.data(), data.size());
+    want[file] += data;
+    records += count;
+  };
+  std::mt19937 random(7);
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 40; ++i) add("a", 1 + random() % 5000);  // blocks of every size
+    add("b", 3);
+    add("a", 1);
+    texts.Flush();
+  }
+  ASSERT_TRUE(Finish().ok());
+  for (const auto& [file, data] : want) {
+    std::string got;
+    for (int slice = 0; std::filesystem::exists(path_ + "/host/data/" + file + ".slice_" + std::to_string(slice)); ++slice) {
+      got += Written("host/data/" + file + ".slice_" + std::to_string(slice));
+    }
+    EXPECT_TRUE(got == data) << file << " " << got.size() << " of " << data.size();
+  }
+  EXPECT_EQ(feed->counters().records.load(), records);
+}
+
 TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
   HostFileBuffer texts(session_, feed_);
   texts.Add("1-CpuUsage.data", "a\n");

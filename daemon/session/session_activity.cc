@@ -164,10 +164,12 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
   const ActivityFileId file = FileOfRecord(records.data());
   if (!wanted_[static_cast<size_t>(file)]) return;
   const int64_t from_ns = StartOf(batch.pid);
+  const bool is_within = frame.base_ns >= from_ns && frame.base_ns <= end_raw_ns_ - int64_t{UINT32_MAX};  // all of its records
   const auto passes = [&](const Record& record) {
     if constexpr (std::is_same_v<Record, attach::ApiRecord>) {
       if (!levels_[record.level]) return false;
     }
+    if (is_within) return true;
     const int64_t begin_ns = frame.base_ns + record.start;
     return begin_ns >= from_ns && begin_ns <= end_raw_ns_;
   };
