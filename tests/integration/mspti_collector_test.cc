@@ -392,6 +392,32 @@ TEST(MsptiCollector, TheHostsHalvesStayWhereLibprofdTakesNoMarks) {
   }));
 }
 
+// A session begins and ends beside a recorder: marks that are not flushed yet are of the time before.
+TEST(MsptiCollector, TheHostsHalvesAreOfTheTimeInWhichTheyWereMade) {
+  EXPECT_TRUE(InChild([] {
+    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
+    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
+    g_takes_marks = 0;
+    Job job(PROFD_COLLECT_MARKER);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    const auto mark_and_then = [&job](int takes_marks, size_t markers) {
+      MarkWithMstx();
+      g_takes_marks = takes_marks;
+      EXPECT_TRUE(Eventually([&] {
+        job.view.Take();
+        return job.view.markers.size() >= markers;
+      }));
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // some flushes
+      job.view.Take();
+      EXPECT_EQ(job.view.markers.size(), markers);
+    };
+    mark_and_then(0, 7);
+    mark_and_then(1, 14);
+    mark_and_then(0, 17);
+    mark_and_then(0, 24);
+  }));
+}
+
 TEST(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
   EXPECT_TRUE(InChild([] {
     Job job;

@@ -220,6 +220,7 @@ bool Collector::Subscribe() {
     return false;
   }
   subscribed_ = true;
+  marks_taken_.reset();
   CoverExit();
   const Called registered = library_.RegisterCallbacks(ProfdMsptiRequest, ProfdMsptiComplete);
   if (registered.ok()) return true;
@@ -302,17 +303,20 @@ void Collector::DisableAll() {
   enabled_kinds_ = 0;
 }
 
+bool Collector::AreMarksTaken() {
+  const MutexLock lock(mutex_);
+  return config_.takes_marks == nullptr || config_.takes_marks(config_.user) != 0;
+}
+
 // The host's marks come by libprofd_mstx.so, while libprofd takes any: a flight recorder alone does not have it do so.
+// What is about to be walked was made since the last look: what was so then counts, and now the first time.
 // Before the vendor's library walks its buffers, which some versions do inside of FlushAll; not in its callbacks, as this
 // takes the loader's lock.
 void Collector::LookForMstx() {
+  const bool are_taken = AreMarksTaken();
+  const bool were_taken = std::exchange(marks_taken_, are_taken).value_or(are_taken);
   if ((ever_enabled_ & BitOf(kMarker)) == 0) return;
-  bool taken = true;
-  {
-    const MutexLock lock(mutex_);
-    if (config_.takes_marks != nullptr) taken = config_.takes_marks(config_.user) != 0;
-  }
-  const bool leave_out = taken && IsMappedFile("libprofd_mstx.so");
+  const bool leave_out = were_taken && IsMappedFile("libprofd_mstx.so");
   const MutexLock lock(walk_mutex_);
   translator_->LeaveOutHostMarkers(leave_out);
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/mutex.h"
@@ -57,6 +58,7 @@ class Collector final : public PluginCollector {
   void DisableAll();
   void Detach();
   void Flush();
+  bool AreMarksTaken();
   void LookForMstx();
   void WalkReturned() REQUIRES(walk_mutex_);
   uint64_t CountSteps();
@@ -92,6 +94,7 @@ class Collector final : public PluginCollector {
   OverheadBudget budget_;
   uint32_t left_out_ = 0;  // of the kinds that are asked for
   State served_;
+  std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
   int exit_handlers_ = 0;
   uint64_t records_seen_ = 0;
   uint64_t steps_seen_ = 0;
