@@ -112,7 +112,8 @@ void App::Impl::RecoverDumps() {
     if (!google::protobuf::util::JsonStringToMessage(text, &stored, lenient).ok()) continue;
     const bool same_boot = !boot_id.empty() && stored.boot_id() == boot_id;
     if (!stored.dump().empty()) first[stored.dump()] = {id, same_boot};
-    dumps_unknown = dumps_unknown || (stored.dump().empty() && !stored.spec().no_dump() && !IsScheduled(stored.spec()));
+    const bool has_begun = stored.has_started_ns() || !IsScheduled(stored.spec());
+    dumps_unknown = dumps_unknown || (stored.dump().empty() && !stored.spec().no_dump() && has_begun);
     // Their former segments are complete, and wanted at once to be shown with them.
     for (const v1::Segment& segment : stored.segments()) {
       const std::string& path = segment.dump_path();

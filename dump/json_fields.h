@@ -198,13 +198,13 @@ class JsonHexField {
   }
   template <class T>
   void Read(JsonReader& reader, const OrderedJson& json, T* object) const {
-    std::string text;
+    std::optional<std::string> text;
     reader.Get(json, key_, &text);
-    if (text.empty()) return;
+    if (!text) return;
     uint32_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-    if (text.size() != 8 || error != std::errc() || stop != end) return reader.Fail(key_);
+    const char* const end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, value, 16);
+    if (text->size() != 8 || error != std::errc() || stop != end) return reader.Fail(key_);
     std::invoke(member_, *object) = value;
   }
 

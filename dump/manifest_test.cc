@@ -194,6 +194,7 @@ TEST(Manifest, LeavesOutWhatIsNotKnown) {
 
 TEST(Manifest, NamesTheKeyOfAWrongValue) {
   for (const auto& [text, key] : {std::pair{R"({"profd_manifest":1,"state":"done","files":[{"path":"a","crc32c":"xyz"}]})", "'crc32c'"},
+                                  std::pair{R"({"profd_manifest":1,"state":"done","files":[{"path":"a","crc32c":""}]})", "'crc32c'"},
                                   std::pair{R"({"profd_manifest":1,"state":"done","node":[]})", "'node'"},
                                   std::pair{R"({"profd_manifest":1,"state":"done","channels":[{"gaps":[{"host_ns":"1"}]}]})", "'host_ns'"}}) {
     EXPECT_THAT(ParseManifest(text).status().message(), ::testing::HasSubstr(key)) << text;

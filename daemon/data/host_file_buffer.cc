@@ -72,9 +72,10 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
     needed += kHeadBytes + file.size();
     if (room_.size() - used_ < needed) {
       HandOn();
-      const size_t expected = std::max(added_, added_before_);
-      const size_t bundle = expected >= kLargeBundleBytes ? kLargeBundleBytes : std::min(expected, kBundleBytes);
+      const size_t rest = added_before_ - std::min(added_before_, added_);
+      const size_t bundle = rest >= kLargeBundleBytes ? kLargeBundleBytes : std::min(std::max(added_, added_before_), kBundleBytes);
       block_ = session_->NewTexts(std::max(needed, bundle));
+      if (!block_ && bundle > needed) block_ = session_->NewTexts(needed);
       if (!block_) return nullptr;
       room_ = block_.buffer();
     }

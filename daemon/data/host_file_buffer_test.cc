@@ -68,8 +68,24 @@ class HostTextsTest : public testing::Test {
   DumpFeed* feed_ = nullptr;
 };
 
-// Records of one file are one text, whatever pieces they came in; another file's begin one of their own.
-TEST_F(HostTextsTest, RecordsGoOnInOneText) {
+// 120 records of 4 bytes are in a block of 512 bytes when they have one head; 50 were if each had its own.
+TEST_F(HostTextsTest, RecordsHaveOneHead) {
+  FeedOptions options;
+  options.collector = "records";
+  options.record_bytes = 4;
+  DumpFeed* const feed = session_->AddFeed(std::move(options));
+  HostFileBuffer texts(session_, feed);
+  ASSERT_NE(texts.Reserve("a", 4), nullptr);
+  const size_t one_block = pool_.stats().in_use_bytes;
+  for (int i = 1; i < 120; ++i) ASSERT_NE(texts.Reserve("a", 4), nullptr);
+  EXPECT_EQ(pool_.stats().in_use_bytes, one_block);
+  texts.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(feed->counters().records.load(), 120u);
+}
+
+// Whatever pieces they came in; another file's begin a text of their own.
+TEST_F(HostTextsTest, RecordsOfFilesInTurn) {
   FeedOptions options;
   options.collector = "records";
   options.record_bytes = 4;

@@ -22,7 +22,7 @@ void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, Continues conti
 void LossLedger::Count(LossReason reason, uint64_t records, uint64_t bytes) {
   Entry& entry = EntryOf(reason);
   entry.records.fetch_add(records, std::memory_order_relaxed);
-  entry.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  entry.bytes.fetch_add(bytes, std::memory_order_release);  // whoever sees them sees the records, too
 }
 
 LossLedger::Amount LossLedger::Total() const {
@@ -79,14 +79,19 @@ LossLedger::NotRead LossLedger::Settle(Place at, int64_t host_ns) {
 
 void LossLedger::SettleDropped(Place at, LossReason reason, int64_t host_ns) {
   Entry& entry = EntryOf(reason);
-  const Amount now{entry.records.load(std::memory_order_relaxed), entry.bytes.load(std::memory_order_relaxed)};
+  Amount now;
+  now.bytes = entry.bytes.load(std::memory_order_acquire);
+  now.records = entry.records.load(std::memory_order_relaxed);
   const Amount more{now.records - entry.noted.records, now.bytes - entry.noted.bytes};
   if (more.records == 0 && more.bytes == 0) return;
+  at.channel.AddLoss(reason, more.records, more.bytes, host_ns);
+  // Bytes alone, of a feed that counts records: those were counted the last time, and have their gap.
+  const bool is_known = more.records == 0 && entry.noted.records > 0;
+  entry.noted = now;
+  if (is_known) return;
   const ManifestGap gap{host_ns, more.records, reason, last_settled_ns_};
   at.channel.AddGap(gap);
-  at.channel.AddLoss(reason, more.records, more.bytes, host_ns);
   at.dump.NoteLoss(at.channel, reason, gap);
-  entry.noted = now;
   resync_ = true;
 }
 

@@ -408,18 +408,25 @@ void ChannelArbiter::Stop(Slot& slot) {
       });
 }
 
-// The driver says so when it stops a channel, without how much.
+// The driver says so when it stops a channel, without how much: at some time of the run that ends, of all who were in it.
 void ChannelArbiter::NoteDataLost(const Slot& slot) {
-  ManifestLoss loss;
-  loss.reason = LossReason::kDriver;
-  loss.to_ns = deps_.host.clock.MonotonicRawNs();
-  for (const PendingDetach& detach : slot.pending_detaches) {
-    if (detach.target.feed == nullptr) continue;
-    detach.target.session->NoteLostBefore(detach.target.feed, loss);
-    detach.target.session->EditManifest([text = fmt::format("device {} channel {}: the driver has lost records of it (it does not say how many)",
-                                                            slot.device, slot.channel)](Manifest& manifest) {
+  const int64_t run_ns = slot.epoch == nullptr ? 0 : slot.epoch->start_ns.load();
+  const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
+  const auto note = [&](const FeedTarget& target) {
+    if (target.feed == nullptr) return;
+    ManifestLoss loss;
+    loss.reason = LossReason::kDriver;
+    loss.from_ns = std::max(run_ns, target.feed->options().session_start_ns);
+    loss.to_ns = now_ns;
+    target.session->NoteLostBefore(target.feed, loss);
+    target.session->EditManifest([text = fmt::format("device {} channel {}: the driver has lost records of it (it does not say how many)",
+                                                     slot.device, slot.channel)](Manifest& manifest) {
       manifest.warnings.push_back(text);
     });
+  };
+  for (const PendingDetach& detach : slot.pending_detaches) note(detach.target);
+  for (const Participant& part : slot.parts) {
+    if (part.attached && part.begun) note(part.target);
   }
 }
 

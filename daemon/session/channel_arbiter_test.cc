@@ -214,7 +214,35 @@ TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kDriver);
   EXPECT_EQ(reported.channels[0].gaps.back().lost_records, 0u);  // not known
+  EXPECT_GT(reported.channels[0].gaps.back().from_ns, 0) << "not before the run";
   EXPECT_THAT(reported.warnings, ::testing::Contains(::testing::HasSubstr("device 0 channel 9: the driver has lost records")));
+}
+
+// The channel is stopped to go on at another rate: who stays was in the run that lost them.
+TEST_F(ArbiterTest, WhatTheDriverLostIsKnownToThoseWhoStay) {
+  TempDir tmp;
+  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+  ClaimRequest request;
+  request.collector = IndexOf("hccs");
+  request.options.hz = 10;
+  request.owner = "me";
+  request.dump = OpenDump(writer);
+  auto settled = std::make_shared<std::promise<void>>();
+  const auto stays = OnControl([&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
+  Await(settled->get_future());
+  hal_.Code(Call::kStop, abi::kProfStopDataLoss);
+  const auto faster = Claim("hccs", 50);
+  EXPECT_EQ(Answer(faster).state, OutcomeState::kRunning);
+  hal_.Code(Call::kStop, 0);
+  Release(faster);
+  Release(stays);
+  std::promise<Manifest> manifest;
+  request.dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  const auto& gaps = reported.channels[0].gaps;
+  EXPECT_EQ(std::ranges::count(gaps, LossReason::kDriver, &ManifestGap::reason), 1);
+  EXPECT_THAT(reported.warnings, ::testing::Contains(::testing::HasSubstr("the driver has lost records")));
 }
 
 TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {
