@@ -54,7 +54,7 @@ constexpr auto kCollectives = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kStep, kName, kType, {"group_name", "String", kText}, {"elapse_ms", "Float64"}, {"has_parts", "UInt8"},
     {"transit_ms", "Float64"}, {"wait_ms", "Float64"}, {"synchronization_ms", "Float64"}, {"idle_ms", "Float64"},
     {"transports", "Array(String)"}, {"sizes_mb", "Array(Float64)"}, {"times_ms", "Array(Float64)"}, {"packets", "Array(UInt64)"},
-    {"large_packets", "Array(UInt64)"},
+    {"large_packets", "Array(UInt64)"}, {"step_is_named", "UInt8"},
 });
 constexpr auto kTransfers = std::to_array<StoreColumn>({
     kStart, kEnd, {"bytes", "UInt64"}, kName, {"transport", "String", kText}, {"link", "String", kText},

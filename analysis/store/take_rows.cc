@@ -190,7 +190,7 @@ Status TakeCollective(const StoreRow& row, Filling* to) {
   for (size_t i = 0; i < std::min({names.size(), sizes.size(), times.size(), packets.size(), large.size()}); ++i) {
     made.transports.push_back({names[i], sizes[i], times[i], static_cast<uint64_t>(packets[i]), static_cast<uint64_t>(large[i])});
   }
-  made.step = row.Int(16);
+  if (row.Int(17) != 0) made.step = row.Int(16);  // else by its time: ranks are compared without
   return {};
 }
 
@@ -291,7 +291,7 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
     {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack", "ORDER BY load, at", TakeSlice},
     {"collectives", kComplete, "",
      "start_ns, name, type, group_name, elapse_ms, has_parts, transit_ms, wait_ms, synchronization_ms, idle_ms, transports, sizes_mb, times_ms, "
-     "packets, large_packets, step",
+     "packets, large_packets, step, step_is_named",
      "ORDER BY load, at", TakeCollective},
     {"collectives", kSums, " communication ",
      "group_name, name, type, count() AS operations, sum(elapse_ms), max(has_parts), sum(transit_ms), sum(wait_ms), sum(synchronization_ms), sum(idle_ms)",

@@ -138,7 +138,7 @@ void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
     }
     blocks->Row("collectives").Uint(i).Int(each.start_ns).Int(steps.Of(each)).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
         .Text(rank.TextOf(each.group)).Float(each.elapse_ms).Uint(each.parts.has_value()).Float(parts.transit_ms).Float(parts.wait_ms)
-        .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(names).Floats(sizes).Floats(times).Ints(packets).Ints(large).End();
+        .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(names).Floats(sizes).Floats(times).Ints(packets).Ints(large).Uint(each.step >= 0).End();
   }
   for (const Transfer& each : rank.transfers) {
     blocks->Row("transfers").Int(each.start_ns).Int(each.end_ns).Uint(each.bytes).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.transport))
