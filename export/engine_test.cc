@@ -227,6 +227,16 @@ TEST_F(EngineTest, TheRestOfARecordOfLostSlicesIsSkipped) {
   EXPECT_EQ(report->channels.at(0).bad_bytes, all.size() / 3 - 5);
 }
 
+// Slices that end with a record have no such rest: what is too much is the end of a write that was cut.
+TEST_F(EngineTest, TheLastWriteIsCutBehindLostSlices) {
+  Put("device_0/data/n.data.0.slice_9", Record(1, 10) + Record(2, 20));
+  Put("device_0/data/n.data.0.slice_10", Record(3, 30) + "xyz");
+  auto report = Run();
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {1002, 20}, {1003, 30}}));
+  EXPECT_EQ(report->channels.at(0).bad_bytes, 3u);
+}
+
 // What is left of a record does not join with what follows a slice that is gone.
 TEST_F(EngineTest, AMissingSliceEndsARecord) {
   Put("device_0/data/n.data.0.slice_0", Record(1, 10) + "xyz");

@@ -92,15 +92,19 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
 }
 
 // Where the first slices are gone, the first one left begins with the rest of a record that began in them: what all
-// slices hold beyond complete records (operator-data a.6).
+// slices hold beyond complete records (operator-data a.6). Slices of complete records have none, whatever the last one,
+// which may be cut, ends with; nor is it known where others are missing in between.
 size_t FileFeeder::HeadOf(const DataFile& file) const {
   if (record_size_ <= 1 || file.slices.empty() || file.slices.front().number == 0) return 0;
   uint64_t bytes = 0;
-  for (const DataFile::Slice& slice : file.slices) {
-    if (slice.compressed) return 0;  // ours, which hold complete records
+  bool are_complete = true;
+  for (size_t i = 0; i < file.slices.size(); ++i) {
+    const DataFile::Slice& slice = file.slices[i];
+    if (slice.compressed || slice.number != file.slices.front().number + i) return 0;
+    if (i + 1 < file.slices.size()) are_complete = are_complete && slice.bytes % record_size_ == 0;
     bytes += slice.bytes;
   }
-  return bytes % record_size_;
+  return are_complete && file.slices.size() > 1 ? 0 : bytes % record_size_;
 }
 
 void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
@@ -113,6 +117,7 @@ void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
     if (carried_ == 0) skip_line_ = false;
     slice_start_ = carried_ == 0;
     Slice(slice, decoder);
+    skip_bytes_ = 0;  // of the first alone
     if (stopped_) break;
   }
   if (carried_ > 0 && record_size_ == 0 && !stopped_) {
