@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -73,7 +74,8 @@ void Details::LeaveOut() {
   const auto free = [](const Figures& of) { return of.free_ms; };
   const auto computing = [](const Figures& of) { return of.computing_ms; };
   const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.sdma; }),
-                                      least([](const Figures& of) { return of.rdma; }), least([](const Figures&) { return 0; })};
+                                      least([](const Figures& of) { return of.rdma; }), least([](const Figures&) { return 0; }),
+                                      least([](const Figures& of) { return std::isinf(of.sdma); }), least([](const Figures& of) { return std::isinf(of.rdma); })};
   std::vector<Held> still;
   for (const Held& each : held_) {
     if (kept.contains(each.rank)) {

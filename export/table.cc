@@ -164,7 +164,7 @@ constexpr auto kNpuModuleMemColumns = std::to_array<Column>({
 
 constexpr auto kAicoreFreqColumns = std::to_array<Column>({
     {"die", kKey},
-    {"mhz", kReal, "MHz", "atlas_npu_frequency_hertz", "domain=aicore", 1000000.0},
+    {"mhz", kReal, "MHz", "atlas_npu_frequency_hertz", "domain=aicore", 1000000.0, "", "", "atlas_npu_die_frequency_hertz"},
 });
 
 constexpr auto kVoltageColumns = std::to_array<Column>({

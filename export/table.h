@@ -76,6 +76,8 @@ struct Column {
   std::string_view values = {};
   // kKey: the label of -1, which stands for what the row does not tell apart. Empty: it has no such label then.
   std::string_view none = {};
+  // The metric instead, in rows whose key "die" is not -1.
+  std::string_view metric_of_die = {};
 };
 
 struct TableSpec {

@@ -23,7 +23,8 @@ struct Slowed {
 const Series* FrequencyOf(const Rank& rank, double* to_mhz) {
   for (const auto& series : rank.hardware) {
     const std::string_view name = series->name;
-    const bool of_dump = name.starts_with("frequency_hertz") && name.ends_with(" domain=aicore");
+    // Not DCMI's, which is read too seldom to hold until the next ("frequency_hertz npu=...").
+    const bool of_dump = (name.starts_with("frequency_hertz domain=") || name.starts_with("die_frequency_hertz die=")) && name.ends_with(" domain=aicore");
     if (series->count == 0 || (!of_dump && name != "AI Core Freq")) continue;
     *to_mhz = of_dump ? 1e-6 : 1;
     return series.get();

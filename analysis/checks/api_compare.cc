@@ -59,6 +59,7 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   double slower_ms = 0;  // of a step and rank
   const double mine_per = StepsOfAll(input.compared);
   const double other_per = StepsOfAll(input.compared_with);
+  const double steps = mine_per / other_per;
   for (const auto& [name, unused] : all) {
     const auto find = [&key = name](const Apis& apis) { return apis.contains(key) ? apis.at(key) : Times(); };
     const Times a = find(mine);
@@ -68,8 +69,8 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
     for (const Times* times : {&a, &b}) {
       for (const Json& value : {Json(Ms(times->total_ns)), Json(Ms(times->self_ns)), Json(times->MeanMs()), Json(times->calls)}) row.push_back(value);
     }
-    for (const Json& ratio : {RatioOf(Ms(a.total_ns), Ms(b.total_ns)), RatioOf(Ms(a.self_ns), Ms(b.self_ns)), RatioOf(a.MeanMs(), b.MeanMs()),
-                              RatioOf(static_cast<double>(a.calls), static_cast<double>(b.calls))}) {
+    for (const Json& ratio : {RatioOf(Ms(a.total_ns), Ms(b.total_ns) * steps), RatioOf(Ms(a.self_ns), Ms(b.self_ns) * steps), RatioOf(a.MeanMs(), b.MeanMs()),
+                              RatioOf(static_cast<double>(a.calls), static_cast<double>(b.calls) * steps)}) {
       row.push_back(ratio);
     }
     rows.emplace_back(b.total_ns == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(a.total_ns) / static_cast<double>(b.total_ns), std::move(row));

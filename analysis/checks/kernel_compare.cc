@@ -34,7 +34,8 @@ Kernels KernelsOf(const std::vector<const Rank*>& ranks) {
   return kernels;
 }
 
-Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, const Times& other) {
+// `steps`: of all ranks, of mine by the other's.
+Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, const Times& other, double steps) {
   Json row = {key.first, key.second};
   for (const Times* times : {&mine, &other}) {
     row.push_back(times->total_us);
@@ -43,7 +44,7 @@ Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, co
     row.push_back(times->calls == 0 ? 0 : times->least_us);
     row.push_back(times->calls);
   }
-  row.push_back(RatioOf(mine.total_us, other.total_us));
+  row.push_back(RatioOf(mine.total_us, other.total_us * steps));
   row.push_back(RatioOf(mine.Mean(), other.Mean()));
   return row;
 }
@@ -69,7 +70,7 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
     const Times a = find(mine);
     const Times b = find(other);
     slower += std::max(0.0, a.total_us / mine_per - b.total_us / other_per);
-    rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b));
+    rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b, mine_per / other_per));
   }
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/checks/check.h"
 #include "analysis/cluster/cost.h"
@@ -55,15 +56,30 @@ std::string NameOf(const StepOfRank& of) {
   return of.step < 0 ? NameOf(*of.rank) : fmt::format("{}, step {}", NameOf(*of.rank), of.step);
 }
 
+// More than a reader can look at, and than memory should hold: ranks alone then.
+constexpr size_t kMostRows = 100'000;
+
+bool HasTooManySteps(const Run& run) {
+  size_t rows = 0;
+  for (const auto& rank : run.ranks) {
+    const StepFinder steps(*rank);
+    std::set<int64_t> seen;
+    for (const Collective& each : rank->collectives) seen.insert(steps.Of(each));
+    rows += seen.size();
+  }
+  return rows > kMostRows;
+}
+
 // By step, then in the order of the ranks.
 std::vector<StepOfRank> StepsOfRanks(const Run& run) {
   std::map<std::pair<int64_t, size_t>, StepOfRank> by_step;
+  const bool in_all = HasTooManySteps(run);
   for (size_t number = 0; number < run.ranks.size(); ++number) {
     const Rank& rank = *run.ranks[number];
     if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
     const StepFinder steps(rank);
     for (const Collective& each : rank.collectives) {
-      const int64_t step = steps.Of(each);
+      const int64_t step = in_all ? StepFinder::kNone : steps.Of(each);
       StepOfRank& of = by_step[{step, number}];
       of.step = step;
       of.rank = &rank;

@@ -26,22 +26,25 @@ namespace {
 // number the one that ended first launched it, and so did those around that one.
 class Launchers {
  public:
+  // `calls` must outlive it.
   explicit Launchers(const std::vector<Recorded>& calls) {
     for (const Recorded& call : calls) {
-      if (call.correlation == 0) continue;
-      const auto [first, is_new] = first_.try_emplace(KeyOf(call), call.start_ns, call.end_ns);
-      if (!is_new && call.end_ns < first->second.second) first->second = {call.start_ns, call.end_ns};
+      if (call.correlation != 0) first_.push_back(&call);
     }
+    std::ranges::stable_sort(first_, {}, [](const Recorded* call) { return std::pair(KeyOf(*call), call->end_ns); });
+    const auto others = std::ranges::unique(first_, {}, [](const Recorded* call) { return KeyOf(*call); });
+    first_.erase(others.begin(), others.end());
   }
+  // Of a call with a number.
   bool Has(const Recorded& call) const {
-    const auto& [start_ns, end_ns] = first_.at(KeyOf(call));
-    return call.start_ns <= start_ns && call.end_ns >= end_ns;
+    const Recorded& first = **std::ranges::lower_bound(first_, KeyOf(call), {}, [](const Recorded* each) { return KeyOf(*each); });
+    return call.start_ns <= first.start_ns && call.end_ns >= first.end_ns;
   }
 
  private:
   using Key = std::tuple<int, int64_t, int64_t>;  // rank, thread, number
   static Key KeyOf(const Recorded& call) { return {call.rank, call.place, call.correlation}; }
-  std::map<Key, std::pair<int64_t, int64_t>> first_;
+  std::vector<const Recorded*> first_;  // one of each key, in their order
 };
 
 using exporting::DumpInfo;

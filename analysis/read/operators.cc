@@ -153,7 +153,7 @@ class OperatorReader {
     if (!cores) return;
     const auto ns = static_cast<double>(row.end_ns - row.start_ns);
     const double mhz = model_.device_pmu.at(row.device).mhz;
-    for (const auto& core_counters : *cores) AddRatios(core_counters, mhz, ns, &made);
+    for (size_t i = 0; i < cores->size(); ++i) AddRatios((*cores)[i], i == 1, mhz, ns, &made);
     made.counted_ns += ns;
   }
 
@@ -210,7 +210,7 @@ class OperatorReader {
     return it->second;
   }
 
-  void AddRatios(const exporting::operators::CoreCounters& counted, double mhz, double ns, Operator* op) {
+  void AddRatios(const exporting::operators::CoreCounters& counted, bool is_vector, double mhz, double ns, Operator* op) {
     for (Ratio& ratio : RatiosOf(*counted.core)) {
       const auto value = exporting::operators::PmuValue(*ratio.column, counted.counts, counted.time_us, mhz);
       if (!value) continue;
@@ -222,9 +222,7 @@ class OperatorReader {
       Rank::AddTo(&op->unit_ns, ratio.unit, *value * counted.time_us * 1000);
     }
     // Its time in all, as the vendor's tables call it.
-    const std::vector<PmuColumn>& columns = counted.core->columns;
-    const bool vector = !columns.empty() && columns.front().name.starts_with("aiv");
-    Rank::AddTo(&op->unit_ns, Rank::NumberIn(&rank_.unit_names, vector ? "aiv" : "aicore"), counted.time_us * 1000);
+    Rank::AddTo(&op->unit_ns, Rank::NumberIn(&rank_.unit_names, is_vector ? "aiv" : "aicore"), counted.time_us * 1000);
   }
 
   const Model& model_;

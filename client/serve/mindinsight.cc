@@ -202,8 +202,9 @@ Json TimelineEvents(const Asked& asked) {
   const Rank& rank = asked.rank;
   const int64_t begin = analysis::BeginOf(rank);
   Json events = Json::array();
+  size_t most = kMostEvents / 2;  // of reduces; the rest is for executions
   const auto add = [&](std::string_view name, std::string_view thread, const analysis::Interval& span, int pid, Json args) {
-    if (events.size() == kMostEvents) return;
+    if (events.size() == most) return;
     events.push_back({{"name", name}, {"ph", "X"}, {"tid", thread}, {"ts", static_cast<double>(span.start_ns - begin) / 1000},
                       {"dur", static_cast<double>(span.end_ns - span.start_ns) / 1000}, {"pid", pid}, {"args", std::move(args)}});
   };
@@ -213,6 +214,7 @@ Json TimelineEvents(const Asked& asked) {
       add(name, StreamOf(name), {reduce.start_ns, reduce.end_ns}, kReducePid, Json::object());
     }
   }
+  most = kMostEvents;
   for (const analysis::Execution& each : rank.executions) {
     const analysis::Operator& op = rank.operators[static_cast<size_t>(each.op)];
     const std::string_view full = rank.TextOf(op.name);

@@ -180,6 +180,22 @@ TEST(CleanUtf8, ReplacesWhatIsNone) {
   }
 }
 
+// /metrics has two metrics for the AI Core's clock, and "all" where a chip does not tell dies apart.
+TEST(Labels, OfRowsWithoutADie) {
+  const Strings strings;
+  const auto of = [&strings](TableId table, std::vector<int64_t> keys) {
+    const std::vector<uint64_t> cells(keys.begin(), keys.end());
+    const MetricColumn metric = MetricsOf(TableOf(table), cells, strings).at(0);
+    std::string text = metric.metric;
+    for (const Label& label : metric.labels) text += " " + label.key + "=" + label.value;
+    return text;
+  };
+  EXPECT_EQ(of(TableId::kAicoreFreq, {-1}), "atlas_npu_frequency_hertz domain=aicore");
+  EXPECT_EQ(of(TableId::kAicoreFreq, {1}), "atlas_npu_die_frequency_hertz die=1 domain=aicore");
+  EXPECT_THAT(of(TableId::kQos, {0, -1}), ::testing::EndsWith(" die=all"));
+  EXPECT_EQ(of(TableId::kHostCpu, {-1}), "atlas_host_cpu_usage_ratio cpu=all");
+}
+
 TEST(Labels, AreSplit) {
   EXPECT_EQ(ParseLabels("a=b,,x,=y,c="), (std::vector<Label>{{"a", "b"}, {"c", ""}}));
 }

@@ -47,9 +47,11 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
     return metrics;
   }
   std::vector<Label> labels;
+  bool has_die = false;
   for (size_t i = 0; i < keys.size(); ++i) {
     const Column& column = table.columns[i];
     auto value = static_cast<int64_t>(keys[i]);
+    has_die = has_die || (column.name == "die" && value != -1);
     if (column.type == ColumnType::kKey && value == -1) {
       if (!column.none.empty()) labels.push_back({std::string(column.name), std::string(column.none)});
       continue;
@@ -61,6 +63,8 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
         {std::string(column.name), number ? fmt::to_string(value) : std::string(text)});
   }
   for (MetricColumn& metric : metrics) {
+    const std::string_view of_die = table.columns[metric.column].metric_of_die;
+    if (has_die && !of_die.empty()) metric.metric = of_die;
     metric.labels.insert(metric.labels.begin(), labels.begin(), labels.end());
   }
   return metrics;

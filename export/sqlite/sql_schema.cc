@@ -181,22 +181,37 @@ std::string TextOf(std::string_view column) {
   return fmt::format("(SELECT value FROM STRING_IDS WHERE id = t.{})", column);
 }
 
-// "'hbm=' || t.hbmId || ',direction=' || (SELECT ...)", quoted fixed labels behind.
+// "'hbm=' || t.hbmId || ',' || 'direction=' || (SELECT ...)", quoted fixed labels behind.
 std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
   const TableSpec& rows = TableOf(table.source);
   std::string sql;
   for (size_t i = 0; i < KeyCount(rows); ++i) {
     const SqlColumn* column = FindCell(table, i);
     if (column == nullptr) continue;
-    bool text = column->value != SqlValue::kPlain || rows.columns[i].type == ColumnType::kName;
+    const Column& key = rows.columns[i];
+    bool text = column->value != SqlValue::kPlain || key.type == ColumnType::kName;
     std::string value = text ? TextOf(column->name) : fmt::format("t.{}", column->name);
     if (column->value == SqlValue::kQosName) value = fmt::format("substr({}, 5)", value);
-    fmt::format_to(std::back_inserter(sql), "{}'{}{}=' || {}", sql.empty() ? "" : " || ",
-                   sql.empty() ? "" : ",", rows.columns[i].name, value);
+    const std::string_view comma = i + 1 < KeyCount(rows) || !fixed.empty() ? "," : "";
+    std::string label = fmt::format("'{}=' || {}", key.name, value);
+    if (!comma.empty()) label += " || ','";
+    if (!text && key.values.empty()) {
+      const std::string none = key.none.empty() ? "" : fmt::format("{}={}{}", key.name, key.none, comma);
+      label = fmt::format("CASE {} WHEN -1 THEN '{}' ELSE {} END", value, none, label);
+    }
+    fmt::format_to(std::back_inserter(sql), "{}{}", sql.empty() ? "" : " || ", label);
   }
   if (sql.empty()) return fmt::format("'{}'", fixed);
-  if (fixed.empty()) return sql;
-  return fmt::format("{} || ',{}'", sql, fixed);
+  return fixed.empty() ? sql : fmt::format("{} || '{}'", sql, fixed);
+}
+
+// The metric's name, quoted or by the row's die.
+std::string MetricSql(const SqlTable& table, const Column& column) {
+  const std::string name = fmt::format("'{}'", column.metric);
+  const int die = ColumnIndex(TableOf(table.source), "die");
+  const SqlColumn* cell = die < 0 ? nullptr : FindCell(table, static_cast<size_t>(die));
+  if (column.metric_of_die.empty() || cell == nullptr) return name;
+  return fmt::format("CASE t.{} WHEN -1 THEN {} ELSE '{}' END", cell->name, name, column.metric_of_die);
 }
 
 // The metric's value; empty if the table does not have it.
@@ -273,7 +288,7 @@ std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged)
       if (rows.columns[i].metric.empty()) continue;
       std::string value = ValueSql(*table, i);
       if (value.empty()) continue;
-      add(ArmSql(*table, fmt::format("'{}'", rows.columns[i].metric),
+      add(ArmSql(*table, MetricSql(*table, rows.columns[i]),
                  LabelsSql(*table, rows.columns[i].labels), value, merged));
     }
   }

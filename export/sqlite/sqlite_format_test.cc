@@ -417,7 +417,7 @@ TEST(SqliteFormat, EveryMetricOfTheTableIsInTheSamples) {
                       : IsKey(column.type)  ? 0
                       : IsReal(column.type) ? BatchBuilder::ToCell(8.0)
                                             : 8);
-      if (!column.metric.empty()) expected.emplace(column.metric);
+      if (!column.metric.empty()) expected.emplace(column.metric_of_die.empty() ? column.metric : column.metric_of_die);
     }
     if (table.id == TableId::kSample) expected.emplace("of_own");
     builder.AddCells(kMadeBegin, cells);

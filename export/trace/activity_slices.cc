@@ -142,6 +142,7 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
 // first one with a number launched it, and so did those around that one.
 bool ActivitySlices::Launches(const Batch& batch, size_t row, const Slice& slice) {
   const int64_t correlation = Cell(batch, row, "correlation");
+  if (launches_.size() >= kMaxLanes) launches_.clear();
   Launch& last = launches_[{Cell(batch, row, "pid"), Cell(batch, row, "thread")}];
   if (last.correlation != correlation) last = {correlation, slice.t_ns, slice.t_ns + slice.dur_ns};
   return slice.t_ns <= last.begin_ns && slice.t_ns + slice.dur_ns >= last.end_ns;

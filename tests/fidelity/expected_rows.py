@@ -174,7 +174,7 @@ class Database:
 
 def table_columns(source):
     """The contract of generic readers, from export/table.cc: table -> [(column, type, metric, labels,
-    scale, texts, none)]."""
+    scale, texts, none, metric_of_die)]."""
     lists = {}
     for name, body in re.findall(r"constexpr auto (k\w+Columns) = std::to_array<Column>\(\{(.*?)\}\);",
                                  source, re.S):
@@ -182,7 +182,7 @@ def table_columns(source):
         for entry in re.findall(r"\{([^{}]*)\}", body):
             parts = [p.strip() for p in re.findall(r'"[^"]*"|[^,\s][^,]*', entry)]
             text = [p.strip('"') for p in parts]
-            text += [""] * (8 - len(text))
+            text += [""] * (9 - len(text))
             scale = {"": 1.0, "kMega": MEGA}.get(text[5]) or float(text[5])
             columns.append((text[0], text[1], text[3], text[4], scale, *text[6:]))
         lists[name] = columns
@@ -196,7 +196,7 @@ def metrics(reference, columns):
     for table, rows in reference.rows.items():
         for row in rows:
             keys = {}
-            for name, kind, _, _, _, texts, none in columns[table]:
+            for name, kind, _, _, _, texts, none, _ in columns[table]:
                 if kind in ("kKey", "kName"):
                     value = row.values[name]
                     if kind == "kKey" and value == -1:
@@ -205,7 +205,9 @@ def metrics(reference, columns):
                         value = texts.split(",")[value]
                     if value != "":
                         keys[name] = str(value)
-            for name, kind, metric, labels, scale, *_ in columns[table]:
+            for name, kind, metric, labels, scale, _, _, metric_of_die in columns[table]:
+                if metric_of_die and "die" in keys:
+                    metric = metric_of_die
                 if metric:
                     own = dict(keys)
                     own.update(label.split("=") for label in labels.split(",") if label)
