@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "driver/abi/channels.h"
+#include "dump/activity_files.h"
 #include "dump/data_name.h"
 
 namespace profd {
@@ -196,7 +197,7 @@ Result<SessionDump::File*> SessionDump::AddFile(DataFolder& place, SliceOptions 
   if (!IsSafeName(options.base)) return InvalidArgument("not a possible file name");
   const std::string& key = KeyOf(place.device, options.base);
   if (by_name_.contains(key)) return AlreadyExists(fmt::format("{} is open already", key));
-  options.slice_bytes = options_.slice_bytes;
+  options.slice_bytes = options_.slice_bytes * (FindActivityFile(options.base) != nullptr ? kActivitySlice : 1);
   if (place.device != kVendorHostId) options.device = place.device;
   place.singles += options.single_slice ? 1 : 0;
   singles_ += options.single_slice ? 1 : 0;

@@ -109,7 +109,7 @@ uint64_t SessionDump::CutBytes(const File& file) const {
   const uint64_t files = std::max<size_t>(1, by_id_.size());
   const uint64_t limit = options_.place_bytes != 0 ? options_.place_bytes : options_.max_bytes;
   return std::clamp(limit / (files * kSlicesPerFile), kLeastCutBytes,
-                    std::max(kLeastCutBytes, options_.slice_bytes));
+                    std::max(kLeastCutBytes, file.writer->options().slice_bytes));
 }
 
 bool SessionDump::Cut(File& file, uint64_t least) {

@@ -161,6 +161,22 @@ TEST_F(SessionDumpTest, CountersAndTasksOfOneTimeAreRemovedTogether) {
   EXPECT_EQ(slices_of("aicore.data"), slices_of("hwts.data"));
 }
 
+TEST_F(SessionDumpTest, SlicesOfActivityAreLonger) {
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 1000;
+  std::unique_ptr<SessionDump> dump = Make(options);
+  for (int i = 0; i < 17; ++i) {
+    for (const char* file : {"activity_kernel.data", "host_mem.data"}) {
+      ASSERT_TRUE(dump->AppendHostFile(file, std::string(500, 'x')).ok());
+    }
+  }
+  ASSERT_TRUE(dump->Finish({}).ok());
+  const auto bytes_of = [&](const char* file) { return fs::file_size(path_ + "/host/data/" + file); };
+  EXPECT_EQ(bytes_of("activity_kernel.data.slice_0"), 8000u);
+  EXPECT_EQ(bytes_of("activity_kernel.data.slice_1"), 500u);
+  EXPECT_EQ(bytes_of("host_mem.data.slice_0"), 1000u);
+}
+
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;
