@@ -47,6 +47,12 @@ class HostTextsTest : public testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
 
+  DumpFeed* FeedOfRecords(size_t bytes) {
+    FeedOptions options;
+    options.collector = "records";
+    options.record_bytes = bytes;
+    return session_->AddFeed(std::move(options));
+  }
   Status Finish() {
     std::promise<Status> done;
     session_->Finish(
@@ -70,10 +76,7 @@ class HostTextsTest : public testing::Test {
 
 // 120 records of 4 bytes are in a block of 512 bytes when they have one head; 50 were if each had its own.
 TEST_F(HostTextsTest, RecordsHaveOneHead) {
-  FeedOptions options;
-  options.collector = "records";
-  options.record_bytes = 4;
-  DumpFeed* const feed = session_->AddFeed(std::move(options));
+  DumpFeed* const feed = FeedOfRecords(4);
   HostFileBuffer texts(session_, feed);
   ASSERT_NE(texts.Reserve("a", 4), nullptr);
   const size_t one_block = pool_.stats().in_use_bytes;
@@ -86,10 +89,7 @@ TEST_F(HostTextsTest, RecordsHaveOneHead) {
 
 // Whatever pieces they came in; another file's begin a text of their own.
 TEST_F(HostTextsTest, RecordsOfFilesInTurn) {
-  FeedOptions options;
-  options.collector = "records";
-  options.record_bytes = 4;
-  DumpFeed* const feed = session_->AddFeed(std::move(options));
+  DumpFeed* const feed = FeedOfRecords(4);
   HostFileBuffer texts(session_, feed);
   std::map<std::string, std::string> want;
   uint64_t records = 0;

@@ -71,8 +71,10 @@ class ArbiterTest : public ::testing::Test {
 
   // Claims and waits for the first answer.
   ChannelArbiter::ClaimId Claim(std::string_view collector, double hz, std::string owner = "me",
-                                bool llc_write = false, bool resident = false) {
+                                bool llc_write = false, bool resident = false,
+                                std::shared_ptr<WriterSession> dump = nullptr) {
     ClaimRequest request;
+    request.dump = std::move(dump);
     request.resident = resident;
     request.collector = IndexOf(collector);
     request.options.hz = hz;

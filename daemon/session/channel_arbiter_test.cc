@@ -156,6 +156,12 @@ std::shared_ptr<WriterSession> OpenDump(DumpWriter& writer) {
   return writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
 }
 
+Manifest ManifestAtTheEnd(WriterSession& dump) {
+  std::promise<Manifest> manifest;
+  dump.Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  return manifest.get_future().get();
+}
+
 // The channel runs on for others: what the driver holds at the stop is fetched first.
 TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
   TempDir tmp;
@@ -184,9 +190,7 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
   hal_.Hold(Call::kFlush);
   Release(again);
   hal_.Release(Call::kFlush);
-  std::promise<Manifest> manifest;
-  dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = ManifestAtTheEnd(*dump);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kNotFetched);
@@ -197,19 +201,11 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
 TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  ClaimRequest request;
-  request.collector = IndexOf("hccs");
-  request.options.hz = 50;
-  request.owner = "me";
-  request.dump = OpenDump(writer);
-  auto settled = std::make_shared<std::promise<void>>();
-  const auto claim = OnControl([&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
-  Await(settled->get_future());
+  const auto dump = OpenDump(writer);
+  const auto claim = Claim("hccs", 50, "me", false, false, dump);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   Release(claim);
-  std::promise<Manifest> manifest;
-  request.dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = ManifestAtTheEnd(*dump);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kDriver);
@@ -222,23 +218,15 @@ TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
 TEST_F(ArbiterTest, WhatTheDriverLostIsKnownToThoseWhoStay) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  ClaimRequest request;
-  request.collector = IndexOf("hccs");
-  request.options.hz = 10;
-  request.owner = "me";
-  request.dump = OpenDump(writer);
-  auto settled = std::make_shared<std::promise<void>>();
-  const auto stays = OnControl([&] { return arbiter_->Claim(request, [settled] { settled->set_value(); }); });
-  Await(settled->get_future());
+  const auto dump = OpenDump(writer);
+  const auto stays = Claim("hccs", 10, "me", false, false, dump);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   const auto faster = Claim("hccs", 50);
   EXPECT_EQ(Answer(faster).state, OutcomeState::kRunning);
   hal_.Code(Call::kStop, 0);
   Release(faster);
   Release(stays);
-  std::promise<Manifest> manifest;
-  request.dump->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = ManifestAtTheEnd(*dump);
   ASSERT_EQ(reported.channels.size(), 1u);
   const auto& gaps = reported.channels[0].gaps;
   EXPECT_EQ(std::ranges::count(gaps, LossReason::kDriver, &ManifestGap::reason), 1);
