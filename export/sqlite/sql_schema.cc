@@ -207,7 +207,7 @@ std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
 
 // The metric's name, quoted or by the row's die.
 std::string MetricSql(const SqlTable& table, const Column& column) {
-  const std::string name = fmt::format("'{}'", column.metric);
+  std::string name = fmt::format("'{}'", column.metric);
   const int die = ColumnIndex(TableOf(table.source), "die");
   const SqlColumn* cell = die < 0 ? nullptr : FindCell(table, static_cast<size_t>(die));
   if (column.metric_of_die.empty() || cell == nullptr) return name;
