@@ -48,7 +48,7 @@ def fill(server, ranks, steps, kernels):
         "collectives": (steps, f"toUInt32(number % {steps}) AS at, toInt64({BEGIN_NS} + at * {STEP_NS} + {STEP_NS // 2}) AS start_ns, toInt64(at) AS step, 'hcom_allReduce__1' AS name, "
                         f"'hcom_allReduce_' AS type, concat('group', toString(intDiv(rank, 8))) AS group_name, 20. AS elapse_ms, toUInt8(1) AS has_parts, 12. AS transit_ms, "
                         f"if(rank = {SLOW_RANK}, 1., 8.) AS wait_ms, 4. AS synchronization_ms, 0. AS idle_ms, ['HCCS'] AS transports, [100.] AS sizes_mb, [12.] AS times_ms, "
-                        "[toUInt64(10)] AS packets, [toUInt64(9)] AS large_packets"),
+                        "[toUInt64(10)] AS packets, [toUInt64(9)] AS large_packets, toUInt8(1) AS step_is_named"),
         "links": (8, "concat('group', toString(intDiv(rank, 8))) AS group_name, toString(rank) AS src, toString(intDiv(rank, 8) * 8 + number % 8) AS dst, 'HCCS' AS transport, "
                      f"{100. * steps} AS size_mb, {6. * steps} AS time_ms"),
         "facts": (3, f"arrayElement(['lanes', 'ratio_names', 'unit_names'], number % 3 + 1) AS name, arrayElement(['{lanes}', '[]', '[]'], number % 3 + 1) AS value"),

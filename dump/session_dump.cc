@@ -192,12 +192,19 @@ const std::string& SessionDump::KeyOf(int device, std::string_view base) {
   return key_;
 }
 
+// Of a small dump still a part that can be compressed (Compress) and whose end is no loss.
+uint64_t SessionDump::ActivitySliceBytes() const {
+  constexpr uint64_t kLeastPart = 32;
+  const uint64_t most = options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes / kLeastPart;
+  return std::max(options_.slice_bytes, std::min(kActivitySlice * options_.slice_bytes, most));
+}
+
 Result<SessionDump::File*> SessionDump::AddFile(DataFolder& place, SliceOptions options) {
   if (finished_) return FailedPrecondition("the dump is finished");
   if (!IsSafeName(options.base)) return InvalidArgument("not a possible file name");
   const std::string& key = KeyOf(place.device, options.base);
   if (by_name_.contains(key)) return AlreadyExists(fmt::format("{} is open already", key));
-  options.slice_bytes = options_.slice_bytes * (FindActivityFile(options.base) != nullptr ? kActivitySlice : 1);
+  options.slice_bytes = FindActivityFile(options.base) != nullptr ? ActivitySliceBytes() : options_.slice_bytes;
   if (place.device != kVendorHostId) options.device = place.device;
   place.singles += options.single_slice ? 1 : 0;
   singles_ += options.single_slice ? 1 : 0;

@@ -224,6 +224,7 @@ class SessionDump : private SliceObserver {
   Status WriteControls(DataFolder& place, const SessionDumpOptions::Device* device_or_null);
   Status WriteControl(DataFolder& place, std::string name, std::string_view text);
   DataFolder* FindPlace(int device);
+  uint64_t ActivitySliceBytes() const;
   Result<File*> AddFile(DataFolder& place, SliceOptions options);
   Status AppendDynamic(int device, std::string_view file, std::string_view lines,
                        const Batch& batch);

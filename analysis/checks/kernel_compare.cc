@@ -34,7 +34,7 @@ Kernels KernelsOf(const std::vector<const Rank*>& ranks) {
   return kernels;
 }
 
-// `steps`: of all ranks, of mine by the other's.
+// `steps`: those of all ranks of mine, divided by those of the other.
 Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, const Times& other, double steps) {
   Json row = {key.first, key.second};
   for (const Times* times : {&mine, &other}) {

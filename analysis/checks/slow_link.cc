@@ -56,7 +56,7 @@ std::string NameOf(const StepOfRank& of) {
   return of.step < 0 ? NameOf(*of.rank) : fmt::format("{}, step {}", NameOf(*of.rank), of.step);
 }
 
-// More than a reader can look at, and than memory should hold: ranks alone then.
+// More is not to be read, nor to be held in memory: one row for each rank then, without steps.
 constexpr size_t kMostRows = 100'000;
 
 bool HasTooManySteps(const Run& run) {

@@ -190,7 +190,7 @@ Status TakeCollective(const StoreRow& row, Filling* to) {
   for (size_t i = 0; i < std::min({names.size(), sizes.size(), times.size(), packets.size(), large.size()}); ++i) {
     made.transports.push_back({names[i], sizes[i], times[i], static_cast<uint64_t>(packets[i]), static_cast<uint64_t>(large[i])});
   }
-  if (row.Int(17) != 0) made.step = row.Int(16);  // else by its time: ranks are compared without
+  if (row.Int(17) != 0) made.step = row.Int(16);  // else found by its time, which differs between ranks
   return {};
 }
 

@@ -1,6 +1,6 @@
-/* The least that taking records out of rings and keeping them costs: READ bytes a second out of a memfd, in pieces of
- * 64 KiB, and WRITE bytes a second into a new file of DIR each second, in pieces of 16 KiB, twenty times a second; what
- * a file has is put on the disk before the next. Nothing looks at the bytes. For SECONDS; prints the CPU ns spent.
+/* The least that taking records out of rings and keeping them costs: READ bytes a second out of a memfd and WRITE bytes a
+ * second into a new file of DIR each second, in pieces of 256 KiB, twenty times a second; what a file has is put on the
+ * disk before the next. Nothing looks at the bytes. For SECONDS; prints the CPU ns spent.
  * usage: ring_floor DIR READ WRITE SECONDS */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kRounds = 20, kTake = 64 << 10, kWrite = 16 << 10, kRing = 8 << 20 };
+enum { kRounds = 20, kPiece = 256 << 10, kRing = 8 << 20 };
 
 static long long Now(clockid_t clock) {
   struct timespec t;
@@ -28,7 +28,7 @@ static int NewFile(const char* folder) {
 }
 
 int main(int argc, char** argv) {
-  static char data[kTake];
+  static char data[kPiece];
   if (argc != 5) return 2;
   const size_t take = (size_t)atol(argv[2]) / kRounds, put = (size_t)atol(argv[3]) / kRounds;
   const long rounds = atol(argv[4]) * kRounds;
@@ -45,13 +45,13 @@ int main(int argc, char** argv) {
     const struct timespec at = {due / 1000000000LL, due % 1000000000LL};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
     for (size_t left = take; left > 0;) {
-      const size_t piece = left < kTake ? left : kTake;
+      const size_t piece = left < kPiece ? left : kPiece;
       if (pread(ring, data, piece, (off_t)from) != (ssize_t)piece) return 1;
-      from = (from + kTake) % kRing;
+      from = (from + kPiece) % kRing;
       left -= piece;
     }
     for (size_t left = put; left > 0;) {
-      const size_t piece = left < kWrite ? left : kWrite;
+      const size_t piece = left < kPiece ? left : kPiece;
       if (write(fd, data, piece) != (ssize_t)piece) return 1;
       left -= piece;
     }

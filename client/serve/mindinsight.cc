@@ -216,6 +216,7 @@ Json TimelineEvents(const Asked& asked) {
   }
   most = kMostEvents;
   for (const analysis::Execution& each : rank.executions) {
+    if (events.size() == most) break;
     const analysis::Operator& op = rank.operators[static_cast<size_t>(each.op)];
     const std::string_view full = rank.TextOf(op.name);
     add(full.substr(full.rfind('/') + 1), rank.lanes[static_cast<size_t>(each.lane)].name, {each.start_ns, each.end_ns},

@@ -83,7 +83,7 @@ class RankHistory {
   void FillShares(const LiveActivity& live, RankFacts* facts, int64_t now_ns, const Rules& rules);
   void FillKernels(const LiveActivity& live, int64_t now_ns, const Rules& rules);
   void FillHost(RankFacts* facts, int64_t now_ns);
-  // Whether a name has `part` in it; `known` by id: 0 not yet, 1 yes, -1 no. For every record.
+  // Whether a name has `part` in it; `known` by id: 0 not yet, 1 yes, -1 no. Inline, as it is called for every record.
   static bool IsNamed(uint32_t id, std::string_view part, const ActivityNameTable& names, std::vector<int8_t>* known) {
     const int8_t is = id < known->size() ? (*known)[id] : int8_t{0};
     return is != 0 ? is > 0 : LookUp(id, part, names, known);

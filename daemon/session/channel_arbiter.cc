@@ -408,7 +408,7 @@ void ChannelArbiter::Stop(Slot& slot) {
       });
 }
 
-// The driver says so when it stops a channel, without how much: at some time of the run that ends, of all who were in it.
+// The driver says so when it stops a channel, without how much: somewhere in the run that ends, for each session in it.
 void ChannelArbiter::NoteDataLost(const Slot& slot) {
   const int64_t run_ns = slot.epoch == nullptr ? 0 : slot.epoch->start_ns.load();
   const int64_t now_ns = deps_.host.clock.MonotonicRawNs();

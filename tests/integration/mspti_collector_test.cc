@@ -1,14 +1,11 @@
 // The collector of libprofd_mspti.so in a simulated application: each test is a process of its own, with
 // the simulated libraries that the vendor's are in a job.
-#include "client/libprofd/mspti/collector.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <set>
 
-#include "client/libprofd/mspti/collector_test_support.h"
-#include "sim/mspti/client_test_support.h"
+#include "tests/integration/mspti_job_test_support.h"
 
 namespace profd::lib::mspti {
 namespace {
@@ -17,64 +14,6 @@ using sim::InChild;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::atomic<uint64_t> g_steps{0};
-std::atomic<int> g_takes_marks{1};
-
-// The collector of a test's process, and its ring.
-class Job {
- public:
-  explicit Job(uint32_t kinds = PROFD_COLLECT_KERNEL) : kinds_(kinds) {
-    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(0), 0);
-    const std::string library = PROFD_SIM_ASCENDCL;
-    ::setenv("ASCEND_HOME_PATH", library.substr(0, library.rfind('/')).c_str(), 1);
-    if (sim::mspti::MsptiPath() != std::string(PROFD_SIM_MSPTI)) sim::mspti::Mspti();
-  }
-  int Start() {
-    profd_collect_config config = {};
-    config.size = sizeof config;
-    config.kinds = kinds_;
-    config.flush_ms = 50;
-    config.steps = [](void*) { return g_steps.load(); };
-    config.takes_marks = [](void*) { return g_takes_marks.load(); };
-    const int error = collector_.Start(config);
-    if (error == 0 && collector_.ring() >= 0 && !opened_) view.Open(collector_.ring());
-    opened_ = true;
-    return error;
-  }
-  profd_collect_report Report() {
-    profd_collect_report report = {};
-    report.size = sizeof report;
-    collector_.Report(&report);
-    return report;
-  }
-  // Starts, and is in this state.
-  testing::AssertionResult Is(int state) {
-    if (!running_) {
-      EXPECT_EQ(Start(), 0);
-    }
-    running_ = true;
-    if (Eventually([&] { return Report().state == state; })) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << Report().state << " " << Report().detail;
-  }
-  void Stop() { EXPECT_TRUE(collector_.Stop(kPatience)); }
-  bool Kernels(size_t count) {
-    return Eventually([&] {
-      view.Take();
-      return view.kernels.size() >= count;
-    });
-  }
-  Collector& collector() { return collector_; }
-
-  RingView view;
-
- private:
-  const uint32_t kinds_;
-  bool opened_ = false;
-  bool running_ = false;
-  Collector& collector_ = *new Collector(
-      {milliseconds(10), milliseconds(10), milliseconds(50), milliseconds(5), milliseconds(2000)});
-};
 
 void Launch(uint64_t count, const char* name = "MatMul") {
   for (uint64_t i = 0; i < count; ++i) sim::mspti::Launch(name, nullptr, 1000);
@@ -326,98 +265,6 @@ TEST(MsptiCollector, ADeadHandOverThreadIsNoMatter) {
 }
 
 // A framework marks on the host, and on a stream in a domain, as HCCL does.
-void MarkWithMstx() {
-  static const sim::Library mstx(PROFD_SIM_MS_TOOLS);
-  void* stream = nullptr;
-  CALL(sim::mspti::Acl(), aclrtCreateStream)(&stream);
-  void* const domain = mstx.Get<void*(const char*)>("mstxDomainCreateA")("communication");
-  mstx.Get<void(const char*, void*)>("mstxMarkA")("on the host", nullptr);
-  mstx.Get<void(void*, const char*, void*)>("mstxDomainMarkA")(domain, "on a stream", stream);
-  const uint64_t range =
-      mstx.Get<uint64_t(void*, const char*, void*)>("mstxDomainRangeStartA")(domain, "range", stream);
-  mstx.Get<void(void*, uint64_t)>("mstxDomainRangeEnd")(domain, range);
-}
-
-// "source flag name domain" of so many markers, in the order of their texts.
-std::vector<std::string> Markers(Job& job, size_t count) {
-  EXPECT_TRUE(Eventually([&] {
-    job.view.Take();
-    return job.view.markers.size() >= count;
-  }));
-  job.Stop();
-  job.view.Take();
-  std::vector<std::string> texts;
-  for (const auto& [start_ns, marker] : job.view.markers) {
-    texts.push_back(std::to_string(marker.source) + " " + std::to_string(marker.flag) + " " +
-                    job.view.names[marker.name] + " " + job.view.names[marker.domain]);
-  }
-  std::sort(texts.begin(), texts.end());
-  return texts;
-}
-
-TEST(MsptiCollector, MarkersComeInTwoHalves) {
-  EXPECT_TRUE(InChild([] {
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_THAT(Markers(job, 7),
-                ElementsAre("0 1 on the host default", "0 16 range communication", "0 32  ",
-                            "0 8 on a stream communication", "1 16  ", "1 32  ", "1 8  "));
-  }));
-}
-
-// What the injection records as marks of profd's own would come twice.
-TEST(MsptiCollector, TheHostsHalvesAreLeftOutWhereMarksComeByMstx) {
-  EXPECT_TRUE(InChild([] {
-    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
-    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_THAT(Markers(job, 3), ElementsAre("1 16 range communication", "1 32  ",
-                                             "1 8 on a stream communication"));
-  }));
-}
-
-// As beside a flight recorder without a session: libprofd takes no marks then.
-TEST(MsptiCollector, TheHostsHalvesStayWhereLibprofdTakesNoMarks) {
-  EXPECT_TRUE(InChild([] {
-    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
-    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
-    g_takes_marks = 0;
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_EQ(Markers(job, 7).size(), 7u);  // both halves
-  }));
-}
-
-// A session begins and ends beside a recorder: marks that are not flushed yet are of the time before.
-TEST(MsptiCollector, TheHostsHalvesAreOfTheTimeInWhichTheyWereMade) {
-  EXPECT_TRUE(InChild([] {
-    ::setenv("MSTX_INJECTION_PATH", PROFD_MSTX, 1);
-    ::setenv("PROFD_ATTACH_SOCKET", "/nonexistent/attach.sock", 1);
-    g_takes_marks = 0;
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    const auto mark_and_then = [&job](int takes_marks, size_t markers) {
-      MarkWithMstx();
-      g_takes_marks = takes_marks;
-      EXPECT_TRUE(Eventually([&] {
-        job.view.Take();
-        return job.view.markers.size() >= markers;
-      }));
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // some flushes
-      job.view.Take();
-      EXPECT_EQ(job.view.markers.size(), markers);
-    };
-    mark_and_then(0, 7);
-    mark_and_then(1, 14);
-    mark_and_then(0, 17);
-    mark_and_then(0, 24);
-  }));
-}
-
 TEST(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
   EXPECT_TRUE(InChild([] {
     Job job;

@@ -316,9 +316,9 @@ void Collector::LookForMstx() {
   const bool are_taken = AreMarksTaken();
   const bool were_taken = std::exchange(marks_taken_, are_taken).value_or(are_taken);
   if ((ever_enabled_ & BitOf(kMarker)) == 0) return;
-  const bool leave_out = were_taken && IsMappedFile("libprofd_mstx.so");
+  is_mstx_mapped_ = IsMappedFile("libprofd_mstx.so");
   const MutexLock lock(walk_mutex_);
-  translator_->LeaveOutHostMarkers(leave_out);
+  translator_->LeaveOutHostMarkers(were_taken && is_mstx_mapped_);
 }
 
 void Collector::Flush() {
@@ -327,6 +327,8 @@ void Collector::Flush() {
   {
     const MutexLock lock(walk_mutex_);
     WalkReturned();
+    // Of what callbacks walk until the next look.
+    translator_->LeaveOutHostMarkers(marks_taken_.value_or(false) && is_mstx_mapped_);
   }
   pool_.GrowIfShort();
   if (exit_handlers_ < 2 && records_.load(std::memory_order_relaxed) > 0) CoverExit();

@@ -95,6 +95,7 @@ class Collector final : public PluginCollector {
   uint32_t left_out_ = 0;  // of the kinds that are asked for
   State served_;
   std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
+  bool is_mstx_mapped_ = false;      // at the last look
   int exit_handlers_ = 0;
   uint64_t records_seen_ = 0;
   uint64_t steps_seen_ = 0;
