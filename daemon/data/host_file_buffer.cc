@@ -10,9 +10,10 @@ namespace {
 
 constexpr size_t kHeadBytes = sizeof(uint32_t) + sizeof(uint8_t);
 constexpr size_t kMaxName = 255;
-// Sizes of the block pool's; the larger one for what fills it.
+// Sizes of the block pool's; the larger one for what fills a part of it at least.
 constexpr size_t kBundleBytes = 32 * 1024;
 constexpr size_t kLargeBundleBytes = BlockPool::kMaxBlockBytes;
+constexpr size_t kLeastForLarge = kLargeBundleBytes / 4;
 constexpr size_t kMaxPart = BlockPool::kMaxBlockBytes - kHeadBytes - kMaxName;
 
 // Head and name of a text; returns where its lines go.
@@ -73,7 +74,7 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
     if (room_.size() - used_ < needed) {
       HandOn();
       const size_t rest = added_before_ - std::min(added_before_, added_);
-      const size_t bundle = rest >= kLargeBundleBytes ? kLargeBundleBytes : std::min(std::max(added_, added_before_), kBundleBytes);
+      const size_t bundle = rest >= kLeastForLarge ? kLargeBundleBytes : std::min(std::max(added_, added_before_), kBundleBytes);
       block_ = session_->NewTexts(std::max(needed, bundle));
       if (!block_ && bundle > needed) block_ = session_->NewTexts(needed);
       if (!block_) return nullptr;

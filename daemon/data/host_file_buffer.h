@@ -36,6 +36,8 @@ class HostFileBuffer {
   // is done with this. Null: nowhere; call Add, or count them with Lose.
   char* Reserve(std::string_view file, size_t bytes, uint64_t records = 1);
   void Lose(size_t bytes, uint64_t records = 1);
+  // So many bytes come until the next Flush, where that is known: blocks are as large as it takes.
+  void Expect(size_t bytes) { added_before_ = added_ + bytes; }
   // Hands on what was added.
   void Flush();
 

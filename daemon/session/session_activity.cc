@@ -192,10 +192,22 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
   }
 }
 
+void SessionActivity::Expect(const ActivityBatch& batch) {
+  std::array<size_t, kActivityFiles> bytes{};
+  for (const ActivityFrame& frame : batch.frames) {
+    const std::optional<ActivityFileId> file = FileOfType(static_cast<uint16_t>(frame.type));
+    if (file) bytes[static_cast<size_t>(*file)] += frame.count * FileOf(*file).record_bytes;
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (outputs_[i].buffer != nullptr) outputs_[i].buffer->Expect(bytes[i]);
+  }
+}
+
 void SessionActivity::Take(const ActivityBatch& batch) {
   Ring& ring = rings_[batch.attach_id];
   ring.dropped += batch.dropped;
   cost_ns_[batch.pid] += batch.cost_ns;
+  Expect(batch);
   for (const ActivityFrame& frame : batch.frames) {
     switch (frame.type) {
       case ActivityType::kNames:

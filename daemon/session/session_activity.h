@@ -109,6 +109,8 @@ class SessionActivity {
     std::map<std::string, int64_t> left_out = {};  // kinds, since when
   };
   Output& OutputOf(ActivityFileId file);
+  // What a batch will bring, at most.
+  void Expect(const ActivityBatch& batch);
   template <class Record>
   void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
   void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
