@@ -1,9 +1,9 @@
 // Chrome's trace JSON, `msprof_<stamp>.json`: one array, one event per line.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <cstring>
 #include <map>
 #include <set>
 
@@ -202,8 +202,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   }
 
   static char* Put(char* out, std::string_view text) {
-    std::memcpy(out, text.data(), text.size());
-    return out + text.size();
+    return std::ranges::copy(text, out).out;  // not memcpy, which takes no null pointer of an empty text
   }
 
   static char* PutValue(char* out, const ArgSource& source, const Batch& batch, size_t row) {
