@@ -105,8 +105,8 @@ inline const ActivityFile& FileOf(ActivityFileId id) {
 }
 // By base name; null for other files.
 const ActivityFile* FindActivityFile(std::string_view base);
-// Slices of these are so many times as long: they come at ten times the rate of other files, and a new slice is two
-// files, a sync and a line of the journal.
+// A slice of these files is this many times as long as one of other files: they grow about ten times as fast, and each
+// slice costs two files, a sync and a line of the journal.
 inline constexpr uint64_t kActivitySlice = 8;
 
 // One of our own files. Lines "<id>\t<text>"; ids from 1, each once, in any order. A name may come after

@@ -192,7 +192,7 @@ const std::string& SessionDump::KeyOf(int device, std::string_view base) {
   return key_;
 }
 
-// Of a small dump still a part that can be compressed (Compress) and whose end is no loss.
+// With a small limit they are shorter: Compress leaves out what is larger than a 16th of it, and ageing removes a whole slice.
 uint64_t SessionDump::ActivitySliceBytes() const {
   constexpr uint64_t kLeastPart = 32;
   const uint64_t most = options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes / kLeastPart;

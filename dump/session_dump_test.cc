@@ -177,6 +177,16 @@ TEST_F(SessionDumpTest, SlicesOfActivityAreLonger) {
   EXPECT_EQ(bytes_of("host_mem.data.slice_0"), 1000u);
 }
 
+TEST_F(SessionDumpTest, SlicesOfActivityAreShorterInASmallDump) {
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 100'000;
+  options.max_bytes = 32 * 300'000;
+  std::unique_ptr<SessionDump> dump = Make(options);
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(dump->AppendHostFile("activity_kernel.data", std::string(50'000, 'x')).ok());
+  ASSERT_TRUE(dump->Finish({}).ok());
+  EXPECT_EQ(fs::file_size(path_ + "/host/data/activity_kernel.data.slice_0"), 300'000u);
+}
+
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;

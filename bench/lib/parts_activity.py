@@ -155,7 +155,7 @@ def node_rate(build, args):
 
 
 def ring_floor(build, daemon, records_per_s, seconds):
-    """% of a core that reading and writing as many bytes takes, beside the same ranks and the daemon."""
+    """CPU of ring_floor for the same bytes per second, in % of a core, while the ranks and the daemon run."""
     done = subprocess.run([build.ring_floor, daemon.dumps, str(int(records_per_s * RING_BYTES)), str(int(records_per_s * DUMP_BYTES)), str(seconds)],
                           check=True, capture_output=True, text=True)
     return int(done.stdout) / 1e7 / seconds

@@ -55,7 +55,7 @@ class HostFileBuffer {
   size_t last_ = 0;            // where the head of the last text is, if anything is used
   uint64_t count_ = 0;         // records in block_
   size_t added_ = 0;           // bytes since the last Flush, ...
-  size_t added_before_ = 0;    // ... and between the two before: what is to be expected
+  size_t added_before_ = 0;    // ... and what is expected: as many as before, or by Expect
 };
 
 // Appends one text in that layout; `file` is cut to 255 bytes.

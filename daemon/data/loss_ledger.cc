@@ -22,7 +22,7 @@ void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, Continues conti
 void LossLedger::Count(LossReason reason, uint64_t records, uint64_t bytes) {
   Entry& entry = EntryOf(reason);
   entry.records.fetch_add(records, std::memory_order_relaxed);
-  entry.bytes.fetch_add(bytes, std::memory_order_release);  // whoever sees them sees the records, too
+  entry.bytes.fetch_add(bytes, std::memory_order_release);  // a thread that reads them reads the records, too
 }
 
 LossLedger::Amount LossLedger::Total() const {

@@ -80,7 +80,7 @@ std::string ArmSql(const SqlTable& table, std::string_view metric, std::string_v
   bool device = std::ranges::find(table.columns, SqlValue::kDevice, &SqlColumn::value) !=
                 table.columns.end();
   const std::string_view id = device ? "t.deviceId" : "-1";
-  // Always a double, so that nobody divides integers.
+  // Always a double: an integer here would be divided as one.
   return fmt::format(
       "SELECT t.timestampNs, d.node, d.job, coalesce(p.rank, d.rank), {}, {}, {}, CAST({} AS REAL) {}{}",
       id, metric, labels, value, JoinSql(table.name, merged), fmt::format(kPlaceRank, id));

@@ -124,8 +124,8 @@ class Advise(AdviseCase):
         self.assertNotIn("stage_imbalance", found(run("c", (50_000, 100_000), op="hcom_allReduce_")))
 
     def test_api_compare(self):
-        def run(name, inner, times=1):
-            events = []
+        def run(name, inner, times=1, steps=0):
+            events = [x(f"ProfilerStep#{i}", i * 1000, 1000) for i in range(steps)]
             for i in range(times):
                 events += [x("aten::linear", i * 1000, 100 + inner), x("aten::mm", i * 1000 + 10, inner)]
             return self.run_of(events, name=name)
@@ -136,6 +136,10 @@ class Advise(AdviseCase):
         self.assertEqual([rows["aten::linear"][c] for c in ("total_ms", "self_ms", "mean_ms", "calls", "baseline_self_ms", "total_ratio", "calls_ratio")],
                          [0.6, 0.2, 0.3, 2, 0.1, 4, 2])
         self.assert_close(got["cost_ms"], 0.45)  # 0.1 and 0.35 more
+        # Of twice as many steps: ratios are of one.
+        got = found(run("longer", 200, 2, steps=2), "--baseline", run("shorter", 50, 1, steps=1))["api_compare"]
+        rows = {row[0]: dict(zip(got["table"]["columns"], row)) for row in got["table"]["rows"]}
+        self.assertEqual([rows["aten::linear"][c] for c in ("calls", "baseline_calls", "total_ratio", "self_ratio", "calls_ratio")], [2, 1, 2, 1, 1])
 
     def test_slow_beside_fast_rank(self):
         rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"))
@@ -210,8 +214,11 @@ class Advise(AdviseCase):
         def run(name, steps, us=100):
             rows = self.kernels(*[("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F")] * steps)
             return self.run_of([x(f"ProfilerStep#{i}", i * 10**6, 10**6) for i in range(steps)], name=name, kernel_details__csv=rows)
-        self.assert_close(found(run("two", 2), "--baseline", run("one", 1))["kernel_compare"]["cost_ms"], 0)
-        self.assert_close(found(run("slow", 2, 300), "--baseline", run("fast", 1))["kernel_compare"]["cost_ms"], 0.2)
+        for name, us, cost_ms, ratio in (("same", 100, 0, 1), ("slow", 300, 0.2, 3)):
+            got = found(run(name, 2, us), "--baseline", run(name + "-base", 1))["kernel_compare"]
+            self.assert_close(got["cost_ms"], cost_ms)
+            row = dict(zip(got["table"]["columns"], got["table"]["rows"][0]))
+            self.assertEqual((row["calls"], row["baseline_calls"], row["total_ratio"]), (2, 1, ratio))
 
     def test_kernel_compare(self):
         rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"), ("b", "Add", "AI_VECTOR_CORE", 10, 0.9, "static", "F"))
