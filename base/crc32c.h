@@ -1,6 +1,7 @@
 // CRC-32C (Castagnoli, reflected 0x82F63B78) as iSCSI, ext4 and most storage formats use it: the
-// check sum of dump slices. With the CPU's instruction where there is one, else from tables. Debian 12
-// has no library with it; zlib's CRC-32 is another polynomial, which dumps of today do not have.
+// check sum of dump slices. With the CPU's instruction where there is one, else from tables. Of Debian 12's
+// libraries only ISA-L has it, as a shared library: builds for other distributions could not take it in. zlib's
+// CRC-32 is another polynomial, which dumps of today do not have.
 #pragma once
 
 #include <cstddef>

@@ -35,6 +35,17 @@ TEST(Crc32cTest, TablesAndInstructionAgreeAtEveryLengthAndAlignment) {
   }
 }
 
+// Long enough for blocks that are summed in lanes, and a rest.
+TEST(Crc32cTest, TablesAndInstructionAgreeOnLongOnes) {
+  std::vector<std::byte> bytes(20000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 151 + (i >> 3) + (i >> 11));
+  for (size_t size = 3000; size <= bytes.size(); size += size < 3100 ? 1 : 997) {
+    auto part = std::span(bytes).subspan(1, size - 1);
+    ASSERT_EQ(Crc32c(part), internal::Crc32cTables(part)) << size;
+    ASSERT_EQ(Crc32c(part, 12345), internal::Crc32cTables(part, 12345)) << size;
+  }
+}
+
 TEST(Crc32cTest, GoesOnWhereItStopped) {
   std::string text = "a slice is written in many pieces, each of whatever length it has";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
