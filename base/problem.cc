@@ -68,7 +68,7 @@ std::string WithNames(std::string_view text, const FieldNames& names) {
 }  // namespace
 
 std::string Describe(const Problem& problem, const FieldNames& names) {
-  const std::string text = WithNames(problem.text, names);
+  std::string text = WithNames(problem.text, names);
   if (problem.field.empty()) return text;
   const std::optional<WrittenField> written = names ? names(problem.field) : std::nullopt;
   if (written && written->value) {

@@ -122,7 +122,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
       auto search = std::make_shared<State::Search>(card.id);
       card.searches.push_back(search);
       card.next_try_ns = now_steady_ns + options_.retry_ns;
-      searches.push_back([state = state_, search] {
+      searches.emplace_back([state = state_, search] {
         state->FindOnCard(*search);
         MutexLock done_lock(state->mutex);
         search->done = true;

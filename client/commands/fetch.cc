@@ -103,7 +103,7 @@ Status WaitForEnd(const Context& context, const std::string& id, const std::func
   int64_t heard_ns = context.clock.SteadyNs();
   for (;;) {
     bool ended = false;
-    const Status status = context.api.WatchSession(request, [&](const v1::Session& session) {
+    Status status = context.api.WatchSession(request, [&](const v1::Session& session) {
       heard_ns = context.clock.SteadyNs();
       ended = HasEnded(session);
       return !ended && go_on();

@@ -94,7 +94,7 @@ class TuneRun {
     RETURN_IF_ERROR(err_.Open());
     HeldChild::Plan plan{.program = program, .argv = order_.command, .environment = {}, .signal_mask = signals_.original_mask(),
                          .stdout_fd = out_.write_end(), .stderr_fd = err_.write_end()};
-    for (const auto& [name, value] : order_.variables) plan.environment.push_back(name + "=" + value);
+    for (const auto& [name, value] : order_.variables) plan.environment.push_back(fmt::format("{}={}", name, value));
     if (!job.empty()) plan.environment.push_back("PROFD_JOB_ID=" + job);
     Result<HeldChild> child = HeldChild::Fork(plan);
     out_.CloseWriteEnd();

@@ -123,7 +123,8 @@ Terminal::~Terminal() {
 Status Terminal::Enter() {
   if (entered_) return Status::Ok();
   if (screen_ == nullptr) {
-    // A locale that is named but not installed must not cost the graphs.
+    // A locale that is named but not installed must not cost the graphs. No other thread is there yet.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe)
     if (std::setlocale(LC_CTYPE, "") == nullptr) std::setlocale(LC_CTYPE, "C.UTF-8");
     screen_ = newterm(nullptr, stdout, input_);
     // Every terminal in use understands what xterm does, also where terminfo does not know its name.

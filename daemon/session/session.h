@@ -72,7 +72,7 @@ struct Continuation {
 // sample.json's account of what is collected.
 SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo> known);
 
-class Session : public std::enable_shared_from_this<Session>, private SessionProcesses::Listener {
+class Session final : public std::enable_shared_from_this<Session>, private SessionProcesses::Listener {
  public:
   struct Owner {
     uint32_t uid = 0;

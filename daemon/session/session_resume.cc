@@ -471,7 +471,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   continues.started_wall_ns = stored.started_ns();
   continues.left_ms = left_ms;
   continues.steps_done = stored.steps_done();
-  order->continues = std::move(continues);
+  order->continues = continues;
   v1::Session before;
   if (known != records_.end()) before = known->second.frozen.Get();
   records_.erase(id);

@@ -36,7 +36,7 @@ constexpr std::string_view kCsvHeading =
 
 // Quoted where it must be; the texts of a dump are untrusted.
 std::string CsvCell(std::string_view text) {
-  const std::string clean = CleanUtf8(text);
+  std::string clean = CleanUtf8(text);
   if (clean.find_first_of(",\"\r\n") == std::string::npos) return clean;
   std::string cell = "\"";
   for (char c : clean) cell.append(c == '"' ? 2 : 1, c);

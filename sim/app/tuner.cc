@@ -81,8 +81,7 @@ class Tuner {
       if (i > 0) done_ += ",\n";
       // All tasks of a thread have one key.
       done_ += fmt::format("\"report_{}_{}\": [\n", stamp_, 140001);
-      const Status status = options_.subgraph ? TuneSubgraphs(i) : TuneOperators(graphs[i], i);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(options_.subgraph ? TuneSubgraphs(i) : TuneOperators(graphs[i], i));
     }
     RETURN_IF_ERROR(Write(done_ + "\n}\n"));
     return SaveBank();
@@ -214,7 +213,7 @@ Result<TunedShares> ReadBank(const std::string& folder) {
     const size_t tab = line.find('\t');
     double share = 0;
     if (tab == std::string::npos || !ParseNumber(std::string_view(line).substr(tab + 1), &share) || !(share > 0) || share > 1) {
-      return InvalidArgument("the bank in " + folder + " cannot be read: " + line);
+      return InvalidArgument(fmt::format("the bank in {} cannot be read: {}", folder, line));
     }
     bank[line.substr(0, tab)] = share;
   }

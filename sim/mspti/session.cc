@@ -111,6 +111,8 @@ int Session::Subscribe(Subscriber** subscriber, Callback callback, void* user) {
   {
     MutexLock lock(mutex_);
     if (subscriber_ != nullptr) return kMultipleSubscribers;
+    // An opaque handle; nothing follows it.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     subscriber_ = reinterpret_cast<Subscriber*>(++subscriptions_ * 16);
     *subscriber = subscriber_;
   }
