@@ -134,8 +134,9 @@ int32_t Reporter::OnGe(uint32_t type, void* data, uint32_t size) {
   if (type != prof::kControlSwitch || size != sizeof command) return -1;
   std::memcpy(&command, data, size);
   const bool nodes = The().Switch(kNode, prof::kSwitchTaskTimeL0, command);
-  // The last of the modules that a START comes to, but HCCL.
-  if (nodes || The().Switch(kHccl, prof::kSwitchHccl, command)) The().ReportModels();
+  // The last of the modules that a START comes to, but HCCL: its part of the models is reported here, too.
+  const bool collectives = The().Switch(kHccl, prof::kSwitchHccl, command);
+  if (nodes || collectives) The().ReportModels();
   return 0;
 }
 

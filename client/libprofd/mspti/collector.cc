@@ -167,7 +167,7 @@ Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
     const Milliseconds pause = Attach(kinds);
     if (!subscribed_) return pause;
   } else if (kinds != asked_ || left_out_ != served_.left_out) {
-    DisableAll();
+    DisableAllBut(kinds & ~left_out_);
     EnableKinds(kinds);
   }
   if (subscribed_ && ProfilerObserver::SeesAnother()) {
@@ -238,6 +238,7 @@ bool Collector::EnableOne(uint32_t bit, Called* refused) {
                                    [bit](const KindsOfBit& each) { return each.bit == bit; });
   for (const Kind kind : found->kinds) {
     if (kind == kInvalid) break;
+    if ((enabled_kinds_ & BitOf(kind)) != 0) continue;
     Called called = library_.Enable(kind);
     if (!called.ok() && called.code == kInvalidParameter &&
         (kind == kAclApi || kind == kNodeApi)) {
@@ -293,14 +294,21 @@ void Collector::EnableKinds(uint32_t kinds) {
   SetState(std::move(state));
 }
 
-void Collector::DisableAll() {
+// What other sessions still want goes on: a kind that is switched off, however shortly, loses what happens meanwhile.
+void Collector::DisableAllBut(uint32_t kinds) {
+  uint32_t wanted = 0;
+  for (const KindsOfBit& each : kKindsOfBits) {
+    if ((kinds & each.bit) == 0) continue;
+    for (const Kind kind : each.kinds) wanted |= BitOf(kind);
+  }
+  if ((wanted & (BitOf(kAclApi) | BitOf(kNodeApi))) != 0) wanted |= BitOf(kApi);  // as EnableOne does
   for (uint32_t kind = 1; kind < kKindCount; ++kind) {
     // What fails here fails again at Unsubscribe, which decides.
-    if ((enabled_kinds_ & BitOf(static_cast<Kind>(kind))) != 0) {
+    if ((enabled_kinds_ & ~wanted & BitOf(static_cast<Kind>(kind))) != 0) {
       library_.Disable(static_cast<Kind>(kind));
     }
   }
-  enabled_kinds_ = 0;
+  enabled_kinds_ &= wanted;
 }
 
 bool Collector::AreMarksTaken() {
@@ -379,7 +387,7 @@ void Collector::Detach() {
   if (!std::exchange(subscribed_, false)) return;
   LookForMstx();
   const ProfilerObserver::OwnCalls own_calls;
-  DisableAll();
+  DisableAllBut(0);
   const auto walk = [this] {
     const MutexLock lock(walk_mutex_);
     const uint64_t before = records_.load(std::memory_order_relaxed);

@@ -55,7 +55,7 @@ class Collector final : public PluginCollector {
   bool Subscribe();
   void EnableKinds(uint32_t kinds);
   bool EnableOne(uint32_t bit, Called* refused);
-  void DisableAll();
+  void DisableAllBut(uint32_t kinds);
   void Detach();
   void Flush();
   bool AreMarksTaken();

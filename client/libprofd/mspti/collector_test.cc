@@ -125,7 +125,17 @@ TEST_F(CollectorTest, OtherKindsAreTakenOverWithoutANewSubscription) {
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER), 0);
   ASSERT_TRUE(Eventually([] { return Report().kinds != PROFD_COLLECT_KERNEL; }));
   EXPECT_EQ(Report().kinds, uint32_t{PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER});
-  EXPECT_STREQ(library_.orders->calls, "SR+c-c+c+b");
+  EXPECT_STREQ(library_.orders->calls, "SR+c+b");
+}
+
+// Of sessions that go on: what a kind would miss while it is off is in no count.
+TEST_F(CollectorTest, KindsThatStayAreNotSwitchedOff) {
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_MARKER), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  const std::string before = library_.orders->calls;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION), 0);
+  ASSERT_TRUE(Eventually([] { return (Report().kinds & PROFD_COLLECT_MARKER) == 0; }));
+  EXPECT_EQ(library_.orders->calls, before + "-b");
 }
 
 TEST_F(CollectorTest, WhatIsInTheBuffersAtTheEndComes) {
