@@ -298,8 +298,10 @@ Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view
   }
   SliceOptions options;
   options.base = file;
-  options.buffer_bytes =
-      dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes : kDynamicBufferBytes;
+  // Names are on the disk before records that have them, of which large blocks are not buffered either.
+  options.buffer_bytes = file == kActivityNamesFile      ? 0
+                         : dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes
+                                                        : kDynamicBufferBytes;
   options.single_slice =
       std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end();
   Result<File*> added = AddFile(*place, std::move(options));
