@@ -178,6 +178,7 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
   const Ids ids(&names_, batch);
   using Row = decltype(Stored(records[0], 0, 0, ids));
   HostFileBuffer& buffer = *OutputOf(file).buffer;
+  FlushNames();  // of rows before, which may be handed on now
   char* at = buffer.Reserve(FileOf(file).file, count * sizeof(Row), count);
   if (at == nullptr) {
     buffer.Lose(count * sizeof(Row), count);
@@ -317,7 +318,7 @@ void SessionActivity::End(int64_t now_raw_ns) {
 }
 
 // Names go first: who reads what has reached the disk finds them.
-void SessionActivity::Flush() {
+void SessionActivity::FlushNames() {
   for (const auto& [id, text] : names_.TakeFresh()) {
     if (names_buffer_ == nullptr) {
       FeedOptions options;
@@ -330,6 +331,10 @@ void SessionActivity::Flush() {
     names_buffer_->Add({}, line_);
   }
   if (names_buffer_ != nullptr) names_buffer_->Flush();
+}
+
+void SessionActivity::Flush() {
+  FlushNames();
   for (Output& output : outputs_) {
     if (output.buffer != nullptr) output.buffer->Flush();
   }

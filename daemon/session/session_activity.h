@@ -117,6 +117,7 @@ class SessionActivity {
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
   void EndRing(Ring& ring, int64_t now_raw_ns);
   void ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns);
+  void FlushNames();
   void Flush();
 
   const std::shared_ptr<WriterSession> dump_;
