@@ -1,4 +1,4 @@
-"""How long a user waits: until a dump is whole and verified, until a mark is in it, until the past is written, until
+"""How long a user waits: until a dump is complete and verified, until a mark is in it, until the past is written, until
 64 nodes have begun."""
 
 import contextlib
@@ -39,8 +39,8 @@ def verified(build, daemon, dump):
 
 
 def stops(build, daemon, count, options, seconds=1.0):
-    """Stop order to a dump that verify finds whole; the second: what verify itself takes of it."""
-    whole, checks, bad = [], [], 0
+    """Stop request to a dump that verify finds complete; the second: what verify itself takes of it."""
+    complete, checks, incomplete = [], [], 0
     for _ in range(count):
         session = daemon.start_session(*options)
         time.sleep(seconds)
@@ -48,10 +48,10 @@ def stops(build, daemon, count, options, seconds=1.0):
         daemon.stop_session(session)
         dump = dump_of(daemon, session)
         took, ok = timed(lambda path=dump: verified(build, daemon, path))
-        whole.append(time.monotonic() - begin)
+        complete.append(time.monotonic() - begin)
         checks.append(took)
-        bad += not ok
-    return summary(whole), summary(checks), bad
+        incomplete += not ok
+    return summary(complete), summary(checks), incomplete
 
 
 def file_grows_by(path, text, deadline):
@@ -111,7 +111,7 @@ def recorder(build, seconds):
         copied, _ = timed(lambda: shutil.copytree(dump, os.path.join(daemon.dir, "copy")))
         row = summary(times)
         row.update(seconds=seconds, dump_mb=size / 1e6, copy_ms=copied * 1e3,
-                   ratio_to_copy=statistics.median(times) / copied, whole=verified(build, daemon, dump))
+                   ratio_to_copy=statistics.median(times) / copied, complete=verified(build, daemon, dump))
     return row
 
 
@@ -121,13 +121,13 @@ def delays(build, args):
     result = {}
     with rig.Daemon(build, config="[dump]\nflush_interval_ms = 50\n") as daemon:
         calls = summary([timed(lambda: daemon.ctl("status", "--json"))[0] for _ in range(count)])
-        whole, checks, bad = stops(build, daemon, count, parts.DEVICE)
+        complete, checks, incomplete = stops(build, daemon, count, parts.DEVICE)
         mark, lost = marks(build, daemon, 20 if args.quick else 100)
-    rows = {"a call (profctl status)": calls, "stop to a verified dump": whole,
+    rows = {"a call (profctl status)": calls, "stop to a verified dump": complete,
             "of that, verify": checks, "mark to its line in the dump": mark}
     past = recorder(build, 6 if args.quick else RECORDED_S)
     rows[f"the last {past['seconds']} s into a dump"] = past
-    result.update(rows={name: row for name, row in rows.items() if row}, not_whole=bad, marks_lost=lost,
+    result.update(rows={name: row for name, row in rows.items() if row}, incomplete=incomplete, marks_lost=lost,
                   recorder=past)
     return result
 
@@ -138,11 +138,11 @@ def print_delays(part):
         print(f"  {name:<36}{row['count']:>7}{row['p50_ms']:>10.1f}{row['max_ms']:>10.1f}")
     past = part["recorder"]
     print(f"  that dump: {past['dump_mb']:.1f} MB, {past['ratio_to_copy']:.2f} times a copy of it; "
-          f"dumps not whole {part['not_whole'] + (not past['whole'])}, marks lost {part['marks_lost']}")
+          f"incomplete dumps {part['incomplete'] + (not past['complete'])}, marks lost {part['marks_lost']}")
 
 
 def goals_delays(part, goal):
-    goal("dumps that verify found wanting", part["not_whole"] + (not part["recorder"]["whole"]), 0.0, "")
+    goal("dumps that verify found incomplete", part["incomplete"] + (not part["recorder"]["complete"]), 0.0, "")
     goal("marks that did not reach the dump", part["marks_lost"], 0.0, "")
     mark = part["rows"].get("mark to its line in the dump")
     if mark:

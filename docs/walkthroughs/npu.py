@@ -60,7 +60,7 @@ def launch(kind, us, *shapes, name=None, core="aicore", operator=None):
 
 
 def all_reduce(name, megabytes, us, group=[]):
-    """An all-reduce of a rank with itself: there is nobody to wait for."""
+    """An all-reduce of a rank with itself: there is no other rank to wait for."""
     if not group:
         file = tempfile.mktemp(prefix="npu-group-")
         _runtime.simAclGroup.restype = ctypes.c_void_p
@@ -71,7 +71,7 @@ def all_reduce(name, megabytes, us, group=[]):
 
 
 def wait_until_collecting(seconds=30):
-    """A session orders operators from this process when it starts; the vendor's profiler needs some time to begin."""
+    """A session requests operators from this process when it starts; the vendor's profiler needs some time to begin."""
     end = time.monotonic() + seconds
     while any(outcome["result"] == "waiting" for outcome in profd.session(refresh=1.0).get("outcomes", ())) and time.monotonic() < end:
         time.sleep(0.01)

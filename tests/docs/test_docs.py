@@ -5,11 +5,15 @@ import fnmatch
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 import run_tests
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import tree  # noqa: E402
+
 SOURCES = (".cc", ".h", ".py", ".proto")
 MODULES = ("base", "client", "collectors", "daemon", "driver", "dump", "export", "proto", "sim")
 
@@ -126,6 +130,106 @@ class Recipes(unittest.TestCase):
                         missing.append(one)
         self.assertGreater(count, 30)
         self.assertEqual(missing, [])
+
+
+class AttachProtocol(unittest.TestCase):
+    """The tables of packets in docs/internals.md against proto/attach: a client is written from them."""
+
+    def setUp(self):
+        text = read("docs/internals.md").split("\n### Packets from the process\n")[1].split("\n### Ring\n")[0]
+        self.rows = []  # type, members, every word that is quoted
+        for line in text.splitlines():
+            if line.startswith("| `"):
+                cells = [" ".join(re.findall(r"`([^`]+)`", cell)) for cell in line.strip("| ").split(" | ")]
+                self.rows.append((cells[0], set(cells[1].split()), set(re.findall(r"\w+", " ".join(cells)))))
+
+    def words_of(self, packet):
+        return set().union(*(words for name, _, words in self.rows if name == packet))
+
+    def test_members(self):
+        """Of each packet in its row; those of a part of packets in one row together."""
+        code = read("proto/attach/attach_protocol.cc") + read("proto/attach/stacks_packet.cc")
+        functions = re.findall(r"^(?:nlohmann::)?json (\w+)\([^)]*\) \{(?: ([^\n]*) \}$|\n(.*?)^\}$)", code, re.M | re.S)
+        helpers, wrong, types = {}, [], set()
+        for name, line, body in functions:
+            body = line or body
+            keys = set(re.findall(r'(?:[{\[]|Put\w+\(out, )"(\w+)"', body)) - {"type"}
+            own = set(re.findall(r'(?:\bout\[|Put\w+\(out, |\{)"(\w+)"', re.sub(r"\.emplace_back\(.*", "", body))) - {"type"}
+            if name != "ToJson":
+                helpers[name] = own
+                continue
+            packet = re.search(r'\{"type", "(\w+)"\}|\b(\w+)\("(\w+)", m\.', body)
+            if packet is None:
+                if not any(own <= words for _, _, words in self.rows):
+                    wrong.append(f"part of a packet: {sorted(own)}")
+                continue
+            kind = packet[1] or packet[3]
+            own |= helpers.get(packet[2], set())
+            types.add(kind)
+            if not any(row == kind and own == members and keys <= words for row, members, words in self.rows):
+                wrong.append(f"{kind}: {sorted(own)}")
+        self.assertEqual(types, set(re.findall(r'\btype == "(\w+)"', code)))
+        self.assertEqual(types, {row for row, _, _ in self.rows})
+        self.assertEqual(wrong, [], "not the members in the table")
+
+    def test_states(self):
+        states = set(re.findall(r'\bkRecording = "(\w+)"', read("proto/attach/attach_protocol.h")))
+        for name in tracked("daemon/session/*.cc"):
+            if "_test" not in name:
+                states |= set(re.findall(r'\bnotice\.state = "(\w+)"', read(name)))
+        self.assertGreaterEqual(len(states), 4)
+        self.assertEqual(states - self.words_of("session"), set())
+        states = set(re.findall(r'"(\w+)"', re.search(r"\bkStateNames\[\] = \{(.*?)\}", read("client/libprofd/collect_client.cc"), re.S)[1]))
+        self.assertGreaterEqual(len(states), 10)
+        self.assertEqual(states - self.words_of("collector"), set())
+
+
+class Names(unittest.TestCase):
+    """Names of C++ in the documents are in the sources: `Class::Function` as written, or in the body of that class."""
+
+    # A target of CMake; an operator of torch.
+    OTHERS = {"profd::profd", "aten::grid_sampler"}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.code = "\n".join(tree.without_comments(read(name), keep_strings=False)
+                             for name in tracked(*MODULES, "analysis") if name.endswith((".cc", ".h")) and "_test." not in name)
+
+    def bodies(self, owner):
+        for found in re.finditer(rf"\b(?:class|struct|namespace)\s+(?:\w+::)*{owner}(?:\s+final)?\s*(?::[^:][^;{{}}]*)?\{{", self.code):
+            depth, end = 1, found.end()
+            while depth > 0 and end < len(self.code):
+                depth += {"{": 1, "}": -1}.get(self.code[end], 0)
+                end += 1
+            yield self.code[found.end():end]
+
+    def exists(self, name):
+        if re.search(rf"\b{name}\b", self.code):
+            return True
+        owner, last = name.split("::")[-2:]
+        return any(re.search(rf"\b{last}\b", body) for body in self.bodies(owner))
+
+    def test_qualified_names(self):
+        missing, count = [], 0
+        for name in tracked("docs/*.md", "README.md"):
+            text = re.sub(r"```.*?```", "", read(name), flags=re.S)
+            for quoted in re.findall(r"`((?:[A-Za-z_]\w*::)+[A-Za-z_]\w*)(?:\([^`]*\))?`", text):
+                count += 1
+                if quoted not in self.OTHERS and not self.exists(quoted):
+                    missing.append(f"{name}: {quoted}")
+        self.assertGreater(count, 40)
+        self.assertEqual(missing, [], "no source has this")
+
+    def test_other_names(self):
+        """In docs/internals.md, which is about the sources, those without a class too."""
+        words = set(re.findall(r"\w+", self.code + "".join(map(read, tracked("proto/*.proto", "systemd/*.in")))))
+        names = set(re.findall(r"`([A-Z][a-z0-9]+[A-Za-z0-9]*)(?:\(\))?`", read("docs/internals.md")))
+        self.assertGreater(len(names), 40)
+        self.assertEqual(names - words, set())
+
+    def test_it_finds_what_is_wrong(self):
+        self.assertTrue(self.exists("CallEntry::Admit") and self.exists("App::Impl::Tick") and self.exists("BlockSink::OnLoss"))
+        self.assertFalse(self.exists("Context::Identify") or self.exists("App::Impl::Heartbeat") or self.exists("NoSuchClass::Admit"))
 
 
 class Threads(unittest.TestCase):

@@ -14,7 +14,7 @@ export PATH
 
 [ -n "$SLURM_JOB_ID" ] || exit 0
 
-# The job's NPUs by their physical numbers: Slurm tells those of a gres named gpu. Without that word the
+# The job's NPUs by their physical numbers: Slurm gives those of a gres named gpu. Without that word the
 # job has the whole node.
 npus() {
   if [ -n "$SLURM_JOB_GPUS" ]; then

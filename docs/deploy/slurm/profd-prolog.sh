@@ -11,8 +11,8 @@
 #
 # Runs as root before the job's first process, with hardly an environment. Slurm drains a node whose
 # Prolog fails: this one never does, and never takes long. The job's processes do not exist yet, so the
-# session takes the whole node (--all): right where nodes are not shared. --detach because nobody who
-# could keep a lease alive outlives this script; profd-epilog.sh ends the session.
+# session takes the whole node (--all): right where nodes are not shared. --detach because no process
+# that could keep a lease alive outlives this script; profd-epilog.sh ends the session.
 PROFD_SLURM_DEFAULTS=${PROFD_SLURM_DEFAULTS:-/etc/default/profd-slurm}
 PROFCTL=${PROFCTL:-/usr/bin/profctl}
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
