@@ -22,8 +22,11 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"since_ms", "--since", &StartOptions::since},
     {"duration_ms", "--duration", &StartOptions::duration},
     {"lease_ms", "--lease", &StartOptions::lease},
-    {"job_id", "--job"},
+    {"job_id", "--job", &StartOptions::job},
+    {"all", "--all"},
+    {"devices", "--devices"},
     {"pids", "--pid"},
+    {"provider", "--provider"},
     {"no_dump", "--no-dump"},
 });
 

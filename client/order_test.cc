@@ -197,6 +197,10 @@ TEST_F(OrderTest, ProblemsSpeakOfFlags) {
            {"start --job j --start-step +20",
             {.field = "start_in_steps", .value = "20", .text = "no step yet ({start_step})"},
             "--start-step +20: no step yet (--start-step)"},
+           {"start --job nosuch",
+            {.field = "job_id", .value = "nosuch", .text = "no process of it; use {all} or {devices}"},
+            "--job nosuch: no process of it; use --all or --devices"},
+           {"start --job j", {.text = "can be sampled with {provider} off"}, "can be sampled with --provider off"},
            // Neither is about a flag that was given.
            {"start --steps 3", {.field = "stepson", .value = "4", .text = "not ours"}, "stepson = 4: not ours"},
            {"start", {.field = "start_at_ns", .value = "17", .text = "5.0 s ago"}, "start_at_ns = 17: 5.0 s ago"},

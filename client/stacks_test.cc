@@ -117,8 +117,10 @@ TEST_F(StacksTest, JsonAndErrors) {
   EXPECT_THAT(err(), HasSubstr("--pid"));
   daemon_.error = NotFound("no such training process of this user is known here");
   EXPECT_EQ(Run({"stacks", "--job", "j42"}), 4);
-  EXPECT_THAT(err(), HasSubstr("job j42"));
+  EXPECT_THAT(err(), HasSubstr("training process of job j42 not found, or not owned by you"));
   EXPECT_THAT(err(), HasSubstr("profctl jobs"));
+  EXPECT_EQ(Run({"stacks", "--pid", "7"}), 4);
+  EXPECT_THAT(err(), HasSubstr("process 7 not found, or not owned by you"));
 }
 
 TEST_F(StacksTest, ManyNodes) {
@@ -133,7 +135,7 @@ TEST_F(StacksTest, ManyNodes) {
   EXPECT_THAT(err(), HasSubstr("--pid"));
   daemon_.error = NotFound("none");
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "stacks"}), 4);
-  EXPECT_THAT(err(), HasSubstr("these 2 nodes"));
+  EXPECT_THAT(err(), HasSubstr("training process not found on these 2 nodes, or not owned by you"));
 }
 
 }  // namespace

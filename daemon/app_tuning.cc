@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "collectors/metric_table.h"
 #include "daemon/app_impl.h"
+#include "daemon/session/session_plan.h"
 
 namespace profd {
 
@@ -16,7 +17,7 @@ void App::Impl::BuildTuning() {
     const auto found = std::find_if(all.begin(), all.end(), [device](const DeviceInfo& each) {
       return static_cast<uint32_t>(each.id) == device;
     });
-    if (found == all.end()) return NotFound("no NPU " + std::to_string(device) + " on this node; see `profctl devices`");
+    if (found == all.end()) return {StatusCode::kNotFound, NoSuchDevice(device, all)};
     return Node::MayUse(peer, *found);
   };
   deps.profiled_by = [this](const Peer& peer, std::span<const uint32_t> devices) {

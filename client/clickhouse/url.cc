@@ -81,7 +81,7 @@ Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text) {
   }
   if (url.user.empty()) url.user = Variable(kClickHouseUserVariable);
   if (url.password.empty()) url.password = Variable(kClickHousePasswordVariable);
-  if (!ParseHost(authority, &url)) return wrong("no host, or a port that is none");
+  if (!ParseHost(authority, &url)) return wrong("no host, or an invalid port");
   const size_t more = std::min(path.find('/'), path.size());
   url.database = DecodedUrl(path.substr(0, more), false);
   if (!IsPlainName(url.database)) return wrong("the name of the database is not letters, digits and '_'");

@@ -1,6 +1,7 @@
 #include "client/commands/stacks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -123,6 +124,15 @@ std::string GroupText(const std::vector<Placed>& group) {
   return text + StepText(group);
 }
 
+// "process 4711 of job j42": what was asked for.
+std::string WantedText(const StacksOptions& options) {
+  std::string text = "training process";
+  if (!options.pids.empty()) text = fmt::format("process {}", fmt::join(options.pids, ", "));
+  if (options.ranks) text += " of rank " + *options.ranks;
+  if (!options.job.empty()) text += " of job " + options.job;
+  return text;
+}
+
 }  // namespace
 
 v1::GetStacksRequest BuildStacksRequest(const StacksOptions& options, std::vector<std::string>* problems) {
@@ -181,8 +191,7 @@ int RunStacks(const Context& context, const StacksOptions& options) {
   auto answer = WithProgress(context, "asking profd and the processes", [&] { return context.api.GetStacks(request); });
   if (!answer.ok()) {
     if (answer.status().code() != StatusCode::kNotFound) return Fail(context, answer.status());
-    return Fail(context, NotFound(options.job.empty() ? "no such training process of yours is known here (profctl jobs)"
-                                                      : "no such process of job " + options.job + " of yours is known here (profctl jobs)"));
+    return Fail(context, NotFound(WantedText(options) + " not found, or not owned by you; see `profctl jobs`"));
   }
   if (context.json) {
     PrintJson(context, ToJson(*answer));

@@ -128,7 +128,7 @@ int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json) {
     PrintRanks(io, JobsOf(all.nodes));
     io.out.flush();
   }
-  return PrintFailures(io, all, "no such job of yours");
+  return PrintFailures(io, all, job_id.empty() ? "job" : "job " + Printable(job_id));
 }
 
 }  // namespace profd::client

@@ -48,15 +48,17 @@ Json AnswersToJson(const NodeAnswers<Node>& all) {
   return made;
 }
 
-// On stderr; the exit code. `none`: what no node has, for people.
+// On stderr; the exit code. `what`: what was asked for, "job j42", where no node has it.
 template <class Node>
-int PrintFailures(Io& io, const NodeAnswers<Node>& all, std::string_view none) {
+int PrintFailures(Io& io, const NodeAnswers<Node>& all, std::string_view what) {
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const Status& status = all.report.nodes[i].status;
     if (!status.ok()) io.err << fmt::format("profctl: {}: {}\n", Printable(all.nodes[i].node), PrintableLines(status.message()));
   }
   const int exit_code = ExitCodeOf(all.report);
-  if (exit_code == kExitNotFound) io.err << fmt::format("profctl: {} is known on these {} nodes\n", none, all.nodes.size());
+  if (exit_code == kExitNotFound) {
+    io.err << fmt::format("profctl: {} not found on these {} nodes, or not owned by you\n", what, all.nodes.size());
+  }
   io.err.flush();
   return exit_code;
 }

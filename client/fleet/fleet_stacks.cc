@@ -14,7 +14,8 @@ int StacksOfAll(Fleet* fleet, const v1::GetStacksRequest& request, bool all_thre
     PrintStacks(io, all.nodes, all_threads);
     io.out.flush();
   }
-  return PrintFailures(io, all, "no such training process of yours");
+  const std::string& job = request.job_id();
+  return PrintFailures(io, all, job.empty() ? "training process" : "process of job " + Printable(job));
 }
 
 }  // namespace profd::client

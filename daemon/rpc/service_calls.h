@@ -71,7 +71,8 @@ struct CallEntry {
     } else if (const TlsServer* source = tls.load(); source != nullptr) {
       return source->Identify(*call.auth_context());
     }
-    return Status(StatusCode::kUnauthenticated, "the kernel does not say who is calling");
+    return Status(StatusCode::kUnauthenticated,
+                  "no peer credentials: this connection has ended, or profd is stopping; connect again");
   }
 };
 

@@ -2,12 +2,15 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/log.h"
+#include "base/problem.h"
+#include "daemon/session/session_plan.h"
 #include "driver/abi/channels.h"
 
 namespace profd {
@@ -26,6 +29,16 @@ Problem Invalid(std::string field, std::string value, std::string text) {
   return {.kind = Problem::Kind::kInvalid, .field = std::move(field), .value = std::move(value), .text = std::move(text)};
 }
 
+Problem NoSuchChannel(uint32_t channel, const DeviceInfo& device) {
+  constexpr size_t kMaxListed = 32;
+  const std::span<const uint32_t> all = device.channels;
+  const std::span<const uint32_t> listed = all.first(std::min(all.size(), kMaxListed));
+  std::string there = listed.empty() ? "none" : fmt::format("{}", fmt::join(listed, ", "));
+  if (listed.size() < all.size()) there += fmt::format(" and {} more", all.size() - listed.size());
+  return Invalid("channels", "",
+                 fmt::format("no channel {} on device {} (there are {})", ChannelName(channel), device.id, there));
+}
+
 }  // namespace
 
 const DeviceInfo* ChannelReleases::Find(uint32_t device) const {
@@ -36,13 +49,13 @@ const DeviceInfo* ChannelReleases::Find(uint32_t device) const {
 
 template <class Request>
 Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& peer, const Request& request) const {
-  std::vector<Problem> problems;
+  ProblemList problems;
   std::vector<Key> keys;
-  if (request.devices().empty()) problems.push_back(Invalid("devices", "", "is needed"));
+  if (request.devices().empty()) problems.Add(Invalid("devices", "", "is needed"));
   for (uint32_t id : request.devices()) {
     const DeviceInfo* device = Find(id);
     if (device == nullptr) {
-      problems.push_back(Invalid("devices", std::to_string(id), "is no device of this node (profctl devices)"));
+      problems.Add(NoSuchDevice(id, deps_.devices));
       continue;
     }
     if (Status may = deps_.may_use(peer, *device); !may.ok()) return may;
@@ -54,14 +67,13 @@ Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& pe
     for (uint32_t channel : wanted) {
       const auto& all = device->channels;
       if (std::find(all.begin(), all.end(), channel) == all.end()) {
-        problems.push_back(Invalid("channels", std::to_string(channel),
-                                   fmt::format("is no channel of device {} (profctl devices --channels)", id)));
+        problems.Add(NoSuchChannel(channel, *device));
       } else {
         keys.emplace_back(device->id, channel);
       }
     }
   }
-  if (!problems.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems));
+  if (!problems.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems).Take());
   return keys;
 }
 
@@ -87,7 +99,7 @@ Status ChannelReleases::MayRelease(const Peer& peer, const std::vector<Key>& key
 }
 
 std::string ChannelReleases::WhyOf(const Released& released) {
-  return fmt::format("released to other tools by uid {} until {:%Y-%m-%d %H:%M:%S} UTC (profctl channels acquire)",
+  return fmt::format("released to other tools by uid {} until {:%Y-%m-%d %H:%M:%S} UTC, or until it is acquired again",
                      released.uid, fmt::gmtime(static_cast<time_t>(released.until_ns / kNsPerSecond)));
 }
 

@@ -381,10 +381,7 @@ void SessionManager::AnnotateWithOwner(const Peer& peer, v1::Session* view) cons
 Result<std::optional<uint64_t>> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
   DCHECK_ON(deps_.session.control);
   const Record* record = Find(peer, id_untrusted);
-  if (record == nullptr) {
-    return NotFound(
-        fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
-  }
+  if (record == nullptr) return NoSession(id_untrusted);
   if (record->live == nullptr) return FailedPrecondition("the session has ended");
   return record->live->RenewLease();
 }

@@ -124,7 +124,7 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
   if (!dump_untrusted.empty()) {
     const KeptDump* dump = FindDump(peer, dump_untrusted);
     if (dump == nullptr) return NoDump(dump_untrusted);
-    if (!peer.Owns(dump->uid)) return PermissionDenied("a viewer takes no dump");
+    if (!peer.Owns(dump->uid)) return PermissionDenied("role viewer may not fetch dumps");
     if (dump->writing) {
       return FailedPrecondition(fmt::format("{} is being written by session {}; stop that first, or wait if it "
                                             "has ended",
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
   }
   Result<v1::Session> session = Get(peer, id_untrusted);
   if (!session.ok()) return session.status();
-  if (!peer.Owns(session->owner().uid())) return PermissionDenied("a viewer takes no dump");
+  if (!peer.Owns(session->owner().uid())) return PermissionDenied("role viewer may not fetch dumps");
   if (!IsFinished(*session)) {
     return FailedPrecondition("the session is still running; stop it first");
   }
@@ -149,8 +149,7 @@ Result<std::vector<std::string>> SessionManager::DumpsOf(const Peer& peer,
   for (const std::string& name : names) {
     const KeptDump* dump = FindDump(peer, name);
     if (dump == nullptr || !dump->writing) continue;
-    return FailedPrecondition(fmt::format("{} is still being completed; try again when `profctl list --dumps` says "
-                                          "that it is done", name));
+    return FailedPrecondition(fmt::format("{} is still being completed; try again when it is listed as done", name));
   }
   return names;
 }
@@ -171,7 +170,7 @@ void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
   for (const std::string& name : *names) {
     const KeptDump* dump = FindDump(peer, name);
     if (dump == nullptr || !dump->pinned) continue;
-    reply(FailedPrecondition(fmt::format("{} is pinned; `profctl unpin` it first", name)));
+    reply(FailedPrecondition(fmt::format("{} is pinned; unpin it first", name)));
     return;
   }
   struct Sum {

@@ -167,6 +167,11 @@ const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::
   return &found->second;
 }
 
+Status SessionManager::NoSession(const std::string& id_untrusted) {
+  return NotFound(
+      fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
+}
+
 void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted,
                           SessionReply reply) {
   DCHECK_ON(deps_.session.control);
@@ -180,8 +185,7 @@ void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& reques
   }
   const Record* record = Find(peer, request_untrusted.session_id());
   if (record == nullptr) {
-    reply(NotFound(fmt::format("session {} not found, or not owned by you; see `profctl list`",
-                               log::Quote(request_untrusted.session_id()))));
+    reply(NoSession(request_untrusted.session_id()));
     return;
   }
   if (record->live == nullptr) {
@@ -241,10 +245,7 @@ std::optional<uint32_t> SessionManager::UidOf(const std::string& id) const {
 Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
   DCHECK_ON(deps_.session.control);
   auto found = records_.find(id_untrusted);
-  if (found == records_.end() || !peer.Sees(found->second.uid)) {
-    return NotFound(
-        fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
-  }
+  if (found == records_.end() || !peer.Sees(found->second.uid)) return NoSession(id_untrusted);
   v1::Session view = View(found->second);
   AnnotateWithOwner(peer, &view);
   return view;

@@ -174,6 +174,7 @@ class SessionManager {
   void Forget();
   v1::Session View(const Record& record) const;
   const Record* Find(const Peer& peer, const std::string& id) const;
+  static Status NoSession(const std::string& id_untrusted);
   void StopJob(const Peer& peer, const std::string& job_id, SessionReply reply);
   void CountRefusal(const Status& status);
 

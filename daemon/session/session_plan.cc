@@ -86,7 +86,8 @@ class Planner {
       auto found = std::find_if(context_.devices.begin(), context_.devices.end(),
                                 [id](const DeviceInfo& d) { return d.id == static_cast<int>(id); });
       if (found == context_.devices.end()) {
-        Refuse("devices", "", fmt::format("no device {} on this node (there are {})", id, DeviceList()));
+        invalid_ = true;
+        problems_.Add(NoSuchDevice(id, context_.devices));
       } else {
         wanted.insert(found->id);
       }
@@ -101,13 +102,6 @@ class Planner {
       plan_.devices.push_back(device.id);
       devices_.push_back(device);
     }
-  }
-
-  std::string DeviceList() const {
-    if (context_.devices.empty()) return "none";
-    std::vector<int> ids;
-    for (const DeviceInfo& device : context_.devices) ids.push_back(device.id);
-    return fmt::format("{}", fmt::join(ids, ", "));
   }
 
   void CheckPid(std::string_view key, int32_t pid) {
@@ -389,6 +383,14 @@ class Planner {
 };
 
 }  // namespace
+
+Problem NoSuchDevice(uint32_t id, std::span<const DeviceInfo> devices) {
+  std::vector<int> ids;
+  for (const DeviceInfo& device : devices) ids.push_back(device.id);
+  return {.field = "devices",
+          .text = fmt::format("no device {} on this node (there are {})", id,
+                              ids.empty() ? "none" : fmt::format("{}", fmt::join(ids, ", ")))};
+}
 
 bool IsValidJobId(std::string_view text) {
   if (text.empty() || text.size() > kMaxText) return false;

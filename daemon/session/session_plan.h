@@ -87,6 +87,9 @@ struct PlanContext {
   std::function<bool(const SessionPlan&)> attached = nullptr;
 };
 
+// A request names a device that the node does not have; `devices`: those it has.
+Problem NoSuchDevice(uint32_t id, std::span<const DeviceInfo> devices);
+
 // The plan; or one problem per line: PERMISSION_DENIED if one is about rights, else INVALID_ARGUMENT,
 // else UNIMPLEMENTED when all are about what this node cannot do, FAILED_PRECONDITION when all that
 // is missing is a process.

@@ -128,7 +128,8 @@ class TermsCheck {
       const bool hidden = owner.status().code() == StatusCode::kPermissionDenied;
       Refuse("starter_pid", pid,
              WhyNoOwner(owner.status()) +
-                 (hidden ? ", to watch who starts a session; profctl start --detach is not watched" : ""));
+                 (hidden ? ", to watch who starts a session; a session without a lease (detached) is not watched"
+                         : ""));
     } else if (!context_.peer.Owns(*owner)) {
       Deny("starter_pid", pid,
            fmt::format("the process belongs to uid {}, you are uid {}", *owner, context_.peer.uid));

@@ -143,7 +143,7 @@ TEST_F(SessionTermsTest, LeaseIsTiedToTheStarter) {
   EXPECT_THAT(Problem(), HasSubstr("no such process"));
   request_.mutable_lease()->set_starter_pid(40);
   EXPECT_THAT(Problem(), HasSubstr("starter_pid = 40: hidden, to watch who starts a session; "
-                                   "profctl start --detach is not watched"));
+                                   "a session without a lease (detached) is not watched"));
   request_.mutable_lease()->set_starter_pid(10);
   request_.mutable_lease()->clear_lease_ms();
   EXPECT_THAT(Problem(), HasSubstr("lease_ms = 0: must be 1s"));

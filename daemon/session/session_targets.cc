@@ -34,12 +34,13 @@ std::string JobsOf(const SessionTargets& targets, std::span<const TrainingProces
 }
 
 Status NoSuchJob(const SessionTargets& targets, std::span<const TrainingProcess> known) {
-  std::string jobs = JobsOf(targets, known);
-  return NotFound(fmt::format(
-      "job {}: no process of it runs on this node; {}\nTo profile all devices under that label, use "
-      "(profctl: --all, or --devices)",
-      log::Quote(targets.job_id),
-      jobs.empty() ? "you have no jobs" : "known jobs: " + jobs));
+  const std::string jobs = JobsOf(targets, known);
+  return {StatusCode::kNotFound,
+          Problem{.field = "job_id",
+                  .value = targets.job_id,
+                  .text = fmt::format("no process of it runs on this node; {}; to profile devices under that name, "
+                                      "use {{all}} or {{devices}}",
+                                      jobs.empty() ? "you have no jobs" : "known jobs: " + jobs)}};
 }
 
 Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProcess>& of_job) {

@@ -76,8 +76,9 @@ TEST_F(SessionTargetsTest, RanksOfNothingAreAnError) {
 TEST_F(SessionTargetsTest, AnUnknownJobListsThoseThereAre) {
   request_.mutable_target()->set_job_id("nope");
   EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(Problem(), HasSubstr("j1 (2 processes), j2 (1 process)"));
-  EXPECT_THAT(Problem(), HasSubstr("--all"));
+  EXPECT_THAT(Problem(), HasSubstr("job_id = \"nope\": no process of it runs on this node; known jobs: "
+                                   "j1 (2 processes), j2 (1 process); "));
+  EXPECT_THAT(Problem(), HasSubstr("use all or devices"));
   EXPECT_THAT(Problem(), Not(HasSubstr("secret")));
   known_.clear();
   EXPECT_THAT(Problem(), HasSubstr("you have no jobs"));

@@ -67,7 +67,7 @@ Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::Ac
   const pid_t pid = request.has_pid() ? request.pid() : peer.pid;
   const std::optional<uint64_t> start = pid > 0 ? deps_.start_time_of(pid) : std::nullopt;
   if (peer.remote) {
-    refuse("pid", "", "a lease lives with a process of this node: run profctl tune on it");
+    refuse("pid", "", "a lease lives with a process of this node; acquire it there, over the unix socket");
   } else if (!start) {
     refuse("pid", std::to_string(pid), "no such process");
   }
@@ -154,7 +154,8 @@ void TuningLeases::Acquire(const Peer& peer, const v1::AcquireTuningLeaseRequest
 Status TuningLeases::Release(const Peer& peer, const std::string& id_untrusted) {
   const auto found = leases_.find(id_untrusted);
   if (found == leases_.end() || !peer.Owns(found->second.facts.uid())) {
-    return NotFound(fmt::format("no tuning lease {} of yours; see `profctl tune leases`", log::Quote(id_untrusted)));
+    return NotFound(fmt::format("tuning lease {} not found, or not owned by you; see `profctl tune leases`",
+                                log::Quote(id_untrusted)));
   }
   End(id_untrusted, "released");
   return Status::Ok();
@@ -180,8 +181,10 @@ Status TuningLeases::MayProfile(const Peer& peer, std::span<const int> devices) 
   }
   const Lease* holder = HolderOf(ids, std::nullopt);
   if (holder == nullptr) return Status::Ok();
-  return FailedPrecondition(Describe(peer, *holder) + ": nothing is profiled inside applications there until it ends; "
-                            "channels and DCMI can be sampled (profctl start with --provider off)");
+  return {StatusCode::kFailedPrecondition,
+          Problem{.kind = Problem::Kind::kConflict,
+                  .text = Describe(peer, *holder) + ": nothing is profiled inside applications there until it ends; "
+                          "channels and DCMI can be sampled with {provider} off"}};
 }
 
 void TuningLeases::End(const std::string& id, std::string_view why) {

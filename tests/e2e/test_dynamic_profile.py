@@ -68,7 +68,7 @@ class DynamicProfile(unittest.TestCase):
         self.refused(1, "link", folder=link)
         elsewhere = os.path.join(self.base, "elsewhere")
         os.symlink(elsewhere, self.file)
-        self.refused(1, "no plain file")
+        self.refused(1, "is not a regular file")
         self.assertFalse(os.path.exists(elsewhere))
 
     def test_only_ones_own_folder(self):

@@ -214,7 +214,7 @@ class JobSessions(Calls, DaemonCase):
             text = self.start(job_id="nobody", expect=NOT_FOUND)
             self.assertIn("job (2 processes)", text)
             self.assertIn("other (1 process)", text)
-            self.assertIn("--all", text)
+            self.assertIn("use all or devices", text)
 
     def test_ends_with_its_processes(self):
         with self.workers({"rank": 0}, {"rank": 1, "devices": [1]}) as (first, second):

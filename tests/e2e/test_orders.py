@@ -135,7 +135,7 @@ class Orders(DaemonCase):
             "--pid", "4194999", "--storage-limit", "1MB", "--duration", "90000s", expect=3)
         self.assertEqual(answer["error"]["code"], "invalid_argument")
         message = answer["error"]["message"]
-        for part in ("job_id", "device 7", "sys_hardware_mem_freq", "sys_io_sampling_freq",
+        for part in ("--job bad job!: ", "device 7", "sys_hardware_mem_freq", "sys_io_sampling_freq",
                      "sys_interconnection_freq", "llc_profiling", "dvpp_freq", "host_sys",
                      "host_sys_usage_freq", "nosuch", "hccs", "4194999", "storage_limit",
                      "duration"):

@@ -62,7 +62,7 @@ def write(folder: str, order: Dict[str, Any]) -> str:
         with contextlib.suppress(FileNotFoundError):
             there = os.stat(FILE, dir_fd=fd, follow_symlinks=False)
             if not stat.S_ISREG(there.st_mode):
-                raise PermissionError(f"{folder}/{FILE} is no plain file")
+                raise PermissionError(f"{folder}/{FILE} is not a regular file")
             _check_owner(there, f"{folder}/{FILE}")
         part = f".{FILE}.{os.getpid()}"
         out = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640, dir_fd=fd)
