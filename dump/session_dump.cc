@@ -298,10 +298,8 @@ Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view
   }
   SliceOptions options;
   options.base = file;
-  // Names are on the disk before records that have them, of which large blocks are not buffered either.
-  options.buffer_bytes = file == kActivityNamesFile      ? 0
-                         : dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes
-                                                        : kDynamicBufferBytes;
+  options.buffer_bytes =
+      dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes : kDynamicBufferBytes;
   options.single_slice =
       std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end();
   Result<File*> added = AddFile(*place, std::move(options));
@@ -323,6 +321,8 @@ Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uin
   options.base = file;
   options.plain = true;
   options.header = heading;
+  // Large blocks of records are written at once; their names must be in the file before them.
+  if (file == kActivityNamesFile) options.buffer_bytes = 0;
   auto own = std::make_unique<File>();
   own->writer =
       std::make_unique<SliceWriter>(io_, own_dir_.get(), options_.owner, std::move(options));

@@ -187,6 +187,15 @@ TEST_F(SessionDumpTest, SlicesOfActivityAreShorterInASmallDump) {
   EXPECT_EQ(fs::file_size(path_ + "/host/data/activity_kernel.data.slice_0"), 300'000u);
 }
 
+// Records that have them may be written at once; a daemon that is killed loses what is in its memory.
+TEST_F(SessionDumpTest, NamesAreNotBuffered) {
+  std::unique_ptr<SessionDump> dump = Make(Options());
+  ASSERT_TRUE(dump->AppendOwn("activity_names.tsv", "1\tMatMul\n").ok());
+  EXPECT_THAT(Text("host/profd/activity_names.tsv"), testing::EndsWith("\n1\tMatMul\n"));
+  ASSERT_TRUE(dump->AppendOwn("activity_names.tsv", "2\tAdd\n").ok());
+  EXPECT_THAT(Text("host/profd/activity_names.tsv"), testing::EndsWith("\n1\tMatMul\n2\tAdd\n"));
+}
+
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;
