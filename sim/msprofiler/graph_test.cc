@@ -67,6 +67,29 @@ TEST(AclprofFiles, AGraphIsSaidOnceAndItsIterationsEach) {
   }));
 }
 
+// A START brings task time and HCCL at once: what graphs that were loaded before contain of both is reported.
+TEST(AclprofFiles, CollectivesOfAGraphThatWasLoadedBefore) {
+  EXPECT_TRUE(InChild([] {
+    const Folder folder;
+    CALL(Acl(), aclrtSetDevice)(0);
+    const Folder meeting;
+    void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path + "/group").c_str(), 1, 0);
+    EXPECT_EQ(CALL(Acl(), simAclModelLoad)(3, "net"), 0);
+    const acl::Communication all_reduce = {
+        .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
+    EXPECT_EQ(CALL(Acl(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
+    EXPECT_EQ(CALL(Acl(), simAclModelLoaded)(), 0);
+    EXPECT_EQ(Init(folder.path), kOk);
+    Config* const config = Create({0}, kTaskTime | kHccl);
+    EXPECT_EQ(Start(config), kOk);
+    EXPECT_EQ(CALL(Acl(), simAclModelExecute)(3, 1, nullptr, 0), 0);
+    Synchronize();
+    EXPECT_EQ(Stop(config), kOk);
+    EXPECT_EQ(Finalize(), kOk);
+    EXPECT_EQ(Read(folder.path)["host/data/unaging.additional.hccl_info"].size(), 3 * 256u);
+  }));
+}
+
 TEST(AclprofFiles, EachTaskOfACommunication) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
