@@ -294,7 +294,8 @@ void Collector::EnableKinds(uint32_t kinds) {
   SetState(std::move(state));
 }
 
-// What other sessions still want goes on: a kind that is switched off, however shortly, loses what happens meanwhile.
+// Kinds that other sessions still collect stay enabled: one that is disabled, even briefly, loses records, and no count
+// has them.
 void Collector::DisableAllBut(uint32_t kinds) {
   uint32_t wanted = 0;
   for (const KindsOfBit& each : kKindsOfBits) {

@@ -128,7 +128,7 @@ TEST_F(CollectorTest, OtherKindsAreTakenOverWithoutANewSubscription) {
   EXPECT_STREQ(library_.orders->calls, "SR+c+b");
 }
 
-// Of sessions that go on: what a kind would miss while it is off is in no count.
+// Sessions that still collect them would lose records that no count has.
 TEST_F(CollectorTest, KindsThatStayAreNotSwitchedOff) {
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_MARKER), 0);
   ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
