@@ -100,7 +100,7 @@ std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const 
       found.behind_ms = slowest->behind_ms;
       found.share = slowest->share;
       all.push_back(std::move(found));
-    } else if (behind >= limits.At("slow_rank", "steps_behind")) {
+    } else if (last != nullptr && behind >= limits.At("slow_rank", "steps_behind")) {
       WaitedFor found = Named(*last, job.first);
       found.steps_behind = static_cast<int64_t>(behind);
       all.push_back(std::move(found));
