@@ -24,9 +24,11 @@ constexpr uid_t kSomebody = 61001;
 class KubeSources : public testing::Test {
  protected:
   std::string Path() const { return folder_.path() + "/kube.sock"; }
-  void Serve(grpc::Service& service) {
-    server_ = ServeOn(Path(), service);
-    ASSERT_NE(server_, nullptr);
+  // Ends before the service: calls still look at it.
+  [[nodiscard]] std::unique_ptr<grpc::Server> Serve(grpc::Service& service) {
+    auto server = ServeOn(Path(), service);
+    EXPECT_NE(server, nullptr);
+    return server;
   }
   // A listening socket that is never answered.
   UniqueFd ListenOnly(int backlog = 8) {
@@ -40,11 +42,7 @@ class KubeSources : public testing::Test {
     }
     return fd;
   }
-  void TearDown() override {
-    if (server_ != nullptr) server_->Shutdown();
-  }
   TempDir folder_;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 TEST_F(KubeSources, KubeletTellsAscendDevices) {
@@ -52,7 +50,7 @@ TEST_F(KubeSources, KubeletTellsAscendDevices) {
   kubelet.Give("train-0", "huawei.com/Ascend910", "Ascend910-3");
   kubelet.Give("gpu", "nvidia.com/gpu", "Ascend910-4");
   kubelet.Give("ev\nil", "huawei.com/Ascend310P", std::string(1000, 'x'));
-  Serve(kubelet);
+  const auto server = Serve(kubelet);
   auto pods = AskKubelet(Path(), ::geteuid());
   ASSERT_TRUE(pods.ok()) << pods.status().ToString();
   ASSERT_EQ(pods->size(), 2u);
@@ -69,7 +67,7 @@ TEST_F(KubeSources, KubeletsAnswerIsBounded) {
   for (size_t i = 0; i < kMaxPodDevices + 10; ++i) {
     kubelet.Give("p", "huawei.com/npu", "npu-1");
   }
-  Serve(kubelet);
+  const auto server = Serve(kubelet);
   auto pods = AskKubelet(Path(), ::geteuid());
   ASSERT_TRUE(pods.ok()) << pods.status().ToString();
   EXPECT_EQ(pods->size(), kMaxPodDevices);
@@ -80,7 +78,7 @@ TEST_F(KubeSources, KubeletsAnswerIsBounded) {
 TEST_F(KubeSources, KubeletThatRefusesIsAnError) {
   FakeKubelet kubelet;
   kubelet.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "rejected by rate limit\n");
-  Serve(kubelet);
+  const auto server = Serve(kubelet);
   Status status = AskKubelet(Path(), ::geteuid()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_NE(status.message().find("rejected by rate limit?"), std::string::npos) << status.message();
@@ -134,7 +132,7 @@ TEST_F(KubeSources, RuntimeTellsNames) {
   runtime.Run("c1", "train-0", "main");
   runtime.Run("c2", "other", "side");
   runtime.containers.add_containers()->set_id("c3");  // without a sandbox
-  Serve(runtime);
+  const auto server = Serve(runtime);
   auto names = AskRuntime(Path(), ::geteuid(), {"c1", "c3", "c9"});
   ASSERT_TRUE(names.ok()) << names.status().ToString();
   EXPECT_TRUE(runtime.running_only);
@@ -149,7 +147,7 @@ TEST_F(KubeSources, RuntimeTellsNames) {
 
 TEST_F(KubeSources, RuntimeWithoutThisApi) {
   FakeKubelet kubelet;
-  Serve(kubelet);
+  const auto server = Serve(kubelet);
   EXPECT_EQ(AskRuntime(Path(), ::geteuid(), {"c1"}).status().code(), StatusCode::kUnavailable);
 }
 
