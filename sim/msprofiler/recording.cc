@@ -132,11 +132,13 @@ Recording::~Recording() {
 
 void Recording::PutControl(ResultFiles& to, int device) {
   const ControlFacts facts{device, wanted_.bits, wanted_.metrics, host_mhz_, folder_};
+  // One behind the other: whatever lies between them is an error of every time.
   const int64_t raw_ns = clock_.MonotonicRawNs();
+  const int64_t wall_ns = clock_.WallNs();
   const auto host_count = static_cast<uint64_t>(MsprofSysCycleTime());
   to.PutControl("info.json", InfoJson(facts));
   to.PutControl("sample.json", SampleJson(facts));
-  to.PutControl("start_info", StartInfo(clock_.WallNs(), raw_ns));
+  to.PutControl("start_info", StartInfo(wall_ns, raw_ns));
   to.PutControl("host_start.log", HostStartLog(device, raw_ns, host_count));
   if (device != kHostId) to.PutControl("dev_start.log", DevStartLog(raw_ns, DeviceCount(static_cast<uint32_t>(device), raw_ns)));
 }
