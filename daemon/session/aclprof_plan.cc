@@ -69,6 +69,8 @@ std::optional<attach::AclprofOrder> AclprofOrderOf(const std::map<std::string, s
 }
 
 bool Serves(const attach::AclprofOrder& order, std::string_view option) {
+  // They name operators, which come with the tasks.
+  if (option == "fp_point" || option == "bp_point") option = "task_time";
   uint64_t bits = BitsOf(option);
   if (bits == kTaskTimeL1) bits = kTaskTimeL0;
   return bits != 0 && (order.bits & bits) == bits;

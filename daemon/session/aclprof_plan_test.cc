@@ -57,7 +57,8 @@ TEST(AclprofPlan, WhatAnOrderServes) {
   EXPECT_TRUE(Serves(order, "task_trace"));
   EXPECT_TRUE(Serves(order, "l2"));
   EXPECT_FALSE(Serves(order, "aicpu"));
-  EXPECT_FALSE(Serves(order, "fp_point"));
+  EXPECT_TRUE(Serves(order, "fp_point")) << "among the operators";
+  EXPECT_FALSE(Serves(*AclprofOrderOf({{"l2", "on"}}, 0), "bp_point"));
 }
 
 }  // namespace

@@ -268,20 +268,29 @@ std::vector<std::string> CollectKinds(std::string_view option, std::string_view 
   return {};
 }
 
-NotServed WhyNotServed(std::string_view option, bool provider_off) {
+NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec) {
   constexpr auto kOfAclprof =
       std::to_array<std::string_view>({"aic_metrics", "aicpu", "l2"});
+  const bool provider_off = spec.provider() == v1::SessionSpec::PROVIDER_OFF;
   if (option == "training_trace") {
     return {true, "the steps that processes mark, without their parts: the session's provider is off"};
   }
-  if ((option == "fp_point" || option == "bp_point") && !provider_off) {
-    return {false, "names an operator among kernels that MSPTI records; an iteration of GE has the points of its graph"};
+  if (provider_off && !CollectKinds(option, "on").empty()) return {false, "the session's provider is off"};
+  if (option == "fp_point" || option == "bp_point") {
+    return {false, "names an operator, and the session records none: task_time is off"};
   }
   if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
-    return {false, "only aclprof measures it: into a dump, with the provider auto or aclprof, no custom registers"};
+    if (provider_off) return {false, "only aclprof measures it, and the session's provider is off"};
+    if (spec.provider() == v1::SessionSpec::PROVIDER_MSPTI) {
+      return {false, "only aclprof measures it, and the session's provider is mspti; use auto or aclprof"};
+    }
+    if (spec.no_dump()) return {false, "only aclprof measures it, into files, and the session has no dump"};
+    if (value.starts_with("Custom:")) {
+      return {false, "only aclprof measures it, whose interface has no custom registers; use a group of metrics"};
+    }
   }
   if (CollectKinds(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
-  return {false, provider_off ? "the session's provider is off" : "a default only: not recorded unless it is requested"};
+  return {false, "a default only: not recorded unless it is requested"};
 }
 
 void ToWire(const options::Effective& effective, v1::EffectiveOption* out) {

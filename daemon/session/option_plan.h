@@ -58,12 +58,13 @@ std::string FormatHz(double hz);
 // Kinds of attach::CollectOrder that serve an option of the application with this value; empty: MSPTI has
 // nothing for it.
 std::vector<std::string> CollectKinds(std::string_view option, std::string_view value);
-// Why an application that is attached does not serve an option that is on and not collected.
+// Why an application that is attached does not serve an option that is on, with this value, and not collected: the first
+// condition that fails.
 struct NotServed {
   bool steps = false;  // but for the steps that processes mark
   std::string_view why;
 };
-NotServed WhyNotServed(std::string_view option, bool provider_off);
+NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec);
 
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
 // Of an application's data this much is recorded by profd itself.

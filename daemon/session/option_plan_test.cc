@@ -263,7 +263,11 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
   // Points and parts of steps are found among what ran in them.
   request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
   EXPECT_TRUE(Plan()->aclprof.has_value()) << "for the iterations of GE";
-  EXPECT_THAT(Option(*Plan(), "fp_point").note, HasSubstr("an iteration of GE has the points of its graph"));
+  EXPECT_EQ(Plan()->collect, (Collect{{"training_trace", {}}, {"fp_point", {}}})) << "among the operators of aclprof";
+  EXPECT_EQ(Option(*Plan(), "fp_point").note, "");
+  request_.set_options_json(R"({"training_trace":"on","fp_point":"conv","task_time":"off"})");
+  EXPECT_THAT(Option(*Plan(), "fp_point").note, HasSubstr("the session records none: task_time is off"));
+  request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
   EXPECT_EQ(Plan()->collect, (Collect{{"training_trace", {"kernel", "communication"}},
                                       {"fp_point", {"kernel", "communication"}}}));
@@ -285,7 +289,7 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   EXPECT_EQ(plan->aclprof->bits, 0x800u | 0x20u | 0x4u);
   EXPECT_EQ(plan->aclprof->metrics, 2u);
   EXPECT_EQ(plan->aclprof->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
-  EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}}));
+  EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}, {"fp_point", {}}}));
   request_.set_options_json(R"({"l2":"on"})");
   EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x10u) << "with the tasks that it counts for";
   // What the dump may hold at most is a limit of the vendor's files, too, whether or not it was asked for.
@@ -294,7 +298,14 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   // Where another provider is ordered, or the files have no place.
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
   EXPECT_FALSE(Plan()->aclprof.has_value());
-  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("only aclprof measures it"));
+  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("the session's provider is mspti; use auto or aclprof"));
+  request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
+  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("the session's provider is off"));
+  request_.set_provider(v1::SessionSpec::PROVIDER_AUTO);
+  request_.set_no_dump(true);
+  EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("the session has no dump"));
+  request_.set_no_dump(false);
+  request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
   request_.set_options_json(R"({"task_time":"l1"})");
   EXPECT_FALSE(Plan()->aclprof.has_value());
   request_.set_provider(v1::SessionSpec::PROVIDER_ACLPROF);
@@ -305,6 +316,7 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
   request_.set_provider(v1::SessionSpec::PROVIDER_AUTO);
   request_.set_options_json(R"({"aic_metrics":"Custom:0x8","task_time":"l1"})");
   EXPECT_FALSE(Plan()->aclprof.has_value()) << "its interface has no registers";
+  EXPECT_THAT(Option(*Plan(), "aic_metrics").note, HasSubstr("no custom registers"));
 }
 
 // task_time is on by default: for those who ask for nothing, and a process that starts its own session.

@@ -84,7 +84,9 @@ void SessionProcesses::FillOption(const std::string& key, const Seen& seen, v1::
     CountActivity(key, out);
     DescribeFiles(out);
   } else if (seen.attached) {
-    const NotServed not_served = WhyNotServed(key, spec_.provider() == v1::SessionSpec::PROVIDER_OFF);
+    const auto value = plan_.application_options.find(key);
+    const NotServed not_served =
+        WhyNotServed(key, value == plan_.application_options.end() ? std::string_view() : value->second, spec_);
     out->set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
     out->set_detail(std::string(not_served.why));
   }

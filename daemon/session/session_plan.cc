@@ -332,7 +332,7 @@ class Planner {
         if (!attached || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
         } else if (effective.key != kMarksOption && !plan_.collect.contains(effective.key)) {
-          AddNote(WhyNotServed(effective.key, ProviderOff()).why, &effective);
+          AddNote(WhyNotServed(effective.key, effective.value, spec_).why, &effective);
         }
         continue;
       }
