@@ -1,8 +1,12 @@
 #include "dump/mark_files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <iterator>
+#include <span>
+#include <vector>
 
 #include "base/bytes.h"
 #include "dump/activity_files.h"
@@ -17,7 +21,7 @@ constexpr uint64_t kNoModel = 4294967295;
 constexpr std::byte kStepTraceType{10};
 
 // Chips whose tag comes before stream and task (dump-format 2.12, "v6").
-constexpr bool HasWideTask(uint32_t chip_id) { return chip_id == 15 || chip_id == 16; }
+constexpr size_t TagAt(uint32_t chip_id) { return chip_id == 15 || chip_id == 16 ? 32 : 36; }
 
 // The first five columns of a line.
 void AppendWho(const MarkLine& mark, std::string* out) {
@@ -68,9 +72,27 @@ std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t de
   StoreUnchecked<uint64_t>(record, 16, static_cast<uint64_t>(step));
   StoreUnchecked<uint64_t>(record, 24, kNoModel);
   // Stream and task stay 0: a step is no task.
-  StoreUnchecked<uint16_t>(record, HasWideTask(chip_id) ? 32 : 36,
+  StoreUnchecked<uint16_t>(record, TagAt(chip_id),
                            begin ? kStepStartTag : kStepEndTag);
   return record;
+}
+
+Result<bool> HasStepRecords(int fd, uint32_t chip_id) {
+  constexpr size_t kRecords = 4096;  // at once
+  std::vector<std::byte> buffer(kRecords * kStepRecordBytes);
+  for (uint64_t offset = 0;;) {
+    const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Status::FromErrno(errno, "read the step trace");
+    const size_t records = static_cast<size_t>(got) / kStepRecordBytes;
+    for (size_t i = 0; i < records; ++i) {
+      const std::span<const std::byte> record = std::span(buffer).subspan(i * kStepRecordBytes, kStepRecordBytes);
+      const auto tag = LoadUnchecked<uint16_t>(record, TagAt(chip_id));
+      if (record[1] == kStepTraceType && (tag == kStepStartTag || tag == kStepEndTag)) return true;
+    }
+    if (records == 0) return false;
+    offset += records * kStepRecordBytes;
+  }
 }
 
 }  // namespace profd

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace profd {
 
 // Names in our folder, and their first lines.
@@ -46,5 +48,7 @@ inline constexpr size_t kStepRecordBytes = 40;
 // One begin or end of a training step. `device_count` is the device's system counter at that instant.
 std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,
                                                    int64_t step, bool begin);
+// Whether a file of such records, open for reading, has begins or ends of training steps.
+Result<bool> HasStepRecords(int fd, uint32_t chip_id);
 
 }  // namespace profd

@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "dump/data_name.h"
+#include "dump/mark_files.h"
 #include "dump/recovery.h"
 #include "dump/verify_test_support.h"
 
@@ -201,6 +202,68 @@ TEST_F(DumpWithProcessFilesTest, WithoutCollisionsNothingStaysBehind) {
   EXPECT_FALSE(fs::exists(path_ + "/host/profd/aclprof_77_1"));
   EXPECT_EQ(ReadText(path_ + "/device_4/data/stars_soc.data.4.slice_0"), "four") << "a device that profd did not sample";
   EXPECT_EQ(ManifestAt(path_).process_files.at(0).state, "complete");
+}
+
+// Of a step trace, as the process's profiler on chip 5 writes it (dump-format 2.12).
+std::string TraceRecord(uint16_t tag) {
+  std::string record(kStepRecordBytes, '\0');
+  record[1] = 10;
+  record[36] = static_cast<char>(tag & 0xff);
+  record[37] = static_cast<char>(tag >> 8);
+  return record;
+}
+
+std::string OwnStep() {
+  const auto step = StepRecord(5, 5001, 1, true);
+  return {reinterpret_cast<const char*>(step.data()), step.size()};
+}
+
+TEST_F(DumpWithProcessFilesTest, TheStepTracesOfBothAreSlicesOfOneFile) {
+  auto files = FilesOfProcess();
+  files.erase("device_0/data/hbm.data.0.slice_99");
+  files.erase("device_0/data/hbm.data.0.slice_99.done");
+  // Flips of task ids, and what may look like a step at another place.
+  const std::string flips = TraceRecord(14) + TraceRecord(4);
+  for (const int slice : {0, 1, 10}) {
+    const std::string name = fmt::format("device_0/data/ts_track.data.0.slice_{}", slice);
+    files[name] = flips + TraceRecord(static_cast<uint16_t>(slice));
+    files[name + ".done"] = "filesize:120\n";
+  }
+  Write(0, 200);
+  const std::string ours = OwnStep();
+  ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", ours).ok());
+  Copy(77, files);
+  Place();
+  Channel("step_trace", 0, "ts_track.data").records = 1;
+  Finish(200);
+  const std::string data = path_ + "/device_0/data/ts_track.data.0.slice_";
+  EXPECT_EQ(ReadText(data + "0"), ours);
+  for (const int slice : {0, 1, 10}) {
+    EXPECT_EQ(ReadText(fmt::format("{}{}", data, slice + 1)), flips + TraceRecord(static_cast<uint16_t>(slice)));
+    EXPECT_EQ(ReadText(fmt::format("{}{}.done", data, slice + 1)), "filesize:120\n");
+  }
+  EXPECT_FALSE(fs::exists(path_ + "/host/profd/aclprof_77_1"));
+  const Manifest manifest = ManifestAt(path_);
+  EXPECT_EQ(manifest.process_files.at(0).state, "complete") << manifest.process_files[0].problem;
+  EXPECT_TRUE(Verify().ok()) << testing::PrintToString(Texts(Verify()));
+  WriteText(data + "2", flips + TraceRecord(2));
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("CRC-32C")));
+}
+
+TEST_F(DumpWithProcessFilesTest, StepsThatBothHaveAreNotMixed) {
+  auto files = FilesOfProcess();
+  files["device_0/data/ts_track.data.0.slice_0"] = TraceRecord(4);
+  files["device_0/data/ts_track.data.0.slice_1"] = TraceRecord(4) + TraceRecord(60001);
+  Write(0, 200);
+  ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", OwnStep()).ok());
+  Copy(77, files);
+  Place();
+  Finish(200);
+  EXPECT_EQ(ReadText(path_ + "/device_0/data/ts_track.data.0.slice_0"), OwnStep());
+  EXPECT_FALSE(fs::exists(path_ + "/device_0/data/ts_track.data.0.slice_1"));
+  EXPECT_EQ(ReadText(path_ + "/host/profd/aclprof_77_1/" + kProf + "/device_0/data/ts_track.data.0.slice_0"), TraceRecord(4));
+  EXPECT_THAT(ManifestAt(path_).process_files.at(0).examples,
+              Contains(testing::Field(&ManifestProcessFiles::Example::why, HasSubstr("training steps"))));
 }
 
 TEST_F(DumpWithProcessFilesTest, FilesWithASecondNameAreNotRead) {

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "dump/data_name.h"
+#include "dump/mark_files.h"
 
 namespace profd {
 namespace {
@@ -180,20 +181,49 @@ bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
          });
 }
 
-bool ProcessFolders::MergeFile(Tree& tree, size_t file, int from, DataFolder& place) {
+// The profiler's step trace (iterations, flips of task ids) becomes further slices of profd's, which has steps only:
+// readers sort the records. A step that both have would be none for the analyser (dump-format 4).
+Result<uint64_t> ProcessFolders::FirstStepSlice(int from, const DataFolder& place) {
+  const auto& devices = dump_.manifest.devices;
+  const auto device = std::ranges::find(devices, place.device, &ManifestDevice::id);
+  if (device == devices.end() || !all_slices_) return AlreadyExists("profd records this itself");
+  for (const std::string& name : ListNames(from).value_or({})) {
+    if (BaseOfProcessFile(name) != kStepTraceFile || name.ends_with(kDone)) continue;
+    Result<UniqueFd> file = OpenFileAt(from, name);
+    if (!file.ok()) return file.status();
+    Result<bool> steps = HasStepRecords(file->get(), static_cast<uint32_t>(device->chip_id));
+    if (!steps.ok()) return steps.status();
+    if (*steps) return AlreadyExists("has training steps, which profd records itself");
+  }
+  uint64_t first = 0;
+  for (const std::string& name : ListNames(place.data.get()).value_or({})) {
+    const std::optional<DataName> ours = ParseDataName(name);
+    if (ours && ours->base == kStepTraceFile) first = std::max(first, ours->slice + 1);
+  }
+  return first;
+}
+
+bool ProcessFolders::MergeFile(Tree& tree, size_t file, int from, const Result<uint64_t>& step_slice, DataFolder& place) {
   const std::string& path = tree.files[file].path;
   const std::string name = path.substr(path.rfind('/') + 1);
-  Status moved = IsOurs(place, BaseOfProcessFile(name))
-                     ? AlreadyExists("profd records this itself")
-                     : Move(from, name, place.data.get(), name);
+  const std::string_view note = name.ends_with(kDone) ? kDone : std::string_view();
+  const std::optional<DataName> data = ParseDataName(std::string_view(name).substr(0, name.size() - note.size()));
+  std::string there = name;
+  Status moved;
+  if (IsOurs(place, BaseOfProcessFile(name))) {
+    const bool steps = data && data->base == kStepTraceFile && data->device == place.device && !data->compressed;
+    moved = steps ? step_slice.status() : AlreadyExists("profd records this itself");
+    if (moved.ok()) there = fmt::format("{}.{}{}{}{}", data->base, data->device, kSliceMark, *step_slice + data->slice, note);
+  }
+  if (moved.ok()) moved = Move(from, name, place.data.get(), there);
   if (!moved.ok()) {
     KeepApart(tree, path, moved.message());
     return false;
   }
   place.bytes += tree.files[file].bytes;
   tree.moved[file] = true;
-  if (!name.ends_with(kDone)) {
-    dump_.control_files[fmt::format("{}/data/{}", place.name, name)] = {tree.files[file].crc32c, {}, tree.pid};
+  if (note.empty()) {
+    dump_.control_files[fmt::format("{}/data/{}", place.name, there)] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
@@ -225,12 +255,13 @@ void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& p
     return KeepApart(tree, run.prof + "/" + name, merged.message());
   }
   Result<UniqueFd> data = OpenDirAt(dir->get(), "data");
+  const Result<uint64_t> step_slice = data.ok() ? FirstStepSlice(data->get(), place) : data.status();
   for (const size_t file : run.places.at(name)) {
     ProcessPath path;
     if (!ParseProcessPath(tree.files[file].path, &path)) continue;
     const std::string_view rest = path.rest;
     if (path.data() && data.ok() && rest.find('/', 5) == std::string_view::npos) {
-      MergeFile(tree, file, data->get(), place);
+      MergeFile(tree, file, data->get(), step_slice, place);
     } else if (!ControlOfProcessFile(rest, path.device).empty()) {
       // What it says is in the dump's own by now.
       tree.moved[file] = dump_.io.Unlink(dir->get(), std::string(rest)) == 0;
@@ -358,7 +389,8 @@ Status ProcessFolders::PutBeside(Run& run, int parent, bool first) {
   return Status::Ok();
 }
 
-void ProcessFolders::Place(DumpRoot& root) {
+void ProcessFolders::Place(DumpRoot& root, bool all_slices) {
+  all_slices_ = all_slices;
   for (ManifestProcessFiles& facts : dump_.manifest.process_files) {
     if (facts.state != "copying") continue;
     facts.state = "partial";

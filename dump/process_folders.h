@@ -44,8 +44,8 @@ class ProcessFolders {
   // It is copied. False: there is no such folder.
   bool End(ManifestProcessFiles facts, std::vector<ProcessFile> files);
   // Those of one process go among the dump's own if both count by the same clocks; others become PROF directories beside
-  // the dump, whose path is their parent then.
-  void Place(DumpRoot& root);
+  // the dump, whose path is their parent then. `all_slices`: the dump's own data have all the slices that they will have.
+  void Place(DumpRoot& root, bool all_slices);
   bool empty() const { return trees_.empty(); }
 
  private:
@@ -68,7 +68,9 @@ class ProcessFolders {
   void Merge(Run& run);
   void MergePlace(Run& run, const std::string& name, DataFolder& place);
   bool IsOurs(const DataFolder& place, std::string_view base);
-  bool MergeFile(Tree& tree, size_t file, int from, DataFolder& place);
+  // Of the profiler's step trace beside profd's: the number of its first slice there; else why it stays apart.
+  Result<uint64_t> FirstStepSlice(int from, const DataFolder& place);
+  bool MergeFile(Tree& tree, size_t file, int from, const Result<uint64_t>& step_slice, DataFolder& place);
   Status MergeControls(int from, DataFolder& place);
   bool MovePlace(Run& run, const std::string& name);
   Status PutBeside(Run& run, int parent, bool first);
@@ -78,6 +80,7 @@ class ProcessFolders {
   void JournalFacts(const ManifestProcessFiles& facts);
 
   const Dump dump_;
+  bool all_slices_ = false;
   std::vector<Tree> trees_;
 };
 

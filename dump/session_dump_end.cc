@@ -351,7 +351,9 @@ void SessionDump::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, s
 void SessionDump::PlaceProcessFiles(DumpRoot& root) {
   if (finished_ || process_folders_.empty()) return;
   manifest_touched_ = true;
-  process_folders_.Place(root);
+  // A slice is made with its first bytes: all there will be are there then. Finish reports what fails.
+  const Status flushed = Flush();
+  process_folders_.Place(root, flushed.ok());
 }
 
 }  // namespace profd

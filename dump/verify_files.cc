@@ -184,8 +184,6 @@ bool HasVersion2(const VerifyRun& run, const VerifyFile& file) {
 
 void SetShape(const VerifyRun& run, VerifyFile* file) {
   if (file->own) return;
-  const ManifestFile* const listed = run.FindListed(file->slices.front().path);
-  file->foreign = listed != nullptr && listed->pid != 0;
   if (file->foreign) {
     file->shape.kind = SliceShape::Kind::kUnknown;
     return;
@@ -203,10 +201,15 @@ void SetShape(const VerifyRun& run, VerifyFile* file) {
 }  // namespace
 
 void FindDataFiles(VerifyRun& run) {
-  std::map<std::tuple<int, bool, std::string>, size_t> index;
+  // A process's profiler may have slices of a file beside profd's.
+  std::map<std::tuple<int, bool, bool, std::string>, size_t> index;
   auto add = [&](int device, bool own, const std::string& base, VerifySlice slice) {
-    auto [it, fresh] = index.try_emplace({device, own, base}, run.data.size());
-    if (fresh) run.data.push_back({.device = device, .base = base, .own = own, .shape = {}, .slices = {}});
+    const ManifestFile* const listed = run.FindListed(slice.path);
+    const bool foreign = !own && listed != nullptr && listed->pid != 0;
+    auto [it, fresh] = index.try_emplace({device, own, foreign, base}, run.data.size());
+    if (fresh) {
+      run.data.push_back({.device = device, .base = base, .own = own, .shape = {}, .foreign = foreign, .slices = {}});
+    }
     run.total_bytes += slice.bytes;
     run.data[it->second].slices.push_back(std::move(slice));
   };

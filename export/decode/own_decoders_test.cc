@@ -387,6 +387,20 @@ TEST(StepTraceRows, TrainingStepsArePairedAsTheyCome) {
   EXPECT_EQ(dropped, 1u);  // 9
 }
 
+// profd's steps are in slices of their own, before or behind those of the vendor's profiler.
+TEST(StepTraceRows, StepsAndIterationsNeedNoCommonOrder) {
+  constexpr uint64_t kNoModel = 4294967295;
+  std::vector<StepTraceRecord> records = {{1, 0, 1, 0, 0}};
+  for (uint64_t i = 1; i <= StepTrace::kReorder; ++i) records.push_back({i * 10, 0, 1, 0, 4});
+  records.push_back({100, 7, kNoModel, 0, 60000});
+  records.push_back({200, 7, kNoModel, 0, 60001});
+  uint64_t dropped = 0;
+  const auto rows = RowsOf(records, &dropped);
+  EXPECT_EQ(rows.size(), StepTrace::kReorder + 1);
+  EXPECT_EQ(std::ranges::count_if(rows, &StepTraceRow::training_step), 1);
+  EXPECT_EQ(dropped, 0u);
+}
+
 std::string Record(uint64_t cycles, uint64_t model, uint16_t tag, int chip) {
   std::array<std::byte, 40> bytes{};
   bytes[1] = std::byte{10};

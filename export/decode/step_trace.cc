@@ -16,16 +16,21 @@ constexpr uint16_t kGetNextFirst = 20000;
 constexpr uint16_t kStepStart = 60000;
 constexpr uint16_t kStepEnd = 60001;
 
+bool IsTrainingStep(const StepTraceRecord& record) { return record.tag == kStepStart || record.tag == kStepEnd; }
+
 }  // namespace
 
 void StepTrace::Add(const StepTraceRecord& record) {
-  waiting_.emplace_back(number_++, record);
-  std::ranges::push_heap(waiting_, LaterRecord());
-  if (waiting_.size() > kReorder) Pop();
+  Lane& lane = IsTrainingStep(record) ? step_lane_ : iteration_lane_;
+  lane.waiting.emplace_back(number_++, record);
+  std::ranges::push_heap(lane.waiting, LaterRecord());
+  if (lane.waiting.size() > kReorder) Pop(&lane);
 }
 
 void StepTrace::Finish() {
-  while (!waiting_.empty()) Pop();
+  for (Lane* lane : {&iteration_lane_, &step_lane_}) {
+    while (!lane->waiting.empty()) Pop(lane);
+  }
   for (const auto& [index, begun] : steps_) {
     StepTraceRow row;
     row.training_step = true;
@@ -39,20 +44,20 @@ void StepTrace::Finish() {
   models_.clear();
 }
 
-void StepTrace::Pop() {
-  std::ranges::pop_heap(waiting_, LaterRecord());
-  StepTraceRecord record = waiting_.back().second;
-  waiting_.pop_back();
-  if (record.cycles < reached_) {
+void StepTrace::Pop(Lane* lane) {
+  std::ranges::pop_heap(lane->waiting, LaterRecord());
+  StepTraceRecord record = lane->waiting.back().second;
+  lane->waiting.pop_back();
+  if (record.cycles < lane->reached) {
     ++dropped_;
     return;
   }
-  reached_ = record.cycles;
+  lane->reached = record.cycles;
   Process(record);
 }
 
 void StepTrace::Process(const StepTraceRecord& record) {
-  if (record.tag == kStepStart || record.tag == kStepEnd) return TrainingStep(record);
+  if (IsTrainingStep(record)) return TrainingStep(record);
   auto it = models_.find(record.model);
   if (it == models_.end()) {
     if (models_.size() >= kMaxModels) {
@@ -111,7 +116,7 @@ void StepTrace::TrainingStep(const StepTraceRecord& record) {
     row.start = it->second.second;
     steps_.erase(it);
   }
-  Emit(&row);
+  row_(row);
 }
 
 void StepTrace::Part(const StepTraceRecord& record, Model* model) {

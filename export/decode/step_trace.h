@@ -42,10 +42,11 @@ struct StepTraceRow {
 
 class StepTrace {
  public:
-  // Rows come in the order of their ends.
+  // Rows come in the order of their ends, iterations and training steps each for themselves.
   explicit StepTrace(std::function<void(const StepTraceRow&)> row) : row_(std::move(row)) {}
 
-  // Records may be out of order, by kReorder records at most.
+  // Records may be out of order, by kReorder records at most; those of training steps, which may be in files of their
+  // own, are counted apart.
   void Add(const StepTraceRecord& record);
   // Iterations still open are dropped; training steps end after the last record.
   void Finish();
@@ -84,7 +85,12 @@ class StepTrace {
     }
   };
 
-  void Pop();
+  struct Lane {
+    std::vector<std::pair<uint64_t, StepTraceRecord>> waiting;  // a heap; the number keeps equals in order
+    uint64_t reached = 0;                                       // cycles of the latest record processed
+  };
+
+  void Pop(Lane* lane);
   void Process(const StepTraceRecord& record);
   void TrainingStep(const StepTraceRecord& record);
   void Part(const StepTraceRecord& record, Model* model);
@@ -93,13 +99,12 @@ class StepTrace {
   void Emit(StepTraceRow* row);
 
   std::function<void(const StepTraceRow&)> row_;
-  std::vector<std::pair<uint64_t, StepTraceRecord>>
-      waiting_;  // a heap; the number keeps equals in order
+  Lane iteration_lane_;
+  Lane step_lane_;
   uint64_t number_ = 0;
-  uint64_t reached_ = 0;  // cycles of the latest record processed
   std::map<uint64_t, Model> models_;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> steps_;  // index -> model, start
-  std::deque<uint64_t> ends_;                                // of rows, ascending
+  std::deque<uint64_t> ends_;                                // of iterations, ascending
   bool step_seen_ = false;
   uint64_t dropped_ = 0;
 };
