@@ -82,6 +82,8 @@ class AnalysisSink : public exporting::FormatSink {
       to.series.merge(device.series);
     }
     out_.steps[dump_].Merge(std::move(steps_));
+    // A device may have nothing but steps: its operators are in another dump of the run.
+    for (const Event& event : parts_) out_.devices.try_emplace({dump_, event.device});
     std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
     std::ranges::move(marks_, std::back_inserter(out_.marks[dump_]));
     return {};
