@@ -44,6 +44,7 @@ class ByRank : public Format {
   bool Wants(TableId table) const override { return all_->Wants(table); }
   bool WantsEvents() const override { return all_->WantsEvents(); }
   bool WantsStepParts() const override { return all_->WantsStepParts(); }
+  bool WantsStepPartsOfOperators() const override { return all_->WantsStepPartsOfOperators(); }
   bool WantsOperators() const override { return all_->WantsOperators(); }
   bool WantsOperatorDetails() const override { return all_->WantsOperatorDetails(); }
   bool WantsRuntimeApis() const override { return all_->WantsRuntimeApis(); }

@@ -243,14 +243,17 @@ void ExportRun::LoadNames() {
 
 void ExportRun::LookForStepParts() {
   step_parts_.resize(dumps_.size());
-  const bool wanted = filter_.events && std::ranges::any_of(formats_, [](const auto& format) {
-    return format->events() && format->format().WantsStepParts();
+  const auto wants = [this](bool (Format::*parts)() const) {
+    return std::ranges::any_of(formats_, [&](const auto& format) { return format->events() && (format->format().*parts)(); });
+  };
+  if (!filter_.events || !wants(&Format::WantsStepParts)) return;
+  const bool operators = wants(&Format::WantsStepPartsOfOperators);
+  RunSpilling([this, operators] {
+    for (size_t i = 0; i < dumps_.size(); ++i) {
+      step_parts_[i] = FindStepParts({&dumps_[i], dumps_, find_, [this](const Place& place) { return ClockOf(place); },
+                                      [this] { return !Progress(0); }, operators});
+    }
   });
-  if (!wanted) return;
-  for (size_t i = 0; i < dumps_.size(); ++i) {
-    step_parts_[i] = FindStepParts({&dumps_[i], find_, [this](const Place& place) { return ClockOf(place); },
-                                    [this] { return !Progress(0); }});
-  }
 }
 
 Status ExportRun::Begin() {
@@ -366,18 +369,18 @@ void ExportRun::Work() {
   }
 }
 
-void ExportRun::RunOperators() {
+void ExportRun::RunSpilling(const std::function<void()>& load) const {
   // Less fits into the memory that an export may take.
   constexpr uint64_t kMostInMemory = 1'500'000'000;
   constexpr auto kTrimPeriod = std::chrono::milliseconds(30);
-  if (operator_bytes_ <= kMostInMemory) return TakeOperators();
+  if (operator_bytes_ <= kMostInMemory) return load();
   const SpillScope spill(options_.out_dir.empty() ? "/var/tmp" : options_.out_dir);
   Mutex mutex;
   CondVar changed;
   bool done = false;
   RunBeside(2, [&](size_t part) {
     if (part == 0) {
-      TakeOperators();
+      load();
       const MutexLock lock(mutex);
       done = true;
       changed.NotifyAll();
@@ -486,7 +489,7 @@ Result<ExportReport> ExportRun::Run() {
   }
   Work();
   for (std::thread& thread : threads) thread.join();
-  RunOperators();
+  RunSpilling([this] { TakeOperators(); });
   if (progress_ && !cancelled_) {
     progress_({bytes_done_, total_bytes_, files_done_, tasks_.size()});
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,8 +50,9 @@ class ExportRun {
   void RunTask(const Task& task, std::vector<std::byte>* buffer);
   ClockMap ClockOf(const Place& place) const;
   bool Progress(uint64_t bytes);
+  // What loads operators, with files in the place of memory where they are many.
+  void RunSpilling(const std::function<void()>& load) const;
   // Of all dumps that have operator-level records; one after the other, since each takes memory.
-  void RunOperators();
   void TakeOperators();
   void Add(size_t dump, ChannelReport channel);
   Result<ExportReport> End();

@@ -62,8 +62,10 @@ class Format {
   // Rows it has no use for are not decoded for it.
   virtual bool Wants(TableId table) const = 0;
   virtual bool WantsEvents() const = 0;
-  // Of steps also what ran in them: kernels and communication are then read once more, before all else.
+  // Of steps also what ran in them: kernels and communication are then read once more, before all else. And operators,
+  // where there are no such records.
   virtual bool WantsStepParts() const { return false; }
+  virtual bool WantsStepPartsOfOperators() const { return WantsStepParts(); }
   // Before any sink; makes its files.
   virtual Status Begin(const ExportPlan& plan) = 0;
   // Any thread.

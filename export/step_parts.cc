@@ -49,6 +49,11 @@ StepPartFinder::Step* StepPartFinder::StepAt(int device, int64_t time_ns) {
   return time_ns < step.parts.end_ns ? &step : nullptr;
 }
 
+std::optional<int64_t> StepPartFinder::StepBegin(int device, int64_t time_ns) {
+  const Step* const step = StepAt(device, time_ns);
+  return step == nullptr ? std::nullopt : std::optional(step->parts.begin_ns);
+}
+
 void StepPartFinder::AddCommunication(int device, uint8_t name, int64_t begin_ns, int64_t end_ns) {
   Step* const step = StepAt(device, begin_ns);
   if (step == nullptr) return;

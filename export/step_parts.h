@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,8 @@ class StepPartFinder {
   void Finish();
 
   bool empty() const { return steps_.empty(); }
+  // Of the step of that time; none: it is in no step.
+  std::optional<int64_t> StepBegin(int device, int64_t time_ns);
   // Null: no such step.
   const StepParts* Find(int device, int64_t begin_ns) const;
 

@@ -1,9 +1,14 @@
 #include "export/step_parts_pass.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "export/fan_out.h"
 #include "export/file_feeder.h"
+#include "export/operators/model.h"
 
 namespace profd::exporting {
 namespace {
@@ -66,7 +71,8 @@ class Pass {
   explicit Pass(const StepPartsOrder& order) : order_(order), info_(order.dump->info()) {}
 
   std::unique_ptr<StepPartFinder> Run() {
-    if (!Has(info_, kSteps) || !Has(info_, kKernels)) return nullptr;
+    const bool recorded = Has(info_, kKernels);
+    if (!Has(info_, kSteps) || (!recorded && !order_.operators)) return nullptr;
     auto finder = std::make_unique<StepPartFinder>(PointsOf(info_));
     Read(kSteps, nullptr, [&](const Event& event) {
       if (event.kind != EventKind::kDeviceStep || event.partial) return;
@@ -74,6 +80,17 @@ class Pass {
     });
     if (finder->empty()) return nullptr;
     finder->StepsDone();
+    if (recorded) {
+      AddRecorded(finder.get());
+    } else if (!AddOperators(finder.get())) {
+      return nullptr;
+    }
+    finder->Finish();
+    return finder;
+  }
+
+ private:
+  void AddRecorded(StepPartFinder* finder) {
     Rows communications(*finder, strings_, 3, [&](int device, uint8_t name, int64_t begin_ns, int64_t end_ns) {
       finder->AddCommunication(device, name, begin_ns, end_ns);
     });
@@ -86,11 +103,70 @@ class Pass {
       finder->AddKernelAgain(device, name, begin_ns);
     });
     Read(kKernels, &again, {});
-    finder->Finish();
-    return finder;
   }
 
- private:
+  // Devices are this dump's own: one process has a device, so that its operators are complete in one dump. False: there
+  // are none.
+  bool AddOperators(StepPartFinder* finder) {
+    bool found = false;
+    for (const Dump& dump : order_.dumps) {
+      if (order_.cancelled()) return false;
+      if (IsOfSession(dump.info())) found |= AddOperatorsOf(dump, finder);
+    }
+    return found;
+  }
+
+  bool IsOfSession(const DumpInfo& other) const {
+    if (&other == &info_) return true;
+    return info_.manifest && other.manifest && !info_.manifest->session_id.empty() &&
+           other.manifest->session_id == info_.manifest->session_id && other.hostname == info_.hostname;
+  }
+
+  bool AddOperatorsOf(const Dump& dump, StepPartFinder* finder) {
+    const RowFilter all;
+    operators::LoadReport unused;
+    const std::unique_ptr<operators::Model> model = operators::LoadModel(
+        {.reader = dump.reader(), .info = dump.info(), .filter = all, .runtime_apis = false, .details = false,
+         .clock_of = order_.clock, .progress = [this](uint64_t) { return !order_.cancelled(); }},
+        &unused);
+    if (model == nullptr || model->rows.empty()) return false;
+    AddCommunicationOf(*model, finder);
+    std::map<std::string_view, uint8_t> classes;
+    const auto each = [&](const std::function<void(const operators::TaskRow&, uint8_t)>& add) {
+      for (const operators::TaskRow& row : model->rows) {
+        const operators::HostTask* const host = model->HostOf(row);
+        if (host == nullptr || !host->compute) continue;
+        const std::string_view name = model->OperatorName(*host);
+        const auto [known, is_new] = classes.try_emplace(name, uint8_t{0});
+        if (is_new) known->second = finder->ClassOf(name);
+        add(row, known->second);
+      }
+    };
+    each([&](const operators::TaskRow& row, uint8_t name) { finder->AddKernel(row.device, name, row.start_ns, row.end_ns); });
+    each([&](const operators::TaskRow& row, uint8_t name) { finder->AddKernelAgain(row.device, name, row.start_ns); });
+    return true;
+  }
+
+  // A graph that was running when the recording began has operations that the vendor's rule makes of the end of one
+  // iteration and the begin of the next: the tasks of one launch in one step are what it is here.
+  static void AddCommunicationOf(const operators::Model& model, StepPartFinder* finder) {
+    std::map<std::pair<int32_t, int64_t>, std::pair<int64_t, int64_t>> times;  // by launch and step
+    for (const operators::CommunicationTask& task : model.communication.tasks) {
+      const operators::CommunicationOp& op = model.communication.ops[static_cast<size_t>(task.op)];
+      const std::optional<int64_t> step = finder->StepBegin(op.device, task.start_ns);
+      if (!task.master || !step) continue;
+      const auto [of, is_new] = times.try_emplace({op.launch, *step}, task.start_ns, task.end_ns);
+      if (is_new) continue;
+      of->second = {std::min(of->second.first, task.start_ns), std::max(of->second.second, task.end_ns)};
+    }
+    for (const operators::CommunicationOp& op : model.communication.ops) {
+      for (auto it = times.lower_bound({op.launch, INT64_MIN}); it != times.end() && it->first.first == op.launch;) {
+        finder->AddCommunication(op.device, finder->ClassOf(model.TypeOf(op)), it->second.first, it->second.second);
+        it = times.erase(it);
+      }
+    }
+  }
+
   // Damage is reported when the files are exported.
   void Read(std::string_view base, BatchSink* rows, const std::function<void(const Event&)>& event) {
     for (const Place& place : info_.places) {

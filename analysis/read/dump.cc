@@ -64,6 +64,7 @@ class AnalysisFormat : public exporting::Format {
   }
   bool WantsEvents() const override { return true; }
   bool WantsStepParts() const override { return true; }
+  bool WantsStepPartsOfOperators() const override { return false; }  // FindPoints has each rank's
   bool WantsOperators() const override { return true; }
   bool WantsOperatorDetails() const override { return order_.detail.operators; }
 
@@ -152,7 +153,12 @@ class AnalysisFormat : public exporting::Format {
     add("profd_version", manifest.profd_version);
     add("driver_version", manifest.driver_version);
     add("dcmi_version", manifest.dcmi_version);
-    for (const ManifestOption& option : manifest.options) add("option." + option.key, option.value);
+    for (const ManifestOption& option : manifest.options) {
+      add("option." + option.key, option.value);
+      if (option.value.empty()) continue;
+      if (option.key == "fp_point") rank->fp_point = rank->Text(option.value);
+      if (option.key == "bp_point") rank->bp_point = rank->Text(option.value);
+    }
     const auto process = std::ranges::find(manifest.processes, rank->rank, &ManifestProcess::rank);
     if (process != manifest.processes.end()) {
       add(kCollectingCpus, CollectingCpus(*process, manifest.end_raw_ns - manifest.start_raw_ns));

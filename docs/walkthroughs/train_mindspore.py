@@ -1,7 +1,5 @@
 """A training loop of MindSpore's shape that computes nothing, with the two lines of its profiler."""
 
-import os
-
 import npu
 import profd
 from profd import Profiler
@@ -28,9 +26,7 @@ def update():
 def main():
     profd.init(job_id="resnet50", rank=0, world_size=1, devices=[0], framework="mindspore", wait=10)
     npu.set_device(0)
-    # Points that are named are looked up among kernels that MSPTI records: without training_trace, which needs aclprof.
-    named = {"training_trace": "off", "task_time": "l1"} if "FP_POINT" in os.environ else {}
-    profiler = Profiler(output_path="data", hccl=True, options=named)
+    profiler = Profiler(output_path="data", hccl=True)
     npu.wait_until_collecting()
     for step in range(1, 11):
         with profd.step(step):

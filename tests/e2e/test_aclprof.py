@@ -118,6 +118,37 @@ class LayoutTest(FilesCase):
             file.write(b"\xff")
         self.assertEqual(self.daemon.run("verify", dump).returncode, 5)
 
+    def test_iterations_of_a_graph_beside_steps_that_profd_records(self):
+        with open(os.path.join(REPO, "sim", "app", "jobs", "graph-2.toml"), encoding="utf-8") as file:
+            job = self.train(text=file.read().replace("data_parallel = 2", "data_parallel = 1"))
+        job.attached(self.daemon, 1)
+        session = self.start(job, "--training-trace", "on")
+        self.served(session["session_id"], "training_trace")
+        time.sleep(1)  # of training
+        dump = self.stop(session)["dump_path"]
+        (facts,) = self.process_files(dump)
+        self.assertEqual((facts["layout"], facts["state"], facts["problem"]), ("merged", "complete", ""), facts)
+        slices = [name for name in os.listdir(os.path.join(dump, "device_0", "data")) if re.match(r"ts_track\.data\.0\.slice_\d+$", name)]
+        self.assertGreater(len(slices), 1)
+        self.assert_verified(dump)
+        folder = os.path.join(self.folder, "csv")
+        self.daemon.ctl("export", dump, "--format", "csv", "--out", folder)
+        (path,) = glob.glob(os.path.join(folder, "step_trace_[0-9]*.csv"))
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        steps = [row for row in rows if row["Model ID"] == "4294967295"]
+        iterations = [row for row in rows if row["Model ID"] != "4294967295"]
+        self.assertGreater(min(len(steps), len(iterations)), 5)
+        def end_us(row):
+            return float(row["Iteration End(us)"])
+        for row in iterations:
+            self.assertNotIn("N/A", (row["FP Start(us)"], row["BP End(us)"]), "as the graph says")
+        last = max(end_us(row) for row in steps)
+        for row in iterations:
+            begin = float(row["FP Start(us)"])
+            self.assertTrue(begin > last or any(end_us(step) - float(step["Iteration Time(us)"]) <= begin < end_us(step)
+                                                for step in steps), row)
+
     def test_several_processes_are_a_run(self):
         job = self.train()
         ranks = job.attached(self.daemon, 2)

@@ -4,11 +4,14 @@
 import collections
 import csv
 import decimal
+import glob
 import os
 import time
 
 from profd_harness import main
 from test_activity import CLOCK_NS, ActivityCase
+
+NO_MODEL = "4294967295"  # of training steps (dump-format 4); a graph has its own
 
 
 class StepParts(ActivityCase):
@@ -16,9 +19,11 @@ class StepParts(ActivityCase):
         """The training steps of an export's step_trace, by device and step; times in ns since 1970."""
         folder = os.path.join(self.folder, f"csv{len(os.listdir(self.folder))}")
         self.daemon.ctl("export", dump, "--format", "csv", "--out", folder, *flags)
-        [path] = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("step_trace_")]
-        with open(path, encoding="utf-8", newline="") as file:
-            header, *lines = csv.reader(file)
+        lines = []
+        for path in glob.glob(os.path.join(folder, "**", "step_trace_[0-9]*.csv"), recursive=True):
+            with open(path, encoding="utf-8", newline="") as file:
+                header, *more = csv.reader(file)
+                lines += [row for row in more if row[9] == NO_MODEL]
         def ns(text):
             return None if text == "N/A" else int(decimal.Decimal(text.strip()) * 1000)
         return {(int(row[0]), int(row[1])): dict(zip(header[2:9], map(ns, row[2:9])),
@@ -88,11 +93,28 @@ class StepParts(ActivityCase):
                 job.close()
                 self.assert_step_parts(job, dump, ranks, window)
 
+    def test_parts_of_the_steps_among_operators_of_aclprof(self):
+        for name in ("conv-2", "graph-2"):
+            with self.subTest(name):
+                job = self.train(job=name)
+                ranks = job.attached(self.daemon, 2)
+                session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on")
+                served = self.served(session["session_id"], "training_trace")
+                self.assertEqual({one["collector"]["provider"] for one in served["processes"]}, {"aclprof"})
+                window, dump = self.recorded(session)
+                job.close()
+                self.assert_step_parts(job, dump, ranks, window)
+
     def test_points_that_are_named(self):
+        for provider in ("mspti", "aclprof"):
+            with self.subTest(provider):
+                self.check_points_that_are_named(provider)
+
+    def check_points_that_are_named(self, provider):
         job = self.train()
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--fp-point", "block_0/Relu",
-                                  "--bp-point", "block_3/Conv2D_grad")
+                                  "--bp-point", "block_3/Conv2D_grad", "--provider", provider)
         self.served(session["session_id"], "fp_point")
         self.served(session["session_id"], "bp_point")
         window, dump = self.recorded(session)
@@ -109,6 +131,12 @@ class StepParts(ActivityCase):
             self.assertEqual((len(forward), len(backward)), (1, 1))
             self.assert_ends_with(row, begun[step], forward[0])
             self.assertLess(abs(row["BP End(us)"] - row["FP Start(us)"] - backward[0] + forward[0]), CLOCK_NS)
+        (rank,) = [one for one in self.daemon.ctl("analyze", dump)["ranks"] if one["rank"] == 0]
+        self.assertEqual(rank["step_points"], {"fp_start": "block_0/Relu", "bp_end": "block_3/Conv2D_grad"})
+        analyzed = {step["step"]: step for step in rank["steps"]}
+        for step in begun:
+            row = rows[0, step]
+            self.assertAlmostEqual(analyzed[step]["fp_and_bp_ms"], (row["BP End(us)"] - row["FP Start(us)"]) / 1e6, places=6)
 
 
 if __name__ == "__main__":
