@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, kLossReasons> kNames = {
     "unknown",     "queue_full",  "no_buffer", "ring_full",       "write_error",    "storage_limit",
     "file_limit",  "aged",        "late",      "driver",          "channel_restart", "channel_silent",
     "channel_released", "not_fetched", "not_recorded", "recorder_evicted", "daemon_ended",
-    "vendor_buffer", "process_ended", "not_noted", "over_budget"};
+    "vendor_buffer", "process_ended", "not_noted", "over_budget", "profiler_busy"};
 static_assert(!kNames.back().empty());
 
 }  // namespace

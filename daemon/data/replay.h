@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "driver/block.h"
@@ -62,6 +64,8 @@ class ActivitySource {
   virtual const ActivityBatch* Next() = 0;
   // Before it, not everything is held.
   virtual int64_t HeldFrom() const = 0;
+  // When another profiler ran in a process, so that nothing was recorded there: from and to (CLOCK_MONOTONIC_RAW).
+  virtual std::vector<std::pair<int64_t, int64_t>> Busy() const = 0;
 };
 
 // The recorder, as a session that begins in the past sees it. Control strand.

@@ -55,13 +55,14 @@ Result<std::unique_ptr<ActivityHistory>> ActivityHistory::Create(const RecorderR
                                                                  std::string_view level, int64_t now_ns) {
   Result<std::shared_ptr<RecorderRing>> ring = RecorderRing::Create(options, now_ns);
   if (!ring.ok()) return ring.status();
-  return std::unique_ptr<ActivityHistory>(new ActivityHistory(std::move(ring).value(), level));
+  return std::unique_ptr<ActivityHistory>(new ActivityHistory(std::move(ring).value(), level, options.max_age_ns));
 }
 
-ActivityHistory::ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level)
+ActivityHistory::ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level, int64_t max_age_ns)
     : ring_(std::move(ring)),
       route_(ring_->AddRoute(false)),
       block_bytes_(std::min(kBlockBytes, ring_->stats().max_bytes / 4)),
+      max_age_ns_(max_age_ns),
       kinds_(KindsOf(level)) {
   block_.reserve(block_bytes_);
 }
@@ -97,9 +98,21 @@ ManifestProcess ActivityHistory::Process::Describe() const {
   return out;
 }
 
-void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport& report) {
+void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport& report, int64_t now_ns) {
   const auto found = processes_.find(attach_id);
-  if (found != processes_.end() && report.session_id == kRecorderSession) found->second.report = report;
+  if (found == processes_.end() || report.session_id != kRecorderSession) return;
+  Process& process = found->second;
+  process.report = report;
+  const bool was_busy = !process.busy.empty() && process.busy.back().second == 0;
+  const bool is_busy = report.state == "busy";
+  if (is_busy == was_busy) return;
+  if (!is_busy) {
+    process.busy.back().second = now_ns;
+  } else if (process.busy.size() < kMaxBusy) {
+    process.busy.emplace_back(now_ns, 0);
+  } else {
+    process.busy.back().second = 0;
+  }
 }
 
 void ActivityHistory::OnGone(uint64_t attach_id, bool in_good_order, int64_t now_ns) {
@@ -108,6 +121,7 @@ void ActivityHistory::OnGone(uint64_t attach_id, bool in_good_order, int64_t now
   Process& process = found->second;
   process.in_good_order = in_good_order || !process.collects();
   process.gone_ns = now_ns;
+  if (!process.busy.empty() && process.busy.back().second == 0) process.busy.back().second = now_ns;
 }
 
 void ActivityHistory::LearnName(Process* process, uint32_t id, std::string_view text) {
@@ -171,17 +185,23 @@ void ActivityHistory::Take(const ActivityBatch& batch, int64_t now_ns) {
 void ActivityHistory::Expire(int64_t now_ns) {
   ring_->Expire(now_ns);
   const int64_t held_from = ring_->stats().complete_from_ns;
+  const int64_t busy_from = std::max(held_from, now_ns - max_age_ns_);
+  for (auto& [id, process] : processes_) {
+    std::erase_if(process.busy, [busy_from](const auto& busy) { return busy.second != 0 && busy.second <= busy_from; });
+  }
   std::erase_if(processes_, [&](const auto& entry) {
     const Process& process = entry.second;
-    if (process.gone_ns == 0 || process.last_ns > held_from) return false;
+    if (process.gone_ns == 0 || process.last_ns > held_from || !process.busy.empty()) return false;
     names_bytes_ -= process.names_bytes;
     return true;
   });
 }
 
 ActivityHistory::Past ActivityHistory::Read(int64_t from_ns,
-                                            const std::function<bool(const TrainingProcess&)>& wanted) const {
+                                            const std::function<bool(const TrainingProcess&)>& wanted,
+                                            int64_t now_ns) const {
   Past past;
+  past.read_ns = now_ns;
   for (const auto& [id, process] : processes_) {
     const bool over = process.gone_ns != 0 && process.gone_ns < from_ns;
     if (!over && wanted(process.facts)) past.processes.emplace(id, process);
@@ -209,6 +229,14 @@ std::string ActivityHistory::Problem() const {
 }
 
 ActivityPast::ActivityPast(ActivityHistory::Past past) : past_(std::make_shared<const ActivityHistory::Past>(std::move(past))) {}
+
+std::vector<std::pair<int64_t, int64_t>> ActivityPast::Busy() const {
+  std::vector<std::pair<int64_t, int64_t>> times;
+  for (const auto& [id, process] : past_->processes) {
+    for (const auto& [from_ns, to_ns] : process.busy) times.emplace_back(from_ns, to_ns == 0 ? past_->read_ns : to_ns);
+  }
+  return times;
+}
 
 const ActivityBatch* ActivityPast::Next() {
   ReplayBlock block;
@@ -266,6 +294,7 @@ void ActivityReplay::Run(DumpWriter& writer, std::function<void()> done) {
 }
 
 void ActivityReplay::End() {
+  for (const auto& [from_ns, to_ns] : past_.Busy()) activity_.AddBusy(from_ns, to_ns);
   for (const auto& [id, process] : past_.processes()) {
     if (process.gone_ns != 0) activity_.OnGone(id, process.in_good_order, process.gone_ns);
   }

@@ -31,6 +31,7 @@ class ActivityHistory {
   static constexpr uint32_t kFlushMs = 2000;
   static constexpr size_t kMaxProcesses = 1024;
   static constexpr size_t kMaxNamesBytes = size_t{16} << 20;  // of all processes together
+  static constexpr size_t kMaxBusy = 64;  // times of a process; beyond, the last one goes on
 
   // `level`: recorder.activity, not "off".
   static Result<std::unique_ptr<ActivityHistory>> Create(const RecorderRing::Options& options,
@@ -42,7 +43,7 @@ class ActivityHistory {
   // False: it belongs to no job, or there are too many; nothing shall be ordered from it.
   bool Join(const TrainingProcess& process);
   bool Has(uint64_t attach_id) const { return processes_.contains(attach_id); }
-  void OnReport(uint64_t attach_id, const attach::CollectorReport& report);
+  void OnReport(uint64_t attach_id, const attach::CollectorReport& report, int64_t now_ns);
   void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_ns);
   void Take(const ActivityBatch& batch, int64_t now_ns);
   // Lets go what is too old, and who has gone and has nothing left.
@@ -57,6 +58,8 @@ class ActivityHistory {
     int64_t last_ns = 0;  // when its last block was read
     int64_t gone_ns = 0;  // 0 = it is here
     bool in_good_order = false;  // or nothing was collected in it when it went
+    // When another profiler ran in it, from and to; the last one may go on: to is 0 then.
+    std::vector<std::pair<int64_t, int64_t>> busy;
     bool collects() const;
     ManifestProcess Describe() const;
   };
@@ -65,9 +68,10 @@ class ActivityHistory {
     std::map<uint64_t, Process> processes;  // by attach_id
     std::shared_ptr<BlockSource> blocks;    // of all processes
     int64_t held_from_ns = 0;
+    int64_t read_ns = 0;  // the time of the call
   };
   // What was read after `from_ns`, of those that `wanted` says yes to.
-  Past Read(int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted) const;
+  Past Read(int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted, int64_t now_ns) const;
 
   // Processes that are here and collect; those that do not.
   size_t collecting() const;
@@ -76,7 +80,7 @@ class ActivityHistory {
   RecorderRing::Stats stats() const { return ring_->stats(); }
 
  private:
-  ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level);
+  ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level, int64_t max_age_ns);
   void Learn(Process* process, const ActivityFrame& frame);
   void LearnName(Process* process, uint32_t id, std::string_view text);
   void Append(uint64_t attach_id, uint64_t records, int64_t now_ns);
@@ -84,6 +88,7 @@ class ActivityHistory {
   const std::shared_ptr<RecorderRing> ring_;
   const RecorderRing::RouteId route_;
   const size_t block_bytes_;
+  const int64_t max_age_ns_;
   std::vector<std::string> kinds_;
   std::map<uint64_t, Process> processes_;  // by attach_id
   size_t names_bytes_ = 0;
@@ -97,6 +102,7 @@ class ActivityPast final : public ActivitySource {
   explicit ActivityPast(ActivityHistory::Past past);
   const ActivityBatch* Next() override;
   int64_t HeldFrom() const override { return past_->held_from_ns; }
+  std::vector<std::pair<int64_t, int64_t>> Busy() const override;
   const std::map<uint64_t, ActivityHistory::Process>& processes() const { return past_->processes; }
 
  private:

@@ -40,12 +40,12 @@ class ActivityHistoryTest : public ::testing::Test {
     process.job_id = std::move(job);
     return process;
   }
-  void Report(uint64_t attach_id, const std::string& state) {
+  void Report(uint64_t attach_id, const std::string& state, int64_t now_ns = kBegin) {
     attach::CollectorReport report;
     report.session_id = kRecorderSession;
     report.provider = "mspti";
     report.state = state;
-    history_->OnReport(attach_id, report);
+    history_->OnReport(attach_id, report, now_ns);
   }
   void TakeFrames(uint64_t attach_id, std::span<const ActivityFrame> frames, int64_t now_ns, uint64_t dropped = 0) {
     ActivityBatch batch;
@@ -82,7 +82,7 @@ class ActivityHistoryTest : public ::testing::Test {
         std::move(options), 1, [&](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
     path_ = opened.get_future().get();
     ActivityHistory::Past past = history_->Read(
-        start_ns, [of_uid](const TrainingProcess& process) { return of_uid == 0 || process.uid == of_uid; });
+        start_ns, [of_uid](const TrainingProcess& process) { return of_uid == 0 || process.uid == of_uid; }, end_ns);
     processes_.clear();
     for (const auto& [id, process] : past.processes) processes_.push_back(process.Describe());
     held_from_ns_ = past.held_from_ns;
@@ -106,6 +106,18 @@ class ActivityHistoryTest : public ::testing::Test {
       rows.resize(before + bytes.size() / sizeof(StoredKernel));
       std::memcpy(rows.data() + before, bytes.data(), bytes.size());
     }
+  }
+  // Times of another profiler, in seconds.
+  std::vector<std::pair<int64_t, int64_t>> Busy() {
+    std::vector<std::pair<int64_t, int64_t>> times;
+    for (const ManifestChannel& channel : manifest_.channels) {
+      if (channel.collector != FileOf(ActivityFileId::kKernel).collector) continue;
+      for (const ManifestGap& gap : channel.gaps) {
+        EXPECT_EQ(gap.reason, LossReason::kProfilerBusy);
+        times.emplace_back((gap.from_ns - kBegin) / kSecond, (gap.host_ns - kBegin) / kSecond);
+      }
+    }
+    return times;
   }
   std::vector<ManifestLoss> Dropped() {
     for (const ManifestChannel& channel : manifest_.channels) {
@@ -219,6 +231,31 @@ TEST_F(ActivityHistoryTest, LossesKeepTheirTimeAndReason) {
   EXPECT_EQ(dropped[0].reason, LossReason::kRingFull);
   EXPECT_EQ(dropped[0].records, 9u);
   EXPECT_EQ(dropped[0].from_ns, kBegin);
+}
+
+TEST_F(ActivityHistoryTest, TheTimeOfAnotherProfilerIsAGap) {
+  using ::testing::Pair;
+  Report(kRank0, "busy", kBegin + 10 * kSecond);
+  Report(kRank0, "busy", kBegin + 12 * kSecond);
+  Report(kRank0, "on", kBegin + 20 * kSecond);
+  Kernels(kRank0, kBegin + 30 * kSecond, 3, 1);
+  Report(kRank1, "busy", kBegin + 40 * kSecond);
+  Dump(kBegin + 15 * kSecond, kBegin + 50 * kSecond);
+  EXPECT_THAT(Busy(), ElementsAre(Pair(15, 20), Pair(40, 50)));
+  Dump(kBegin + 25 * kSecond, kBegin + 35 * kSecond);
+  EXPECT_THAT(Busy(), IsEmpty());
+  // A process that has gone is kept for it as long as for records.
+  history_->OnGone(kRank1, true, kBegin + 55 * kSecond);
+  history_->Expire(kBegin + 60 * kSecond);
+  Dump(kBegin + 45 * kSecond, kBegin + 60 * kSecond);
+  EXPECT_THAT(Busy(), ElementsAre(Pair(45, 55)));
+  history_->Expire(kBegin + 120 * kSecond);
+  Dump(kBegin + 45 * kSecond, kBegin + 120 * kSecond);
+  EXPECT_THAT(Busy(), IsEmpty());
+  // However often it happens, little is kept of it.
+  for (int64_t i = 0; i < 10'000; ++i) Report(kRank0, i % 2 == 0 ? "busy" : "on", kBegin + (130 + i) * kSecond);
+  Dump(kBegin + 130 * kSecond, kBegin + 20'000 * kSecond);
+  EXPECT_THAT(Busy(), SizeIs(ActivityHistory::kMaxBusy));
 }
 
 TEST_F(ActivityHistoryTest, NamesAreBounded) {

@@ -352,7 +352,7 @@ std::shared_ptr<BlockSource> FlightRecorder::HostSince(uint16_t collector, int64
 std::unique_ptr<ActivitySource> FlightRecorder::ActivitySince(int64_t from_ns,
                                                               const std::function<bool(const TrainingProcess&)>& wanted) {
   if (activity_ == nullptr) return nullptr;
-  return std::make_unique<ActivityPast>(activity_->Read(from_ns, wanted));
+  return std::make_unique<ActivityPast>(activity_->Read(from_ns, wanted, deps_.session.host.clock.MonotonicRawNs()));
 }
 
 double FlightRecorder::HostHz(uint16_t collector) const {

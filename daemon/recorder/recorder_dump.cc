@@ -288,7 +288,7 @@ void RecorderDump::ReplayActivity() {
     Finish();
     return;
   }
-  ActivityHistory::Past past = history->Read(start_ns_, order_.may_hold);
+  ActivityHistory::Past past = history->Read(start_ns_, order_.may_hold, now_ns_);
   for (const auto& [id, process] : past.processes) processes_.push_back(process.Describe());
   if (past.held_from_ns > from_ns_ + kSlackNs) {
     late_warnings_.push_back(fmt::format("of what processes did, the last {:.3f} s are held ({})",

@@ -99,8 +99,8 @@ void FlightRecorder::WatchActivity(JobDirectory::Watcher* watcher) {
     gone(process, in_good_order);
   };
   watcher->on_activity = [this, now](const ActivityBatch& batch) { activity_->Take(batch, now()); };
-  watcher->on_collector = [this](uint64_t attach_id, const attach::CollectorReport& report) {
-    activity_->OnReport(attach_id, report);
+  watcher->on_collector = [this, now](uint64_t attach_id, const attach::CollectorReport& report) {
+    activity_->OnReport(attach_id, report, now());
   };
   for (const TrainingProcess& process : jobs_->Processes()) join(process);
 }

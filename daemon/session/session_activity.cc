@@ -288,6 +288,19 @@ void SessionActivity::ComeBack(const std::string& kind, int64_t since_ns, int64_
   if (file && wanted_[static_cast<size_t>(*file)]) Lose(file, {LossReason::kOverBudget, 0, 0, since_ns, now_raw_ns});
 }
 
+void SessionActivity::OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns) {
+  Ring& ring = rings_[attach_id];
+  if (busy == (ring.busy_since_ns != 0)) return;
+  const int64_t since_ns = std::exchange(ring.busy_since_ns, busy ? now_raw_ns : 0);
+  if (!busy) AddBusy(since_ns, now_raw_ns);
+}
+
+void SessionActivity::AddBusy(int64_t from_raw_ns, int64_t to_raw_ns) {
+  const int64_t from = std::max(from_raw_ns, start_raw_ns_);
+  const int64_t to = std::min(to_raw_ns, end_raw_ns_);
+  if (from < to) Lose(std::nullopt, {LossReason::kProfilerBusy, 0, 0, from, to});
+}
+
 uint64_t SessionActivity::CostOf(pid_t pid) const {
   const auto found = cost_ns_.find(pid);
   return found == cost_ns_.end() ? 0 : found->second;
@@ -296,6 +309,7 @@ uint64_t SessionActivity::CostOf(pid_t pid) const {
 // Dropped by the process's count, and not said in the ring where it was: there was no room until the end.
 void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
   for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) ComeBack(kind, since_ns, now_raw_ns);
+  if (ring.busy_since_ns != 0) AddBusy(std::exchange(ring.busy_since_ns, 0), now_raw_ns);
   if (ring.dropped <= ring.reported) return;
   const int64_t from = std::max(ring.last_ns, start_raw_ns_);
   Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});

@@ -77,6 +77,10 @@ class SessionActivity {
   int64_t StartOf(pid_t pid) const;
   // Kinds of the order that the process leaves out from now on, to stay within its share of a core.
   void OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns);
+  // The process's profiler is another's from now on, or is not any more.
+  void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);
+  // It was from then to then.
+  void AddBusy(int64_t from_raw_ns, int64_t to_raw_ns);
   // CPU time that collecting took in a process.
   uint64_t CostOf(pid_t pid) const;
   // What begins later is none of this session's.
@@ -107,6 +111,7 @@ class SessionActivity {
     uint64_t reported = 0;  // of them, those the ring has said when
     int64_t last_ns = 0;    // of the last frame
     std::map<std::string, int64_t> left_out = {};  // kinds, since when
+    int64_t busy_since_ns = 0;                     // 0: it is not
   };
   Output& OutputOf(ActivityFileId file);
   // What a batch will bring, at most.

@@ -322,6 +322,24 @@ TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
   for (const ManifestChannel& channel : manifest.channels) EXPECT_NE(channel.collector, "activity_marker");
 }
 
+TEST_F(SessionActivityTest, TheTimeOfAnotherProfilerIsAGap) {
+  Want({"kernel", "acl_api"});
+  activity_->AddBusy(kBegin - 100, kBegin + 5);  // as the flight recorder has it
+  activity_->OnBusy(kRank0, false, kBegin + 10);
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  activity_->OnBusy(kRank0, true, kBegin + 100);
+  activity_->OnBusy(kRank0, true, kBegin + 150);
+  activity_->OnBusy(kRank0, false, kBegin + 300);
+  activity_->OnBusy(kRank1, true, kBegin + 350);
+  const Manifest manifest = Finish(kBegin + 400);
+  std::vector<std::pair<int64_t, int64_t>> gaps;
+  for (const ManifestGap& gap : ChannelOf(manifest, "activity_kernel").gaps) {
+    EXPECT_EQ(gap.reason, LossReason::kProfilerBusy);
+    gaps.emplace_back(gap.from_ns - kBegin, gap.host_ns - kBegin);
+  }
+  EXPECT_THAT(gaps, ::testing::ElementsAre(::testing::Pair(0, 5), ::testing::Pair(100, 300), ::testing::Pair(350, 400)));
+}
+
 TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
   Want({"kernel"});
   ActivityBatch batch;

@@ -124,7 +124,11 @@ void SessionProcesses::OnActivity(const ActivityBatch& batch) {
 void SessionProcesses::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
   DCHECK_ON(deps_.control);
   collect_.OnReport(process, report);
-  if (activity_ != nullptr) activity_->OnLeftOut(process.attach_id, report.left_out, deps_.host.clock.MonotonicRawNs());
+  if (activity_ != nullptr) {
+    const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
+    activity_->OnLeftOut(process.attach_id, report.left_out, now_ns);
+    activity_->OnBusy(process.attach_id, report.state == "busy", now_ns);
+  }
   WhenHandedOver();
 }
 
@@ -229,6 +233,7 @@ void SessionProcesses::ReplayActivity() {
     session->Warn(fmt::format("of what processes did before the order, the first {:.3f} s are not held any more",
                               static_cast<double>(late) / 1e9));
   }
+  for (const auto& [from_ns, to_ns] : past_activity_->Busy()) activity_->AddBusy(from_ns, to_ns);
   TakePastActivity(0);
 }
 

@@ -136,6 +136,8 @@ class Recorded(RecordedCase):
         session = self.daemon.ctl("start", "--job", job.job_id, "--l2", "on")
         self.served(session["session_id"], "l2")
         eventually(lambda: "busy: a session collects through aclprof" in self.activity()["problem"], what="the recorder says so")
+        busy = [raw_ns(), raw_ns() + 10**9]
+        eventually(lambda: raw_ns() > busy[1], what="a second of it")
         done = self.stop(session)
         self.assertEqual(self.outcome(done, "l2")["result"], "finished", done["outcomes"])
         files = self.manifest(os.path.join(done["dump_path"], os.path.basename(done["dump_path"])))["process_files"]
@@ -145,7 +147,17 @@ class Recorded(RecordedCase):
         after = raw_ns()
         eventually(lambda: raw_ns() > after + 3 * 10**9, seconds=20)
         past = self.dump()["dump_path"]
+        with_gap = self.daemon.ctl("dump", "--last", "60s")["dump_path"]
         job.close()
+        (channel,) = [one for one in self.manifest(with_gap)["channels"] if one["collector"] == "activity_kernel"]
+        gaps = [gap for gap in channel["gaps"] if gap["reason"] == "profiler_busy"]
+        self.assertEqual(len(gaps), 2, "one of each process")
+        for gap in gaps:
+            self.assertLessEqual(gap["from_ns"], busy[0])
+            self.assertGreaterEqual(gap["host_ns"], busy[1])
+        inside = [k for k in activity_files.read(with_gap, "kernel") if busy[0] < k.start_ns < busy[1]]
+        self.assertEqual(inside, [])
+        self.assert_verified(with_gap)
         window = self.window(self.manifest(past))
         self.assertGreater(window[1], after)
         self.assert_true(job, ranks, activity_files.read(past, "kernel"), "kernel", window)
