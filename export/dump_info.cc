@@ -373,6 +373,12 @@ std::vector<int> DumpInfo::RanksOf(int device) const {
   return ranks;
 }
 
+bool AreOfOneSession(const DumpInfo& one, const DumpInfo& other) {
+  if (&one == &other) return true;
+  return one.manifest && other.manifest && !one.manifest->session_id.empty() &&
+         one.manifest->session_id == other.manifest->session_id && one.hostname == other.hostname;
+}
+
 std::optional<int> DumpInfo::RankOf(int device) const {
   const std::vector<int> ranks = RanksOf(device);
   return ranks.size() == 1 ? std::optional(ranks.front()) : std::nullopt;

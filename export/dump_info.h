@@ -107,6 +107,9 @@ struct DumpInfo {
   std::string ProcessName(int64_t pid, std::optional<int> rank) const;
 };
 
+// A run of several processes is a dump of profd's, which has their steps, and one of each process (dump-format rule 1).
+bool AreOfOneSession(const DumpInfo& one, const DumpInfo& other);
+
 class Dump {
  public:
   // kNotFound / kInvalidArgument naming the path when it is no PROF directory.

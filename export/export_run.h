@@ -49,6 +49,7 @@ class ExportRun {
   void Work();
   void RunTask(const Task& task, std::vector<std::byte>* buffer);
   ClockMap ClockOf(const Place& place) const;
+  StepSpans StepsOfSession(const DumpInfo& dump);
   bool Progress(uint64_t bytes);
   // What loads operators, with files in the place of memory where they are many.
   void RunSpilling(const std::function<void()>& load) const;
@@ -72,6 +73,8 @@ class ExportRun {
   std::vector<std::unique_ptr<StepPartFinder>> step_parts_;  // by dump; null: none
   std::vector<std::shared_ptr<const operators::HostData>> names_;  // by dump, where a decoder wants them
   std::vector<std::shared_ptr<const std::vector<operators::DeviceMark>>> device_marks_;  // the same
+  Mutex steps_mutex_;
+  std::vector<StepSpans> steps_ GUARDED_BY(steps_mutex_);  // by dump
   std::vector<Task> tasks_;  // largest first
   uint64_t total_bytes_ = 0;
   uint64_t operator_bytes_ = 0;  // of these

@@ -58,6 +58,7 @@ void FanOut::TakeEvent(const Event& event) {
   // What ends when the window begins has no time in it.
   const bool ends_before = end < filter_.window.from_ns || (end == filter_.window.from_ns && event.dur_ns > 0);
   if (ends_before || event.t_ns > filter_.window.to_ns) return;
+  steps_.Add(event);
   bool taken = false;
   for (Target& target : targets_) {
     if (!target.events) continue;

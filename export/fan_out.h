@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "export/event.h"
 #include "export/format.h"
+#include "export/step_spans.h"
 
 namespace profd::exporting {
 
@@ -65,6 +66,7 @@ class FanOut : public BatchSink {
   // Finishes the sinks. Call once.
   void Finish();
   uint64_t rows() const { return rows_; }
+  StepSpans TakeSteps() { return std::move(steps_); }
 
  private:
   struct Target {
@@ -76,6 +78,7 @@ class FanOut : public BatchSink {
   const RowFilter& filter_;
   std::vector<Target> targets_;
   uint64_t rows_ = 0;
+  StepSpans steps_;
 };
 
 }  // namespace profd::exporting

@@ -111,15 +111,9 @@ class Pass {
     bool found = false;
     for (const Dump& dump : order_.dumps) {
       if (order_.cancelled()) return false;
-      if (IsOfSession(dump.info())) found |= AddOperatorsOf(dump, finder);
+      if (AreOfOneSession(info_, dump.info())) found |= AddOperatorsOf(dump, finder);
     }
     return found;
-  }
-
-  bool IsOfSession(const DumpInfo& other) const {
-    if (&other == &info_) return true;
-    return info_.manifest && other.manifest && !info_.manifest->session_id.empty() &&
-           other.manifest->session_id == info_.manifest->session_id && other.hostname == info_.hostname;
   }
 
   bool AddOperatorsOf(const Dump& dump, StepPartFinder* finder) {

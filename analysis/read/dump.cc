@@ -69,11 +69,11 @@ class AnalysisFormat : public exporting::Format {
   bool WantsOperatorDetails() const override { return order_.detail.operators; }
 
   Status Begin(const exporting::ExportPlan& plan) override {
+    plan_ = &plan;
     strings_ = plan.strings;
     window_ = plan.window;
     dumps_ = plan.dumps;
     MutexLock lock(mutex_);
-    gathered_.steps.resize(dumps_.size());
     gathered_.parts.resize(dumps_.size());
     gathered_.marks.resize(dumps_.size());
     return {};
@@ -84,7 +84,7 @@ class AnalysisFormat : public exporting::Format {
 
   Status TakeOperators(size_t dump, const exporting::operators::Model& model) override {
     MutexLock lock(mutex_);
-    exporting::StepSpans spans = gathered_.steps[dump];
+    exporting::StepSpans spans = plan_->StepsOf(dump);
     if (model.framework != nullptr) model.framework->AddSteps(window_, &spans);
     std::map<int, bool> devices;
     for (const auto& row : model.rows) devices[row.device] = true;
@@ -178,7 +178,7 @@ class AnalysisFormat : public exporting::Format {
   void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {
     Rank* rank = RankOf(dump, number);
     for (auto& [name, series] : device->series) rank->hardware.push_back(std::move(series));
-    const auto steps = gathered_.steps[dump].For(number, rank->rank.value_or(-1));
+    const auto steps = plan_->StepsOf(dump).For(number, rank->rank.value_or(-1));
     AddSteps(dump, number, steps, rank);
     // Both record the same tasks.
     if (!rank->executions.empty() || (device->kernels.empty() && device->collectives.empty())) return;
@@ -314,6 +314,7 @@ class AnalysisFormat : public exporting::Format {
   const ReadOrder& order_;
   Ranks& ranks_;
   Mutex mutex_;
+  const exporting::ExportPlan* plan_ = nullptr;
   const exporting::Strings* strings_ = nullptr;
   exporting::TimeWindow window_;
   std::vector<const DumpInfo*> dumps_;

@@ -62,7 +62,6 @@ class AnalysisSink : public exporting::FormatSink {
   }
 
   void TakeEvent(const Event& event) override {
-    steps_.Add(event);
     const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
     if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
     const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange || event.kind == EventKind::kLoss;
@@ -81,7 +80,6 @@ class AnalysisSink : public exporting::FormatSink {
       }
       to.series.merge(device.series);
     }
-    out_.steps[dump_].Merge(std::move(steps_));
     // A device may have nothing but steps: its operators are in another dump of the run.
     for (const Event& event : parts_) out_.devices.try_emplace({dump_, event.device});
     std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
@@ -172,7 +170,6 @@ class AnalysisSink : public exporting::FormatSink {
   std::map<int, OfDevice> devices_;
   std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<Reading>>> maps_;
   size_t series_ = 0;
-  exporting::StepSpans steps_;
   std::vector<Event> parts_;
   std::vector<Event> marks_;
 };

@@ -12,7 +12,6 @@
 #include "base/mutex.h"
 #include "export/event.h"
 #include "export/format.h"
-#include "export/step_spans.h"
 
 namespace profd::analysis {
 
@@ -39,7 +38,6 @@ struct OfDevice {
 
 struct Gathered {
   std::map<std::pair<size_t, int>, OfDevice> devices;
-  std::vector<exporting::StepSpans> steps;  // by dump
   std::vector<std::vector<exporting::Event>> parts;    // by dump: steps with their parts
   std::vector<std::vector<exporting::Event>> marks;    // by dump: marks and ranges, and losses
   uint64_t left_out = 0;

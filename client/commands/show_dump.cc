@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -49,6 +51,36 @@ size_t TerminalWidth(const Io& io) {
   return kWidth;
 }
 
+// What the vendor's profiler left in the processes, and where that is.
+void PrintProcessFiles(const Io& io, const exporting::DumpInfo& info) {
+  if (!info.manifest || info.manifest->process_files.empty()) return;
+  Table table({"PROCESS", ">RANK", ">FILES", ">SIZE", "STATE", "OF THE VENDOR'S PROFILER"});
+  for (const ManifestProcessFiles& files : info.manifest->process_files) {
+    const bool complete = files.state == "complete";
+    const std::string where = files.layout == "merged" ? "among the files above" : "in " + files.directory;
+    table.AddRow({std::to_string(files.pid), files.rank ? std::to_string(*files.rank) : "-", std::to_string(files.files),
+                  FormatBytes(files.bytes), {files.state, complete ? Tone::kPlain : Tone::kWarning},
+                  Printable(files.problem.empty() ? where : where + ": " + files.problem)});
+  }
+  io.out << '\n';
+  table.Print(io.out, io.out_color());
+}
+
+Json ProcessFilesJson(const std::vector<ManifestProcessFiles>& of_processes) {
+  Json json = Json::array();
+  for (const ManifestProcessFiles& files : of_processes) {
+    json.push_back({{"pid", files.pid},
+                    {"rank", files.rank ? Json(*files.rank) : Json(nullptr)},
+                    {"layout", files.layout},
+                    {"directory", files.directory},
+                    {"state", files.state},
+                    {"files", files.files},
+                    {"bytes", files.bytes},
+                    {"problem", files.problem}});
+  }
+  return json;
+}
+
 }  // namespace
 
 bool IsDumpArgument(const std::string& text) {
@@ -61,24 +93,27 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
   if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
   std::vector<std::string> found = DumpsAt(given);
-  // Of a run that of profd, which has the run's name.
+  // Of a run that of profd, which has the run's name, comes first; those of its processes are beside it.
   auto name = [](const std::filesystem::path& path) { return (path.lexically_normal() / "x").parent_path().filename(); };
   const auto own = std::ranges::find_if(found, [&](const std::string& path) { return name(path) == name(given); });
-  if (found.size() > 1 && own != found.end()) found = {*own};
-  if (found.size() > 1) {
+  if (found.size() > 1 && own == found.end()) {
     return fail(InvalidArgument(fmt::format("{} has {} dumps; one is shown at a time, as {}", given,
                                             found.size(), found.front())));
   }
+  if (own != found.end()) std::iter_swap(found.begin(), own);
   const std::string& path = found.front();
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   Result<exporting::Dump> dump = exporting::Dump::Open(path);
   if (!dump.ok()) return fail(dump.status());
   DumpPicture picture;
   picture.info = dump->info();
+  for (const std::string& beside : std::span(found).subspan(1)) {
+    if (Result<exporting::Dump> other = exporting::Dump::Open(beside); other.ok()) picture.info.bytes += other->info().bytes;
+  }
   std::vector<std::unique_ptr<exporting::Format>> formats;
   formats.push_back(exporting::MakeSummaryFormat(&picture.summary));
   exporting::ExportOptions order;
-  order.dumps = {path};
+  order.dumps = found;
   {
     ExportProgressLine line(io, clock, "reading", !json);
     auto report = exporting::RunExportInto(order, std::move(formats),
@@ -90,12 +125,15 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
     picture.report = std::move(*report);
   }
   if (json) {
-    io.out << JsonText(ToJson(picture), true) << std::endl;
+    Json shown = ToJson(picture);
+    if (picture.info.manifest) shown["process_files"] = ProcessFilesJson(picture.info.manifest->process_files);
+    io.out << JsonText(shown, true) << std::endl;
     return kExitOk;
   }
   PictureStyle style{options.ascii || AsciiLocale(), io.out_color(), options.all,
                      TerminalWidth(io)};
   PrintPicture(io.out, picture, style);
+  PrintProcessFiles(io, picture.info);
   io.out.flush();
   WarnOfExport(io, picture.report);
   NoteClipped(io, picture.report);

@@ -34,7 +34,6 @@ class CsvSink : public FormatSink {
     for (auto& part : parts) part->Take(batch);
   }
   void TakeEvent(const Event& event) override {
-    step_spans_.Add(event);
     durations_.Add(event, event.rank ? event.rank : context_.dump->RankOf(event.device));
     if (event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep) {
       if (steps_ == nullptr) steps_ = std::make_unique<csv::StepTraceRows>(context_);
@@ -54,7 +53,6 @@ class CsvSink : public FormatSink {
   std::unique_ptr<csv::StepTraceRows> steps_;
   std::unique_ptr<csv::MsprofTxRows> marks_;
   DurationStats durations_;
-  StepSpans step_spans_;
 };
 
 class CsvFormat : public Format {
@@ -99,7 +97,8 @@ class CsvFormat : public Format {
     csv::DumpParts parts;
     Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
                                             plan_->threads, *target, &parts.operators);
-    if (written.ok()) written = csv::WritePytorchFiles(model, StepsOf(dump, model), *target);
+    if (written.ok()) written = csv::WritePytorchFiles(
+        model, StepsOf(dump, model), [&](int device) { return plan_->dumps[dump]->RankOf(device).value_or(-1); }, *target);
     made_.insert(made_.end(), files.begin(), files.end());
     RETURN_IF_ERROR(written);
     Keep(dump, std::move(parts));
@@ -131,11 +130,7 @@ class CsvFormat : public Format {
 
  private:
   StepSpans StepsOf(size_t dump, const operators::Model& model) {
-    StepSpans steps;
-    {
-      MutexLock lock(mutex_);
-      steps = parts_[dump].step_spans;
-    }
+    StepSpans steps = plan_->StepsOf(dump);
     if (model.framework != nullptr) model.framework->AddSteps(plan_->window, &steps);
     return steps;
   }
@@ -224,7 +219,6 @@ Status CsvSink::Finish() {
     kept.marks.push_back(std::move(marks_));
   }
   kept.durations = std::move(durations_);
-  kept.step_spans = std::move(step_spans_);
   format_->Keep(dump_, std::move(kept));
   return status;
 }

@@ -205,7 +205,6 @@ void Join(DumpParts* parts, DumpParts more) {
   append(parts->marks, more.marks);
   append(parts->operators, more.operators);
   parts->durations.Merge(more.durations);
-  parts->step_spans.Merge(std::move(more.step_spans));
 }
 
 // Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.

@@ -28,7 +28,6 @@ struct DumpParts {
   std::vector<std::unique_ptr<MsprofTxRows>> marks;
   std::vector<std::string_view> operators;  // CSVs that are there, in place of those of the same name
   DurationStats durations;
-  StepSpans step_spans;
 };
 void Join(DumpParts* parts, DumpParts more);
 

@@ -27,7 +27,8 @@ void AddShare(const operators::StepShare& share, CsvRow* row) {
 
 }  // namespace
 
-Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target) {
+Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps,
+                         const std::function<int(int device)>& rank_of, const CsvTarget& target) {
   const std::map<int, operators::Overlap>& overlaps = operators::OverlapsOf(model);
   const bool several = overlaps.size() > 1;
   std::string text = several ? "Device_id," : "";
@@ -35,7 +36,7 @@ Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, 
           "Communication(Not Overlapped and Exclude Receive),Preparing\n";
   uint64_t rows = 0;
   for (const auto& [device, overlap] : overlaps) {
-    const std::vector<StepSpan> its_steps = steps.For(device, -1);  // the records are of one process
+    const std::vector<StepSpan> its_steps = steps.For(device, rank_of(device));
     const operators::Intervals receives = operators::ReceivesOf(model, device);
     for (const operators::StepShare& share : StepShares(overlap, receives, its_steps)) {
       CsvRow row(text);

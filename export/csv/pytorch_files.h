@@ -2,6 +2,8 @@
 // communication.json, communication_matrix.json.
 #pragma once
 
+#include <functional>
+
 #include "base/status.h"
 #include "export/csv/csv_file.h"
 #include "export/operators/model.h"
@@ -9,7 +11,8 @@
 
 namespace profd::exporting::csv {
 
-// Those that have something in them.
-Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps, const CsvTarget& target);
+// Those that have something in them. `rank_of`: -1 = not known.
+Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps,
+                         const std::function<int(int device)>& rank_of, const CsvTarget& target);
 
 }  // namespace profd::exporting::csv

@@ -96,12 +96,8 @@ using Readings = std::vector<Reading>;
 
 class SummarySink : public FormatSink {
  public:
-  // What it is to know of a dump as a whole.
-  struct OfDump {
-    StepSpans steps;
-    RecordedWork work;
-  };
-  SummarySink(DumpSummary* out, OfDump* of_dump, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
+  // `of_dump`: what its files have together.
+  SummarySink(DumpSummary* out, RecordedWork* of_dump, Mutex* mutex, const Strings& strings, const DumpInfo* dump)
       : out_(*out), of_dump_(*of_dump), mutex_(*mutex), strings_(strings), dump_(dump) {}
 
   void Take(const Batch& batch) override {
@@ -130,7 +126,6 @@ class SummarySink : public FormatSink {
 
   void TakeEvent(const Event& event) override {
     ++events_[static_cast<size_t>(event.kind)];
-    steps_.Add(event);
     durations_.Add(event, event.rank || dump_ == nullptr ? event.rank : dump_->RankOf(event.device));
   }
 
@@ -152,8 +147,7 @@ class SummarySink : public FormatSink {
     out_.left_out_series += left_out_;
     for (size_t i = 0; i < events_.size(); ++i) out_.events[i] += events_[i];
     out_.durations.Merge(durations_);
-    of_dump_.steps.Merge(std::move(steps_));
-    of_dump_.work.Merge(std::move(work_));
+    of_dump_.Merge(std::move(work_));
     AddNamed(kernels_, &out_.kernels);
     AddNamed(communication_, &out_.communication);
     return {};
@@ -226,7 +220,7 @@ class SummarySink : public FormatSink {
   }
 
   DumpSummary& out_ GUARDED_BY(mutex_);
-  OfDump& of_dump_ GUARDED_BY(mutex_);
+  RecordedWork& of_dump_ GUARDED_BY(mutex_);
   Mutex& mutex_;
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
@@ -236,7 +230,6 @@ class SummarySink : public FormatSink {
   uint64_t left_out_ = 0;
   std::array<uint64_t, kEventKinds> events_ = {};
   DurationStats durations_;
-  StepSpans steps_;
   RecordedWork work_;
   Totals kernels_;
   Totals communication_;
@@ -252,10 +245,11 @@ class SummaryFormat : public Format {
   }
   bool WantsEvents() const override { return true; }
   Status Begin(const ExportPlan& plan) override {
+    plan_ = &plan;
     strings_ = plan.strings;
     window_ = plan.window;
     dumps_ = plan.dumps;
-    of_dumps_.resize(dumps_.size() + 1);
+    work_.resize(dumps_.size() + 1);
     return {};
   }
   bool WantsOperators() const override { return true; }
@@ -275,18 +269,20 @@ class SummaryFormat : public Format {
     for (const operators::CommunicationOp& op : model.communication.ops) {
       if (op.shown) add(op.device, model.TypeOf(op), op.start_ns, op.end_ns, &out_.communication);
     }
-    StepSpans steps = of_dumps_[dump].steps;
+    StepSpans steps = plan_->StepsOf(dump);
     if (model.framework != nullptr) model.framework->AddSteps(window_, &steps);
     out_.steps.Add(model, steps, [&](int device) { return dumps_[dump]->RankOf(device).value_or(-1); });
     return {};
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     const DumpInfo* dump = task.dump < dumps_.size() ? dumps_[task.dump] : nullptr;
-    SummarySink::OfDump* of_dump = &of_dumps_[std::min(task.dump, dumps_.size())];
+    RecordedWork* of_dump = &work_[std::min(task.dump, dumps_.size())];
     return std::unique_ptr<FormatSink>(std::make_unique<SummarySink>(&out_, of_dump, &mutex_, *strings_, dump));
   }
   Status End(bool, std::vector<OutputFile>*) override {
-    for (const SummarySink::OfDump& of_dump : of_dumps_) of_dump.work.AddTo(&out_.steps, of_dump.steps, *strings_);
+    for (size_t i = 0; i < work_.size(); ++i) {
+      work_[i].AddTo(&out_.steps, i < dumps_.size() ? plan_->StepsOf(i) : StepSpans(), *strings_);
+    }
     std::ranges::stable_sort(out_.series, [](const SeriesSummary& a, const SeriesSummary& b) {
       return std::pair(a.table, a.device) < std::pair(b.table, b.device);
     });
@@ -296,10 +292,11 @@ class SummaryFormat : public Format {
  private:
   DumpSummary& out_;
   Mutex mutex_;
+  const ExportPlan* plan_ = nullptr;
   const Strings* strings_ = nullptr;
   TimeWindow window_;
   std::vector<const DumpInfo*> dumps_;
-  std::vector<SummarySink::OfDump> of_dumps_;  // and one for what is of no dump
+  std::vector<RecordedWork> work_;  // by dump, and one for what is of no dump
 };
 
 }  // namespace

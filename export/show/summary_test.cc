@@ -138,8 +138,12 @@ TEST(Summary, OperatorsByRankAndName) {
 TEST(Summary, StepsOfWhatWasRecorded) {
   DumpSummary summary;
   Strings strings;
+  const DumpInfo info;
+  StepSpans spans;
   ExportPlan plan;
   plan.strings = &strings;
+  plan.dumps = {&info};
+  plan.steps_of = [&spans](const DumpInfo&) { return spans; };
   auto format = MakeSummaryFormat(&summary);
   ASSERT_TRUE(format->Begin(plan).ok());
   const int64_t matmul = strings.Intern("MatMul");
@@ -151,6 +155,7 @@ TEST(Summary, StepsOfWhatWasRecorded) {
       Event step{EventKind::kStep, kT + (number - 7) * 1'000'000, 1'000'000, -1, 77, 78, "", number, {}};
       for (const int rank : {0, 1}) {  // that of device 3, and another one
         step.rank = rank;
+        spans.Add(step);
         (*sink)->TakeEvent(step);
       }
     }

@@ -195,9 +195,22 @@ class LayoutTest(FilesCase):
         self.assert_verified(copy)
         shown = self.daemon.run("show", copy)
         self.assertEqual(shown.returncode, 0, shown.stderr)
+        picture = json.loads(shown.stdout)
+        self.assertEqual({one["pid"]: one["directory"] for one in picture["process_files"]},
+                         {pid: one["directory"] for pid, one in facts.items()})
+        self.assertIn("stars_soc.data", {one["file"] for one in picture["files"]}, "those of the processes, too")
+        text = self.daemon.run("show", copy, json_output=False)
+        for one in facts.values():
+            self.assertIn(one["directory"], text.stdout)
+        self.assertNotIn("no single rank", text.stderr)
         exported = os.path.join(self.folder, "exported")
         report = self.daemon.run("export", copy, "--out", exported)
         self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
+        for one in facts.values():
+            with open(os.path.join(exported, f"rank{one['rank']}", "step_trace_time.csv"), encoding="utf-8", newline="") as file:
+                steps = [row["Step"] for row in csv.DictReader(file)]
+            self.assertGreater(len(steps), 5, "the steps are in profd's directory, the operators in the process's")
+            self.assertNotIn("", steps)
         victim = os.path.join(copy, next(iter(facts.values()))["directory"])
         shutil.rmtree(victim)
         self.assertEqual(self.daemon.run("verify", copy).returncode, 5, "one of its directories is missing")
