@@ -91,7 +91,7 @@ constexpr auto kTable = std::to_array<Option>({
                 "ResourceConflictRatio,L2Cache",
      .default_value = "PipeUtilization",
      .effect = "AI Core and AI Vector PMU events",
-     .conflicts = "ACL_PROF_AICORE_METRICS=off switches it off",
+     .conflicts = "ACL_PROF_AICORE_METRICS=off switches it off; aclprof has no custom registers",
      .chips = "L2Cache not on Ascend910; AI Vector on Ascend910B (A2) only"},
     {.key = "l2",
      .type = Type::kSwitch,
