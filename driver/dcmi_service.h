@@ -9,8 +9,7 @@
 // also during a query. The versions are constant once Start succeeded; devices() may only grow, by
 // CheckCards, which is one thread's. Cards are searched for NPUs on threads of their own.
 //
-// Lifetime. Destroy it only when HasCallInFlight() is false; a service with a hung call inside is
-// left behind, at the end of the process.
+// Lifetime. A call that hangs shares its state and may outlive the service: it comes back to that, not to this object.
 #pragma once
 
 #include <array>
@@ -213,6 +212,7 @@ class DcmiService {
   bool CheckStuck(int64_t now_steady_ns, int64_t limit_ns);
   // All that are marked now.
   std::vector<DcmiStuckCall> StuckCalls(int64_t now_steady_ns) const;
+  // A call or a search of cards is under way; tests wait for its end.
   bool HasCallInFlight() const;
   // Why the device cannot be asked, and what to do about it; empty if it answers, as far as is known.
   std::string ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) const;

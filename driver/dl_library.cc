@@ -54,6 +54,7 @@ struct Attempt {
   void* handle = nullptr;
   std::string path;
   Status status;
+  bool nowhere = false;  // there is no such file, not one of those that it needs
 };
 
 Attempt LoadFile(const std::string& file, bool trust) {
@@ -73,7 +74,11 @@ Attempt LoadFile(const std::string& file, bool trust) {
 // initialisers have run by then, but nothing of it will be called.
 Attempt LoadByName(const std::string& soname, bool trust) {
   void* handle = ::dlopen(soname.c_str(), kFlags);
-  if (handle == nullptr) return {nullptr, soname, NotFound(LastDlError())};
+  if (handle == nullptr) {
+    const std::string error = LastDlError();
+    // glibc has no code for it, but begins with the file that is missing.
+    return {nullptr, soname, NotFound(error), error.starts_with(soname + ": cannot open")};
+  }
   std::string path = LoadedFrom(handle);
   if (!trust) {
     Status trusted = CheckTrustedPath(path).status();
@@ -159,8 +164,7 @@ Result<DlLibrary> DlLibrary::Open(const DlOptions& options) {
   }
   Attempt by_name = LoadByName(options.soname, options.trust_unsafe_path);
   if (by_name.handle != nullptr) return DlLibrary(by_name.handle, by_name.path);
-  // Not so if it is there and one that it needs is not.
-  bool nowhere = by_name.status.message().starts_with(options.soname + ": cannot open");
+  bool nowhere = by_name.nowhere;
   note(options.soname == by_name.path ? options.soname
                                       : options.soname + " found as " + by_name.path,
        by_name.status);

@@ -247,10 +247,4 @@ void HccnTool::ReapLeftovers() {
   std::erase_if(leftovers_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
-Result<std::string> RunHccnTool(const HccnToolOptions& options, int physical_id,
-                                std::string_view what) {
-  HccnTool tool(options);
-  return tool.Run(HccnArguments(physical_id, what));
-}
-
 }  // namespace profd

@@ -91,8 +91,4 @@ class HccnTool {
   std::vector<pid_t> leftovers_;
 };
 
-// One run on an A2 or A3 NPU: `path -i <phy id> -<what> -g`.
-Result<std::string> RunHccnTool(const HccnToolOptions& options, int physical_id,
-                                std::string_view what);
-
 }  // namespace profd

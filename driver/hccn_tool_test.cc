@@ -28,6 +28,11 @@ HccnToolOptions OptionsOf(std::string path) {
   return options;
 }
 
+Result<std::string> RunHccnTool(const HccnToolOptions& options, int physical_id, std::string_view what) {
+  HccnTool tool(options);
+  return tool.Run(HccnArguments(physical_id, what));
+}
+
 // No process that we started is left unreaped.
 void ExpectNoChild() {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);

@@ -102,7 +102,6 @@ class SliceWriter {
   // .done files and the like written beside the data.
   uint64_t overhead_bytes() const { return overhead_bytes_; }
   uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
-  bool has_unflushed() const { return !buffer_.empty(); }
   // Of the open slice, what is buffered included; 0 = none is open.
   uint64_t open_bytes() const { return slice_open_ ? slice_size() : 0; }
   uint64_t unsynced_bytes() const { return unsynced_; }

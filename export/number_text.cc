@@ -23,32 +23,6 @@ int64_t RoundScaled(double value, double scale) {
   return std::fabs(error) > 0.5 ? result + static_cast<int64_t>(std::nearbyint(error)) : result;
 }
 
-char* AppendFixed3(char* out, double value) {
-  if (!std::isfinite(value)) value = 0;
-  if (std::fabs(value) >= 1e16) {
-    return std::to_chars(out, out + 32, value, std::chars_format::scientific).ptr;
-  }
-  if (std::fabs(value) >= 9e15) {  // times 1000 it would not fit
-    out = AppendInt(out, static_cast<int64_t>(value));
-    *out++ = '.';
-    *out++ = '0';
-    return out;
-  }
-  int64_t thousandths = RoundScaled(value, 1000);
-  if (thousandths < 0 || std::signbit(value)) {
-    if (thousandths != 0) *out++ = '-';
-    thousandths = -thousandths;
-  }
-  out = AppendInt(out, thousandths / 1000);
-  int64_t part = thousandths % 1000;
-  *out++ = '.';
-  *out++ = static_cast<char>('0' + part / 100);
-  if (part % 100 == 0) return out;
-  *out++ = static_cast<char>('0' + part / 10 % 10);
-  if (part % 10 != 0) *out++ = static_cast<char>('0' + part % 10);
-  return out;
-}
-
 char* AppendDecimals(char* out, double value, int count) {
   const uint64_t scale = count == 3 ? 1000 : 1'000'000;
   // NaN, infinities, minus zero and what has more digits than fit.

@@ -8,9 +8,6 @@ namespace profd::exporting {
 
 char* AppendInt(char* out, int64_t value);
 char* AppendUint(char* out, uint64_t value);
-// At most 3 decimals, correctly rounded (ties by the exact binary value, to even), zeros at the end
-// dropped but for one: 51338.985, 12.5, 3.0. NaN and infinities: "0.0".
-char* AppendFixed3(char* out, double value);
 // The integer nearest to value * scale as if computed exactly (ties to even). `scale` is a whole
 // power of ten up to 1e6; |value * scale| < 9.2e18.
 int64_t RoundScaled(double value, double scale);

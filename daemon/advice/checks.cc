@@ -49,11 +49,6 @@ double SumOf(std::span<const StepTime> steps, double level_ms) {
 
 std::span<const LiveCheck> LiveChecks() { return kChecks; }
 
-std::string_view ConfidenceWord(Confidence confidence) {
-  constexpr std::array<std::string_view, 3> kWords = {"high", "medium", "low"};
-  return kWords[static_cast<size_t>(confidence)];
-}
-
 std::string NameOf(const RankFacts& rank) {
   return rank.rank ? fmt::format("rank {}", *rank.rank) : fmt::format("process {}", rank.pid);
 }

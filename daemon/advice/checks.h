@@ -15,7 +15,6 @@
 namespace profd {
 
 enum class Confidence : uint8_t { kHigh, kMedium, kLow };
-std::string_view ConfidenceWord(Confidence confidence);
 
 struct LiveFinding {
   const RankFacts* rank = nullptr;  // null: the job

@@ -223,7 +223,6 @@ std::vector<std::string> DcmiRunner::CheckStuck(int64_t stuck_after_ns) {
   if (!dcmi->CheckStuck(now, stuck_after_ns)) return texts;
   for (DcmiStuckCall& call : dcmi->StuckCalls(now)) texts.push_back(std::move(call.text));
   if (!shared_->thread.joinable()) return texts;
-  ++restarts_;
   auto old = shared_;
   shared_ = std::make_shared<Shared>(deps_, pace_);
   {

@@ -45,7 +45,6 @@ class DcmiRunner {
   void Remove(PollEngine::Handle handle);
 
   std::vector<std::string> CheckStuck(int64_t stuck_after_ns);
-  uint64_t restarts() const { return restarts_; }
 
  private:
   struct Tap {
@@ -60,7 +59,6 @@ class DcmiRunner {
   PollEngine::Deps deps_;
   const std::shared_ptr<const std::atomic<int>> pace_;
   std::shared_ptr<Shared> shared_;
-  uint64_t restarts_ = 0;
 };
 
 }  // namespace profd

@@ -151,6 +151,4 @@ std::vector<std::string> PollEngine::CheckStuck(int64_t stuck_after_ns) {
   return dcmi_->CheckStuck(stuck_after_ns);
 }
 
-uint64_t PollEngine::dcmi_restarts() const { return dcmi_->restarts(); }
-
 }  // namespace profd

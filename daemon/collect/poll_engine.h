@@ -67,7 +67,6 @@ class PollEngine {
   // Writes off the DCMI thread if its call is overdue, and goes on with a new one without the device.
   // Answers what has just been found stuck, in words.
   std::vector<std::string> CheckStuck(int64_t stuck_after_ns);
-  uint64_t dcmi_restarts() const;
 
  private:
   class HostInstance;

@@ -66,8 +66,6 @@ class SessionManager {
     config_ = config;
     deps_.session.stop_deadline_ns = config.stop_deadline_s * kNsPerSecond;
   }
-  // Where training processes are found; before the first order. Without it there are none.
-  void UseJobs(JobDirectory* jobs) { deps_.session.jobs_or_null = jobs; }
   // A session that has ended elsewhere (a dump of the flight recorder).
   void AddRecovered(v1::Session frozen);
   // session_resume.cc. One dump of an earlier session, from its manifest; newest first. Several

@@ -53,7 +53,6 @@ class SessionMarks {
 
   uint64_t written() const;
   uint64_t stacks_written() const;
-  uint64_t lost_in_rings() const { return ring_lost_; }
   uint64_t dropped() const;
   // The losses that happened before the dump's writer saw the marks.
   void EditManifest(Manifest* manifest) const;

@@ -31,7 +31,6 @@ struct DeviceTask {
   uint16_t task = 0;
   uint16_t batch = 0;
   uint16_t type = 0;  // SQE type, of a context its sub-task type; kUnknownSqe
-  bool is_context() const { return context != kNoContext; }
 };
 
 // What one task did in the second level of cache.

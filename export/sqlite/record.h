@@ -82,8 +82,6 @@ inline SerialType IntType(uint64_t value) {
 class CellEncoder {
  public:
   static constexpr size_t kMaxColumns = 50;
-  // What a cell of so many columns takes at most.
-  static constexpr size_t MaxBytes(size_t columns) { return 2 + kMaxVarint + 1 + 9 * columns; }
 
   // At most kMaxColumns. Writes up to 8 bytes more than it returns.
   size_t Encode(std::byte* out, int64_t rowid, std::span<const CellColumn> columns, size_t row) {
