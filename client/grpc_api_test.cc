@@ -184,7 +184,7 @@ TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {
   EXPECT_NE(err().find("went silent"), std::string::npos) << err();
 }
 
-TEST_F(GrpcApiTest, NobodyThereIsUnreachable) {
+TEST_F(GrpcApiTest, NoServerIsUnreachable) {
   server_->Shutdown();
   server_.reset();
   EXPECT_EQ(RunReal({"status"}), 6);

@@ -76,7 +76,7 @@ TEST(Table, AlignsAndEndsNoLineInBlanks) {
             "             only\n");
 }
 
-TEST(Table, ColoursOnlyWhenToldAndFiltersCells) {
+TEST(Table, ColoursOnlyOnRequestAndFiltersCells) {
   Table table({"A"});
   table.AddRow({Cell("x\033[31m", Tone::kBad)});
   std::ostringstream plain;

@@ -45,7 +45,7 @@ struct NodeView;
 // In app_web.cc: the HTTP endpoint and what it answers from.
 struct MetricsEndpoint;
 struct MetricsEndpointDeleter {
-  void operator()(MetricsEndpoint* desk) const;
+  void operator()(MetricsEndpoint* endpoint) const;
 };
 
 struct App::Impl {

@@ -1,4 +1,4 @@
-// Jobs and attached processes: wiring of the desk to sessions, RPC and metrics.
+// Jobs and attached processes: wiring of the job service to sessions, RPC and metrics.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -62,7 +62,7 @@ struct MetricsEndpoint {
   std::unique_ptr<WebServer> server;  // goes first: its handlers use the others
 };
 
-void MetricsEndpointDeleter::operator()(MetricsEndpoint* desk) const { delete desk; }
+void MetricsEndpointDeleter::operator()(MetricsEndpoint* endpoint) const { delete endpoint; }
 
 void App::Impl::BuildWeb() { web.reset(new MetricsEndpoint); }
 

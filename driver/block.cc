@@ -70,7 +70,7 @@ struct PoolState {
   }
   // Memory parked in other classes is given back for this one, largest first: the mix of sizes
   // changes when sessions come and go.
-  bool MakeRoom(uint32_t size_class) {
+  bool ReleaseOther(uint32_t size_class) {
     for (size_t c = kClassBytes.size(); c-- > 0;) {
       if (c == size_class) continue;
       while (BlockHeader* header = Pop(static_cast<uint32_t>(c))) {
@@ -81,7 +81,7 @@ struct PoolState {
     return false;
   }
   BlockHeader* Allocate(uint32_t size_class) {
-    if (!Reserve(Footprint(size_class)) && !MakeRoom(size_class)) return nullptr;
+    if (!Reserve(Footprint(size_class)) && !ReleaseOther(size_class)) return nullptr;
     void* memory = ::operator new(Footprint(size_class), kAlign, std::nothrow);
     if (memory == nullptr) {
       allocated.fetch_sub(Footprint(size_class), std::memory_order_relaxed);

@@ -76,7 +76,7 @@ TEST(BlockPoolTest, ParkedMemoryOfOtherSizesMakesRoom) {
   EXPECT_FALSE(pool.Get(BlockPool::kMaxBlockBytes));
 }
 
-TEST(BlockPoolTest, TrimGivesBackWhatNobodyUses) {
+TEST(BlockPoolTest, TrimGivesBackUnusedBlocks) {
   BlockPool pool(8 << 20);
   {
     std::vector<BlockBuilder> burst;

@@ -249,7 +249,7 @@ TEST_F(ChannelPumpTest, DrainReadsEverythingOnTheCallersThread) {
   EXPECT_EQ(Pump().Drain(0, kHbm, 1000, Soon()).code(), StatusCode::kResourceExhausted);
 }
 
-TEST_F(ChannelPumpTest, DrainGivesUpWhenSomebodyElseIsStuckInTheChannel) {
+TEST_F(ChannelPumpTest, DrainGivesUpWhenAnotherThreadIsStuckInTheChannel) {
   hal_.Hold(Call::kRead, 0);
   Add(0, kHbm);
   hal_.Data(0, kHbm, Hbm(1000));

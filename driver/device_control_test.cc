@@ -206,7 +206,7 @@ TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
 }
 
 // Nor are those of a driver whose last word was not that it holds none.
-TEST_F(DeviceControlTest, WhatIsLeftOfOurRunIsNobodys) {
+TEST_F(DeviceControlTest, WhatIsLeftOfOurRunHasNoOwner) {
   hal_.set_empty_code(abi::kProfStoppedAlready);
   RunOnce();
   hal_.Data(3, kHbm, Hbm(1000));

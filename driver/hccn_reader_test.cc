@@ -119,7 +119,7 @@ TEST(HccnReader, AnswersThatAreNotUnderstoodAreFailures) {
   }
 }
 
-TEST(HccnReader, ReadsAgainAfterThePeriodWhileSomebodyIsAttached) {
+TEST(HccnReader, ReadsAgainAfterThePeriodWhileASubscriberIsAttached) {
   ScriptFolder folder;
   SystemClock clock;
   HccnReader::Options options = OptionsOf(folder.Write("tool", kTool), {{0, 0, false}});

@@ -9,7 +9,7 @@ constexpr int64_t kClose = 50 * kNsPerMs;
 constexpr int64_t kRelaxed = 200 * kNsPerMs;
 constexpr int64_t kNow = 1000 * kNsPerSecond;
 
-TEST(PumpPace, RoundsAreFurtherApartWhileNobodyWatches) {
+TEST(PumpPace, RoundsAreFurtherApartWithoutAWatcher) {
   PumpPace pace(kClose, kRelaxed);
   pace.BeginRound(kNow);
   EXPECT_EQ(pace.EndRound(kNow + 7, false), kRelaxed - 7);

@@ -54,7 +54,7 @@ class DumpSyncTest : public testing::Test {
   DumpSync::Outcome outcome_ = std::make_shared<std::atomic<int>>(0);
 };
 
-TEST_F(DumpSyncTest, ASlowDiskHoldsUpNobodyAndTakesNoMoreThanItCan) {
+TEST_F(DumpSyncTest, ASlowDiskHoldsUpNoDumpAndTakesNoMoreThanItCan) {
   SlowIo io;
   DumpSync sync(io);
   ASSERT_TRUE(sync.Take(Fd(), DumpSync::SyncMode::kSync, outcome_));

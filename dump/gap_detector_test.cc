@@ -171,7 +171,7 @@ TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
   EXPECT_EQ(gaps_[0].from_ns, 3790 * kMs);
 }
 
-TEST_F(GapDetectorTest, LearnsThePeriodWhereNobodyKnowsIt) {
+TEST_F(GapDetectorTest, LearnsAnUnknownPeriod) {
   GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {

@@ -191,7 +191,7 @@ TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
 }
 
 // What was lost in the last moment was not reported: its records' timestamps show it.
-TEST_F(RecoveryTest, HolesThatNobodyNotedAreFound) {
+TEST_F(RecoveryTest, GapsWithoutANoteAreFound) {
   Make();
   Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
   ASSERT_TRUE(manifest.ok());

@@ -325,7 +325,7 @@ TEST(StreamFilter, ThirtyTwoBitStampsAreRebasedAcrossTheirWrap) {
   }
 }
 
-TEST(StreamFilter, StampsNobodyCanMeanAreLeftOutAndCounted) {
+TEST(StreamFilter, ImpossibleTimestampsAreLeftOutAndCounted) {
   StreamFilterOptions options = Options(1, 20, 100);
   StreamFilter filter(options);
   std::vector<Hbm> records = {{~0ull, 1, 0, 0}, {5, 1, 0, 0}};

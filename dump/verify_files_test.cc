@@ -58,7 +58,7 @@ TEST_F(VerifyTest, AMissingSliceIsOneProblem) {
 }
 
 // Neither the journal nor the manifest knows that there was one: the numbers of the others do.
-TEST_F(VerifyTest, AMissingSliceNobodyListsIsFound) {
+TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
   Write(0, 200);
   Finish(200);
   const std::string slice = "device_0/data/hbm.data.0.slice_1";

@@ -32,7 +32,7 @@ TEST_F(VerifyTest, AWholeDumpHolds) {
   }
 }
 
-TEST_F(VerifyTest, LostRecordsNobodySpeaksOfAreFound) {
+TEST_F(VerifyTest, LostRecordsWithoutANoteAreFound) {
   Write(0, 100);
   Write(110, 200);
   Finish(200);
@@ -99,7 +99,7 @@ TEST_F(VerifyTest, AReadingThatIsLateAndStaysLateIsNoLoss) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
-TEST_F(VerifyTest, AReadingThatNobodyTellsOfIsMissing) {
+TEST_F(VerifyTest, AReadingWithoutANoteIsMissing) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) {
     if (i != 100) readings.emplace_back(i, i % 7 * 0.05);
@@ -132,7 +132,7 @@ TEST_F(VerifyTest, AReadingThatWasLeftOutIsExplained) {
   EXPECT_EQ(report.channels[0].missing, 2u);
 }
 
-TEST_F(VerifyTest, MoreLeftOutThanToldIsFound) {
+TEST_F(VerifyTest, MoreLeftOutThanReportedIsFound) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) {
     if (i < 50 || i > 70) readings.emplace_back(i, 0.01);

@@ -63,7 +63,7 @@ ExportRun::ExportRun(const ExportOptions& options, std::vector<std::unique_ptr<F
       find_(find),
       progress_(progress),
       started_(std::chrono::steady_clock::now()),
-      progress_told_(started_) {
+      progress_reported_(started_) {
   for (std::unique_ptr<Format>& format : formats) {
     formats_.push_back(std::make_unique<RunningFormat>(std::move(format)));
   }
@@ -273,8 +273,8 @@ bool ExportRun::Progress(uint64_t bytes) {
   if (!progress_) return true;
   if (!progress_mutex_.TryLock()) return true;
   auto now = std::chrono::steady_clock::now();
-  if (now - progress_told_ >= kProgressPeriod) {
-    progress_told_ = now;
+  if (now - progress_reported_ >= kProgressPeriod) {
+    progress_reported_ = now;
     if (!progress_({done, total_bytes_, files_done_, tasks_.size()})) cancelled_ = true;
   }
   progress_mutex_.Unlock();

@@ -87,7 +87,7 @@ class ExportRun {
   std::atomic<size_t> files_done_{0};
   std::atomic<bool> cancelled_{false};
   Mutex progress_mutex_;
-  std::chrono::steady_clock::time_point progress_told_ GUARDED_BY(progress_mutex_);
+  std::chrono::steady_clock::time_point progress_reported_ GUARDED_BY(progress_mutex_);
   Mutex report_mutex_;
   ExportReport report_ GUARDED_BY(report_mutex_);
 };

@@ -126,7 +126,7 @@ TEST(HalEngine, StopLeavesAResidueUntilDrainedOrRestarted) {
   EXPECT_EQ(At<uint64_t>(e.ReadAll(0, abi::kChannelHbm), 0), 10'000u);  // counts from this start
 }
 
-TEST(HalEngine, RingIsBoundedWhenNobodyReads) {
+TEST(HalEngine, RingIsBoundedWithoutAReader) {
   Engine e;
   ASSERT_EQ(e.Start(0, abi::kChannelPcie, 1), 0);
   ASSERT_EQ(e.Start(0, abi::kChannelHccs, 1), 0);

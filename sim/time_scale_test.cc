@@ -28,7 +28,7 @@ TEST(TimeScale, RecordsLieOnTheDevicesOwnGrid) {
   EXPECT_EQ(records, real.ReadAll(0, abi::kChannelHbm));
 }
 
-TEST(TimeScale, ClockAndCounterAgreeByTheFrequencyThatIsTold) {
+TEST(TimeScale, ClockAndCounterAgreeByTheReportedFrequency) {
   Engine e(kHour);
   HalInfo info(e.node);
   const auto ask = [&](int32_t what) {

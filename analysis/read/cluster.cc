@@ -75,7 +75,7 @@ class ClusterReader {
   void ReadSteps() {
     const fs::path path = directory_ / kClusterSteps;
     Result<CsvFile> file = CsvFile::Open(path);
-    if (!file.ok()) return Tell(path, file.status().message());
+    if (!file.ok()) return AddProblem(path, file.status().message());
     const int step = file->Column({"Step"});
     const int type = file->Column({"Type"});
     const int index = file->Column({"Index"});
@@ -98,8 +98,8 @@ class ClusterReader {
       }
       SetIndexes(indexes, rank);
     }
-    if (bad > 0) Tell(path, fmt::format("{} lines make no sense: left out", bad));
-    if (!file->status().ok()) Tell(path, file->status().message());
+    if (bad > 0) AddProblem(path, fmt::format("{} lines make no sense: left out", bad));
+    if (!file->status().ok()) AddProblem(path, file->status().message());
   }
 
   static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {
@@ -112,7 +112,7 @@ class ClusterReader {
     std::error_code error;
     if (!fs::exists(path, error)) return;
     const Result<std::string> text = ReadWhole(path, kMostClusterJson);
-    if (!text.ok()) return Tell(path, text.status().message());
+    if (!text.ok()) return AddProblem(path, text.status().message());
     take(*text, path.string(), order_, [this](std::string_view number) { return RankOf(number); });
   }
 
@@ -144,11 +144,11 @@ class ClusterReader {
   void ReadTables() {
     const fs::path path = directory_ / kClusterDatabase;
     Result<Database> database = Database::Open(path);
-    if (!database.ok()) return Tell(path, database.status().message());
+    if (!database.ok()) return AddProblem(path, database.status().message());
     const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
       if (!database->Has(table)) return;
       const Status status = database->Each(sql, take);
-      if (!status.ok()) Tell(path, status.message());
+      if (!status.ok()) AddProblem(path, status.message());
     };
     run("ClusterStepTraceTime",
         "SELECT step, \"index\", computing, communication, communication_not_overlapped, free, stage, bubble, "
@@ -238,7 +238,7 @@ class ClusterReader {
     rank->links.push_back(link);
   }
 
-  void Tell(const fs::path& path, std::string what) { order_.problems->push_back({path.string(), std::move(what)}); }
+  void AddProblem(const fs::path& path, std::string what) { order_.problems->push_back({path.string(), std::move(what)}); }
 
   const fs::path& directory_;
   const ReadOrder& order_;

@@ -28,7 +28,7 @@ using exporting::ExportOptions;
 constexpr unsigned kMaxThreads = 64;
 constexpr const char* kPerfettoFormat = "perfetto";
 // Of those that have nothing of a selection.
-constexpr size_t kMaxToldDumps = 8;
+constexpr size_t kMaxNamedDumps = 8;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -333,7 +333,7 @@ Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>
   const bool devices = std::ranges::any_of(dumps, has_devices);
   const bool times = std::ranges::any_of(dumps, has_times);
   std::string text;
-  for (const DumpFacts& dump : std::span(dumps).first(std::min(dumps.size(), kMaxToldDumps))) {
+  for (const DumpFacts& dump : std::span(dumps).first(std::min(dumps.size(), kMaxNamedDumps))) {
     if (!has_devices(dump) && (!devices || times)) {
       text += fmt::format("--devices {}: none of these is in {}; its devices are {}\n",
                           *command.devices, dump.name, DevicesText(dump));
@@ -343,8 +343,8 @@ Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>
                           TimesText(dump.span));
     }
   }
-  if (dumps.size() > kMaxToldDumps) {
-    text += fmt::format("nor is it in the other {} dumps\n", dumps.size() - kMaxToldDumps);
+  if (dumps.size() > kMaxNamedDumps) {
+    text += fmt::format("nor is it in the other {} dumps\n", dumps.size() - kMaxNamedDumps);
   }
   return InvalidArgument(text + "nothing was exported");
 }

@@ -131,7 +131,7 @@ Answer Library::StopSession(Deadline deadline) {
   MutexLock lock(mutex_);
   // What PROFILING_OPTIONS began may not have been answered yet.
   changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) {
-    return !opened_.empty() || !own_options_told_ ||
+    return !opened_.empty() || !own_options_sent_ ||
            (phase_ != Phase::kAttached && !is_under_way());
   });
   if (opened_.empty()) {

@@ -66,7 +66,7 @@ Status Library::Start(Settings settings) {
     opened_.clear();
     last_session_.reset();
     own_options_wanted_ = !settings_.hello.options_json.empty();
-    own_options_told_ = false;
+    own_options_sent_ = false;
     own_session_.clear();
     own_refusal_.clear();
     answers_stacks_ = false;
@@ -153,7 +153,7 @@ bool Library::Greet() {
     }
     status = SendPacket(descriptors_.socket(), packet, ring.ok() ? descriptors_.ring() : -1);
     if (status.ok()) {
-      own_options_told_ = !hello.options_json.empty();
+      own_options_sent_ = !hello.options_json.empty();
       untold_metadata_.clear();
       phase_ = Phase::kGreeting;
     }
@@ -289,7 +289,7 @@ void Library::OnRechecked(const std::string& session_id, const attach::Reply& re
   PendingCall& call = calls_[start.seq];
   call.kind = Kind::kOwnStart;
   call.abandoned = true;
-  own_options_told_ = true;
+  own_options_sent_ = true;
 }
 
 void Library::RememberSession(const attach::SessionSummary& session) {
@@ -299,7 +299,7 @@ void Library::RememberSession(const attach::SessionSummary& session) {
 }
 
 void Library::OnOwnOptionsReply(const attach::Reply& reply) {
-  own_options_told_ = false;
+  own_options_sent_ = false;
   if (reply.code == 0 && reply.session) {
     if (own_session_ != reply.session->session_id) to_fetch_ = reply.session->session_id;
     own_session_ = reply.session->session_id;
@@ -411,7 +411,7 @@ void Library::Lose(Phase phase, const std::string& why) {
   watch_.Clear();
   stacks_asked_ = 0;
   collector_awaited_.clear();
-  own_options_told_ = false;
+  own_options_sent_ = false;
   UpdateFlags();
   changed_.NotifyAll();
 }

@@ -193,7 +193,7 @@ class Library {
   // PROFILING_OPTIONS: wanted until its session has ended in order, sent again while unanswered. A daemon
   // that knows nothing of the session any more is asked for it again.
   bool own_options_wanted_ GUARDED_BY(mutex_) = false;
-  bool own_options_told_ GUARDED_BY(mutex_) = false;
+  bool own_options_sent_ GUARDED_BY(mutex_) = false;
   std::string own_session_ GUARDED_BY(mutex_);
   // The session above, until its dump is waited for.
   std::string to_fetch_ GUARDED_BY(mutex_);

@@ -80,7 +80,7 @@ TEST_F(MarksTest, RangesWithIdsAndDomains) {
   EXPECT_EQ(taken[3].value, static_cast<int64_t>(first));
 }
 
-TEST_F(MarksTest, StepsAreToldWithoutASession) {
+TEST_F(MarksTest, StepsAreReportedWithoutASession) {
   FakeDaemon daemon(path_);
   Attach();
   const auto ring = daemon.Ring();

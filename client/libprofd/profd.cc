@@ -1,4 +1,4 @@
-// The C API. Exceptions end here; the one exception of the house's rule against globals lives here
+// The C API. Exceptions end here; the one exception of this project's rule against globals lives here
 // too, because a C API without handles has one state per process.
 #include "client/libprofd/profd.h"
 

@@ -110,7 +110,7 @@ TEST_F(SessionTest, WrongArgumentsDoNotLeaveTheProcess) {
   EXPECT_EQ(daemon.Count<attach::StartCall>(), 0U);
 }
 
-TEST_F(SessionTest, CodesOfTheDaemonAreTold) {
+TEST_F(SessionTest, CodesOfTheDaemonAreReported) {
   std::atomic<int> code = 0;
   FakeDaemon daemon(path_, [&code](const ToDaemon& message) -> std::vector<ToProcess> {
     const auto* start = std::get_if<attach::StartCall>(&message);
@@ -327,7 +327,7 @@ TEST_F(SessionTest, TheEnvironmentsSessionThatEndedInOrderDoesNotBeginAgain) {
   EXPECT_EQ(second.Count<attach::StartCall>(), 0U);
 }
 
-TEST_F(SessionTest, WhatTheEnvironmentCannotHaveIsTold) {
+TEST_F(SessionTest, WhatTheEnvironmentCannotHaveIsReported) {
   ::setenv("PROFILING_OPTIONS", "{\"aicpu\":1}", 1);
   FakeDaemon daemon(path_, [](const ToDaemon& message) -> std::vector<ToProcess> {
     if (!std::holds_alternative<attach::Hello>(message)) return {};

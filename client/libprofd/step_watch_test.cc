@@ -10,7 +10,7 @@ using attach::SessionNotice;
 class StepWatchTest : public ::testing::Test {
  protected:
   // "id+11" and "id-12" for the begin of 11 and the end of 12.
-  std::string Tell(int64_t step, bool begin) {
+  std::string Feed(int64_t step, bool begin) {
     std::vector<attach::StepReport> reports;
     if (begin) now_ns_ += step_ns_;
     watch_.OnStep(step, begin, now_ns_, &reports);
@@ -20,8 +20,8 @@ class StepWatchTest : public ::testing::Test {
     }
     return text;
   }
-  std::string Begin(int64_t step) { return Tell(step, true); }
-  std::string End(int64_t step) { return Tell(step, false); }
+  std::string Begin(int64_t step) { return Feed(step, true); }
+  std::string End(int64_t step) { return Feed(step, false); }
   StepWatch watch_;
   int64_t now_ns_ = 1;
   int64_t step_ns_ = 2 * StepWatch::kWarmUpNs;  // from one begin to the next

@@ -80,7 +80,7 @@ TEST_F(TraceServerTest, PerfettoGetsTheFileOnce) {
   EXPECT_TRUE(taken_);
 }
 
-TEST_F(TraceServerTest, NobodyElseGetsIt) {
+TEST_F(TraceServerTest, NoOtherClientGetsIt) {
   for (const std::string& answer :
        {Ask("GET /t.perfetto-trace", ""), Ask("GET /t.perfetto-trace", "https://example.org"),
         Ask("GET /t.perfetto-trace", kPerfettoOrigin, "attacker.example:9001"),

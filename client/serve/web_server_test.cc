@@ -89,7 +89,7 @@ TEST_F(WebServerTest, WhatIsTooLongOrNoHttpIsRefused) {
   EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
 
-TEST_F(WebServerTest, ConnectionsAreLimitedAndSilentOnesHarmNobody) {
+TEST_F(WebServerTest, ConnectionsAreLimitedAndSilentOnesHarmNoOther) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < WebServer::kMaxConnections - 1; ++i) {
     silent.push_back(Connect());

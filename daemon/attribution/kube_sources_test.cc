@@ -18,7 +18,7 @@
 namespace profd {
 namespace {
 
-constexpr uid_t kSomebody = 61001;
+constexpr uid_t kOtherUser = 61001;
 
 // A service on a socket, as kubelet and runtime have theirs.
 class KubeSources : public testing::Test {
@@ -107,20 +107,20 @@ TEST_F(KubeSources, NoServerAndNoSocket) {
   EXPECT_EQ(AskKubelet(Path(), ::geteuid()).status().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(KubeSources, SocketOfSomebodyElseIsNotTrusted) {
+TEST_F(KubeSources, SocketOfAnotherUserIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   UniqueFd listener = ListenOnly();
-  ASSERT_EQ(::lchown(Path().c_str(), kSomebody, kSomebody), 0);
+  ASSERT_EQ(::lchown(Path().c_str(), kOtherUser, kOtherUser), 0);
   EXPECT_EQ(ConnectTrusted(Path(), 0).status().code(), StatusCode::kPermissionDenied);
-  EXPECT_TRUE(ConnectTrusted(Path(), kSomebody).ok());
+  EXPECT_TRUE(ConnectTrusted(Path(), kOtherUser).ok());
 }
 
-TEST_F(KubeSources, ListenerOfSomebodyElseIsNotTrusted) {
+TEST_F(KubeSources, ListenerOfAnotherUserIsNotTrusted) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   UniqueFd bound = ListenOnly(-1);
   // The kernel notes who calls listen().
   pid_t child = ::fork();
-  if (child == 0) ::_exit(::setuid(kSomebody) == 0 && ::listen(bound.get(), 8) == 0 ? 0 : 1);
+  if (child == 0) ::_exit(::setuid(kOtherUser) == 0 && ::listen(bound.get(), 8) == 0 ? 0 : 1);
   int ended = -1;
   ASSERT_EQ(::waitpid(child, &ended, 0), child);
   ASSERT_EQ(ended, 0);

@@ -75,14 +75,14 @@ TEST_F(DumpWriterTest, APartThatIsOffInTheChannelDoesNotThin) {
   EXPECT_FALSE(feed->thinned());
 }
 
-TEST_F(DumpWriterTest, APartThatRunsForSomebodyElseIsThinnedOut) {
+TEST_F(DumpWriterTest, APartThatRunsForAnotherSessionIsThinnedOut) {
   DumpFeed* feed = Interconnect(100);
   EXPECT_EQ(feed->counters().records, 1u);
   EXPECT_TRUE(feed->thinned());
 }
 
 // The last of a channel may be lost: no block comes after it that could say so.
-TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsToldWithoutABlockAfterIt) {
+TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsReportedWithoutABlockAfterIt) {
   DumpFeed* feed = Interconnect(0);
   feed->CountLoss(LossReason::kNoBuffer, 7, 448);
   session_->NoteUnfetched(feed);

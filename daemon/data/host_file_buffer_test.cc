@@ -19,9 +19,9 @@ namespace profd {
 namespace {
 
 // A writer with one dump in a folder of its own.
-class HostTextsTest : public testing::Test {
+class HostFileBufferTest : public testing::Test {
  protected:
-  HostTextsTest() {
+  HostFileBufferTest() {
     std::string pattern = testing::TempDir() + "host_texts_XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     Result<DumpRoot> root = DumpRoot::Open(folder_);
@@ -41,7 +41,7 @@ class HostTextsTest : public testing::Test {
     feed.collector = "host_cpu";
     feed_ = session_->AddFeed(std::move(feed));
   }
-  ~HostTextsTest() override {
+  ~HostFileBufferTest() override {
     writer_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
@@ -75,7 +75,7 @@ class HostTextsTest : public testing::Test {
 };
 
 // 120 records of 4 bytes are in a block of 512 bytes when they have one head; 50 were if each had its own.
-TEST_F(HostTextsTest, RecordsHaveOneHead) {
+TEST_F(HostFileBufferTest, RecordsHaveOneHead) {
   DumpFeed* const feed = FeedOfRecords(4);
   HostFileBuffer texts(session_, feed);
   ASSERT_NE(texts.Reserve("a", 4), nullptr);
@@ -88,7 +88,7 @@ TEST_F(HostTextsTest, RecordsHaveOneHead) {
 }
 
 // Whatever pieces they came in; another file's begin a text of their own.
-TEST_F(HostTextsTest, RecordsOfFilesInTurn) {
+TEST_F(HostFileBufferTest, RecordsOfFilesInTurn) {
   DumpFeed* const feed = FeedOfRecords(4);
   HostFileBuffer texts(session_, feed);
   std::map<std::string, std::string> want;
@@ -120,7 +120,7 @@ TEST_F(HostTextsTest, RecordsOfFilesInTurn) {
   EXPECT_EQ(feed->counters().records.load(), records);
 }
 
-TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
+TEST_F(HostFileBufferTest, EveryTextReachesItsFileInOrder) {
   HostFileBuffer texts(session_, feed_);
   texts.Add("1-CpuUsage.data", "a\n");
   texts.Add("2-CpuUsage.data", "b\n");
@@ -136,7 +136,7 @@ TEST_F(HostTextsTest, EveryTextReachesItsFileInOrder) {
   EXPECT_EQ(feed_->counters().records.load(), 4u);
 }
 
-TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
+TEST_F(HostFileBufferTest, TextsLargerThanABlockAreCutAtLineEnds) {
   std::string lines;
   while (lines.size() < 3 * BlockPool::kMaxBlockBytes) lines += "some line of a long text\n";
   HostFileBuffer texts(session_, feed_);
@@ -149,7 +149,7 @@ TEST_F(HostTextsTest, TextsLargerThanABlockAreCutAtLineEnds) {
   EXPECT_EQ(feed_->losses().Total().records, 0u);
 }
 
-TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
+TEST_F(HostFileBufferTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
   HostFileBuffer texts(session_, feed_);
   texts.Add("not/a/name", "a\n");
   texts.Add("good.data", "b\n");
@@ -160,7 +160,7 @@ TEST_F(HostTextsTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
   EXPECT_EQ(feed_->losses().Total().records, 1u);
 }
 
-TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
+TEST_F(HostFileBufferTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
   HostFileBuffer texts(session_, feed_);
   std::string expected;
   for (int i = 0; i < 5000; ++i) {
@@ -182,7 +182,7 @@ TEST_F(HostTextsTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
   EXPECT_EQ(feed_->counters().bytes.load(), expected.size());
 }
 
-TEST_F(HostTextsTest, NoPlaceForWhatFitsNoBlock) {
+TEST_F(HostFileBufferTest, NoPlaceForWhatFitsNoBlock) {
   HostFileBuffer texts(session_, feed_);
   EXPECT_EQ(texts.Reserve("a.data", BlockPool::kMaxBlockBytes), nullptr);
   EXPECT_EQ(texts.Reserve(std::string(256, 'a'), 1), nullptr);
@@ -191,7 +191,7 @@ TEST_F(HostTextsTest, NoPlaceForWhatFitsNoBlock) {
   EXPECT_EQ(feed_->counters().records.load(), 0u);
 }
 
-TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
+TEST_F(HostFileBufferTest, WhatFindsNoBlockIsCounted) {
   std::vector<BlockBuilder> all;
   for (size_t size : {size_t{256} * 1024, size_t{32} * 1024, size_t{4096}, size_t{512}}) {
     for (BlockBuilder one = pool_.Get(size); one; one = pool_.Get(size)) {
@@ -211,7 +211,7 @@ TEST_F(HostTextsTest, WhatFindsNoBlockIsCounted) {
 }
 
 // Files come and go, and come in another order: each text goes to its own all the same.
-TEST_F(HostTextsTest, EveryTextFindsItsFileWhateverCameBefore) {
+TEST_F(HostFileBufferTest, EveryTextFindsItsFileWhateverCameBefore) {
   HostFileBuffer texts(session_, feed_);
   std::map<std::string, std::string> expected;
   std::mt19937 random(3);

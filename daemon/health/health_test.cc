@@ -27,7 +27,7 @@ DeviceReadings Healthy(int device = 0) {
 const FaultFact kEccFault{"0x80E01801", "HBM multi-bit ECC error", "major"};
 const FaultFact kHot{"0x80C98009", "", "minor"};
 
-TEST(Judge, WhatNobodyKnowsIsUnknown) {
+TEST(Judge, WhatNoSourceKnowsIsUnknown) {
   EXPECT_EQ(Judge({}).verdict, Verdict::kUnknown);
   EXPECT_EQ(Judge(Healthy()).verdict, Verdict::kOk);
   EXPECT_THAT(Judge(Healthy()).flags, IsEmpty());

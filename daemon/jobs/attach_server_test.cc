@@ -204,7 +204,7 @@ TEST_F(AttachServerTest, TheFirstPacketIsAHello) {
   EXPECT_EQ(server_->counters().refused_hello.load(), 4u);
 }
 
-TEST_F(AttachServerTest, LaterNonsenseIsToldAndBearableForAWhile) {
+TEST_F(AttachServerTest, LaterNonsenseIsReportedAndBearableForAWhile) {
   Start();
   Client client = Attached();
   ASSERT_TRUE(client.Send("{\"type\":\"from the future\"}"));

@@ -96,7 +96,7 @@ TEST(CgroupContainer, IsPartOfWhatACgroupFileSays) {
   EXPECT_EQ(ParseCgroup("0::/init.scope\n").container_id, "");
 }
 
-TEST(Scheduler, IsToldByEnvironmentAndCgroup) {
+TEST(Scheduler, ComesFromEnvironmentAndCgroup) {
   auto of = [](std::string environment, std::string cgroup) {
     return SchedulerOf(ParseEnvironment(environment), ParseCgroup(cgroup));
   };

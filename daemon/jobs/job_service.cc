@@ -13,7 +13,7 @@ struct JobService::UserLook {
   DcmiService* dcmi = nullptr;
   Mutex mutex;
   std::vector<std::vector<pid_t>> pids GUARDED_BY(mutex);  // by device; kept when a call fails
-  JobService* desk GUARDED_BY(mutex) = nullptr;            // null: no longer needed
+  JobService* service GUARDED_BY(mutex) = nullptr;            // null: no longer needed
 };
 
 namespace {
@@ -65,14 +65,14 @@ JobService::JobService(Deps deps)
       deps_.start, deps_.stop, deps_.get,
       [this](uint64_t id, const attach::StacksReport& report) { stacks_->OnReport(id, report); },
       [this](uint64_t id) { stacks_->OnClosed(id); }});
-  look_->desk = this;
+  look_->service = this;
   look_->dcmi = deps_.host.dcmi_or_null;
 }
 
 JobService::~JobService() {
   Stop();
   MutexLock lock(look_->mutex);
-  look_->desk = nullptr;
+  look_->service = nullptr;
 }
 
 Status JobService::Listen(const AttachServerOptions& options, std::string* warning) {
@@ -112,8 +112,8 @@ std::function<void()> JobService::DeviceUserTask() {
     }
     MutexLock lock(look->mutex);
     std::vector<DeviceUse> uses = ByProcess(look->dcmi->devices(), look->pids);
-    if (JobService* desk = look->desk; desk != nullptr) {
-      desk->deps_.control.Post([desk, uses = std::move(uses)] { desk->OnUses(uses); });
+    if (JobService* service = look->service; service != nullptr) {
+      service->deps_.control.Post([service, uses = std::move(uses)] { service->OnUses(uses); });
     }
   };
 }

@@ -90,7 +90,7 @@ TEST_F(JobTableTest, WatchersHearWhoComesAndGoes) {
   EXPECT_EQ(seen.size(), 5u);
 }
 
-TEST_F(JobTableTest, AWatcherMayGoWhileItIsTold) {
+TEST_F(JobTableTest, AWatcherMayGoWhileItIsNotified) {
   std::shared_ptr<void> first;
   int calls = 0;
   JobDirectory::Watcher watcher;

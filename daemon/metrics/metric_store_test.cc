@@ -220,7 +220,7 @@ TEST(MetricStore, WhatWasSampledBeforeADeviceWasGoneIsNotShown) {
   EXPECT_THAT(MetricsAsText(store, kNow + 2), HasSubstr("0.7"));
 }
 
-TEST(StreamHub, DropsTheNewestWhenNobodyReadsAndCounts) {
+TEST(StreamHub, DropsTheNewestWithoutAReaderAndCounts) {
   StreamHub hub;
   auto subscriber = hub.Subscribe({}, 4);
   std::vector<Sample> samples;

@@ -94,7 +94,7 @@ TEST(HttpPoster, WaitsNoLongerThanItMay) {
   EXPECT_EQ(PostTo(silent.port(), 60'000, "body", wake.get()).reason, kPushStopped);
 }
 
-TEST(HttpPoster, NobodyListens) {
+TEST(HttpPoster, NoServerListens) {
   uint16_t port = 0;
   { port = Receiver({""}).port(); }
   PostResult result = PostTo(port);

@@ -231,7 +231,7 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
 }
 
 // A stop or a start that was given up may come back, and bring records, after the next run has begun.
-TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNobody) {
+TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNoSubscriber) {
   Run(kPcie, 1, 10, 0);
   Record(kPcie, 1, 5, 5 * kMs);
   DumpFeed* feed = Feed(kPcie, 10, 6 * kMs);

@@ -183,7 +183,7 @@ TEST_F(RecorderRingTest, AReaderThatIsOvertakenSaysSo) {
   }
 }
 
-TEST_F(RecorderRingTest, RunsAreToldApart) {
+TEST_F(RecorderRingTest, RunsAreDistinguished) {
   Make(1 << 20, 100 * kSecond, 1);
   Put(0, 1, 8);
   auto second = std::make_shared<ChannelEpoch>();

@@ -72,7 +72,7 @@ TEST_F(AcceptorTest, AfterStopCallersAreStillKnown) {
 }
 
 // The server may rest without connections, and is asked again where it may not yet.
-TEST(AcceptorQuietTest, SaysWhenNobodyIsThere) {
+TEST(AcceptorQuietTest, ReportsWhenNoDaemonIsThere) {
   TempDir tmp;
   AcceptorOptions options;
   options.socket_path = tmp / "s";

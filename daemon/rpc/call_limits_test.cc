@@ -123,7 +123,7 @@ TEST_P(CallLimitsTest, NumbersFitTogether) {
 INSTANTIATE_TEST_SUITE_P(Rows, CallLimitsTest, ::testing::ValuesIn(CallLimits().begin(), CallLimits().end()),
                          [](const auto& row) { return std::string(row.param.label); });
 
-TEST(CallLedger, ViewersAreToldApartByTheirCertificates) {
+TEST(CallLedger, ViewersAreDistinguishedByTheirCertificates) {
   CallLedger ledger;
   Peer one;
   one.viewer = true;

@@ -83,7 +83,7 @@ TEST_F(TlsIdentityTest, NoRole) {
   EXPECT_EQ(CodeOf({{"O", "profd-admin"}, {"CN", "alice"}}), StatusCode::kPermissionDenied);
 }
 
-TEST_F(TlsIdentityTest, UnmappedUsersAreToldWhatIsMissing) {
+TEST_F(TlsIdentityTest, UnmappedUsersReadWhatIsMissing) {
   Result<Peer> peer = Identify(Leaf({{"OU", "profd-user"}, {"CN", "mallory"}}));
   EXPECT_EQ(peer.status().code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(peer.status().message(), HasSubstr("mallory=USER"));

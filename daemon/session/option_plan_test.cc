@@ -142,7 +142,7 @@ TEST_F(OptionPlanTest, TheThreeFormsMeanTheSame) {
 
 // ---- effective options ----
 
-TEST_F(OptionPlanTest, RatesAreToldAsTheDriverRunsThem) {
+TEST_F(OptionPlanTest, RatesAreReportedAsTheDriverRunsThem) {
   struct {
     const char* key;
     uint32_t asked;
@@ -170,7 +170,7 @@ TEST_F(OptionPlanTest, RatesAreToldAsTheDriverRunsThem) {
   EXPECT_EQ(Plan()->options.size(), options::Table().size());
 }
 
-TEST_F(OptionPlanTest, HostRatesAreToldWhereOneReadingServesTwo) {
+TEST_F(OptionPlanTest, HostRatesAreReportedWhereOneReadingServesTwo) {
   request_.mutable_options()->set_host_sys_usage("cpu,mem");
   request_.mutable_options()->set_host_sys_usage_freq(10);
   Result<SessionPlan> plan = Plan();

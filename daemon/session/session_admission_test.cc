@@ -37,7 +37,7 @@ TEST_F(SessionManagerTest, AllProblemsOfAnOrderComeTogether) {
               AllOf(HasSubstr("no rank 9"), HasSubstr("priority = 10"), HasSubstr("label")));
 }
 
-TEST_F(SessionManagerTest, ProcessesOfTheJobAreToldAndMarked) {
+TEST_F(SessionManagerTest, ProcessesOfTheJobAreNotifiedAndMarked) {
   AttachTwo();
   std::string id = Started(As(kAlice), Order("job"));
   Jobs([&](FakeJobDirectory& jobs) {
@@ -97,7 +97,7 @@ TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
   EXPECT_EQ(ordered->spec().schedule().start_step(), 11);
   EXPECT_EQ(Dumps(), 0u);
   EXPECT_THAT(jobs_.Heard(), ElementsAre("1 armed", "2 armed"));
-  EXPECT_EQ(jobs_.told()[0].notice.start_step, 11);
+  EXPECT_EQ(jobs_.sent()[0].notice.start_step, 11);
   std::string id = ordered->session_id();
   Jobs([](FakeJobDirectory& jobs) {
     jobs.Step(1, 10, true);

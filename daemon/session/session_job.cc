@@ -74,7 +74,7 @@ void SessionJob::Join(const TrainingProcess& process) {
   if (events_.on_come != nullptr) events_.on_come();
 }
 
-void SessionJob::Tell(attach::SessionNotice notice) {
+void SessionJob::Notify(attach::SessionNotice notice) {
   notice.session_id = session_id_;
   notice_ = std::move(notice);
   if (directory_ == nullptr) return;

@@ -46,7 +46,7 @@ class SessionJob {
   // Events from now on, until the object goes. `with_rings`: what is in their rings is wanted now.
   void Watch(Events events, std::function<bool()> with_rings);
   // Notifies every attached process, and those that attach later: "armed", "running", "ended".
-  void Tell(attach::SessionNotice notice);
+  void Notify(attach::SessionNotice notice);
   // No more events.
   void Leave() { watch_.reset(); }
   // The last marks, before an end.

@@ -59,7 +59,7 @@ TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
   EXPECT_EQ(Dumps(), 0u);
 }
 
-TEST_F(SessionManagerTest, LeaseExpiresWhenNobodyIsLeft) {
+TEST_F(SessionManagerTest, LeaseExpiresWhenNoClientIsLeft) {
   v1::SessionSpec request = Order();
   request.mutable_lease()->set_lease_ms(5000);
   request.mutable_lease()->set_starter_pid(10);

@@ -75,7 +75,7 @@ void SessionProcesses::Arm() {
   notice.options = plan_.application_options;
   // What writes files has no part of a step.
   if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Order();
-  job_->Tell(std::move(notice));
+  job_->Notify(std::move(notice));
 }
 
 void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) {
@@ -211,7 +211,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
   if (!collect_.empty()) notice.collect = collect_.Order();
-  job_->Tell(std::move(notice));
+  job_->Notify(std::move(notice));
   if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
 }
 
@@ -278,7 +278,7 @@ void SessionProcesses::End() {
   handing_over_ = (activity_ != nullptr || files_ != nullptr) && !AllHandedOver();
   attach::SessionNotice notice;
   notice.state = "ended";
-  job_->Tell(std::move(notice));
+  job_->Notify(std::move(notice));
   if (!handing_over_) return;
   const int64_t patience_ns = files_ != nullptr ? kLastFilesNs : kLastRecordsNs;
   hand_over_until_ns_ = deps_.host.clock.SteadyNs() + patience_ns;

@@ -245,7 +245,7 @@ TEST(StepCounter, WithoutAnOrderItOnlyCounts) {
   EXPECT_FALSE(counter.over());
 }
 
-TEST(Lease, RunsWhileNobodyKeepsIt) {
+TEST(Lease, RunsOutWithoutARenewal) {
   Lease lease(2000);
   lease.Renew(0);
   lease.Look(1 * kNsPerSecond, true);

@@ -167,7 +167,7 @@ TEST_F(SessionTargetsTest, NothingNamedMeansNoProcess) {
   EXPECT_FALSE(targets->Matches(known_[0]));
 }
 
-TEST_F(SessionTargetsTest, LatecomersAreToldApart) {
+TEST_F(SessionTargetsTest, LatecomersAreDistinguished) {
   request_.mutable_target()->set_job_id("j1");
   request_.mutable_target()->add_ranks(1);
   SessionTargets targets = Resolve().value_or({});

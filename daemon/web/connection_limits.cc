@@ -10,9 +10,9 @@ Admission ConnectionLimits::Enter(const std::string& address) {
     ++of_address_[address];
     return Admission::kServe;
   }
-  if (told_ >= kMaxTold) return full_address ? Admission::kDropAddress : Admission::kDropTotal;
-  ++told_;
-  return full_address ? Admission::kTellAddress : Admission::kTellTotal;
+  if (refusals_ >= kMaxRefusals) return full_address ? Admission::kDropAddress : Admission::kDropTotal;
+  ++refusals_;
+  return full_address ? Admission::kRefuseAddress : Admission::kRefuseTotal;
 }
 
 void ConnectionLimits::Leave(const std::string& address, Admission admission) {
@@ -23,9 +23,9 @@ void ConnectionLimits::Leave(const std::string& address, Admission admission) {
       if (same != of_address_.end() && --same->second == 0) of_address_.erase(same);
       return;
     }
-    case Admission::kTellTotal:
-    case Admission::kTellAddress:
-      --told_;
+    case Admission::kRefuseTotal:
+    case Admission::kRefuseAddress:
+      --refusals_;
       return;
     case Admission::kDropTotal:
     case Admission::kDropAddress:

@@ -12,15 +12,15 @@ namespace profd {
 
 enum class Admission : uint8_t {
   kServe,
-  kTellTotal,    // answer 503 and close
-  kTellAddress,  // answer 429 and close
+  kRefuseTotal,    // answer 503 and close
+  kRefuseAddress,  // answer 429 and close
   kDropTotal,
   kDropAddress,
 };
 
 class ConnectionLimits {
  public:
-  static constexpr size_t kMaxTold = 16;
+  static constexpr size_t kMaxRefusals = 16;
 
   ConnectionLimits(size_t total, size_t per_address) : total_(total), per_address_(per_address) {}
 
@@ -34,7 +34,7 @@ class ConnectionLimits {
   size_t total_;
   size_t per_address_;
   size_t open_ = 0;
-  size_t told_ = 0;
+  size_t refusals_ = 0;
   std::map<std::string, size_t> of_address_;
 };
 

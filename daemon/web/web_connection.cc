@@ -205,7 +205,7 @@ void WebConnection::Handle() {
   // Those of an earlier web.yml get their last answer, by the rules of the new one.
   close_ = !request.keep_alive() || core_.state->current() != state_;
   if (admission_ != Admission::kServe) {
-    bool total = admission_ == Admission::kTellTotal;
+    bool total = admission_ == Admission::kRefuseTotal;
     Refuse(total ? 503 : 429,
            total ? "Too many connections (metrics.max_connections).\n"
                  : "Too many connections from your address "

@@ -113,7 +113,7 @@ bool WebServer::Impl::AcceptWaiting() {
 void WebServer::Impl::Admit(UniqueFd fd, const sockaddr_storage& from) {
   std::string address = ClientAddress(from);
   Admission admission = core.limits.Enter(address);
-  if (admission == Admission::kTellTotal || admission == Admission::kDropTotal) {
+  if (admission == Admission::kRefuseTotal || admission == Admission::kDropTotal) {
     core.refused_total.fetch_add(1, std::memory_order_relaxed);
   } else if (admission != Admission::kServe) {
     core.refused_address.fetch_add(1, std::memory_order_relaxed);

@@ -119,7 +119,7 @@ TEST_F(WebServerTest, PasswordsAndOpenPaths) {
   EXPECT_EQ(server_->counters().unauthorized, 3U);
 }
 
-TEST_F(WebServerTest, ThoseBeyondTheLimitAreToldAndCounted) {
+TEST_F(WebServerTest, ThoseBeyondTheLimitAreAnsweredAndCounted) {
   WebServer::Options options;
   options.max_connections = 2;
   options.max_connections_per_address = 16;
@@ -148,7 +148,7 @@ TEST_F(WebServerTest, ClientsThatVanishLeaveNothingBehind) {
   Until([this] { return server_->counters().connections == 0; });
 }
 
-TEST_F(WebServerTest, StopsWithEverybodyInside) {
+TEST_F(WebServerTest, StopsWithOpenConnections) {
   WebFile file(kUsers);
   WebServer::Options options;
   options.web_config = file.path();

@@ -25,28 +25,28 @@ TEST(ConnectionLimits, OneAddressDoesNotShutOthersOut) {
   ConnectionLimits limits(4, 2);
   EXPECT_EQ(limits.Enter("a"), Admission::kServe);
   EXPECT_EQ(limits.Enter("a"), Admission::kServe);
-  EXPECT_EQ(limits.Enter("a"), Admission::kTellAddress);
+  EXPECT_EQ(limits.Enter("a"), Admission::kRefuseAddress);
   EXPECT_EQ(limits.Enter("b"), Admission::kServe);
   EXPECT_EQ(limits.Enter("c"), Admission::kServe);
-  EXPECT_EQ(limits.Enter("d"), Admission::kTellTotal);
+  EXPECT_EQ(limits.Enter("d"), Admission::kRefuseTotal);
   EXPECT_EQ(limits.open(), 4U);
-  limits.Leave("a", Admission::kTellAddress);
+  limits.Leave("a", Admission::kRefuseAddress);
   limits.Leave("a", Admission::kServe);
   EXPECT_EQ(limits.Enter("d"), Admission::kServe);
-  EXPECT_EQ(limits.Enter("a"), Admission::kTellTotal);
+  EXPECT_EQ(limits.Enter("a"), Admission::kRefuseTotal);
 }
 
-TEST(ConnectionLimits, NotEverybodyIsTold) {
+TEST(ConnectionLimits, OnlySomeRefusalsAreAnswered) {
   ConnectionLimits limits(1, 1);
   EXPECT_EQ(limits.Enter("a"), Admission::kServe);
-  for (size_t i = 0; i < ConnectionLimits::kMaxTold; ++i) {
-    EXPECT_EQ(limits.Enter("a"), Admission::kTellAddress);
+  for (size_t i = 0; i < ConnectionLimits::kMaxRefusals; ++i) {
+    EXPECT_EQ(limits.Enter("a"), Admission::kRefuseAddress);
   }
   EXPECT_EQ(limits.Enter("a"), Admission::kDropAddress);
   EXPECT_EQ(limits.Enter("b"), Admission::kDropTotal);
   limits.Leave("a", Admission::kDropAddress);
-  limits.Leave("a", Admission::kTellAddress);
-  EXPECT_EQ(limits.Enter("b"), Admission::kTellTotal);
+  limits.Leave("a", Admission::kRefuseAddress);
+  EXPECT_EQ(limits.Enter("b"), Admission::kRefuseTotal);
 }
 
 TEST(AnswerRoom, KeepsTheRoomOfOneAnswerWithinALimit) {
@@ -154,7 +154,7 @@ TEST(StatusBoard, HealthFollowsTheBeat) {
   EXPECT_EQ(board.Health(121 * kNsPerSecond).status, 200);
 }
 
-TEST(StatusBoard, APictureNobodyLooksAtIsSeldomDrawn) {
+TEST(StatusBoard, APictureWithoutAViewerIsSeldomDrawn) {
   StatusBoard board;
   EXPECT_TRUE(board.WantsPicture(kNsPerSecond));
   board.Pin(Node(), 100 * kNsPerSecond);

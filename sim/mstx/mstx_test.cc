@@ -64,7 +64,7 @@ TEST(Mstx, AnInjectionAfterTheFirstCallIsTooLateForTheObject) {
   EXPECT_THAT(result.output, Not(HasSubstr("unseen")));
 }
 
-TEST(Mstx, EachObjectIsInjectedOnceWhoeverIsFirst) {
+TEST(Mstx, EachObjectIsInjectedOnceInEitherOrder) {
   const ChildResult result = RunChild([] {
     InjectFrom(PROFD_SIM_INJECTION);
     std::vector<std::thread> threads;

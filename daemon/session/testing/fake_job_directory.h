@@ -15,7 +15,7 @@ namespace profd::testing {
 
 class FakeJobDirectory final : public JobDirectory {
  public:
-  struct Told {
+  struct Sent {
     uint64_t attach_id = 0;
     attach::SessionNotice notice;
   };
@@ -23,7 +23,7 @@ class FakeJobDirectory final : public JobDirectory {
   std::vector<TrainingProcess> Processes() const override { return processes_; }
   void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override {
-    told_.push_back({attach_id, notice});
+    sent_.push_back({attach_id, notice});
   }
   void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override {
     taken_.emplace_back(attach_id, taken);
@@ -77,12 +77,12 @@ class FakeJobDirectory final : public JobDirectory {
   // The notices that the processes got, in order: "7 running", "7 ended".
   std::vector<std::string> Heard() const {
     std::vector<std::string> lines;
-    for (const Told& told : told_) {
-      lines.push_back(std::to_string(told.attach_id) + " " + told.notice.state);
+    for (const Sent& sent : sent_) {
+      lines.push_back(std::to_string(sent.attach_id) + " " + sent.notice.state);
     }
     return lines;
   }
-  const std::vector<Told>& told() const { return told_; }
+  const std::vector<Sent>& sent() const { return sent_; }
   const std::vector<std::pair<uint64_t, attach::FilesTaken>>& taken() const { return taken_; }
   size_t watchers() const { return watchers_.size(); }
 
@@ -102,7 +102,7 @@ class FakeJobDirectory final : public JobDirectory {
   std::vector<TrainingProcess> processes_;
   std::map<uint64_t, Watcher> watchers_;
   std::map<uint64_t, std::vector<std::pair<Mark, std::string>>> rings_;
-  std::vector<Told> told_;
+  std::vector<Sent> sent_;
   std::vector<std::pair<uint64_t, attach::FilesTaken>> taken_;
   uint64_t next_ = 1;
 };
