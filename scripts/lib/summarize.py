@@ -151,6 +151,8 @@ def main(report, in_ci):
             print(f"  left out for want of time: {name}")
         elif result == "full-only":
             print(f"  left out, --full runs it: {name}")
+        elif result == "apart":
+            print(f"  left out, a command of its own: {name}")
     for (reason, run), names in by_reason(suites).items():
         fails = in_ci and not skips.is_explained(reason, run)
         print(f"  skipped: {run}: {reason}: {', '.join(names)}")
