@@ -1,5 +1,7 @@
 #include "analysis/details.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -51,6 +53,11 @@ Details::Figures Details::FiguresOf(const Rank& rank) {
     if (ms > 0) *speed = mb / ms;
   }
   return figures;
+}
+
+std::string DetailsLeftOut(size_t ranks) {
+  return fmt::format("operators, timeline, memory and hardware of {} ranks were left out, for all of them need more than {} MiB; "
+                     "look at one of these ranks alone to see them", ranks, Details::kMostBytes >> 20);
 }
 
 void Details::Add(Rank* rank) {

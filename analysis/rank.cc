@@ -99,6 +99,7 @@ void Rank::DropDetails(std::map<int64_t, Shares> step_shares, const std::optiona
   overall = all;
   const auto drop = [](auto* values) { std::remove_pointer_t<decltype(values)>().swap(*values); };
   drop(&operators);
+  if (sums) drop(&sums->operators);
   drop(&executions);
   drop(&communication_at);
   drop(&slices);

@@ -80,8 +80,7 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
     std::ranges::move(read[i].ranks, std::back_inserter(run->ranks));
   }
   if (const size_t left_out = details.Finish(); left_out > 0) {
-    run->problems.push_back({run->name, fmt::format("operators, timeline, memory and hardware of {} ranks were left out, for all of them need more than {} MiB; "
-                                                    "look at one of these ranks alone to see them", left_out, Details::kMostBytes >> 20)});
+    run->problems.push_back({run->name, DetailsLeftOut(left_out)});
   }
   return Status::Ok();
 }

@@ -28,20 +28,21 @@ PANELS = [
     ("stat", "Executions", 5, COUNT, "Operators that ran on devices.", "SELECT sum(executions) AS executions FROM {t}.totals WHERE {rows}"),
     ("stat", "Step", 5, MS, "Mean of all steps of all ranks.", "SELECT avg(end_ns - start_ns) / 1e6 AS step FROM {t}.steps WHERE {rows} AND has_times = 1"),
     ("stat", "Slowest rank computes longer by", 5, SHARE, "The rank with the most computing per step, against the mean of all ranks.",
-     "SELECT max(ms) / avg(ms) - 1 AS longer FROM (SELECT rank, avg(computing_ms) AS ms FROM {t}.steps WHERE {rows} AND has_shares = 1 GROUP BY rank)"),
+     "SELECT max(ms) / avg(ms) - 1 AS longer FROM (SELECT avg(computing_ms) AS ms FROM {t}.steps WHERE {rows} AND has_shares = 1 GROUP BY load)"),
     ("stat", "Lost records", 5, COUNT, "Records that are missing in the dumps.", "SELECT sum(lost) AS lost FROM {t}.losses WHERE {rows}"),
     ("timeseries", "Computing of the ten slowest ranks", 12, MS, "Per step, of the ranks that compute longest.",
-     "SELECT " + SECOND + ", concat('rank ', toString(rank)) AS label, avg(computing_ms) AS computing FROM {t}.steps WHERE {rows} AND has_times = 1 AND rank GLOBAL IN "
-     "(SELECT rank FROM {t}.steps WHERE {rows} AND has_times = 1 GROUP BY rank ORDER BY avg(computing_ms) DESC, rank LIMIT 10) GROUP BY time, label ORDER BY time, label"),
+     "SELECT " + SECOND + ", concat('rank ', toString(rank)) AS label, avg(computing_ms) AS computing FROM {t}.steps WHERE {rows} AND has_times = 1 AND has_shares = 1 AND rank GLOBAL IN "
+     "(SELECT rank FROM {t}.steps WHERE {rows} AND has_times = 1 AND has_shares = 1 GROUP BY rank ORDER BY avg(computing_ms) DESC, rank LIMIT 10) GROUP BY time, label ORDER BY time, label"),
     ("timeseries", "Parts of a step", 12, MS, "Mean over the ranks.",
      "SELECT " + SECOND + ", avg(computing_ms) AS computing, avg(uncovered_ms) AS communication, avg(free_ms) AS free FROM {t}.steps "
-     "WHERE {rows} AND has_times = 1 GROUP BY time ORDER BY time"),
+     "WHERE {rows} AND has_times = 1 AND has_shares = 1 GROUP BY time ORDER BY time"),
     ("table", "Ranks, by computing per step", 12, MS, "A slow rank computes long; the others wait for it in communication.",
-     "SELECT rank, count() AS steps, avg(end_ns - start_ns) / 1e6 AS total, avg(computing_ms) AS computing, avg(uncovered_ms) AS communication, "
-     "avg(free_ms) AS free FROM {t}.steps WHERE {rows} AND has_times = 1 GROUP BY rank ORDER BY computing DESC, rank LIMIT 200"),
+     "SELECT rank, count() AS steps, avg(end_ns - start_ns) / 1e6 AS total, avgIf(computing_ms, has_shares = 1) AS computing, "
+     "avgIf(uncovered_ms, has_shares = 1) AS communication, avgIf(free_ms, has_shares = 1) AS free FROM {t}.steps WHERE {rows} AND has_times = 1 "
+     "GROUP BY load, rank ORDER BY computing DESC, rank LIMIT 200"),
     ("table", "Links, the slowest first", 12, MB, "Traffic between ranks. A link that is slower than others of its transport slows all its group.",
      "SELECT src, dst, transport, group_name, sum(size_mb) AS size, sum(size_mb) / sum(time_ms) AS gb_per_second FROM {t}.links "
-     "WHERE {rows} AND time_ms > 0 AND src != dst GROUP BY src, dst, transport, group_name ORDER BY gb_per_second, src, dst LIMIT 200"),
+     "WHERE {rows} AND time_ms > 0 AND part = 0 AND src != dst GROUP BY src, dst, transport, group_name ORDER BY gb_per_second, src, dst LIMIT 200"),
     ("piechart", "Operators by share", 8, MS, "The time of all executions of all ranks, by type.",
      "SELECT type, sum(total_ns) / 1e6 AS total FROM {t}.operators WHERE {rows} AND executions > 0 GROUP BY type ORDER BY total DESC, type LIMIT 15"),
     ("table", "Operators", 16, MS, "Of all ranks together.",

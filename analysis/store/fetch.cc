@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "analysis/cluster/cluster_view.h"
+#include "analysis/details.h"
 #include "analysis/store/tables.h"
 #include "analysis/store/take_rows.h"
 #include "analysis/views/views.h"
@@ -12,7 +14,8 @@
 namespace profd::analysis {
 namespace {
 
-constexpr size_t kRanksAtOnce = 64;  // of sums; all rows are asked for by rank
+// All rows are asked for by rank. An answer is in memory as text as long as it is read: with 1,000 steps some MB per rank.
+constexpr size_t kRanksAtOnce = 64;  // of sums
 constexpr size_t kRunsNamed = 10;
 
 struct Chosen {
@@ -47,23 +50,26 @@ class Fetcher {
     }));
     if (!any) return NoRun();
     if (chosen_.empty()) return NotFound(fmt::format("run {} has none of these ranks", order_.run));
-    if (chosen_.size() > kMostFetchedRanks) {
-      return ResourceExhausted(fmt::format("run {} has {} ranks, more than {} at once: name some with --ranks, or take --overview", order_.run,
-                                           chosen_.size(), kMostFetchedRanks));
-    }
-    return {};
+    std::ranges::sort(chosen_, {}, &Chosen::load);  // as they were read, where they have no number
+    RETURN_IF_ERROR(LeaveOutBeside());
+    return CheckRows();
   }
 
   Status Fill() {
     const size_t at_once = order_.complete ? 1 : kRanksAtOnce;
+    Details details;
     for (size_t begin = 0; begin < chosen_.size(); begin += at_once) {
       const std::span<Chosen> some = std::span(chosen_).subspan(begin, std::min(at_once, chosen_.size() - begin));
       for (const FetchQuery& query : FetchQueries()) {
         if (Wanted(query)) RETURN_IF_ERROR(Ask(query, some, ""));
       }
       if (Wanted(ExecutionsQuery())) RETURN_IF_ERROR(AskExecutions(some));
-      for (Chosen& each : some) FinishRank(&each.filling);
+      for (Chosen& each : some) {
+        FinishRank(&each.filling);
+        details.Add(each.filling.rank);
+      }
     }
+    if (const size_t left_out = details.Finish(); left_out > 0) run_.problems.push_back({order_.run, DetailsLeftOut(left_out)});
     return {};
   }
 
@@ -75,10 +81,56 @@ class Fetcher {
     return NotFound(fmt::format("no run {} in {}; the latest there: {}", order_.run, server_.database(), fmt::join(*runs, ", ")));
   }
 
+  // Of devices that no job uses nothing counts, where ranks have numbers: as of files.
+  Status LeaveOutBeside() {
+    const auto numbered = [](const Chosen& each) { return each.filling.rank->rank.has_value(); };
+    if (std::ranges::none_of(chosen_, numbered) || std::ranges::all_of(chosen_, numbered)) return {};
+    std::set<uint64_t> used;
+    for (const char* rows : {"totals WHERE executions > 0 AND", "collectives WHERE"}) {
+      const std::string select = fmt::format("SELECT DISTINCT load FROM {}.{} run = {} AND rank = -1", server_.database(), rows, Quoted(order_.run));
+      RETURN_IF_ERROR(server_.Query(select, [&used](const StoreRow& row) {
+        used.insert(row.Uint(0));
+        return Status();
+      }));
+    }
+    std::set<const Rank*> beside;
+    std::erase_if(chosen_, [&](const Chosen& each) {
+      if (numbered(each) || used.contains(each.load)) return false;
+      beside.insert(each.filling.rank);
+      return true;
+    });
+    std::erase_if(run_.ranks, [&beside](const auto& rank) { return beside.contains(rank.get()); });
+    return {};
+  }
+
+  Status CheckRows() {
+    if (chosen_.size() <= kRanksAtOnce) return {};
+    std::vector<std::string_view> tables = {"steps"};
+    if (order_.complete || order_.beside) tables.insert(tables.end(), {"collectives", "links"});
+    std::string ranks;
+    if (!order_.ranks.empty()) ranks = fmt::format(" AND rank IN ({})", fmt::join(order_.ranks, ", "));
+    uint64_t all = 0;
+    std::string counts;
+    for (const std::string_view table : tables) {
+      RETURN_IF_ERROR(server_.Query(fmt::format("SELECT count() FROM {}.{} WHERE {}{}", server_.database(), table, CommittedRows(server_.database(), order_.run), ranks),
+                                    [&](const StoreRow& row) {
+                                      all += row.Uint(0);
+                                      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", row.Uint(0), table);
+                                      return Status();
+                                    }));
+    }
+    if (all <= kMostFetchedRows) return {};
+    return ResourceExhausted(fmt::format("{} ranks of run {} have {}, more than {} together: name fewer with --ranks, leave out the analysis cluster with --only, "
+                                         "or take --overview", chosen_.size(), order_.run, counts, kMostFetchedRows));
+  }
+
   bool Wanted(const FetchQuery& query) const {
-    if (query.when == (order_.complete ? FetchWhen::kSums : FetchWhen::kComplete)) return false;
+    const bool by_row = order_.complete || order_.beside;
+    using enum FetchWhen;
+    if (query.when == (order_.complete ? kSums : kComplete) || query.when == (by_row ? kAdded : kRows)) return false;
     if (order_.complete || order_.only.empty() || query.views.empty()) return true;
-    return std::ranges::any_of(order_.only, [&query](const std::string& view) { return query.views.find(" " + view + " ") != std::string_view::npos; });
+    const auto is_for = [&query](std::string_view view) { return query.views.find(fmt::format(" {} ", view)) != std::string_view::npos; };
+    return (order_.beside && is_for(kClusterView)) || std::ranges::any_of(order_.only, is_for);
   }
 
   Status Ask(const FetchQuery& query, std::span<Chosen> some, const std::string& more) {

@@ -19,11 +19,13 @@ struct FetchOrder {
   // server where it can be.
   bool complete = false;
   std::set<std::string, std::less<>> only;
+  bool beside = false;  // ranks are looked at beside each other: their operations of communication and links one by one
   Progress go_on;  // may be empty
 };
 
-// Ranks of a run that are fetched at once, at most; beyond, --ranks or an overview.
-inline constexpr size_t kMostFetchedRanks = 1024;
+// Rows that are kept of all ranks at once, at most: steps, and with `beside` operations of communication and links. A row
+// is 0.2 to 0.6 kB of memory (bench/RESULTS.md), so that this is about 8 GB. Of what else there is Details::kMostBytes.
+inline constexpr uint64_t kMostFetchedRows = 20'000'000;
 
 Result<Run> FetchRun(StoreServer* server, const FetchOrder& order);
 

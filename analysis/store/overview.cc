@@ -18,7 +18,7 @@ struct Field {
   Kind kind = Kind::kFloat;
 };
 
-// A list of the overview: one query.
+// A list of the overview: one query. A load is a rank, also of those without a number. Shares are not known of all steps.
 struct List {
   std::string_view name;
   std::string_view table;
@@ -33,10 +33,10 @@ constexpr auto kRankFields = std::to_array<Field>({
     {"steps", "count()", Kind::kInt},
     {"total_ms", "avg(end_ns - start_ns) / 1e6"},
     {"max_ms", "max(end_ns - start_ns) / 1e6"},
-    {"computing_ms", "avg(computing_ms) AS computing"},
-    {"communication_ms", "avg(communication_ms)"},
-    {"uncovered_communication_ms", "avg(uncovered_ms)"},
-    {"free_ms", "avg(free_ms)"},
+    {"computing_ms", "avgIf(computing_ms, has_shares = 1) AS computing"},
+    {"communication_ms", "avgIf(communication_ms, has_shares = 1)"},
+    {"uncovered_communication_ms", "avgIf(uncovered_ms, has_shares = 1)"},
+    {"free_ms", "avgIf(free_ms, has_shares = 1)"},
 });
 constexpr auto kStepFields = std::to_array<Field>({
     {"step", "step", Kind::kInt},
@@ -44,9 +44,9 @@ constexpr auto kStepFields = std::to_array<Field>({
     {"mean_ms", "avg(end_ns - start_ns) / 1e6"},
     {"max_ms", "max(end_ns - start_ns) / 1e6"},
     {"longest_rank", "argMax(rank, end_ns - start_ns)", Kind::kInt},
-    {"computing_ms", "avg(computing_ms)"},
-    {"max_computing_ms", "max(computing_ms)"},
-    {"slowest_rank", "argMax(rank, computing_ms)", Kind::kInt},
+    {"computing_ms", "avgIf(computing_ms, has_shares = 1)"},
+    {"max_computing_ms", "if(max(has_shares) = 1, max(computing_ms), NULL)"},
+    {"slowest_rank", "if(max(has_shares) = 1, argMax(rank, computing_ms), NULL)", Kind::kInt},
 });
 constexpr auto kTypeFields = std::to_array<Field>({
     {"type", "type", Kind::kText},
@@ -61,7 +61,7 @@ constexpr auto kOperatorFields = std::to_array<Field>({
     {"name", "name", Kind::kText},
     {"type", "type", Kind::kText},
     {"core", "core", Kind::kText},
-    {"ranks", "uniqExact(rank)", Kind::kInt},
+    {"ranks", "uniqExact(load)", Kind::kInt},
     {"count", "sum(executions)", Kind::kInt},
     {"total_ms", "sum(total_ns) / 1e6 AS total"},
     {"min_ms", "min(min_ns) / 1e6"},
@@ -90,12 +90,12 @@ constexpr auto kLinkFields = std::to_array<Field>({
 });
 
 constexpr auto kLists = std::to_array<List>({
-    {"slow_ranks", "steps", " AND has_times = 1", "GROUP BY rank ORDER BY computing DESC, rank", kOverviewRows, kRankFields},
+    {"slow_ranks", "steps", " AND has_times = 1", "GROUP BY load, rank ORDER BY computing DESC, rank, load", kOverviewRows, kRankFields},
     {"steps", "steps", " AND has_times = 1", "GROUP BY step ORDER BY step", kOverviewSteps, kStepFields},
     {"operator_types", "operators", " AND executions > 0", "GROUP BY type, core ORDER BY total DESC, type, core", kOverviewRows, kTypeFields},
     {"operators", "operators", " AND executions > 0", "GROUP BY name, type, core ORDER BY total DESC, name, type, core", kOverviewRows, kOperatorFields},
     {"communication", "collectives", "", "GROUP BY group_name, type ORDER BY elapse DESC, group_name, type", kOverviewRows, kCommunicationFields},
-    {"links", "links", " AND time_ms > 0", "GROUP BY group_name, src, dst, transport ORDER BY bandwidth, group_name, src, dst", kOverviewRows, kLinkFields},
+    {"links", "links", " AND time_ms > 0 AND part = 0", "GROUP BY group_name, src, dst, transport ORDER BY bandwidth, group_name, src, dst", kOverviewRows, kLinkFields},
 });
 
 Json ValueOf(const StoreRow& row, size_t column, Kind kind) {
@@ -129,11 +129,11 @@ constexpr auto kTotalFields = std::to_array<Field>({
     {"ranks", "count()", Kind::kInt},
     {"executions", "sum(executions)", Kind::kInt},
     {"steps", "max(steps)", Kind::kInt},
-    {"e2e_ms", "avg(e2e_ms)"},
-    {"computing_ms", "avg(computing_ms)"},
-    {"communication_ms", "avg(communication_ms)"},
-    {"uncovered_communication_ms", "avg(uncovered_ms)"},
-    {"free_ms", "avg(free_ms)"},
+    {"e2e_ms", "avgIf(e2e_ms, has_overall = 1)"},
+    {"computing_ms", "avgIf(computing_ms, has_overall = 1)"},
+    {"communication_ms", "avgIf(communication_ms, has_overall = 1)"},
+    {"uncovered_communication_ms", "avgIf(uncovered_ms, has_overall = 1)"},
+    {"free_ms", "avgIf(free_ms, has_overall = 1)"},
 });
 
 }  // namespace

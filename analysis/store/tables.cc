@@ -34,6 +34,7 @@ constexpr auto kSteps = std::to_array<StoreColumn>({
     kStep, {"has_times", "UInt8"}, kStart, kEnd, {"fp_ns", "Nullable(Int64)"}, {"bp_ns", "Nullable(Int64)"}, {"has_shares", "UInt8"},
     {"computing_ms", "Float64"}, {"communication_ms", "Float64"}, {"uncovered_ms", "Float64"}, {"free_ms", "Float64"},
     {"reduce_names", "Array(String)"}, {"reduce_start_ns", "Array(Int64)"}, {"reduce_end_ns", "Array(Int64)"},
+    {"stage_ms", "Nullable(Float64)"}, {"bubble_ms", "Nullable(Float64)"}, {"without_receive_ms", "Nullable(Float64)"}, {"preparing_ms", "Nullable(Float64)"},
 });
 // With the sums of all their executions.
 constexpr auto kOperators = std::to_array<StoreColumn>({
@@ -50,18 +51,25 @@ constexpr auto kKernels = std::to_array<StoreColumn>({
 constexpr auto kSlices = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kEnd, {"layer", "String", kText}, {"thread", "String", kText}, {"lane", "Int32"}, kName, {"stack", "String", kText},
 });
+// `size_...`: packets by size; `size_transports` are places in `transports`.
 constexpr auto kCollectives = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kStep, kName, kType, {"group_name", "String", kText}, {"elapse_ms", "Float64"}, {"has_parts", "UInt8"},
     {"transit_ms", "Float64"}, {"wait_ms", "Float64"}, {"synchronization_ms", "Float64"}, {"idle_ms", "Float64"},
     {"transports", "Array(String)"}, {"sizes_mb", "Array(Float64)"}, {"times_ms", "Array(Float64)"}, {"packets", "Array(UInt64)"},
-    {"large_packets", "Array(UInt64)"}, {"step_is_named", "UInt8"},
+    {"large_packets", "Array(UInt64)"}, {"step_is_named", "UInt8"}, {"p2p", "UInt8"}, {"large_ratios", "Array(Float64)"},
+    {"size_transports", "Array(UInt32)"}, {"size_packet_mb", "Array(Float64)"}, {"size_packets", "Array(UInt64)"}, {"size_times_ms", "Array(Float64)"},
 });
 constexpr auto kTransfers = std::to_array<StoreColumn>({
     kStart, kEnd, {"bytes", "UInt64"}, kName, {"transport", "String", kText}, {"link", "String", kText},
 });
+// Kinds of operations have several, such as "allreduce-top1"; those with `part` are of what another row has in all.
 constexpr auto kLinks = std::to_array<StoreColumn>({
     {"group_name", "String"}, {"src", "String"}, {"dst", "String"}, {"transport", "String"}, {"size_mb", "Float64"}, {"time_ms", "Float64"},
+    {"at", "UInt32"}, kStep, kName, {"op_name", "String", kText}, {"p2p", "UInt8"}, {"part", "UInt8"},
 });
+// On a plane of a collective, for another rank; of a stream, by itself.
+constexpr auto kWaits = std::to_array<StoreColumn>({kStart, kEnd, {"plane", "Int32"}, {"behind_rdma", "UInt8"}});
+constexpr auto kCopies = std::to_array<StoreColumn>({kStart, kEnd, {"lane", "Int32"}});
 constexpr auto kMemory = std::to_array<StoreColumn>({
     {"component", "String", kText}, {"t_ns", "Int64", kTime}, {"allocated_mb", "Nullable(Float64)"}, {"reserved_mb", "Nullable(Float64)"},
     {"active_mb", "Nullable(Float64)"},
@@ -99,6 +107,8 @@ constexpr auto kTables = std::to_array<StoreTable>({
     {"collectives", "operations of communication", kCollectives, "start_ns"},
     {"transfers", "tasks of collectives that move data", kTransfers, "start_ns"},
     {"links", "traffic between ranks", kLinks, "src, dst"},
+    {"waits", "tasks of collectives that wait for another rank", kWaits, "start_ns"},
+    {"copies", "copies that a stream carries out itself", kCopies, "start_ns"},
     {"memory", "memory by component over time", kMemory, "component, t_ns"},
     {"blocks", "memory blocks of operators", kBlocks, "taken_ns"},
     {"counters", "counters of the hardware, over all their samples", kCounters, "counter"},

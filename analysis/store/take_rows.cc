@@ -54,6 +54,36 @@ std::optional<Interval> SpanOf(const std::string& text) {
   return Interval{*start_ns, *end_ns};
 }
 
+void TakeGroups(const std::string& text, Rank* rank) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_array()) return;
+  for (const Json& each : json) {
+    if (!each.is_array() || each.size() != 4 || !each[0].is_string() || !each[1].is_string() || !each[2].is_string() || !each[3].is_array()) continue;
+    GroupFacts& group = rank->groups[each[0].get<std::string>()];
+    group = {each[1].get<std::string>(), each[2].get<std::string>(), {}};
+    for (const Json& number : each[3]) group.ranks.push_back(NumberIn<int>(number).value_or(-1));
+  }
+}
+
+void TakeParallelSizes(const std::string& text, Rank* rank) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return;
+  for (const auto& [name, size] : json.items()) rank->parallel_sizes[name] = NumberIn<int64_t>(size).value_or(0);
+}
+
+void TakeParallelIndex(const std::string& text, Rank* rank) {
+  const Json json = Json::parse(text, nullptr, false);
+  std::array<int64_t, 3> index{};
+  if (!json.is_array() || json.size() != index.size()) return;
+  for (size_t i = 0; i < index.size(); ++i) index[i] = NumberIn<int64_t>(json[i]).value_or(0);
+  rank->parallel_index = index;
+}
+
+void TakeFirstCall(const std::string& text, Rank* rank) {
+  const auto t_ns = NumberIn<int64_t>(Json::parse(text, nullptr, false));
+  if (t_ns && IsTime(*t_ns)) rank->first_call_ns = *t_ns;
+}
+
 struct Fact {
   std::string_view name;
   void (*take)(const std::string& value, Rank* rank);
@@ -76,6 +106,11 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"cube_cores", [](const std::string& value, Rank* rank) { rank->cube_cores = NumberOf<int>(value); }},
     {"vector_cores", [](const std::string& value, Rank* rank) { rank->vector_cores = NumberOf<int>(value); }},
     {"core_mhz", [](const std::string& value, Rank* rank) { rank->core_mhz = NumberOf<double>(value); }},
+    {"groups", TakeGroups},
+    {"parallel_sizes", TakeParallelSizes},
+    {"parallel_index", TakeParallelIndex},
+    {"host_uid", [](const std::string& value, Rank* rank) { rank->host_uid = value; }},
+    {"first_call_ns", TakeFirstCall},
 });
 
 Status TakeFact(const StoreRow& row, Filling* to) {
@@ -102,7 +137,9 @@ Status TakeTotals(const StoreRow& row, Filling* to) {
 
 Status TakeStep(const StoreRow& row, Filling* to) {
   const int64_t number = row.Int(1);
-  if (row.Int(7) != 0) to->rank->shares[number] = {row.Float(8), row.Float(9), row.Float(10), row.Float(11)};
+  if (row.Int(7) != 0) {
+    to->rank->shares[number] = {row.Float(8), row.Float(9), row.Float(10), row.Float(11), FloatOrNone(row, 15), FloatOrNone(row, 16), FloatOrNone(row, 17), FloatOrNone(row, 18)};
+  }
   if (row.Int(2) == 0) return {};
   Step& step = to->rank->steps.emplace_back();
   step.number = number;
@@ -174,6 +211,17 @@ Collective::Parts PartsOf(const StoreRow& row, size_t column) {
   return {row.Float(column), row.Float(column + 1), row.Float(column + 2), row.Float(column + 3)};
 }
 
+void TakePacketSizes(const StoreRow& row, size_t column, Collective* made) {
+  const std::vector<int64_t> of = row.Ints(column);
+  const std::vector<double> mb = row.Floats(column + 1);
+  const std::vector<int64_t> packets = row.Ints(column + 2);
+  const std::vector<double> times = row.Floats(column + 3);
+  for (size_t i = 0; i < std::min({of.size(), mb.size(), packets.size(), times.size()}); ++i) {
+    const auto transport = static_cast<size_t>(of[i]);
+    if (of[i] >= 0 && transport < made->transports.size()) made->transports[transport].sizes.push_back({mb[i], static_cast<uint64_t>(packets[i]), times[i]});
+  }
+}
+
 Status TakeCollective(const StoreRow& row, Filling* to) {
   Collective& made = to->rank->collectives.emplace_back();
   made.start_ns = row.Time(1);
@@ -186,10 +234,13 @@ Status TakeCollective(const StoreRow& row, Filling* to) {
   const std::vector<double> times = row.Floats(13);
   const std::vector<int64_t> packets = row.Ints(14);
   const std::vector<int64_t> large = row.Ints(15);
+  const std::vector<double> ratios = row.Floats(19);
   const std::vector<std::string>& names = row.List(11);
-  for (size_t i = 0; i < std::min({names.size(), sizes.size(), times.size(), packets.size(), large.size()}); ++i) {
-    made.transports.push_back({names[i], sizes[i], times[i], static_cast<uint64_t>(packets[i]), static_cast<uint64_t>(large[i])});
+  for (size_t i = 0; i < std::min({names.size(), sizes.size(), times.size(), packets.size(), large.size(), ratios.size()}); ++i) {
+    made.transports.push_back({names[i], sizes[i], times[i], static_cast<uint64_t>(packets[i]), static_cast<uint64_t>(large[i]), ratios[i]});
   }
+  TakePacketSizes(row, 20, &made);
+  made.p2p = row.Int(18) != 0;
   if (row.Int(17) != 0) made.step = row.Int(16);  // else found by its time, which differs between ranks
   return {};
 }
@@ -218,8 +269,31 @@ Status TakeTransfer(const StoreRow& row, Filling* to) {
   return {};
 }
 
-Status TakeLink(const StoreRow& row, Filling* to) {
+Status TakeLinkSum(const StoreRow& row, Filling* to) {
   to->rank->links.push_back({TextIn(row, 1, to->rank), TextIn(row, 2, to->rank), TextIn(row, 3, to->rank), TextIn(row, 4, to->rank), row.Float(5), row.Float(6)});
+  return {};
+}
+
+Status TakeLink(const StoreRow& row, Filling* to) {
+  RETURN_IF_ERROR(TakeLinkSum(row, to));
+  Link& link = to->rank->links.back();
+  link.name = TextIn(row, 7, to->rank);
+  link.op = TextIn(row, 8, to->rank);
+  link.step = row.Int(9);
+  link.p2p = row.Int(10) != 0;
+  link.part = row.Int(11) != 0;
+  return {};
+}
+
+Status TakeWait(const StoreRow& row, Filling* to) {
+  to->rank->waits.push_back({row.Time(1), row.Time(2), static_cast<int32_t>(row.Int(3)), row.Int(4) != 0});
+  return {};
+}
+
+Status TakeCopy(const StoreRow& row, Filling* to) {
+  const int64_t lane = row.Int(3);
+  if (lane < 0 || lane >= static_cast<int64_t>(to->rank->lanes.size())) return DataLoss("copies of streams that are not there: load the run again");
+  to->rank->copies.push_back({row.Time(1), row.Time(2), static_cast<int32_t>(lane)});
   return {};
 }
 
@@ -280,28 +354,31 @@ using enum FetchWhen;
 constexpr auto kQueries = std::to_array<FetchQuery>({
     {"facts", kBoth, "", "name, value", "ORDER BY load, name", TakeFact},
     {"totals", kSums, "", "begin_ns, has_overall, e2e_ms, computing_ms, communication_ms, uncovered_ms, free_ms, streams, executions", "", TakeTotals},
-    {"steps", kBoth, " steps step_average step_distribution hardware ",
+    {"steps", kBoth, " steps step_average step_distribution hardware cluster ",
      "step, has_times, start_ns, end_ns, fp_ns, bp_ns, has_shares, computing_ms, communication_ms, uncovered_ms, free_ms, reduce_names, "
-     "reduce_start_ns, reduce_end_ns",
+     "reduce_start_ns, reduce_end_ns, stage_ms, bubble_ms, without_receive_ms, preparing_ms",
      "ORDER BY load, start_ns, step", TakeStep},
     {"operators", kBoth, " operator_types operators timeline hardware ",
      "op, name, type, core, input_shapes, input_types, output_shapes, ratio_ns, counted_ns, unit_ns, executions, total_ns, min_ns, max_ns",
      "ORDER BY load, op", TakeOperator},
     {"kernels", kComplete, "", kKernelColumns, "ORDER BY load, at", TakeKernel},
     {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack", "ORDER BY load, at", TakeSlice},
-    {"collectives", kComplete, "",
+    {"collectives", kRows, " communication cluster ",
      "start_ns, name, type, group_name, elapse_ms, has_parts, transit_ms, wait_ms, synchronization_ms, idle_ms, transports, sizes_mb, times_ms, "
-     "packets, large_packets, step, step_is_named",
+     "packets, large_packets, step, step_is_named, p2p, large_ratios, size_transports, size_packet_mb, size_packets, size_times_ms",
      "ORDER BY load, at", TakeCollective},
-    {"collectives", kSums, " communication ",
+    {"collectives", kAdded, " communication ",
      "group_name, name, type, count() AS operations, sum(elapse_ms), max(has_parts), sum(transit_ms), sum(wait_ms), sum(synchronization_ms), sum(idle_ms)",
      "GROUP BY load, group_name, name, type ORDER BY load, min(start_ns)", TakeCollectiveSum},
-    {"collectives", kSums, " communication ", "group_name, name, type, transport, sum(size_mb), sum(time_ms), sum(packet_count), sum(large_count)",
+    {"collectives", kAdded, " communication ", "group_name, name, type, transport, sum(size_mb), sum(time_ms), sum(packet_count), sum(large_count)",
      "GROUP BY load, group_name, name, type, transport ORDER BY load, transport", TakeTransportSum,
      "ARRAY JOIN transports AS transport, sizes_mb AS size_mb, times_ms AS time_ms, packets AS packet_count, large_packets AS large_count"},
     {"transfers", kComplete, "", "start_ns, end_ns, bytes, name, transport, link", "ORDER BY load, start_ns", TakeTransfer},
-    {"links", kBoth, " links ", "group_name, src, dst, transport, sum(size_mb), sum(time_ms)",
-     "GROUP BY load, group_name, src, dst, transport ORDER BY load, group_name, src, dst, transport", TakeLink},
+    {"waits", kComplete, "", "start_ns, end_ns, plane, behind_rdma", "ORDER BY load, start_ns, plane", TakeWait},
+    {"copies", kComplete, "", "start_ns, end_ns, lane", "ORDER BY load, start_ns, lane", TakeCopy},
+    {"links", kRows, " links cluster ", "group_name, src, dst, transport, size_mb, time_ms, name, op_name, step, p2p, part", "ORDER BY load, at", TakeLink},
+    {"links", kAdded, " links ", "group_name, src, dst, transport, sum(size_mb), sum(time_ms)",
+     "AND part = 0 GROUP BY load, group_name, src, dst, transport ORDER BY load, group_name, src, dst, transport", TakeLinkSum},
     {"memory", kBoth, " memory ", "component, t_ns, allocated_mb, reserved_mb, active_mb", "ORDER BY load, component, t_ns", TakeMemory},
     {"blocks", kBoth, " memory ", "name, size_kb, taken_ns, released_ns", "ORDER BY load, taken_ns", TakeBlock},
     {"counters", kBoth, " hardware ", "counter, device, name, unit, samples, min, max, sum", "ORDER BY load, counter", TakeCounter},

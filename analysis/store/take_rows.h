@@ -25,8 +25,9 @@ struct Filling {
   std::vector<Flow> flows;                                           // by numbers of the table
 };
 
-// When a query is asked: for all rows, or for sums.
-enum class FetchWhen : uint8_t { kBoth, kComplete, kSums };
+// When a query is asked: for all rows, or for sums; of communication also for sums, where ranks are looked at beside each
+// other (kRows), else not (kAdded).
+enum class FetchWhen : uint8_t { kBoth, kComplete, kSums, kRows, kAdded };
 
 // One query for a table.
 struct FetchQuery {

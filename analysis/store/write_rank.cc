@@ -12,6 +12,12 @@
 namespace profd::analysis {
 namespace {
 
+Json GroupsJson(const Rank& rank) {
+  Json groups = Json::array();
+  for (const auto& [name, group] : rank.groups) groups.push_back({name, group.id, group.label, group.ranks});
+  return groups;
+}
+
 void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   const auto fact = [blocks](std::string_view name, std::string_view value) { blocks->Row("facts").Text(name).Text(value).End(); };
   const auto json = [&fact](std::string_view name, const Json& value) { fact(name, value.dump(-1, ' ', false, Json::error_handler_t::replace)); };
@@ -33,6 +39,11 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   if (rank.cube_cores != 0) json("cube_cores", rank.cube_cores);
   if (rank.vector_cores != 0) json("vector_cores", rank.vector_cores);
   if (rank.core_mhz != 0) json("core_mhz", rank.core_mhz);
+  if (!rank.groups.empty()) json("groups", GroupsJson(rank));
+  if (!rank.parallel_sizes.empty()) json("parallel_sizes", rank.parallel_sizes);
+  if (rank.parallel_index) json("parallel_index", *rank.parallel_index);
+  if (!rank.host_uid.empty()) fact("host_uid", rank.host_uid);
+  if (rank.first_call_ns) json("first_call_ns", *rank.first_call_ns);
 }
 
 void WriteTotals(const Rank& rank, RowBlocks* blocks) {
@@ -59,7 +70,8 @@ void WriteStep(const Rank& rank, int64_t number, const Step* step_or_null, const
   }
   blocks->Row("steps").Int(number).Uint(step_or_null != nullptr).Int(step.start_ns).Int(step.end_ns).IntOrNull(step.fp_ns).IntOrNull(step.bp_ns)
       .Uint(shares_or_null != nullptr).Float(shares.computing).Float(shares.communication).Float(shares.uncovered).Float(shares.free)
-      .Texts(names).Ints(starts).Ints(ends).End();
+      .Texts(names).Ints(starts).Ints(ends).FloatOrNull(shares.stage).FloatOrNull(shares.bubble).FloatOrNull(shares.without_receive)
+      .FloatOrNull(shares.preparing).End();
 }
 
 void WriteSteps(const Rank& rank, RowBlocks* blocks) {
@@ -119,35 +131,51 @@ void WriteSlices(const Rank& rank, RowBlocks* blocks) {
   }
 }
 
+template <class T, class Of>
+std::vector<T> Column(const std::vector<Transport>& transports, Of of) {
+  std::vector<T> column;
+  for (const Transport& each : transports) column.push_back(of(each));
+  return column;
+}
+
+void WriteCollective(const Rank& rank, size_t at, int64_t step, RowBlocks* blocks) {
+  const Collective& each = rank.collectives[at];
+  const Collective::Parts parts = each.parts.value_or(Collective::Parts());
+  const std::vector<Transport>& by = each.transports;
+  std::vector<size_t> size_of;
+  std::vector<double> size_mb;
+  std::vector<uint64_t> size_packets;
+  std::vector<double> size_times;
+  for (size_t i = 0; i < by.size(); ++i) {
+    for (const PacketSize& size : by[i].sizes) {
+      size_of.push_back(i);
+      size_mb.push_back(size.mb);
+      size_packets.push_back(size.count);
+      size_times.push_back(size.time_ms);
+    }
+  }
+  blocks->Row("collectives").Uint(at).Int(each.start_ns).Int(step).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
+      .Text(rank.TextOf(each.group)).Float(each.elapse_ms).Uint(each.parts.has_value()).Float(parts.transit_ms).Float(parts.wait_ms)
+      .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(Column<std::string>(by, [](const Transport& of) { return of.name; }))
+      .Floats(Column<double>(by, [](const Transport& of) { return of.size_mb; })).Floats(Column<double>(by, [](const Transport& of) { return of.time_ms; }))
+      .Ints(Column<uint64_t>(by, [](const Transport& of) { return of.packets; }))
+      .Ints(Column<uint64_t>(by, [](const Transport& of) { return of.large_packets; })).Uint(each.step >= 0).Uint(each.p2p)
+      .Floats(Column<double>(by, [](const Transport& of) { return of.large_ratio; })).Ints(size_of).Floats(size_mb).Ints(size_packets).Floats(size_times).End();
+}
+
 void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
   const StepFinder steps(rank);
-  for (size_t i = 0; i < rank.collectives.size() && blocks->status().ok(); ++i) {
-    const Collective& each = rank.collectives[i];
-    const Collective::Parts parts = each.parts.value_or(Collective::Parts());
-    std::vector<std::string> names;
-    std::vector<double> sizes;
-    std::vector<double> times;
-    std::vector<uint64_t> packets;
-    std::vector<uint64_t> large;
-    for (const Transport& transport : each.transports) {
-      names.push_back(transport.name);
-      sizes.push_back(transport.size_mb);
-      times.push_back(transport.time_ms);
-      packets.push_back(transport.packets);
-      large.push_back(transport.large_packets);
-    }
-    blocks->Row("collectives").Uint(i).Int(each.start_ns).Int(steps.Of(each)).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.type))
-        .Text(rank.TextOf(each.group)).Float(each.elapse_ms).Uint(each.parts.has_value()).Float(parts.transit_ms).Float(parts.wait_ms)
-        .Float(parts.synchronization_ms).Float(parts.idle_ms).Texts(names).Floats(sizes).Floats(times).Ints(packets).Ints(large).Uint(each.step >= 0).End();
-  }
+  for (size_t i = 0; i < rank.collectives.size() && blocks->status().ok(); ++i) WriteCollective(rank, i, steps.Of(rank.collectives[i]), blocks);
   for (const Transfer& each : rank.transfers) {
     blocks->Row("transfers").Int(each.start_ns).Int(each.end_ns).Uint(each.bytes).Text(rank.TextOf(each.name)).Text(rank.TextOf(each.transport))
         .Text(rank.TextOf(each.link)).End();
   }
-  for (const Link& link : rank.links) {
-    if (link.part) continue;  // of what another has in all
+  for (const PlaneWait& each : rank.waits) blocks->Row("waits").Int(each.start_ns).Int(each.end_ns).Int(each.plane).Uint(each.behind_rdma).End();
+  for (const Copy& each : rank.copies) blocks->Row("copies").Int(each.start_ns).Int(each.end_ns).Int(each.lane).End();
+  for (size_t i = 0; i < rank.links.size(); ++i) {
+    const Link& link = rank.links[i];
     blocks->Row("links").Text(rank.TextOf(link.group)).Text(rank.TextOf(link.source)).Text(rank.TextOf(link.destination)).Text(rank.TextOf(link.transport))
-        .Float(link.size_mb).Float(link.time_ms).End();
+        .Float(link.size_mb).Float(link.time_ms).Uint(i).Int(link.step).Text(rank.TextOf(link.name)).Text(rank.TextOf(link.op)).Uint(link.p2p).Uint(link.part).End();
   }
 }
 

@@ -56,7 +56,7 @@ Status RunReader::Check(const std::vector<std::string>& paths) const {
 namespace {
 
 analysis::ReadDetail DetailFor(const ReadHow& how) {
-  const bool all = how.complete || how.only.empty();
+  const bool all = how.complete || how.only.empty() || how.beside;
   const auto looks = [&how](const analysis::View& view) { return view.details && how.only.contains(view.name); };
   return {how.complete, all || std::ranges::any_of(analysis::Views(), looks)};
 }
@@ -77,7 +77,7 @@ Result<analysis::Run> RunReader::Fetch(const std::string& address, const std::st
   if (!store.ok()) return store.status();
   const Result<std::set<int>> ranks = ParseRankList(options_.ranks);
   if (!ranks.ok()) return ranks.status();
-  Result<analysis::Run> fetched = analysis::FetchRun(store->server.get(), {store->run, *ranks, how.complete, how.only, progress_});
+  Result<analysis::Run> fetched = analysis::FetchRun(store->server.get(), {store->run, *ranks, how.complete, how.only, how.beside, progress_});
   const analysis::StoreCost& cost = store->server->cost();
   if (!cost_) cost_.emplace();
   cost_->queries += cost.queries;

@@ -38,6 +38,7 @@ struct ReadHow {
   // All rows: for checks and pages. Otherwise what these views are made of.
   bool complete = false;
   std::set<std::string, std::less<>> only = {};
+  bool beside = false;  // also of ranks beside each other
 };
 
 // Reads a command's run and its baseline, which may be an address, too.

@@ -78,10 +78,23 @@ void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
   }
 }
 
+// All that does not go with --overview at once.
+Status CheckOverview(const AnalyzeCommand& command) {
+  std::vector<std::string_view> wrong;
+  if (!command.runs.empty()) wrong.emplace_back("a path");
+  if (!command.only.empty()) wrong.emplace_back("--only");
+  if (!command.baseline.empty()) wrong.emplace_back("--baseline");
+  if (command.cluster_out) wrong.emplace_back("--cluster-out");
+  if (command.force) wrong.emplace_back("--force");
+  if (!command.store.ranks.empty()) wrong.emplace_back("--ranks");
+  std::string text;
+  if (command.store.from.empty()) text = "--overview needs --from, the address of a run in a database";
+  if (!wrong.empty()) text += fmt::format("{}it does not go with {}", text.empty() ? "--overview: " : "; ", fmt::join(wrong, ", "));
+  return text.empty() ? Status() : InvalidArgument(text);
+}
+
 int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Progress& progress, bool json) {
-  if (command.store.from.empty() || !command.runs.empty() || !command.only.empty() || !command.baseline.empty() || !command.store.ranks.empty()) {
-    return FailWith(io, InvalidArgument("--overview goes with --from, and without a path, --only, --ranks and --baseline"), kExitUsage, json);
-  }
+  if (const Status good = CheckOverview(command); !good.ok()) return FailWith(io, good, kExitUsage, json);
   const Result<OpenedStore> store = OpenStore(command.store.from, command.store.run, command.store.tls, progress);
   if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
   Result<Json> made = analysis::StoreOverview(store->server.get(), store->run, progress);
@@ -114,9 +127,10 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (command.overview) return RunOverview(io, command, progress, json);
   RunReader reader(command.store, progress);
   if (const Status good = reader.Check(command.runs); !good.ok()) return FailWith(io, good, kExitUsage, json);
-  // A comparison is of everything, and so is what is said of ranks beside each other.
-  const bool all = !command.baseline.empty() || command.cluster_out || only->contains(analysis::kClusterView);
-  const ReadHow how{false, all ? std::set<std::string, std::less<>>() : *only};
+  // A comparison is of everything.
+  const bool all = only->empty() || !command.baseline.empty();
+  const bool beside = command.cluster_out || only->empty() || only->contains(analysis::kClusterView);
+  const ReadHow how{false, all ? std::set<std::string, std::less<>>() : *only, beside};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
   const analysis::Cluster cluster(*run);

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Runs of several ranks: analyze, advise and report --from a real ClickHouse say the same as of the files, in all their output."""
+
+import csv
+import math
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+import clickhouse_server
+from clickhouse_server import ClickHouse
+from profd_harness import REPO, main
+from test_activity import ActivityCase
+from test_clickhouse import DATA, DATABASE, profctl, profctl_json
+
+sys.path.insert(0, os.path.join(REPO, "tests", "fidelity"))
+from cluster_case import ClusterCase, ClusterRanks
+
+WALKTHROUGHS = os.path.join(REPO, "docs", "walkthroughs")
+OUT = "cluster_analysis_output"
+
+# What may differ, by name in the JSON: where a run comes from and what it was called there, and what the database says of its work.
+OF_THE_PLACE = {"run", "inputs", "path", "cluster_out", "store"}
+# Numbers with a fraction: the server reads their decimal digits to the last bit but one (18.16), and adds up in an order of its own.
+# Nothing else may differ: no order, no whole number, no text.
+RELATIVE = 1e-12
+NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
+
+
+def is_close(got, want):
+    return math.isclose(got, want, rel_tol=RELATIVE, abs_tol=RELATIVE)
+
+
+class Same(unittest.TestCase):
+    def assert_same(self, got, want, where="$"):
+        """Each value at the same place, in the same order."""
+        if isinstance(want, dict):
+            self.assertIsInstance(got, dict, where)
+            self.assertEqual([name for name in got if name not in OF_THE_PLACE], [name for name in want if name not in OF_THE_PLACE], where)
+            for name in want:
+                if name not in OF_THE_PLACE:
+                    self.assert_same(got[name], want[name], f"{where}.{name}")
+        elif isinstance(want, list):
+            self.assertEqual(len(got), len(want), where)
+            for number, (mine, other) in enumerate(zip(got, want)):
+                self.assert_same(mine, other, f"{where}[{number}]")
+        elif isinstance(want, float):
+            self.assertIsInstance(got, (float, int), where)
+            self.assertTrue(is_close(got, want), f"{where}: {got!r}, not {want!r}")
+        else:
+            self.assertEqual(got, want, where)
+
+    def assert_same_text(self, got, want, where):
+        got, want = NUMBER.split(got), NUMBER.split(want)
+        self.assertEqual(len(got), len(want), where)
+        for number, (mine, other) in enumerate(zip(got, want)):
+            if number % 2 == 1 and ("." in mine or "." in other) and is_close(float(mine), float(other)):
+                continue
+            self.assertEqual(mine, other, f"{where}, part {number}: behind {''.join(want[max(0, number - 8):number])}")
+
+    def assert_same_files(self, got, want):
+        """Of cluster_analysis_output: the text files, the database row by row."""
+        self.assertEqual(sorted(os.listdir(got)), sorted(os.listdir(want)))
+        for name in sorted(os.listdir(want)):
+            if name.endswith(".db"):
+                with sqlite3.connect(os.path.join(got, name)) as mine, sqlite3.connect(os.path.join(want, name)) as other:
+                    tables = [row[0] for row in other.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+                    self.assertTrue(tables)
+                    for table in tables:
+                        rows = [[list(row) for row in database.execute(f"SELECT * FROM {table}")] for database in (mine, other)]
+                        self.assert_same(*rows, where=table)
+                continue
+            with open(os.path.join(got, name), encoding="utf-8") as mine, open(os.path.join(want, name), encoding="utf-8") as other:
+                self.assert_same_text(mine.read(), other.read(), name)
+
+    def assert_all_same(self, folder, paths, url):
+        """Of a run that is loaded: everything that profctl can say of it."""
+        local, fetched = os.path.join(folder, "local"), os.path.join(folder, "fetched")
+        want = profctl_json("analyze", *paths, "--cluster-out", local)
+        got = profctl_json("analyze", "--from", url, "--cluster-out", fetched)
+        self.assert_same(got, want)
+        self.assert_same_files(os.path.join(fetched, OUT), os.path.join(local, OUT))
+        # The files do not depend on which analyses are printed, nor these on each other.
+        profctl_json("analyze", "--from", url, "--only", "overall", "--cluster-out", fetched, "--force")
+        self.assert_same_files(os.path.join(fetched, OUT), os.path.join(local, OUT))
+        for only in ("cluster", "communication,links", "steps,overall"):
+            self.assert_same(profctl_json("analyze", "--from", url, "--only", only), profctl_json("analyze", *paths, "--only", only))
+        self.assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
+        return got
+
+    def load(self, server, name, paths):
+        profctl("export", *paths, "--to", server.url(DATABASE), "--run", name)
+        return f"{server.url(DATABASE)}/{name}"
+
+
+@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
+class MadeRuns(Same, ClusterCase):
+    @classmethod
+    def setUpClass(cls):
+        base = tempfile.mkdtemp(prefix="profd-clickhouse-")
+        cls.addClassCleanup(shutil.rmtree, base, ignore_errors=True)
+        cls.server = ClickHouse(os.path.join(base, "server"))
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+
+    def test_ranks_of_a_pipeline(self):
+        """Links in both directions and in parts, packets by size, groups with names, steps with stage and bubble, parallel sizes."""
+        ClusterRanks(18).write(self.write, "ranks")
+        paths = [os.path.join(self.folder, "ranks")]
+        got = self.assert_all_same(self.folder, paths, self.load(self.server, "ranks", paths))
+        self.assertEqual(len(got["cluster"]["stages"]), 2)
+        with open(os.path.join(self.folder, "fetched", OUT, "cluster_step_trace_time.csv"), encoding="utf-8", newline="") as file:
+            self.assertTrue(all(row["Stage"] and row["Bubble"] for row in csv.DictReader(file)))
+
+    @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+    def test_known_data(self):
+        for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
+                                       ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
+            with self.subTest(path=path):
+                paths = [os.path.join(DATA, *path)]
+                self.assert_all_same(os.path.join(self.folder, str(number)), paths, self.load(self.server, f"known{number}", paths))
+
+
+@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
+class RecordedJobs(ActivityCase, Same):
+    """Dumps of profd."""
+
+    def test_jobs_of_the_walkthroughs(self):
+        server = ClickHouse(os.path.join(self.folder, "server"))
+        self.stack.callback(server.stop)
+        server.start()
+        for name, ranks in (("cluster", 4), ("pipeline", 2)):
+            with self.subTest(name), open(os.path.join(WALKTHROUGHS, name + ".toml"), encoding="utf-8") as file:
+                job = self.train(text=file.read())
+                job.attached(self.daemon, ranks)
+                session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--aic-metrics", "PipeUtilization", "--hccl", "on",
+                                          "--training-trace", "on", "--msproftx", "on", "--provider", "mspti", "--collector", "npu_state=5", "--duration", "1s")
+                dump = self.daemon.until_state(session["session_id"], "done")["dump_path"]
+                job.close()
+                folder = os.path.join(self.folder, name)
+                got = self.assert_all_same(folder, [dump], self.load(server, name, [dump]))
+                self.assertEqual(len(got["ranks"]), ranks)
+                self.assertTrue(got["cluster"]["groups"] and got["cluster"]["steps"])
+
+
+if __name__ == "__main__":
+    main()
