@@ -20,6 +20,7 @@ constexpr size_t kRunsNamed = 10;
 
 struct Chosen {
   uint64_t load = 0;
+  std::unique_ptr<Rank> rank;  // until the run has it
   Filling filling;
 };
 
@@ -45,13 +46,14 @@ class Fetcher {
       Chosen& chosen = chosen_.emplace_back();
       chosen.load = row.Uint(2);
       chosen.filling.rank = rank.get();
-      run_.ranks.push_back(std::move(rank));
+      chosen.rank = std::move(rank);
       return Status();
     }));
     if (!any) return NoRun();
     if (chosen_.empty()) return NotFound(fmt::format("run {} has none of these ranks", order_.run));
     std::ranges::sort(chosen_, {}, &Chosen::load);  // as they were read, where they have no number
     RETURN_IF_ERROR(LeaveOutBeside());
+    for (Chosen& each : chosen_) run_.ranks.push_back(std::move(each.rank));
     return CheckRows();
   }
 
@@ -93,13 +95,7 @@ class Fetcher {
         return Status();
       }));
     }
-    std::set<const Rank*> beside;
-    std::erase_if(chosen_, [&](const Chosen& each) {
-      if (numbered(each) || used.contains(each.load)) return false;
-      beside.insert(each.filling.rank);
-      return true;
-    });
-    std::erase_if(run_.ranks, [&beside](const auto& rank) { return beside.contains(rank.get()); });
+    std::erase_if(chosen_, [&](const Chosen& each) { return !numbered(each) && !used.contains(each.load); });
     return {};
   }
 

@@ -24,8 +24,8 @@ struct FetchOrder {
 };
 
 // Rows that are kept of all ranks at once, at most: steps, and with `beside` operations of communication and links. A row
-// is 0.2 to 0.6 kB of memory (bench/RESULTS.md), so that this is about 8 GB. Of what else there is Details::kMostBytes.
-inline constexpr uint64_t kMostFetchedRows = 20'000'000;
+// is 0.3 to 0.45 kB of memory (bench/RESULTS.md), so that this is 7 GB. Of what else there is, Details::kMostBytes.
+inline constexpr uint64_t kMostFetchedRows = 16'000'000;
 
 Result<Run> FetchRun(StoreServer* server, const FetchOrder& order);
 

@@ -1,4 +1,5 @@
 // Tables, rows and loads without a server; with one: tests/e2e/test_clickhouse.py.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -221,7 +222,7 @@ class StoredTables : public FakeServer {
   explicit StoredTables(std::map<std::string, std::string> rows) : rows_(std::move(rows)) {}
   Result<std::string> Send(std::string_view statement, std::string_view) override {
     for (const auto& [table, rows] : rows_) {
-      if (statement.find(" FROM db." + table + " ") != std::string_view::npos) return R"({"data": )" + rows + "}";
+      if ((std::string(statement) + ' ').find(" FROM db." + table + ' ') != std::string_view::npos) return R"({"data": )" + rows + "}";
     }
     return std::string(R"({"data": []})");
   }
@@ -236,6 +237,8 @@ const std::map<std::string, std::string> kStored = {
     {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5]])"},
     {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0]])"},
     {"slices", R"([["7", 0, 500, 1000, 0, "launch", ""]])"},
+    {"waits", R"([["7", 100, 200, 3, 1]])"},
+    {"copies", R"([["7", 300, 400, 0]])"},
 };
 
 Result<Run> Stored(const std::string& table, const std::string& rows) {
@@ -253,12 +256,69 @@ TEST(StoreFetch, RowsThatAreOneRun) {
   ASSERT_TRUE(run.ok()) << run.status().message();
   EXPECT_EQ(run->ranks.at(0)->executions.size(), 1u);
   EXPECT_EQ(run->ranks.at(0)->flows.size(), 1u);
+  ASSERT_EQ(run->ranks.at(0)->waits.size(), 1u);
+  EXPECT_EQ(run->ranks.at(0)->waits[0].plane, 3);
+  EXPECT_TRUE(run->ranks.at(0)->waits[0].behind_rdma);
+  ASSERT_EQ(run->ranks.at(0)->copies.size(), 1u);
+  EXPECT_EQ(run->ranks.at(0)->copies[0].end_ns, 400);
+}
+
+TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
+  // The latest load first, as the server is asked.
+  StoredTables server(std::map<std::string, std::string>{std::pair("loads", R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c"], ["n/npu0#2", -1, "8", 0, "n", "b", "/b"], ["n/npu0", -1, "7", 0, "n", "a", "/a"]])")});
+  FetchOrder order;
+  order.run = "run";
+  const auto run = FetchRun(&server, order);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  ASSERT_EQ(run->ranks.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(run->ranks[i]->path, std::string("/") + "abc"[i]);
+}
+
+TEST(StoreFetch, DevicesThatNoJobUses) {
+  const std::string loads = R"([["n/npu2", -1, "9", 2, "n", "dump", "/c"], ["n/npu1", -1, "8", 1, "n", "dump", "/b"], ["0", 0, "7", 0, "n", "dump", "/a"]])";
+  StoredTables server({{"loads", loads}, {"collectives WHERE run = 'run' AND rank = -1", R"([["8"]])"}});
+  FetchOrder order;
+  order.run = "run";
+  order.only = {"overall"};
+  const auto run = FetchRun(&server, order);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  // The second has operations of communication.
+  ASSERT_EQ(run->ranks.size(), 2u);
+  EXPECT_EQ(run->ranks[0]->path, "/a");
+  EXPECT_EQ(run->ranks[1]->path, "/b");
+}
+
+// A run of so many ranks and rows.
+Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order) {
+  std::string loads = "[";
+  for (int rank = 0; rank < ranks; ++rank) loads += (rank > 0 ? ", " : "") + fmt::format(R"(["{0}", {0}, "{1}", 0, "n", "made", ""])", rank, rank + 1);
+  StoredTables server({{"loads WHERE run = 'run' AND state = 1 ORDER", loads + "]"},
+                       {"steps WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", steps)},
+                       {"collectives WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", collectives)},
+                       {"links WHERE run = 'run' AND load GLOBAL", "[[0]]"}});
+  return FetchRun(&server, order);
+}
+
+TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
+  FetchOrder order;
+  order.run = "run";
+  order.beside = true;
+  const auto run = Large(4096, 4'096'000, 4'096'000, order);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_EQ(run->ranks.size(), 4096u);
+  const auto refused = Large(65, 1000, kMostFetchedRows, order);
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.status().message().find("1000 steps, 16000000 collectives"), std::string::npos) << refused.status().message();
+  // Without a look at ranks beside each other, the server adds up their communication.
+  order.beside = false;
+  order.only = {"communication"};
+  EXPECT_TRUE(Large(65, 1000, kMostFetchedRows, order).ok());
 }
 
 TEST(StoreFetch, RowsOfWhatIsNotThere) {
   for (const auto& [table, rows] : {std::pair("kernels", R"([["7", 1000, 3000, 0, -1, 8, 0, [], 0]])"), std::pair("kernels", R"([["7", 1000, 3000, 1, 0, 8, 0, [], 0]])"),
                                     std::pair("kernels", R"([["7", 3000, 1000, 0, 0, 8, 0, [], 0]])"),
-                                    std::pair("slices", R"([["7", 0, 500, 1000, -1, "launch", ""]])"), std::pair("slices", R"([["7", 0, 1000, 500, 0, "launch", ""]])")}) {
+                                    std::pair("copies", R"([["7", 1000, 3000, 1]])"), std::pair("slices", R"([["7", 0, 500, 1000, -1, "launch", ""]])"), std::pair("slices", R"([["7", 0, 1000, 500, 0, "launch", ""]])")}) {
     const auto run = Stored(table, rows);
     ASSERT_FALSE(run.ok()) << rows;
     EXPECT_EQ(run.status().code(), StatusCode::kDataLoss);

@@ -180,13 +180,14 @@ class TimelineMaker {
   }
 
   void AddFlows(Json* json) const {
-    Json flows = Json::array();
+    std::vector<std::array<size_t, 4>> flows;
     for (const Flow& flow : rank_.flows) {
       const auto from = slices_.find(flow.slice);
       const auto to = executions_.find(flow.execution);
       if (from == slices_.end() || to == executions_.end()) continue;
       flows.push_back({from->second.first, from->second.second, to->second.first, to->second.second});
     }
+    std::ranges::sort(flows);  // sources have them in any order
     (*json)["flows"] = std::move(flows);
   }
 

@@ -159,6 +159,27 @@ class OneServer(Answers):
         self.assertEqual({(row["src"], row["dst"]) for row in got["links"]}, {(row["src"], row["dst"]) for row in ranks[0]["links"]})
         self.assertIn("Ranks that compute longest", profctl("analyze", "--from", self.url("overview"), "--overview").stdout)
 
+    def test_steps_without_shares_are_in_no_mean(self):
+        """Of parts, in the overview and the dashboard; their time counts."""
+        self.load(self.run_path, "shares")
+        load = self.server.number(f"SELECT max(load) FROM {DATABASE}.loads WHERE run = 'shares' AND rank = 1")
+        columns = ("run, rank, load, step, has_times, start_ns, end_ns, has_shares, computing_ms, communication_ms, uncovered_ms, free_ms")
+        self.server.ask(f"INSERT INTO {DATABASE}.steps ({columns}) VALUES ('shares', 1, {load}, 4, 1, 1000000000, 3000000000, 0, 0, 0, 0, 0)")
+        ranks = profctl_json("analyze", "--from", self.url("shares"))["ranks"]
+        got = profctl_json("analyze", "--from", self.url("shares"), "--overview")
+        slow = {row["rank"]: row for row in got["slow_ranks"]}
+        self.assertEqual(slow[1]["steps"], 2)
+        for name in ("computing_ms", "communication_ms", "uncovered_communication_ms", "free_ms", "total_ms"):
+            self.assertAlmostEqual(slow[1][name], ranks[1]["step_average"][name], 6, name)
+        without = next(step for step in got["steps"] if step["step"] == 4)
+        self.assertEqual([without[name] for name in ("mean_ms", "computing_ms", "max_computing_ms", "slowest_rank")], [2000, None, None, None])
+        by_title = {panel["title"]: panel["targets"][0]["rawSql"].replace("${database}", DATABASE).replace("${run:sqlstring}", "'shares'")
+                    for panel in self.dashboard()["panels"]}
+        [shown] = [row for row in self.server.rows(by_title["Ranks, by computing per step"]) if row[0] == 1]
+        self.assertAlmostEqual(shown[3], slow[1]["computing_ms"], 6)
+        for title, computing in (("Parts of a step", 1), ("Computing of the ten slowest ranks", 2)):
+            self.assertTrue(all(row[computing] > 0 for row in self.server.rows(by_title[title])), title)
+
     def test_a_second_load_replaces_the_first(self):
         self.load(self.run_path, "again")
         first = {table: self.counted(table, "again") for table in ("kernels", "slices", "steps", "operators", "memory", "samples")}
@@ -234,7 +255,9 @@ class OneServer(Answers):
                                 (("analyze", self.run_path, "--from", self.url("x")), "either"),
                                 (("analyze", "--from", self.url()), "--run"),
                                 (("analyze", "--from", self.url("x"), "--ranks", "1-x"), "--ranks"),
-                                (("analyze", self.run_path, "--overview"), "--from")):
+                                (("analyze", self.run_path, "--overview", "--only", "steps", "--baseline", self.run_path, "--cluster-out", self.folder, "--ranks", "1"),
+                                 "--overview needs --from, the address of a run in a database; it does not go with a path, --only, --baseline, --cluster-out, --ranks"),
+                                (("analyze", "--from", self.url("x"), "--overview", "--cluster-out", self.folder), "--overview: it does not go with --cluster-out")):
             with self.subTest(arguments=arguments[2:]):
                 self.assertIn(text, profctl(*arguments, code=2).stderr)
 
@@ -244,12 +267,15 @@ class OneServer(Answers):
         got = profctl_json("analyze", "--from", self.url(), "--run", name, "--only", "overall")
         self.assertEqual(len(got["ranks"]), 2)
 
+    def dashboard(self):
+        with open(os.path.join(REPO, "dashboards", "clickhouse", "profd-runs.json"), encoding="utf-8") as file:
+            return json.load(file)
+
     def test_dashboard(self):
         """Every query of it is understood, and answers as the run is."""
         self.load(self.run_path, "dashboard")
         subprocess.run([sys.executable, os.path.join(REPO, "dashboards", "generate_runs.py"), "--check"], check=True)
-        with open(os.path.join(REPO, "dashboards", "clickhouse", "profd-runs.json"), encoding="utf-8") as file:
-            dashboard = json.load(file)
+        dashboard = self.dashboard()
 
         def answer(query):
             for name, value in (("database", DATABASE), ("run:sqlstring", "'dashboard'"), ("counter:sqlstring", "'AI Core Freq MHz'")):

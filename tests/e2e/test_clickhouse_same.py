@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs of several ranks: analyze, advise and report --from a real ClickHouse say the same as of the files, in all their output."""
 
+import base64
 import csv
+import gzip
+import json
 import math
 import os
 import re
@@ -33,6 +36,13 @@ NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 
 def is_close(got, want):
     return math.isclose(got, want, rel_tol=RELATIVE, abs_tol=RELATIVE)
+
+
+def page_data(path):
+    """What a page of profctl report shows."""
+    with open(path, encoding="utf-8") as file:
+        [packed] = re.findall(r'<script id="profd-data" type="application/gzip;base64">([^<]*)</script>', file.read())
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
 class Same(unittest.TestCase):
@@ -90,6 +100,10 @@ class Same(unittest.TestCase):
         for only in ("cluster", "communication,links", "steps,overall"):
             self.assert_same(profctl_json("analyze", "--from", url, "--only", only), profctl_json("analyze", *paths, "--only", only))
         self.assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
+        page, other = (os.path.join(folder, name + ".html") for name in ("local", "fetched"))
+        profctl("report", *paths, "-o", page)
+        profctl("report", "--from", url, "-o", other)
+        self.assert_same(page_data(other), page_data(page))
         return got
 
     def load(self, server, name, paths):
