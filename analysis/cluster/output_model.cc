@@ -120,8 +120,9 @@ std::vector<OutputLinks> OutputModel::Links() const {
       if (!source || !destination || group == groups.end()) continue;
       if (links == nullptr || last != std::pair(link.group, link.name) || last_step != link.step) {
         const std::string name(rank.TextOf(link.name));
-        links = &all[{set_of_[group->second], link.step, group->second, name}];
-        if (links->name.empty()) *links = {set_of_[group->second], group->second, link.step, name, link.part, {}};
+        const auto [of_name, is_new] = all.try_emplace({set_of_[group->second], link.step, group->second, name});
+        links = &of_name->second;
+        if (is_new) *links = {set_of_[group->second], group->second, link.step, name, link.part, {}};
         last = {link.group, link.name};
         last_step = link.step;
       }

@@ -130,6 +130,11 @@ class MadeRuns(Same, ClusterCase):
         with open(os.path.join(self.folder, "fetched", OUT, "cluster_step_trace_time.csv"), encoding="utf-8", newline="") as file:
             self.assertTrue(all(row["Stage"] and row["Bubble"] for row in csv.DictReader(file)))
 
+        # What a cluster analysis has put together already, with indexes of parallelism.
+        paths = [os.path.join(self.folder, "local")]
+        got = self.assert_all_same(os.path.join(self.folder, "again"), paths, self.load(self.server, "again", paths))
+        self.assertEqual({(rank["dp"], rank["pp"], rank["tp"]) for rank in got["cluster"]["rank_times"]}, {(d, p, t) for d in (0, 1) for p in (0, 1) for t in (0, 1)})
+
     @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
     def test_known_data(self):
         for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
