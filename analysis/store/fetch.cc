@@ -138,6 +138,7 @@ class Fetcher {
       numbers.insert(each.filling.rank->rank.value_or(-1));
     }
     std::vector<uint64_t> loads;
+    loads.reserve(by_load.size());
     for (const auto& [load, filling] : by_load) loads.push_back(load);
     const std::string select = fmt::format("SELECT load, {} FROM {}.{} {} WHERE run = {} AND rank IN ({}) AND load IN ({}){} {}", query.columns,
                                            server_.database(), query.table, query.join, Quoted(order_.run), fmt::join(numbers, ", "),
