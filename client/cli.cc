@@ -308,6 +308,21 @@ int Serve(const Parsed& parsed, const Environment& environment) {
   return RunServe(environment.io, environment.clock, command, std::move(daemon), parsed.json);
 }
 
+bool IsAboutStore(const Parsed& parsed) { return !parsed.store_runs.from.empty() || parsed.store_runs.older_than || !parsed.store_runs.cluster.empty(); }
+
+// list and rm of a database's runs.
+int RunOnStore(const std::string& name, const Parsed& parsed, const TlsFiles& tls, const Environment& environment) {
+  const auto refuse = [&](const char* why) { return FailWith(environment.io, InvalidArgument(why), kExitUsage, parsed.json); };
+  StoreRunsCommand command = parsed.store_runs;
+  if (command.from.empty()) return refuse("--older-than and --cluster are for --from with the address of a database");
+  if (HasNodes(parsed)) return refuse("--from asks a database, not nodes: leave out --nodes");
+  if (parsed.list.active || parsed.list.dumps || !parsed.list.job.empty()) return refuse("--active, --dumps and --job are of a node, not of --from");
+  command.runs = parsed.rm_ids;
+  command.tls = tls;
+  return name == "list" ? RunListRuns(environment.io, environment.clock, command, parsed.json)
+                        : RunRemoveRuns(environment.io, environment.clock, command, parsed.json);
+}
+
 // Commands that need no daemon; nothing = another one.
 std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                               const Environment& environment) {
@@ -324,6 +339,7 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
     command.tls = tls;
     return RunExport(io, environment.clock, environment.working_directory, command, parsed.json);
   }
+  if ((name == "list" || name == "rm") && IsAboutStore(parsed)) return RunOnStore(name, parsed, tls, environment);
   if (name == "analyze") return RunAnalyze(io, with_tls(parsed.analyze), parsed.json);
   if (name == "advise" && !parsed.live_advise.live) return RunAdvise(io, environment.clock, with_tls(parsed.advise), parsed.json);
   if (name == "report") return RunReport(io, environment.clock, with_tls(parsed.report), parsed.json);

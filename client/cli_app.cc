@@ -103,6 +103,12 @@ void AddJobCommands(CLI::App* app, Parsed* p) {
   stacks->add_flag("--all", p->stacks.all, "Every thread; without: the main one, those that train, those blocked in the kernel");
 }
 
+// Of commands for the runs of a database, in place of the node's sessions.
+void AddStoreRunsOptions(CLI::App* command, StoreRunsCommand* o) {
+  command->add_option("--from", o->from, "Runs of a database instead: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE")->type_name("URL");
+  command->add_option("--older-than", o->older_than, "With --from: only runs that were loaded more than so many days ago, for the last time")->type_name("DAYS");
+}
+
 void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* start = AddCommand(
       app, "start", "Start a session; prints its id and the outcome of each collector",
@@ -127,10 +133,12 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
 
   CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
-                              "  $ profctl list\n  $ profctl list --active --job j42\n");
+                              "  $ profctl list\n  $ profctl list --active --job j42\n"
+                              "  $ profctl list --from clickhouse://db.example.com/profiles\n");
   list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
   list->add_flag("--active", p->list.active, "Only sessions that have not ended");
   list->add_flag("--dumps", p->list.dumps, "List the dumps on the node's disk instead, by name");
+  AddStoreRunsOptions(list, &p->store_runs);
 
   CLI::App* show = AddCommand(app, "show", "Show one session in full, or the contents of a dump directory",
                               "  $ profctl show 71bd0e29b475\n"
@@ -149,6 +157,16 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   watch->add_option("--interval", p->watch.interval, "Longest time between updates")->type_name("DURATION");
 }
 
+void AddRmCommand(CLI::App* app, Parsed* p) {
+  CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node, or runs from a database",
+                            "  $ profctl rm 71bd0e29b475\n"
+                            "  $ profctl rm --from clickhouse://db.example.com/profiles llama-7b-0412\n"
+                            "  $ profctl rm --from clickhouse://db.example.com/profiles --older-than 90\n");
+  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps; with --from names of runs")->type_name(" ");
+  AddStoreRunsOptions(rm, &p->store_runs);
+  rm->add_option("--cluster", p->store_runs.cluster, "With --from: the cluster of its tables, where they are of one")->type_name("NAME");
+}
+
 void AddOptionCommands(CLI::App* app, Parsed* p) {
   CLI::App* options = AddCommand(
       app, "options", "List the profiling options and which of them this node supports",
@@ -165,10 +183,7 @@ void AddOptionCommands(CLI::App* app, Parsed* p) {
 }
 
 void AddKeepCommands(CLI::App* app, Parsed* p) {
-  CLI::App* rm = AddCommand(app, "rm", "Remove finished sessions and their dumps from the node",
-                            "  $ profctl rm 71bd0e29b475\n");
-  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps")->required()->type_name(" ");
-
+  AddRmCommand(app, p);
   CLI::App* pin = AddCommand(app, "pin", "Protect dumps from removal by retention",
                              "  $ profctl pin 71bd0e29b475\n"
                              "  $ profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");

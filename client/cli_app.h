@@ -33,6 +33,7 @@
 #include "client/commands/stacks.h"
 #include "client/commands/start.h"
 #include "client/commands/stop.h"
+#include "client/commands/store_runs.h"
 #include "client/commands/stream.h"
 #include "client/commands/top.h"
 #include "client/commands/topology.h"
@@ -79,6 +80,7 @@ struct Parsed {
   FetchOptions fetch;
   FleetOptions fleet;
   std::vector<std::string> rm_ids;
+  StoreRunsCommand store_runs;
   std::vector<std::string> pin_ids;
   ArchiveOptions archive;
   RunOptions run;

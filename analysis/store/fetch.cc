@@ -69,6 +69,7 @@ class Fetcher {
       for (Chosen& each : some) {
         FinishRank(&each.filling);
         details.Add(each.filling.rank);
+        std::ranges::move(each.filling.problems, std::back_inserter(run_.problems));
       }
     }
     if (const size_t left_out = details.Finish(); left_out > 0) run_.problems.push_back({order_.run, DetailsLeftOut(left_out)});

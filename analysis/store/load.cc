@@ -4,19 +4,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "analysis/checks/advise.h"
-#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
 
-constexpr int kOldestMajor = 18;
-constexpr int kOldestMinor = 16;
+constexpr int64_t kFirstDate = 946'684'800 * kNsPerSecond;  // the year 2000: times below are of no clock
 constexpr int kInsertTries = 8;
 constexpr int kRetryMs = 1000;
 constexpr int kCountTries = 60;  // of a replica that is behind
 constexpr int kCountPauseMs = 500;
+constexpr int kTableTries = 20;  // of a shard that is about to make its tables
+constexpr int kTablePauseMs = 500;
+constexpr std::string_view kNoTable = "There is no table";     // of a server that asked the others of a shard
 constexpr std::string_view kTooManyParts = "Too many parts";  // the server merges; it takes rows again soon
 
 void WriteFindings(const Json& findings, RowBlocks* blocks) {
@@ -28,54 +31,40 @@ void WriteFindings(const Json& findings, RowBlocks* blocks) {
   }
 }
 
-}  // namespace
-
-std::optional<std::pair<int, int>> VersionOf(std::string_view text) {
-  std::pair<int, int> version;
-  const size_t dot = text.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = text.substr(dot + 1);
-  if (!ParseNumber(text.substr(0, dot), &version.first) || !ParseNumber(rest.substr(0, rest.find('.')), &version.second)) return std::nullopt;
-  return version;
+// Whose a problem is: of the first rank whose files it names, or else of the first.
+const Rank* OwnerOf(const Problem& problem, const Run& source) {
+  const auto found = std::ranges::find_if(source.ranks, [&problem](const auto& rank) {
+    return !rank->path.empty() && problem.where.starts_with(rank->path) && (problem.where.size() == rank->path.size() || problem.where[rank->path.size()] == '/');
+  });
+  return found == source.ranks.end() ? source.ranks.front().get() : found->get();
 }
+
+}  // namespace
 
 Status StoreLoader::Prepare() {
   layout_.database = server_.database();
   layout_.cluster = options_.cluster;
-  RETURN_IF_ERROR(CheckVersion());
-  RETURN_IF_ERROR(CheckCluster());
-  for (const std::string& statement : CreateStatements(layout_)) RETURN_IF_ERROR(server_.Execute(statement));
-  return ReadLoads();
+  RETURN_IF_ERROR(CheckStoreVersion(&server_, &layout_));
+  RETURN_IF_ERROR(CheckStoreKind(&server_, layout_));
+  const Result<bool> there = HasStoreTables(&server_, layout_);
+  if (!there.ok()) return there.status();
+  if (!*there) RETURN_IF_ERROR(MakeStoreTables(layout_, &changer_));
+  return layout_.cluster.empty() ? ReadLoads() : ReadLoadsOfCluster(!*there);
 }
 
-Status StoreLoader::CheckVersion() {
-  std::string text;
-  RETURN_IF_ERROR(server_.Query("SELECT version()", [&text](const StoreRow& row) {
-    text = row.Text(0);
-    return Status();
-  }));
-  const auto version = VersionOf(text);
-  if (!version) return FailedPrecondition(fmt::format("the server's version is \"{}\": that is no ClickHouse", text));
-  if (*version < std::pair(kOldestMajor, kOldestMinor)) {
-    return FailedPrecondition(fmt::format("the server's version is {}; {}.{} or later is needed", text, kOldestMajor, kOldestMinor));
+// Each shard is asked: one that was added later has no tables yet, and where no command waited for it, that may take a moment.
+Status StoreLoader::ReadLoadsOfCluster(bool made) {
+  Status read = ReadLoads();
+  if (!made && read.message().find(kNoTable) != std::string::npos) {
+    RETURN_IF_ERROR(MakeStoreTables(layout_, &changer_));
+    read = ReadLoads();
   }
-  layout_.server_major = version->first;
-  return {};
-}
-
-// Rows of a distributed table would go where they are not looked for.
-Status StoreLoader::CheckCluster() {
-  std::string engine;
-  RETURN_IF_ERROR(server_.Query(
-      fmt::format("SELECT engine FROM system.tables WHERE database = {} AND name = {}", Quoted(layout_.database), Quoted(kLoadsTable)),
-      [&engine](const StoreRow& row) {
-        engine = row.Text(0);
-        return Status();
-      }));
-  if (engine.empty() || (engine == "Distributed") == !layout_.cluster.empty()) return {};
-  return FailedPrecondition(layout_.cluster.empty()
-                                ? fmt::format("the tables of {} are of a cluster; name it with --cluster", layout_.database)
-                                : fmt::format("the tables of {} are of one server; load without --cluster, or into another database", layout_.database));
+  for (int tries = 0; read.message().find(kNoTable) != std::string::npos && tries < kTableTries; ++tries) {
+    server_.Pause(kTablePauseMs);
+    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    read = ReadLoads();
+  }
+  return read.Annotate("cluster " + layout_.cluster);
 }
 
 Status StoreLoader::ReadLoads() {
@@ -105,8 +94,25 @@ bool StoreLoader::IsLoaded(uint64_t source_stamp) const {
   return found == wanted;
 }
 
+std::string StoreLoader::Shown(const std::string& path) const {
+  return !options_.work_folder.empty() && path.starts_with(options_.work_folder) ? path.substr(options_.work_folder.size()) : path;
+}
+
+// By what a load replaces an earlier one. Without a number it is the place that is known, and without a host the time
+// of the recording, which no other has; the path, which may be another one the next time, only where that is not known.
 std::string StoreLoader::WhoOf(const Rank& rank) {
-  const std::string plain = rank.rank ? std::to_string(*rank.rank) : fmt::format("{}/npu{}", rank.host, rank.device.value_or(0));
+  std::string plain;
+  if (rank.rank) {
+    plain = std::to_string(*rank.rank);
+  } else if (!rank.host.empty()) {
+    plain = fmt::format("{}/npu{}", rank.host, rank.device.value_or(0));
+  } else if (const int64_t begin_ns = BeginOf(rank); begin_ns >= kFirstDate) {
+    plain = fmt::format("npu{} at {}.{:09}", rank.device.value_or(0), begin_ns / kNsPerSecond, begin_ns % kNsPerSecond);
+  } else {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::weakly_canonical(rank.path, error);
+    plain = fmt::format("npu{} of {}", rank.device.value_or(0), Shown(error ? rank.path : whole.string()));
+  }
   std::string who = plain;
   // What is there twice, such as text and database of the same profile, stays apart.
   for (int number = 2; loaded_.contains(who); ++number) who = fmt::format("{}#{}", plain, number);
@@ -117,25 +123,28 @@ Status StoreLoader::Load(const Run& source, uint64_t source_stamp, std::vector<R
   stamp_ = source_stamp;
   of_source_ = static_cast<uint32_t>(source.ranks.size());
   const Json findings = Advise(source, nullptr, Limits());
-  // Those of the run are the first rank's.
+  // Those of the run are the first rank's, and so are problems of no rank's own path.
   for (const auto& rank : source.ranks) {
     if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
     const std::string who = WhoOf(*rank);
     loaded_.insert(who);
     RankLoad load{who};
     const bool first = rank == source.ranks.front();
-    Json of_rank = Json::array();
+    OfRank beside;
     for (const Json& each : findings) {
-      if (each["rank"].is_null() ? first : rank->rank == each["rank"].get<int>()) of_rank.push_back(each);
+      if (each["rank"].is_null() ? first : rank->rank == each["rank"].get<int>()) beside.findings.push_back(each);
     }
-    const Status loaded = LoadRank(*rank, who, of_rank, &load);
+    for (const Problem& each : source.problems) {
+      if (OwnerOf(each, source) == rank.get()) beside.problems.push_back({Shown(each.where), each.what});
+    }
+    const Status loaded = LoadRank(*rank, who, beside, &load);
     if (!loaded.ok()) return loaded.Annotate("rank " + who);
     done->push_back(std::move(load));
   }
   return {};
 }
 
-Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const Json& findings, RankLoad* load) {
+Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const OfRank& beside, RankLoad* load) {
   last_load_ = std::max(last_load_ + 1, static_cast<uint64_t>(options_.clock->WallNs()));
   const RowHead head{options_.run, rank.rank.value_or(-1), last_load_};
   known_[who].loads.insert(head.load);
@@ -146,7 +155,8 @@ Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const Jso
     return Insert(table.name, rows);
   });
   WriteRank(rank, &blocks);
-  WriteFindings(findings, &blocks);
+  WriteProblems(beside.problems, &blocks);
+  WriteFindings(beside.findings, &blocks);
   RETURN_IF_ERROR(blocks.Finish());
   RETURN_IF_ERROR(CheckCounts(head, blocks));
   RETURN_IF_ERROR(WriteLoad(rank, who, head, blocks.rows(), true));
@@ -158,7 +168,7 @@ Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const Jso
 Status StoreLoader::WriteLoad(const Rank& rank, const std::string& who, const RowHead& head, uint64_t rows, bool committed) {
   std::string text;
   RowText(&text).Text(head.run).Int(head.rank).Uint(head.load).Text(who).Uint(committed).Int(options_.clock->WallNs() / kNsPerSecond)
-      .Int(rank.device.value_or(-1)).Text(rank.host).Text(rank.source).Text(rank.path).Uint(rows).Uint(stamp_).Uint(of_source_).End();
+      .Int(rank.device.value_or(-1)).Text(rank.host).Text(rank.source).Text(Shown(rank.path)).Uint(rows).Uint(stamp_).Uint(of_source_).End();
   return Insert(kLoadsTable, text);
 }
 
@@ -220,8 +230,8 @@ Status StoreLoader::CleanUp() {
     const auto end = old.begin() + static_cast<std::ptrdiff_t>(std::min(old.size(), begin + kAtATime));
     const std::string numbers = fmt::format("{}", fmt::join(old.begin() + static_cast<std::ptrdiff_t>(begin), end, ", "));
     for (const StoreTable* table : tables) {
-      RETURN_IF_ERROR(server_.Execute(fmt::format("ALTER TABLE {}{} DELETE WHERE run = {} AND load IN ({})", layout_.LocalName(table->name),
-                                                  layout_.OnCluster(), Quoted(options_.run), numbers)));
+      RETURN_IF_ERROR(changer_.Execute(fmt::format("ALTER TABLE {}{} DELETE WHERE run = {} AND load IN ({})", layout_.LocalName(table->name),
+                                                   layout_.OnCluster(), Quoted(options_.run), numbers)));
     }
   }
   return {};

@@ -12,6 +12,7 @@
 
 #include "analysis/rank.h"
 #include "analysis/run.h"
+#include "analysis/store/make_tables.h"
 #include "analysis/store/rows.h"
 #include "analysis/store/server.h"
 #include "analysis/store/tables.h"
@@ -20,9 +21,6 @@
 #include "base/status.h"
 
 namespace profd::analysis {
-
-// "18.16.1" is {18, 16}; none where it is no version.
-std::optional<std::pair<int, int>> VersionOf(std::string_view text);
 
 // What one load did.
 struct RankLoad {
@@ -38,10 +36,14 @@ class StoreLoader {
     std::string cluster;  // empty: one server
     const Clock* clock = nullptr;
     Progress go_on;  // asked between blocks; may be empty
+    // What paths begin with that mean nothing later: a folder where they are only while they are loaded. May be empty.
+    std::string work_folder = {};
   };
-  StoreLoader(StoreServer* server, Options options) : server_(*server), options_(std::move(options)) {}
+  StoreLoader(StoreServer* server, Options options) : server_(*server), options_(std::move(options)), changer_(server, &layout_) {}
+  StoreLoader(const StoreLoader&) = delete;
+  StoreLoader& operator=(const StoreLoader&) = delete;
 
-  // Makes what is not there; reads which loads there are.
+  // Makes what is not there; reads which loads there are. Where all is there nothing is changed.
   Status Prepare();
   // Whether all ranks of this source are loaded as it is now.
   bool IsLoaded(uint64_t source_stamp) const;
@@ -49,6 +51,10 @@ class StoreLoader {
   Status Load(const Run& source, uint64_t source_stamp, std::vector<RankLoad>* done);
   // Deletes rows of loads that do not count any more, those of ranks this object has loaded. The server does it by and by.
   Status CleanUp();
+  // A path as it is stored.
+  std::string Shown(const std::string& path) const;
+  // That some servers of the cluster were away, as a sentence; empty: none was missed.
+  std::string Note() const { return changer_.Note(); }
 
  private:
   struct Known {
@@ -58,11 +64,16 @@ class StoreLoader {
     uint64_t ranks = 0;
   };
 
-  Status CheckVersion();
-  Status CheckCluster();
+  // Of a source, what belongs to one rank.
+  struct OfRank {
+    Json findings = Json::array();
+    std::vector<Problem> problems;
+  };
+
   Status ReadLoads();
+  Status ReadLoadsOfCluster(bool made);
   std::string WhoOf(const Rank& rank);
-  Status LoadRank(const Rank& rank, const std::string& who, const Json& findings, RankLoad* load);
+  Status LoadRank(const Rank& rank, const std::string& who, const OfRank& beside, RankLoad* load);
   Status WriteLoad(const Rank& rank, const std::string& who, const RowHead& head, uint64_t rows, bool committed);
   Status CheckCounts(const RowHead& head, const RowBlocks& blocks);
   Status Insert(std::string_view table, const std::string& rows);
@@ -71,6 +82,7 @@ class StoreLoader {
   StoreServer& server_;
   Options options_;
   StoreLayout layout_;
+  TableChanger changer_;
   std::map<std::string, Known> known_;  // by who
   std::set<std::string> loaded_;        // by this object
   uint64_t last_load_ = 0;

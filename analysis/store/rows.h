@@ -87,6 +87,10 @@ class RowBlocks {
   uint64_t rows_ = 0;
 };
 
+// What was wrong in what was read: facts of this name, a dot and the place.
+inline constexpr std::string_view kProblemFact = "problem.";
+void WriteProblems(const std::vector<Problem>& problems, RowBlocks* blocks);
+
 // All tables but loads and findings.
 void WriteRank(const Rank& rank, RowBlocks* blocks);
 

@@ -50,6 +50,12 @@ class StoreServer {
   virtual ~StoreServer() = default;
   // One statement and what belongs behind it (rows of an INSERT); the text of the answer. Every wait has a deadline.
   virtual Result<std::string> Send(std::string_view statement, std::string_view rows) = 0;
+  // A statement ON CLUSTER: the server waits so long for the others, with 0 for none. Where some are not done by then
+  // its error says so, and they execute it later.
+  virtual Result<std::string> SendToCluster(std::string_view statement, int wait_s) {
+    static_cast<void>(wait_s);
+    return Send(statement, {});
+  }
   virtual const std::string& database() const = 0;
   // Waits before something is tried again.
   virtual void Pause(int ms) = 0;

@@ -154,6 +154,12 @@ std::string StoreLayout::LocalName(std::string_view table) const {
   return fmt::format("{}.{}{}", database, table, cluster.empty() ? "" : "_local");
 }
 
+std::vector<std::string> StoreLayout::NamesOf(std::string_view table) const {
+  std::vector<std::string> names = {std::string(table)};
+  if (!cluster.empty()) names.push_back(names.front() + "_local");
+  return names;
+}
+
 std::string StoreLayout::OnCluster() const { return cluster.empty() ? "" : fmt::format(" ON CLUSTER `{}`", cluster); }
 
 std::vector<std::string> CreateStatements(const StoreLayout& layout) {

@@ -2,6 +2,7 @@
 // them. A table is partitioned by run; rows of a load that was not committed in `loads` do not count.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,10 +19,13 @@ struct StoreColumn {
   StoreCodec codec = StoreCodec::kDefault;
 };
 
+// In front of the others in all tables.
+inline constexpr std::array<std::string_view, 3> kHeadColumns = {"run", "rank", "load"};
+
 struct StoreTable {
   std::string_view name;
   std::string_view what;                 // for documents
-  std::span<const StoreColumn> columns;  // behind run, rank and load, which all tables have
+  std::span<const StoreColumn> columns;  // behind kHeadColumns
   std::string_view order;                // behind run, rank and load; may be empty
 };
 
@@ -38,6 +42,8 @@ struct StoreLayout {
 
   // Where rows are kept: beside the distributed table of the name, on a cluster.
   std::string LocalName(std::string_view table) const;
+  // All tables of the name, without the database.
+  std::vector<std::string> NamesOf(std::string_view table) const;
   std::string OnCluster() const;  // " ON CLUSTER `name`", or nothing
 };
 

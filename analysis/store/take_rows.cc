@@ -119,6 +119,7 @@ Status TakeFact(const StoreRow& row, Filling* to) {
   const std::string& name = row.Text(1);
   if (name.starts_with(kEnvironment)) to->rank->environment[name.substr(kEnvironment.size())] = row.Text(2);
   if (name.starts_with(kManifest)) to->rank->facts[name.substr(kManifest.size())] = row.Text(2);
+  if (name.starts_with(kProblemFact)) to->problems.push_back({name.substr(kProblemFact.size()), row.Text(2)});
   const auto* const found = std::ranges::find(kFacts, std::string_view(name), &Fact::name);
   if (found != kFacts.end()) found->take(row.Text(2), to->rank);
   return {};

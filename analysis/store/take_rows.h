@@ -23,6 +23,7 @@ struct Filling {
   std::unordered_map<uint32_t, uint32_t> slices;                     // index, by its number in the table
   std::unordered_map<uint64_t, size_t> counters;                     // index in the rank's hardware
   std::vector<Flow> flows;                                           // by numbers of the table
+  std::vector<Problem> problems;                                     // of what was loaded
 };
 
 // When a query is asked: for all rows, or for sums; of communication also for sums, where ranks are looked at beside each

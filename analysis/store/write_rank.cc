@@ -222,6 +222,10 @@ void WriteRest(const Rank& rank, RowBlocks* blocks) {
 
 }  // namespace
 
+void WriteProblems(const std::vector<Problem>& problems, RowBlocks* blocks) {
+  for (const Problem& each : problems) blocks->Row("facts").Text(fmt::format("{}{}", kProblemFact, each.where)).Text(each.what).End();
+}
+
 void WriteRank(const Rank& rank, RowBlocks* blocks) {
   WriteFacts(rank, blocks);
   WriteTotals(rank, blocks);

@@ -1,9 +1,11 @@
 #include "client/clickhouse/clickhouse_server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -45,24 +47,59 @@ std::string EncodedUrl(std::string_view text) {
   return encoded;
 }
 
-StatusCode CodeOf(int http_status, int server_code) {
-  switch (server_code) {
-    case 192:  // unknown user
-    case 193:  // wrong password
-    case 194:  // a password is required
-    case 516:  // authentication failed
-      return StatusCode::kUnauthenticated;
-    case 164:  // read only
-    case 497:  // not enough privileges
-      return StatusCode::kPermissionDenied;
-    case 60:  // unknown table, or database: nothing was loaded there
-    case 81:
-      return StatusCode::kNotFound;
-    default:
-      break;
+// Errors of the server, not of what it was asked: it may work again later.
+constexpr auto kPassing = std::to_array<int>({
+    3,    // unexpected end of what another server sent
+    32,   // the same
+    159,  // in time
+    160,  // too slow
+    198,  // a name of another server
+    202,  // too many queries at once
+    209,  // another server is silent
+    210,  // another server cannot be reached
+    225,  // no ZooKeeper
+    236,  // aborted, by its end
+    241,  // memory
+    242,  // a replica without ZooKeeper only reads
+    243,  // space
+    252,  // too many parts
+    279,  // no server of a shard can be reached
+    285,  // too few replicas
+    286,  // no quorum
+    319,  // ZooKeeper was lost during an insert
+    394,  // the query was killed
+    425,  // an error of its system
+    999,  // ZooKeeper
+    1000, 1001, 1002,  // of libraries
+});
+
+// All replicas of a shard were tried; the reasons are in lines behind it.
+constexpr std::string_view kNoServer = "All connection tries failed";
+
+// Without codes and stacks.
+std::string_view FirstReason(std::string_view text) {
+  for (const std::string_view mark : {"DB::Exception: ", "DB::NetException: "}) {
+    const size_t found = text.find(mark);
+    if (found == std::string_view::npos) continue;
+    text.remove_prefix(found + mark.size());
+    break;
   }
-  if (http_status == 401 || http_status == 403) return StatusCode::kUnauthenticated;
-  return http_status >= 500 ? StatusCode::kUnavailable : StatusCode::kFailedPrecondition;
+  for (const std::string_view end : {", e.what()", " (version ", "\n", "Stack trace"}) text = text.substr(0, text.find(end));
+  return text;
+}
+
+// The different ones, of servers that were tried several times.
+std::string ReasonsOf(std::string_view body) {
+  body.remove_prefix(std::min(body.size(), body.find(kNoServer)));
+  std::vector<std::string_view> reasons;
+  while (!body.empty()) {
+    const size_t end = body.find('\n');
+    const std::string_view line = body.substr(0, end);
+    body.remove_prefix(end == std::string_view::npos ? body.size() : end + 1);
+    const std::string_view reason = FirstReason(line);
+    if (!reason.empty() && line.find(kNoServer) == std::string_view::npos && std::ranges::find(reasons, reason) == reasons.end()) reasons.push_back(reason);
+  }
+  return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 // One statement on a connection of its own; this thread waits for each step until it is over.
@@ -156,7 +193,7 @@ class Exchange {
     if (status < 300 && !body.starts_with("Code: ")) return body;
     const auto header = parser.get()["X-ClickHouse-Exception-Code"];
     const int code = ServerErrorCode({header.data(), header.size()}, body);
-    return Status(CodeOf(status, code), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
+    return Status(StatusCodeOf(code, status), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
   }
 
   const ClickHouseUrl& url_;
@@ -180,13 +217,32 @@ int ServerErrorCode(std::string_view header, std::string_view body) {
   return code;
 }
 
+StatusCode StatusCodeOf(int server_code, int http_status) {
+  switch (server_code) {
+    case 192:  // unknown user
+    case 193:  // wrong password
+    case 194:  // a password is required
+    case 516:  // authentication failed
+      return StatusCode::kUnauthenticated;
+    case 164:  // read only
+    case 497:  // not enough privileges
+      return StatusCode::kPermissionDenied;
+    case 60:  // unknown table, or database: nothing was loaded there
+    case 81:
+      return StatusCode::kNotFound;
+    case 0:
+      break;
+    default:
+      return std::ranges::find(kPassing, server_code) != kPassing.end() ? StatusCode::kUnavailable : StatusCode::kFailedPrecondition;
+  }
+  if (http_status == 401 || http_status == 403) return StatusCode::kUnauthenticated;
+  return http_status >= 500 ? StatusCode::kUnavailable : StatusCode::kFailedPrecondition;
+}
+
 std::string ServerErrorText(std::string_view body) {
   constexpr size_t kMost = 500;
-  constexpr std::string_view kMark = "DB::Exception: ";
-  const size_t mark = body.find(kMark);
-  if (mark != std::string_view::npos) body.remove_prefix(mark + kMark.size());
-  for (const std::string_view end : {", e.what()", " (version ", "\n", "Stack trace"}) body = body.substr(0, body.find(end));
-  return std::string(body.substr(0, kMost));
+  if (body.find(kNoServer) != std::string_view::npos) return "no server of a shard can be used: " + ReasonsOf(body).substr(0, kMost);
+  return std::string(FirstReason(body).substr(0, kMost));
 }
 
 struct ClickHouseServer::Tls {
@@ -218,15 +274,20 @@ Status ClickHouseServer::PrepareTls() {
 }
 
 Result<std::string> ClickHouseServer::Send(std::string_view statement, std::string_view rows) {
+  // Settings only where they matter: a user who may read and nothing else may not change any.
+  if (rows.empty()) return Post("", statement);
+  // An insert into a distributed table is over when all shards have it.
+  return Post("&insert_distributed_sync=1&query=" + EncodedUrl(statement), rows);
+}
+
+Result<std::string> ClickHouseServer::SendToCluster(std::string_view statement, int wait_s) {
+  return Post(fmt::format("&distributed_ddl_task_timeout={}", wait_s), statement);
+}
+
+Result<std::string> ClickHouseServer::Post(const std::string& settings, std::string_view body) {
   if (url_.tls) RETURN_IF_ERROR(PrepareTls());
-  // An insert into a distributed table is over when all shards have it; an answer begins when the query is over.
-  std::string target = "/?wait_end_of_query=1&insert_distributed_sync=1";
-  std::string_view body = statement;
-  if (!rows.empty()) {
-    target += "&query=" + EncodedUrl(statement);
-    body = rows;
-  }
-  Request request(http::verb::post, target, 11);
+  // An answer begins when the query is over.
+  Request request(http::verb::post, "/?wait_end_of_query=1" + settings, 11);
   request.set(http::field::host, fmt::format("{}:{}", url_.host, url_.port));
   request.set(http::field::user_agent, "profctl");
   if (!url_.user.empty()) request.set("X-ClickHouse-User", url_.user);

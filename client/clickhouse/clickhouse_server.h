@@ -24,12 +24,15 @@ class ClickHouseServer : public analysis::StoreServer {
   ~ClickHouseServer() override;
 
   Result<std::string> Send(std::string_view statement, std::string_view rows) override;
+  Result<std::string> SendToCluster(std::string_view statement, int wait_s) override;
   const std::string& database() const override { return url_.database; }
   void Pause(int ms) override;
 
  private:
   struct Tls;
   Status PrepareTls();
+  // `settings` of this statement, "&name=value"; `body`: the rest of it, or all.
+  Result<std::string> Post(const std::string& settings, std::string_view body);
 
   const ClickHouseUrl url_;
   const TlsFiles files_;
@@ -40,6 +43,8 @@ class ClickHouseServer : public analysis::StoreServer {
 // The server's own number of an error, 0 = not known: from the header X-ClickHouse-Exception-Code, which releases since
 // 19 send (their text may be JSON), or else from the text of the answer.
 int ServerErrorCode(std::string_view header, std::string_view body);
+// What kind of an error that is; 0: of an answer that is not the server's own.
+StatusCode StatusCodeOf(int server_code, int http_status);
 // What is wrong in the words of the server, without its codes and stacks: of the text of an answer.
 std::string ServerErrorText(std::string_view body);
 

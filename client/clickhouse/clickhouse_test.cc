@@ -52,6 +52,25 @@ TEST(ClickHouseErrors, ByTheServersNumber) {
   EXPECT_EQ(ServerErrorCode("none", ""), 0);
 }
 
+TEST(ClickHouseErrors, OfAllServersOfAShard) {
+  const char* refused = "Code: 279, e.displayText() = DB::NetException: All connection tries failed. Log: \n\nCode: 32, e.displayText() = DB::Exception: Attempt to read after eof, "
+                        "e.what() = DB::Exception\nCode: 210, e.displayText() = DB::NetException: Connection refused (127.0.0.1:9000), e.what() = DB::NetException\n"
+                        "Code: 210, e.displayText() = DB::NetException: Connection refused (127.0.0.1:9000), e.what() = DB::NetException\n\n, e.what() = DB::NetException\n";
+  EXPECT_EQ(ServerErrorText(refused), "no server of a shard can be used: Attempt to read after eof; Connection refused (127.0.0.1:9000)");
+  EXPECT_EQ(ServerErrorText("Code: 279, e.displayText() = DB::NetException: All connection tries failed. Log: \n\nThere is no table d.t_local on server: 127.0.0.1:9000\n\n, "
+                            "e.what() = DB::NetException\n"),
+            "no server of a shard can be used: There is no table d.t_local on server: 127.0.0.1:9000");
+}
+
+// What may pass by itself, and what does not.
+TEST(ClickHouseErrors, Kinds) {
+  for (const int code : {159, 210, 242, 279, 999}) EXPECT_EQ(StatusCodeOf(code, 500), StatusCode::kUnavailable) << code;
+  for (const int code : {16, 170, 359}) EXPECT_EQ(StatusCodeOf(code, 500), StatusCode::kFailedPrecondition) << code;
+  EXPECT_EQ(StatusCodeOf(497, 500), StatusCode::kPermissionDenied);
+  EXPECT_EQ(StatusCodeOf(0, 502), StatusCode::kUnavailable);
+  EXPECT_EQ(StatusCodeOf(0, 403), StatusCode::kUnauthenticated);
+}
+
 TEST(RankList, Ranges) {
   EXPECT_EQ(*ParseRankList("0,4-6"), (std::set<int>{0, 4, 5, 6}));
   EXPECT_TRUE(ParseRankList("")->empty());

@@ -60,6 +60,8 @@ bool IsRunName(std::string_view name) {
   return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7F; });
 }
 
+bool IsClusterName(std::string_view name) { return name.empty() || (IsRunName(name) && name.find('`') == std::string_view::npos); }
+
 Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text) {
   // The text itself may have a password in it.
   const auto wrong = [](std::string_view what) {

@@ -34,5 +34,7 @@ Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text);
 bool IsPlainName(std::string_view name);
 // A name of a run: no control characters, UTF-8 or not, 1 to 200 bytes.
 bool IsRunName(std::string_view name);
+// A name of a cluster that can be quoted in a statement, or none.
+bool IsClusterName(std::string_view name);
 
 }  // namespace profd::client

@@ -89,6 +89,11 @@ class PacedServer final : public analysis::StoreServer {
     sent_ += statement.size() + rows.size();
     return server_.Send(statement, rows);
   }
+  Result<std::string> SendToCluster(std::string_view statement, int wait_s) override {
+    if (!pace_.Take(statement.size())) return Status(StatusCode::kCancelled, "interrupted");
+    sent_ += statement.size();
+    return server_.SendToCluster(statement, wait_s);
+  }
   const std::string& database() const override { return server_.database(); }
   void Pause(int ms) override { server_.Pause(ms); }
   uint64_t sent() const { return sent_; }
@@ -118,6 +123,13 @@ v1::ArchiveFailed FailedAtServer(const Status& status) {
     default:
       return Failed(v1::ArchiveFailed::REASON_REFUSED, status);
   }
+}
+
+// "2 parts could not be read: device_0/data/hbm.data.0: ..."; empty: nothing is damaged.
+std::string DamageText(const std::vector<analysis::Problem>& problems) {
+  if (problems.empty()) return "";
+  return fmt::format("{} {} of it could not be read{}: {}: {}", problems.size(), problems.size() == 1 ? "part" : "parts",
+                     problems.size() == 1 ? "" : ", the first", problems.front().where, problems.front().what);
 }
 
 class Archiver {
@@ -191,7 +203,7 @@ class Archiver {
     Result<OpenedStore> store = OpenStore(order.to(), order.run(), options_.tls, go_on);
     if (!store.ok()) return fail(Failed(v1::ArchiveFailed::REASON_REFUSED, store.status()));
     PacedServer server(*store->server, pace_);
-    analysis::StoreLoader loader(&server, {order.run(), order.cluster(), &context_.clock, go_on});
+    analysis::StoreLoader loader(&server, {order.run(), order.cluster(), &context_.clock, go_on, folder_.dumps() + "/"});
     // Before anything is fetched: nothing need be where the database does not answer.
     if (const Status ready = loader.Prepare(); !ready.ok()) return fail(FailedAtServer(ready));
     Status fetched = folder_.CheckRoom(order.dump().bytes());
@@ -208,15 +220,21 @@ class Archiver {
     std::vector<analysis::RankLoad> ranks;
     analysis::SourceCalls calls;
     calls.wants = [](uint64_t) { return true; };
-    calls.take = [&](const analysis::Run& source, uint64_t stamp) { return sent = loader.Load(source, stamp, &ranks); };
+    std::vector<analysis::Problem> damage;
+    calls.take = [&](const analysis::Run& source, uint64_t stamp) {
+      for (const analysis::Problem& problem : source.problems) damage.push_back({loader.Shown(problem.where), problem.what});
+      return sent = loader.Load(source, stamp, &ranks);
+    };
     const Status done = analysis::LoadBySource(paths, go_on, calls);
     if (!sent.ok()) return fail(FailedAtServer(sent));
     if (!done.ok()) return fail(Failed(v1::ArchiveFailed::REASON_UNREADABLE, done));
     // Rows that do not count any more go by and by: another load deletes what this one cannot.
     loader.CleanUp().Ignore();
+    if (const std::string note = loader.Note(); !note.empty()) Warn(context_, note);
     v1::ArchiveLoaded& loaded = *report->mutable_loaded();
     loaded.set_ranks(static_cast<uint32_t>(ranks.size()));
     loaded.set_bytes(server.sent());
+    loaded.set_damage(DamageText(damage));
     for (const analysis::RankLoad& rank : ranks) loaded.set_rows(loaded.rows() + rank.rows);
   }
 
@@ -240,6 +258,7 @@ class Archiver {
                    {"seconds", static_cast<double>(took_ns) / static_cast<double>(kNsPerSecond)}};
       if (loaded) {
         json.update({{"ranks", report.loaded().ranks()}, {"rows", report.loaded().rows()}, {"bytes", report.loaded().bytes()}});
+        if (!report.loaded().damage().empty()) json["damage"] = report.loaded().damage();
       } else {
         json["problem"] = report.failed().message();
       }
@@ -251,6 +270,7 @@ class Archiver {
     } else {
       context_.io.err << fmt::format("profctl: {} not archived (attempt {}): {}", Printable(name), order.attempt(), PrintableLines(report.failed().message())) << std::endl;
     }
+    if (!context_.json && !report.loaded().damage().empty()) Warn(context_, fmt::format("{}: {}", name, report.loaded().damage()));
     if (!reported.ok()) Warn(context_, fmt::format("{}: profd does not take the report: {}", name, reported.message()));
   }
 

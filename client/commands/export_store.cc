@@ -25,11 +25,13 @@ struct Loaded {
   std::vector<analysis::RankLoad> ranks;
   std::vector<analysis::Problem> problems;
   size_t skipped = 0;  // sources
+  std::string note;    // of servers that were away
   double seconds = 0;
 };
 
 Json ToJson(const Loaded& loaded, const std::string& run) {
-  Json json = {{"ok", true}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped}};
+  Json json = {{"ok", true}, {"damaged", !loaded.problems.empty()}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped}};
+  if (!loaded.note.empty()) json["note"] = loaded.note;
   json["ranks"] = Json::array();
   for (const analysis::RankLoad& rank : loaded.ranks) json["ranks"].push_back({{"rank", rank.who}, {"rows", rank.rows}, {"bytes", rank.bytes}});
   json["problems"] = Json::array();
@@ -53,7 +55,10 @@ void Print(const Io& io, const Loaded& loaded, const std::string& run) {
   io.out << std::endl;
   size_t shown = 0;
   for (const analysis::Problem& problem : loaded.problems) {
-    if (shown++ == kMaxWarnings) break;
+    if (shown++ == kMaxWarnings) {
+      io.err << fmt::format("profctl: warning: and {} more; all of them with --json", loaded.problems.size() - kMaxWarnings) << std::endl;
+      break;
+    }
     io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem.where + ": " + problem.what) << std::endl;
   }
 }
@@ -98,8 +103,7 @@ bool IsExportToStore(const ExportCommand& command) { return command.to && IsClic
 int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& command, bool json) {
   if (command.dumps.empty()) return FailWith(io, InvalidArgument("name the dumps or runs to load"), kExitUsage, json);
   if (const auto unfit = UnfitForStore(command)) return FailWith(io, InvalidArgument(*unfit), kExitUsage, json);
-  if (command.cluster && !IsRunName(*command.cluster)) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
-  if (command.cluster && command.cluster->find('`') != std::string::npos) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
+  if (command.cluster && (command.cluster->empty() || !IsClusterName(*command.cluster))) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress go_on = [&signals] { return signals.Poll() == 0; };
   std::string run = command.run_name.value_or("");
@@ -111,6 +115,8 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   Loaded loaded;
   analysis::StoreLoader loader(store->server.get(), {run, command.cluster.value_or(""), &clock, go_on});
   const Status done = LoadAll(&loader, command, go_on, &loaded);
+  loaded.note = loader.Note();
+  if (!loaded.note.empty() && !json) io.err << "profctl: note: " << loaded.note << std::endl;
   loaded.seconds = static_cast<double>(clock.SteadyNs() - begin_ns) / static_cast<double>(kNsPerSecond);
   if (!done.ok()) {
     const bool some = !loaded.ranks.empty() || signals.caught() != 0;
@@ -122,7 +128,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   } else {
     Print(io, loaded, run);
   }
-  return kExitOk;
+  return loaded.problems.empty() || command.allow_damaged ? kExitOk : kExitPartial;
 }
 
 }  // namespace profd::client

@@ -72,7 +72,7 @@ std::string ArchiveCell(const v1::Dump& dump) {
   const std::string problem = archive.problem().empty() ? "" : ": " + archive.problem();
   switch (archive.state()) {
     case v1::ArchiveState::STATE_LOADED:
-      return "archived";
+      return "archived" + problem;
     case v1::ArchiveState::STATE_WAITING:
       return (archive.attempts() == 0 ? "waiting" : fmt::format("waiting, attempt {}", archive.attempts())) + problem;
     default:

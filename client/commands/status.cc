@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -95,7 +96,13 @@ std::string TuningText(const v1::TuningLease& lease) {
 std::string ArchiveText(const v1::ArchiveStatus& archive, int64_t now_ns) {
   std::string text = archive.waiting() == 0 ? "nothing waits" : fmt::format("{} wait, {}", archive.waiting(), FormatBytes(archive.waiting_bytes()));
   if (archive.has_oldest_ns()) text += fmt::format(", the oldest for {}", FormatSpan(now_ns - archive.oldest_ns()));
-  text += fmt::format("; {} loaded into {}", archive.loaded(), archive.to());
+  uint64_t here = archive.loaded();
+  std::string elsewhere;
+  for (const auto& [to, count] : std::map<std::string, uint64_t>(archive.loaded_elsewhere().begin(), archive.loaded_elsewhere().end())) {
+    here -= std::min(here, count);
+    elsewhere += fmt::format("; {} loaded into {} before", count, to);
+  }
+  text += fmt::format("; {} loaded into {}", here, archive.to()) + elsewhere;
   if (archive.lost() > 0) text += fmt::format("; {} not archived", archive.lost());
   if (archive.has_failing_since_ns()) text += fmt::format("; failing for {}: {}", FormatSpan(now_ns - archive.failing_since_ns()), archive.problem());
   constexpr int64_t kLongNs = 300 * kNsPerSecond;

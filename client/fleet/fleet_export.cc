@@ -136,7 +136,9 @@ class Exporter {
     for (const v1::Dump& dump : result.archived) {
       const bool waits = dump.archive().state() == Archived::STATE_WAITING;
       waiting_ += waits ? 1 : 0;
-      if (dump.archive().state() == Archived::STATE_LOST || (waits && order_.wait)) result.partial = true;
+      const bool damaged = dump.archive().state() == Archived::STATE_LOADED && !dump.archive().problem().empty();
+      if (dump.archive().state() == Archived::STATE_LOST || damaged || (waits && order_.wait)) result.partial = true;
+      if (damaged && result.note.empty()) result.note = dump.archive().problem();
       if (!waits) continue;
       std::string why = WhyWaiting(status_[node], dump.archive().since_ns());
       if (!last_error_.empty() && !last_error_[node].ok()) why = "the node does not answer any more: " + last_error_[node].message();

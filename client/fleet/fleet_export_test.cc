@@ -80,6 +80,13 @@ TEST_F(FleetExportTest, NodesThatRefuseAreNamedAndTheOthersGoOn) {
   EXPECT_THAT(err_.str(), HasSubstr("unreachable (1 of 4): n02"));
 }
 
+TEST_F(FleetExportTest, ADamagedDumpIsLoadedInPart) {
+  Make(1);
+  Node(0).archive_answers = {Answer(State::STATE_LOADED, "1 part of it could not be read: hbm.data: it is shorter")};
+  EXPECT_EQ(Export(), kExitPartial);
+  EXPECT_THAT(out_.str(), HasSubstr("1 part of it could not be read: hbm.data"));
+}
+
 TEST_F(FleetExportTest, AllRefuse) {
   Make(2);
   EXPECT_EQ(Export(), kExitRefused);

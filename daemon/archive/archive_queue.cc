@@ -99,6 +99,7 @@ void ArchiveQueue::Load(std::string_view saved) {
     entry.attempts = static_cast<uint32_t>(number(object, "attempts"));
     entry.rows = static_cast<uint64_t>(number(object, "rows"));
     entry.run = text(object, "run");
+    entry.to = text(object, "to");
     entry.problem = text(object, "problem");
     entry.named = text(object, "named");
     entry.requested = object.contains("requested");
@@ -114,6 +115,7 @@ void ArchiveQueue::Save() {
     if (entry.attempts != 0) object["attempts"] = entry.attempts;
     if (entry.rows != 0) object["rows"] = entry.rows;
     if (!entry.run.empty()) object["run"] = entry.run;
+    if (!entry.to.empty()) object["to"] = entry.to;
     if (!entry.problem.empty()) object["problem"] = entry.problem;
     if (!entry.named.empty()) object["named"] = entry.named;
     if (entry.requested) object["requested"] = true;
@@ -290,9 +292,11 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   order.set_cluster(config_.archive_cluster);
   order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
   order.set_attempt(entry.attempts);
-  if (entry.run != order.run()) {
-    // For a report that comes to the next daemon.
+  const std::string to = DatabaseOf(config_.archive_to);
+  if (entry.run != order.run() || entry.to != to) {
+    // For a report that comes to the next daemon, or after archive.to was changed.
     entry.run = order.run();
+    entry.to = to;
     Save();
   }
   return Status::Ok();
@@ -323,14 +327,15 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
   const bool again = !entry->named.empty() && dump != nullptr && RunOf(*dump, *entry) != entry->run;
   if (entry->state == Wire::STATE_LOST || !again) entry->state = Wire::STATE_LOADED;
   entry->rows = loaded.rows();
-  entry->problem.clear();
+  entry->problem = CleanProblem(loaded.damage());
   if (entry->state == Wire::STATE_LOADED) deps_.dumps.SetWaiting(name, false);
   ++counts_.loaded;
   counts_.loaded_bytes += loaded.bytes();
+  ++counts_.loaded_by_database.try_emplace(entry->to, 0).first->second;
   failures_in_turn_ = 0;
   next_ns_ = failing_since_wall_ns_ = 0;
   problem_.clear();
-  log::Info("dump archived", {{"dump", name}, {"run", entry->run}, {"ranks", loaded.ranks()}, {"rows", loaded.rows()}, {"bytes", loaded.bytes()}});
+  log::Info("dump archived", {{"dump", name}, {"to", entry->to}, {"run", entry->run}, {"damage", entry->problem}, {"ranks", loaded.ranks()}, {"rows", loaded.rows()}, {"bytes", loaded.bytes()}});
 }
 
 void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted) {
@@ -398,6 +403,7 @@ void ArchiveQueue::Describe(v1::Dump* out) const {
   state.set_attempts(entry.attempts);
   state.set_since_ns(entry.since_wall_ns);
   state.set_rows(entry.rows);
+  if (entry.rows != 0 || entry.state == Wire::STATE_LOADED) state.set_to(entry.to);
 }
 
 void ArchiveQueue::Describe(v1::ArchiveStatus* out) const {
@@ -407,6 +413,9 @@ void ArchiveQueue::Describe(v1::ArchiveStatus* out) const {
   out->set_waiting_bytes(now.bytes);
   if (now.oldest_wall_ns != 0) out->set_oldest_ns(now.oldest_wall_ns);
   out->set_loaded(counts_.loaded);
+  for (const auto& [to, count] : counts_.loaded_by_database) {
+    if (to != DatabaseOf(config_.archive_to)) (*out->mutable_loaded_elsewhere())[to] = count;
+  }
   for (const auto& [reason, count] : counts_.lost) out->set_lost(out->lost() + count);
   if (failing_since_wall_ns_ != 0) out->set_failing_since_ns(failing_since_wall_ns_);
   out->set_problem(problem_);

@@ -43,6 +43,7 @@ class ArchiveQueue {
   struct Counts {
     uint64_t loaded = 0;
     uint64_t loaded_bytes = 0;
+    std::map<std::string, uint64_t, std::less<>> loaded_by_database;
     // Failed attempts: "unreachable", "denied", "refused", "fetch", "unreadable".
     std::map<std::string, uint64_t, std::less<>> failures;
     // Not loaded, and protected no longer: "max_waiting", "gave_up", "unreadable", or why the dump was removed.
@@ -88,6 +89,7 @@ class ArchiveQueue {
     uint32_t attempts = 0;
     int64_t next_ns = 0;  // steady clock; not before
     std::string run;      // that it was loaded into
+    std::string to;       // the database of that; empty: none
     bool requested = false;  // by a user
     std::string named;       // the run, as the user has it; empty: by archive.run
     std::string problem;

@@ -35,6 +35,34 @@ TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
   EXPECT_THAT(queue_->counts().lost, IsEmpty());
 }
 
+// What is confirmed says where it went, and what of it was damaged, also to the next daemon.
+TEST_F(ArchiveQueueTest, WhereEachWasLoaded) {
+  Finish(1);
+  Finish(2);
+  EXPECT_EQ(Take(), Name(1));
+  // The address changes while it is loaded.
+  config_.archive_to = "clickhouse://loader@other:9000/profiles";
+  Configure();
+  v1::ReportArchiveRequest report;
+  report.set_dump(Name(1));
+  report.mutable_loaded()->set_rows(7);
+  report.mutable_loaded()->set_damage("1 part of it could not be read: hbm.data: it is shorter");
+  EXPECT_TRUE(queue_->Report(report).ok());
+  EXPECT_EQ(StateOf(2).to(), "");
+  EXPECT_EQ(Take(), Name(2));
+  EXPECT_TRUE(Loaded(2).ok());
+  v1::ArchiveStatus status;
+  queue_->Describe(&status);
+  EXPECT_EQ(status.loaded(), 2U);
+  EXPECT_EQ(status.loaded_elsewhere().size(), 1U);
+  EXPECT_EQ(status.loaded_elsewhere().at("clickhouse://db:8123/profiles"), 1U);
+  Start();
+  EXPECT_EQ(StateOf(1).to(), "clickhouse://db:8123/profiles");
+  EXPECT_EQ(StateOf(2).to(), "clickhouse://other:9000/profiles");
+  EXPECT_THAT(StateOf(1).problem(), HasSubstr("hbm.data"));
+  EXPECT_EQ(StateOf(2).problem(), "");
+}
+
 TEST_F(ArchiveQueueTest, OnlyWhatIsMeant) {
   config_.archive_which = {"recorder", "label=keep"};
   Configure();

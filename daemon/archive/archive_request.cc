@@ -105,6 +105,9 @@ Status ArchiveQueue::CheckRoom(const Peer& peer, const std::vector<const KeptDum
 bool ArchiveQueue::IsToBeLoaded(const KeptDump& dump, const std::string& run) const {
   auto found = entries_.find(dump.name);
   if (found == entries_.end() || found->second.state == Wire::STATE_LOST) return true;
+  // One that went into another database is not in this one. Of what an earlier release loaded it is not known.
+  const std::string& to = found->second.to;
+  if (found->second.state == Wire::STATE_LOADED && !to.empty() && to != DatabaseOf(config_.archive_to)) return true;
   Entry as_asked = found->second;
   as_asked.named = run;
   return found->second.state == Wire::STATE_LOADED && !run.empty() && RunOf(dump, as_asked) != found->second.run;

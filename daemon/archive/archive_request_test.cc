@@ -48,6 +48,23 @@ class ArchiveRequestTest : public ArchiveQueueTest {
   v1::ArchiveDumpsResponse response_;
 };
 
+TEST_F(ArchiveRequestTest, WhatWentIntoAnotherDatabaseIsLoadedAgain) {
+  Finish(1);
+  ASSERT_TRUE(AskJob().ok());
+  EXPECT_EQ(Take(), Name(1));
+  ASSERT_TRUE(Loaded(1).ok());
+  ASSERT_TRUE(AskJob().ok());
+  EXPECT_EQ(Take(), "") << "it is there";
+  config_.archive_to = "clickhouse://other/profiles";
+  Configure();
+  v1::ArchiveDumpsRequest request;
+  request.set_job_id("train");
+  request.set_to("clickhouse://other:8123/profiles");
+  ASSERT_TRUE(Ask(request).ok());
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_EQ(order_.to(), "clickhouse://other/profiles");
+}
+
 TEST_F(ArchiveRequestTest, AJobsDumpsWaitAndAreLoaded) {
   Finish(1);
   Finish(2);

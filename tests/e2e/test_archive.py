@@ -158,6 +158,34 @@ class Loading(ArchiveCase):
             self.assertEqual(self.state(d, first), "loaded")
             self.assertNotIn("not_archived", json.dumps(d.ctl("rm", first)))
 
+    def test_another_database(self):
+        """What went where is known after archive.to was changed, and of a damaged dump what is wrong with it."""
+        with self.daemon() as d:
+            first = self.record(d, seconds=0.5)
+            self.assertTrue(self.once(d)[0]["loaded"])
+            before = self.database
+            self.assertEqual(self.server.rows(f"SELECT DISTINCT path FROM {before}.loads"), [[first]])
+            self.database += "_2"
+            self.reload(d)
+            second = self.record(d, seconds=0.5)
+            largest = max((os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(d.dump_root, second)) for name in names
+                           if "hbm.data" in name and not name.endswith(".done")), key=os.path.getsize)
+            os.truncate(largest, os.path.getsize(largest) // 2)
+            done, = self.once(d)
+            self.assertIn(os.path.basename(largest), done["damage"])
+            for restart in (False, True):
+                if restart:
+                    d.restart()
+                to = [self.dump(d, name)["archive"]["to"] for name in (first, second)]
+                self.assertEqual(to, [f"clickhouse://127.0.0.1:{self.server.http}/{name}" for name in (before, self.database)])
+                self.assertIn("could not be read", self.dump(d, second)["archive"]["problem"])
+                self.assertIn("could not be read", d.run("list", "--dumps", json_output=False).stdout)
+                if not restart:
+                    status = d.run("status", json_output=False).stdout
+                    for name in (before, self.database):
+                        self.assertIn(f"; 1 loaded into clickhouse://127.0.0.1:{self.server.http}/{name}", status + ";")
+            self.assertIn(os.path.basename(largest), json.dumps(self.server.rows(f"SELECT name FROM {self.database}.facts WHERE name LIKE 'problem.%'")))
+
     def test_a_session_that_is_resumed_replaces_nothing(self):
         with self.daemon() as d:
             session = d.ctl("start", *MUCH, "--all", "--job", "train", expect=(OK, PARTIAL))["session_id"]
@@ -243,6 +271,15 @@ class Failures(ArchiveCase):
             self.assertIsNone(self.dump(d, kept))
             self.assertEqual(self.lost(d, "max_total"), 0)
 
+    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    def test_what_the_database_refuses_is_not_called_unreachable(self):
+        with self.daemon(cluster="nowhere") as d:
+            name = self.record(d, seconds=0.3)
+            done, = self.once(d, expect=PARTIAL)
+            self.assertIn("cluster 'nowhere' not found", done["problem"])
+            self.assertIn("refused: ", self.dump(d, name)["archive"]["problem"])
+            self.assertEqual(d.metric("profd_archive_failures_total", reason="refused"), 1)
+
     def test_killed_in_the_middle(self):
         with self.daemon(devices=8, mb_per_s=1) as d:
             name = self.record(d, seconds=3.0)
@@ -267,7 +304,7 @@ class Failures(ArchiveCase):
                 d.start()
                 self.assertEqual(self.state(d, name), "waiting")
             # And another one while it sends rows: the server does not answer after the first rank's beginning.
-            gate = Gate(self.server.http, statements=30)
+            gate = Gate(self.server.http, statements=11)
             self.addCleanup(gate.stop)
             self.reload(d, port=gate.port)
             with self.companion(d) as process:

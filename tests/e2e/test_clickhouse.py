@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 import clickhouse_server
-from clickhouse_server import Cluster, ClickHouse, Gate
+from clickhouse_server import ClickHouse, Gate
 from profd_harness import BUILD, REPO, eventually, main
 from test_activity import ActivityCase
 from test_report import make_pipeline, make_rank
@@ -38,6 +38,14 @@ def profctl_json(*arguments, **how):
 def sort_key(row):
     """A row of a list by what is no float: rows with equal times come in any order."""
     return json.dumps([[name, value] for name, value in sorted(row.items()) if not isinstance(value, (float, list, dict))], sort_keys=True)
+
+
+def make_nameless(path, number):
+    """Kernels of a profile whose files say neither rank nor host."""
+    os.makedirs(os.path.join(path, "ASCEND_PROFILER_OUTPUT"))
+    with open(os.path.join(path, "ASCEND_PROFILER_OUTPUT", "kernel_details.csv"), "w", encoding="utf-8") as file:
+        file.write("Name,Type,Accelerator Core,Start Time(us),Duration(us)\n")
+        file.writelines(f"MatMul,MatMul,AI_CORE,{1_796_000_000_000_000 + number * 1_000_000 + at * 10},5\n" for at in range(10))
 
 
 class Answers(unittest.TestCase):
@@ -196,7 +204,7 @@ class OneServer(Answers):
         large = os.path.join(self.folder, "large")
         self.load(self.run_path, "killed", "--resume")  # rank 0 is there, from another directory
         before = self.counted("kernels", "killed")
-        statements = 30  # the tables are made, and rows are on their way
+        statements = 11  # four questions, the tables are there; then rows are on their way
         gate = Gate(self.server.http, statements)
         self.addCleanup(gate.stop)
         loader = subprocess.Popen([PROFCTL, "export", large, "--to", self.url(port=gate.port), "--run", "killed"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -216,7 +224,8 @@ class OneServer(Answers):
         self.assertEqual(got["ranks"][0]["timeline"]["executions"], 60_000)
 
     def test_a_server_that_goes_away(self):
-        gate = Gate(self.server.http, 30, close=True)
+        self.load(self.run_path, "stays")
+        gate = Gate(self.server.http, 11, close=True)
         self.addCleanup(gate.stop)
         done = profctl("export", os.path.join(self.folder, "large"), "--to", self.url(port=gate.port), "--run", "gone", code=6)
         self.assertIn(f"127.0.0.1:{gate.port}", done.stderr)
@@ -261,6 +270,27 @@ class OneServer(Answers):
             with self.subTest(arguments=arguments[2:]):
                 self.assertIn(text, profctl(*arguments, code=2).stderr)
 
+    def test_tables_of_another_version(self):
+        self.server.ask("CREATE DATABASE older")
+        self.server.ask("CREATE TABLE older.loads (run String, rank Int32, load UInt64, who String) ENGINE = MergeTree PARTITION BY run ORDER BY run")
+        done = profctl("export", self.run_path, "--to", self.server.url("older"), "--run", "x", code=3)
+        self.assertIn("table older.loads has no column device, ", done.stderr)
+        self.assertEqual(self.server.number("SELECT count() FROM system.tables WHERE database = 'older'"), 1)
+
+    def test_ranks_without_number_and_host(self):
+        """Two of them do not replace each other, the same one does, wherever it lies."""
+        paths = [os.path.join(self.folder, "nameless", name) for name in ("a", "b")]
+        for number, path in enumerate(paths):
+            make_nameless(path, number)
+            self.load(path, "nameless")
+        self.assertEqual(self.counted("kernels", "nameless"), 2 * 10)
+        elsewhere = os.path.join(self.folder, "nameless", "elsewhere")
+        shutil.copytree(paths[0], elsewhere)
+        self.load(elsewhere, "nameless")
+        self.load(paths[1], "nameless")
+        self.assertEqual(self.counted("kernels", "nameless"), 2 * 10)
+        self.assertEqual(len(profctl_json("analyze", "--from", self.url("nameless"), "--only", "overall")["ranks"]), 2)
+
     def test_names_are_no_statements(self):
         name = "it's \\'; DROP TABLE x --"
         self.load(self.run_path, name)
@@ -298,12 +328,66 @@ class OneServer(Answers):
         for title in ("Computing of the ten slowest ranks", "Parts of a step", "Operators", "Communication", "Findings", "Counter $counter"):
             self.assertTrue(got[title], title)
 
-    def test_a_run_is_dropped_by_its_partition(self):
-        self.load(self.run_path, "old")
-        for table, in self.server.rows(f"SELECT name FROM system.tables WHERE database = '{DATABASE}'"):
-            self.server.ask(f"ALTER TABLE {DATABASE}.{table} DROP PARTITION 'old'")
-            self.assertEqual(self.all_rows(table, "old"), 0)
-        self.assertIn("no run old", profctl("analyze", "--from", self.url("old"), code=4).stderr)
+    def runs(self, *flags, database=DATABASE, **how):
+        return {run["run"]: run for run in profctl_json("list", "--from", self.server.url(database), *flags, **how)["runs"]}
+
+    def test_runs_are_listed_and_removed(self):
+        database, name = "kept", "it's \\'; DROP TABLE x --"
+        for run in ("new", name):
+            profctl("export", self.run_path, "--to", self.server.url(database), "--run", run)
+        # One of 100 days ago: the number of a load is its time.
+        for table in ("loads", "totals"):
+            columns = ["load - 8640000000000000" if column == "load" else column for column, in self.server.rows(
+                f"SELECT name FROM system.columns WHERE database = '{database}' AND table = '{table}'") if column != "run"]
+            self.server.ask(f"INSERT INTO {database}.{table} SELECT 'old', {', '.join(columns)} FROM {database}.{table} WHERE run = 'new'")
+        runs = self.runs(database=database)
+        self.assertEqual(list(runs), [name, "new", "old"])
+        self.assertEqual((runs["new"]["ranks"], runs["new"]["complete"]), (2, True))
+        self.assertEqual(runs["new"]["rows"], sum(self.server.number(f"SELECT count() FROM {database}.{table} WHERE run = 'new'") for table in self.tables(database)))
+        listed = profctl("list", "--from", self.server.url(database)).stdout
+        self.assertRegex(listed, r"new +complete +2 +\d+ ")
+        self.assertEqual(list(self.runs("--older-than", "90", database=database)), ["old"])
+        # By age, and by name.
+        self.assertIn("removed old, ", profctl("rm", "--from", self.server.url(database), "--older-than", "90").stdout)
+        self.assertEqual(profctl_json("rm", "--from", self.server.url(database), "--older-than", "90")["removed"], [])
+        done = profctl_json("rm", "--from", self.server.url(database), name)
+        self.assertEqual([run["run"] for run in done["removed"]], [name])
+        for table in (*self.tables(database), "loads"):
+            self.assertIn(self.server.rows(f"SELECT DISTINCT run FROM {database}.{table}"), ([["new"]], []), table)
+        self.assertIn("no run old", profctl("rm", "--from", self.server.url(database), "old", code=4).stderr)
+        self.assertIn("no run old", profctl("analyze", "--from", self.server.url(database) + "/old", code=4).stderr)
+        self.assert_same(profctl_json("analyze", "--from", self.server.url(database) + "/new")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
+        # What a removal that was killed has left is listed, and can be removed.
+        self.server.ask(f"ALTER TABLE {database}.loads DROP PARTITION 'new'")
+        self.assertEqual(self.runs(database=database)["new"]["complete"], False)
+        profctl("rm", "--from", self.server.url(database) + "/new")
+        self.assertEqual(self.runs(database=database), {})
+        for arguments, text in ((("rm", "--from", self.url()), "which runs?"), (("rm", "--from", self.url(), "--older-than", "0"), "--older-than"),
+                                (("rm", "--older-than", "3", "x"), "--from"), (("list", "--from", self.url(), "--dumps"), "--dumps")):
+            self.assertIn(text, profctl(*arguments, code=2).stderr)
+
+    def tables(self, database):
+        return [name for name, in self.server.rows(f"SELECT name FROM system.tables WHERE database = '{database}' AND name != 'loads'")]
+
+    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    def test_a_user_who_may_only_read(self):
+        self.load(self.run_path, "seen")
+        viewer = f"clickhouse://viewer@127.0.0.1:{self.server.http}/{DATABASE}"
+        self.assert_same(profctl_json("analyze", "--from", viewer + "/seen")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
+        self.assertIn("seen", profctl("list", "--from", viewer).stdout)
+        self.assertIn(f"the user needs the right to ALTER the tables of {DATABASE}: ", profctl("rm", "--from", viewer, "seen", code=3).stderr)
+        self.assertGreater(self.counted("kernels", "seen"), 0)
+
+    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    def test_a_run_larger_than_the_server_lets_go(self):
+        with contextlib.ExitStack() as stack:
+            server = ClickHouse(os.path.join(stack.enter_context(clickhouse_server.temporary_folder()), "server"),
+                                more="<max_partition_size_to_drop>1</max_partition_size_to_drop>")
+            stack.callback(server.stop)
+            server.start()
+            profctl("export", self.run_path, "--to", server.url(DATABASE), "--run", "large")
+            done = profctl("rm", "--from", server.url(DATABASE), "large", code=3)
+            self.assertIn("max_partition_size_to_drop (50 GB", done.stderr)
 
     @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
     def test_over_tls(self):
@@ -323,40 +407,6 @@ class OneServer(Answers):
             profctl("export", self.run_path, "--to", address, "--run", "tls", "--tls-ca", certificate)
             got = profctl_json("analyze", "--from", address + "/tls", "--tls-ca", certificate)
             self.assert_same(got["ranks"], profctl_json("analyze", self.run_path)["ranks"])
-
-
-@unittest.skipIf(clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper(),
-                 clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper())
-class TwoShards(Answers):
-    """Two shards of two replicas each."""
-
-    def test_distributed_and_replicated(self):
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(clickhouse_server.temporary_folder())
-            path = os.path.join(folder, "run")
-            for rank in range(6):
-                make_rank(path, rank, kernels=200)
-            cluster = Cluster(os.path.join(folder, "cluster"))
-            stack.callback(cluster.stop)
-            first, last = cluster.nodes[0], cluster.nodes[-1]
-            for _ in range(2):  # the second replaces the first
-                profctl("export", path, "--to", first.url(DATABASE), "--run", "r", "--cluster", clickhouse_server.CLUSTER)
-            want = profctl_json("analyze", path)["ranks"]
-            for node in (first, last):
-                eventually(lambda node=node: node.number(f"SELECT count() FROM {DATABASE}.kernels WHERE run = 'r'") == 1200, seconds=30,
-                           what="old rows are deleted on every shard and replica")
-                self.assert_same(profctl_json("analyze", "--from", node.url(DATABASE) + "/r")["ranks"], want)
-            shares = [node.number(f"SELECT count() FROM {DATABASE}.kernels_local") for node in cluster.nodes]
-            self.assertTrue(0 < shares[0] < 1200, shares)
-            self.assertEqual((shares[0], shares[2]), (shares[1], shares[3]))
-            self.assertEqual(shares[0] + shares[2], 1200)
-            self.assertEqual(profctl_json("analyze", "--from", last.url(DATABASE) + "/r", "--overview")["overall"]["ranks"], 6)
-            done = profctl("export", path, "--to", first.url(DATABASE), "--run", "r", code=3)
-            self.assertIn("--cluster", done.stderr)
-            # A replica of each shard is enough.
-            cluster.nodes[1].stop()
-            self.assert_same(profctl_json("analyze", "--from", first.url(DATABASE) + "/r", "--only", "overall,operators")["ranks"],
-                             profctl_json("analyze", path, "--only", "overall,operators")["ranks"])
 
 
 @unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
@@ -382,6 +432,20 @@ class RecordedJob(ActivityCase, Answers):
         self.assertEqual(facts["manifest.session"], session["session_id"])
         self.assertEqual(facts["manifest.option.task_time"], "l1")
         self.assertGreater(server.number(f"SELECT count() FROM {DATABASE}.slices WHERE layer = 'CANN'"), 0)
+        # What is wrong with it is said, and stays with the run.
+        damaged = os.path.join(self.folder, os.path.basename(dump))
+        shutil.copytree(dump, damaged)
+        cut = max((os.path.join(folder, name) for folder, _, names in os.walk(damaged) for name in names if "hbm.data" in name and not name.endswith(".done")),
+                  key=os.path.getsize)
+        os.truncate(cut, os.path.getsize(cut) // 2)
+        done = profctl("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", code=5)
+        self.assertIn(os.path.basename(cut), done.stderr)
+        done = profctl_json("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", "--allow-damaged")
+        self.assertTrue(done["damaged"])
+        problems = profctl_json("analyze", damaged)["problems"]
+        self.assertTrue(problems)
+        self.assertEqual(profctl_json("analyze", "--from", server.url(DATABASE) + "/damaged")["problems"], problems)
+        self.assertEqual(profctl_json("analyze", "--from", server.url(DATABASE) + "/job")["problems"], [])
 
 
 if __name__ == "__main__":

@@ -48,9 +48,10 @@ def free_ports(count):
 
 
 USERS = f"""<yandex>
-<profiles><default><max_memory_usage>3000000000</max_memory_usage></default></profiles>
+<profiles><default><max_memory_usage>3000000000</max_memory_usage></default><viewer><readonly>1</readonly></viewer></profiles>
 <users>
   <default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+  <viewer><password></password><networks><ip>127.0.0.1</ip></networks><profile>viewer</profile><quota>default</quota></viewer>
   <{USER}><password>{PASSWORD}</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></{USER}>
 </users>
 <quotas><default></default></quotas>

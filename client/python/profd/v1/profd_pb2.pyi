@@ -150,14 +150,16 @@ class ArchiveFailed(_message.Message):
     def __init__(self, reason: _Optional[_Union[ArchiveFailed.Reason, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ArchiveLoaded(_message.Message):
-    __slots__ = ["bytes", "ranks", "rows"]
+    __slots__ = ["bytes", "damage", "ranks", "rows"]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     bytes: int
+    damage: str
     ranks: int
     rows: int
-    def __init__(self, ranks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, ranks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., damage: _Optional[str] = ...) -> None: ...
 
 class ArchiveOrder(_message.Message):
     __slots__ = ["attempt", "cluster", "dump", "max_bytes_per_s", "run", "to"]
@@ -176,7 +178,7 @@ class ArchiveOrder(_message.Message):
     def __init__(self, dump: _Optional[_Union[Dump, _Mapping]] = ..., to: _Optional[str] = ..., run: _Optional[str] = ..., cluster: _Optional[str] = ..., max_bytes_per_s: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class ArchiveState(_message.Message):
-    __slots__ = ["attempts", "problem", "rows", "run", "since_ns", "state"]
+    __slots__ = ["attempts", "problem", "rows", "run", "since_ns", "state", "to"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -189,18 +191,28 @@ class ArchiveState(_message.Message):
     STATE_LOST: ArchiveState.State
     STATE_UNSPECIFIED: ArchiveState.State
     STATE_WAITING: ArchiveState.State
+    TO_FIELD_NUMBER: _ClassVar[int]
     attempts: int
     problem: str
     rows: int
     run: str
     since_ns: int
     state: ArchiveState.State
-    def __init__(self, state: _Optional[_Union[ArchiveState.State, str]] = ..., run: _Optional[str] = ..., problem: _Optional[str] = ..., attempts: _Optional[int] = ..., since_ns: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+    to: str
+    def __init__(self, state: _Optional[_Union[ArchiveState.State, str]] = ..., run: _Optional[str] = ..., problem: _Optional[str] = ..., attempts: _Optional[int] = ..., since_ns: _Optional[int] = ..., rows: _Optional[int] = ..., to: _Optional[str] = ...) -> None: ...
 
 class ArchiveStatus(_message.Message):
-    __slots__ = ["asked_ns", "failing_since_ns", "loaded", "lost", "oldest_ns", "problem", "to", "waiting", "waiting_bytes"]
+    __slots__ = ["asked_ns", "failing_since_ns", "loaded", "loaded_elsewhere", "lost", "oldest_ns", "problem", "to", "waiting", "waiting_bytes"]
+    class LoadedElsewhereEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ASKED_NS_FIELD_NUMBER: _ClassVar[int]
     FAILING_SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    LOADED_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     LOADED_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     OLDEST_NS_FIELD_NUMBER: _ClassVar[int]
@@ -211,13 +223,14 @@ class ArchiveStatus(_message.Message):
     asked_ns: int
     failing_since_ns: int
     loaded: int
+    loaded_elsewhere: _containers.ScalarMap[str, int]
     lost: int
     oldest_ns: int
     problem: str
     to: str
     waiting: int
     waiting_bytes: int
-    def __init__(self, to: _Optional[str] = ..., waiting: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., oldest_ns: _Optional[int] = ..., loaded: _Optional[int] = ..., lost: _Optional[int] = ..., failing_since_ns: _Optional[int] = ..., problem: _Optional[str] = ..., asked_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, to: _Optional[str] = ..., waiting: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., oldest_ns: _Optional[int] = ..., loaded: _Optional[int] = ..., lost: _Optional[int] = ..., failing_since_ns: _Optional[int] = ..., problem: _Optional[str] = ..., asked_ns: _Optional[int] = ..., loaded_elsewhere: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
