@@ -14,8 +14,10 @@
 namespace profd::analysis {
 namespace {
 
-// All rows are asked for by rank. An answer is in memory as text as long as it is read: with 1,000 steps some MB per rank.
-constexpr size_t kRanksAtOnce = 64;  // of sums
+// All rows are asked for by rank; sums of several, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a
+// row, as long as it is read.
+constexpr size_t kRanksAtOnce = 64;
+constexpr uint64_t kRowsAtOnce = 200'000;
 constexpr size_t kRunsNamed = 10;
 
 struct Chosen {
@@ -58,7 +60,7 @@ class Fetcher {
   }
 
   Status Fill() {
-    const size_t at_once = order_.complete ? 1 : kRanksAtOnce;
+    const size_t at_once = order_.complete ? 1 : std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, kRanksAtOnce);
     Details details;
     for (size_t begin = 0; begin < chosen_.size(); begin += at_once) {
       const std::span<Chosen> some = std::span(chosen_).subspan(begin, std::min(at_once, chosen_.size() - begin));
@@ -101,22 +103,21 @@ class Fetcher {
   }
 
   Status CheckRows() {
-    if (chosen_.size() <= kRanksAtOnce) return {};
+    if (chosen_.size() < 2) return {};
     std::vector<std::string_view> tables = {"steps"};
     if (order_.complete || order_.beside) tables.insert(tables.end(), {"collectives", "links"});
     std::string ranks;
     if (!order_.ranks.empty()) ranks = fmt::format(" AND rank IN ({})", fmt::join(order_.ranks, ", "));
-    uint64_t all = 0;
     std::string counts;
     for (const std::string_view table : tables) {
       RETURN_IF_ERROR(server_.Query(fmt::format("SELECT count() FROM {}.{} WHERE {}{}", server_.database(), table, CommittedRows(server_.database(), order_.run), ranks),
                                     [&](const StoreRow& row) {
-                                      all += row.Uint(0);
+                                      rows_ += row.Uint(0);
                                       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", row.Uint(0), table);
                                       return Status();
                                     }));
     }
-    if (all <= kMostFetchedRows) return {};
+    if (rows_ <= kMostFetchedRows) return {};
     return ResourceExhausted(fmt::format("{} ranks of run {} have {}, more than {} together: name fewer with --ranks, leave out the analysis cluster with --only, "
                                          "or take --overview", chosen_.size(), order_.run, counts, kMostFetchedRows));
   }
@@ -164,6 +165,7 @@ class Fetcher {
   const FetchOrder& order_;
   Run& run_;
   std::vector<Chosen> chosen_;
+  uint64_t rows_ = 0;  // that are kept of all ranks
 };
 
 }  // namespace

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "analysis/store/fetch.h"
 #include "analysis/store/overview.h"
@@ -55,11 +58,13 @@ class StoredTables : public FakeServer {
  public:
   explicit StoredTables(std::map<std::string, std::string> rows) : rows_(std::move(rows)) {}
   Result<std::string> Send(std::string_view statement, std::string_view) override {
+    asked.emplace_back(statement);
     for (const auto& [table, rows] : rows_) {
       if ((std::string(statement) + ' ').find(" FROM db." + table + ' ') != std::string_view::npos) return R"({"data": )" + rows + "}";
     }
     return std::string(R"({"data": []})");
   }
+  std::vector<std::string> asked;
 
  private:
   std::map<std::string, std::string> rows_;
@@ -98,9 +103,12 @@ TEST(StoreFetch, RowsThatAreOneRun) {
   EXPECT_TRUE(run->problems.empty());
 }
 
+// As a table: the question which loads there are, without those that rows are counted by.
+const std::string kLoadsAsked = "loads WHERE run = 'run' AND state = 1 ORDER";
+
 TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
   // The latest load first, as the server is asked.
-  StoredTables server(std::map<std::string, std::string>{std::pair("loads", R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c"], ["n/npu0#2", -1, "8", 0, "n", "b", "/b"], ["n/npu0", -1, "7", 0, "n", "a", "/a"]])")});
+  StoredTables server(std::map<std::string, std::string>{std::pair(kLoadsAsked, R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c"], ["n/npu0#2", -1, "8", 0, "n", "b", "/b"], ["n/npu0", -1, "7", 0, "n", "a", "/a"]])")});
   FetchOrder order;
   order.run = "run";
   const auto run = FetchRun(&server, order);
@@ -111,7 +119,7 @@ TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
 
 TEST(StoreFetch, DevicesThatNoJobUses) {
   const std::string loads = R"([["n/npu2", -1, "9", 2, "n", "dump", "/c"], ["n/npu1", -1, "8", 1, "n", "dump", "/b"], ["0", 0, "7", 0, "n", "dump", "/a"]])";
-  StoredTables server({{"loads", loads}, {"collectives WHERE run = 'run' AND rank = -1", R"([["8"]])"}});
+  StoredTables server({{kLoadsAsked, loads}, {"collectives WHERE run = 'run' AND rank = -1", R"([["8"]])"}});
   FetchOrder order;
   order.run = "run";
   order.only = {"overall"};
@@ -123,24 +131,32 @@ TEST(StoreFetch, DevicesThatNoJobUses) {
   EXPECT_EQ(run->ranks[1]->path, "/b");
 }
 
-// A run of so many ranks and rows.
-Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order) {
+// A run of so many ranks and rows. `asked`: how often for operations of communication.
+Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order, int64_t* asked = nullptr) {
   std::string loads = "[";
   for (int rank = 0; rank < ranks; ++rank) loads += (rank > 0 ? ", " : "") + fmt::format(R"(["{0}", {0}, "{1}", 0, "n", "made", ""])", rank, rank + 1);
-  StoredTables server({{"loads WHERE run = 'run' AND state = 1 ORDER", loads + "]"},
+  StoredTables server({{kLoadsAsked, loads + "]"},
                        {"steps WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", steps)},
                        {"collectives WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", collectives)},
                        {"links WHERE run = 'run' AND load GLOBAL", "[[0]]"}});
-  return FetchRun(&server, order);
+  auto run = FetchRun(&server, order);
+  const auto is_one = [](const std::string& each) { return each.find("FROM db.collectives  WHERE") != std::string::npos; };
+  if (asked != nullptr) *asked = std::ranges::count_if(server.asked, is_one);
+  return run;
 }
 
 TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
   FetchOrder order;
   order.run = "run";
   order.beside = true;
-  const auto run = Large(4096, 4'096'000, 4'096'000, order);
+  int64_t asked = 0;
+  const auto run = Large(4096, 4'096'000, 4'096'000, order, &asked);
   ASSERT_TRUE(run.ok()) << run.status().message();
   EXPECT_EQ(run->ranks.size(), 4096u);
+  EXPECT_EQ(asked, 64);
+  // An answer is of fewer ranks where they have more rows.
+  EXPECT_TRUE(Large(128, 128'000, 15'000'000, order, &asked).ok());
+  EXPECT_EQ(asked, 128);
   const auto refused = Large(65, 1000, kMostFetchedRows, order);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.status().message().find("1000 steps, 16000000 collectives"), std::string::npos) << refused.status().message();
