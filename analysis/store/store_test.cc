@@ -99,7 +99,8 @@ TEST_F(StoreTest, RanksWithoutANumber) {
     StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/work/dumps/"});
     std::vector<RankLoad> done;
     EXPECT_TRUE(loader.Prepare().ok());
-    EXPECT_TRUE(loader.Load(run, 7, &done).ok());
+    const Status loaded = loader.Load(run, 7, &done);
+    EXPECT_TRUE(loaded.ok()) << loaded.message();
     return done.empty() ? std::string() : done.front().who;
   };
   constexpr int64_t kDay = 1'796'000'000'123'456'789;
