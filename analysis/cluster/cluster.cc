@@ -78,7 +78,57 @@ std::optional<std::array<int64_t, 3>> Cluster::IndexesOf(size_t rank) const {
   return std::array<int64_t, 3>{in_stage % data, in_stage / data, *at.rank % tensor};
 }
 
+namespace {
+
+// "hcom_allReduce__241" of "hcom_allReduce__241_19_1": without the operation's number, which counts from where the rank's
+// recording began, and how often it has run.
+std::string_view WithoutNumbers(std::string_view name) {
+  std::string_view rest = name;
+  for (int i = 0; i < 2; ++i) {
+    const size_t at = rest.rfind('_');
+    if (at == std::string_view::npos || at + 1 == rest.size()) return name;
+    if (rest.find_first_not_of("0123456789", at + 1) != std::string_view::npos) return name;
+    rest = rest.substr(0, at);
+  }
+  return rest;
+}
+
+// Operations of a step that all ranks of a group have as many of are the same ones in their order, whatever their numbers
+// are: ranks do not begin to record at once.
+class SameOrder {
+ public:
+  explicit SameOrder(const Run& run) {
+    for (size_t i = 0; i < run.ranks.size(); ++i) {
+      const Rank& rank = *run.ranks[i];
+      for (const Collective& each : rank.collectives) {
+        if (Counts(rank, each)) ++counts_[KeyOf(rank, each)][i];
+      }
+    }
+  }
+  // What an operation is called on all ranks.
+  std::string_view NameOf(const Rank& rank, const Collective& each) const {
+    const std::string_view name = rank.TextOf(each.name);
+    if (!Counts(rank, each)) return name;
+    const std::map<size_t, size_t>& of_ranks = counts_.at(KeyOf(rank, each));
+    const bool even = std::ranges::all_of(of_ranks, [&of_ranks](const auto& of) { return of.second == of_ranks.begin()->second; });
+    return even ? WithoutNumbers(name) : name;
+  }
+
+ private:
+  using Key = std::tuple<std::string_view, int64_t, std::string_view>;  // group, step, name
+  static bool Counts(const Rank& rank, const Collective& each) {
+    return each.step >= 0 && each.count == 1 && !each.p2p && !IsSendOrReceive(rank.TextOf(each.name));
+  }
+  static Key KeyOf(const Rank& rank, const Collective& each) {
+    return {rank.TextOf(each.group), each.step, WithoutNumbers(rank.TextOf(each.name))};
+  }
+  std::map<Key, std::map<size_t, size_t>> counts_;  // by rank
+};
+
+}  // namespace
+
 void Cluster::AddOperations() {
+  const SameOrder order(run_);
   using Key = std::tuple<size_t, int64_t, std::string_view, size_t>;
   struct Hash {
     size_t operator()(const Key& key) const {
@@ -90,7 +140,7 @@ void Cluster::AddOperations() {
   std::map<std::string, size_t, std::less<>> group_ids;
   for (size_t i = 0; i < run_.ranks.size(); ++i) {
     const Rank& rank = *run_.ranks[i];
-    std::map<std::tuple<TextId, TextId, int64_t>, size_t> seen;
+    std::map<std::tuple<TextId, std::string_view, int64_t>, size_t> seen;
     std::unordered_map<TextId, size_t> groups;
     for (const Collective& each : rank.collectives) {
       const auto [group, is_new] = groups.try_emplace(each.group, 0);
@@ -106,8 +156,9 @@ void Cluster::AddOperations() {
       }
       const std::string_view name = rank.TextOf(each.name);
       if (each.p2p || IsSendOrReceive(name)) groups_[group->second].p2p = true;
-      const size_t repeat = seen[{each.group, each.name, each.step}]++;
-      const auto [op, is_first] = known.try_emplace({group->second, each.step, name, repeat}, operations_.size());
+      const std::string_view same = order.NameOf(rank, each);
+      const size_t repeat = seen[{each.group, same, each.step}]++;
+      const auto [op, is_first] = known.try_emplace({group->second, each.step, same, repeat}, operations_.size());
       if (is_first) operations_.push_back({group->second, name, rank.TextOf(each.type), each.step, repeat, {}});
       operations_[op->second].ranks.push_back({i, &each});
     }

@@ -96,7 +96,7 @@ TEST_F(StoreTest, RanksWithoutANumber) {
     rank.host = host;
     rank.path = path;
     rank.executions.front() = {start_ns, start_ns + 5, 0, 0};
-    StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/work/dumps/"});
+    StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/var/loads/"});
     std::vector<RankLoad> done;
     EXPECT_TRUE(loader.Prepare().ok());
     const Status loaded = loader.Load(run, 7, &done);
@@ -111,17 +111,17 @@ TEST_F(StoreTest, RanksWithoutANumber) {
   // Without a time of any clock, too.
   EXPECT_EQ(who("", 1000, "/no/such/a"), "npu0 of /no/such/a");
   EXPECT_EQ(who("", 1000, "/no/such/../such/a"), "npu0 of /no/such/a");
-  EXPECT_EQ(who("", 1000, "/work/dumps/PROF_1"), "npu0 of PROF_1");
+  EXPECT_EQ(who("", 1000, "/var/loads/PROF_1"), "npu0 of PROF_1");
 }
 
 TEST_F(StoreTest, WhatIsWrongIsStoredWithTheRank) {
   auto run = SmallRun();
   run.ranks.push_back(std::make_unique<Rank>());
-  run.ranks.front()->path = "/work/dumps/PROF_1";
-  run.ranks.back()->path = "/work/dumps/PROF_10";
+  run.ranks.front()->path = "/var/loads/PROF_1";
+  run.ranks.back()->path = "/var/loads/PROF_10";
   run.ranks.back()->rank = 4;
-  run.problems = {{"/work/dumps/PROF_10/hbm.data", "it is shorter"}, {"activity", "rows are left out"}};
-  StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/work/dumps/"});
+  run.problems = {{"/var/loads/PROF_10/hbm.data", "it is shorter"}, {"activity", "rows are left out"}};
+  StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/var/loads/"});
   ASSERT_TRUE(loader.Prepare().ok());
   std::vector<RankLoad> done;
   ASSERT_TRUE(loader.Load(run, 7, &done).ok());
@@ -132,7 +132,7 @@ TEST_F(StoreTest, WhatIsWrongIsStoredWithTheRank) {
   EXPECT_NE(facts.find("\tproblem.activity\trows are left out\n"), std::string::npos) << facts;
   const std::string loads = server_.RowsOf("loads");
   EXPECT_NE(loads.find("\tPROF_1\t"), std::string::npos) << loads;
-  EXPECT_EQ(loads.find("/work"), std::string::npos) << loads;
+  EXPECT_EQ(loads.find("/var/loads"), std::string::npos) << loads;
 }
 
 TEST_F(StoreTest, ABrokenLoadIsNotCommitted) {

@@ -172,7 +172,7 @@ class Loading(ArchiveCase):
                            if "hbm.data" in name and not name.endswith(".done")), key=os.path.getsize)
             os.truncate(largest, os.path.getsize(largest) // 2)
             done, = self.once(d)
-            self.assertIn(os.path.basename(largest), done["damage"])
+            self.assertIn("hbm.data: damaged", done["damage"])
             for restart in (False, True):
                 if restart:
                     d.restart()

@@ -439,7 +439,7 @@ class RecordedJob(ActivityCase, Answers):
                   key=os.path.getsize)
         os.truncate(cut, os.path.getsize(cut) // 2)
         done = profctl("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", code=5)
-        self.assertIn(os.path.basename(cut), done.stderr)
+        self.assertIn("hbm.data: damaged", done.stderr)
         done = profctl_json("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", "--allow-damaged")
         self.assertTrue(done["damaged"])
         problems = profctl_json("analyze", damaged)["problems"]
