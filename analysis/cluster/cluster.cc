@@ -93,15 +93,18 @@ std::string_view WithoutNumbers(std::string_view name) {
   return rest;
 }
 
-// Operations of a step that all ranks of a group have as many of are the same ones in their order, whatever their numbers
-// are: ranks do not begin to record at once.
+// Ranks do not begin to record at once, and then their numbers differ: operations of a step that all ranks of a group have
+// as many of are the same ones in their order.
 class SameOrder {
  public:
   explicit SameOrder(const Run& run) {
     for (size_t i = 0; i < run.ranks.size(); ++i) {
       const Rank& rank = *run.ranks[i];
       for (const Collective& each : rank.collectives) {
-        if (Counts(rank, each)) ++counts_[KeyOf(rank, each)][i];
+        if (!Counts(rank, each)) continue;
+        OfRank& of = ranks_[KeyOf(rank, each)][i];
+        ++of.count;
+        of.names += std::hash<std::string_view>()(rank.TextOf(each.name));
       }
     }
   }
@@ -109,9 +112,11 @@ class SameOrder {
   std::string_view NameOf(const Rank& rank, const Collective& each) const {
     const std::string_view name = rank.TextOf(each.name);
     if (!Counts(rank, each)) return name;
-    const std::map<size_t, size_t>& of_ranks = counts_.at(KeyOf(rank, each));
-    const bool even = std::ranges::all_of(of_ranks, [&of_ranks](const auto& of) { return of.second == of_ranks.begin()->second; });
-    return even ? WithoutNumbers(name) : name;
+    const std::map<size_t, OfRank>& ranks = ranks_.at(KeyOf(rank, each));
+    const OfRank& first = ranks.begin()->second;
+    const bool same_names = std::ranges::all_of(ranks, [&first](const auto& of) { return of.second.names == first.names; });
+    const bool same_count = std::ranges::all_of(ranks, [&first](const auto& of) { return of.second.count == first.count; });
+    return same_names || !same_count ? name : WithoutNumbers(name);
   }
 
  private:
@@ -122,7 +127,11 @@ class SameOrder {
   static Key KeyOf(const Rank& rank, const Collective& each) {
     return {rank.TextOf(each.group), each.step, WithoutNumbers(rank.TextOf(each.name))};
   }
-  std::map<Key, std::map<size_t, size_t>> counts_;  // by rank
+  struct OfRank {
+    size_t count = 0;
+    size_t names = 0;  // a sum of their hashes
+  };
+  std::map<Key, std::map<size_t, OfRank>> ranks_;
 };
 
 }  // namespace
@@ -140,7 +149,8 @@ void Cluster::AddOperations() {
   std::map<std::string, size_t, std::less<>> group_ids;
   for (size_t i = 0; i < run_.ranks.size(); ++i) {
     const Rank& rank = *run_.ranks[i];
-    std::map<std::tuple<TextId, std::string_view, int64_t>, size_t> seen;
+    std::map<std::tuple<TextId, TextId, int64_t>, size_t> seen;
+    std::map<std::tuple<TextId, std::string_view, int64_t>, size_t> places;
     std::unordered_map<TextId, size_t> groups;
     for (const Collective& each : rank.collectives) {
       const auto [group, is_new] = groups.try_emplace(each.group, 0);
@@ -157,8 +167,9 @@ void Cluster::AddOperations() {
       const std::string_view name = rank.TextOf(each.name);
       if (each.p2p || IsSendOrReceive(name)) groups_[group->second].p2p = true;
       const std::string_view same = order.NameOf(rank, each);
-      const size_t repeat = seen[{each.group, same, each.step}]++;
-      const auto [op, is_first] = known.try_emplace({group->second, each.step, same, repeat}, operations_.size());
+      const size_t repeat = seen[{each.group, each.name, each.step}]++;
+      const size_t place = places[{each.group, same, each.step}]++;
+      const auto [op, is_first] = known.try_emplace({group->second, each.step, same, place}, operations_.size());
       if (is_first) operations_.push_back({group->second, name, rank.TextOf(each.type), each.step, repeat, {}});
       operations_[op->second].ranks.push_back({i, &each});
     }

@@ -17,7 +17,7 @@ constexpr int kInsertTries = 8;
 constexpr int kRetryMs = 1000;
 constexpr int kCountTries = 60;  // of a replica that is behind
 constexpr int kCountPauseMs = 500;
-constexpr int kTableTries = 20;  // of a shard that is about to make its tables
+constexpr int kTableTries = 120;  // of a shard that is about to make its tables
 constexpr int kTablePauseMs = 500;
 constexpr std::string_view kNoTable = "There is no table";     // of a server that asked the others of a shard
 constexpr std::string_view kTooManyParts = "Too many parts";  // the server merges; it takes rows again soon
@@ -31,10 +31,12 @@ void WriteFindings(const Json& findings, RowBlocks* blocks) {
   }
 }
 
-// Whose a problem is: of the first rank whose files it names, or else of the first.
+bool IsBelow(const std::string& where, const std::string& path) { return !path.empty() && where.starts_with(path) && where.substr(path.size()).starts_with('/'); }
+
+// Whose a problem is: of the first rank whose files it names, by their path or as files of a dump, or else of the first.
 const Rank* OwnerOf(const Problem& problem, const Run& source) {
   const auto found = std::ranges::find_if(source.ranks, [&problem](const auto& rank) {
-    return !rank->path.empty() && problem.where.starts_with(rank->path) && (problem.where.size() == rank->path.size() || problem.where[rank->path.size()] == '/');
+    return problem.where == rank->path || IsBelow(problem.where, rank->path) || IsBelow(problem.where, std::filesystem::path(rank->path).filename().string());
   });
   return found == source.ranks.end() ? source.ranks.front().get() : found->get();
 }
@@ -52,14 +54,15 @@ Status StoreLoader::Prepare() {
   return layout_.cluster.empty() ? ReadLoads() : ReadLoadsOfCluster(!*there);
 }
 
-// Each shard is asked: one that was added later has no tables yet, and where no command waited for it, that may take a moment.
+// Each shard is asked: one that was added later has no tables yet, and where no command waited for it, that may take a moment. The
+// table of the loads is the last that is made.
 Status StoreLoader::ReadLoadsOfCluster(bool made) {
   Status read = ReadLoads();
   if (!made && read.message().find(kNoTable) != std::string::npos) {
     RETURN_IF_ERROR(MakeStoreTables(layout_, &changer_));
     read = ReadLoads();
   }
-  for (int tries = 0; read.message().find(kNoTable) != std::string::npos && tries < kTableTries; ++tries) {
+  for (int tries = 0; (read.code() == StatusCode::kNotFound || read.message().find(kNoTable) != std::string::npos) && tries < kTableTries; ++tries) {
     server_.Pause(kTablePauseMs);
     if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
     read = ReadLoads();

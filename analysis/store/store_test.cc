@@ -54,6 +54,7 @@ TEST(StoreTables, CodecsWhereTheServerHasThem) {
   EXPECT_NE(old.find("CREATE TABLE IF NOT EXISTS db.kernels (run String, rank Int32, load UInt64, at UInt32, start_ns Int64"), std::string::npos) << old;
   EXPECT_NE(old.find("ENGINE = MergeTree PARTITION BY run ORDER BY (run, rank, load, start_ns)"), std::string::npos);
   EXPECT_NE(text({"db", "", 24}).find("start_ns Int64 CODEC(Delta, ZSTD(1))"), std::string::npos);
+  EXPECT_GT(old.find("db.loads "), old.find("db.findings "));
   const std::string cluster = text({"db", "c", 18});
   EXPECT_NE(cluster.find("ReplicatedMergeTree('/clickhouse/tables/{shard}/db/kernels', '{replica}')"), std::string::npos) << cluster;
   EXPECT_NE(cluster.find("CREATE TABLE IF NOT EXISTS db.kernels ON CLUSTER `c` AS db.kernels_local ENGINE = Distributed(`c`, db, kernels_local, cityHash64(run, rank))"),
@@ -120,7 +121,7 @@ TEST_F(StoreTest, WhatIsWrongIsStoredWithTheRank) {
   run.ranks.front()->path = "/var/loads/PROF_1";
   run.ranks.back()->path = "/var/loads/PROF_10";
   run.ranks.back()->rank = 4;
-  run.problems = {{"/var/loads/PROF_10/hbm.data", "it is shorter"}, {"activity", "rows are left out"}};
+  run.problems = {{"PROF_10/hbm.data", "it is shorter"}, {"activity", "rows are left out"}};
   StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/var/loads/"});
   ASSERT_TRUE(loader.Prepare().ok());
   std::vector<RankLoad> done;

@@ -62,7 +62,7 @@ Status RunRemover::Prepare() {
   for (const StoreTable& table : StoreTables()) {
     if (there.contains(layout_.NamesOf(table.name).back())) tables_.push_back(table.name);
   }
-  std::ranges::stable_partition(tables_, [](std::string_view name) { return name != kLastTable; });
+  std::stable_partition(tables_.begin(), tables_.end(), [](std::string_view name) { return name != kLastTable; });
   return {};
 }
 

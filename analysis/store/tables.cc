@@ -164,7 +164,9 @@ std::string StoreLayout::OnCluster() const { return cluster.empty() ? "" : fmt::
 
 std::vector<std::string> CreateStatements(const StoreLayout& layout) {
   std::vector<std::string> statements = {fmt::format("CREATE DATABASE IF NOT EXISTS {}{}", layout.database, layout.OnCluster())};
-  for (const StoreTable& table : kTables) {
+  std::vector<StoreTable> tables(kTables.begin(), kTables.end());
+  std::rotate(tables.begin(), tables.begin() + 1, tables.end());
+  for (const StoreTable& table : tables) {
     const std::string engine =
         layout.cluster.empty()
             ? "MergeTree"

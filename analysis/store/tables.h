@@ -47,7 +47,7 @@ struct StoreLayout {
   std::string OnCluster() const;  // " ON CLUSTER `name`", or nothing
 };
 
-// Statements that make the database and all tables where they are not there.
+// Statements that make the database and all tables where they are not there, that of the loads last: where it is, all are.
 std::vector<std::string> CreateStatements(const StoreLayout& layout);
 
 }  // namespace profd::analysis
