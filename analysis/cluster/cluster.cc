@@ -46,6 +46,67 @@ int64_t SizeOf(const Rank& rank, std::string_view name) {
   return found == rank.parallel_sizes.end() ? 0 : found->second;
 }
 
+// "hcom_allReduce__241" of "hcom_allReduce__241_19_1": without the operation's number, which counts from where the rank's
+// recording began, and how often it has run.
+std::string_view WithoutNumbers(std::string_view name) {
+  std::string_view rest = name;
+  for (int i = 0; i < 2; ++i) {
+    const size_t at = rest.rfind('_');
+    if (at == std::string_view::npos || at + 1 == rest.size()) return name;
+    if (rest.find_first_not_of("0123456789", at + 1) != std::string_view::npos) return name;
+    rest = rest.substr(0, at);
+  }
+  return rest;
+}
+
+// Ranks do not begin to record at once, and then their numbers differ: operations of a step that all ranks of a group have
+// as many of are the same ones in their order. Memory grows with the steps and kinds of operations, not with the ranks.
+class SameOrder {
+ public:
+  explicit SameOrder(const Run& run) {
+    for (const auto& rank : run.ranks) {
+      std::map<Key, OfRank> of_rank;
+      for (const Collective& each : rank->collectives) {
+        if (!IsNumbered(*rank, each)) continue;
+        OfRank& of = of_rank[KeyOf(*rank, each)];
+        ++of.count;
+        of.names += std::hash<std::string_view>()(rank->TextOf(each.name));
+      }
+      for (const auto& [key, of] : of_rank) {
+        const auto [known, is_first] = kinds_.try_emplace(key, OfKind{of});
+        known->second.same_names &= of.names == known->second.first.names;
+        known->second.same_count &= of.count == known->second.first.count;
+      }
+    }
+  }
+  // What an operation is called on all ranks.
+  std::string_view NameOf(const Rank& rank, const Collective& each) const {
+    const std::string_view name = rank.TextOf(each.name);
+    if (!IsNumbered(rank, each)) return name;
+    const OfKind& kind = kinds_.at(KeyOf(rank, each));
+    return kind.same_names || !kind.same_count ? name : WithoutNumbers(name);
+  }
+
+ private:
+  using Key = std::tuple<std::string_view, int64_t, std::string_view>;  // group, step, name
+  struct OfRank {
+    size_t count = 0;
+    size_t names = 0;  // a sum of their hashes
+  };
+  struct OfKind {
+    OfRank first;
+    bool same_names = true;  // on all ranks that have it
+    bool same_count = true;
+  };
+  static bool IsNumbered(const Rank& rank, const Collective& each) {
+    return each.step >= 0 && each.count == 1 && !each.p2p && !IsSendOrReceive(rank.TextOf(each.name));
+  }
+  static Key KeyOf(const Rank& rank, const Collective& each) {
+    return {rank.TextOf(each.group), each.step, WithoutNumbers(rank.TextOf(each.name))};
+  }
+  std::map<Key, OfKind> kinds_;
+};
+
 }  // namespace
 
 Cluster::Cluster(const Run& run) : run_(run), stage_of_(run.ranks.size()) {
@@ -77,64 +138,6 @@ std::optional<std::array<int64_t, 3>> Cluster::IndexesOf(size_t rank) const {
   const int64_t in_stage = *at.rank / (tensor * context);
   return std::array<int64_t, 3>{in_stage % data, in_stage / data, *at.rank % tensor};
 }
-
-namespace {
-
-// "hcom_allReduce__241" of "hcom_allReduce__241_19_1": without the operation's number, which counts from where the rank's
-// recording began, and how often it has run.
-std::string_view WithoutNumbers(std::string_view name) {
-  std::string_view rest = name;
-  for (int i = 0; i < 2; ++i) {
-    const size_t at = rest.rfind('_');
-    if (at == std::string_view::npos || at + 1 == rest.size()) return name;
-    if (rest.find_first_not_of("0123456789", at + 1) != std::string_view::npos) return name;
-    rest = rest.substr(0, at);
-  }
-  return rest;
-}
-
-// Ranks do not begin to record at once, and then their numbers differ: operations of a step that all ranks of a group have
-// as many of are the same ones in their order.
-class SameOrder {
- public:
-  explicit SameOrder(const Run& run) {
-    for (size_t i = 0; i < run.ranks.size(); ++i) {
-      const Rank& rank = *run.ranks[i];
-      for (const Collective& each : rank.collectives) {
-        if (!Counts(rank, each)) continue;
-        OfRank& of = ranks_[KeyOf(rank, each)][i];
-        ++of.count;
-        of.names += std::hash<std::string_view>()(rank.TextOf(each.name));
-      }
-    }
-  }
-  // What an operation is called on all ranks.
-  std::string_view NameOf(const Rank& rank, const Collective& each) const {
-    const std::string_view name = rank.TextOf(each.name);
-    if (!Counts(rank, each)) return name;
-    const std::map<size_t, OfRank>& ranks = ranks_.at(KeyOf(rank, each));
-    const OfRank& first = ranks.begin()->second;
-    const bool same_names = std::ranges::all_of(ranks, [&first](const auto& of) { return of.second.names == first.names; });
-    const bool same_count = std::ranges::all_of(ranks, [&first](const auto& of) { return of.second.count == first.count; });
-    return same_names || !same_count ? name : WithoutNumbers(name);
-  }
-
- private:
-  using Key = std::tuple<std::string_view, int64_t, std::string_view>;  // group, step, name
-  static bool Counts(const Rank& rank, const Collective& each) {
-    return each.step >= 0 && each.count == 1 && !each.p2p && !IsSendOrReceive(rank.TextOf(each.name));
-  }
-  static Key KeyOf(const Rank& rank, const Collective& each) {
-    return {rank.TextOf(each.group), each.step, WithoutNumbers(rank.TextOf(each.name))};
-  }
-  struct OfRank {
-    size_t count = 0;
-    size_t names = 0;  // a sum of their hashes
-  };
-  std::map<Key, std::map<size_t, OfRank>> ranks_;
-};
-
-}  // namespace
 
 void Cluster::AddOperations() {
   const SameOrder order(run_);
