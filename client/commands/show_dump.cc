@@ -66,19 +66,11 @@ void PrintProcessFiles(const Io& io, const exporting::DumpInfo& info) {
   table.Print(io.out, io.out_color());
 }
 
-Json ProcessFilesJson(const std::vector<ManifestProcessFiles>& of_processes) {
-  Json json = Json::array();
-  for (const ManifestProcessFiles& files : of_processes) {
-    json.push_back({{"pid", files.pid},
-                    {"rank", files.rank ? Json(*files.rank) : Json(nullptr)},
-                    {"layout", files.layout},
-                    {"directory", files.directory},
-                    {"state", files.state},
-                    {"files", files.files},
-                    {"bytes", files.bytes},
-                    {"problem", files.problem}});
-  }
-  return json;
+// As the manifest has them.
+Json ProcessFilesJson(const Manifest& manifest) {
+  Manifest only;
+  only.process_files = manifest.process_files;
+  return Json::parse(Serialize(only)).value("process_files", Json::array());
 }
 
 }  // namespace
@@ -126,7 +118,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   }
   if (json) {
     Json shown = ToJson(picture);
-    if (picture.info.manifest) shown["process_files"] = ProcessFilesJson(picture.info.manifest->process_files);
+    if (picture.info.manifest) shown["process_files"] = ProcessFilesJson(*picture.info.manifest);
     io.out << JsonText(shown, true) << std::endl;
     return kExitOk;
   }
