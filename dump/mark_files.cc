@@ -77,10 +77,10 @@ std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t de
   return record;
 }
 
-Result<bool> HasStepRecords(int fd, uint32_t chip_id) {
+Result<bool> HasStepRecords(int fd, uint32_t chip_id, uint64_t first) {
   constexpr size_t kRecords = 4096;  // at once
   std::vector<std::byte> buffer(kRecords * kStepRecordBytes);
-  for (uint64_t offset = 0;;) {
+  for (uint64_t offset = first;;) {
     const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Status::FromErrno(errno, "read the step trace");

@@ -48,7 +48,8 @@ inline constexpr size_t kStepRecordBytes = 40;
 // One begin or end of a training step. `device_count` is the device's system counter at that instant.
 std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,
                                                    int64_t step, bool begin);
-// Whether a file of such records, open for reading, has begins or ends of training steps.
-Result<bool> HasStepRecords(int fd, uint32_t chip_id);
+// Whether such a file, open for reading, has records of the begin or end of a training step.
+// `first`: where the first record that begins in it does; one that two slices share is not looked at.
+Result<bool> HasStepRecords(int fd, uint32_t chip_id, uint64_t first = 0);
 
 }  // namespace profd

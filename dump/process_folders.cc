@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -187,13 +189,22 @@ Result<uint64_t> ProcessFolders::FirstStepSlice(int from, const DataFolder& plac
   const auto& devices = dump_.manifest.devices;
   const auto device = std::ranges::find(devices, place.device, &ManifestDevice::id);
   if (device == devices.end() || !all_slices_) return AlreadyExists("profd records this itself");
+  std::map<uint64_t, std::string> slices;
   for (const std::string& name : ListNames(from).value_or({})) {
-    if (BaseOfProcessFile(name) != kStepTraceFile || name.ends_with(kDone)) continue;
+    const std::optional<DataName> data = ParseDataName(name);
+    if (data && data->base == kStepTraceFile && !name.ends_with(kDone)) slices.emplace(data->slice, name);
+  }
+  uint64_t before = 0;  // bytes: its slices may end within a record
+  for (const auto& [number, name] : slices) {
     Result<UniqueFd> file = OpenFileAt(from, name);
     if (!file.ok()) return file.status();
-    Result<bool> steps = HasStepRecords(file->get(), static_cast<uint32_t>(device->chip_id));
+    struct stat facts {};
+    if (::fstat(file->get(), &facts) != 0) return Status::FromErrno(errno, name);
+    const uint64_t begun = before % kStepRecordBytes;
+    Result<bool> steps = HasStepRecords(file->get(), static_cast<uint32_t>(device->chip_id), begun == 0 ? 0 : kStepRecordBytes - begun);
     if (!steps.ok()) return steps.status();
     if (*steps) return AlreadyExists("has training steps, which profd records itself");
+    before += static_cast<uint64_t>(facts.st_size);
   }
   uint64_t first = 0;
   for (const std::string& name : ListNames(place.data.get()).value_or({})) {
