@@ -57,7 +57,7 @@ Details::Figures Details::FiguresOf(const Rank& rank) {
 
 std::string DetailsLeftOut(size_t ranks) {
   return fmt::format("operators, timeline, memory and hardware of {} ranks were left out, for all of them need more than {} MiB; "
-                     "look at one of these ranks alone to see them", ranks, Details::kMostBytes >> 20);
+                     "read one of these ranks by itself to see them", ranks, Details::kMostBytes >> 20);
 }
 
 void Details::Add(Rank* rank) {

@@ -1,5 +1,5 @@
 // Statements that change tables. On a cluster all servers execute them, from a queue that the cluster keeps: those that
-// are away do it when they are back, and no command waits for them for long.
+// are away execute it after they have started again, and no command waits for them for long.
 #pragma once
 
 #include <optional>

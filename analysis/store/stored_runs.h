@@ -13,7 +13,7 @@ namespace profd::analysis {
 
 struct StoredRun {
   std::string name;
-  uint64_t ranks = 0;     // that count; 0: of a load or a removal that was broken off, or of a load that goes on
+  uint64_t ranks = 0;     // that count; 0: a load or a removal was interrupted, or a load is still running
   uint64_t rows = 0;      // of those
   int64_t loaded_ns = 0;  // when its latest load began
 };

@@ -31,7 +31,7 @@ class ActivityHistory {
   static constexpr uint32_t kFlushMs = 2000;
   static constexpr size_t kMaxProcesses = 1024;
   static constexpr size_t kMaxNamesBytes = size_t{16} << 20;  // of all processes together
-  static constexpr size_t kMaxBusy = 64;  // times of a process; beyond, the last one goes on
+  static constexpr size_t kMaxBusy = 64;  // of a process; when there are more, the last one is extended
 
   // `level`: recorder.activity, not "off".
   static Result<std::unique_ptr<ActivityHistory>> Create(const RecorderRing::Options& options,
@@ -58,7 +58,7 @@ class ActivityHistory {
     int64_t last_ns = 0;  // when its last block was read
     int64_t gone_ns = 0;  // 0 = it is here
     bool in_good_order = false;  // or nothing was collected in it when it went
-    // When another profiler ran in it, from and to; the last one may go on: to is 0 then.
+    // When another profiler ran in it, from and to; while one lasts, its to is 0.
     std::vector<std::pair<int64_t, int64_t>> busy;
     bool collects() const;
     ManifestProcess Describe() const;

@@ -145,7 +145,7 @@ class Sessions(ActivityCase):
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         running = self.served(session["session_id"])
         self.assertEqual(self.outcome(running, "task_time")["detail"], "served by 2 of 2 processes")
-        # The one daemon of these tests may still list processes of the job of that name before.
+        # The daemon, which these tests share, may still list processes of an earlier job of that name.
         states = {p["rank"]: p["collector"]["state"] for p in running["processes"] if p["pid"] in ranks.values()}
         self.assertEqual(states, {0: "on", 1: "on"})
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
