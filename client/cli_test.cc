@@ -84,7 +84,7 @@ v1::Node MakeNode() {
   node.mutable_devices(1)->set_problem("communication lost");
   v1::Health* lost = node.mutable_devices(1)->mutable_health();
   lost->set_verdict(v1::Health::VERDICT_DOWN);
-  lost->add_flags("gone");
+  lost->add_flags(v1::Health::FLAG_GONE);
   lost->add_reasons("communication lost");
   lost->set_since_ns(1'767'225'600'000'000'000);
   node.mutable_health()->set_verdict(v1::Health::VERDICT_DOWN);

@@ -25,14 +25,14 @@ class HealthTest : public ProfctlTest {
       device->mutable_health()->set_verdict(v1::Health::VERDICT_OK);
     }
     v1::Health& hot = Of(1, v1::Health::VERDICT_DEGRADED);
-    for (const char* flag : {"fault", "throttled", "alarm"}) hot.add_flags(flag);
+    for (const auto flag : {v1::Health::FLAG_FAULT, v1::Health::FLAG_THROTTLED, v1::Health::FLAG_ALARM}) hot.add_flags(flag);
     hot.add_reasons("the AI Core clock is lowered (bit0)");
     AddFault(&hot, "0x80C98009", "AI Core frequency reduced", "minor", kSince);
     v1::Health& ecc = Of(2, v1::Health::VERDICT_FAULTY);
-    for (const char* flag : {"ecc", "fault", "alarm"}) ecc.add_flags(flag);
+    for (const auto flag : {v1::Health::FLAG_ECC, v1::Health::FLAG_FAULT, v1::Health::FLAG_ALARM}) ecc.add_flags(flag);
     ecc.set_health_status(2);
     AddFault(&ecc, "0x80E01801", "", "major", 0);
-    Of(3, v1::Health::VERDICT_DOWN).add_flags("gone");
+    Of(3, v1::Health::VERDICT_DOWN).add_flags(v1::Health::FLAG_GONE);
     daemon_.node.mutable_health()->set_verdict(v1::Health::VERDICT_DOWN);
   }
 
@@ -105,7 +105,7 @@ TEST_F(HealthTest, FaultsHaveCodeSeverityAndTime) {
 TEST(HealthViewTest, AnAlarmIsNamedWhereNothingElseIs) {
   v1::Health health;
   EXPECT_EQ(FlagsText(health), "-");
-  health.add_flags("alarm");
+  health.add_flags(v1::Health::FLAG_ALARM);
   health.set_health_status(3);
   EXPECT_EQ(FlagsText(health), "alarm 3");
 }

@@ -40,14 +40,14 @@ Cell VerdictCell(v1::Health::Verdict verdict) {
 std::string FlagsText(const v1::Health& health) {
   std::string text;
   auto add = [&text](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
-  for (const std::string& flag : health.flags()) {
-    if (flag == "fault" && !health.faults().empty()) {
+  for (const int flag : health.flags()) {
+    if (flag == v1::Health::FLAG_FAULT && !health.faults().empty()) {
       for (const v1::Fault& fault : health.faults()) add(fault.code());
-    } else if (flag == "alarm") {
+    } else if (flag == v1::Health::FLAG_ALARM) {
       // Comes with what it is about, unless the driver says nothing but the level.
       if (health.flags_size() == 1) add("alarm " + std::to_string(health.health_status()));
     } else {
-      add(flag);
+      add(EnumWord(static_cast<v1::Health::Flag>(flag)));
     }
   }
   return text.empty() ? "-" : text;

@@ -100,7 +100,7 @@ void App::Impl::DescribeHealth(int device, v1::Device* out) const {
   wire.set_verdict(record == nullptr ? v1::Health::VERDICT_UNKNOWN : WireVerdict(record->health.verdict));
   if (record == nullptr) return;
   if (record->health.verdict == Verdict::kDown) out->set_problem(record->health.reasons.front());
-  for (const std::string& flag : record->health.flags) wire.add_flags(flag);
+  for (const std::string& flag : record->health.flags) wire.add_flags(EnumOf<v1::Health::Flag>(flag));
   for (const std::string& reason : record->health.reasons) wire.add_reasons(reason);
   if (record->facts.health_status && record->health.verdict != Verdict::kDown) {
     wire.set_health_status(static_cast<uint32_t>(*record->facts.health_status));
@@ -119,7 +119,7 @@ void App::Impl::DescribeNodeHealth(v1::Node* out) const {
   v1::Health& wire = *out->mutable_health();
   wire.set_verdict(WireVerdict(health.node()));
   if (health.devices().empty()) {
-    wire.add_flags("no_npu");
+    wire.add_flags(v1::Health::FLAG_NO_NPU);
     const DriverReport& report = node->report();
     wire.add_reasons("no usable NPU: " +
                      (report.hal_error.empty() ? "no devices" : report.hal_error));
@@ -128,10 +128,9 @@ void App::Impl::DescribeNodeHealth(v1::Node* out) const {
     if (record.health.verdict == Verdict::kOk) continue;
     std::string text = fmt::format("NPU {} is {}", record.facts.npu,
                                    VerdictName(record.health.verdict));
-    for (const std::string& flag : record.health.flags) {
-      if (std::find(wire.flags().begin(), wire.flags().end(), flag) == wire.flags().end()) {
-        wire.add_flags(flag);
-      }
+    for (const std::string& word : record.health.flags) {
+      const auto flag = EnumOf<v1::Health::Flag>(word);
+      if (std::find(wire.flags().begin(), wire.flags().end(), flag) == wire.flags().end()) wire.add_flags(flag);
     }
     wire.add_reasons(std::move(text));
   }

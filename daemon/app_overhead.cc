@@ -47,8 +47,10 @@ int App::Impl::pace() const { return kPaces[static_cast<size_t>(budget.step())];
 void App::Impl::DescribeOverhead(v1::Node* out) const {
   v1::Overhead& wire = *out->mutable_overhead();
   wire.set_cores(budget.share());
-  wire.set_max_cores(budget.limit());
-  wire.set_max_process_cores(static_cast<double>(options.config.overhead_max_process_permille) / 1000);
+  if (budget.limit() > 0) wire.set_max_cores(budget.limit());
+  if (const int64_t permille = options.config.overhead_max_process_permille; permille > 0) {
+    wire.set_max_process_cores(static_cast<double>(permille) / 1000);
+  }
   wire.set_pace(static_cast<uint32_t>(pace()));
 }
 

@@ -45,7 +45,7 @@ bool IsShown(const v1::ProcessStacks& process, const v1::ThreadStack& thread) {
 
 std::string NameText(const v1::ProcessStacks& process, const v1::ThreadStack& thread, bool with_number) {
   std::string text = IsMain(process, thread) ? "main thread" : "thread";
-  if (with_number) text += thread.thread() == 0 ? std::string(" of unknown number") : fmt::format(" {}", thread.thread());
+  if (with_number) text += thread.has_thread() ? fmt::format(" {}", thread.thread()) : std::string(" of unknown number");
   if (!IsMain(process, thread) && !thread.name().empty()) text += fmt::format(" ({})", thread.name());
   if (thread.trains()) text += ", trains";
   return text;

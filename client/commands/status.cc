@@ -81,7 +81,7 @@ std::string RecorderText(const v1::Recorder& recorder) {
 
 std::string OverheadText(const v1::Overhead& overhead) {
   std::string text = fmt::format("{:.1f} % of a core", 100 * overhead.cores());
-  if (overhead.max_cores() > 0) text += fmt::format(", {:.0f} % allowed", 100 * overhead.max_cores());
+  if (overhead.has_max_cores()) text += fmt::format(", {:.0f} % allowed", 100 * overhead.max_cores());
   if (overhead.pace() > 1) text += fmt::format("; over it: host and DCMI collectors are read at 1/{} of their rates", overhead.pace());
   return text;
 }

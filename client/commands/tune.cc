@@ -18,6 +18,7 @@
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
@@ -113,7 +114,7 @@ class TuneRun {
     // A daemon outside of this container numbers processes otherwise: then the lease lives as long as profctl.
     if (facts.caller_pid == 0 || facts.caller_pid == ::getpid()) request.set_pid(pid);
     request.set_job_id(job);
-    request.set_mode(order_.subgraph ? "subgraph" : "operator");
+    request.set_mode(order_.subgraph ? v1::TuningLease::MODE_SUBGRAPH : v1::TuningLease::MODE_OPERATOR);
     const Result<v1::TuningLease> lease = context_.api.AcquireTuningLease(request);
     if (!lease.ok()) return lease.status();
     lease_ = lease->lease_id();
@@ -226,7 +227,7 @@ int RunLeases(const Context& context) {
   for (const v1::TuningLease& lease : leases->leases()) {
     table.AddRow({lease.lease_id(), fmt::format("{}", fmt::join(lease.devices().begin(), lease.devices().end(), ",")),
                   lease.has_uid() ? std::to_string(lease.uid()) : "another", lease.has_pid() ? std::to_string(lease.pid()) : "-",
-                  lease.mode().empty() ? "-" : lease.mode(), lease.job_id().empty() ? "-" : lease.job_id(), FormatTime(lease.since_ns())});
+                  lease.mode() == v1::TuningLease::MODE_UNSPECIFIED ? "-" : EnumWord(lease.mode()), lease.job_id().empty() ? "-" : lease.job_id(), FormatTime(lease.since_ns())});
   }
   table.Print(context.io.out, context.io.out_color());
   return kExitOk;

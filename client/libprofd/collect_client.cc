@@ -16,40 +16,32 @@
 namespace profd::lib {
 namespace {
 
-constexpr char kMspti[] = "mspti";
-constexpr char kAclprof[] = "aclprof";
+using attach::CollectKind;
+using attach::CollectKinds;
+using attach::CollectProvider;
+using attach::CollectState;
+using enum attach::CollectProvider;
 
-struct KindName {
-  uint32_t bit;
-  const char* name;
-};
-constexpr KindName kKindNames[] = {
-    {PROFD_COLLECT_KERNEL, "kernel"},           {PROFD_COLLECT_COMMUNICATION, "communication"},
-    {PROFD_COLLECT_ACL_API, "acl_api"},         {PROFD_COLLECT_NODE_API, "node_api"},
-    {PROFD_COLLECT_RUNTIME_API, "runtime_api"}, {PROFD_COLLECT_MARKER, "marker"},
-    {PROFD_COLLECT_MEMORY, "memory"},
-};
-// By profd_collect_state.
-constexpr const char* kStateNames[] = {"off",  "waiting",     "on",     "partial",  "silent",
-                                       "busy", "unsupported", "failed", "stopping", "files"};
+// The plug-ins' numbers are those of the protocol.
+static_assert(CollectKinds{CollectKind::kKernel}.bits() == PROFD_COLLECT_KERNEL);
+static_assert(CollectKinds{CollectKind::kCommunication}.bits() == PROFD_COLLECT_COMMUNICATION);
+static_assert(CollectKinds{CollectKind::kAclApi}.bits() == PROFD_COLLECT_ACL_API);
+static_assert(CollectKinds{CollectKind::kNodeApi}.bits() == PROFD_COLLECT_NODE_API);
+static_assert(CollectKinds{CollectKind::kRuntimeApi}.bits() == PROFD_COLLECT_RUNTIME_API);
+static_assert(CollectKinds{CollectKind::kMarker}.bits() == PROFD_COLLECT_MARKER);
+static_assert(CollectKinds{CollectKind::kMemory}.bits() == PROFD_COLLECT_MEMORY);
+static_assert(static_cast<int>(CollectState::kOff) == PROFD_COLLECT_OFF);
+static_assert(static_cast<int>(CollectState::kWaiting) == PROFD_COLLECT_WAITING);
+static_assert(static_cast<int>(CollectState::kOn) == PROFD_COLLECT_ON);
+static_assert(static_cast<int>(CollectState::kPartial) == PROFD_COLLECT_PARTIAL);
+static_assert(static_cast<int>(CollectState::kSilent) == PROFD_COLLECT_SILENT);
+static_assert(static_cast<int>(CollectState::kBusy) == PROFD_COLLECT_BUSY);
+static_assert(static_cast<int>(CollectState::kUnsupported) == PROFD_COLLECT_UNSUPPORTED);
+static_assert(static_cast<int>(CollectState::kFailed) == PROFD_COLLECT_FAILED);
+static_assert(static_cast<int>(CollectState::kStopping) == PROFD_COLLECT_STOPPING);
+static_assert(static_cast<int>(CollectState::kFiles) == PROFD_COLLECT_FILES);
 
-uint32_t BitsOf(const std::vector<std::string>& kinds) {
-  uint32_t bits = 0;
-  for (const KindName& known : kKindNames) {
-    if (std::find(kinds.begin(), kinds.end(), known.name) != kinds.end()) bits |= known.bit;
-  }
-  return bits;
-}
-
-std::vector<std::string> NamesOf(uint32_t bits) {
-  std::vector<std::string> names;
-  for (const KindName& known : kKindNames) {
-    if ((bits & known.bit) != 0) names.emplace_back(known.name);
-  }
-  return names;
-}
-
-attach::CollectorReport Saying(const char* provider, const char* state, std::string detail) {
+attach::CollectorReport Reporting(CollectProvider provider, CollectState state, std::string detail) {
   attach::CollectorReport report;
   report.provider = provider;
   report.state = state;
@@ -105,7 +97,6 @@ void CollectClient::Carry(const std::string& session_id, const attach::CollectOr
   Order& order = orders_[session_id];
   if (is_new) order.number = next_number_++;
   order.order = wanted;
-  order.kinds = BitsOf(wanted.kinds);
   order.recording = recording;
   ended_.erase(session_id);
   Update();
@@ -134,34 +125,34 @@ void CollectClient::OnDisconnected() {
 }
 
 CollectClient::Plugin& CollectClient::PluginOf(const Order& order) {
-  const std::string& provider = order.order.provider;
-  const bool chosen_here = provider == "auto" && mode_ == kAclprof && order.order.aclprof;
+  const CollectProvider provider = order.order.provider;
+  const bool chosen_here = provider == kAuto && mode_ == WordOf(kAclprof) && order.order.aclprof;
   return provider == kAclprof || chosen_here ? aclprof_ : mspti_;
 }
 
-attach::CollectorReport CollectClient::Refusal(const Order& order) const {
+std::optional<attach::CollectorReport> CollectClient::Refusal(const Order& order) const {
   const Plugin& plugin = PluginOf(order);
-  const std::string& provider = order.order.provider;
-  const auto saying = [&](const char* state, std::string detail) {
-    return Saying(plugin.provider, state, std::move(detail));
+  const CollectProvider provider = order.order.provider;
+  const auto refuse = [&](CollectState state, std::string detail) -> std::optional<attach::CollectorReport> {
+    return Reporting(plugin.provider, state, std::move(detail));
   };
-  if (mode_ == "off") return saying("off", "PROFD_COLLECT=off");
-  if (mode_ != "auto" && mode_ != kMspti && mode_ != kAclprof) {
-    return saying("off", "PROFD_COLLECT has to be auto, mspti, aclprof or off");
+  if (mode_ == "off") return refuse(CollectState::kOff, "PROFD_COLLECT=off");
+  if (mode_ != WordOf(kAuto) && mode_ != WordOf(kMspti) && mode_ != WordOf(kAclprof)) {
+    return refuse(CollectState::kOff, "PROFD_COLLECT has to be auto, mspti, aclprof or off");
   }
-  if (provider != "auto" && provider != plugin.provider) {
-    return saying("unsupported", "this libprofd collects through mspti and aclprof only");
+  if (provider != kAuto && provider != plugin.provider) {
+    return refuse(CollectState::kUnsupported, "this libprofd collects through mspti and aclprof only");
   }
-  if (mode_ != "auto" && mode_ != plugin.provider) return saying("off", "PROFD_COLLECT=" + mode_);
+  if (mode_ != WordOf(kAuto) && mode_ != WordOf(plugin.provider)) return refuse(CollectState::kOff, "PROFD_COLLECT=" + mode_);
   if ((host_.allowed.load(std::memory_order_relaxed) & plugin.allowed) == 0) {
-    return saying("off", "the application does not allow it (profd_collect_allow)");
+    return refuse(CollectState::kOff, "the application does not allow it (profd_collect_allow)");
   }
   if (&plugin == &aclprof_) {
-    if (!order.order.aclprof) return saying("unsupported", "the order says nothing of what aclprof is to collect");
-  } else if (order.kinds == 0) {
-    return saying("unsupported", "this libprofd knows none of the kinds");
+    if (!order.order.aclprof) return refuse(CollectState::kUnsupported, "the order says nothing of what aclprof is to collect");
+  } else if (order.order.kinds.empty()) {
+    return refuse(CollectState::kUnsupported, "this libprofd knows none of the kinds");
   }
-  return {};
+  return std::nullopt;
 }
 
 profd_collect_report CollectClient::ReportOf(const Plugin& plugin) {
@@ -212,12 +203,12 @@ bool CollectClient::MsptiGivesWay() {
 }
 
 void CollectClient::UpdateMspti() {
-  uint32_t kinds = 0;
+  CollectKinds kinds;
   for (const auto& [id, order] : orders_) {
-    if (IsCarriedOut(order) && &PluginOf(order) == &mspti_) kinds |= order.kinds;
+    if (IsCarriedOut(order) && &PluginOf(order) == &mspti_) kinds |= order.order.kinds;
   }
-  if (MsptiGivesWay()) kinds = 0;
-  if (kinds == 0) {
+  if (MsptiGivesWay()) kinds = {};
+  if (kinds.empty()) {
     // Without a deadline: its thread ends by itself and calls wake.
     if (std::exchange(mspti_.started, false)) mspti_.calls->stop(0);
     return;
@@ -280,9 +271,9 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   plugin.started = error == 0;
 }
 
-void CollectClient::StartMspti(uint32_t kinds) {
+void CollectClient::StartMspti(CollectKinds kinds) {
   profd_collect_config config = {};
-  config.kinds = kinds;
+  config.kinds = kinds.bits();
   bool limited = true;
   for (const auto& [id, order] : orders_) {
     if (!IsCarriedOut(order) || &PluginOf(order) != &mspti_) continue;
@@ -309,42 +300,43 @@ void CollectClient::StartAclprof(const std::string& session, const attach::Aclpr
   Start(aclprof_, config);
 }
 
-attach::CollectorReport CollectClient::StateFor(const std::string& id, const Order& order) {
-  attach::CollectorReport state = Refusal(order);
-  if (!state.state.empty()) return state;
+std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string& id, const Order& order) {
+  if (std::optional<attach::CollectorReport> refusal = Refusal(order)) return refusal;
   const Plugin& plugin = PluginOf(order);
-  if (!plugin.problem.empty()) return Saying(plugin.provider, "unsupported", plugin.problem);
+  if (!plugin.problem.empty()) return Reporting(plugin.provider, CollectState::kUnsupported, plugin.problem);
   const Plugin* const holder = Holder();
   if (holder != nullptr && holder != &plugin) {
-    return Saying(plugin.provider, "busy",
-                  std::string("a session collects through ") + holder->provider + " in this process, until it ends");
+    return Reporting(plugin.provider, CollectState::kBusy,
+                  "a session collects through " + std::string(WordOf(holder->provider)) + " in this process, until it ends");
   }
   if (&plugin == &aclprof_ && holder != nullptr && id != aclprof_session_) {
-    return Saying(kAclprof, "busy", "session " + aclprof_session_ + " has this process's profiler until it ends");
+    return Reporting(kAclprof, CollectState::kBusy, "session " + aclprof_session_ + " has this process's profiler until it ends");
   }
-  if (!plugin.started) return Saying(plugin.provider, "waiting", "the collector is ending the session before");
+  if (!plugin.started) return Reporting(plugin.provider, CollectState::kWaiting, "the collector is ending the session before");
   const profd_collect_report report = ReportOf(plugin);
-  if (report.state <= PROFD_COLLECT_OFF || report.state > PROFD_COLLECT_FAILED) return {};
-  const bool all = &plugin == &mspti_ && (order.kinds & ~report.kinds) == 0;
-  state = Saying(plugin.provider, kStateNames[report.state], report.detail);
+  if (report.state <= PROFD_COLLECT_OFF || report.state > PROFD_COLLECT_FAILED) return std::nullopt;
+  const auto collected = CollectKinds::OfBits(report.kinds);
+  const CollectKinds& wanted = order.order.kinds;
+  const bool all = &plugin == &mspti_ && (wanted - collected).empty();
+  attach::CollectorReport state = Reporting(plugin.provider, static_cast<CollectState>(report.state), report.detail);
   // What another session asked for may have been refused.
-  if (report.state == PROFD_COLLECT_PARTIAL && all) state = Saying(plugin.provider, "on", "");
-  state.code = state.state == "on" ? 0 : report.code;
-  state.kinds = NamesOf(order.kinds & report.kinds);
-  state.left_out = NamesOf(order.kinds & report.left_out);
+  if (report.state == PROFD_COLLECT_PARTIAL && all) state = Reporting(plugin.provider, CollectState::kOn, "");
+  state.code = state.state == CollectState::kOn ? 0 : report.code;
+  state.kinds = wanted & collected;
+  state.left_out = wanted & CollectKinds::OfBits(report.left_out);
   state.version = report.version;
   return state;
 }
 
 void CollectClient::ReportTo(const std::string& id, Order& order, const Send& send) {
-  attach::CollectorReport state = StateFor(id, order);
-  if (state.state.empty()) return;  // has only just begun
-  state.session_id = id;
-  const std::string text = attach::Encode(attach::ToDaemon(state));
+  std::optional<attach::CollectorReport> state = StateFor(id, order);
+  if (!state) return;  // has only just begun
+  state->session_id = id;
+  const std::string text = attach::Encode(attach::ToDaemon(*state));
   if (text == order.sent) return;
   const int ring = mspti_.started && !ring_sent_ ? mspti_.calls->ring() : -1;
-  state.has_ring = ring >= 0;
-  if (!send(state, ring)) return;
+  state->has_ring = ring >= 0;
+  if (!send(*state, ring)) return;
   ring_sent_ = ring_sent_ || ring >= 0;
   order.sent = text;
 }
@@ -354,12 +346,12 @@ void CollectClient::ReportFiles(const Send& send) {
   const bool stopping = report.state == PROFD_COLLECT_STOPPING;
   const bool files = report.state == PROFD_COLLECT_FILES && !files_sent_;
   if (!files && (!stopping || stopping_sent_)) return;
-  attach::CollectorReport state = Saying(kAclprof, kStateNames[report.state], report.detail);
+  attach::CollectorReport state = Reporting(kAclprof, static_cast<CollectState>(report.state), report.detail);
   state.session_id = aclprof_session_;
   state.code = report.code;
   if (files) files_.Reset(::fcntl(aclprof_.calls->files(), F_DUPFD_CLOEXEC, 0));
   if (files && !files_.valid()) {
-    state.state = "failed";
+    state.state = CollectState::kFailed;
     state.detail = "the directory of the files: " + std::generic_category().message(errno);
     aclprof_.calls->files_taken();
   }
@@ -382,7 +374,7 @@ void CollectClient::ReportEnds(const Send& send) {
       ++it;
       continue;
     }
-    attach::CollectorReport state = Saying(plugin == nullptr ? kMspti : plugin->provider, "off", "");
+    attach::CollectorReport state = Reporting(plugin == nullptr ? kMspti : plugin->provider, CollectState::kOff, "");
     state.session_id = it->first;
     if (!send(state, -1)) return;
     it = ended_.erase(it);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,7 @@ class CollectClient {
 
  private:
   struct Plugin {
-    const char* provider;
+    attach::CollectProvider provider;
     const char* file;
     uint32_t allowed;  // by this bit of profd_collect_allow
     const profd_collect_calls* calls = nullptr;
@@ -70,16 +71,15 @@ class CollectClient {
   };
   struct Order {
     attach::CollectOrder order;
-    uint32_t kinds = 0;   // that we know
     uint64_t number = 0;  // the first that came is served first
     bool recording = false;  // the flight recorder's, which gives way
     std::string sent;     // the last report
   };
   Plugin& PluginOf(const Order& order);
   const Plugin& PluginOf(const Order& order) const { return const_cast<CollectClient*>(this)->PluginOf(order); }
-  // Why this order is not carried out; empty: it is.
-  attach::CollectorReport Refusal(const Order& order) const;
-  bool IsCarriedOut(const Order& order) const { return Refusal(order).state.empty(); }
+  // Why this order is not carried out; nothing: it is.
+  std::optional<attach::CollectorReport> Refusal(const Order& order) const;
+  bool IsCarriedOut(const Order& order) const { return !Refusal(order); }
   static profd_collect_report ReportOf(const Plugin& plugin);
   static bool IsAtWork(const Plugin& plugin);
   // The plug-in at work; null: none.
@@ -91,10 +91,10 @@ class CollectClient {
   void UpdateAclprof();
   static bool Load(Plugin& plugin);
   void Start(Plugin& plugin, profd_collect_config config);
-  void StartMspti(uint32_t kinds);
+  void StartMspti(attach::CollectKinds kinds);
   void StartAclprof(const std::string& session, const attach::AclprofOrder& order);
   bool IsOneWaiting();
-  attach::CollectorReport StateFor(const std::string& id, const Order& order);
+  std::optional<attach::CollectorReport> StateFor(const std::string& id, const Order& order);
   void ReportTo(const std::string& id, Order& order, const Send& send);
   void ReportFiles(const Send& send);
   void ReportEnds(const Send& send);

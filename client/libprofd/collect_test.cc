@@ -12,7 +12,9 @@
 namespace profd::lib {
 namespace {
 
+using attach::CollectState;
 using attach::CollectorReport;
+using enum attach::CollectKind;
 using attach::SessionNotice;
 
 bool HasLibrary(const char* name) {
@@ -38,7 +40,7 @@ bool HasThread() {
   return false;
 }
 
-SessionNotice Running(const std::string& id, std::vector<std::string> kinds) {
+SessionNotice Running(const std::string& id, attach::CollectKinds kinds) {
   SessionNotice notice;
   notice.session_id = id;
   notice.state = "running";
@@ -80,7 +82,7 @@ class CollectTest : public LibprofdTest {
   }
   // The last report of a session that has this state.
   static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id,
-                                 const std::string& state) {
+                                 CollectState state) {
     CollectorReport found;
     for (size_t n = 0;; ++n) {
       found = daemon.Expect<CollectorReport>(n);
@@ -112,10 +114,10 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    daemon.Send(Running("s-1", {"kernel", "acl_api", "of tomorrow"}));
-    const CollectorReport on = Reaches(daemon, "s-1", "on");
-    EXPECT_EQ(on.provider, "mspti");
-    EXPECT_EQ(on.kinds, (std::vector<std::string>{"kernel", "acl_api"}));
+    daemon.Send(Running("s-1", {kKernel, kAclApi}));
+    const CollectorReport on = Reaches(daemon, "s-1", CollectState::kOn);
+    EXPECT_EQ(on.provider, attach::CollectProvider::kMspti);
+    EXPECT_EQ(on.kinds, (attach::CollectKinds{kKernel, kAclApi}));
     EXPECT_EQ(on.version, "2026-05 or later");
     EXPECT_TRUE(on.has_ring);
     ASSERT_EQ(daemon.RingCount(), 2u) << "marks and activity";
@@ -124,7 +126,7 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
     library.Load(PROFD_FAKE_HOME);
     for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
     daemon.Send(Ended("s-1"));
-    EXPECT_FALSE(Reaches(daemon, "s-1", "off").has_ring);
+    EXPECT_FALSE(Reaches(daemon, "s-1", CollectState::kOff).has_ring);
     // All of it is in the ring when the end is reported.
     mspti::RingView view;
     view.Open(daemon.RingFd(1));
@@ -140,14 +142,14 @@ TEST_F(CollectTest, AnOrderWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    SessionNotice recorder = Running("recorder", {"kernel"});
+    SessionNotice recorder = Running("recorder", {kKernel});
     recorder.collect->flush_ms = 3'600'000;
     daemon.Send(recorder);
-    Reaches(daemon, "recorder", "on");
-    SessionNotice session = Running("s-1", {"kernel"});
+    Reaches(daemon, "recorder", CollectState::kOn);
+    SessionNotice session = Running("s-1", {kKernel});
     session.collect->flush_ms = 0;
     daemon.Send(session);
-    Reaches(daemon, "s-1", "on");
+    Reaches(daemon, "s-1", CollectState::kOn);
     mspti::FakeLibrary library;
     library.Load(PROFD_FAKE_HOME);
     for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
@@ -166,17 +168,17 @@ TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    SessionNotice armed = Running("s", {"kernel"});
+    SessionNotice armed = Running("s", {kKernel});
     armed.state = "armed";
     armed.start_step = 11;
     armed.steps = 1;
     daemon.Send(armed);
     profd_step_begin(8);  // a second one would show that steps are short here, and that it is time
     daemon.Send(Running("other", {}));  // answered when the ones before it are
-    Reaches(daemon, "other", "unsupported");
+    Reaches(daemon, "other", CollectState::kUnsupported);
     EXPECT_FALSE(HasPlugin());
     profd_step_begin(10);
-    EXPECT_TRUE(Reaches(daemon, "s", "on").has_ring);
+    EXPECT_TRUE(Reaches(daemon, "s", CollectState::kOn).has_ring);
     EXPECT_EQ(daemon.Count<attach::StepReport>(), 0u) << "the session has not begun";
     mspti::FakeLibrary library;
     library.Load(PROFD_FAKE_HOME);
@@ -184,10 +186,10 @@ TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
     profd_step_begin(11);
     EXPECT_EQ(daemon.Expect<attach::StepReport>(0).step, 11);
     library.Kernel(2);
-    daemon.Send(Running("s", {"kernel"}));
+    daemon.Send(Running("s", {kKernel}));
     library.Kernel(3);
     daemon.Send(Ended("s"));
-    Reaches(daemon, "s", "off");
+    Reaches(daemon, "s", CollectState::kOff);
     mspti::RingView view;
     view.Open(daemon.RingFd(1));
     view.Take();
@@ -205,7 +207,7 @@ TEST_F(CollectTest, AStartReturnsWhenTheCollectorWorks) {
       reply.seq = start->seq;
       reply.session.emplace().session_id = "s";
       reply.session->state = "running";
-      return {Running("s", {"kernel"}), reply};
+      return {Running("s", {kKernel}), reply};
     });
     Attach();
     LoadRuntime();
@@ -214,7 +216,7 @@ TEST_F(CollectTest, AStartReturnsWhenTheCollectorWorks) {
     ASSERT_EQ(profd_start(nullptr), PROFD_OK) << profd_last_error();
     library.Kernel(1);
     daemon.Send(Ended("s"));
-    Reaches(daemon, "s", "off");
+    Reaches(daemon, "s", CollectState::kOff);
     mspti::RingView view;
     view.Open(daemon.RingFd(1));
     view.Take();
@@ -227,13 +229,13 @@ TEST_F(CollectTest, AnArmedSessionThatEndsCollectsNothing) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    SessionNotice armed = Running("s", {"kernel"});
+    SessionNotice armed = Running("s", {kKernel});
     armed.state = "armed";
     armed.start_step = 11;
     daemon.Send(armed);
     daemon.Send(Ended("s"));
     daemon.Send(Running("other", {}));
-    Reaches(daemon, "other", "unsupported");
+    Reaches(daemon, "other", CollectState::kUnsupported);
     profd_step_begin(10);
     profd_step_begin(11);
     EXPECT_FALSE(HasPlugin());
@@ -245,10 +247,10 @@ TEST_F(CollectTest, TheRuntimeMayComeLater) {
   RunAlone([this] {
     FakeDaemon daemon(path_);
     Attach();
-    daemon.Send(Running("s", {"kernel"}));
-    EXPECT_EQ(Reaches(daemon, "s", "waiting").detail, "the process has not loaded libascendcl.so");
+    daemon.Send(Running("s", {kKernel}));
+    EXPECT_EQ(Reaches(daemon, "s", CollectState::kWaiting).detail, "the process has not loaded libascendcl.so");
     LoadRuntime();
-    Reaches(daemon, "s", "on");
+    Reaches(daemon, "s", CollectState::kOn);
   });
 }
 
@@ -260,18 +262,18 @@ TEST_F(CollectTest, SessionsShareTheCollector) {
     mspti::FakeLibrary library;
     library.Load(PROFD_FAKE_HOME);
     library.orders->enable_result[mspti::kMemory] = mspti::kWithoutLdPreload;
-    daemon.Send(Running("a", {"kernel"}));
-    Reaches(daemon, "a", "on");
-    daemon.Send(Running("b", {"marker", "memory"}));
-    const CollectorReport partial = Reaches(daemon, "b", "partial");
+    daemon.Send(Running("a", {kKernel}));
+    Reaches(daemon, "a", CollectState::kOn);
+    daemon.Send(Running("b", {kMarker, kMemory}));
+    const CollectorReport partial = Reaches(daemon, "b", CollectState::kPartial);
     EXPECT_EQ(partial.code, mspti::kWithoutLdPreload);
-    EXPECT_EQ(partial.kinds, std::vector<std::string>{"marker"});
+    EXPECT_EQ(partial.kinds, attach::CollectKinds{attach::CollectKind::kMarker});
     EXPECT_FALSE(partial.has_ring) << "once in a connection";
     daemon.Send(Ended("b"));
-    Reaches(daemon, "b", "off");
+    Reaches(daemon, "b", CollectState::kOff);
     EXPECT_TRUE(HasThread()) << "session a continues";
     daemon.Send(Ended("a"));
-    Reaches(daemon, "a", "off");
+    Reaches(daemon, "a", CollectState::kOff);
   });
 }
 
@@ -281,13 +283,13 @@ TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
     Attach();
     LoadRuntime();
     for (const std::string id : {"a", "b", "c"}) {
-      daemon.Send(Running(id, {"kernel"}));
-      Reaches(daemon, id, "on");
+      daemon.Send(Running(id, {kKernel}));
+      Reaches(daemon, id, CollectState::kOn);
       daemon.Send(Ended(id));
     }
-    daemon.Send(Running("d", {"kernel"}));
-    Reaches(daemon, "d", "on");
-    Reaches(daemon, "c", "off");
+    daemon.Send(Running("d", {kKernel}));
+    Reaches(daemon, "d", CollectState::kOn);
+    Reaches(daemon, "c", CollectState::kOff);
   });
 }
 
@@ -296,14 +298,14 @@ TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    daemon.Send(Running("s", {"kernel"}));
-    EXPECT_TRUE(Reaches(daemon, "s", "on").has_ring);
+    daemon.Send(Running("s", {kKernel}));
+    EXPECT_TRUE(Reaches(daemon, "s", CollectState::kOn).has_ring);
     daemon.DropConnections();
     daemon.Expect<attach::Hello>(1);
     ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK);
     ASSERT_TRUE(Eventually([] { return !HasThread(); })) << "there is no reader";
-    daemon.Send(Running("t", {"kernel"}));
-    EXPECT_TRUE(Reaches(daemon, "t", "on").has_ring);
+    daemon.Send(Running("t", {kKernel}));
+    EXPECT_TRUE(Reaches(daemon, "t", CollectState::kOn).has_ring);
   });
 }
 
@@ -313,8 +315,8 @@ TEST_F(CollectTest, TheEnvironmentMayForbidIt) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    daemon.Send(Running("s", {"kernel"}));
-    EXPECT_EQ(Reaches(daemon, "s", "off").detail, "PROFD_COLLECT=off");
+    daemon.Send(Running("s", {kKernel}));
+    EXPECT_EQ(Reaches(daemon, "s", CollectState::kOff).detail, "PROFD_COLLECT=off");
     EXPECT_FALSE(HasPlugin());
   });
 }
@@ -325,11 +327,11 @@ TEST_F(CollectTest, TheApplicationMayForbidIt) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    daemon.Send(Running("s", {"kernel"}));
-    Reaches(daemon, "s", "off");
+    daemon.Send(Running("s", {kKernel}));
+    Reaches(daemon, "s", CollectState::kOff);
     EXPECT_FALSE(HasPlugin());
     profd_collect_allow(PROFD_ALLOW_ALL);
-    Reaches(daemon, "s", "on");
+    Reaches(daemon, "s", CollectState::kOn);
     profd_collect_allow(0);
     EXPECT_TRUE(Eventually([] { return !HasThread(); }));
   });
@@ -338,12 +340,16 @@ TEST_F(CollectTest, TheApplicationMayForbidIt) {
 TEST_F(CollectTest, OtherProvidersAndKindsAreUnsupported) {
   FakeDaemon daemon(path_);
   Attach();
-  SessionNotice notice = Running("a", {"kernel"});
-  notice.collect->provider = "aclprof";
+  SessionNotice notice = Running("a", {kKernel});
+  notice.collect->provider = attach::CollectProvider::kAclprof;
   daemon.Send(notice);
-  Reaches(daemon, "a", "unsupported");
-  daemon.Send(Running("b", {"of tomorrow"}));
-  Reaches(daemon, "b", "unsupported");
+  Reaches(daemon, "a", CollectState::kUnsupported);
+  daemon.Send(Running("b", {}));  // kinds of a later version only
+  Reaches(daemon, "b", CollectState::kUnsupported);
+  notice = Running("c", {kKernel});
+  notice.collect->provider = attach::CollectProvider::kUnknown;
+  daemon.Send(notice);
+  Reaches(daemon, "c", CollectState::kUnsupported);
   EXPECT_FALSE(HasPlugin());
 }
 
@@ -358,7 +364,7 @@ TEST_F(CollectTest, ADaemonThatDoesNotTakeItIsNotTold) {
       },
       /*welcomes=*/false);
   Attach();
-  daemon.Send(Running("s", {"kernel"}));
+  daemon.Send(Running("s", {kKernel}));
   ASSERT_TRUE(Eventually([] { return profd_active() == 1; }));
   profd_shutdown();
   daemon.Expect<attach::Bye>();

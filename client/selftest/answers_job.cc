@@ -6,6 +6,7 @@
 #include <set>
 
 #include "client/selftest/selftest.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client::selftest {
 namespace {
@@ -26,8 +27,8 @@ Json ProcessesJson(const Recorded& recorded) {
   for (const v1::SessionProcess& process : recorded.running.status().processes()) {
     if (!process.has_collector()) continue;
     const v1::ProcessCollector& collector = process.collector();
-    list.push_back({{"rank", process.has_rank() ? Json(process.rank()) : Json()}, {"provider", collector.provider()}, {"state", collector.state()},
-                    {"code", collector.code()}, {"detail", collector.detail()}, {"version", collector.version()}});
+    list.push_back({{"rank", process.has_rank() ? Json(process.rank()) : Json()}, {"provider", EnumWord(collector.provider())}, {"state", EnumWord(collector.state())},
+                    {"code", collector.has_code() ? Json(collector.code()) : Json()}, {"detail", collector.detail()}, {"version", collector.version()}});
   }
   return list;
 }
@@ -68,8 +69,8 @@ Json Evidence(const Recorded& recorded, const Kernels& kernels) {
 std::string WhyNoKernels(const Recorded& recorded) {
   for (const v1::SessionProcess& process : recorded.running.status().processes()) {
     const v1::ProcessCollector& collector = process.collector();
-    if (process.has_collector() && collector.state() != "on") {
-      return fmt::format("no kernel came: {} is {}{}{}", collector.provider(), collector.state(), collector.detail().empty() ? "" : ", ", collector.detail());
+    if (process.has_collector() && collector.state() != v1::ProcessCollector::STATE_ON) {
+      return fmt::format("no kernel came: {} is {}{}{}", EnumWord(collector.provider()), EnumWord(collector.state()), collector.detail().empty() ? "" : ", ", collector.detail());
     }
   }
   return "no kernel came, although MSPTI is on";
@@ -151,10 +152,11 @@ Answer AskAclprofThread(const Facts& facts) {
   std::string bad;
   for (const v1::SessionProcess& process : facts.aclprof->ended.status().processes()) {
     if (!process.has_collector()) continue;
-    const std::string& state = process.collector().state();
-    const bool good = state == "ended" || state == "on" || state == "off";
+    using Collector = v1::ProcessCollector;
+    const Collector::State state = process.collector().state();
+    const bool good = state == Collector::STATE_ENDED || state == Collector::STATE_ON || state == Collector::STATE_OFF;
     ended += good ? 1 : 0;
-    if (!good && bad.empty()) bad = fmt::format("{} {}", state, process.collector().detail());
+    if (!good && bad.empty()) bad = fmt::format("{} {}", EnumWord(state), process.collector().detail());
   }
   Recorded last = *facts.aclprof;
   last.running = last.ended;

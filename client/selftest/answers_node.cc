@@ -8,6 +8,7 @@
 #include <map>
 
 #include "client/selftest/selftest.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::client::selftest {
 namespace {
@@ -168,8 +169,9 @@ Answer AskCallsReturn(const Facts& facts) {
   if (facts.node.devices().empty()) return NoDevices();
   Json stuck = Json::array();
   for (const v1::Device& device : Busiest(facts).devices()) {
-    for (const std::string& flag : device.health().flags()) {
-      if (flag == "hung" || flag == "stuck") stuck.push_back({{"device", device.id()}, {"flag", flag}, {"problem", device.problem()}});
+    for (const int flag : device.health().flags()) {
+      if (flag != v1::Health::FLAG_HUNG && flag != v1::Health::FLAG_STUCK) continue;
+      stuck.push_back({{"device", device.id()}, {"flag", EnumWord(static_cast<v1::Health::Flag>(flag))}, {"problem", device.problem()}});
     }
   }
   const double hours = static_cast<double>(facts.node.uptime_ns()) / 3.6e12;

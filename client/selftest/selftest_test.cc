@@ -161,7 +161,7 @@ TEST(SelftestNode, ChannelsAndClocks) {
 TEST(SelftestNode, CallsAndDeviceNodes) {
   Facts facts = Node();
   EXPECT_EQ(AskCallsReturn(facts).verdict, Verdict::kYes);
-  First(&facts)->mutable_health()->add_flags("stuck");
+  First(&facts)->mutable_health()->add_flags(v1::Health::FLAG_STUCK);
   EXPECT_EQ(AskCallsReturn(facts).verdict, Verdict::kNo);
   TempDir dev;
   facts.dev = dev.path();
@@ -218,8 +218,8 @@ Facts Job() {
     process.add_devices(0);
     v1::SessionProcess& in_session = *recorded.running.mutable_status()->add_processes();
     in_session.set_pid(pid);
-    in_session.mutable_collector()->set_provider("mspti");
-    in_session.mutable_collector()->set_state("on");
+    in_session.mutable_collector()->set_provider(v1::SessionSpec::PROVIDER_MSPTI);
+    in_session.mutable_collector()->set_state(v1::ProcessCollector::STATE_ON);
     v1::ProcessActivity& activity = *recorded.activity.add_processes();
     activity.set_pid(pid);
     v1::ActivitySpan& span = *activity.add_spans();
@@ -263,11 +263,11 @@ TEST(SelftestJob, WhatIsNot) {
   facts.mspti->node.mutable_devices(1)->mutable_channels(0)->set_state(v1::Channel::STATE_RUNNING);
   EXPECT_EQ(AskMsptiBeside(facts).verdict, Verdict::kNo);
   activity.clear_processes();
-  facts.mspti->running.mutable_status()->mutable_processes(0)->mutable_collector()->set_state("unsupported");
+  facts.mspti->running.mutable_status()->mutable_processes(0)->mutable_collector()->set_state(v1::ProcessCollector::STATE_UNSUPPORTED);
   EXPECT_EQ(AskMsptiLate(facts).verdict, Verdict::kNo);
   EXPECT_THAT(AskMsptiLate(facts).why, HasSubstr("unsupported"));
   EXPECT_EQ(AskMsptiKeepsUp(facts).verdict, Verdict::kOpen);
-  facts.aclprof->ended.mutable_status()->mutable_processes(0)->mutable_collector()->set_state("failed");
+  facts.aclprof->ended.mutable_status()->mutable_processes(0)->mutable_collector()->set_state(v1::ProcessCollector::STATE_FAILED);
   EXPECT_EQ(AskAclprofThread(facts).verdict, Verdict::kNo);
   facts.mspti->status = FailedPrecondition("no job j42");
   EXPECT_THAT(AskMsptiLate(facts).why, HasSubstr("no job j42"));

@@ -180,8 +180,8 @@ TEST(DrawTest, HealthHasItsColumns) {
   v1::Node node = MakeNode(3);
   v1::Health* hot = node.mutable_devices(1)->mutable_health();
   hot->set_verdict(v1::Health::VERDICT_DEGRADED);
-  hot->add_flags("throttled");
-  hot->add_flags("fault");
+  hot->add_flags(v1::Health::FLAG_THROTTLED);
+  hot->add_flags(v1::Health::FLAG_FAULT);
   hot->add_faults()->set_code("0x80C98009");
   model.SetNode(node);
   EXPECT_EQ(Line(Screen(model, {}, {80, 24}), 4).substr(0, 13), "   1 degraded");

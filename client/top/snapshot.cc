@@ -22,9 +22,8 @@ Json DeviceJson(const Device& device) {
                {"chip", device.chip},
                {"problem", device.Problem()},
                {"health", VerdictWord(device.Verdict())},
-               {"flags", Json::array()},
+               {"flags", ToJson(device.health)["flags"]},
                {"faults", ToJson(device.health)["faults"]}};
-  for (const std::string& flag : device.health.flags()) json["flags"].push_back(flag);
   for (size_t i = 0; i < kMeasures; ++i) {
     json[std::string(InfoOf(static_cast<Measure>(i)).name)] = Number(device.now[i]);
   }

@@ -290,7 +290,7 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   order.set_to(config_.archive_to);
   order.set_run(RunOf(dump, entry));
   order.set_cluster(config_.archive_cluster);
-  order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
+  if (config_.archive_mb_per_s > 0) order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
   order.set_attempt(entry.attempts);
   const std::string to = DatabaseOf(config_.archive_to);
   if (entry.run != order.run() || entry.to != to) {

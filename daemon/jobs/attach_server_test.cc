@@ -246,14 +246,14 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
   Start();
   Client client = Attached();
   TestActivityRing ring;
-  attach::CollectorReport report{"s", "mspti", "on", 0, "", {"kernel"}, {}, "", true};
+  attach::CollectorReport report{"s", attach::CollectProvider::kMspti, attach::CollectState::kOn, 0, "", {attach::CollectKind::kKernel}, {}, "", true};
   ASSERT_TRUE(client.Send(attach::ToDaemon(report), {ring.fd().get()}));
   ASSERT_TRUE(Wait([&] { return packets_.size() == 1; }));
-  EXPECT_EQ(std::get<attach::CollectorReport>(packets_[0]).state, "on");
+  EXPECT_EQ(std::get<attach::CollectorReport>(packets_[0]).state, attach::CollectState::kOn);
   ASSERT_EQ(activity_.size(), 1u);
   EXPECT_EQ(activity_[0]->capacity(), attach::kMinActivityBytes);
   report.has_ring = false;
-  report.state = "silent";
+  report.state = attach::CollectState::kSilent;
   ASSERT_TRUE(client.Send(attach::ToDaemon(report)));
   ASSERT_TRUE(Wait([&] { return packets_.size() == 2; }));
   EXPECT_EQ(activity_.size(), 1u);
@@ -271,7 +271,7 @@ TEST_F(AttachServerTest, WhatIsNoActivityRingIsRefused) {
   TestActivityRing ring;
   TestRing marks;
   UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const attach::CollectorReport report{"s", "mspti", "on", 0, "", {}, {}, "", true};
+  const attach::CollectorReport report{"s", attach::CollectProvider::kMspti, attach::CollectState::kOn, 0, "", {}, {}, "", true};
   const std::vector<std::vector<int>> kWrong = {
       {}, {file.get()}, {marks.fd().get()}, {ring.fd().get(), ring.fd().get()}};
   for (const std::vector<int>& wrong : kWrong) {
@@ -294,7 +294,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
   UniqueFd folder(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   attach::CollectorReport report;
   report.session_id = "s";
-  report.state = "files";
+  report.state = attach::CollectState::kFiles;
   report.has_files = true;
   for (const std::vector<int>& wrong : {std::vector<int>{}, {folder.get(), folder.get()}}) {
     ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));

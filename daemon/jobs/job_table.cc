@@ -123,9 +123,9 @@ void JobTable::OnFiles(uint64_t attach_id, const attach::CollectorReport& report
 }
 
 void JobTable::FollowCollector(Entry& entry, const attach::CollectorReport& report) {
-  const bool works = report.state == "on" || report.state == "partial";
-  // Only kernels tell when a device is free.
-  if (!works || std::find(report.kinds.begin(), report.kinds.end(), "kernel") == report.kinds.end()) {
+  const bool works = report.state == attach::CollectState::kOn || report.state == attach::CollectState::kPartial;
+  // Only kernels show when a device is free.
+  if (!works || !report.kinds.Has(attach::CollectKind::kKernel)) {
     entry.collecting.erase(report.session_id);
   } else if (entry.collecting.size() < kMaxCollecting) {
     entry.collecting.insert(report.session_id);
@@ -220,7 +220,7 @@ void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice
   attach::CollectorReport report;
   report.session_id = notice.session_id;
   report.provider = notice.collect->provider;
-  report.state = "busy";
+  report.state = attach::CollectState::kBusy;
   report.detail = why.message();
   notice.collect.reset();
   deps_.send(attach_id, notice);

@@ -8,6 +8,7 @@
 namespace profd {
 namespace {
 
+using attach::CollectState;
 using attach::MarkKind;
 
 TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& job = "j",
@@ -265,7 +266,7 @@ struct Activity {
   std::vector<uint64_t> correlations;
   std::string name;
   uint64_t dropped = 0;
-  std::vector<std::string> states;
+  std::vector<attach::CollectState> states;
   bool wanted = true;
 
   JobDirectory::Watcher Watcher() {
@@ -282,9 +283,7 @@ struct Activity {
         }
       }
     };
-    watcher.on_collector = [this](uint64_t, const attach::CollectorReport& report) {
-      states.push_back(report.state);
-    };
+    watcher.on_collector = [this](uint64_t, const auto& report) { states.push_back(report.state); };
     return watcher;
   }
 };
@@ -294,10 +293,10 @@ class JobTableActivityTest : public JobTableTest {
   void Collect(TestActivityRing& ring) {
     auto reader = ActivityReader::Map(UniqueFd(::dup(ring.fd().get())));
     ASSERT_TRUE(reader.ok()) << reader.status().ToString();
-    table_.OnCollector(1, Report("on"), std::move(reader).value());
+    table_.OnCollector(1, Report(CollectState::kOn), std::move(reader).value());
   }
-  static attach::CollectorReport Report(const std::string& state) {
-    return {"s", "mspti", state, 0, "", {"kernel"}, {}, "", false};
+  static attach::CollectorReport Report(CollectState state) {
+    return {"s", attach::CollectProvider::kMspti, state, 0, "", {attach::CollectKind::kKernel}, {}, "", false};
   }
 };
 
@@ -307,9 +306,9 @@ TEST_F(JobTableActivityTest, GoesToThoseThatWantIt) {
   auto handle = table_.Watch(seen.Watcher());
   Enter(1, 11);
   Collect(ring);
-  table_.OnCollector(1, Report("silent"), nullptr);
-  table_.OnCollector(9, Report("lost"), nullptr);
-  EXPECT_EQ(seen.states, (std::vector<std::string>{"on", "silent"}));
+  table_.OnCollector(1, Report(CollectState::kSilent), nullptr);
+  table_.OnCollector(9, Report(CollectState::kFailed), nullptr);
+  EXPECT_EQ(seen.states, (std::vector{CollectState::kOn, CollectState::kSilent}));
   ring.PutKernel(clock_.raw_ns, "MatMul", 7);
   ring.writer().Flush();
   table_.Drain(1);
@@ -339,14 +338,14 @@ TEST_F(JobTableActivityTest, FilesGoToOneWatcherOrAreGivenBack) {
   Enter(1, 11);
   const auto directory = std::make_shared<UniqueFd>();
   auto first = table_.Watch(watcher("first", false));
-  table_.OnFiles(1, Report("files"), directory);
+  table_.OnFiles(1, Report(CollectState::kFiles), directory);
   ASSERT_EQ(taken_.size(), 1u);
   EXPECT_EQ(taken_[0].session_id, "s");
   EXPECT_EQ(taken_[0].code, static_cast<int>(StatusCode::kNotFound));
   auto second = table_.Watch(watcher("second", true));
   auto third = table_.Watch(watcher("third", true));
-  table_.OnFiles(1, Report("files"), directory);
-  table_.OnFiles(9, Report("files"), directory);
+  table_.OnFiles(1, Report(CollectState::kFiles), directory);
+  table_.OnFiles(9, Report(CollectState::kFiles), directory);
   EXPECT_EQ(asked, (std::vector<std::string>{"first s", "first s", "second s"}));
   EXPECT_EQ(got, directory);
   EXPECT_EQ(taken_.size(), 1u);
@@ -447,18 +446,18 @@ TEST_F(JobTableActivityTest, AccountsWhileASessionCollects) {
   ASSERT_NE(live.window, nullptr);
   EXPECT_EQ(live.names->Find(live.window->HottestKernels(1).kernels.at(0).name), "MatMul");
   // Another session, too: the account lasts as long as one of them does.
-  attach::CollectorReport other = Report("partial");
+  attach::CollectorReport other = Report(CollectState::kPartial);
   other.session_id = "t";
   table_.OnCollector(1, other, nullptr);
-  table_.OnCollector(1, Report("off"), nullptr);
+  table_.OnCollector(1, Report(CollectState::kOff), nullptr);
   EXPECT_NE(table_.FindActivity(1).window, nullptr);
-  other.kinds = {"acl_api"};
+  other.kinds = {attach::CollectKind::kAclApi};
   table_.OnCollector(1, other, nullptr);
   EXPECT_EQ(table_.FindActivity(1).window, nullptr) << "without kernels nothing is known of the devices";
-  other.kinds = {"acl_api", "kernel"};
+  other.kinds = {attach::CollectKind::kAclApi, attach::CollectKind::kKernel};
   table_.OnCollector(1, other, nullptr);
   EXPECT_NE(table_.FindActivity(1).window, nullptr);
-  other.state = "silent";
+  other.state = CollectState::kSilent;
   table_.OnCollector(1, other, nullptr);
   EXPECT_EQ(table_.FindActivity(1).window, nullptr) << "nothing comes, which is not the same as free time";
 }
@@ -482,11 +481,11 @@ TEST_F(JobTableTest, NothingIsOrderedFromInsideWhereItMayNot) {
   Enter(1, 10);
   std::vector<std::string> heard;
   JobDirectory::Watcher watcher;
-  watcher.on_collector = [&](uint64_t, const attach::CollectorReport& report) { heard.push_back(report.session_id + " " + report.state + ": " + report.detail); };
+  watcher.on_collector = [&](uint64_t, const auto& report) { heard.push_back(report.session_id + " " + std::string(WordOf(report.state)) + ": " + report.detail); };
   const std::shared_ptr<void> watch = table_.Watch(std::move(watcher));
   attach::SessionNotice notice;
   notice.session_id = "s1";
-  notice.collect.emplace().provider = "mspti";
+  notice.collect.emplace().provider = attach::CollectProvider::kMspti;
   may_collect_ = FailedPrecondition("NPU 0 is kept for tuning");
   table_.Notify(1, notice);
   time_.RunReady();

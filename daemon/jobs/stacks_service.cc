@@ -27,7 +27,7 @@ v1::ThreadStack::State StateOf(char state) {
 }
 
 void Fill(const ThreadFacts& facts, v1::ThreadStack* out) {
-  out->set_thread(facts.thread);
+  if (facts.thread != 0) out->set_thread(facts.thread);
   out->set_name(facts.name);
   out->set_state(StateOf(facts.state));
   out->set_kernel_function(facts.kernel_function);

@@ -10,6 +10,7 @@ namespace profd {
 namespace {
 
 using attach::ActivityType;
+using attach::CollectState;
 using attach::FrameHead;
 using attach::NameHead;
 
@@ -24,9 +25,10 @@ struct BlockHead {
   uint64_t dropped = 0;  // by the process's count, before these
 };
 
-std::vector<std::string> KindsOf(std::string_view level) {
-  if (level == "l0") return {"kernel", "communication"};
-  return {"kernel", "communication", "node_api", "marker", "memory"};
+attach::CollectKinds KindsOf(std::string_view level) {
+  using enum attach::CollectKind;
+  if (level == "l0") return {kKernel, kCommunication};
+  return {kKernel, kCommunication, kNodeApi, kMarker, kMemory};
 }
 
 bool IsKept(ActivityType type) {
@@ -74,7 +76,7 @@ attach::SessionNotice ActivityHistory::Notice() const {
   attach::CollectOrder& order = notice.collect.emplace();
   order.kinds = kinds_;
   order.flush_ms = kFlushMs;
-  order.provider = "mspti";
+  order.provider = attach::CollectProvider::kMspti;
   return notice;
 }
 
@@ -85,14 +87,15 @@ bool ActivityHistory::Join(const TrainingProcess& process) {
 }
 
 bool ActivityHistory::Process::collects() const {
-  return gone_ns == 0 && report && (report->state == "on" || report->state == "partial" || report->state == "silent");
+  return gone_ns == 0 && report && (report->state == CollectState::kOn || report->state == CollectState::kPartial ||
+                                    report->state == CollectState::kSilent);
 }
 
 ManifestProcess ActivityHistory::Process::Describe() const {
   ManifestProcess out{facts.pid, facts.rank, gone_ns == 0, facts.devices, facts.command};
   if (!report) return out;
-  out.provider = report->provider;
-  out.collector_state = gone_ns == 0 ? report->state : "ended";
+  out.provider = WordOf(report->provider);
+  out.collector_state = gone_ns == 0 ? WordOf(report->state) : "ended";
   out.collector_detail = report->detail;
   out.collector_version = report->version;
   return out;
@@ -104,7 +107,7 @@ void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport
   Process& process = found->second;
   process.report = report;
   const bool was_busy = !process.busy.empty() && process.busy.back().second == 0;
-  const bool is_busy = report.state == "busy";
+  const bool is_busy = report.state == CollectState::kBusy;
   if (is_busy == was_busy) return;
   if (!is_busy) {
     process.busy.back().second = now_ns;
@@ -222,7 +225,7 @@ std::string ActivityHistory::Problem() const {
   for (const auto& [id, process] : processes_) {
     any = any || process.gone_ns == 0;
     if (process.gone_ns != 0 || !process.report) continue;
-    return fmt::format("process {}: {}{}{}", process.facts.pid, process.report->state,
+    return fmt::format("process {}: {}{}{}", process.facts.pid, WordOf(process.report->state),
                        process.report->detail.empty() ? "" : ": ", process.report->detail);
   }
   return any ? "no process has answered yet" : "no process of a job is attached";
@@ -272,7 +275,7 @@ bool ActivityPast::Parse(const ReplayBlock& block) {
   return true;
 }
 
-ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+ActivityReplay::ActivityReplay(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds,
                                ActivityHistory::Past past, int64_t start_ns, int64_t end_ns)
     : activity_(std::move(dump), kinds, start_ns), past_(std::move(past)), end_ns_(end_ns) {
   activity_.SetEnd(end_ns);

@@ -37,7 +37,7 @@ class ActivityHistory {
   static Result<std::unique_ptr<ActivityHistory>> Create(const RecorderRing::Options& options,
                                                          std::string_view level, int64_t now_ns);
 
-  const std::vector<std::string>& kinds() const { return kinds_; }
+  attach::CollectKinds kinds() const { return kinds_; }
   attach::SessionNotice Notice() const;
 
   // False: it belongs to no job, or there are too many; nothing shall be ordered from it.
@@ -89,7 +89,7 @@ class ActivityHistory {
   const RecorderRing::RouteId route_;
   const size_t block_bytes_;
   const int64_t max_age_ns_;
-  std::vector<std::string> kinds_;
+  attach::CollectKinds kinds_;
   std::map<uint64_t, Process> processes_;  // by attach_id
   size_t names_bytes_ = 0;
   uint64_t names_refused_ = 0;
@@ -116,7 +116,7 @@ class ActivityPast final : public ActivitySource {
 // Writes a past into a dump, on the writer's thread, bit by bit so that other sessions get their turn.
 class ActivityReplay : public std::enable_shared_from_this<ActivityReplay> {
  public:
-  ActivityReplay(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
+  ActivityReplay(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds,
                  ActivityHistory::Past past, int64_t start_ns, int64_t end_ns);
   // `done` runs on the writer's thread.
   void Run(DumpWriter& writer, std::function<void()> done);

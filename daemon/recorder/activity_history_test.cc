@@ -30,7 +30,7 @@ class ActivityHistoryTest : public ::testing::Test {
       : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
     EXPECT_TRUE(history_->Join(Process(kRank0, 1000)));
     EXPECT_TRUE(history_->Join(Process(kRank1, 2000)));
-    for (uint64_t id : {kRank0, kRank1}) Report(id, "on");
+    for (uint64_t id : {kRank0, kRank1}) Report(id, attach::CollectState::kOn);
   }
   static TrainingProcess Process(uint64_t attach_id, uint32_t uid, std::string job = "j") {
     TrainingProcess process;
@@ -40,10 +40,10 @@ class ActivityHistoryTest : public ::testing::Test {
     process.job_id = std::move(job);
     return process;
   }
-  void Report(uint64_t attach_id, const std::string& state, int64_t now_ns = kBegin) {
+  void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin) {
     attach::CollectorReport report;
     report.session_id = kRecorderSession;
-    report.provider = "mspti";
+    report.provider = attach::CollectProvider::kMspti;
     report.state = state;
     history_->OnReport(attach_id, report, now_ns);
   }
@@ -235,11 +235,11 @@ TEST_F(ActivityHistoryTest, LossesKeepTheirTimeAndReason) {
 
 TEST_F(ActivityHistoryTest, TheTimeOfAnotherProfilerIsAGap) {
   using ::testing::Pair;
-  Report(kRank0, "busy", kBegin + 10 * kSecond);
-  Report(kRank0, "busy", kBegin + 12 * kSecond);
-  Report(kRank0, "on", kBegin + 20 * kSecond);
+  Report(kRank0, attach::CollectState::kBusy, kBegin + 10 * kSecond);
+  Report(kRank0, attach::CollectState::kBusy, kBegin + 12 * kSecond);
+  Report(kRank0, attach::CollectState::kOn, kBegin + 20 * kSecond);
   Kernels(kRank0, kBegin + 30 * kSecond, 3, 1);
-  Report(kRank1, "busy", kBegin + 40 * kSecond);
+  Report(kRank1, attach::CollectState::kBusy, kBegin + 40 * kSecond);
   Dump(kBegin + 15 * kSecond, kBegin + 50 * kSecond);
   EXPECT_THAT(Busy(), ElementsAre(Pair(15, 20), Pair(40, 50)));
   Dump(kBegin + 25 * kSecond, kBegin + 35 * kSecond);
@@ -253,7 +253,7 @@ TEST_F(ActivityHistoryTest, TheTimeOfAnotherProfilerIsAGap) {
   Dump(kBegin + 45 * kSecond, kBegin + 120 * kSecond);
   EXPECT_THAT(Busy(), IsEmpty());
   // However often it happens, little is kept of it.
-  for (int64_t i = 0; i < 10'000; ++i) Report(kRank0, i % 2 == 0 ? "busy" : "on", kBegin + (130 + i) * kSecond);
+  for (int64_t i = 0; i < 10'000; ++i) Report(kRank0, i % 2 == 0 ? attach::CollectState::kBusy : attach::CollectState::kOn, kBegin + (130 + i) * kSecond);
   Dump(kBegin + 130 * kSecond, kBegin + 20'000 * kSecond);
   EXPECT_THAT(Busy(), SizeIs(ActivityHistory::kMaxBusy));
 }
@@ -276,14 +276,14 @@ TEST_F(ActivityHistoryTest, OrdersOfJobsOnly) {
   const attach::SessionNotice notice = history_->Notice();
   EXPECT_EQ(notice.state, attach::kRecording);
   ASSERT_TRUE(notice.collect);
-  EXPECT_EQ(notice.collect->provider, "mspti");
+  EXPECT_EQ(notice.collect->provider, attach::CollectProvider::kMspti);
   EXPECT_EQ(notice.collect->flush_ms, 2000u);
-  EXPECT_THAT(notice.collect->kinds, ElementsAre("kernel", "communication", "node_api", "marker", "memory"));
-  EXPECT_THAT(ActivityHistory::Create({kBytes, kSecond}, "l0", 0).value()->kinds(),
-              ElementsAre("kernel", "communication"));
+  using enum attach::CollectKind;
+  EXPECT_EQ(notice.collect->kinds, (attach::CollectKinds{kKernel, kCommunication, kNodeApi, kMarker, kMemory}));
+  EXPECT_EQ(ActivityHistory::Create({kBytes, kSecond}, "l0", 0).value()->kinds(), (attach::CollectKinds{kKernel, kCommunication}));
   EXPECT_EQ(history_->Problem(), "");
-  Report(kRank0, "busy");
-  Report(kRank1, "off");
+  Report(kRank0, attach::CollectState::kBusy);
+  Report(kRank1, attach::CollectState::kOff);
   EXPECT_EQ(history_->Problem(), "process 101: busy");
 }
 

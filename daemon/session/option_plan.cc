@@ -253,18 +253,19 @@ std::vector<std::string> AwaitedOptions(const options::OptionSet& set) {
   return result;
 }
 
-std::vector<std::string> CollectKinds(std::string_view option, std::string_view value) {
+attach::CollectKinds CollectKindsOf(std::string_view option, std::string_view value) {
+  using enum attach::CollectKind;
   if (option == "task_trace" || option == "task_time") {
     // Launch and execution; from l1 on what the operators are besides, collectives among them.
-    if (value == "l0") return {"kernel", "node_api"};
-    return {"kernel", "node_api", "communication"};
+    if (value == "l0") return {kKernel, kNodeApi};
+    return {kKernel, kNodeApi, kCommunication};
   }
   // The parts of the steps that processes mark are found in what ran in them (export/step_parts.h).
-  if (option == "training_trace" || option == "fp_point" || option == "bp_point") return {"kernel", "communication"};
-  if (option == "hccl") return {"communication"};
-  if (option == "runtime_api") return {"runtime_api", "memory"};
-  if (option == "ACL_PROF_ACL_API") return {"acl_api"};
-  if (option == kMarksOption) return {"marker"};
+  if (option == "training_trace" || option == "fp_point" || option == "bp_point") return {kKernel, kCommunication};
+  if (option == "hccl") return {kCommunication};
+  if (option == "runtime_api") return {kRuntimeApi, kMemory};
+  if (option == "ACL_PROF_ACL_API") return {kAclApi};
+  if (option == kMarksOption) return {kMarker};
   return {};
 }
 
@@ -275,7 +276,7 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
   if (option == "training_trace") {
     return {true, "the steps that processes mark, without their parts: the session's provider is off"};
   }
-  if (provider_off && !CollectKinds(option, "on").empty()) return {false, "the session's provider is off"};
+  if (provider_off && !CollectKindsOf(option, "on").empty()) return {false, "the session's provider is off"};
   if (option == "fp_point" || option == "bp_point") {
     return {false, "names an operator, and the session records none: task_time is off"};
   }
@@ -289,7 +290,7 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
       return {false, "only aclprof measures it, whose interface has no custom registers; use a group of metrics"};
     }
   }
-  if (CollectKinds(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
+  if (CollectKindsOf(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
   return {false, "a default only: not recorded unless it is requested"};
 }
 

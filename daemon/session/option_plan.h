@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "collectors/collector.h"
+#include "proto/attach/collecting.h"
 #include "proto/options/options.h"
 
 namespace profd {
@@ -55,9 +56,8 @@ void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEn
 void AddNote(std::string_view note, options::Effective* effective);
 std::string FormatHz(double hz);
 
-// Kinds of attach::CollectOrder that serve an option of the application with this value; empty: MSPTI has
-// nothing for it.
-std::vector<std::string> CollectKinds(std::string_view option, std::string_view value);
+// What serves an option of the application with this value; empty: MSPTI has nothing for it.
+attach::CollectKinds CollectKindsOf(std::string_view option, std::string_view value);
 // Why an application that is attached does not serve an option that is on, with this value, and not collected: the first
 // condition that fails.
 struct NotServed {

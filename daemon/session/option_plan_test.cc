@@ -253,13 +253,14 @@ TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
 }
 
 TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
-  using Collect = std::map<std::string, std::vector<std::string>>;
+  using Collect = std::map<std::string, attach::CollectKinds>;
+  using enum attach::CollectKind;
   attached_ = true;
   request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on"})");
   const Collect collect = Plan()->collect;
-  EXPECT_EQ(collect, (Collect{{"task_trace", {"kernel", "node_api"}},
-                              {"hccl", {"communication"}},
-                              {"runtime_api", {"runtime_api", "memory"}}}));
+  EXPECT_EQ(collect, (Collect{{"task_trace", {kKernel, kNodeApi}},
+                              {"hccl", {kCommunication}},
+                              {"runtime_api", {kRuntimeApi, kMemory}}}));
   // Points and parts of steps are found among what ran in them.
   request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
   EXPECT_TRUE(Plan()->aclprof.has_value()) << "for the iterations of GE";
@@ -269,8 +270,8 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
   EXPECT_THAT(Option(*Plan(), "fp_point").note, HasSubstr("the session records none: task_time is off"));
   request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
-  EXPECT_EQ(Plan()->collect, (Collect{{"training_trace", {"kernel", "communication"}},
-                                      {"fp_point", {"kernel", "communication"}}}));
+  EXPECT_EQ(Plan()->collect, (Collect{{"training_trace", {kKernel, kCommunication}},
+                                      {"fp_point", {kKernel, kCommunication}}}));
   EXPECT_EQ(Option(*Plan(), "fp_point").note, "");
   request_.set_options_json(R"({"task_trace":"l0","hccl":"on","runtime_api":"on"})");
   request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
@@ -280,7 +281,8 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
 
 // One of the vendor's profilers at a time serves a process: what only aclprof measures takes the rest along.
 TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
-  using Collect = std::map<std::string, std::vector<std::string>>;
+  using Collect = std::map<std::string, attach::CollectKinds>;
+  using enum attach::CollectKind;
   attached_ = true;
   request_.set_options_json(
       R"({"task_trace":"l0","hccl":"on","aic_metrics":"Memory","fp_point":"conv","storage_limit":"500MB"})");
@@ -321,7 +323,8 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
 
 // task_time is on by default: for those who ask for nothing, and a process that starts its own session.
 TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsAskedFor) {
-  const std::vector<std::string> all{"kernel", "node_api", "communication"};
+  using enum attach::CollectKind;
+  const attach::CollectKinds all{kKernel, kNodeApi, kCommunication};
   attached_ = true;
   request_.set_options_json("{}");
   EXPECT_EQ(Plan()->collect["task_time"], all);

@@ -77,23 +77,38 @@ std::optional<ActivityFileId> FileOfType(uint16_t type) {
   }
 }
 
-struct LevelOfKind {
-  std::string_view kind;
-  attach::ApiLevel level;
-};
-constexpr LevelOfKind kLevels[] = {{"acl_api", attach::ApiLevel::kAcl},
-                                   {"node_api", attach::ApiLevel::kNode},
-                                   {"runtime_api", attach::ApiLevel::kRuntime}};
+// Of calls; kUnknown for what is none.
+attach::ApiLevel LevelOfKind(attach::CollectKind kind) {
+  switch (kind) {
+    case attach::CollectKind::kAclApi:
+      return attach::ApiLevel::kAcl;
+    case attach::CollectKind::kNodeApi:
+      return attach::ApiLevel::kNode;
+    case attach::CollectKind::kRuntimeApi:
+      return attach::ApiLevel::kRuntime;
+    default:
+      return attach::ApiLevel::kUnknown;
+  }
+}
 
 }  // namespace
 
-std::optional<ActivityFileId> FileOfKind(std::string_view kind) {
-  if (kind == "kernel") return ActivityFileId::kKernel;
-  if (kind == "communication") return ActivityFileId::kCommunication;
-  if (kind == "marker") return ActivityFileId::kMarker;
-  if (kind == "memory") return ActivityFileId::kMemory;
-  if (std::ranges::find(kLevels, kind, &LevelOfKind::kind) != std::end(kLevels)) return ActivityFileId::kApi;
-  return std::nullopt;
+ActivityFileId FileOfKind(attach::CollectKind kind) {
+  switch (kind) {
+    case attach::CollectKind::kKernel:
+      return ActivityFileId::kKernel;
+    case attach::CollectKind::kCommunication:
+      return ActivityFileId::kCommunication;
+    case attach::CollectKind::kMarker:
+      return ActivityFileId::kMarker;
+    case attach::CollectKind::kMemory:
+      return ActivityFileId::kMemory;
+    case attach::CollectKind::kAclApi:
+    case attach::CollectKind::kNodeApi:
+    case attach::CollectKind::kRuntimeApi:
+      break;
+  }
+  return ActivityFileId::kApi;
 }
 
 uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names) {
@@ -135,16 +150,15 @@ void SessionNames::Learn(uint64_t attach_id, const ActivityNameTable& names) {
   });
 }
 
-SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump,
-                                 const std::vector<std::string>& kinds, int64_t start_raw_ns)
+SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns)
     : dump_(std::move(dump)), start_raw_ns_(start_raw_ns) {
-  for (const std::string& kind : kinds) {
-    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) wanted_[static_cast<size_t>(*file)] = true;
-    const auto* level = std::ranges::find(kLevels, kind, &LevelOfKind::kind);
-    if (level == std::end(kLevels)) continue;
-    levels_[static_cast<size_t>(level->level)] = true;
+  kinds.ForEach([this](attach::CollectKind kind) {
+    const ActivityFileId file = FileOfKind(kind);
+    wanted_[static_cast<size_t>(file)] = true;
+    if (file != ActivityFileId::kApi) return;
+    levels_[static_cast<size_t>(LevelOfKind(kind))] = true;
     levels_[static_cast<size_t>(attach::ApiLevel::kUnknown)] = true;
-  }
+  });
 }
 
 SessionActivity::Output& SessionActivity::OutputOf(ActivityFileId file) {
@@ -272,20 +286,20 @@ void SessionActivity::Lose(std::optional<ActivityFileId> file, const ManifestLos
   dump_->NoteLostBefore(OutputOf(*file).feed, loss);
 }
 
-void SessionActivity::OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns) {
-  std::map<std::string, int64_t>& known = rings_[attach_id].left_out;
+void SessionActivity::OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns) {
+  std::map<attach::CollectKind, int64_t>& known = rings_[attach_id].left_out;
   std::erase_if(known, [&](const auto& entry) {
-    if (std::ranges::find(kinds, entry.first) != kinds.end()) return false;
+    if (kinds.Has(entry.first)) return false;
     ComeBack(entry.first, entry.second, now_raw_ns);
     return true;
   });
-  for (const std::string& kind : kinds) known.try_emplace(kind, now_raw_ns);
+  kinds.ForEach([&](attach::CollectKind kind) { known.try_emplace(kind, now_raw_ns); });
 }
 
 // Records of that time are not there; how many is not known.
-void SessionActivity::ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns) {
-  const std::optional<ActivityFileId> file = FileOfKind(kind);
-  if (file && wanted_[static_cast<size_t>(*file)]) Lose(file, {LossReason::kOverBudget, 0, 0, since_ns, now_raw_ns});
+void SessionActivity::ComeBack(attach::CollectKind kind, int64_t since_ns, int64_t now_raw_ns) {
+  const ActivityFileId file = FileOfKind(kind);
+  if (wanted_[static_cast<size_t>(file)]) Lose(file, {LossReason::kOverBudget, 0, 0, since_ns, now_raw_ns});
 }
 
 void SessionActivity::OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns) {

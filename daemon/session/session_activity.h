@@ -61,22 +61,21 @@ class SessionNames {
   uint64_t refused_ = 0;
 };
 
-// Where records of a kind of attach::CollectOrder go; nothing for an unknown one.
-std::optional<ActivityFileId> FileOfKind(std::string_view kind);
+// Where records of a kind go.
+ActivityFileId FileOfKind(attach::CollectKind kind);
 
 class SessionActivity {
  public:
-  // `kinds`: of attach::CollectOrder, as the session ordered them. What other sessions ordered of the same
-  // process is left out, and so is what began before `start_raw_ns`.
-  SessionActivity(std::shared_ptr<WriterSession> dump, const std::vector<std::string>& kinds,
-                  int64_t start_raw_ns);
+  // `kinds`: that the session requested. What other sessions requested of the same process is left out, and so is what
+  // began before `start_raw_ns`.
+  SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns);
 
   void Take(const ActivityBatch& batch);
   // For one process another start than the session's.
   void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
   int64_t StartOf(pid_t pid) const;
   // Kinds of the order that the process leaves out from now on, to stay within its share of a core.
-  void OnLeftOut(uint64_t attach_id, const std::vector<std::string>& kinds, int64_t now_raw_ns);
+  void OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns);
   // The process's profiler is another's from now on, or is not any more.
   void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);
   // It was from then to then.
@@ -110,7 +109,7 @@ class SessionActivity {
     uint64_t dropped = 0;   // records dropped, by the process's count
     uint64_t reported = 0;  // of them, those the ring has said when
     int64_t last_ns = 0;    // of the last frame
-    std::map<std::string, int64_t> left_out = {};  // kinds, since when
+    std::map<attach::CollectKind, int64_t> left_out = {};  // since when
     int64_t busy_since_ns = 0;                     // 0: it is not
   };
   Output& OutputOf(ActivityFileId file);
@@ -121,7 +120,7 @@ class SessionActivity {
   void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
   void EndRing(Ring& ring, int64_t now_raw_ns);
-  void ComeBack(const std::string& kind, int64_t since_ns, int64_t now_raw_ns);
+  void ComeBack(attach::CollectKind kind, int64_t since_ns, int64_t now_raw_ns);
   void FlushNames();
   void Flush();
 

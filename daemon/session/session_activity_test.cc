@@ -13,6 +13,7 @@ namespace {
 
 using attach::ActivityType;
 using attach::KernelRecord;
+using enum attach::CollectKind;
 using ::testing::HasSubstr;
 
 constexpr int64_t kBegin = 1'000'000'000;
@@ -45,7 +46,7 @@ class SessionActivityTest : public ::testing::Test {
     EXPECT_TRUE(names_[kRank1].Learn(1, "Add").ok());
     EXPECT_TRUE(names_[kRank1].Learn(2, "MatMul").ok());
   }
-  void Want(const std::vector<std::string>& kinds) {
+  void Want(attach::CollectKinds kinds) {
     activity_ = std::make_unique<SessionActivity>(session_, kinds, kBegin);
   }
   std::shared_ptr<const ActivityNameTable> NamesOf(uint64_t attach_id) {
@@ -122,7 +123,7 @@ const ManifestChannel& ChannelOf(const Manifest& manifest, std::string_view coll
 }
 
 TEST_F(SessionActivityTest, NamesMeanTheSameInAllProcesses) {
-  Want({"kernel"});
+  Want({kKernel});
   Take<KernelRecord>(kRank0, {Kernel(10, 1), Kernel(20, 1)});
   Take<KernelRecord>(kRank1, {Kernel(30, 1), Kernel(40, 2)});
   const Manifest manifest = Finish();
@@ -152,7 +153,7 @@ TEST_F(SessionActivityTest, NamesMeanTheSameInAllProcesses) {
 
 TEST_F(SessionActivityTest, OnlyWhatBeganInTheSession) {
   EXPECT_TRUE(names_[kRank0].Learn(3, "x").ok());
-  activity_ = std::make_unique<SessionActivity>(session_, std::vector<std::string>{"kernel"}, kBegin + 20);
+  activity_ = std::make_unique<SessionActivity>(session_, attach::CollectKinds{kKernel}, kBegin + 20);
   activity_->SetEnd(kBegin + 30);
   Take<KernelRecord>(kRank0, {Kernel(19, 1), Kernel(20, 1), Kernel(30, 1), Kernel(31, 1)});
   Take<KernelRecord>(kRank0, {Kernel(0, 3)});
@@ -165,7 +166,7 @@ TEST_F(SessionActivityTest, OnlyWhatBeganInTheSession) {
 
 // Another session may have ordered more of the same process.
 TEST_F(SessionActivityTest, OnlyTheKindsOfTheOrder) {
-  Want({"node_api"});
+  Want({kNodeApi});
   attach::ApiRecord api{};
   api.name = 1;
   std::vector<attach::ApiRecord> calls;
@@ -186,7 +187,7 @@ TEST_F(SessionActivityTest, OnlyTheKindsOfTheOrder) {
 }
 
 TEST_F(SessionActivityTest, EveryKindKeepsItsFields) {
-  Want({"communication", "marker", "memory", "runtime_api"});
+  Want({kCommunication, kMarker, kMemory, kRuntimeApi});
   attach::CommunicationRecord communication{};
   communication.count = 1000;
   communication.communicator = 1;
@@ -237,7 +238,7 @@ TEST_F(SessionActivityTest, EveryKindKeepsItsFields) {
 
 // After a daemon that was killed, records lie in the ring whose names come again behind them.
 TEST_F(SessionActivityTest, NamesMayComeLater) {
-  Want({"kernel"});
+  Want({kKernel});
   Take<KernelRecord>(kRank0, {Kernel(10, 7)});
   EXPECT_TRUE(names_[kRank0].Learn(7, "Late").ok());
   TakeNames(kRank0);
@@ -249,7 +250,7 @@ TEST_F(SessionActivityTest, NamesMayComeLater) {
 }
 
 TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
-  Want({"kernel", "communication"});
+  Want({kKernel, kCommunication});
   attach::LossRecord full{};
   full.type = static_cast<uint16_t>(ActivityType::kCommunication);
   full.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
@@ -287,7 +288,7 @@ TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
 }
 
 TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
-  Want({"kernel"});
+  Want({kKernel});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
   Take<KernelRecord>(kRank1, {Kernel(10, 1)});
   activity_->OnGone(kRank0, false, kBegin + 300);
@@ -301,12 +302,12 @@ TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
 }
 
 TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
-  Want({"kernel", "acl_api", "runtime_api"});
+  Want({kKernel, kAclApi, kRuntimeApi});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
-  activity_->OnLeftOut(kRank0, {"runtime_api"}, kBegin + 100);
-  activity_->OnLeftOut(kRank0, {"runtime_api", "acl_api"}, kBegin + 200);
+  activity_->OnLeftOut(kRank0, {kRuntimeApi}, kBegin + 100);
+  activity_->OnLeftOut(kRank0, {kRuntimeApi, kAclApi}, kBegin + 200);
   activity_->OnLeftOut(kRank0, {}, kBegin + 300);
-  activity_->OnLeftOut(kRank1, {"kernel", "marker"}, kBegin + 350);
+  activity_->OnLeftOut(kRank1, {kKernel, kMarker}, kBegin + 350);
   const Manifest manifest = Finish(kBegin + 400);
   const ManifestChannel& api = ChannelOf(manifest, "activity_api");
   ASSERT_EQ(api.dropped.size(), 1u);
@@ -323,7 +324,7 @@ TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
 }
 
 TEST_F(SessionActivityTest, TheTimeOfAnotherProfilerIsAGap) {
-  Want({"kernel", "acl_api"});
+  Want({kKernel, kAclApi});
   activity_->AddBusy(kBegin - 100, kBegin + 5);  // as the flight recorder has it
   activity_->OnBusy(kRank0, false, kBegin + 10);
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
@@ -341,7 +342,7 @@ TEST_F(SessionActivityTest, TheTimeOfAnotherProfilerIsAGap) {
 }
 
 TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
-  Want({"kernel"});
+  Want({kKernel});
   ActivityBatch batch;
   batch.attach_id = kRank0;
   batch.pid = 101;

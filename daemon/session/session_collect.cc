@@ -3,74 +3,72 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
+
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
 
-// The result of an option that no process serves, by what the processes say; the worst comes first.
+using attach::CollectState;
+
+// The result of an option by a process that does not serve it, the worst first.
 struct StateResult {
-  std::string_view state;
+  std::optional<CollectState> state;  // nothing: it has not answered yet
   v1::Outcome::Result result;
 };
 constexpr StateResult kStates[] = {
-    {"failed", v1::Outcome::RESULT_FAILED},           {"busy", v1::Outcome::RESULT_BUSY},
-    {"unsupported", v1::Outcome::RESULT_UNSUPPORTED}, {"off", v1::Outcome::RESULT_OFF},
-    {"waiting", v1::Outcome::RESULT_WAITING},         {"ordered", v1::Outcome::RESULT_WAITING},
+    {CollectState::kFailed, v1::Outcome::RESULT_FAILED},
+    {CollectState::kBusy, v1::Outcome::RESULT_BUSY},
+    {CollectState::kUnsupported, v1::Outcome::RESULT_UNSUPPORTED},
+    {CollectState::kOff, v1::Outcome::RESULT_OFF},
+    {CollectState::kWaiting, v1::Outcome::RESULT_WAITING},
+    {std::nullopt, v1::Outcome::RESULT_WAITING},
 };
-constexpr std::string_view kOrdered = "ordered";  // not answered yet
 
-size_t Badness(std::string_view state) {
+size_t Badness(std::optional<CollectState> state) {
   return static_cast<size_t>(std::ranges::find(kStates, state, &StateResult::state) - std::begin(kStates));
 }
 
-bool Contains(const std::vector<std::string>& kinds, const std::string& kind) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
-std::string WhoSays(const TrainingProcess& process, std::string_view state, std::string_view detail) {
+std::string StateText(const TrainingProcess& process, std::optional<CollectState> state, std::string_view detail) {
   const std::string who =
       process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
-  return fmt::format("{}: {}{}{}", who, state, detail.empty() ? "" : ": ", detail);
+  return fmt::format("{}: {}{}{}", who, state ? WordOf(*state) : "no answer yet", detail.empty() ? "" : ": ", detail);
 }
 
 }  // namespace
 
-SessionCollect::SessionCollect(std::map<std::string, std::vector<std::string>> kinds,
+SessionCollect::SessionCollect(std::map<std::string, attach::CollectKinds> kinds,
                                std::optional<attach::AclprofOrder> aclprof)
     : kinds_(std::make_move_iterator(kinds.begin()), std::make_move_iterator(kinds.end())),
       aclprof_(std::move(aclprof)) {}
 
 attach::CollectOrder SessionCollect::Order() const {
   attach::CollectOrder order;
-  std::set<std::string> kinds;
-  for (const auto& [option, of_option] : kinds_) kinds.insert(of_option.begin(), of_option.end());
-  order.kinds.assign(kinds.begin(), kinds.end());
-  order.provider = aclprof_ ? "aclprof" : "mspti";
+  for (const auto& [option, of_option] : kinds_) order.kinds |= of_option;
+  order.provider = aclprof_ ? attach::CollectProvider::kAclprof : attach::CollectProvider::kMspti;
   order.aclprof = aclprof_;
   return order;
 }
 
 bool SessionCollect::Process::collects() const {
-  return !ended && (report.state == "on" || report.state == "partial" || report.state == "silent" ||
-                    report.state == "stopping");
+  return !ended && (report.state == CollectState::kOn || report.state == CollectState::kPartial ||
+                    report.state == CollectState::kSilent || report.state == CollectState::kStopping);
 }
 
-const std::string& SessionCollect::Process::state() const {
-  static const std::string kEnded = "ended";
-  return ended ? kEnded : report.state;
+v1::ProcessCollector::State SessionCollect::Process::state() const {
+  return ended ? v1::ProcessCollector::STATE_ENDED : EnumOf<v1::ProcessCollector::State>(WordOf(report.state));
 }
 
 void SessionCollect::OnReport(const TrainingProcess& process, const attach::CollectorReport& report) {
   Process& known = processes_[process.pid];
-  if (ending_ && report.state == "off") {
+  if (ending_ && report.state == CollectState::kOff) {
     known.ended = true;
     return;
   }
   known.report = report;
   // Its files are the last that comes of it.
-  known.ended = report.state == "files";
+  known.ended = report.state == CollectState::kFiles;
 }
 
 bool SessionCollect::OnGone(pid_t pid) {
@@ -102,7 +100,7 @@ struct SessionCollect::Served {
   size_t badness = 0;
 };
 
-SessionCollect::Served SessionCollect::CountServed(const std::vector<std::string>& kinds,
+SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
                                                    std::span<const TrainingProcess> processes) const {
   Served served;
   for (const TrainingProcess& process : processes) {
@@ -110,28 +108,23 @@ SessionCollect::Served SessionCollect::CountServed(const std::vector<std::string
     const bool was_asked = known != processes_.end();
     if (!was_asked && !process.attached()) continue;
     ++served.all;
-    const std::string_view state = was_asked ? std::string_view(known->second.report.state) : kOrdered;
+    const std::optional<CollectState> state = was_asked ? std::optional(known->second.report.state) : std::nullopt;
     size_t badness = Badness(state);
     if (badness == std::size(kStates) && leaves_files()) {
-      ++(state == "partial" ? served.part : served.whole);
-      if (state != "partial") continue;
+      ++(state == CollectState::kPartial ? served.part : served.whole);
+      if (state != CollectState::kPartial) continue;
     } else if (badness == std::size(kStates)) {  // on, partial, silent
-      const auto has = static_cast<size_t>(std::count_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
-        return Contains(known->second.report.kinds, kind);
-      }));
-      const bool left_out = std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) {
-        return Contains(known->second.report.left_out, kind);
-      });
-      if (has == 0 && !left_out) {
-        badness = Badness("unsupported");
+      const attach::CollectKinds has = kinds & known->second.report.kinds;
+      if (has.empty() && (kinds & known->second.report.left_out).empty()) {
+        badness = Badness(CollectState::kUnsupported);
       } else {
-        ++(has == kinds.size() ? served.whole : served.part);
-        if (has == kinds.size() && state != "silent") continue;
+        ++(has == kinds ? served.whole : served.part);
+        if (has == kinds && state != CollectState::kSilent) continue;
       }
     }
     if (!served.others.empty() && badness >= served.badness) continue;
     served.badness = badness;
-    served.others = WhoSays(process, state, was_asked ? known->second.report.detail : "");
+    served.others = StateText(process, state, was_asked ? known->second.report.detail : "");
   }
   return served;
 }
@@ -160,20 +153,20 @@ void SessionCollect::Fill(pid_t pid, v1::SessionProcess* out) const {
   if (found == processes_.end()) return;
   const attach::CollectorReport& report = found->second.report;
   v1::ProcessCollector& wire = *out->mutable_collector();
-  wire.set_provider(report.provider);
+  wire.set_provider(EnumOf<v1::SessionSpec::Provider>(WordOf(report.provider)));
   wire.set_state(found->second.state());
-  wire.set_code(report.code);
+  if (report.code != 0) wire.set_code(report.code);
   wire.set_detail(report.detail);
   wire.set_version(report.version);
-  for (const std::string& kind : report.kinds) wire.add_kinds(kind);
+  report.kinds.ForEach([&wire](attach::CollectKind kind) { wire.add_kinds(EnumOf<v1::ProcessCollector::Kind>(WordOf(kind))); });
 }
 
 void SessionCollect::Describe(ManifestProcess* process) const {
   const auto found = processes_.find(process->pid);
   if (found == processes_.end()) return;
   const attach::CollectorReport& report = found->second.report;
-  process->provider = report.provider;
-  process->collector_state = found->second.state();
+  process->provider = WordOf(report.provider);
+  process->collector_state = EnumWord(found->second.state());
   process->collector_detail = report.detail;
   process->collector_version = report.version;
 }

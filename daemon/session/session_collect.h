@@ -22,7 +22,7 @@ namespace profd {
 class SessionCollect {
  public:
   // `kinds`: by option, what the plan orders; with `aclprof` that serves all of them.
-  SessionCollect(std::map<std::string, std::vector<std::string>> kinds,
+  SessionCollect(std::map<std::string, attach::CollectKinds> kinds,
                  std::optional<attach::AclprofOrder> aclprof = std::nullopt);
 
   // Nothing is to be collected: no order goes out.
@@ -54,13 +54,13 @@ class SessionCollect {
     attach::CollectorReport report;
     bool ended = false;
     bool collects() const;
-    const std::string& state() const;
+    v1::ProcessCollector::State state() const;
   };
   struct Served;
-  Served CountServed(const std::vector<std::string>& kinds,
+  Served CountServed(attach::CollectKinds kinds,
                      std::span<const TrainingProcess> processes) const;
 
-  const std::map<std::string, std::vector<std::string>, std::less<>> kinds_;
+  const std::map<std::string, attach::CollectKinds, std::less<>> kinds_;
   const std::optional<attach::AclprofOrder> aclprof_;
   std::map<pid_t, Process> processes_;
   bool ending_ = false;

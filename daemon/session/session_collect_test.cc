@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "proto/enum_word/enum_word.h"
+
 namespace profd {
 namespace {
 
 using ::testing::ElementsAre;
+using attach::CollectKinds;
+using attach::CollectState;
+using enum attach::CollectKind;
+using enum attach::CollectState;
 
 TrainingProcess Process(pid_t pid, std::optional<int> rank) {
   TrainingProcess process;
@@ -16,11 +22,11 @@ TrainingProcess Process(pid_t pid, std::optional<int> rank) {
   return process;
 }
 
-attach::CollectorReport Saying(std::string state, std::vector<std::string> kinds = {}, std::string detail = {}) {
+attach::CollectorReport Reporting(CollectState state, CollectKinds kinds = {}, std::string detail = {}) {
   attach::CollectorReport report;
-  report.provider = "mspti";
-  report.state = std::move(state);
-  report.kinds = std::move(kinds);
+  report.provider = attach::CollectProvider::kMspti;
+  report.state = state;
+  report.kinds = kinds;
   report.detail = std::move(detail);
   return report;
 }
@@ -33,14 +39,14 @@ class SessionCollectTest : public ::testing::Test {
     collect_.Fill(option, processes_, over, &outcome);
     return outcome;
   }
-  const std::vector<std::string> all_{"kernel", "node_api", "communication"};
+  const CollectKinds all_{kKernel, kNodeApi, kCommunication};
   std::vector<TrainingProcess> processes_{Process(10, 0), Process(11, 1), Process(12, std::nullopt)};
-  SessionCollect collect_{{{"task_time", all_}, {"hccl", {"communication"}}}};
+  SessionCollect collect_{{{"task_time", all_}, {"hccl", {kCommunication}}}};
 };
 
 TEST_F(SessionCollectTest, OneOrderForAllOptions) {
-  EXPECT_THAT(collect_.Order().kinds, ElementsAre("communication", "kernel", "node_api"));
-  EXPECT_EQ(collect_.Order().provider, "mspti");
+  EXPECT_EQ(collect_.Order().kinds, all_);
+  EXPECT_EQ(collect_.Order().provider, attach::CollectProvider::kMspti);
   EXPECT_FALSE(collect_.leaves_files());
   EXPECT_TRUE(SessionCollect({}).empty());
 }
@@ -48,16 +54,16 @@ TEST_F(SessionCollectTest, OneOrderForAllOptions) {
 TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
   const attach::AclprofOrder ordered{0x812, 0xFF, {}};
   SessionCollect collect({{"l2", {}}}, ordered);
-  EXPECT_EQ(collect.Order().provider, "aclprof");
+  EXPECT_EQ(collect.Order().provider, attach::CollectProvider::kAclprof);
   ASSERT_TRUE(collect.Order().aclprof.has_value());
   EXPECT_EQ(collect.Order().aclprof->bits, 0x812u);
   EXPECT_TRUE(collect.leaves_files());
   processes_.resize(2);
   attach::CollectorReport report;
-  report.provider = "aclprof";
-  report.state = "on";
+  report.provider = attach::CollectProvider::kAclprof;
+  report.state = kOn;
   collect.OnReport(processes_[0], report);
-  report.state = "busy";
+  report.state = kBusy;
   collect.OnReport(processes_[1], report);
   v1::Outcome outcome;
   collect.Fill("l2", processes_, false, &outcome);
@@ -65,45 +71,45 @@ TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
   EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("served by 1 of 2 processes; rank 1: busy"));
   collect.End();
   EXPECT_FALSE(collect.AllEnded());
-  report.state = "stopping";
+  report.state = kStopping;
   collect.OnReport(processes_[0], report);
   EXPECT_FALSE(collect.AllEnded());
-  report.state = "files";
+  report.state = kFiles;
   collect.OnReport(processes_[0], report);
   EXPECT_TRUE(collect.AllEnded());
 }
 
 TEST_F(SessionCollectTest, AnOptionIsServedByThoseThatSaySo) {
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_WAITING);
-  EXPECT_EQ(Of("task_time").detail(), "served by 0 of 3 processes; rank 0: ordered");
-  for (const TrainingProcess& process : processes_) collect_.OnReport(process, Saying("on", all_));
+  EXPECT_EQ(Of("task_time").detail(), "served by 0 of 3 processes; rank 0: no answer yet");
+  for (const TrainingProcess& process : processes_) collect_.OnReport(process, Reporting(kOn, all_));
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(Of("task_time").detail(), "served by 3 of 3 processes");
   EXPECT_EQ(Of("task_time", true).result(), v1::Outcome::RESULT_FINISHED);
 }
 
 TEST_F(SessionCollectTest, TheWorstReasonIsNamed) {
-  collect_.OnReport(processes_[0], Saying("on", all_));
-  collect_.OnReport(processes_[1], Saying("waiting", {}, "for libascendcl"));
-  collect_.OnReport(processes_[2], Saying("busy", {}, "msprof"));
+  collect_.OnReport(processes_[0], Reporting(kOn, all_));
+  collect_.OnReport(processes_[1], Reporting(kWaiting, {}, "for libascendcl"));
+  collect_.OnReport(processes_[2], Reporting(kBusy, {}, "msprof"));
   const v1::Outcome outcome = Of("task_time");
   EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_PARTIAL);
   EXPECT_EQ(outcome.detail(), "served by 1 of 3 processes; process 12: busy: msprof");
 }
 
 TEST_F(SessionCollectTest, NoneServesIt) {
-  for (const TrainingProcess& process : processes_) collect_.OnReport(process, Saying("unsupported", {}, "why"));
+  for (const TrainingProcess& process : processes_) collect_.OnReport(process, Reporting(kUnsupported, {}, "why"));
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_UNSUPPORTED);
-  collect_.OnReport(processes_[1], Saying("off"));
+  collect_.OnReport(processes_[1], Reporting(kOff));
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_UNSUPPORTED);
-  collect_.OnReport(processes_[2], Saying("failed", {}, "999"));
+  collect_.OnReport(processes_[2], Reporting(kFailed, {}, "999"));
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_FAILED);
   EXPECT_EQ(Of("task_time").detail(), "served by 0 of 3 processes; process 12: failed: 999");
 }
 
 TEST_F(SessionCollectTest, AKindThatWasRefusedIsPartOfTheOptionsThatNeedIt) {
   for (const TrainingProcess& process : processes_) {
-    collect_.OnReport(process, Saying("partial", {"kernel", "node_api"}, "communication was refused"));
+    collect_.OnReport(process, Reporting(kPartial, {kKernel, kNodeApi}, "communication was refused"));
   }
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_PARTIAL);
   EXPECT_EQ(Of("task_time").detail(),
@@ -113,8 +119,8 @@ TEST_F(SessionCollectTest, AKindThatWasRefusedIsPartOfTheOptionsThatNeedIt) {
 }
 
 TEST_F(SessionCollectTest, AKindThatIsLeftOutIsServedInPart) {
-  attach::CollectorReport report = Saying("partial", {"kernel"}, "left out node_api, communication");
-  report.left_out = {"node_api", "communication"};
+  attach::CollectorReport report = Reporting(kPartial, {kKernel}, "left out node_api, communication");
+  report.left_out = {kNodeApi, kCommunication};
   for (const TrainingProcess& process : processes_) collect_.OnReport(process, report);
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_PARTIAL);
   EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_PARTIAL) << "it was served before, and will be again";
@@ -128,12 +134,12 @@ TEST_F(SessionCollectTest, NoProcessNoAnswer) {
 }
 
 TEST_F(SessionCollectTest, TheEndWaitsForThoseThatCollect) {
-  collect_.OnReport(processes_[0], Saying("on", all_));
-  collect_.OnReport(processes_[1], Saying("silent", all_));
-  collect_.OnReport(processes_[2], Saying("waiting"));
+  collect_.OnReport(processes_[0], Reporting(kOn, all_));
+  collect_.OnReport(processes_[1], Reporting(kSilent, all_));
+  collect_.OnReport(processes_[2], Reporting(kWaiting));
   collect_.End();
   EXPECT_FALSE(collect_.AllEnded());
-  collect_.OnReport(processes_[0], Saying("off"));
+  collect_.OnReport(processes_[0], Reporting(kOff));
   EXPECT_THAT(collect_.Unended(), ElementsAre(11));
   EXPECT_TRUE(collect_.OnGone(11)) << "with records of its own";
   EXPECT_TRUE(collect_.AllEnded());
@@ -143,12 +149,23 @@ TEST_F(SessionCollectTest, TheEndWaitsForThoseThatCollect) {
   EXPECT_EQ(Of("hccl", true).detail(), "served by 2 of 3 processes; process 12: waiting");
   v1::SessionProcess wire;
   collect_.Fill(10, &wire);
-  EXPECT_EQ(wire.collector().state(), "ended");
-  EXPECT_EQ(wire.collector().provider(), "mspti");
+  EXPECT_EQ(wire.collector().state(), v1::ProcessCollector::STATE_ENDED);
+  EXPECT_EQ(wire.collector().provider(), v1::SessionSpec::PROVIDER_MSPTI);
   EXPECT_EQ(wire.collector().kinds_size(), 3);
   v1::SessionProcess none;
   collect_.Fill(99, &none);
   EXPECT_FALSE(none.has_collector());
+}
+
+// The contract has a value for each state and kind of the attach protocol.
+TEST(SessionCollectWords, AreThoseOfTheContract) {
+  for (const std::string_view word : attach::kCollectKindWords) EXPECT_NE(EnumOf<v1::ProcessCollector::Kind>(word), 0) << word;
+  for (const std::string_view word : attach::kCollectStateWords) {
+    EXPECT_EQ(EnumOf<v1::ProcessCollector::State>(word) == 0, word == "files") << word << ": with its files it has ended";
+  }
+  for (const auto provider : {attach::CollectProvider::kMspti, attach::CollectProvider::kAclprof}) {
+    EXPECT_NE(EnumOf<v1::SessionSpec::Provider>(WordOf(provider)), 0) << WordOf(provider);
+  }
 }
 
 }  // namespace

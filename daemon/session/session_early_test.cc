@@ -37,7 +37,7 @@ class SessionEarlyTest : public ::testing::Test {
     session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
     path_ = opened.get_future().get();
     marks_ = std::make_unique<SessionMarks>(session_, std::vector<SessionMarks::Device>(), kDumpStart);
-    activity_ = std::make_unique<SessionActivity>(session_, std::vector<std::string>{"kernel"}, kDumpStart);
+    activity_ = std::make_unique<SessionActivity>(session_, attach::CollectKinds{attach::CollectKind::kKernel}, kDumpStart);
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
   }
 

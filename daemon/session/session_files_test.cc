@@ -71,7 +71,7 @@ class SessionFilesTest : public ::testing::Test {
       process.uid = ::geteuid();
       attach::CollectorReport report;
       report.session_id = "s";
-      report.state = "files";
+      report.state = attach::CollectState::kFiles;
       report.code = code;
       report.detail = detail;
       files_->Take(process, report,

@@ -96,9 +96,7 @@ void SessionProcesses::FillOption(const std::string& key, const Seen& seen, v1::
 void SessionProcesses::CountActivity(const std::string& option, v1::Outcome* out) const {
   if (activity_ == nullptr) return;
   std::set<ActivityFileId> files;
-  for (const std::string& kind : plan_.collect.at(option)) {
-    if (const std::optional<ActivityFileId> file = FileOfKind(kind)) files.insert(*file);
-  }
+  plan_.collect.at(option).ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
   for (ActivityFileId file : files) {
     const SessionActivity::Count count = activity_->CountOf(file);
     out->set_records(out->records() + count.records);

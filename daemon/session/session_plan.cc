@@ -265,14 +265,14 @@ class Planner {
   void PlanCollect() {
     if (ProviderOff()) return;
     for (const std::string& key : plan_.awaited_options) {
-      std::vector<std::string> kinds = CollectKinds(key, options_.Text(key));
-      if (!kinds.empty()) plan_.collect.emplace(key, std::move(kinds));
+      const attach::CollectKinds kinds = CollectKindsOf(key, options_.Text(key));
+      if (!kinds.empty()) plan_.collect.emplace(key, kinds);
     }
     constexpr std::string_view kDefault = "task_time";
     const bool implied = !options_.Asked(kDefault) && !options_.Asked("task_trace") &&
                          options_.On(kDefault) &&
                          ((AskedNothing() && spec_.collectors().empty()) || spec_.marks());
-    if (implied) plan_.collect.emplace(kDefault, CollectKinds(kDefault, options_.Text(kDefault)));
+    if (implied) plan_.collect.emplace(kDefault, CollectKindsOf(kDefault, options_.Text(kDefault)));
     PlanAclprof();
   }
 

@@ -51,7 +51,7 @@ struct SessionPlan {
   std::map<std::string, std::string> application_options;
   // By option, what MSPTI is to collect inside the attached processes (attach::CollectOrder); with aclprof, the
   // options that it serves, without kinds.
-  std::map<std::string, std::vector<std::string>> collect;
+  std::map<std::string, attach::CollectKinds> collect;
   std::optional<attach::AclprofOrder> aclprof;
   bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
   // Of these the ones asked for: each gets an outcome of its own.

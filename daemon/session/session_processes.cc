@@ -127,7 +127,7 @@ void SessionProcesses::OnCollector(const TrainingProcess& process, const attach:
   if (activity_ != nullptr) {
     const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
     activity_->OnLeftOut(process.attach_id, report.left_out, now_ns);
-    activity_->OnBusy(process.attach_id, report.state == "busy", now_ns);
+    activity_->OnBusy(process.attach_id, report.state == attach::CollectState::kBusy, now_ns);
   }
   WhenHandedOver();
 }

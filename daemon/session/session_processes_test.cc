@@ -78,23 +78,23 @@ class SessionProcessesTest : public ::testing::Test {
   }
   // Both ranks collect into a dump when the session ends.
   void EndWhileBothCollect() {
-    plan_.collect["task_time"] = {"kernel"};
+    plan_.collect["task_time"] = {attach::CollectKind::kKernel};
     Make();
     Begin(Dump());
-    Collector(1, "on");
-    Collector(2, "on");
+    Collector(1, attach::CollectState::kOn);
+    Collector(2, attach::CollectState::kOn);
     processes_->End();
   }
   void Step(int64_t step, bool begin) {
     directory_.Step(1, step, begin);
     time_.RunReady();
   }
-  void Collector(uint64_t attach_id, const std::string& state) {
+  void Collector(uint64_t attach_id, attach::CollectState state) {
     attach::CollectorReport report;
     report.session_id = "s-1";
-    report.provider = "mspti";
+    report.provider = attach::CollectProvider::kMspti;
     report.state = state;
-    report.kinds = {"kernel"};
+    report.kinds = {attach::CollectKind::kKernel};
     directory_.ReportCollector(attach_id, report);
     time_.RunReady();
   }
@@ -161,9 +161,9 @@ TEST_F(SessionProcessesTest, EndsWhereNoProcessIsLeftThatCounts) {
 TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
   EndWhileBothCollect();
   EXPECT_TRUE(processes_->awaits_last());
-  Collector(1, "off");
+  Collector(1, attach::CollectState::kOff);
   EXPECT_TRUE(processes_->awaits_last());
-  Collector(2, "off");
+  Collector(2, attach::CollectState::kOff);
   EXPECT_FALSE(processes_->awaits_last());
   EXPECT_EQ(session_->events_.back(), "handed over");
   EXPECT_THAT(session_->warnings_, IsEmpty());
@@ -171,7 +171,7 @@ TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
 
 TEST_F(SessionProcessesTest, WhoDoesNotHandOverInTimeIsNamed) {
   EndWhileBothCollect();
-  Collector(1, "off");
+  Collector(1, attach::CollectState::kOff);
   time_.Advance(10 * kNsPerSecond);
   EXPECT_FALSE(processes_->awaits_last());
   EXPECT_EQ(session_->events_.back(), "handed over");

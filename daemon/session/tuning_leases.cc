@@ -59,8 +59,8 @@ Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::Ac
   if (!request.job_id().empty() && !IsValidJobId(request.job_id())) {
     refuse("job_id", "", "a job is at most 128 letters, digits and any of . _ - : /");
   }
-  if (!request.mode().empty() && request.mode() != "operator" && request.mode() != "subgraph") {
-    refuse("mode", request.mode(), "must be operator or subgraph");
+  if (!v1::TuningLease::Mode_IsValid(request.mode())) {
+    refuse("mode", std::to_string(request.mode()), "must be MODE_OPERATOR or MODE_SUBGRAPH");
   }
   const uint64_t ms = request.has_duration_ms() ? request.duration_ms() : kDefaultMs;
   if (ms < 1000 || ms > kMaxMs) refuse("duration_ms", std::to_string(ms), "must be 1 s to 30 days");

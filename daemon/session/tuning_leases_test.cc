@@ -135,14 +135,14 @@ TEST_F(TuningLeasesTest, OthersSeeThatThereIsOneAndNotWhose) {
 TEST_F(TuningLeasesTest, WhatIsWrongWithARequestIsSaid) {
   EXPECT_THAT(Acquire(As(kAlice, 10), {},
                       [](auto* request) {
-                        request->set_mode("both");
+                        request->set_mode(static_cast<v1::TuningLease::Mode>(9));
                         request->set_job_id("a b");
                         request->set_duration_ms(1);
                         request->set_pid(99);
                       })
                   .status()
                   .message(),
-              AllOf(HasSubstr("devices"), HasSubstr("mode = \"both\""), HasSubstr("job_id"), HasSubstr("duration_ms = 1"), HasSubstr("pid = 99: no such process")));
+              AllOf(HasSubstr("devices"), HasSubstr("mode = 9"), HasSubstr("job_id"), HasSubstr("duration_ms = 1"), HasSubstr("pid = 99: no such process")));
   EXPECT_EQ(Acquire(As(kAlice, 10), {7}).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_pid(20); }).status().code(), StatusCode::kPermissionDenied);
   Peer remote = As(kAlice, 0);

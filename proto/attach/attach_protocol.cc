@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "proto/attach/collect_packet.h"
 #include "proto/attach/packet_json.h"
 #include "proto/attach/stacks_packet.h"
 
@@ -82,18 +83,6 @@ json ToJson(const MetadataCall& m) {
 json ToJson(const StepReport& m) {
   return json{{"type", "step"}, {"session_id", m.session_id}, {"step", m.step}, {"begin", m.begin}};
 }
-json ToJson(const CollectorReport& m) {
-  json out{{"type", "collector"}, {"session_id", m.session_id}, {"state", m.state}};
-  PutUnlessEmpty(out, "provider", m.provider);
-  if (m.code != 0) out["code"] = m.code;
-  PutUnlessEmpty(out, "detail", m.detail);
-  PutUnlessEmpty(out, "kinds", m.kinds);
-  PutUnlessEmpty(out, "left_out", m.left_out);
-  PutUnlessEmpty(out, "version", m.version);
-  if (m.has_ring) out["has_ring"] = true;
-  if (m.has_files) out["has_files"] = true;
-  return out;
-}
 json ToJson(const Bye&) { return json{{"type", "bye"}}; }
 
 json ToJson(const Welcome& m) {
@@ -138,21 +127,6 @@ json ToJson(const Reply& m) {
   json out{{"type", "reply"}, {"seq", m.seq}, {"code", m.code}};
   PutUnlessEmpty(out, "message", m.message);
   if (m.session) out["session"] = ToJson(*m.session);
-  return out;
-}
-
-json ToJson(const AclprofOrder& m) {
-  json out{{"bits", m.bits}, {"metrics", m.metrics}};
-  PutUnlessEmpty(out, "config", m.config);
-  return out;
-}
-
-json ToJson(const CollectOrder& m) {
-  json out{{"kinds", m.kinds}, {"provider", m.provider}};
-  if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
-  if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
-  if (m.max_permille > 0) out["max_permille"] = m.max_permille;
-  if (m.aclprof) out["aclprof"] = ToJson(*m.aclprof);
   return out;
 }
 
@@ -267,23 +241,6 @@ void Read(PacketReader& in, StepReport* m) {
   in.Flag("begin", &m->begin);
 }
 
-void Read(PacketReader& in, CollectorReport* m) {
-  in.Needs("session_id");
-  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
-  in.Needs("state");
-  in.Text("state", kMaxAttachNameBytes, &m->state);
-  in.Text("provider", kMaxAttachNameBytes, &m->provider);
-  in.Number("code", std::numeric_limits<int>::min(), kMaxInt, &m->code);
-  in.Text("detail", kMaxCollectorDetailBytes, &m->detail);
-  in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
-  in.Texts("left_out", kMaxCollectKinds, kMaxAttachNameBytes, &m->left_out);
-  in.Text("version", kMaxAttachNameBytes, &m->version);
-  in.Flag("has_ring", &m->has_ring);
-  in.Flag("has_files", &m->has_files);
-  if (in.ok() && m->has_files && m->state != "files") in.Fail("has_files", "goes with state \"files\"");
-  if (in.ok() && m->has_files && m->has_ring) in.Fail("has_files", "excludes has_ring");
-}
-
 void Read(PacketReader& in, Welcome* m) {
   in.Needs("version");
   in.Number("version", 1, kMaxInt, &m->version);
@@ -343,29 +300,6 @@ void Read(PacketReader& in, Reply* m) {
   if (const json* session = in.Object("session")) {
     in.Adopt(ReadSummary(*session, &m->session.emplace()));
   }
-}
-
-Status ReadAclprof(const json& object, AclprofOrder* m) {
-  PacketReader in(object, "session.collect.aclprof");
-  in.Needs("bits");
-  in.Number("bits", uint64_t{1}, kMaxCount, &m->bits);
-  in.Number("metrics", 0U, 0xFFU, &m->metrics);
-  in.TextMap("config", kMaxAclprofItems, kMaxAttachNameBytes, kMaxAclprofValueBytes, &m->config);
-  return in.status();
-}
-
-Status ReadCollect(const json& object, CollectOrder* m) {
-  PacketReader in(object, "session.collect");
-  in.Needs("kinds");
-  in.Texts("kinds", kMaxCollectKinds, kMaxAttachNameBytes, &m->kinds);
-  in.Text("provider", kMaxAttachNameBytes, &m->provider);
-  in.Number("flush_ms", 0U, std::numeric_limits<uint32_t>::max(), &m->flush_ms);
-  in.Number("ring_bytes", uint64_t{0}, kMaxCount, &m->ring_bytes);
-  in.Number("max_permille", 0U, 1000U, &m->max_permille);
-  if (const json* aclprof = in.Object("aclprof")) {
-    in.Adopt(ReadAclprof(*aclprof, &m->aclprof.emplace()));
-  }
-  return in.status();
 }
 
 void Read(PacketReader& in, FilesTaken* m) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "proto/attach/collecting.h"
 
 namespace profd::attach {
 
@@ -32,6 +33,7 @@ inline constexpr size_t kMaxMetadataKeys = 64;
 inline constexpr size_t kMaxMetadataKeyBytes = 64;
 inline constexpr size_t kMaxMetadataValueBytes = 1024;
 inline constexpr size_t kMaxAttachCollectors = 128;
+// Words of a list of kinds, those that are not known included.
 inline constexpr size_t kMaxCollectKinds = 32;
 inline constexpr size_t kMaxCollectorDetailBytes = 1024;
 inline constexpr size_t kMaxAclprofItems = 16;
@@ -94,18 +96,15 @@ struct StepReport {  // "step"
 // a daemon whose welcome takes it.
 struct CollectorReport {  // "collector"
   std::string session_id;
-  std::string provider;  // "mspti", "aclprof"
-  // "waiting" (for the application's runtime), "on", "partial", "silent", "busy" (another profiler is at
-  // work), "unsupported", "off", "failed"; of aclprof "stopping" (its files are being written) and "files"
-  // (they are there: the last word of a session, to be answered with FilesTaken)
-  std::string state;
+  CollectProvider provider = CollectProvider::kUnknown;
+  CollectState state = CollectState::kOff;
   int code = 0;  // the vendor's; 0 = none
   std::string detail;
-  std::vector<std::string> kinds;  // that are collected
-  std::vector<std::string> left_out;  // that are not, to stay within CollectOrder::max_permille; `detail` says it
+  CollectKinds kinds;  // that are collected
+  CollectKinds left_out;  // that are not, to stay within CollectOrder::max_permille; `detail` says it
   std::string version;             // of the vendor's library
   bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
-  bool has_files = false;  // with "files": that of the directory does (O_RDONLY)
+  bool has_files = false;  // with kFiles: that of the directory does (O_RDONLY)
 };
 // Answer to a StacksCall: where the interpreter's threads stand.
 struct StacksReport {  // "stacks"
@@ -172,14 +171,12 @@ struct AclprofOrder {
 };
 // What a session wants from inside the process.
 struct CollectOrder {
-  // Of "kernel", "communication", "acl_api", "node_api", "runtime_api", "marker", "memory"; those that the
-  // process does not know are left out.
-  std::vector<std::string> kinds;
+  CollectKinds kinds;  // those that the process does not know are left out
   uint32_t flush_ms = 0;         // how long a record may stay in the process; 0 = its default
   uint64_t ring_bytes = 0;       // of the first order; 0 = its default
   uint32_t max_permille = 0;     // of a core that collecting may take in the process; 0 = no limit
-  std::string provider = "auto";  // or "mspti", "aclprof"
-  std::optional<AclprofOrder> aclprof = std::nullopt;  // with "aclprof"
+  CollectProvider provider = CollectProvider::kAuto;  // unknown: one that the process does not know
+  std::optional<AclprofOrder> aclprof = std::nullopt;  // with kAclprof
 };
 // A session that concerns this process.
 inline constexpr std::string_view kRecording = "recording";

@@ -172,10 +172,10 @@ TEST(AttachProtocol, ReplyAndNotice) {
 TEST(AttachProtocol, Collecting) {
   SessionNotice notice{"s-1", "running", {}, 0, {}};
   CollectOrder& order = notice.collect.emplace();
-  order.kinds = {"kernel", "acl_api"};
+  order.kinds = {CollectKind::kKernel, CollectKind::kAclApi};
   order.flush_ms = 200;
   order.ring_bytes = 1 << 20;
-  order.provider = "mspti";
+  order.provider = CollectProvider::kMspti;
   ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
       "collect":{"kinds":["kernel","acl_api"],"flush_ms":200,"ring_bytes":1048576,
       "provider":"mspti"}})");
@@ -186,11 +186,11 @@ TEST(AttachProtocol, Collecting) {
       welcome, R"({"type":"welcome","version":1,"attach_id":1,"takes_collector":true})");
   CollectorReport report;
   report.session_id = "s-1";
-  report.provider = "mspti";
-  report.state = "partial";
+  report.provider = CollectProvider::kMspti;
+  report.state = CollectState::kPartial;
   report.code = 6;
   report.detail = "refused: memory";
-  report.kinds = {"kernel"};
+  report.kinds = {CollectKind::kKernel};
   report.version = "before 2026-05";
   report.has_ring = true;
   ExpectRoundTripToDaemon(report, R"({"type":"collector","session_id":"s-1","provider":"mspti",
@@ -201,16 +201,16 @@ TEST(AttachProtocol, Collecting) {
 TEST(AttachProtocol, CollectingFiles) {
   SessionNotice notice{"s-1", "running", {}, 0, {}};
   CollectOrder& order = notice.collect.emplace();
-  order.kinds = {"kernel"};
-  order.provider = "aclprof";
+  order.kinds = {CollectKind::kKernel};
+  order.provider = CollectProvider::kAclprof;
   order.aclprof = AclprofOrder{0x2802, 1, {{"storage_limit", "500MB"}}};
   ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
       "collect":{"kinds":["kernel"],"provider":"aclprof",
       "aclprof":{"bits":10242,"metrics":1,"config":{"storage_limit":"500MB"}}}})");
   CollectorReport report;
   report.session_id = "s-1";
-  report.provider = "aclprof";
-  report.state = "files";
+  report.provider = CollectProvider::kAclprof;
+  report.state = CollectState::kFiles;
   report.code = 500005;
   report.has_files = true;
   ExpectRoundTripToDaemon(report, R"({"type":"collector","session_id":"s-1","provider":"aclprof",
@@ -225,9 +225,22 @@ TEST(AttachProtocol, AnOrderToCollectHasDefaults) {
       R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[]}})");
   ASSERT_TRUE(read.ok());
   const auto& order = *std::get<SessionNotice>(*read).collect;
-  EXPECT_EQ(order.provider, "auto");
+  EXPECT_EQ(order.provider, CollectProvider::kAuto);
   EXPECT_EQ(order.flush_ms, 0u);
   EXPECT_EQ(order.ring_bytes, 0u);
+}
+
+// A later version may know more kinds and providers; a state that is not known cannot be acted on.
+TEST(AttachProtocol, WordsOfALaterVersion) {
+  const auto read = ParseToProcess(R"({"type":"session","session_id":"s","state":"running",
+      "collect":{"kinds":["kernel","network","memory"],"provider":"other"}})");
+  ASSERT_TRUE(read.ok());
+  const auto& order = *std::get<SessionNotice>(*read).collect;
+  EXPECT_EQ(order.kinds, (CollectKinds{CollectKind::kKernel, CollectKind::kMemory}));
+  EXPECT_EQ(order.provider, CollectProvider::kUnknown);
+  const auto report = ParseToDaemon(R"({"type":"collector","session_id":"s","state":"asleep"})");
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("state"), std::string::npos) << report.status().message();
 }
 
 TEST(AttachProtocol, UnknownMembersAreIgnored) {

@@ -145,7 +145,7 @@ void WriteOtherCalls(Corpus& corpus) {
   v1::AcquireTuningLeaseRequest tuning;
   tuning.add_devices(0);
   tuning.set_pid(kOwnPid);
-  tuning.set_mode("operator");
+  tuning.set_mode(v1::TuningLease::MODE_OPERATOR);
   v1::ReleaseTuningLeaseRequest release;
   release.set_lease_id("t0123456789ab");
   corpus.Write("rpc", "tuning",

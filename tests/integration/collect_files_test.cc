@@ -12,6 +12,8 @@
 namespace profd::lib {
 namespace {
 
+using attach::CollectProvider;
+using attach::CollectState;
 using attach::CollectorReport;
 using attach::FilesTaken;
 using attach::SessionNotice;
@@ -32,15 +34,15 @@ class CollectFilesTest : public LibprofdTest {
     static const sim::Library* const acl = new sim::Library(PROFD_SIM_ASCENDCL);
     EXPECT_EQ(CALL(*acl, aclrtSetDevice)(0), 0);
   }
-  static SessionNotice Ordering(const std::string& id, const std::string& provider) {
+  static SessionNotice Ordering(const std::string& id, CollectProvider provider) {
     SessionNotice notice;
     notice.session_id = id;
     notice.state = "running";
     notice.collect.emplace();
-    notice.collect->kinds = {"kernel"};
+    notice.collect->kinds = {attach::CollectKind::kKernel};
     notice.collect->flush_ms = 20;
     notice.collect->provider = provider;
-    if (provider != "mspti") notice.collect->aclprof = attach::AclprofOrder{0x802, 0xFF, {{"storage_limit", "500MB"}}};
+    if (provider != CollectProvider::kMspti) notice.collect->aclprof = attach::AclprofOrder{0x802, 0xFF, {{"storage_limit", "500MB"}}};
     return notice;
   }
   static SessionNotice Ended(const std::string& id) {
@@ -50,7 +52,7 @@ class CollectFilesTest : public LibprofdTest {
     return notice;
   }
   // The first report of a session that has this state.
-  static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id, const std::string& state) {
+  static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id, CollectState state) {
     CollectorReport found;
     for (size_t n = 0;; ++n) {
       found = daemon.Expect<CollectorReport>(n);
@@ -65,7 +67,7 @@ class CollectFilesTest : public LibprofdTest {
   // A daemon that takes all files at once.
   static std::vector<attach::ToProcess> TakeFiles(const attach::ToDaemon& message) {
     const auto* report = std::get_if<CollectorReport>(&message);
-    if (report == nullptr || report->state != "files") return {};
+    if (report == nullptr || report->state != CollectState::kFiles) return {};
     return {FilesTaken{report->session_id, 0, ""}};
   }
 };
@@ -75,14 +77,14 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", "aclprof"));
-    const CollectorReport on = Reaches(daemon, "s", "on");
-    EXPECT_EQ(on.provider, "aclprof");
+    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    const CollectorReport on = Reaches(daemon, "s", CollectState::kOn);
+    EXPECT_EQ(on.provider, attach::CollectProvider::kAclprof);
     EXPECT_FALSE(on.has_ring);
     EXPECT_EQ(daemon.RingCount(), 1u) << "of marks";
     daemon.Send(Ended("s"));
-    Reaches(daemon, "s", "stopping");
-    const CollectorReport files = Reaches(daemon, "s", "files");
+    Reaches(daemon, "s", CollectState::kStopping);
+    const CollectorReport files = Reaches(daemon, "s", CollectState::kFiles);
     EXPECT_TRUE(files.has_files);
     ASSERT_EQ(daemon.RingCount(), 2u);
     struct stat info {};
@@ -92,12 +94,12 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     daemon.Send(FilesTaken{"another", 0, ""});
     daemon.Send(FilesTaken{"s", 0, ""});
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
-    daemon.Send(Ordering("t", "aclprof"));
-    Reaches(daemon, "t", "on");
+    daemon.Send(Ordering("t", CollectProvider::kAclprof));
+    Reaches(daemon, "t", CollectState::kOn);
     const size_t reports = daemon.Count<CollectorReport>();
     for (size_t n = 0, count = 0; n < reports; ++n) {
       const CollectorReport report = daemon.Expect<CollectorReport>(n);
-      count += report.session_id == "s" && (report.state == "files" || report.state == "off") ? 1 : 0;
+      count += report.session_id == "s" && (report.state == CollectState::kFiles || report.state == CollectState::kOff) ? 1 : 0;
       EXPECT_LE(count, 1u) << "the last word of a session is said once";
     }
   }));
@@ -108,23 +110,23 @@ TEST_F(CollectFilesTest, NeverBothAtOnce) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("live", "mspti"));
-    Reaches(daemon, "live", "on");
-    daemon.Send(Ordering("first", "aclprof"));
-    EXPECT_THAT(Reaches(daemon, "first", "busy").detail, HasSubstr("mspti"));
+    daemon.Send(Ordering("live", CollectProvider::kMspti));
+    Reaches(daemon, "live", CollectState::kOn);
+    daemon.Send(Ordering("first", CollectProvider::kAclprof));
+    EXPECT_THAT(Reaches(daemon, "first", CollectState::kBusy).detail, HasSubstr("mspti"));
     daemon.Send(Ended("live"));
-    Reaches(daemon, "live", "off");
-    Reaches(daemon, "first", "on");
-    daemon.Send(Ordering("second", "aclprof"));
-    EXPECT_THAT(Reaches(daemon, "second", "busy").detail, HasSubstr("session first"));
-    daemon.Send(Ordering("live again", "mspti"));
-    EXPECT_THAT(Reaches(daemon, "live again", "busy").detail, HasSubstr("aclprof"));
+    Reaches(daemon, "live", CollectState::kOff);
+    Reaches(daemon, "first", CollectState::kOn);
+    daemon.Send(Ordering("second", CollectProvider::kAclprof));
+    EXPECT_THAT(Reaches(daemon, "second", CollectState::kBusy).detail, HasSubstr("session first"));
+    daemon.Send(Ordering("live again", CollectProvider::kMspti));
+    EXPECT_THAT(Reaches(daemon, "live again", CollectState::kBusy).detail, HasSubstr("aclprof"));
     daemon.Send(Ended("first"));
-    Reaches(daemon, "first", "files");
-    Reaches(daemon, "second", "on");
+    Reaches(daemon, "first", CollectState::kFiles);
+    Reaches(daemon, "second", CollectState::kOn);
     daemon.Send(Ended("second"));
-    Reaches(daemon, "second", "files");
-    Reaches(daemon, "live again", "on");
+    Reaches(daemon, "second", CollectState::kFiles);
+    Reaches(daemon, "live again", CollectState::kOn);
   }));
 }
 
@@ -132,10 +134,10 @@ TEST_F(CollectFilesTest, ASessionThatOnlyWaitedHasNoFiles) {
   EXPECT_TRUE(InChild([this] {
     FakeDaemon daemon(path_);
     Attach();
-    daemon.Send(Ordering("s", "aclprof"));
-    Reaches(daemon, "s", "waiting");
+    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    Reaches(daemon, "s", CollectState::kWaiting);
     daemon.Send(Ended("s"));
-    EXPECT_FALSE(Reaches(daemon, "s", "off").has_files);
+    EXPECT_FALSE(Reaches(daemon, "s", CollectState::kOff).has_files);
   }));
 }
 
@@ -145,10 +147,10 @@ TEST_F(CollectFilesTest, TheEnvironmentChooses) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("m", "mspti"));
-    EXPECT_EQ(Reaches(daemon, "m", "off").detail, "PROFD_COLLECT=aclprof");
-    daemon.Send(Ordering("a", "auto"));
-    EXPECT_EQ(Reaches(daemon, "a", "on").provider, "aclprof");
+    daemon.Send(Ordering("m", CollectProvider::kMspti));
+    EXPECT_EQ(Reaches(daemon, "m", CollectState::kOff).detail, "PROFD_COLLECT=aclprof");
+    daemon.Send(Ordering("a", CollectProvider::kAuto));
+    EXPECT_EQ(Reaches(daemon, "a", CollectState::kOn).provider, attach::CollectProvider::kAclprof);
   }));
 }
 
@@ -158,10 +160,10 @@ TEST_F(CollectFilesTest, TheApplicationMayForbidIt) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", "aclprof"));
-    EXPECT_THAT(Reaches(daemon, "s", "off").detail, HasSubstr("profd_collect_allow"));
+    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    EXPECT_THAT(Reaches(daemon, "s", CollectState::kOff).detail, HasSubstr("profd_collect_allow"));
     profd_collect_allow(PROFD_ALLOW_ALL);
-    Reaches(daemon, "s", "on");
+    Reaches(daemon, "s", CollectState::kOn);
   }));
 }
 
@@ -170,8 +172,8 @@ TEST_F(CollectFilesTest, WithoutItsDaemonNothingIsKept) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", "aclprof"));
-    Reaches(daemon, "s", "on");
+    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    Reaches(daemon, "s", CollectState::kOn);
     EXPECT_EQ(Directories(), 1u);
     daemon.DropConnections();
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
@@ -183,10 +185,10 @@ TEST_F(CollectFilesTest, ShutdownHandsTheFilesOver) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", "aclprof"));
-    Reaches(daemon, "s", "on");
+    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    Reaches(daemon, "s", CollectState::kOn);
     profd_shutdown();
-    Reaches(daemon, "s", "files");
+    Reaches(daemon, "s", CollectState::kFiles);
     daemon.Expect<attach::Bye>();
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
   }));
@@ -197,8 +199,8 @@ TEST_F(CollectFilesTest, AProcessThatEndsHandsThemOverFirst) {
     auto* const daemon = new FakeDaemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon->Send(Ordering("s", "aclprof"));
-    Reaches(*daemon, "s", "on");
+    daemon->Send(Ordering("s", CollectProvider::kAclprof));
+    Reaches(*daemon, "s", CollectState::kOn);
     std::exit(HasFailure() ? 1 : 0);
   });
   EXPECT_EQ(result.exit_code, 0) << result.output;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <string_view>
 
 #include "client/libprofd/collect_plugin.h"
 #include "client/libprofd/mspti/mspti_abi.h"
+#include "proto/attach/collecting.h"
 
 namespace profd::lib::mspti {
 
@@ -28,16 +31,16 @@ inline uint64_t SwitchesOf(uint32_t kinds) {
 struct KindsOfBit {
   uint32_t bit;
   std::array<Kind, 3> kinds;  // kInvalid: none
-  const char* name;
+  std::string_view name() const { return attach::WordOf(static_cast<attach::CollectKind>(std::countr_zero(bit))); }
 };
 inline constexpr KindsOfBit kKindsOfBits[] = {
-    {PROFD_COLLECT_KERNEL, {kKernel}, "kernel"},
-    {PROFD_COLLECT_COMMUNICATION, {kCommunication}, "communication"},
-    {PROFD_COLLECT_ACL_API, {kAclApi}, "acl_api"},
-    {PROFD_COLLECT_NODE_API, {kNodeApi}, "node_api"},
-    {PROFD_COLLECT_RUNTIME_API, {kRuntimeApi}, "runtime_api"},
-    {PROFD_COLLECT_MARKER, {kMarker}, "marker"},
-    {PROFD_COLLECT_MEMORY, {kMemory, kMemset, kMemcpy}, "memory"},
+    {PROFD_COLLECT_KERNEL, {kKernel}},
+    {PROFD_COLLECT_COMMUNICATION, {kCommunication}},
+    {PROFD_COLLECT_ACL_API, {kAclApi}},
+    {PROFD_COLLECT_NODE_API, {kNodeApi}},
+    {PROFD_COLLECT_RUNTIME_API, {kRuntimeApi}},
+    {PROFD_COLLECT_MARKER, {kMarker}},
+    {PROFD_COLLECT_MEMORY, {kMemory, kMemset, kMemcpy}},
 };
 
 // What is left out where collecting costs more than it may, in this order: what is there only beside kernels goes before

@@ -43,7 +43,7 @@ void GuardedCallback(Body body) {
 std::string LeftOutText(uint32_t kinds, const OverheadBudget& budget) {
   std::string names;
   for (const KindsOfBit& each : kKindsOfBits) {
-    if ((kinds & each.bit) != 0) names += (names.empty() ? "" : ", ") + std::string(each.name);
+    if ((kinds & each.bit) != 0) names += (names.empty() ? "" : ", ") + std::string(each.name());
   }
   std::array<char, 96> share{};
   std::snprintf(share.data(), share.size(), "collecting took %.1f %% of a core, may take %.1f %%: left out ", 100 * budget.share(),
@@ -275,7 +275,7 @@ void Collector::EnableKinds(uint32_t kinds) {
     }
     if (state.code == 0) state.code = refused.code;
     needs_preload = needs_preload || refused.code == kWithoutLdPreload;
-    state.detail += (state.detail.empty() ? "refused: " : ", ") + std::string(each.name);
+    state.detail += (state.detail.empty() ? "refused: " : ", ") + std::string(each.name());
     if (!refused.why.empty()) state.detail += " (" + refused.why + ")";
   }
   if (needs_preload) state.detail += "; LD_PRELOAD=libmspti.so is missing";

@@ -37,9 +37,9 @@ class AcquireTuningLeaseRequest(_message.Message):
     devices: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: int
     job_id: str
-    mode: str
+    mode: TuningLease.Mode
     pid: int
-    def __init__(self, devices: _Optional[_Iterable[int]] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[str] = ..., duration_ms: _Optional[int] = ..., check_only: bool = ...) -> None: ...
+    def __init__(self, devices: _Optional[_Iterable[int]] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[_Union[TuningLease.Mode, str]] = ..., duration_ms: _Optional[int] = ..., check_only: bool = ...) -> None: ...
 
 class ActivitySpan(_message.Message):
     __slots__ = ["begin_ns", "communication_ratio", "computation_ratio", "devices", "end_ns", "free_ratio", "kernels", "longest_kernel", "longest_kernel_ns", "lost_records", "not_overlapped_ratio", "steps"]
@@ -658,10 +658,21 @@ class GetTopologyRequest(_message.Message):
 
 class Health(_message.Message):
     __slots__ = ["faults", "flags", "health_status", "reasons", "since_ns", "verdict"]
+    class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     FAULTS_FIELD_NUMBER: _ClassVar[int]
     FLAGS_FIELD_NUMBER: _ClassVar[int]
+    FLAG_ALARM: Health.Flag
+    FLAG_ECC: Health.Flag
+    FLAG_FAULT: Health.Flag
+    FLAG_GONE: Health.Flag
+    FLAG_HUNG: Health.Flag
+    FLAG_NO_NPU: Health.Flag
+    FLAG_STUCK: Health.Flag
+    FLAG_THROTTLED: Health.Flag
+    FLAG_UNSPECIFIED: Health.Flag
     HEALTH_STATUS_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
@@ -673,12 +684,12 @@ class Health(_message.Message):
     VERDICT_UNKNOWN: Health.Verdict
     VERDICT_UNSPECIFIED: Health.Verdict
     faults: _containers.RepeatedCompositeFieldContainer[Fault]
-    flags: _containers.RepeatedScalarFieldContainer[str]
+    flags: _containers.RepeatedScalarFieldContainer[Health.Flag]
     health_status: int
     reasons: _containers.RepeatedScalarFieldContainer[str]
     since_ns: int
     verdict: Health.Verdict
-    def __init__(self, verdict: _Optional[_Union[Health.Verdict, str]] = ..., flags: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[str]] = ..., health_status: _Optional[int] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., since_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, verdict: _Optional[_Union[Health.Verdict, str]] = ..., flags: _Optional[_Iterable[_Union[Health.Flag, str]]] = ..., reasons: _Optional[_Iterable[str]] = ..., health_status: _Optional[int] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., since_ns: _Optional[int] = ...) -> None: ...
 
 class HotKernel(_message.Message):
     __slots__ = ["count", "name", "total_ns"]
@@ -1088,19 +1099,42 @@ class ProcessActivity(_message.Message):
 
 class ProcessCollector(_message.Message):
     __slots__ = ["code", "detail", "kinds", "provider", "state", "version"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     CODE_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     KINDS_FIELD_NUMBER: _ClassVar[int]
+    KIND_ACL_API: ProcessCollector.Kind
+    KIND_COMMUNICATION: ProcessCollector.Kind
+    KIND_KERNEL: ProcessCollector.Kind
+    KIND_MARKER: ProcessCollector.Kind
+    KIND_MEMORY: ProcessCollector.Kind
+    KIND_NODE_API: ProcessCollector.Kind
+    KIND_RUNTIME_API: ProcessCollector.Kind
+    KIND_UNSPECIFIED: ProcessCollector.Kind
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    STATE_BUSY: ProcessCollector.State
+    STATE_ENDED: ProcessCollector.State
+    STATE_FAILED: ProcessCollector.State
     STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_OFF: ProcessCollector.State
+    STATE_ON: ProcessCollector.State
+    STATE_PARTIAL: ProcessCollector.State
+    STATE_SILENT: ProcessCollector.State
+    STATE_STOPPING: ProcessCollector.State
+    STATE_UNSPECIFIED: ProcessCollector.State
+    STATE_UNSUPPORTED: ProcessCollector.State
+    STATE_WAITING: ProcessCollector.State
     VERSION_FIELD_NUMBER: _ClassVar[int]
     code: int
     detail: str
-    kinds: _containers.RepeatedScalarFieldContainer[str]
-    provider: str
-    state: str
+    kinds: _containers.RepeatedScalarFieldContainer[ProcessCollector.Kind]
+    provider: SessionSpec.Provider
+    state: ProcessCollector.State
     version: str
-    def __init__(self, provider: _Optional[str] = ..., state: _Optional[str] = ..., code: _Optional[int] = ..., detail: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ...) -> None: ...
+    def __init__(self, provider: _Optional[_Union[SessionSpec.Provider, str]] = ..., state: _Optional[_Union[ProcessCollector.State, str]] = ..., code: _Optional[int] = ..., detail: _Optional[str] = ..., kinds: _Optional[_Iterable[_Union[ProcessCollector.Kind, str]]] = ..., version: _Optional[str] = ...) -> None: ...
 
 class ProcessStacks(_message.Message):
     __slots__ = ["command", "frames_left_out", "job_id", "pid", "problem", "python", "rank", "step", "threads", "threads_left_out", "uid"]
@@ -1612,10 +1646,15 @@ class Topology(_message.Message):
 
 class TuningLease(_message.Message):
     __slots__ = ["devices", "job_id", "lease_id", "mode", "pid", "since_ns", "uid", "until_ns"]
+    class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    MODE_OPERATOR: TuningLease.Mode
+    MODE_SUBGRAPH: TuningLease.Mode
+    MODE_UNSPECIFIED: TuningLease.Mode
     PID_FIELD_NUMBER: _ClassVar[int]
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -1623,12 +1662,12 @@ class TuningLease(_message.Message):
     devices: _containers.RepeatedScalarFieldContainer[int]
     job_id: str
     lease_id: str
-    mode: str
+    mode: TuningLease.Mode
     pid: int
     since_ns: int
     uid: int
     until_ns: int
-    def __init__(self, lease_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[str] = ..., since_ns: _Optional[int] = ..., until_ns: _Optional[int] = ...) -> None: ...
+    def __init__(self, lease_id: _Optional[str] = ..., devices: _Optional[_Iterable[int]] = ..., uid: _Optional[int] = ..., pid: _Optional[int] = ..., job_id: _Optional[str] = ..., mode: _Optional[_Union[TuningLease.Mode, str]] = ..., since_ns: _Optional[int] = ..., until_ns: _Optional[int] = ...) -> None: ...
 
 class UnpinDumpRequest(_message.Message):
     __slots__ = ["dump", "session_id"]
