@@ -300,7 +300,7 @@ TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 300);
 }
 
-TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
+TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
   Want({"kernel", "acl_api", "runtime_api"});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
   activity_->OnLeftOut(kRank0, {"runtime_api"}, kBegin + 100);
