@@ -44,7 +44,7 @@ std::string FlagsText(const v1::Health& health) {
     if (flag == "fault" && !health.faults().empty()) {
       for (const v1::Fault& fault : health.faults()) add(fault.code());
     } else if (flag == "alarm") {
-      // Comes with what it is about, unless the driver says nothing but the level.
+      // Shown with what it is about, unless the driver reports the level only.
       if (health.flags_size() == 1) add("alarm " + std::to_string(health.health_status()));
     } else {
       add(flag);

@@ -327,7 +327,7 @@ attach::CollectorReport CollectClient::StateFor(const std::string& id, const Ord
   if (report.state <= PROFD_COLLECT_OFF || report.state > PROFD_COLLECT_FAILED) return {};
   const bool all = &plugin == &mspti_ && (order.kinds & ~report.kinds) == 0;
   state = Saying(plugin.provider, kStateNames[report.state], report.detail);
-  // What another session asked for may have been refused.
+  // What another session requested may have been refused.
   if (report.state == PROFD_COLLECT_PARTIAL && all) state = Saying(plugin.provider, "on", "");
   state.code = state.state == "on" ? 0 : report.code;
   state.kinds = NamesOf(order.kinds & report.kinds);

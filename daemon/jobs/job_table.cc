@@ -63,7 +63,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
   found = attached_.find(attach_id);
   if (found == attached_.end()) return;
   Entry& entry = found->second;
-  // A thread that was killed while it filled a slot keeps what came after it from being read.
+  // A thread that was killed while it filled a slot keeps what follows it from being read.
   if (entry.ring != nullptr && entry.ring->Waiting() > 0) {
     uint64_t lost = entry.ring->Waiting();
     counters_.dropped_marks += lost;
@@ -124,7 +124,7 @@ void JobTable::OnFiles(uint64_t attach_id, const attach::CollectorReport& report
 
 void JobTable::FollowCollector(Entry& entry, const attach::CollectorReport& report) {
   const bool works = report.state == "on" || report.state == "partial";
-  // Only kernels tell when a device is free.
+  // Only kernels show when a device is free.
   if (!works || std::find(report.kinds.begin(), report.kinds.end(), "kernel") == report.kinds.end()) {
     entry.collecting.erase(report.session_id);
   } else if (entry.collecting.size() < kMaxCollecting) {
