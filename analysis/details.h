@@ -49,7 +49,7 @@ class Details {
   size_t left_out_ GUARDED_BY(mutex_) = 0;
 };
 
-// What is said of so many ranks, as a problem of their run.
+// What is reported for so many ranks, as a problem of their run.
 std::string DetailsLeftOut(size_t ranks);
 
 }  // namespace profd::analysis

@@ -59,7 +59,7 @@ TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
   EXPECT_TRUE(rank.steps[0].reduces.empty());
 }
 
-TEST(FindPoints, WhatIsRecordedStays) {
+TEST(FindPoints, KeepsRecordedPoints) {
   Rank rank;
   TwoSteps(&rank);
   rank.steps[0].fp_ns = 1500;

@@ -72,7 +72,7 @@ TEST_F(FindRunsTest, TheSamePathTwiceIsOneRunAndKeepsItsId) {
   EXPECT_TRUE(FindRuns({dir_ / "none"}).empty());
 }
 
-TEST_F(FindRunsTest, AStampChangesWithTheFiles) {
+TEST_F(FindRunsTest, TheStampOfARunChangesWithItsFiles) {
   Output("a_ascend_pt");
   const FoundRun run = FindRuns({dir_ / ""}).front();
   const uint64_t before = StampOf(run);

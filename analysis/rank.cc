@@ -148,7 +148,7 @@ size_t Rank::NumberIn(std::vector<std::string>* names, std::string_view name) {
 
 void Rank::AddWaits(std::vector<PlaneTask> tasks) {
   std::ranges::stable_sort(tasks, {}, &PlaneTask::start_ns);
-  std::map<int32_t, bool> sent;  // by plane: RDMA came last
+  std::map<int32_t, bool> sent;  // by plane: RDMA was last
   for (const PlaneTask& task : tasks) {
     const bool behind_rdma = std::exchange(sent[task.plane], task.name == "RDMASend");
     if (task.name == "Notify_Wait") waits.push_back({task.start_ns, task.end_ns, task.plane, behind_rdma});

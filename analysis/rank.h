@@ -1,4 +1,4 @@
-// What one rank of a run did, whoever recorded it: a dump, a framework's profiler, MindSpore's raw logs. Readers
+// What one rank of a run did, from any source: a dump, a framework's profiler, MindSpore's raw logs. Readers
 // (read/) fill it, analyses (views/) are functions of it. Times are ns since the epoch, or since a device's own zero
 // where that is all there is.
 #pragma once
@@ -378,8 +378,8 @@ struct Rank {
 
   std::vector<Step> steps;  // by start
   bool first_step_is_short = false;   // it begins with forward: averages leave it out
-  int64_t count_ns = 0;               // of the steps' clock: averages are whole counts of it; 0: as they are
-  std::map<int64_t, Shares> shares;   // by step, where whoever analysed it says so
+  int64_t count_ns = 0;               // of the steps' clock: averages are integer counts of it; 0: as they are
+  std::map<int64_t, Shares> shares;   // by step, where the analysis has it
   TextId fp_point = kNoText;
   TextId bp_point = kNoText;
 

@@ -22,11 +22,11 @@ std::map<std::string_view, std::string_view> EmbeddedFiles();
 // differs from the baseline; results of tuning in its directories. `created_s`: when, since the epoch. `language`: that of the findings.
 Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s, Language language = Language::kEnglish);
 
-// Compact JSON, gzip. What is no UTF-8 is replaced.
+// Compact JSON, gzip. What is not UTF-8 is replaced.
 Result<std::string> PackedJson(const Json& json);
 
 // The page with its styles and programs in it, and the packed data; without, it asks the server it comes from. It asks
-// nobody else: its policy forbids it.
+// no other server: its policy forbids it.
 std::string PageHtml(std::string_view packed);
 
 }  // namespace profd::analysis

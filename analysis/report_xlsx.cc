@@ -138,13 +138,13 @@ class Book {
   }
   bool ok() const { return book_ != nullptr; }
 
-  // Rows of cells below a header; `last`: below them, where something is to be said.
+  // Rows of cells below a header; `last`: below them, where there are notices.
   void AddSheet(const std::string& name, const std::vector<std::string>& columns,
                 const std::vector<Json>& rows, bool wrap) {
     lxw_worksheet* sheet = workbook_add_worksheet(book_.get(), UniqueName(name).c_str());
     if (sheet == nullptr || columns.empty()) return;
     const size_t most = limits_.rows - 1;
-    // One of them says how many are missing.
+    // One of them has how many are missing.
     const size_t shown = rows.size() <= most ? rows.size() : most - 1;
     worksheet_freeze_panes(sheet, 1, 0);
     worksheet_autofilter(sheet, 0, 0, static_cast<lxw_row_t>(shown),
@@ -323,6 +323,7 @@ Status WriteXlsx(const Json& findings, Language language, const std::string& pat
   const std::vector<std::string> notices = book.TakeNotices();
   if (!notices.empty()) {
     std::vector<Json> rows;
+    rows.reserve(notices.size());
     for (const std::string& notice : notices) rows.push_back(Json::array({notice}));
     const std::string name(Text("notices", "说明").In(language));
     book.AddSheet(name, {name}, rows, true);

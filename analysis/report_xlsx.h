@@ -16,7 +16,7 @@ struct SheetLimits {
 };
 
 // `findings` as Advise() returns them, in this language. Writes the file, which is replaced where
-// it is there. What does not fit is said in its place and on the first sheet.
+// it is there. What does not fit is noted in its place and on the first sheet.
 Status WriteXlsx(const Json& findings, Language language, const std::string& path,
                  const SheetLimits& limits = {});
 

@@ -78,7 +78,7 @@ class ReportXlsx : public ::testing::Test {
       ::testing::TempDir() + "report_xlsx_test." + std::to_string(::getpid()) + ".xlsx";
 };
 
-TEST_F(ReportXlsx, SaysWhichRowsDoNotFit) {
+TEST_F(ReportXlsx, ReportsRowsThatDoNotFit) {
   const Json rows = {{"one"}, {"two"}, {"three"}, {"four"}};
   const auto all = Write(Json::array({FindingOf("gc", "t", rows)}), {.rows = 5});
   EXPECT_THAT(all.at("xl/worksheets/sheet2.xml"), HasSubstr("four"));
@@ -121,7 +121,7 @@ TEST_F(ReportXlsx, CutsTextAtCharacters) {
   EXPECT_THAT(sheet, Not(HasSubstr(faces.substr(0, 9 * 4))));
 }
 
-TEST_F(ReportXlsx, TakesWhatIsNoText) {
+TEST_F(ReportXlsx, AcceptsTextThatIsNotUtf8) {
   const auto parts = Write(Json::array({FindingOf(
       "gc", "t", {{"a\xFFz\x01\r\n"}, {"\xED\xA0\x80"}, {"\xEF\xBF\xBF<&"}, {nullptr}, {true}})}));
   const std::string& sheet = parts.at("xl/worksheets/sheet2.xml");
@@ -130,7 +130,7 @@ TEST_F(ReportXlsx, TakesWhatIsNoText) {
   EXPECT_THAT(sheet, Not(HasSubstr("\xED\xA0\x80")));
 }
 
-TEST_F(ReportXlsx, SaysWhereItCannotWrite) {
+TEST_F(ReportXlsx, ReportsWhereItCannotWrite) {
   EXPECT_FALSE(WriteXlsx(Json::array(), Language::kEnglish, "/nowhere/at/all.xlsx").ok());
 }
 

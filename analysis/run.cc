@@ -41,7 +41,7 @@ Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
   return Status::Ok();
 }
 
-// A device that the job does not use, of which the node's counters tell.
+// A device that the job does not use, which the node's counters describe.
 bool IsBeside(const Rank& rank) {
   return !rank.rank && rank.executions.empty() && rank.collectives.empty();
 }

@@ -1,4 +1,4 @@
-// Bounded, unaligned-safe reading of little-endian bytes that nobody vouches for.
+// Bounded, unaligned-safe reading of untrusted little-endian bytes.
 #pragma once
 
 #include <bit>

@@ -46,7 +46,7 @@ TEST(Crc32cTest, TablesAndInstructionAgreeOnLongOnes) {
   }
 }
 
-TEST(Crc32cTest, GoesOnWhereItStopped) {
+TEST(Crc32cTest, ContinuesWhereItStopped) {
   std::string text = "a slice is written in many pieces, each of whatever length it has";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     uint32_t first = Crc32c(AsBytes(text.substr(0, cut)));

@@ -16,7 +16,7 @@ class LogLimit {
   static constexpr uint64_t kLinesPerMinute = 6;
   static constexpr size_t kMaxKeys = 1024;
 
-  // May a line about `key` (a uid) be written now? Then `*left_out` says how many about it were not since the last
+  // May a line about `key` (a uid) be written now? Then `*left_out` is how many about it were not written since the last
   // that was.
   bool Allow(uint64_t key, int64_t now_ns, uint64_t* left_out) {
     // Who has been silent for a minute has nothing to be remembered but what was left out.

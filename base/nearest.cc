@@ -11,7 +11,7 @@ namespace {
 // The work grows with its square.
 constexpr size_t kMaxWord = 64;
 constexpr size_t kMaxEdits = 3;
-// From here on a beginning says enough.
+// From this length on a prefix is enough.
 constexpr size_t kTellingLength = 5;
 
 size_t Edits(std::string_view a, std::string_view b) {

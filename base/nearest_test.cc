@@ -18,7 +18,7 @@ TEST(NearestTest, FindsWhatWasMeant) {
   EXPECT_EQ(Nearest("sys_io", kNames), "sys_io_sampling_freq");
 }
 
-TEST(NearestTest, SaysNothingRatherThanSomethingFarOff) {
+TEST(NearestTest, SuggestsNothingForDistantWords) {
   EXPECT_EQ(Nearest("gpu", kNames), "");
   EXPECT_EQ(Nearest("", kNames), "");
   EXPECT_EQ(Nearest("x", kNames), "");

@@ -1,6 +1,6 @@
 // Keeps what something costs within a share of a core, by steps: with each its user does less. A step is taken when a
-// whole window cost more than the share, and taken back when it cost less than half of it for long: doing twice as much
-// is within the share then. What comes back too early comes back later the next time. Pure; one thread.
+// complete window cost more than the share, and taken back when it cost less than half of it for long: doing twice as much
+// is within the share then. What was resumed too early is resumed later the next time. Pure; one thread.
 #pragma once
 
 #include <algorithm>

@@ -41,7 +41,7 @@ TEST_F(OverheadBudgetTest, AStepAWindowUntilTheLast) {
 }
 
 // Between half of the share and the share nothing changes.
-TEST_F(OverheadBudgetTest, ItComesBackWhenThatWouldFit) {
+TEST_F(OverheadBudgetTest, ResumesWhenTheCostWouldFit) {
   Spend(0.2, 2);
   EXPECT_EQ(Spend(0.051, 50), 0);
   EXPECT_EQ(Spend(0.049, OverheadBudget::kFirstRest - 1), 0);
@@ -51,7 +51,7 @@ TEST_F(OverheadBudgetTest, ItComesBackWhenThatWouldFit) {
   EXPECT_EQ(budget_.step(), 0);
 }
 
-TEST_F(OverheadBudgetTest, WhatCameBackTooEarlyRestsLonger) {
+TEST_F(OverheadBudgetTest, WaitsLongerAfterResumingTooEarly) {
   Spend(0.2);
   for (int rest = OverheadBudget::kFirstRest; rest < 1000; rest = std::min(2 * rest, 1000)) {
     const int waits = std::min(rest, OverheadBudget::kLongestRest);
@@ -62,7 +62,7 @@ TEST_F(OverheadBudgetTest, WhatCameBackTooEarlyRestsLonger) {
   }
 }
 
-TEST_F(OverheadBudgetTest, WithoutALimitThereIsNoStep) {
+TEST_F(OverheadBudgetTest, WithoutALimitNothingIsLeftOut) {
   Spend(0.2);
   budget_.SetLimit(0, 3);
   EXPECT_EQ(budget_.step(), 0);

@@ -73,7 +73,7 @@ class [[nodiscard]] Status {
   // The same error with "context: " in front of its message; success stays success.
   Status Annotate(std::string_view context) const;
 
-  // Says in the code that an error is deliberately dropped.
+  // Marks in the code that an error is deliberately ignored.
   void Ignore() const {}
 
  private:

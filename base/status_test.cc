@@ -13,7 +13,7 @@ Status FailsWhen(bool fail) {
   return Aborted("reached the end");
 }
 
-TEST(Status, SaysWhatAndWhere) {
+TEST(Status, MessageHasWhatAndWhere) {
   Status status = NotFound("no session 17").Annotate("stop");
   EXPECT_EQ(status.ToString(), "not found: stop: no session 17");
   EXPECT_TRUE(Status::Ok().Annotate("stop").ok());

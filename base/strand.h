@@ -1,5 +1,5 @@
 // An Executor is a fixed set of threads; a Strand runs its tasks on them one at a time, in order.
-// State that belongs to a strand is touched only on it, so it needs no lock; DCHECK_ON says so at the
+// State that belongs to a strand is touched only on it, so it needs no lock; DCHECK_ON checks it at the
 // entry of what touches it. Built on Boost.Asio, which stays inside strand.cc.
 #pragma once
 

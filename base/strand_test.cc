@@ -38,7 +38,7 @@ TEST(Strand, RunsTasksInOrderAndOneAtATime) {
 }
 
 #ifndef NDEBUG
-TEST(StrandDeathTest, WhatBelongsToAStrandRunsNowhereElse) {
+TEST(StrandDeathTest, TasksOfAStrandRunOnItOnly) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Executor executor("test", 1);
   Strand strand(executor);
@@ -192,7 +192,7 @@ TEST(FdWatch, EachWaitIsAnsweredOnceUntilItsEnd) {
   EXPECT_EQ(third, 'c');
 }
 
-TEST(FdWatch, AnEndIsReadableAndRoomIsWritable) {
+TEST(FdWatch, ReportsEndAsReadableAndSpaceAsWritable) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   UniqueFd reader(ends[0]);
@@ -218,7 +218,7 @@ TEST(FdWatch, AnEndIsReadableAndRoomIsWritable) {
   executor.Stop();
 }
 
-TEST(FdWatch, WhatCannotBeWatchedIsReported) {
+TEST(FdWatch, ReportsDescriptorsThatCannotBeWatched) {
   Executor executor("test", 1);
   Strand strand(executor);
   std::promise<bool> ok;

@@ -1,5 +1,5 @@
 // Parsing of the plain text that /proc, /sys and the driver's text channels hand out. Nothing here
-// allocates; every function says false rather than guess.
+// allocates; every function returns false rather than guess.
 #pragma once
 
 #include <charconv>
@@ -9,7 +9,7 @@
 
 namespace profd {
 
-// The whole of `text` must be the number.
+// All of `text` must be the number.
 template <class T>
 [[nodiscard]] bool ParseNumber(std::string_view text, T* out) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);

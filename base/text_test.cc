@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-TEST(Text, NumberMustBeTheWholeText) {
+TEST(Text, NumberMustBeTheCompleteText) {
   uint64_t value = 9;
   EXPECT_TRUE(ParseNumber("18446744073709551615", &value));
   EXPECT_EQ(value, std::numeric_limits<uint64_t>::max());

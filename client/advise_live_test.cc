@@ -54,7 +54,7 @@ TEST_F(LiveAdviseTest, TableEvidenceAndWhatToDo) {
   EXPECT_TRUE(daemon_.advice_request.ranks());
   EXPECT_THAT(out(), ContainsRegex("\nslow_rank +j42 +3 +3 +2026-01-01 00:00:00 +- +18.500 +high"));
   EXPECT_THAT(out(), HasSubstr("job j42, rank 3, device 3: the others wait for it"));
-  EXPECT_THAT(out(), HasSubstr("\n  computation 90.0 ms\n  - Compare its clock.\n"));
+  EXPECT_THAT(out(), HasSubstr("\n  computation 90.0 ms\n  - Compare its clock.\n  $ profctl top\n"));
   EXPECT_THAT(out(), Not(HasSubstr("\033")));
   EXPECT_EQ(Run({"advise", "--live", "--json"}), 0);
   const Json json = Json::parse(out());
@@ -72,7 +72,7 @@ TEST_F(LiveAdviseTest, NothingIsWrongIsNotNothingIsThere) {
   EXPECT_THAT(out(), HasSubstr("nothing is wrong now; 1 processes are watched"));
 }
 
-TEST_F(LiveAdviseTest, WatchPrintsWhatComesAndGoes) {
+TEST_F(LiveAdviseTest, WatchPrintsChanges) {
   daemon_.advice_watch.resize(4);
   *daemon_.advice_watch[1].add_advice() = SlowRank(1, 3);
   *daemon_.advice_watch[2].add_advice() = SlowRank(1, 3);
@@ -90,7 +90,7 @@ TEST_F(LiveAdviseTest, WatchPrintsWhatComesAndGoes) {
   EXPECT_THAT(out(), ContainsRegex("^2026-01-01 00:00:03 +raised +slow_rank +job j42, rank 3, device 3: "));
 }
 
-TEST_F(LiveAdviseTest, DaemonWithoutItSaysSo) {
+TEST_F(LiveAdviseTest, ReportsADaemonWithoutTheCall) {
   daemon_.error = FailedPrecondition("live advice is off here (advice.enabled)");
   EXPECT_NE(Run({"advise", "--live"}), 0);
   EXPECT_THAT(err(), HasSubstr("advice.enabled"));

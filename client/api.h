@@ -1,4 +1,4 @@
-// What profctl asks of a daemon, without the transport: commands are written and tested against
+// The calls of profctl to a daemon, without the transport: commands are written and tested against
 // this.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kFirstOther = 3;
 
-// Device files of a training process among them: whoever has one open keeps the device busy.
+// Device files of a training process among them: a process that has one open keeps the device busy.
 void CloseInherited() {
   constexpr rlim_t kMost = 1 << 20;
 #ifdef SYS_close_range

@@ -7,7 +7,7 @@
 
 namespace profd::client {
 
-// Goes on in a child in a session of its own, without a terminal and without descriptors of whoever started it (but for
+// Continues in a child in a session of its own, without a terminal and without descriptors of the process that started it (but for
 // stderr). In the caller's process, and where it failed: the exit code. Only one thread may run.
 std::optional<int> GoToBackground(const Io& io);
 

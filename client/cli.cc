@@ -96,7 +96,7 @@ std::string DashedFlag(const CLI::App& command, const std::string& argument) {
   return known ? flag : "";
 }
 
-// What CLI11 says, except where it misses the point: a wrong command is no missing one, and an
+// CLI11's message, except where it misses the point: an unknown command is not a missing one, and an
 // option with underscores is the vendor's spelling of one of ours.
 std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
@@ -124,7 +124,7 @@ bool TakesNext(const CLI::App& app, const CLI::App& command, const std::string& 
   return option != nullptr && option->get_items_expected_min() > 0;
 }
 
-// Where the command of `profctl run` begins: behind "--", or with the first word that is no flag and
+// Where the command of `profctl run` begins: behind "--", or with the first word that is not a flag and
 // no flag's value; the end when the arguments are of another command.
 std::vector<std::string>::const_iterator CommandOfRun(const CLI::App& app,
                                                       const std::vector<std::string>& arguments) {
@@ -315,7 +315,7 @@ int RunOnStore(const std::string& name, const Parsed& parsed, const TlsFiles& tl
   const auto refuse = [&](const char* why) { return FailWith(environment.io, InvalidArgument(why), kExitUsage, parsed.json); };
   StoreRunsCommand command = parsed.store_runs;
   if (command.from.empty()) return refuse("--older-than and --cluster are for --from with the address of a database");
-  if (HasNodes(parsed)) return refuse("--from asks a database, not nodes: leave out --nodes");
+  if (HasNodes(parsed)) return refuse("--from reads a database, not nodes: leave out --nodes");
   if (parsed.list.active || parsed.list.dumps || !parsed.list.job.empty()) return refuse("--active, --dumps and --job are of a node, not of --from");
   command.runs = parsed.rm_ids;
   command.tls = tls;
@@ -350,7 +350,7 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
   if (name == "completion") return PrintCompletion(parsed.completion_shell, io);
-  // Before gRPC has threads, which a fork would lose; the child goes on.
+  // Before gRPC has threads, which a fork would lose; the child continues.
   if (name == "fetch" && parsed.fetch.background) return GoToBackground(io);
   return std::nullopt;
 }

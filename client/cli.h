@@ -1,4 +1,4 @@
-// The command line as a whole: parses it, builds the context, runs one command.
+// The command line: parses it, builds the context, runs one command.
 #pragma once
 
 #include <cstdint>

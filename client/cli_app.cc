@@ -73,7 +73,7 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  $ profctl selftest --list\n"
       "Reads only, unless --active is given. Run it as the user who trains: as root the vendor's libraries\n"
       "are not asked. The exit code is 0 whatever the answers are.\n");
-  selftest->add_flag("--active", p->selftest.active, "Also start a session of 5 s, and open channels in processes of their own; says what before");
+  selftest->add_flag("--active", p->selftest.active, "Also start a session of 5 s, and open channels in processes of their own; reports what before");
   selftest->add_option("--job", p->selftest.job, "With --active: also sessions inside the processes of this job")->type_name("JOB");
   selftest->add_option("--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new")->type_name("LIST");
   selftest->add_option("-o,--out", p->selftest.out, "Write the answers with their evidence to this new file")->type_name("FILE");
@@ -194,12 +194,12 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
       ->required()
       ->type_name(" ");
 
-  CLI::App* archive = AddCommand(app, "archive", "Load the dumps that profd says wait into its database: what profd-archive.service runs",
+  CLI::App* archive = AddCommand(app, "archive", "Load the dumps that wait in profd's queue into its database: what profd-archive.service runs",
                                  "  $ profctl archive\n"
                                  "  $ sudo -u profd-archive profctl archive --once\n"
                                  "User and password of the database: PROFCTL_CLICKHOUSE_USER, PROFCTL_CLICKHOUSE_PASSWORD.\n");
   archive->add_flag("--once", p->archive.once, "Load what waits now, then end");
-  archive->add_option("--every", p->archive.every, "How often profd is asked (10s)")->type_name("DURATION");
+  archive->add_option("--every", p->archive.every, "How often profd is queried (10s)")->type_name("DURATION");
   archive->add_option("--work-dir", p->archive.work_dir, "Where a dump lies while it is loaded (/var/lib/profd-archive)")->type_name("DIR");
 }
 

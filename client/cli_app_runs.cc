@@ -50,7 +50,7 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
   command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
   command->add_option("-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif")->type_name("DIR");
   command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
-  command->add_option("--language", a->language, "Of all texts: en or zh (en)")->type_name("LANGUAGE");
+  command->add_option("--language", a->language, "Language of all text: en or zh (en)")->type_name("LANGUAGE");
   command->add_option("--format", a->format, "What is printed: text, json, or sarif for editors (text)")->type_name("FORMAT");
   command->add_flag("--force", a->force, "Replace the files where they are there");
   command->add_flag("--list", a->list, "Print the checks and their limits");
@@ -60,7 +60,7 @@ void AddLiveAdviseFlags(CLI::App* command, LiveAdviseOptions* o) {
   CLI::Option* live = command->add_flag("--live", o->live, "What is wrong with the jobs of this node now, by the daemon; with --nodes: of many");
   live->excludes("RUN");
   command->add_option("--job", o->job, "With --live: only this job")->type_name("JOB")->needs(live);
-  command->add_flag("--watch", o->watch, "With --live: what comes and goes, until Ctrl-C")->needs(live);
+  command->add_flag("--watch", o->watch, "With --live: changes, until Ctrl-C")->needs(live);
   for (const char* of_runs : {"--baseline", "--limits", "--out", "--fail-on", "--force", "--list"}) live->excludes(of_runs);
 }
 

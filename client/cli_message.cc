@@ -1,5 +1,7 @@
 #include "client/cli_message.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -54,7 +56,23 @@ FieldNames NameOf(std::string_view field, std::string_view flag, const std::opti
 
 Status ToCliMessage(const Status& status, const FieldNames& names) {
   if (status.problems().empty()) return status;
-  return {status.code(), Describe(status.problems(), names)};
+  return {status.code(), DescribeForCli(status.problems(), names)};
+}
+
+std::string DescribeForCli(std::span<const Problem> problems, const FieldNames& names) {
+  std::string lines;
+  for (const Problem& problem : problems) {
+    if (!lines.empty()) lines += '\n';
+    lines += Describe(problem, names);
+    if (problem.kind == Problem::Kind::kNeedsProcess) lines += "; see `profctl jobs`";
+    if (problem.field == "collector" && problem.kind == Problem::Kind::kInvalid) lines += "; see `profctl collectors`";
+  }
+  return lines;
+}
+
+Status SeeIfNotFound(const Status& status, std::string_view command) {
+  if (status.code() != StatusCode::kNotFound || !status.problems().empty()) return status;
+  return NotFound(fmt::format("{}; see `{}`", status.message(), command));
 }
 
 }  // namespace profd::client

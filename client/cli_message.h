@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,12 @@ FieldNames NameOf(std::string_view field, std::string_view flag, const std::opti
 
 // With these words as its message.
 Status ToCliMessage(const Status& status, const FieldNames& names);
+// The problems in these words, one per line, and the commands of profctl that help with them ("see `profctl jobs`").
+std::string DescribeForCli(std::span<const Problem> problems, const FieldNames& names);
+
+// Of kNotFound: with "; see `command`" behind its message, which lists what there is. Others are unchanged.
+Status SeeIfNotFound(const Status& status, std::string_view command);
+inline constexpr std::string_view kListSessions = "profctl list";
+inline constexpr std::string_view kListDumps = "profctl list --dumps";
 
 }  // namespace profd::client

@@ -193,7 +193,7 @@ TEST_F(CliTest, EveryErrorCodeHasItsExitCode) {
   }
 }
 
-TEST_F(CliTest, SaysWhichSocketWasTriedAndWhatToDo) {
+TEST_F(CliTest, ReportsWhichSocketWasTriedAndWhatToDo) {
   daemon_.error = Unavailable("failed to connect");
   TempDir dir;
   EXPECT_EQ(Run({"--socket", dir / "none.sock", "status"}), 6);
@@ -252,7 +252,7 @@ TEST_F(CliTest, StartNamesEveryProblemAtOnce) {
   EXPECT_TRUE(daemon_.starts.empty());
 }
 
-TEST_F(CliTest, StartIsPartialOnlyForWhatWasAskedFor) {
+TEST_F(CliTest, StartIsPartialOnlyForWhatWasRequested) {
   v1::Session session;
   session.set_session_id("s");
   session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
@@ -431,6 +431,30 @@ TEST_F(CliTest, ColoursOnlyOnATerminalThatWantsThem) {
   io_.color = true;
   Run({"list"});
   EXPECT_NE(out().find("\033[33mrunning, partial"), std::string::npos) << out();
+}
+
+// The daemon's text has no commands of profctl; these are added where a person reads it.
+TEST_F(CliTest, ErrorsNameTheCommandThatHelps) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string command;
+  };
+  for (const auto& [arguments, command] : {Case{{"show", "s9"}, "profctl list"},
+                                           Case{{"stop", "s9"}, "profctl list"},
+                                           Case{{"fetch", "s9"}, "profctl list --dumps"},
+                                           Case{{"rm", "s9"}, "profctl list --dumps"},
+                                           Case{{"pin", "s9"}, "profctl list --dumps"},
+                                           Case{{"tune", "release", "9"}, "profctl tune leases"}}) {
+    daemon_.error = daemon_.tuning_error = NotFound("s9 not found, or not owned by you");
+    EXPECT_EQ(Run(arguments), kExitNotFound) << arguments[0];
+    EXPECT_NE(err().find("s9 not found, or not owned by you; see `" + command + "`\n"), std::string::npos) << err();
+  }
+  daemon_.on_start = [](const v1::SessionSpec&) -> Result<v1::Session> {
+    return Status(StatusCode::kFailedPrecondition, Problem{.kind = Problem::Kind::kNeedsProcess, .text = "{steps} need a process"});
+  };
+  daemon_.error = Status();
+  EXPECT_EQ(Run({"start", "--steps", "3", "--job", "j"}), 3);
+  EXPECT_NE(err().find("--steps need a process; see `profctl jobs`\n"), std::string::npos) << err();
 }
 
 }  // namespace

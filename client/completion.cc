@@ -1,4 +1,4 @@
-// `profctl completion SHELL` prints a script that asks `profctl __complete WORD...` what may follow on the
+// `profctl completion SHELL` prints a script that calls `profctl __complete WORD...` for what may follow on the
 // command line being typed. The answers come from the application's own commands and flags, from the
 // option tables, and from the daemon the line names.
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The answer that asks the shell for file names.
+// The answer for which the shell completes file names.
 constexpr const char* kFiles = "<files>";
 
 constexpr std::string_view kBash = R"sh(# bash completion for profctl; printed by "profctl completion bash".
@@ -145,7 +145,7 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
   return OptionValues(name);
 }
 
-// What the line says before the word that is being typed.
+// The line before the word that is being typed.
 struct Line {
   const CLI::App* command;            // the application itself before a command's name
   const CLI::Option* flag = nullptr;  // whose value is being typed

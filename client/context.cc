@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/json.h"
 #include "client/render.h"
 #include "profd/v1/profd.pb.h"
@@ -34,7 +35,7 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
   if (exit_code < 0) exit_code = ExitCodeFor(status.code());
   const bool listed = !status.problems().empty();
   const std::string text =
-      Explain(listed ? Status(status.code(), Describe(status.problems(), names)) : status, context.endpoint);
+      Explain(listed ? Status(status.code(), DescribeForCli(status.problems(), names)) : status, context.endpoint);
   PrintError(context.io.err, text);
   if (context.json) {
     Json error = {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};

@@ -50,7 +50,7 @@ int Fail(const Context& context, const Status& status, int exit_code = -1);
 // The same, with the fields of the request as the caller wrote them (cli_message.h).
 int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code = -1);
 
-// Of a command that asks no daemon, with this exit code.
+// Of a command that calls no daemon, with this exit code.
 int FailWith(const Io& io, const Status& status, int exit_code, bool json);
 
 // Reports every problem of the arguments; kExitUsage.
@@ -63,11 +63,11 @@ void PrintJson(const Context& context, const Json& json);
 // "profctl: warning: ..." on stderr.
 void Warn(const Context& context, const std::string& text);
 
-// A line on stderr that says a call is still under way: from the second second on, on a tty only,
+// A line on stderr while a call is under way: from the second second on, on a tty only,
 // rewritten in place, gone at the end. While it lives it is the api's wait hook.
 class Progress {
  public:
-  // `go_on` (may be null) says false to cancel the call.
+  // `go_on` (may be null) returns false to cancel the call.
   Progress(const Context& context, std::string what, std::function<bool()> go_on = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;

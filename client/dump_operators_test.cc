@@ -54,7 +54,7 @@ TEST(ShowOperators, LongestFirstOfAllAndOfEachRank) {
                                       "0 allReduce 1 4 ms 4 ms 4 ms 100.0 %"}));
 }
 
-TEST(ShowOperators, TenNamesOfEightRanksUnlessAllAreAskedFor) {
+TEST(ShowOperators, TenNamesOfEightRanksUnlessAllAreRequested) {
   DumpSummary summary;
   for (int rank = 0; rank < 9; ++rank) {
     for (int name = 0; name < 11; ++name) summary.kernels.Add({rank, "k" + std::to_string(name)}, (name + 1) * kMs);
@@ -135,7 +135,7 @@ TEST(ShowSteps, SharesOfEachStepAndOfAll) {
                 "0 0 2 3 ms 100.0 % 0.0 % 0.0 % 0.0 % " + std::string(20, '#')}));
 }
 
-TEST(ShowSteps, TheLongestTenUnlessAllAreAskedFor) {
+TEST(ShowSteps, TheLongestTenUnlessAllAreRequested) {
   exporting::StepView view;
   for (int number = 0; number < 12; ++number) view.steps.push_back(StepOf(0, number, 1000 - 10.0 * number, 0, 0));
   const std::vector<std::string> few = StepLines(view);

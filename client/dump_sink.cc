@@ -18,7 +18,7 @@ constexpr size_t kMaxDepth = 16;
 // Far above any dump (a slice is megabytes); bounds our list of what was made.
 constexpr size_t kMaxEntries = 1'000'000;
 
-// As the daemon keeps them: a profile says much about a job. The umask may only take away.
+// As the daemon keeps them: a profile shows much of a job. The umask may only take away.
 constexpr mode_t kDirMode = 0750;
 constexpr mode_t kFileMode = 0640;
 
@@ -144,9 +144,9 @@ Status DumpSink::Write(const v1::DumpChunk& chunk) {
   // A daemon of an earlier version sends dumps with its layout.
   if (!chunk.path().empty()) RETURN_IF_ERROR(OpenFile(TodaysPath(chunk.path())));
   if (!chunk.data().empty()) {
-    if (!file_.valid()) return DataLoss("data came that belongs to no file");
+    if (!file_.valid()) return DataLoss("data was received that belongs to no file");
     if (chunk.data().size() > total_ - received_) {
-      return DataLoss(fmt::format("more than the announced {} bytes came", total_));
+      return DataLoss(fmt::format("more than the announced {} bytes were received", total_));
     }
     RETURN_IF_ERROR(WriteAll(file_.get(), chunk.data()).Annotate(file_path_));
     received_ += chunk.data().size();
@@ -160,7 +160,7 @@ Status DumpSink::Finish() {
   if (name_.empty()) return DataLoss("the daemon sent nothing");
   if (file_.valid()) return DataLoss(fmt::format("{} has no end", file_path_));
   if (received_ != total_) {
-    return DataLoss(fmt::format("{} of {} bytes came", received_, total_));
+    return DataLoss(fmt::format("{} of {} bytes were received", received_, total_));
   }
   return Status::Ok();
 }

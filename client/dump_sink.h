@@ -1,4 +1,4 @@
-// Writes a fetched dump below a directory of the user's. Every name comes from the daemon and is
+// Writes a fetched dump below a directory of the user's. Every name is sent by the daemon and is
 // trusted as little as a stranger's archive: nothing is written outside the dump's own new
 // directory, through a symbolic link, or over an existing file; never more than was announced.
 #pragma once

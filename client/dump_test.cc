@@ -16,11 +16,11 @@ v1::Session Recorded() {
   session.mutable_status()->set_ended_ns(1'700'000'060'000'000'000);
   session.mutable_status()->set_dump_path("/var/lib/profd/PROF_000001");
   session.mutable_status()->set_records(4711);
-  session.mutable_status()->add_warnings("the last 60 s were asked for, 12.000 s are held");
+  session.mutable_status()->add_warnings("the last 60 s were requested, 12.000 s are held");
   return session;
 }
 
-TEST_F(DumpTest, SendsWhatWasAskedAndSaysWhereItIs) {
+TEST_F(DumpTest, SendsTheRequestAndPrintsWhereTheDumpIs) {
   daemon_.recorded = Recorded();
   EXPECT_EQ(Run({"dump", "--last", "60s", "--job", "j42", "--devices", "0,2-3", "--reason",
                  "slow step", "--label", "x"}),
@@ -60,7 +60,7 @@ TEST_F(DumpTest, AFetchThatFailsIsPartial) {
   EXPECT_NE(err().find("71bd0e29b475"), std::string::npos) << err();
 }
 
-TEST_F(DumpTest, StatusTellsHowMuchIsHeld) {
+TEST_F(DumpTest, StatusShowsHowMuchIsHeld) {
   EXPECT_EQ(Run({"status"}), 0);
   EXPECT_EQ(out().find("recorder"), std::string::npos) << out();
   v1::Recorder& recorder = *daemon_.node.mutable_recorder();

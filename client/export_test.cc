@@ -121,7 +121,7 @@ TEST_F(ExportTest, DefaultOutputAndJson) {
   EXPECT_EQ(Run({"export", dump, "--force"}), 0) << err();
 }
 
-TEST_F(ExportTest, SaysEverythingThatIsWrong) {
+TEST_F(ExportTest, ReportsEveryProblem) {
   std::string dump = MakeDump("PROF_1");
   EXPECT_EQ(
       Run({"export", dump, dir_ / "none", "--format", "cvs,csv", "--devices", "x", "--channels",
@@ -193,7 +193,7 @@ TEST_F(ExportTest, DirectoriesOfDumpsAreExpanded) {
 }
 
 // As `profctl --nodes ... fetch` leaves it.
-TEST_F(ExportTest, WhatWasFetchedFromManyNodesIsARun) {
+TEST_F(ExportTest, DumpsFetchedFromManyNodesAreARun) {
   MakeDump("run/rank_0/PROF_1");
   MakeDump("run/device_1/PROF_2");  // a node may have any name
   Put(dir_ / "run/fleet.json", "{}");
@@ -246,7 +246,7 @@ TEST_F(ExportTest, NoRowsInASelectionIsSaidAndNoFailure) {
   EXPECT_NE(out().find("0 files"), std::string::npos) << out();
 }
 
-// As the user nobody where the tests run as root, to whom everything is readable.
+// As the user "nobody" where the tests run as root, to whom everything is readable.
 class Nobody {
  public:
   Nobody() {
@@ -261,7 +261,7 @@ class Nobody {
   }
 };
 
-TEST_F(ExportTest, VerifyGoesOnBehindADumpThatCannotBeRead) {
+TEST_F(ExportTest, VerifyContinuesAfterADumpThatCannotBeRead) {
   std::filesystem::create_directories(dir_ / "run");
   for (const char* name : {"run/PROF_1", "run/PROF_3"}) {
     std::filesystem::copy(
@@ -299,7 +299,7 @@ TEST_F(ExportTest, VerifyGoesOnBehindADumpThatCannotBeRead) {
 }
 
 // Like /etc: nothing in it is looked into.
-TEST_F(ExportTest, ADirectoryWithoutDumpsIsNoDump) {
+TEST_F(ExportTest, ADirectoryWithoutDumpsIsRefused) {
   std::filesystem::create_directories(dir_ / "etc/munge");
   chmod(dir_.path().c_str(), 0755);
   chmod((dir_ / "etc/munge").c_str(), 0);
@@ -332,7 +332,7 @@ TEST_F(ExportTest, WarnsOfWhatIsSkippedAndBad) {
   EXPECT_EQ(Json::parse(out())["damaged"], true);
 }
 
-TEST_F(ExportTest, WhatCrossesTheBorderIsOneLineAndNoDamage) {
+TEST_F(ExportTest, RangesAcrossTheBorderAreOneLineAndNotDamage) {
   std::string dump = MakeDump("PROF_1");
   std::filesystem::create_directories(dump + "/profd");
   Put(dump + "/profd/marks.tsv",

@@ -201,7 +201,7 @@ class GrpcApi final : public ProfdApi {
     return Status::Ok();
   }
 
-  // Waits for the one event under way. After a cancel it still comes, with false.
+  // Waits for the one event under way. After a cancel it is still delivered, with false.
   bool Await(Queue& queue, grpc::ClientContext& context, int64_t silence_ms) {
     int64_t waited_ms = 0;
     for (;;) {
@@ -292,7 +292,7 @@ class GrpcApi final : public ProfdApi {
 }  // namespace
 
 std::unique_ptr<ProfdApi> MakeGrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms) {
-  // Its texts would stand among ours; who wants them says so with gRPC's own variable.
+  // Its log lines would be among ours; gRPC's own variable turns them on.
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
   return std::make_unique<GrpcApi>(std::move(endpoint), timeout_ms);
 }

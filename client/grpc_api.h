@@ -11,7 +11,7 @@
 
 namespace profd::client {
 
-// `timeout_ms` replaces our own patience: for the whole of a plain call, for the silence between
+// `timeout_ms` replaces our own patience: for a complete plain call, for the silence between
 // two messages of a stream. Connects on the first call, so that a process may fork before;
 // what is wrong with the TLS files is that call's error.
 std::unique_ptr<ProfdApi> MakeGrpcApi(Endpoint endpoint, std::optional<int64_t> timeout_ms);

@@ -44,7 +44,7 @@ std::string FlagsText(const v1::Health& health) {
     if (flag == v1::Health::FLAG_FAULT && !health.faults().empty()) {
       for (const v1::Fault& fault : health.faults()) add(fault.code());
     } else if (flag == v1::Health::FLAG_ALARM) {
-      // Comes with what it is about, unless the driver says nothing but the level.
+      // Shown with what it is about, unless the driver reports the level only.
       if (health.flags_size() == 1) add("alarm " + std::to_string(health.health_status()));
     } else {
       add(EnumWord(static_cast<v1::Health::Flag>(flag)));

@@ -59,7 +59,7 @@ TEST_F(JobsTest, PrintsAsTheGoldenFilesSay) {
   EXPECT_EQ(out().find('\033'), std::string::npos);
 }
 
-TEST_F(JobsTest, SaysWhenThereIsNothing) {
+TEST_F(JobsTest, ReportsThatThereIsNothing) {
   daemon_.jobs.clear_jobs();
   EXPECT_EQ(Run({"jobs"}), 0);
   EXPECT_EQ(out(), "no process is attached or uses a device\n");

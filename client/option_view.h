@@ -11,7 +11,7 @@ namespace profd::client {
 
 using EffectiveOptions = google::protobuf::RepeatedPtrField<v1::EffectiveOption>;
 
-// A table of the options that were asked for or are not at their default; `all`: of all. Nothing where
+// A table of the options that were requested or are not at their default; `all`: of all. Nothing where
 // there are none.
 void PrintEffective(std::ostream& out, const EffectiveOptions& options, bool all, bool color);
 

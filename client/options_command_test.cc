@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class OptionsCommandTest : public ProfctlTest {};
 
-TEST_F(OptionsCommandTest, ListsWhatTheDaemonSays) {
+TEST_F(OptionsCommandTest, ListsTheDaemonsAnswer) {
   v1::OptionInfo* info = daemon_.options.add_options();
   info->set_key("sys_io_sampling_freq");
   info->set_type(v1::OptionInfo::TYPE_FREQUENCY);
@@ -84,7 +84,7 @@ TEST_F(OptionsCommandTest, ReportsAllProblems) {
   EXPECT_EQ(json["problems"][0]["kind"], "invalid");
 }
 
-TEST_F(OptionsCommandTest, WithoutADaemonItIsSix) {
+TEST_F(OptionsCommandTest, WithoutADaemonTheExitCodeIsSix) {
   daemon_.error = Unavailable("nobody");
   EXPECT_EQ(Run({"check", "--options-json", "{}"}), 6);
   EXPECT_EQ(Run({"check", "--options-json", "{}", "--offline"}), 0) << err();

@@ -220,7 +220,7 @@ TEST_F(OrderTest, AStepMayBeCountedFromThePresentOne) {
   v1::SessionSpec request = Sent("start --job j --start-step +20");
   EXPECT_EQ(request.schedule().start_in_steps(), 20u);
   EXPECT_FALSE(request.schedule().has_start_step());
-  ExpectUsage("start --job j --start-step +0", "whole number above zero");
+  ExpectUsage("start --job j --start-step +0", "integer above zero");
   ExpectUsage("start --job j --start-step soon", "or +20 to count from the present one");
   ExpectUsage("start --job j --start-step +20 --in 5s", "give one of them");
 }
@@ -284,7 +284,7 @@ TEST_F(OrderTest, ShowsWhatTheNpusUsed) {
   }
 }
 
-TEST_F(OrderTest, SaysWhichRanksAreMissing) {
+TEST_F(OrderTest, ReportsMissingRanks) {
   daemon_.on_start = [](const v1::SessionSpec&) {
     v1::Session session;
     session.set_session_id("s9");
@@ -317,7 +317,7 @@ TEST_F(OrderTest, WhenItStartsAndEnds) {
   ExpectUsage("start --since yesterday", "not a duration");
 }
 
-TEST_F(OrderTest, TheRestOfAnOrder) {
+TEST_F(OrderTest, PriorityAndMetadataAreSent) {
   const auto& sent =
       Sent("start --job j --all --priority 7 --preempt --metadata model=resnet --metadata note=");
   EXPECT_TRUE(sent.target().all());
@@ -327,7 +327,7 @@ TEST_F(OrderTest, TheRestOfAnOrder) {
   EXPECT_EQ(sent.metadata().at("note"), "");
   ExpectUsage("start --metadata model", "NAME=VALUE");
   ExpectUsage("start --metadata a=1 --metadata a=1", "given twice");
-  ExpectUsage("start --priority high", "whole number");
+  ExpectUsage("start --priority high", "integer");
 }
 
 TEST_F(OrderTest, ALeaseUnlessDetached) {
@@ -387,7 +387,7 @@ TEST_F(OrderTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
   EXPECT_EQ(Json::parse(out())["effective_options"].size(), 6u);
 }
 
-TEST_F(OrderTest, WhatNeedsAProcessIsNoFailure) {
+TEST_F(OrderTest, OptionsWithoutTheirProcessAreNotAFailure) {
   Say("hccs", v1::Outcome::RESULT_RUNNING);
   Say("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start"}), 0);

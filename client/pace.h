@@ -1,4 +1,4 @@
-// A limit of bytes per second: whoever moves bytes asks before each piece and waits until it is paid for, so that never
+// A limit of bytes per second: the sender of bytes calls it before each piece and waits until the piece fits, so that never
 // more has been moved than the time since the first one allows.
 #pragma once
 

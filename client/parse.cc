@@ -56,7 +56,7 @@ Result<uint64_t> ParseDurationMs(std::string_view text) {
     return count * unit.ms;
   }
   return InvalidArgument(fmt::format(
-      "\"{}\" is not a duration; write a whole number and a unit: 500ms, 30s, 5m, 1h", text));
+      "\"{}\" is not a duration; write an integer and a unit: 500ms, 30s, 5m, 1h", text));
 }
 
 Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {

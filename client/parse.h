@@ -1,5 +1,5 @@
 // The small languages of profctl's arguments. Only syntax: what a value may be is the daemon's
-// business. Every error says what was written and what would be right.
+// business. Every error has what was written and what would be right.
 #pragma once
 
 #include <cstdint>

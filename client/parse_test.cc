@@ -12,13 +12,13 @@ TEST(ParseDuration, TakesEveryUnit) {
   EXPECT_EQ(*ParseDurationMs("1h"), 3'600'000u);
 }
 
-TEST(ParseDuration, RefusesTheRestAndSaysWhy) {
+TEST(ParseDuration, RefusesOtherInputWithTheReason) {
   for (const char* text : {"", "30", "s", "1.5s", "-1s", "1 s", "1d", "ms", "99999999999999999999s",
                            "9000000000000000h", "0s", "1s "}) {
     EXPECT_FALSE(ParseDurationMs(text).ok()) << text;
   }
   EXPECT_EQ(ParseDurationMs("30").status().message(),
-            "\"30\" is not a duration; write a whole number and a unit: 500ms, 30s, 5m, 1h");
+            "\"30\" is not a duration; write an integer and a unit: 500ms, 30s, 5m, 1h");
   EXPECT_EQ(ParseDurationMs("0s").status().message(), "\"0s\": must be above zero");
 }
 
@@ -28,7 +28,7 @@ TEST(ParseDevices, TakesIdsAndRanges) {
   EXPECT_EQ(*ParseDevices("3-3"), (std::vector<uint32_t>{3}));
 }
 
-TEST(ParseDevices, RefusesTheRestAndSaysWhy) {
+TEST(ParseDevices, RefusesOtherInputWithTheReason) {
   for (const char* text : {"", ",", "0,", "a", "-1", "1-", "7-4", "0-4294967295", "4096", "0 ,1",
                            "1,1", "0-3,2", "0--1"}) {
     EXPECT_FALSE(ParseDevices(text).ok()) << text;

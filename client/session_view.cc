@@ -74,7 +74,7 @@ std::string Notes(const Group& group) {
     notes += note;
   };
   if (group.first->thinned()) add("thinned from a faster session");
-  if (group.first->rebased()) add("time stamps moved to this session's start");
+  if (group.first->rebased()) add("timestamps moved to this session's start");
   if (group.garbage_bytes > 0) {
     add(fmt::format("{} that were no records", FormatBytes(group.garbage_bytes)));
   }

@@ -15,7 +15,7 @@ bool IsFinal(v1::Session::State state);
 int ExitForEnded(const v1::Session& session);
 
 Cell StateCell(v1::Session::State state);
-// "done, partial": something that was asked for failed, or was another's; `profctl show` says what.
+// "done, partial": something that was requested failed, or was another's; `profctl show` shows what.
 Cell StateCell(const v1::Session& session);
 
 // What each collector answered; equal answers over devices in one row. `with_counts` adds what was

@@ -1,4 +1,4 @@
-// Signals as data: blocked and asked for, so that nothing runs at an arbitrary moment.
+// Signals as data: blocked and polled, so that nothing runs at an arbitrary moment.
 #pragma once
 
 #include <csignal>
@@ -18,9 +18,9 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  // The next pending signal's number, or 0 at once. Once a signal was seen, caught() says so.
+  // The next pending signal's number, or 0 at once. Once a signal was seen, caught() returns it.
   int Poll();
-  // Waits a second, or so long, for the next one; si_signo 0: none came. A thread of a library that was there before may have
+  // Waits a second, or so long, for the next one; si_signo 0: none arrived. A thread of a library that was there before may have
   // taken it: who waits for a child looks at the child again.
   siginfo_t Wait(int64_t ms = 1000);
   int caught() const { return caught_; }

@@ -84,7 +84,7 @@ TEST_F(StacksTest, AllThreads) {
   EXPECT_THAT(out(), HasSubstr("thread (hccl): blocked in the kernel"));
 }
 
-TEST_F(StacksTest, WhyThereAreNoFrames) {
+TEST_F(StacksTest, ReportsWhyThereAreNoFrames) {
   for (const auto& [python, text] : {std::pair(v1::ProcessStacks::PYTHON_SILENT, "has not answered in two seconds"),
                                      {v1::ProcessStacks::PYTHON_NONE, "no Python"},
                                      {v1::ProcessStacks::PYTHON_NOT_ATTACHED, "not attached"}}) {

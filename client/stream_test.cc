@@ -49,7 +49,7 @@ TEST_F(StreamTest, WatchRewritesItsLineOnATerminal) {
   EXPECT_NE(out().find("\r\033[K"), std::string::npos);
 }
 
-TEST_F(StreamTest, WatchTellsABadEnd) {
+TEST_F(StreamTest, WatchReportsABadEnd) {
   daemon_.watch = {State(v1::Session::STATE_RUNNING, 10), State(v1::Session::STATE_FAILED, 10)};
   EXPECT_EQ(Run({"watch", "s1"}), 5);
 }
@@ -158,7 +158,7 @@ TEST_F(StreamTest, ActivityIsALineForEachSecondAndProcess) {
   EXPECT_NE(out().find("\n10  "), std::string::npos) << out();
 }
 
-TEST_F(StreamTest, ActivitySaysWhenNothingIsCollected) {
+TEST_F(StreamTest, ActivityReportsThatNothingIsCollected) {
   daemon_.activity = Activity();
   daemon_.activity.insert(daemon_.activity.begin(), v1::GetActivityResponse());
   EXPECT_EQ(Run({"stream", "--activity", "--count", "1"}), 0);
@@ -273,7 +273,7 @@ TEST_F(FetchTest, WritesEveryFile) {
   EXPECT_EQ(json["bytes"], 9);
 }
 
-TEST_F(FetchTest, CreatesTheOutDirectoryAndSaysWhere) {
+TEST_F(FetchTest, CreatesTheOutDirectoryAndPrintsIt) {
   SendGoodDump();
   EXPECT_EQ(Run({"fetch", "s1", "--out", dir_ / "new"}), 0) << err();
   EXPECT_EQ(out(), (dir_ / "new/PROF_1") + "  3 files, 9 B in 0.0 s\n");
@@ -308,7 +308,7 @@ TEST_F(FetchTest, RefusesEveryNameThatLeavesTheDirectory) {
   EXPECT_FALSE(SplitDumpPath(std::string_view("a\0b", 3)).ok());
 }
 
-TEST_F(FetchTest, RefusesDumpNamesThatAreNoPlainName) {
+TEST_F(FetchTest, RefusesDumpNamesWithPaths) {
   for (const char* evil : {"", "..", ".", "/tmp/evil", "a/b", "../evil"}) {
     daemon_.dump.clear();
     SendGoodDump();
@@ -357,7 +357,7 @@ TEST_F(FetchTest, IncompleteIsPartialAndRemoved) {
   // Too little.
   Send("a", "1234", true);
   EXPECT_EQ(Fetch(), 5);
-  EXPECT_NE(err().find("4 of 9 bytes came"), std::string::npos) << err();
+  EXPECT_NE(err().find("4 of 9 bytes were received"), std::string::npos) << err();
   EXPECT_FALSE(Exists("PROF_1"));
   // Too much.
   daemon_.dump.clear();

@@ -94,7 +94,7 @@ std::string BadServer(const Endpoint& endpoint, long error, X509* certificate) {
   }
 }
 
-// What the node said about ours: the alert it sent.
+// The node's opinion of ours: the alert it sent.
 std::string BadClient(const Endpoint& endpoint, unsigned long error) {
   switch (ERR_GET_REASON(error)) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:

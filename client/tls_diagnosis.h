@@ -1,4 +1,4 @@
-// Why a call to another machine did not get through: gRPC says "failed to connect", so the same
+// Why a call to another machine did not get through: gRPC reports "failed to connect", so the same
 // connection is tried once more, step by step.
 #pragma once
 

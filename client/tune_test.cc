@@ -126,7 +126,7 @@ TEST(TuneConditionsTest, SubgraphTuningByChip) {
   EXPECT_EQ(VerdictOf("mode", order, GoodFacts()), TuneVerdict::kOk);
 }
 
-TEST(TuneConditionsTest, WhatTheScriptSays) {
+TEST(TuneConditionsTest, ScriptIsSearchedForConditions) {
   TuneFacts facts = GoodFacts();
   LookThroughScript("import x\ncustom_op.parameter_map[\"static_memory_policy\"].i = 0\n# profiling_mode = True\n", "train.py", &facts);
   EXPECT_EQ(VerdictOf("static_memory", GoodOrder(), facts), TuneVerdict::kOk);
@@ -213,7 +213,7 @@ TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
   EXPECT_TRUE(daemon_.released.empty());
 }
 
-TEST_F(TuneTest, WhatIsWrongWithTheCommandLine) {
+TEST_F(TuneTest, RefusesInvalidCommandLines) {
   EXPECT_EQ(Shell("exit 0", {"--mode", "both", "--model-memory", "much", "--parallel-num", "0", "--interval", "x"}), kExitUsage);
   EXPECT_THAT(err(), AllOf(HasSubstr("--mode \"both\""), HasSubstr("--model-memory \"much\""), HasSubstr("--parallel-num \"0\""), HasSubstr("--interval")));
   EXPECT_EQ(Run({"tune", "--force"}), kExitUsage);

@@ -10,7 +10,7 @@ namespace profd::client {
 // The name this machine has for the uid, or the number where it has none. Looked up once.
 std::string UserText(uint32_t uid);
 
-// For tests: asks `lookup` (empty = no name) instead of the machine.
+// For tests: calls `lookup` (empty = no name) instead of the machine.
 void SetUserLookup(std::function<std::string(uint32_t)> lookup);
 
 }  // namespace profd::client

@@ -1,5 +1,5 @@
 # Precompiled headers: a quarter off the time of a build. Of other people's headers only, so that no edit of
-# ours rebuilds the tree. Code goes on including what it uses: presets without PROFD_PCH have none.
+# ours rebuilds the tree. Code continues to include what it uses: presets without PROFD_PCH have none.
 option(PROFD_PCH "Precompiled headers: a quarter off the time of a build" OFF)
 
 set(PROFD_PCH_HEADERS <algorithm> <array> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional>

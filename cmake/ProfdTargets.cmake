@@ -135,7 +135,7 @@ function(profd_binary name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
 
-# profd_for_tests(target ...): what only tests, benchmarks and the printers of documents need is no part of `all`;
+# profd_for_tests(target ...): what only tests, benchmarks and the printers of documents need is not part of `all`;
 # it is built with the target `tests`.
 add_custom_target(tests)
 function(profd_for_tests)

@@ -128,7 +128,7 @@ class LineTokens {
   }
 
   std::string_view line_;
-  // Begin and end of each; room for as many as a shape can have.
+  // Begin and end of each; as many as a shape can have.
   std::array<uint32_t, LineShape::kMaxSize + 1> edges_;
   size_t count_ = 0;
 };
@@ -144,7 +144,7 @@ class TextDecoder : public ChannelDecoder {
     std::string_view text = AsText(records_untrusted);
     LineShape shape;
     while (!text.empty()) {
-      // Records begin with their stamp, headers with a word.
+      // Records begin with their timestamp, headers with a word.
       if (text[0] < '0' || text[0] > '9' || !ScanLine(text, &shape)) {
         DecodeAnyLine(&text, time, out);
         continue;
@@ -177,7 +177,7 @@ class TextDecoder : public ChannelDecoder {
   std::string_view header_token_;
 };
 
-// More than any memory moves. Only a damaged record says so, and it must not spoil a sum for good.
+// More than any memory moves. Only a damaged record has more, and it must not spoil a sum permanently.
 inline constexpr double kMaxPlausibleBytesPerSecond = 1e14;
 
 // State per id found in records. An id costs series, so only the first kMaxIds are taken; a flood
@@ -218,7 +218,7 @@ class IdTable {
   size_t last_ = 0;  // found by the last call
 };
 
-// Tells when the records of one instant are complete, so that a device's total can be emitted. The
+// Determines when the records of one instant are complete, so that a device's total can be emitted. The
 // instant is complete when as many parts have arrived as the previous one had, or when a record of
 // another instant arrives; the first one only by the latter.
 class InstantGroup {

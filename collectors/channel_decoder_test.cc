@@ -25,7 +25,7 @@ TEST(ChannelStamp, TextNeedsSecondsAndNanoseconds) {
   }
 }
 
-TEST(ChannelStamp, ImplausibleStampsAreRefusedInsteadOfOverflowing) {
+TEST(ChannelStamp, ImplausibleTimestampsAreRefusedInsteadOfOverflowing) {
   EXPECT_FALSE(StampFromDeviceNs(UINT64_MAX, Base()));
   EXPECT_FALSE(StampFromDeviceNs(uint64_t{1} << 63, Base()));
   EXPECT_FALSE(StampFromMicros(UINT64_MAX / 2, Base()));
@@ -61,14 +61,14 @@ TEST(MicrosUnwrapper, AddsATurnOnlyForASmallStepOverTheEnd) {
   EXPECT_EQ(micros.Widen(0xFFFFFFF0), 0xFFFFFFF0u);
   EXPECT_EQ(micros.Widen(0x10), 0x100000010u);
   EXPECT_EQ(micros.Widen(0x20), 0x100000020u);
-  // Garbage and back again is no turn.
+  // Garbage and back again is not a turn.
   EXPECT_EQ(micros.Widen(0x90000000), 0x190000000u);
   EXPECT_EQ(micros.Widen(0x30), 0x100000030u);
   micros.Reset();
   EXPECT_EQ(micros.Widen(0x10), 0x10u);
 }
 
-TEST(IntervalTimer, RefusesRepeatedStampsAndForgetsAJumpIntoTheFuture) {
+TEST(IntervalTimer, RefusesRepeatedTimestampsAndForgetsAJumpIntoTheFuture) {
   IntervalTimer timer;
   double seconds = 0;
   EXPECT_EQ(timer.Next({0, 1'000}, &seconds), IntervalTimer::Step::kFirst);

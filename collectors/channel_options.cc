@@ -13,7 +13,7 @@ bool MustAgree(const CollectorOption& option) {
   return option.use == OptionUse::kNumber || option.use == OptionUse::kChoice;
 }
 
-// The driver's periods are whole milliseconds.
+// The driver's periods are full milliseconds.
 double Rounded(double hz) {
   if (hz <= 0) return 0;
   const double period_ms = std::max(1.0, static_cast<double>(static_cast<int64_t>(1000.0 / hz)));

@@ -29,7 +29,7 @@ void SetChoices(const CollectorSpec& spec,
 // All parts, at this rate.
 void SetEverything(const CollectorSpec& spec, double hz, ChannelOptions* options);
 
-// By place of the option, rounded to whole milliseconds as the driver does; 0 for what is no part.
+// By place of the option, rounded to whole milliseconds as the driver does; 0 for an option that is not part of it.
 std::array<double, kCollectorOptions> PartRates(const CollectorSpec& spec,
                                                 const ChannelOptions& options);
 

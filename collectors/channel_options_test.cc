@@ -25,7 +25,7 @@ const CollectorSpec kChoice =
     SpecWith({.key = "rate"}, {.key = "what", .use = OptionUse::kChoice, .item = "write"});
 const CollectorSpec kNumber = SpecWith({.key = "cycles", .use = OptionUse::kNumber});
 
-TEST(ChannelOptions, AnOptionSetsItsPartAndTheRateOfTheWhole) {
+TEST(ChannelOptions, AnOptionSetsItsPartAndTheRateOfTheChannel) {
   ChannelOptions options;
   SetOption(kParts, kParts.options[1], 20, &options);
   SetOption(kParts, kParts.options[0], 10, &options);

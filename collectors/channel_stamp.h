@@ -1,4 +1,4 @@
-// Stamps of driver records, checked before any arithmetic: a stamp is untrusted, and one of 2^63
+// Timestamps of driver records, checked before any arithmetic: a timestamp is untrusted, and one of 2^63
 // would overflow on its way to host time. Nothing here allocates.
 #pragma once
 
@@ -48,7 +48,7 @@ inline std::optional<Stamp> StampFromDeviceCount(uint64_t count, const TimeBase&
   return stamp;
 }
 
-// dump-format 1.7: without a known host counter frequency the stamp already is host ns.
+// dump-format 1.7: without a known host counter frequency the timestamp already is host ns.
 inline std::optional<Stamp> StampFromHostCount(uint64_t count, const TimeBase& time) {
   if (!(time.host_counter_hz > 0)) {
     if (count > static_cast<uint64_t>(kMaxPlausibleNs)) return std::nullopt;
@@ -79,7 +79,7 @@ inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase&
 }
 
 // Widens the 32-bit microseconds of DDR and memory records, which wrap every 71.6 minutes. Only a
-// small step over the end counts as a wrap, so that one garbage stamp does not shift what follows.
+// small step over the end counts as a wrap, so that one garbage timestamp does not shift what follows.
 class MicrosUnwrapper {
  public:
   uint64_t Widen(uint32_t us) {
@@ -101,7 +101,7 @@ class IntervalTimer {
   enum class Step : uint8_t {
     kFirst,     // nothing to compare with
     kForward,   // *seconds is set
-    kNotLater,  // same or earlier stamp: the record must be ignored, the previous one stays
+    kNotLater,  // same or earlier timestamp: the record must be ignored, the previous one stays
   };
   Step Next(const Stamp& stamp, double* seconds) {
     if (!seen_) {
@@ -111,7 +111,7 @@ class IntervalTimer {
     }
     int64_t elapsed = stamp.source_ns - last_ns_;
     if (elapsed <= 0) {
-      // A stamp far in the future (garbage) must not silence the series for good.
+      // A timestamp far in the future (garbage) must not silence the series permanently.
       if (++not_later_ >= kGiveUpAfter) {
         last_ns_ = stamp.source_ns;
         not_later_ = 0;

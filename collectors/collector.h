@@ -1,11 +1,11 @@
-// The collector interface: what a collector is told, what it may touch, what it gives back.
+// The collector interface: what a collector receives, what it may use, what it returns.
 // Adding one = its folder, one line in collector_list.h, its metrics in metric_table.h. Nothing in
 // daemon/ knows any collector by name.
 //
 // Two kinds:
 //  * channel collectors only describe (which driver channels, with which parameters at a given rate)
-//    and decode whole records that the pump has already framed; the daemon owns the channels.
-//  * polled collectors read /proc, /sys or DCMI when they are told to, on absolute deadlines.
+//    and decode complete records that the pump has already framed; the daemon owns the channels.
+//  * polled collectors read /proc, /sys or DCMI when they are called, at absolute times.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct DeviceInfo {
   double counter_hz = 0;           // system counter frequency
   int64_t aicore_mhz = 0;          // rated
   bool has_voltage_lp = false;     // channel 132 carries types 0/1/2 (910B)
-  // Streams of memory traffic the driver tells apart (MPAM ids), and what it calls them.
+  // Streams of memory traffic that the driver distinguishes (MPAM ids), and their names.
   std::vector<uint8_t> qos_streams = {};
   std::vector<std::string> qos_names = {};
 };
@@ -70,8 +70,8 @@ struct Host {
 enum class OptionUse : uint8_t {
   kRate,    // turns the collector on, at this rate
   kPart,    // turns a part of it on, which has a rate of its own
-  kNumber,  // turns it on; the number is no rate
-  kChoice,  // turns nothing on: says how it measures
+  kNumber,  // turns it on; the number is not a rate
+  kChoice,  // turns nothing on: chooses how it measures
 };
 
 // One of the vendor's options that concern a collector.
@@ -102,7 +102,7 @@ struct CollectorSpec {
   // That turn it on and set its rate; none = by name only.
   std::array<CollectorOption, kCollectorOptions> options;
   // In a session that names the collector without a rate. 0: it has none, and is only collected
-  // where a name or an option asks for it.
+  // where a name or an option requests it.
   double default_hz;
   double max_hz;             // a faster request is refused, not clamped
   double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
@@ -128,18 +128,18 @@ struct ChannelRequest {
   double effective_hz = 0;            // after rounding to the driver's period; 0 = event driven
 };
 
-// What a session asks of a channel collector; made and merged by channel_options.h.
+// What a session requests from a channel collector; made and merged by channel_options.h.
 struct ChannelOptions {
   double hz = 0;  // asked for
   // By place in CollectorSpec::options: the rate of a part (0: off), the number (0: not given), or
   // whether the choice is the item.
   std::array<double, kCollectorOptions> values = {};
   // Host counter frequency as the driver reports it (Host::host_counter_hz); 0 if unknown. Decides
-  // in which unit npu_mem asks for the stamps of channel 142, so it must be the TimeBase's.
+  // in which unit npu_mem requests the timestamps of channel 142, so it must be the TimeBase's.
   double host_counter_hz = 0;
 };
 
-// Turns a record's stamp into the host's CLOCK_MONOTONIC_RAW ns (driver-abi 5.5).
+// Converts a record's timestamp into the host's CLOCK_MONOTONIC_RAW ns (driver-abi 5.5).
 struct TimeBase {
   int64_t host_ns = 0;            // H: host clock when the pair was taken
   int64_t device_ns = 0;          // D: device clock then
@@ -185,8 +185,8 @@ class SampleBatch {
   std::vector<Sample> samples_;
 };
 
-// Decodes the records of one channel of one device. Called on one thread at a time. Input is whole
-// records or whole lines (framed by the pump), still untrusted: a record that makes no sense is
+// Decodes the records of one channel of one device. Called on one thread at a time. Input is complete
+// records or complete lines (framed by the pump), still untrusted: a record that makes no sense is
 // counted in bad_records() and skipped. Rates of cumulative counters come from consecutive records.
 class ChannelDecoder {
  public:
@@ -217,12 +217,12 @@ struct Tick {
 class RawSink {
  public:
   virtual ~RawSink() = default;
-  // Appends whole lines to the host file `file` ("host_cpu.data", "4242-CpuUsage.data"); the dump
+  // Appends complete lines to the host file `file` ("host_cpu.data", "4242-CpuUsage.data"); the dump
   // adds ".slice_<k>". Never blocks; what does not fit is counted by the sink.
   virtual void WriteHostFile(std::string_view file, std::string_view lines) = 0;
-  // False: nobody keeps what is written, so what only texts need may be left undone.
+  // False: no subscriber keeps what is written, so work that only text records need may be skipped.
   virtual bool Wanted() const { return true; }
-  // Where `bytes` bytes of whole lines for `file` may be put instead of calling WriteHostFile, all of
+  // Where `bytes` bytes of complete lines for `file` may be put instead of calling WriteHostFile, all of
   // them and before the sink is used again. Null: not here, call WriteHostFile.
   virtual char* Reserve(std::string_view /*file*/, size_t /*bytes*/) { return nullptr; }
 };
@@ -252,14 +252,14 @@ struct PollOptions {
 class PolledCollector {
  public:
   virtual ~PolledCollector() = default;
-  // An error is counted and shown; the next tick comes all the same.
+  // An error is counted and shown; the next tick follows all the same.
   virtual Status Poll(const Tick& tick, PollOutput& out) = 0;
 };
 
 // ---------------------------------------------------------------------------------------------
 // The table
 
-// Keys of sample.json (dump-format 2) with texts or numbers.
+// Keys of sample.json (dump-format 2) with strings or numbers.
 using SampleFields = std::map<std::string, std::variant<std::string, int64_t>>;
 
 // One collector. Null functions belong to the other kind.
@@ -277,7 +277,7 @@ struct CollectorEntry {
   // Polled collectors.
   Result<std::unique_ptr<PolledCollector>> (*make_poller)(const Host&, const PollOptions&,
                                                           SeriesRegistry&);
-  // What sample.json says of a session that runs it on these devices. Null: what its options say.
+  // Its part of sample.json for a session that runs it on these devices. Null: follows from its options.
   SampleFields (*sample)(const ChannelOptions&, std::span<const DeviceInfo* const>) = nullptr;
   // What is wrong with items of its settings, one text each.
   std::vector<std::string> (*check_settings)(std::span<const std::string> items) = nullptr;

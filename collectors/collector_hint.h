@@ -5,7 +5,7 @@
 
 namespace profd {
 
-// What follows "no such collector": "; did you mean hbm? (see `profctl collectors`)".
+// What follows "no such collector": "; did you mean hbm?", or nothing.
 std::string CollectorHint(std::string_view name_untrusted);
 
 }  // namespace profd

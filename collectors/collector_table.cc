@@ -42,7 +42,7 @@ std::vector<std::string> CheckSettings(const CollectorSettings& settings) {
 std::string CollectorHint(std::string_view name) {
   std::vector<std::string_view> names;
   for (const CollectorEntry& entry : Collectors()) names.push_back(entry.spec->name);
-  return DidYouMean(name, names) + " (see `profctl collectors`)";
+  return DidYouMean(name, names);
 }
 
 }  // namespace profd

@@ -31,7 +31,7 @@ struct ReadingRow {
   ReadingPace pace;
   std::string_view metric;
   ReadingLabels labels;
-  // The series comes from the first of them that answers; the others are not asked then.
+  // The first of them that answers is the source of the series; the others are not called then.
   std::array<ReadingSource, 2> sources;
   // Asked only on NPUs whose driver does not support this question.
   const DcmiQueryRow* unless_supported = nullptr;

@@ -1,5 +1,5 @@
 // The series of one histogram (a metric of type kHistogram with its labels filled in). In the
-// registry it is a series for each upper bound, one for "+Inf" and one for the sum, told apart by a
+// registry it is a series for each upper bound, one for "+Inf" and one for the sum, distinguished by a
 // last label value `le` behind the metric's own ones: "0.001", "+Inf", kHistogramSum. The table
 // does not list `le`.
 #pragma once

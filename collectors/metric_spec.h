@@ -23,7 +23,7 @@ enum class MetricVisibility : uint8_t {
 
 // What "avg" of a window is.
 enum class WindowMean : uint8_t {
-  kOfSamples,  // of the samples in it: readings of a source that measures at a steady pace
+  kOfSamples,  // of the samples in it: values of a source that measures at a steady pace
   kOverTime,   // over time, each value standing until the next: sources that report changes
 };
 

@@ -124,7 +124,7 @@ inline constexpr auto kChannelMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_qos_bandwidth_bytes_per_second", MetricType::kGauge, MetricScope::kDevice,
      "die,stream", "bytes per second",
      "Memory bandwidth of one QoS stream, by its place in the list of streams; die is all where "
-     "the chip does not tell dies apart",
+     "the chip does not distinguish dies",
      "channel 133; channel 52: function 011000"},
 });
 

@@ -37,11 +37,11 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
      "Boot stage: 0 not initialised, 1 BIOS, 2 operating system, 3 or 16 finished",
      "DCMI get_device_boot_status"},
     {"atlas_npu_firmware_compatible", MetricType::kGauge, MetricScope::kDevice, "", "",
-     "1 if driver and firmware match, 0 if not; absent if the driver cannot tell",
+     "1 if driver and firmware match, 0 if not; absent if the driver does not report it",
      "DCMI get_device_compatibility"},
     {"atlas_npu_verdict", MetricType::kGauge, MetricScope::kDevice, "", "",
      "Whether the NPU is fit for work, judged from all sources: 0 ok, 1 degraded, 2 faulty, 3 down, 4 "
-     "unknown; `profctl health` shows the reason",
+     "unknown; the node's health has the reason",
      "computed"},
     {"atlas_npu_fault_active", MetricType::kGauge, MetricScope::kDevice, "code,severity,name", "",
      "Always 1; one series for each fault code the NPU reports right now, with the driver's name for "

@@ -112,7 +112,7 @@ inline constexpr auto kNetworkMetrics = std::to_array<MetricSpec>({
     {"atlas_npu_network_link_up", MetricType::kGauge, MetricScope::kDevice, "port", "",
      "1 if the link of the NPU's network port is up", "hccn_tool -link"},
     {"atlas_npu_network_link_up_transitions_total", MetricType::kCounter, MetricScope::kDevice, "",
-     "", "Times the link of the NPU's network port came up", "hccn_tool -link_stat"},
+     "", "Times the link of the NPU's network port went up", "hccn_tool -link_stat"},
     {"atlas_npu_network_speed_bytes_per_second", MetricType::kGauge, MetricScope::kDevice, "port",
      "bytes per second", "Speed of the link of the NPU's network port, one direction",
      "hccn_tool -speed"},

@@ -1,4 +1,4 @@
-// What profd says about itself; see metric_table.h.
+// What profd reports about itself; see metric_table.h.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
     {"profd_collector_bad_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
      "Records that made no sense and were left out of metrics", "decoder"},
     {"profd_collector_stale_records_total", MetricType::kCounter, MetricScope::kNode, "collector", "",
-     "Records of a run of a channel that came after its stop or start had been given up; no session gets them",
+     "Records of a run of a channel that arrived after its stop or start had been given up; no session gets them",
      "channel router"},
     {"profd_sample_age_seconds", MetricType::kGauge, MetricScope::kNode, "collector,npu", "seconds",
      "Time since a collector last had something new, from an NPU where it reads NPUs; of channels while "
@@ -119,7 +119,7 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
     {"profd_recorder_limit_bytes", MetricType::kGauge, MetricScope::kNode, "", "bytes",
      "Memory of the flight recorder", "flight recorder"},
     {"profd_recorder_blocks", MetricType::kGauge, MetricScope::kNode, "", "",
-     "Blocks of driver bytes and texts the flight recorder holds", "flight recorder"},
+     "Blocks of driver bytes and text records the flight recorder holds", "flight recorder"},
     {"profd_recorder_blocks_total", MetricType::kCounter, MetricScope::kNode, "", "",
      "Blocks the flight recorder has taken", "flight recorder"},
     {"profd_recorder_evicted_total", MetricType::kCounter, MetricScope::kNode, "reason", "",
@@ -139,7 +139,7 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
      "Scheduled recordings of jobs ([sampling]): started, failed, or postponed as another session profiled the job (busy)",
      "scheduled recording"},
     {"profd_released_channels", MetricType::kGauge, MetricScope::kNode, "", "",
-     "Driver channels that are released to other tools now (profctl channels release)", "channel releases"},
+     "Driver channels that are released to other tools now", "channel releases"},
     {"profd_advice", MetricType::kGauge, MetricScope::kNode, "check,job_id,rank", "",
      "1 while a live check finds something wrong with a job; rank is empty where it is not of one rank", "live checks"},
     {"profd_advice_raised_total", MetricType::kCounter, MetricScope::kNode, "check", "",

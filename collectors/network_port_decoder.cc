@@ -12,7 +12,7 @@
 namespace profd {
 namespace {
 
-// Columns: 0 stamp, 1 bandwidth (Mbit/s), then six of rx and six of tx, [14] port, [15] type id.
+// Columns: 0 timestamp, 1 bandwidth (Mbit/s), then six of rx and six of tx, [14] port, [15] type id.
 constexpr size_t kMinTokens = 14;
 constexpr size_t kMaxTokens = 16;
 constexpr size_t kPortColumn = 14;
@@ -50,7 +50,7 @@ struct Port {
   SeriesId speed = kNoSeries;
   std::array<DirectionSeries, 2> directions;
   std::array<Traffic, 2> last;
-  IntervalTimer timer;  // refuses repeated stamps
+  IntervalTimer timer;  // refuses repeated timestamps
 };
 
 class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {

@@ -12,7 +12,7 @@ namespace profd {
 
 struct ProcessName {
   std::string job;        // empty = none that is known
-  std::string container;  // its name, or its id where nobody told the name; empty = in none
+  std::string container;  // its name, or its id where the name is unknown; empty = in none
   bool operator==(const ProcessName&) const = default;
 };
 
@@ -22,7 +22,7 @@ class ProcessNames {
     MutexLock lock(mutex_);
     names_ = std::move(names);
   }
-  // Empty for a pid nobody knows.
+  // Empty for an unknown pid.
   ProcessName Of(int pid) const {
     MutexLock lock(mutex_);
     auto found = names_.find(pid);

@@ -39,7 +39,7 @@ class ToyHost final : public PolledCollector {
     Result<std::string> text = host_.proc.ReadFile("toy", 64);
     if (!text.ok()) return text.status();
     uint64_t value = 0;
-    if (!ParseNumber(Trim(*text), &value)) return Internal("/proc/toy is no number");
+    if (!ParseNumber(Trim(*text), &value)) return Internal("/proc/toy is not a number");
     out.samples.Emit(series_, tick.now_ns, static_cast<double>(value));
     return Status::Ok();
   }

@@ -203,7 +203,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "  $ profd --simulate --socket /tmp/p.sock --dump-root /tmp/dumps  # without an NPU, as any user");
 }
 
-// What the program says about itself; nothing = it is to serve.
+// What the program prints about itself; nothing = it is to serve.
 std::optional<std::string> Printed(const Flags& flags) {
   if (flags.print_config) return DefaultConfigText();
   if (flags.print_reference) return ConfigReference() + rpc::LimitsDocument();

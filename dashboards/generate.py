@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: generate.py [--check] [--out DIR]
 
-Writes Grafana's dashboards (DIR: dashboards/grafana) from contents.py, which says what they show. Units and
+Writes Grafana's dashboards (DIR: dashboards/grafana) from contents.py, which lists what they show. Units and
 descriptions of panels come from docs/metrics.md, so that what a metric means stands in one place: run this
 again whenever that document has changed. --check compares instead, and fails when a file is not up to date.
 """
@@ -38,7 +38,7 @@ UNITS = {
     "frames": ("short", "cps"),
     "level": ("short", None),
 }
-# Recorded series: what the last part of their name says, unless named in full.
+# Recorded series: from the last part of their name, unless named in full.
 RECORDED_UNITS = {
     "ratio": "percentunit", "ratio_rate5m": "percentunit", "avg5m": "percentunit", "avg": "percentunit",
     "median": "percentunit", "deviation": "percentunit", "count": "short", "rate5m": "cps", "sum": "watt",
@@ -63,7 +63,7 @@ class Facts:
             self.recorded = set(re.findall(r"^\s+- record: (\S+)$", file.read(), re.M))
 
     def metrics_of(self, expr):
-        """The metrics a query names, in their order. A name nobody exports is a mistake."""
+        """The metrics a query names, in their order. A name that is not exported is a mistake."""
         bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring) ?\([^)]*\)", " ", expr)
         found = re.findall(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b", bare)
         # A histogram's parts are described by its own line.
@@ -274,7 +274,7 @@ def dashboard(facts, content, every):
         {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0,
          "current": {}, "options": [], "regex": "", "multi": False, "includeAll": False, "refresh": 1,
          "skipUrlSync": False},
-        # Whoever has one cluster need not label it: no label matches as well.
+        # A site with one cluster need not label it: no label matches as well.
         {**variable("cluster", "Cluster", "label_values(profd_build_info, cluster)", "", True), "allValue": ".*"},
         variable("instance", "Node" if one else "Nodes",
                  'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one),

@@ -31,7 +31,7 @@ def gauge(title, query, **more):
 
 
 def dbm(query):
-    """Optical power as the data sheets of modules have it; 0 W is no power that has a logarithm."""
+    """Optical power as the data sheets of modules have it; 0 W is not a power that has a logarithm."""
     return f"10 * log10(1000 * ({query} > 0))"
 
 

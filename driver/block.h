@@ -1,5 +1,5 @@
 // Bytes of one channel as the driver gave them: written once, then shared by all consumers, immutable.
-// Memory comes from a pool with a hard limit; in steady state nothing is allocated.
+// Memory is from a pool with a hard limit; in steady state nothing is allocated.
 #pragma once
 
 #include <cstddef>

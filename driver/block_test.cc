@@ -62,7 +62,7 @@ TEST(BlockPoolTest, MemoryIsReusedAndNeverExceedsTheLimit) {
   EXPECT_LE(pool.stats().allocated_bytes, 100u * 1024);
 }
 
-TEST(BlockPoolTest, ParkedMemoryOfOtherSizesMakesRoom) {
+TEST(BlockPoolTest, ParkedMemoryOfOtherSizesIsFreed) {
   BlockPool pool(300 * 1024);
   {
     std::vector<BlockBuilder> small;

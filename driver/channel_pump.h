@@ -1,6 +1,6 @@
 // The one thread that waits in prof_channel_poll for all devices and channels, reads what is there
 // and hands it to the sink in pooled blocks. Survives every return code, and survives calls that
-// never return: the thread is written off and another one goes on without that device.
+// never return: the thread is written off and another one continues without that device.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace profd {
 
 struct PumpOptions {
-  int poll_slots = 6;            // pairs per prof_channel_poll, as the vendor's collector asks for
+  int poll_slots = 6;            // pairs per prof_channel_poll, as the vendor's collector requests
   int poll_timeout_seconds = 1;  // the driver takes whole seconds
   int64_t min_poll_interval_ns = 5 * kNsPerMs;  // wake-ups closer than this are coalesced
   // The same while the sink reports no live reader, channels run on and their reads are small.

@@ -66,7 +66,7 @@ class ChannelPumpTest : public ::testing::Test {
   std::optional<ChannelPump> pump_;
 };
 
-TEST_F(ChannelPumpTest, DeliversWholeRecordsInOrder) {
+TEST_F(ChannelPumpTest, DeliversCompleteRecordsInOrder) {
   Add(3, kHbm, 7);
   hal_.Data(3, kHbm, Hbm(1000, 5));
   sink_.WaitForRecords(5);
@@ -84,7 +84,7 @@ TEST_F(ChannelPumpTest, DeliversWholeRecordsInOrder) {
   EXPECT_TRUE(sink_.losses().empty());
 }
 
-TEST_F(ChannelPumpTest, ARecordInPiecesIsDeliveredWhole) {
+TEST_F(ChannelPumpTest, ARecordInPiecesIsDeliveredComplete) {
   Add(0, kHbm);
   Bytes all = Hbm(1000, 3);
   hal_.Data(0, kHbm, {all.begin(), all.begin() + 10});
@@ -177,7 +177,7 @@ TEST_F(ChannelPumpTest, ABacklogBeyondOneRoundIsReadThoughReportedOnce) {
   EXPECT_EQ(sink_.bytes(), Hbm(1000, 20000));
 }
 
-TEST_F(ChannelPumpTest, WithoutBlocksItCountsAndTellsTheLoss) {
+TEST_F(ChannelPumpTest, WithoutBlocksItCountsAndReportsTheLoss) {
   BlockPool small(800);  // one block of the smallest class
   sink_.set_keep_blocks(true);
   ChannelPump pump(hal_.Library(), clock_, small, sink_, options_);
@@ -289,7 +289,7 @@ TEST_F(ChannelPumpTest, AStuckReadCostsOnlyItsDevice) {
   }
 }
 
-TEST_F(ChannelPumpTest, WhatAStuckThreadHadYetToReadIsReadByTheNext) {
+TEST_F(ChannelPumpTest, TheNextThreadReadsWhatAStuckOneHadYetToRead) {
   hal_.set_edge_triggered(true);
   hal_.Hold(Call::kPoll);
   Add(0, kHbm);
@@ -356,7 +356,7 @@ TEST_F(ChannelPumpTest, TheDestructorLeavesAStuckThreadBehind) {
   EXPECT_TRUE(sink_.infos().empty());
 }
 
-TEST_F(ChannelPumpTest, RemoveWhileAReadIsStuckSaysSo) {
+TEST_F(ChannelPumpTest, RemoveWhileAReadIsStuckReportsIt) {
   hal_.Hold(Call::kRead, 0);
   Add(0, kHbm);
   hal_.Data(0, kHbm, Hbm(1000));

@@ -208,7 +208,7 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
     }
     int got = hal_->ProfRead(channel.device, channel.channel, to, room);
     bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
-    // A driver that claims more than it was given room for has not reported how much it wrote.
+    // A driver that claims more than the buffer it was given has not reported how much it wrote.
     bool nonsense = got > 0 && static_cast<uint32_t>(got) > room;
     if (nonsense || (got < 0 && got != abi::kProfStoppedAlready)) {
       channel.counts.read_errors.fetch_add(1, kRelaxed);

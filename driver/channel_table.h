@@ -29,7 +29,7 @@ class BlockSink {
  public:
   virtual ~BlockSink() = default;
   virtual void OnBlock(BlockRef block) = 0;
-  // No block was free for what came between the channel's blocks before and after this.
+  // No block was free for the data between the channel's blocks before and after this.
   virtual void OnLoss(const BlockLoss& loss) = 0;
   // A driver call for this device has not returned; nothing is read from it until it does.
   virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
@@ -89,7 +89,7 @@ class ChannelTable {
              uint32_t epoch);
   // The driver has started it for us, and the requester was notified.
   void Open(uint32_t device, uint32_t channel);
-  // What the driver says of the channel's last start. Another process's run is not for us to read.
+  // What the driver reports about the channel's last start. Another process's run is not for us to read.
   void SetOurs(uint32_t device, uint32_t channel, bool ours);
   // The driver may hold something for us again, until it answers a read with 0.
   void SetMayHold(uint32_t device, uint32_t channel);

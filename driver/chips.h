@@ -19,7 +19,7 @@ enum ChipFeature : uint32_t {
   kChipNoVectorCores = 1u << 6,  // VECTOR_CORE is not asked (answers make no sense)
   kChipHccnTool = 1u << 7,       // hccn_tool knows its network ports (dcmi-and-metrics 1.8)
   kChipHccnByPort = 1u << 8,     // ... several of them, by die and number
-  kChipFixedCounter = 1u << 9,   // its counter runs at counter_mhz, whatever the driver says (driver-abi 5.5)
+  kChipFixedCounter = 1u << 9,   // its counter runs at counter_mhz, whatever the driver reports (driver-abi 5.5)
 };
 
 struct ChipFacts {

@@ -2,8 +2,8 @@
 //
 // The library has a subscription too (row 46 of dcmi-and-metrics 1.3), but it is nothing for a daemon:
 // its callback carries no context, it can neither be ended nor repeated in a process, it holds one of 64
-// places the whole node shares, it forbids row 45 beside it, and headers disagree about its arguments.
-// What this costs: a fault that comes and goes between two readings is not seen.
+// places that are shared in the node, it forbids row 45 beside it, and headers disagree about its arguments.
+// What this costs: a fault that begins and ends between two polls is not seen.
 #pragma once
 
 #include <array>

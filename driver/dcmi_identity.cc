@@ -39,7 +39,7 @@ bool IsAbandoned(int code) { return code == kDcmiAbandoned; }
 // kept so many of them needs a reset anyway.
 constexpr size_t kMaxSearches = 4;
 
-// An answer that is no number of a device counts as none.
+// An answer that is not a number of a device counts as none.
 int PhysicalId(int code, unsigned answer, int logical_id) {
   return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
 }
@@ -171,7 +171,7 @@ std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
   const State::Card* silent = nullptr;
   for (const State::Card& card : state_->cards) {
     if (card.answered) continue;
-    // The number of a card says which NPU it is where a card has one only; else any may be meant.
+    // The number of a card identifies the NPU where a card has one only; else any may be meant.
     if (silent == nullptr || card.id == logical_id) silent = &card;
   }
   if (silent == nullptr) return {};

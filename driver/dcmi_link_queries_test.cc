@@ -48,7 +48,7 @@ TEST_F(DcmiLinkQueriesTest, NetworkPortAndCredits) {
   EXPECT_EQ(extra.value.correcting_bit_rate, 1e-9);
 }
 
-TEST_F(DcmiLinkQueriesTest, UnsupportedIsAskedOnce) {
+TEST_F(DcmiLinkQueriesTest, UnsupportedIsCalledOnce) {
   StartV1();
   fake->codes["hccs_credits"] = abi::kDcmiNotSupported;
   for (int i = 0; i < 3; ++i) {
@@ -168,7 +168,7 @@ uint64_t Count(const DcmiFaultEventCounts& counts, size_t severity, DcmiFaultCha
   return counts[severity][static_cast<size_t>(change)];
 }
 
-TEST(DcmiFaultCounter, CountsWhatComesAndGoes) {
+TEST(DcmiFaultCounter, CountsLinksThatAppearAndVanish) {
   DcmiFaultCounter counter;
   const std::array<abi::DcmiEvent, 1> old = {Event(1, 2, 1)};
   counter.Update(old);  // was there before us

@@ -1,4 +1,4 @@
-// How a row of the table is asked, and the questions that need more than a row.
+// How a row of the table is queried, and the queries that need more than a row.
 #include <algorithm>
 #include <utility>
 

@@ -1,15 +1,15 @@
-// The one way to libdcmi: knows the NPUs, asks questions, remembers which of them can never be
+// The one way to libdcmi: knows the NPUs, calls the library, remembers which calls can never be
 // answered, counts everything, and notices when a call does not come back.
 //
 // Threads. Start and the queries are called by one thread at a time: the DCMI thread. The driver
 // throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
-// goes on with a new one; from then on the old thread may come back at any time, which is safe: it
+// continues with a new one; from then on the old thread may come back at any time, which is safe: it
 // gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
 // VisitRefused, ProblemOf, SilenceOf and LastAnswerNs may be called from any thread at any time,
 // also during a query. The versions are constant once Start succeeded; devices() may only grow, by
 // CheckCards, which is one thread's. Cards are searched for NPUs on threads of their own.
 //
-// Lifetime. A call that hangs shares its state and may outlive the service: it comes back to that, not to this object.
+// Lifetime. A call that hangs shares its state and may outlive the service: it returns to that, not to this object.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@
 
 namespace profd {
 
-// One NPU as found by Start. Texts are empty when the driver does not say.
+// One NPU as found by Start. Strings are empty when the driver does not report them.
 struct DcmiDevice {
   int index = 0;  // in DcmiService::devices()
   int card = 0;   // v1 address; with v2 the logical id and 0
@@ -75,7 +75,7 @@ struct DcmiFault {
   uint32_t code = 0;
   uint8_t severity = 0;   // 0 warning, 1 minor, 2 major, 3 critical
   uint8_t assertion = 0;  // 0 recovered, 1 raised, 2 one-off
-  // As the driver says, what cannot be printed replaced by '?'; ends with a NUL.
+  // As the driver reports it, what cannot be printed replaced by '?'; ends with a NUL.
   std::array<char, 80> name{};
 };
 struct DcmiFaults {
@@ -145,7 +145,7 @@ class DcmiService {
   DcmiService& operator=(const DcmiService&) = delete;
 
   // Initialises the library (v1, else v2) and finds the NPUs. May be tried again after an error,
-  // for instance while the driver is being reset. A card that does not answer is no error.
+  // for instance while the driver is being reset. A card that does not answer is not an error.
   Status Start();
 
   // What was found by now, in an order and place that does not change.
@@ -175,7 +175,7 @@ class DcmiService {
     answer.code = Ask(d, query, &answer.value);
     return answer;
   }
-  // The same without the type; `out` has room for query.size bytes and is written on success only.
+  // The same without the type; `out` has space for query.size bytes and is written on success only.
   int Ask(const DcmiDevice& d, const DcmiQueryRow& query, void* out);
 
   DcmiAnswer<unsigned> DriverHealth();
@@ -201,7 +201,7 @@ class DcmiService {
   DcmiFaultEventCounts FaultEvents(const DcmiDevice& d) const;
 
   // Integral of the successful answers to dcmi::kPower of all users together, trapezoids; a gap of more than
-  // kMaxEnergyGapNs between two readings adds nothing.
+  // kMaxEnergyGapNs between two samples adds nothing.
   double EnergyJoules(const DcmiDevice& d) const;
   static constexpr int64_t kMaxEnergyGapNs = 15 * kNsPerSecond;
 
@@ -220,7 +220,7 @@ class DcmiService {
   int64_t LastAnswerNs(const DcmiDevice& d) const;
   // By DcmiCall.
   std::vector<DcmiCallStatistics> Statistics() const;
-  // (device, call) pairs that are not asked any more, with the code that said so.
+  // (device, call) pairs that are not called any more, with the code that was the reason.
   void VisitRefused(const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const;
 
  private:

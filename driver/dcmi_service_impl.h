@@ -24,7 +24,7 @@ struct DcmiService::State {
     DcmiCall call{};
     int64_t since_ns = 0;
     int64_t answered_ns = 0;  // CLOCK_MONOTONIC_RAW
-    int down_code = 0;        // what the last question about health said, if not that it is there
+    int down_code = 0;        // what the last query of health returned, if it failed
     std::array<int, kDcmiCallCount> refused{};  // the code that ended all asking; 0 = ask
     // Energy, fault events and the 16-bit SIO counters live here because always-on collection and
     // sessions read the same device and must show one and the same counter.
@@ -58,7 +58,7 @@ struct DcmiService::State {
     std::vector<std::shared_ptr<Search>> searches;  // that have not been looked at
   };
 
-  // Asks, unless that is known to be pointless.
+  // Calls the library, unless that is known to be pointless.
   int Run(Slot& slot, DcmiCall call, void* closure, ErasedFn fn);
   template <class Fn>
   int Run(Slot& slot, DcmiCall call, Fn&& fn) {
@@ -92,7 +92,7 @@ struct DcmiService::State {
 };
 
 // Drivers disagree about the size of some structs (dcmi-and-metrics 1.4): what they fill is zeroed
-// and has room behind it.
+// and has space behind it.
 inline constexpr size_t kDcmiRoom = 512;
 template <class T>
 class DcmiBuffer {

@@ -102,7 +102,7 @@ TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
 }
 
 // -1 would be the host.
-TEST_F(DcmiServiceTest, NumbersThatAreNoDevicesAreLeftOut) {
+TEST_F(DcmiServiceTest, LeavesOutNumbersWithoutADevice) {
   fake.emplace(2);
   DcmiLibrary library = fake->V2();
   library.functions.v2_device_list = [](int* ids, int* count, int) {
@@ -244,7 +244,7 @@ TEST_F(SilentCardTest, CallsOfAProcessMayWaitForEachOther) {
 
 // ---- queries ----
 
-TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverAskedAgain) {
+TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverCalledAgain) {
   Start();
   fake->codes["0:voltage"] = abi::kDcmiNotSupported;
   fake->codes["power"] = abi::kDcmiNotPermitted;
@@ -272,7 +272,7 @@ TEST_F(DcmiServiceTest, SelectorsAreRememberedOneByOne) {
   EXPECT_EQ(service->Ask(device(0), dcmi::kUtilAicore).value, 97u);
 }
 
-TEST_F(DcmiServiceTest, TransientErrorsAreAskedAgain) {
+TEST_F(DcmiServiceTest, CallsAgainAfterTransientErrors) {
   Start();
   for (int code : {abi::kDcmiTimeout, abi::kDcmiDeviceMissing, abi::kDcmiNotReady,
                    abi::kDcmiInternal, abi::kDcmiInvalidParameter, -4711}) {
@@ -422,7 +422,7 @@ TEST_F(DcmiServiceTest, SioCountersOfSixteenBitsAreUnwrapped) {
   fake->devices[0].sio = {4, 13, {}};
   EXPECT_EQ(service->SioErrors(device(0)).value.tx, 10u);
   EXPECT_EQ(service->SioErrors(device(0)).value.rx, 3u);
-  // A device that was away comes back with its counters at zero: that is no wrap.
+  // A device that was away comes back with its counters at zero: that is not a wrap.
   fake->codes["device_info/56/0"] = abi::kDcmiDeviceMissing;
   EXPECT_FALSE(service->SioErrors(device(0)).ok());
   fake->codes.clear();

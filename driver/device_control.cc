@@ -46,7 +46,7 @@ struct Context {
 
 // Of a driver that never ends to give what a run of ours has left. The start is then no better than it was.
 constexpr size_t kMaxDiscarded = 64 << 20;
-// A start, a stop and a fetch of every channel a device can have, and what else is asked of it.
+// A start, a stop and a fetch of every channel a device can have, and what else is requested of it.
 constexpr GuardedThread::Options kQueue = {.queue = 4 * abi::kMaxChannels};
 
 struct StartState {
@@ -114,7 +114,7 @@ Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOpt
   return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
 }
 
-// Order of driver-abi 9.5. Only what comes after prof_stop decides whether bytes were left behind.
+// Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
   ChannelTable& table = *context.table;
   // The reads may use a part of the time each, so that waiting for a stuck reader never keeps

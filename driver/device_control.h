@@ -1,4 +1,4 @@
-// Starts, stops and asks one device, without ever making the caller wait for the driver: all driver
+// Starts, stops and queries one device, without ever making the caller wait for the driver: all driver
 // calls run on the device's own GuardedThread, one at a time, each with a deadline. When the stop of
 // a channel does not return, the other channels go on on a second thread; if that gets stuck too,
 // the device is.
@@ -30,7 +30,7 @@ struct ChannelStart {
 
 struct StopOutcome {
   Status status;
-  bool data_lost = false;  // the driver said so (BIU channels, 0x916)
+  bool data_lost = false;  // as reported by the driver (BIU channels, 0x916)
 };
 
 struct DeviceControlOptions {
@@ -58,10 +58,10 @@ class DeviceControl {
   // A start that succeeds after its deadline is stopped again.
   void StartChannel(ChannelStart start, uint32_t epoch,
                     std::function<void(const Status&, int64_t start_host_ns)> done);
-  // Flush where supported, read what is there, stop, read the rest, unregister. When `done` says Ok
+  // Flush where supported, read what is there, stop, read the rest, unregister. When `done` gets Ok
   // every byte the driver gave has gone to the sink. Success if the channel was stopped already.
   void StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done);
-  // Flush where supported, then read what is there; the channel runs on. When `done` says Ok all the driver
+  // Flush where supported, then read what is there; the channel runs on. When `done` gets Ok, all the driver
   // had has gone to the sink.
   void FetchChannel(uint32_t channel, std::function<void(const Status&)> done);
   void CorrelateClock(std::function<void(const Result<ClockPair>&)> done);

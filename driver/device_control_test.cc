@@ -172,7 +172,7 @@ TEST_F(DeviceControlTest, StopCodesThatAreSuccess) {
   }
 }
 
-TEST_F(DeviceControlTest, AFailedStopSaysSoAndUnregisters) {
+TEST_F(DeviceControlTest, AFailedStopReportsItAndUnregisters) {
   Answer<Started> started;
   Start(started);
   ASSERT_TRUE(started.Wait().status.ok());
@@ -184,7 +184,7 @@ TEST_F(DeviceControlTest, AFailedStopSaysSoAndUnregisters) {
 }
 
 // A stop that failed leaves bytes with the driver. They are not the next session's.
-TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
+TEST_F(DeviceControlTest, DataOfAFailedStopIsNotInTheNextRun) {
   Answer<Started> started;
   Start(started);
   ASSERT_TRUE(started.Wait().status.ok());
@@ -206,7 +206,7 @@ TEST_F(DeviceControlTest, WhatAFailedStopLeftBehindDoesNotBeginTheNext) {
 }
 
 // Nor are those of a driver whose last word was not that it holds none.
-TEST_F(DeviceControlTest, WhatIsLeftOfOurRunHasNoOwner) {
+TEST_F(DeviceControlTest, ChannelsLeftByOurRunHaveNoOwner) {
   hal_.set_empty_code(abi::kProfStoppedAlready);
   RunOnce();
   hal_.Data(3, kHbm, Hbm(1000));
@@ -220,7 +220,7 @@ TEST_F(DeviceControlTest, WhatIsLeftOfOurRunHasNoOwner) {
 }
 
 // What another process runs is not for us to read, whether the channel was ever ours or not.
-TEST_F(DeviceControlTest, WhatAnotherProcessRunsIsLeftAlone) {
+TEST_F(DeviceControlTest, ChannelsOfOtherProcessesAreLeftAlone) {
   hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
   Refuse();
   Refuse();
@@ -268,7 +268,7 @@ TEST_F(DeviceControlTest, NothingIsReadBeforeTheDriverHasStarted) {
 }
 
 // What a poll reported in that time may not be reported again.
-TEST_F(DeviceControlTest, WhatCameWhileTheDriverStartedIsRead) {
+TEST_F(DeviceControlTest, ReadsRecordsOfTheDriversStart) {
   hal_.set_edge_triggered(true);
   ASSERT_TRUE(pump_->Add(4, kHbm, nullptr, 1).ok());  // the pump polls
   hal_.Hold(Call::kStart, 3);
@@ -369,8 +369,8 @@ TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
-// The driver would refuse another start for as long as the forgotten run goes on.
-TEST_F(DeviceControlTest, WhatCouldNotBeStoppedThenIsStoppedBeforeTheNextStart) {
+// The driver would refuse another start for as long as the forgotten run continues.
+TEST_F(DeviceControlTest, StopsALeftoverRunBeforeTheNextStart) {
   hal_.Code(Call::kStop, abi::kProfError);
   StartTooLate();
   while (hal_.log().size() < 2) std::this_thread::yield();
@@ -419,7 +419,7 @@ TEST_F(DeviceControlTest, AStuckClockAnswersByItsDeadline) {
   EXPECT_EQ(answer.Wait().status().code(), StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(DeviceControlTest, AsksTheStatus) {
+TEST_F(DeviceControlTest, ReadsTheStatus) {
   Answer<Result<int>> healthy;
   control_->QueryStatus([&](const Result<int>& status) { healthy.Give(status); });
   EXPECT_EQ(healthy.Wait().value_or(-7), abi::kDrvStatusWork);

@@ -70,7 +70,7 @@ Attempt LoadFile(const std::string& file, bool trust) {
   return {handle, Canonical(path), Status::Ok()};
 }
 
-// The loader's search cannot be asked in advance, so the file is judged after the fact: its
+// The loader's search cannot be queried in advance, so the file is judged after the fact: its
 // initialisers have run by then, but nothing of it will be called.
 Attempt LoadByName(const std::string& soname, bool trust) {
   void* handle = ::dlopen(soname.c_str(), kFlags);

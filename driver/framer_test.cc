@@ -133,7 +133,7 @@ Fed Feed(uint32_t channel, const Buffer& input, size_t step = SIZE_MAX / 2) {
 
 class BinaryFramerTest : public ::testing::TestWithParam<uint32_t> {};
 
-TEST_P(BinaryFramerTest, WholeRecordsPassAtEveryPieceSize) {
+TEST_P(BinaryFramerTest, CompleteRecordsPassAtEveryPieceSize) {
   const abi::ChannelFormat& format = Format(GetParam());
   Buffer input;
   for (uint64_t n = 0; n < 40; ++n) Append(input, Sample(format, n));
@@ -163,7 +163,7 @@ TEST_P(BinaryFramerTest, FindsTheNextRecordAfterGarbage) {
   }
 }
 
-TEST_P(BinaryFramerTest, AHoleInsideARecordCostsThatRecordOnly) {
+TEST_P(BinaryFramerTest, AGapInsideARecordCostsThatRecordOnly) {
   const abi::ChannelFormat& format = Format(GetParam());
   for (size_t cut = 1; cut < format.record_size; cut += 5) {
     Buffer input;
@@ -226,7 +226,7 @@ TEST(FramerTest, ARecordAfterGarbageThatEndsTheReadIsNotHeldBack) {
   EXPECT_EQ(r.tail_bytes, 0u);
 }
 
-TEST(FramerTest, ASingleWrongStampDoesNotPoisonTheChannel) {
+TEST(FramerTest, ASingleWrongTimestampDoesNotAffectTheChannel) {
   Buffer input;
   for (uint64_t i = 0; i < 10; ++i) Append(input, Hbm(20'000 * i, 1, 0, 0));
   Append(input, Hbm(uint64_t{1} << 61, 1, 0, 0));
@@ -273,7 +273,7 @@ TEST(TextFramerTest, DropsHeadersKeepsLinesAtEveryPieceSize) {
   }
 }
 
-TEST(TextFramerTest, BadLinesAreDroppedWhole) {
+TEST(TextFramerTest, BadLinesAreDroppedCompletely) {
   for (std::string_view bad : {"176168:391 1 2\n", "176168:391356200 1\n", "x 1 2\n",
                                "176168:391356200 1 2 3\n", "176168:391356200 1 0x2\n",
                                "\x80\xff\x01\n", "176168:391356200 1 2e\n", ":391356200 1 2\n"}) {

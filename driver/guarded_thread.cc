@@ -99,7 +99,7 @@ void GuardedThread::Core::Loop() {
     }
     if (!answered && done) done(Status::Ok());
     if (answered && job.late) job.late();
-    job = {};  // its captures may matter to whoever waits for the answer's consequences
+    job = {};  // its captures may matter to the caller that waits for the answer's consequences
   }
 }
 

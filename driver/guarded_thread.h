@@ -1,5 +1,5 @@
 // A worker thread for calls that may never return. The caller gets an answer by its deadline in any
-// case; a thread that is stuck is left behind and comes back by itself when the call returns.
+// case; a thread that is stuck is left behind and is usable again when the call returns.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct GuardedJob {
   // not reached in time), kUnavailable when the thread is stuck, kCancelled when the GuardedThread
   // goes away. On the worker, or on the thread that calls Submit, CheckDeadlines or the destructor.
   std::function<void(const Status&)> done;
-  // On the worker, when `run` returned after `done` had already been told otherwise: undo here.
+  // On the worker, when `run` returned after `done` had been called with an error: undo here.
   std::function<void()> late = nullptr;
   // What the job is about, for StuckKey.
   int key = -1;

@@ -17,7 +17,7 @@ std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));
 }
 
-// An optical answer that says nothing at all is none.
+// An optical answer without any value is none.
 bool SaysSomething(const OpticalReading& reading) {
   auto any = [](const auto& lanes) {
     return std::any_of(lanes.begin(), lanes.end(),
@@ -37,7 +37,7 @@ class HccnReader::Asker {
  public:
   Asker(HccnReader& reader, const HccnTarget& target) : reader_(reader), target_(target) {}
 
-  // The answer, or nothing; `understood` says whether a parser found something in it.
+  // The answer, or nothing; `understood` is whether a parser found something in it.
   template <class Parser>
   auto Ask(HccnCommand command, const std::vector<std::string>& arguments, Parser parse)
       -> decltype(parse(std::string_view())) {

@@ -1,4 +1,4 @@
-// Asks hccn_tool about the network ports of all NPUs, over and over: a thread of its own, because
+// Queries hccn_tool about the network ports of all NPUs, over and over: a thread of its own, because
 // the tool may take its whole timeout for each question. Consumers attach; while none
 // does, the tool is not run. What is known is copied out at any time, without waiting.
 #pragma once
@@ -70,7 +70,7 @@ class HccnReader {
   HccnReader(const HccnReader&) = delete;
   HccnReader& operator=(const HccnReader&) = delete;
 
-  // Ok, or why there will be no readings.
+  // Ok, or why there will be no values.
   Status Usable() const;
   // The first pass begins with the first Attach. Each wants one Detach.
   void Attach();

@@ -52,7 +52,7 @@ const HccnCommandCount& Of(const HccnCounts& counts, HccnCommand command) {
   return counts[static_cast<size_t>(command)];
 }
 
-TEST(HccnReader, AsksEveryNpu) {
+TEST(HccnReader, QueriesEveryNpu) {
   ScriptFolder folder;
   SystemClock clock;
   HccnReader reader(OptionsOf(folder.Write("tool", kTool), {{0, 0, false}, {5, 1, false}}), clock);
@@ -83,7 +83,7 @@ TEST(HccnReader, AsksEveryNpu) {
   EXPECT_EQ(Of(counts, HccnCommand::kPorts).runs, 0u);
 }
 
-TEST(HccnReader, AnNpuThatHangsCostsOneTimeoutAndTheOthersGoOn) {
+TEST(HccnReader, AnNpuThatHangsCostsOneTimeoutAndTheOthersContinue) {
   ScriptFolder folder;
   SystemClock clock;
   HccnReader::Options options =
@@ -156,7 +156,7 @@ esac)"),
   EXPECT_EQ(reading.link_ups, std::nullopt);
 }
 
-TEST(HccnReader, SaysWhyItIsNotUsable) {
+TEST(HccnReader, ReportsWhyItIsNotUsable) {
   SystemClock clock;
   HccnReader missing(OptionsOf("/nowhere/hccn_tool", {{0, 0, false}}), clock);
   EXPECT_EQ(missing.Usable().code(), StatusCode::kNotFound);

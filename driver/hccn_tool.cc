@@ -100,7 +100,7 @@ bool ReadSome(int fd, std::string* out) {
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-// The first line that says something, printable.
+// The first line with text, printable.
 std::string FirstLine(std::string_view text) {
   std::string_view line;
   while (NextLine(&text, &line)) {
@@ -198,7 +198,7 @@ Result<std::string> HccnTool::Wait(pid_t pid, UniqueFd pipe) {
   Status problem;
   while (problem.ok() && !HasEnded(pid, &info)) {
     std::array<pollfd, 2> watched = {pollfd{cancel_.get(), POLLIN, 0}, {pipe.get(), POLLIN, 0}};
-    // An end of the program that nothing in the pipe tells of is looked for now and then.
+    // The program may end without closing the pipe; that is checked from time to time.
     ::poll(watched.data(), watched.size(), static_cast<int>(kLook.count()));
     if (watched[0].revents != 0) {
       problem = Cancelled();

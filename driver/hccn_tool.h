@@ -37,10 +37,10 @@ struct HccnPort {
 // More than any board has; a longer table is cut.
 inline constexpr size_t kMaxHccnPorts = 32;
 
-// Parsers of one answer each; nullopt / empty where the line is missing or says Unknown.
+// Parsers of one answer each; nullopt / empty where the line is missing or has the value Unknown.
 std::optional<bool> ParseHccnLink(std::string_view text);
 std::optional<double> ParseHccnSpeed(std::string_view text);      // bytes per second
-std::optional<uint64_t> ParseHccnLinkUps(std::string_view text);  // times the link came up
+std::optional<uint64_t> ParseHccnLinkUps(std::string_view text);  // times the link went up
 OpticalReading ParseHccnOptical(std::string_view text);
 // "| UdieID | PortID | ..." of -dev_info: each port once, in the order of the table.
 std::vector<HccnPort> ParseHccnPorts(std::string_view text);

@@ -115,7 +115,7 @@ TEST(HccnTool, AChildThatStaysBehindIsKilledToo) {
   EXPECT_TRUE(Eventually([&] { return IsGone(pid); }));
 }
 
-TEST(HccnTool, WhatItWritesIsBounded) {
+TEST(HccnTool, ItsOutputIsBounded) {
   ScriptFolder folder;
   HccnToolOptions options = OptionsOf(folder.Write("tool", "while :; do echo 0123456789; done"));
   options.max_output = 100'000;
@@ -133,7 +133,7 @@ TEST(HccnTool, WhatItWritesIsBounded) {
   EXPECT_EQ(whole->size(), 3'000'000u);
 }
 
-TEST(HccnTool, ErrorsSayWhatItSaid) {
+TEST(HccnTool, ErrorsHaveItsOutput) {
   ScriptFolder folder;
   Status code =
       RunHccnTool(OptionsOf(folder.Write("fails", "echo; echo 'no such \033device' >&2; exit 7")),

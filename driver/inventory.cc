@@ -16,7 +16,7 @@
 namespace profd {
 namespace {
 
-// As many as the vendor's collector requests; a record has room for ten.
+// As many as the vendor's collector requests; a record has space for ten.
 constexpr size_t kMaxQosStreams = 8;
 
 // 0 when the driver does not report it (driver-abi 1.5: a value that cannot be had stays 0).
@@ -137,7 +137,7 @@ std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
   for (uint8_t id : streams) {
     abi::QosProfileInfo info{};
     info.dev_id = device;
-    info.stream_num = 0;  // in this mode: which of mpam_id is asked for
+    info.stream_num = 0;  // in this mode: which of mpam_id is requested
     info.mode = abi::kQosModeIdToName;
     info.mpam_id[0] = id;
     int32_t size = sizeof info;
@@ -160,7 +160,7 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   int status = -1;
   int code = hal.GetDeviceStatus(id, &status);
   d.driver_status = code == abi::kDrvErrorNone ? status : -1;
-  // A lost device is not asked anything else: calls for it may hang.
+  // A lost device is not queried further: calls for it may hang.
   if (d.driver_status == abi::kDrvStatusCommunicationLost) {
     d.chip_name = "unknown";
     d.usable = Unavailable(fmt::format("device {}: communication with it is lost", id));
@@ -201,7 +201,7 @@ HalInventory List(const HalLibrary& hal) {
   uint32_t count = 0;
   int code = hal.GetDeviceNum(&count);
   if (code != abi::kDrvErrorNone) {
-    // A stub library (1.1) says "not supported": a host without devices, not an error.
+    // A stub library (1.1) returns "not supported": a host without devices, not an error.
     if (code != abi::kDrvErrorNotSupport) inventory.status = StatusOfDrvCode(code, "drvGetDevNum");
     return inventory;
   }

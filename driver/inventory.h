@@ -1,4 +1,4 @@
-// What the driver says is in this node, asked once, before channels run.
+// The devices of this node as the driver reports them, read once, before channels run.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct HalDevice {
   bool counter_from_driver = false;        // false: the chip's default
   std::string hwts_frequency;  // the same in MHz as info.json wants it: "50.000000", "38.4"
   int64_t aicore_mhz = 0;      // rated
-  uint32_t split_mode = 0;     // vNPU; 0 = whole chip
+  uint32_t split_mode = 0;     // vNPU; 0 = the complete chip
   int driver_status = -1;      // drvDeviceStatus: abi::kDrvStatus*; -1 = not reported
 
   // For info.json's DeviceInfo (driver-abi 1.5, 5.4).
@@ -45,8 +45,8 @@ struct HalDevice {
   std::string ctrl_cpu;  // "0": CPU ids from 0 to ctrl_cpu_core_num - 1
   std::string ai_cpu;    // "2,3,4,5,6,7": the bits of aicpu_occupy_bitmap, else a guess by count
 
-  // What channel 133 can be asked for (1.5, 3.3), and what the driver calls it: "mpam_<id>" where it
-  // does not tell.
+  // What channel 133 can measure (1.5, 3.3), and the driver's names: "mpam_<id>" where it
+  // does not report them.
   std::vector<uint8_t> qos_streams;
   std::vector<std::string> qos_names;
 

@@ -157,7 +157,7 @@ TEST_F(InventoryTest, OldLibrariesAndSilentDriversGetTheChipsDefaults) {
   EXPECT_EQ(d.aicore_mhz, 800);
 }
 
-TEST_F(InventoryTest, ChipsWithoutVectorCoresAreNotAsked) {
+TEST_F(InventoryTest, ChipsWithoutVectorCoresAreNotQueried) {
   node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = int64_t{abi::kChip910} << 8;
   EXPECT_EQ(Discover().devices[0].aiv_num, 0);
 }
@@ -169,7 +169,7 @@ TEST_F(InventoryTest, AnUnknownChipIsStillADevice) {
   EXPECT_TRUE(d.usable.ok());
 }
 
-TEST_F(InventoryTest, ALostDeviceIsNotAskedFurther) {
+TEST_F(InventoryTest, ALostDeviceIsNotQueriedFurther) {
   node_.device_status = abi::kDrvStatusCommunicationLost;
   const HalDevice d = Discover().devices[0];
   EXPECT_EQ(d.usable.code(), StatusCode::kUnavailable);
@@ -351,7 +351,7 @@ TEST(DeviceClockTest, TheTightestRoundWins) {
   EXPECT_EQ(pair->host_count, clock.counter - 700 - 10);
 }
 
-TEST(DeviceClockTest, WithoutADeviceClockThereIsNoPair) {
+TEST(DeviceClockTest, WithoutADeviceClockThereIsNoClockPair) {
   ManualClock clock;
   EXPECT_EQ(CorrelateDeviceClock(HalLibrary(HalSymbols{}), 0, clock).status().code(),
             StatusCode::kUnimplemented);

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxLineBytes = 4096;
 // The fixed fields of one complete binary record (`record` has exactly format.record_size bytes).
 bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
-// A record's timestamp as the format says where it is; 0 when the format has none.
+// A record's timestamp, at its place in the format; 0 when the format has none.
 uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
 // Can `timestamp` come next after `previous` on a channel that runs without interruption: at most some

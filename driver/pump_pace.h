@@ -1,6 +1,6 @@
 // How often the pump looks at the driver's channels. A round costs as much for one record of a
-// channel as for twenty, so while nobody watches live (dumps and scrapes do not mind) rounds are
-// further apart; unless channels have just been started, whose first records somebody may be
+// channel as for twenty, so while there is no live subscriber (dumps and scrapes do not mind) rounds are
+// further apart; unless channels have just been started, whose first records a client may be
 // waiting for, or one of them brings so much at a time that its ring could overflow. One thread.
 #pragma once
 
@@ -32,7 +32,7 @@ class PumpPace {
   }
   // One registered channel was read.
   void NoteVisit() { ++visits_; }
-  // Every channel had its turn: what is ready again came meanwhile, and waits for the next round.
+  // Every channel had its turn: what is ready again arrived meanwhile, and waits for the next round.
   bool HadAll(size_t channels) const { return visits_ >= channels; }
   void Hurry(int64_t now_ns) { hurry_until_ns_ = now_ns + kHurryNs; }
   // How long to wait for the next round; 0 or less = it is time.

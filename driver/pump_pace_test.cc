@@ -26,7 +26,7 @@ TEST(PumpPace, ARoundBeginsWithItsFirstPoll) {
   EXPECT_EQ(pace.EndRound(kNow + kClose + 10, true), kClose - 10);
 }
 
-TEST(PumpPace, WhatIsCalledForKeepsRoundsCloseForAWhile) {
+TEST(PumpPace, ARequestKeepsRoundsCloseForAWhile) {
   PumpPace pace(kClose, kRelaxed);
   pace.Hurry(kNow);
   pace.BeginRound(kNow + PumpPace::kHurryNs - 1);

@@ -10,7 +10,7 @@ namespace {
 
 // A driver may invent any code; beyond this many different ones they are counted together.
 constexpr size_t kMaxErrorCodes = 32;
-// Visits to channels with a backlog before the others are asked for again.
+// Visits to channels with a backlog before the others are polled again.
 constexpr int kBacklogPasses = 16;
 
 bool IsPollIdle(int code) {
@@ -125,7 +125,7 @@ void PumpWorker::Dispatch(int got) {
     if (!GoOn()) return;
   }
   bool full = got == asked_;
-  // Pairs nobody may read (of a stuck device, say) must not crowd out the others.
+  // Pairs that may not be read (of a stuck device, for example) must not displace the others.
   wide_ = full && !visited.any_registered && !wide_refused_;
   if (full && visited.bytes > 0 && !pace_.HadAll(core_->table->registered())) return;
   Pause(pace_.EndRound(core_->table->NowSteadyNs(), core_->table->Watched()));

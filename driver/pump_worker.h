@@ -19,7 +19,7 @@
 
 namespace profd::internal {
 
-// Slots asked for when the usual ones come back full of pairs nobody may read.
+// Slots requested when the usual ones are all filled with pairs that may not be read.
 inline constexpr int kWidePollSlots = 64;
 
 // The driver call a worker is in.
@@ -42,7 +42,7 @@ struct PumpCore {
   void Wake();
   void Quit();
   void CountPollError(int code);
-  // Pairs somebody saw but could not read; the next round reads them.
+  // Pairs that were ready but could not be read; the next round reads them.
   void AddLeftovers(const std::vector<abi::ProfPollInfo>& pairs);
 
   const std::shared_ptr<const HalLibrary> hal;

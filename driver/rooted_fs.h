@@ -16,7 +16,7 @@
 namespace profd {
 
 // One file kept open, read again and again from its start with a single pread. Right for /proc and
-// /sys attributes, which render their whole content per read from offset 0.
+// /sys attributes, which render their complete content per read from offset 0.
 class KeptFile {
  public:
   KeptFile() = default;
@@ -44,7 +44,7 @@ class RootedFs {
   Result<KeptFile> Keep(std::string_view relative_path) const;
   // Reads from the start until the end of the file or of `buffer`; gives the bytes read.
   Result<size_t> ReadInto(std::string_view relative_path, std::span<char> buffer) const;
-  // The whole file; kOutOfRange when it is longer than `max_bytes`.
+  // The complete file; kOutOfRange when it is longer than `max_bytes`.
   Result<std::string> ReadFile(std::string_view relative_path, size_t max_bytes) const;
   // Calls `visit` with each name in a directory, without "." and "..", in the kernel's order. Allocates nothing.
   Status Visit(std::string_view relative_path,

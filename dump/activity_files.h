@@ -2,7 +2,7 @@
 // files host/data/activity_<type>.data in slices, records of fixed size, and their names in
 // host/profd/activity_names.tsv. docs/dumps.md describes them for readers.
 //
-// Little-endian, no padding. Times are CLOCK_MONOTONIC_RAW of the host, in ns; a record lies where it came
+// Little-endian, no padding. Times are CLOCK_MONOTONIC_RAW of the host, in ns; records are in the order of arrival
 // from its process: nearly, but not quite in the order of time. Records of all processes share a file.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace profd {
 
-// Texts (name, type, communicator, algorithm, domain) are ids of activity_names.tsv; 0 = none, or one too
-// many. The same text has one id in the whole dump. `process`: pid as the host sees it (manifest `processes`).
+// Strings (name, type, communicator, algorithm, domain) are ids of activity_names.tsv; 0 = none, or one too
+// many. The same string has one id in the dump. `process`: pid as the host sees it (manifest `processes`).
 // device: physical id; logical_device: as the process numbers it; 0xFFFF = none. stream 0xFFFFFFFF = none.
 struct StoredKernel {
   int64_t start_ns;

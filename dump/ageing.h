@@ -1,5 +1,5 @@
 // Which closed slices go when a dump nears its limit (driver-abi 5.3): the oldest first, of each
-// directory (host/, device_<N>/) by itself and of the dump as a whole; never a file's last one, never
+// directory (host/, device_<N>/) by itself and of the complete dump; never a file's last one, never
 // files a reader cannot do without, aicore.data and hwts.data together. Arithmetic only: removes
 // nothing itself. One thread.
 #pragma once

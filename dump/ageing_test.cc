@@ -22,7 +22,7 @@ class AgeingTest : public testing::Test {
   Ageing ageing_{[this](Ageing::FileId file) { return open_.contains(file); }};
 };
 
-TEST(AgeingLimits, HalfOfTheOptionPerDirectoryInWholeMegabytes) {
+TEST(AgeingLimits, HalfOfTheOptionPerDirectoryInFullMegabytes) {
   EXPECT_EQ(PlaceLimit(200ULL << 20), 100ULL << 20);
   EXPECT_EQ(PlaceLimit(201ULL << 20), 100ULL << 20);
   EXPECT_EQ(PlaceLimit(4294967295ULL << 20), 2147483647ULL << 20);

@@ -63,7 +63,7 @@ Json CpuJson(const NodeFacts& node) {
 }
 
 // What the vendor's collector writes when nothing is switched on; the order is its own
-// (driver-abi 5.4). Texts and numbers are of the types it uses, defaults are its defaults.
+// (driver-abi 5.4). Strings and numbers are of the types it uses, defaults are its defaults.
 constexpr const char* kSampleDefaults = R"({
 "dvpp_sampling_interval":20,"aicore_sampling_interval":10,"acl":"","runtimeApi":"off",
 "aicpuTrace":"","runtimeTrace":"","hcclTrace":"","msprof":"off","msproftx":"off",

@@ -1,7 +1,7 @@
 // The small files that describe a dump to the vendor's analyser: info.json, sample.json,
 // start_info, end_info, host_start.log, dev_start.log (dump-format 1.3-1.7, driver-abi 5.4, 5.5).
 // Pure functions from plain structs to text. JSON is always one line: readers take the first line
-// only, and a missing key costs whole exports.
+// only, and a missing key makes whole exports fail.
 #pragma once
 
 #include <cstdint>
@@ -126,7 +126,7 @@ struct SessionFacts {
 //
 // All keys of dump-format 1.4, but for one: on chip 5, `aiv_frequency` is left out of a dump that
 // holds samples only. The analyser's native device stage needs it and gives up without it; with it,
-// that stage and the Python parser both write AI Core frequencies to one table and every row comes
+// that stage and the Python parser both write AI Core frequencies to one table and every row appears
 // twice (dump-format note D, trap 5). No other export reads the key, and the stage has nothing else
 // to do in such a dump. With task records in the dump the stage is needed and the key is there.
 std::string InfoJson(const NodeFacts& node, const SessionFacts& session,

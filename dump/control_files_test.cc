@@ -133,7 +133,7 @@ TEST_F(ControlFiles, SampleJsonHasTheCollectorsKeys) {
   EXPECT_EQ(json["host_disk_freq"], 50);
 }
 
-TEST_F(ControlFiles, SampleJsonTellsTheOptions) {
+TEST_F(ControlFiles, SampleJsonHasTheOptions) {
   Json json = Json::parse(SampleJson(Session(), 3));
   EXPECT_EQ(json["devices"], "3");
   EXPECT_EQ(json["hardware_mem_sampling_interval"], 20'000);
@@ -152,7 +152,7 @@ TEST_F(ControlFiles, SampleJsonTellsTheOptions) {
   EXPECT_EQ(json["llc_profiling"], "write");
 }
 
-TEST_F(ControlFiles, SampleJsonTellsTheOptionsOfTheApplication) {
+TEST_F(ControlFiles, SampleJsonHasTheOptionsOfTheApplication) {
   const std::map<std::string, std::vector<std::string>> kKeys = {
       {"task_trace", {"taskTrace", "taskTime"}},
       {"task_time", {"taskTrace", "taskTime"}},
@@ -299,7 +299,7 @@ TEST(HostFacts, AnArm64NodeNamesNoSockets) {
   EXPECT_EQ(facts.cpus[0].type, "aarch64");
 }
 
-TEST(HostFacts, NothingReadableIsNoCrash) {
+TEST(HostFacts, UnreadableFilesDoNotCrash) {
   NodeFacts facts =
       CollectHostFacts(Fake({{"/proc/cpuinfo", "processor"}, {"/proc/meminfo", ":"}}));
   EXPECT_EQ(facts.logical_cpus, 0);

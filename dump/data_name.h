@@ -12,7 +12,7 @@
 namespace profd {
 
 // The vendor's analyser descends into every folder of a dump but those of its skip list, and one
-// it cannot make sense of ends its whole export. May a folder of this name be directly in a dump?
+// it cannot make sense of ends its complete export. May a folder of this name be directly in a dump?
 bool IsTopFolder(std::string_view name);
 
 // Our own files are in this folder. Dumps of earlier versions have it directly in the dump;
@@ -28,7 +28,7 @@ std::string_view OwnFileName(std::string_view path);
 
 struct DataName {
   std::string base;  // "hbm.data"
-  int device = -1;   // as the name says; -1 = it says none
+  int device = -1;   // from the name; -1 = it has none
   uint64_t slice = 0;
   bool compressed = false;
 };
@@ -38,7 +38,7 @@ std::optional<DataName> ParseDataName(std::string_view name);
 // The driver channel behind a device's file of this base name ("hbm.data"), whatever it is called on
 // the chip; null for files of no channel.
 const abi::ChannelFormat* FormatOfFile(std::string_view base);
-// Whose a host file is; nothing for files of others than profd's collectors. `system`: each reading
+// Whose a host file is; nothing for files of others than profd's collectors. `system`: each poll
 // without error has one line with a timestamp.
 struct HostFile {
   std::string_view collector;

@@ -43,7 +43,7 @@ class DumpIo {
   // As fdatasync(2) and syncfs(2): 0, or -1 and errno.
   virtual int Sync(int fd);
   virtual int SyncFileSystem(int fd);
-  // Asks for what is dirty to be written some time soon; and for what is clean to be forgotten.
+  // Requests that dirty pages are written soon, and that clean ones are dropped.
   virtual void StartWriteback(int fd);
   virtual void DropCache(int fd);
 };
@@ -64,10 +64,10 @@ Result<UniqueFd> OpenDirAt(int dir, const std::string& name);
 Result<std::vector<std::string>> ListNames(int dir);
 // Opens an existing regular file for reading; never blocks on a FIFO, never follows a link.
 Result<UniqueFd> OpenFileAt(int dir, const std::string& name);
-// Reads a file whole; kOutOfRange if it is longer than `limit`.
+// Reads a complete file; kOutOfRange if it is longer than `limit`.
 Result<std::string> ReadWhole(int fd, size_t limit);
 
-// Writes all of `data`; on error *written says how far it came. `what` names the file in the error.
+// Writes all of `data`; on error *written is how much was written. `what` names the file in the error.
 Status WriteAll(DumpIo& io, int fd, std::span<const std::byte> data, std::string_view what,
                 size_t* written = nullptr);
 // The same of two pieces, one behind the other, without copying them together.

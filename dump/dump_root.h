@@ -49,7 +49,7 @@ class DumpRoot {
     UniqueFd dir;
   };
   // Makes PROF_<running number>_<local time with ms>_<16 letters A-R>, as dump-format 1.1 has it.
-  // The running number goes on from the highest one found; the letters come from the kernel.
+  // The running number continues from the highest one found; the letters come from the kernel.
   Result<NewDump> CreateDump(DumpOwner owner, int64_t wall_ns);
   // Of a run the parent of all its PROF directories; otherwise the dump itself. kInvalidArgument unless `name` is a
   // dump's name, kNotFound if there is none.

@@ -73,7 +73,7 @@ TEST_F(DumpRootTest, NamesDumpsAsTheVendorDoes) {
   Result<DumpRoot::NewDump> second = root.CreateDump(Myself(), kWall);
   ASSERT_TRUE(second.ok());
   EXPECT_THAT(second->name, testing::StartsWith("PROF_000002_"));
-  // A new daemon goes on counting; 999999 is followed by 1.
+  // A new daemon continues to count; 999999 is followed by 1.
   Result<DumpRoot::NewDump> third = OpenOk(tmp_ / "root").CreateDump(Myself(), kWall);
   EXPECT_THAT(third->name, testing::StartsWith("PROF_000003_"));
   fs::create_directory(tmp_ / "root/PROF_999999_20260101000000123_ABCDEFGHABCDEFGH");

@@ -104,7 +104,7 @@ void DumpSync::Run() {
       batch.swap(waiting_);
       busy_ = true;
     }
-    // Of many files at once: room is found for all of them first, else every one's sync would wait for
+    // Of many files at once: space is found for all of them first, else every one's sync would wait for
     // a commit of the file system's journal of its own.
     if (batch.size() > 1) {
       for (const Job& job : batch) {

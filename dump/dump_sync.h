@@ -46,7 +46,7 @@ class DumpSync {
   DumpSync(const DumpSync&) = delete;
   DumpSync& operator=(const DumpSync&) = delete;
 
-  // First errno a session's files came to; 0 = none.
+  // First errno of a session's files; 0 = none.
   using Outcome = std::shared_ptr<std::atomic<int>>;
 
   enum class SyncMode : uint8_t {

@@ -75,7 +75,7 @@ bool HasStamps(const abi::ChannelFormat* format) {
 // Grid and timestamps are of different clocks, which run up to 500 ppm apart (NTP slews no faster): by so
 // many parts of a period the grid is let run behind, per period.
 constexpr int64_t kDriftPart = 2000;
-// So a reading may seem to come a little before its point.
+// So a sample may seem to be a little before its point.
 constexpr int64_t kEarlyPart = 200;
 
 uint64_t Steps(int64_t dt, int64_t period) {
@@ -264,8 +264,8 @@ void GapDetector::Learn(Series& series) {
 }
 
 // The poller serves each point of its grid once, at or after its time, and none it is late for by a
-// period: so a reading belongs to the last point before it, or, being late for an earlier one, stands for
-// it. The grid is as early as its most punctual reading, and follows a clock that runs away from it.
+// period: so a sample belongs to the last point before it, or, being late for an earlier one, stands for
+// it. The grid is as early as its most punctual sample, and follows a clock that runs away from it.
 void GapDetector::JudgeOnGrid(Series& series, const Gap& step) {
   const int64_t period = series.period_ns;
   if (series.point_ns < 0) series.point_ns = step.from_ns;
@@ -273,7 +273,7 @@ void GapDetector::JudgeOnGrid(Series& series, const Gap& step) {
   const int64_t since = step.to_ns - series.point_ns;
   const int64_t steps = (since + period / kEarlyPart) / period;
   Gap before = std::exchange(series.pending, {});
-  // Two readings at one point: the one before was not early for it, but late for the point before.
+  // Two samples at one point: the one before was not early for it, but late for the point before.
   const bool was_late = steps == 0 && before.missing > 0 && series.in_doubt;
   if (was_late) --before.missing;
   Report(before);

@@ -6,8 +6,8 @@
 // 1.5 periods or more apart and the next record does not make up for it (a late record followed by a
 // punctual one is jitter). Event-driven channels and series whose timestamps follow no period have none.
 //
-// Readings of a polled collector are never early and may stay late, so of them spacing says little: they
-// are put on the collector's grid, and what is missing is a point of it that had no reading.
+// Samples of a polled collector are never early and may stay late, so their spacing is not enough: they
+// are put on the collector's grid, and what is missing is a point of it without a sample.
 //
 // One thread. Bounded: series beyond kMaxSeries (only garbage has so many) are not watched.
 #pragma once
@@ -39,8 +39,8 @@ class GapDetector {
     double device_counter_hz = 0;
     double host_counter_hz = 0;  // 0: kHostCounter timestamps are ns
     uint32_t chip_id = 0;
-    uint64_t origin_count = 0;  // counters are given in ns since this reading
-    bool polled = false;        // readings of a collector of ours, every `period_ns`
+    uint64_t origin_count = 0;  // counters are given in ns since this sample
+    bool polled = false;        // samples of a collector of ours, every `period_ns`
   };
   // Between two timestamps of one series, on the timestamps' own clock in ns.
   struct Gap {
@@ -52,16 +52,16 @@ class GapDetector {
 
   GapDetector(const Options& options, OnGap on_gap);
 
-  // Whole records or lines.
+  // Complete records or lines.
   void Feed(std::span<const std::byte> bytes_untrusted);
   // A record of a file without a ChannelFormat: its series and its timestamp.
   void FeedStamp(uint64_t series, int64_t stamp_ns) {
     ++records_;
     Take(series, stamp_ns);
   }
-  // What comes next need not follow what came: a known loss, a restart of the channel.
+  // The next records need not follow the earlier ones: a known loss, a restart of the channel.
   void Resync();
-  // What comes next has another rate.
+  // The next records have another rate.
   void Restart(int64_t period_ns);
   // Decides what waited for one more record.
   void Finish();
@@ -78,13 +78,13 @@ class GapDetector {
   static constexpr size_t kLearn = 16;
   struct Series {
     uint64_t key = 0;
-    Series* next = nullptr;  // what came after it the last time
+    Series* next = nullptr;  // what followed it the last time
     int64_t last_ns = 0;
     bool has_last = false;
     int64_t period_ns = 0;   // 0: not known yet, -1: has none
     bool on_grid = false;    // polled, and its period is the one that was given
-    int64_t point_ns = -1;   // the grid point the last reading belongs to; -1: none yet
-    bool in_doubt = false;   // `pending` is a gap only if its last reading came a little early
+    int64_t point_ns = -1;   // the grid point the last sample belongs to; -1: none yet
+    bool in_doubt = false;   // `pending` is a gap only if its last sample was a little early
     Gap pending = {};       // missing 0 = none
     size_t learned = 0;
     std::array<Gap, kLearn> steps = {};  // while learning

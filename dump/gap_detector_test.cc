@@ -72,7 +72,7 @@ class GapDetectorTest : public testing::Test {
   std::vector<GapDetector::Gap> gaps_;
 };
 
-TEST_F(GapDetectorTest, RegularStampsHaveNoGap) {
+TEST_F(GapDetectorTest, RegularTimestampsHaveNoGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1020, 1030})));
   finder.Feed(AsBytes(Lines({1040, 1050})));
@@ -96,7 +96,7 @@ TEST_F(GapDetectorTest, CountsWhatIsMissingAndWhere) {
   EXPECT_EQ(finder.missing(), 4u);
 }
 
-TEST_F(GapDetectorTest, ALateRecordIsNoGap) {
+TEST_F(GapDetectorTest, ALateRecordIsNotAGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
   finder.Finish();
@@ -195,7 +195,7 @@ TEST_F(GapDetectorTest, TheDriversOwnPeriodCounts) {
 }
 
 // Neighbours of a thinned series are one or two of the channel's periods apart, and nothing is missing.
-TEST_F(GapDetectorTest, ThinningMakesNoHoles) {
+TEST_F(GapDetectorTest, ThinningMakesNoGaps) {
   std::vector<int64_t> whole;
   for (int64_t i = 0; i < 500; ++i) whole.push_back(1000 + 10 * i);
   for (int64_t period_ms : {11, 12, 13, 15, 17, 19, 20, 23, 25, 29, 33, 70, 101}) {
@@ -205,7 +205,7 @@ TEST_F(GapDetectorTest, ThinningMakesNoHoles) {
   }
 }
 
-TEST_F(GapDetectorTest, AHoleInAThinnedSeriesIsFound) {
+TEST_F(GapDetectorTest, AGapInAThinnedSeriesIsFound) {
   for (int64_t period_ms : {12, 15, 17, 20, 25, 33}) {
     std::vector<int64_t> at_ms;
     for (int64_t i = 0; i < 500; ++i) {
@@ -236,7 +236,7 @@ TEST_F(GapDetectorTest, AfterAKnownLossItBeginsAnew) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(GapDetectorTest, CountsStampsThatGoBackAndLinesWithoutOne) {
+TEST_F(GapDetectorTest, CountsTimestampsThatGoBackAndLinesWithoutOne) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 990, 1000})));
   finder.Feed(AsBytes("12 no stamp\n1:99999999999 1 1\n"));
@@ -245,7 +245,7 @@ TEST_F(GapDetectorTest, CountsStampsThatGoBackAndLinesWithoutOne) {
   EXPECT_EQ(finder.unreadable(), 2u);
 }
 
-TEST_F(GapDetectorTest, OneOddStampIsNoGap) {
+TEST_F(GapDetectorTest, OneOddTimestampIsNotAGap) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
   finder.Finish();
@@ -253,7 +253,7 @@ TEST_F(GapDetectorTest, OneOddStampIsNoGap) {
   EXPECT_EQ(finder.backwards(), 1u);
 }
 
-TEST_F(GapDetectorTest, ThirtyTwoBitStampsWrap) {
+TEST_F(GapDetectorTest, ThirtyTwoBitTimestampsWrap) {
   GapDetector finder = Make(7, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 4; ++i) {
@@ -308,14 +308,14 @@ TEST_F(GapDetectorTest, ReadingsMayBeLateByUpToAPeriodForAsLongAsTheyLike) {
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(GapDetectorTest, LateFromTheFirstReadingOn) {
+TEST_F(GapDetectorTest, LateFromTheFirstSampleOn) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) at.push_back(i + (i < 20 ? 0.9 : 0.0));
   FeedReadings(at);
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(GapDetectorTest, APointOfTheGridWithoutAReadingIsAHole) {
+TEST_F(GapDetectorTest, APointOfTheGridWithoutASampleIsAGap) {
   for (int missing : {3, 50, 97}) {
     gaps_.clear();
     std::vector<double> at;
@@ -330,14 +330,14 @@ TEST_F(GapDetectorTest, APointOfTheGridWithoutAReadingIsAHole) {
 }
 
 // However late below a period, and however seldom.
-TEST_F(GapDetectorTest, AnyLatenessBelowAPeriodIsNoGap) {
+TEST_F(GapDetectorTest, LatenessBelowAPeriodIsNotAGap) {
   std::vector<double> at;
   for (int i = 0; i < 2000; ++i) at.push_back(i + i * 389 % 1000 * 0.000999);
   FeedReadings(at);
   EXPECT_TRUE(gaps_.empty());
 }
 
-TEST_F(GapDetectorTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
+TEST_F(GapDetectorTest, AGapBetweenSamplesThatAreAllEquallyLateIsFound) {
   std::vector<double> at;
   for (int i = 0; i < 500; ++i) {
     if (i != 250 && i != 251) at.push_back(i + 0.3);
@@ -348,7 +348,7 @@ TEST_F(GapDetectorTest, AHoleBetweenReadingsThatAreAllEquallyLateIsFound) {
 }
 
 // A reading for point 30 that came at 31.7 stands for it; 31 was left out.
-TEST_F(GapDetectorTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
+TEST_F(GapDetectorTest, ASampleLateByMoreThanAPeriodCostsTheNext) {
   std::vector<double> at;
   for (int i = 0; i < 100; ++i) {
     if (i != 31) at.push_back(i == 30 ? 31.7 : i);
@@ -359,7 +359,7 @@ TEST_F(GapDetectorTest, AReadingLateByMoreThanAPeriodCostsTheNext) {
 }
 
 // 500 ppm for a quarter of an hour is 45 periods.
-TEST_F(GapDetectorTest, ClocksThatDriftApartMakeNoHoles) {
+TEST_F(GapDetectorTest, ClocksThatDriftApartMakeNoGaps) {
   for (double rate : {0.9995, 1.0005}) {
     gaps_.clear();
     std::vector<double> at;
@@ -421,7 +421,7 @@ TEST_F(GapDetectorTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
 }
 
 // Channels whose timestamps mean nothing to us: their records are counted all the same.
-TEST(GapDetector, RecordsWithoutStampsAreCounted) {
+TEST(GapDetector, RecordsWithoutTimestampsAreCounted) {
   GapDetector::Options options;
   options.format = abi::FindChannelFormat(abi::InstrChannel(0, 0));
   GapDetector finder(options, [](const GapDetector::Gap&) { FAIL(); });

@@ -4,7 +4,7 @@
 //   inline constexpr auto kJsonFields<Loss> = std::tuple(JsonField("reason", &Loss::reason), JsonField("records", &Loss::records));
 //
 // A member is a number, a bool, a text, a struct with a table, an enum with ToString(value) and
-// FromString(text, &value), a list of these, a map of texts, or an optional of these (null when it is not set).
+// FromString(text, &value), a list of these, a map of strings, or an optional of these (null when it is not set).
 // A struct whose members need a correction after they were read has AfterReading(Struct*).
 #pragma once
 

@@ -17,7 +17,7 @@ enum class LossReason : uint8_t {
   kStorageLimit,     // the dump was as large as it may become
   kFileLimit,        // another file would have been one too many
   kAged,             // recorded, and removed again by a limit
-  kLate,             // a polled collector came too late for it
+  kLate,             // a polled collector was too late for it
   kDriver,           // the driver left it out
   kChannelRestart,   // between two runs of the channel
   kChannelSilent,    // the channel stopped delivering

@@ -1,6 +1,6 @@
-// profd_manifest.json: what a dump holds, how it came about and what is missing, in our own words
+// profd_manifest.json: what a dump holds, how it was made and what is missing, in our own words
 // beside the vendor's files. Schema: docs/dumps.md. Written when the session starts, replaced
-// whole (never half) on demand and at the end.
+// atomically on demand and at the end.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +42,11 @@ struct ManifestLoss {
   int64_t to_ns = 0;
 };
 
-// A reading of a polled collector that never took place.
+// A poll of a polled collector that did not take place.
 inline bool IsNotRead(LossReason reason) { return reason == LossReason::kLate || reason == LossReason::kOverBudget; }
 
-// Records that came and got lost on the way, as a session counts them: neither those that were there
-// and made room, nor readings that never took place.
+// Records that were received and lost on the way, as a session counts them: neither those that were there
+// and were evicted, nor polls that did not take place.
 inline bool IsDropped(const ManifestLoss& loss) {
   return loss.reason != LossReason::kAged && !IsNotRead(loss.reason);
 }
@@ -80,7 +80,7 @@ struct ManifestChannel {
   bool thinned = false;
   uint64_t thinned_records = 0;  // left out on purpose
   uint64_t readings = 0;  // of a polled collector: how often it read what it reads; 0 = unknown
-  // What was read before `past_until_ns` comes from the flight recorder, at its rate; 0 = nothing does.
+  // What was read before `past_until_ns` is from the flight recorder, at its rate; 0 = nothing does.
   double past_hz = 0;
   int64_t past_until_ns = 0;
   bool rebased = false;
@@ -119,7 +119,7 @@ struct ManifestOption {
   std::string key;
   std::string value;  // as carried out; "off" or empty = not
   std::string asked;  // as asked for; empty = the default
-  std::string note;   // what came of it where that is not plain, or why it was refused
+  std::string note;   // its result where that is not plain, or why it was refused
 };
 
 struct ManifestFile {
@@ -183,7 +183,7 @@ struct Manifest {
 
   DumpState state = DumpState::kRunning;
   std::string reason;  // why it ended
-  // A session that goes on after an interruption has one dump per segment, numbered from 1.
+  // A session that continues after an interruption has one dump per segment, numbered from 1.
   int segment = 1;
   std::string continues;     // the dump before this one; empty = this is the first
   uint64_t limit_bytes = 0;  // what the dump may hold; 0 = no limit
@@ -224,7 +224,7 @@ struct Manifest {
   uint64_t data_bytes = 0;
 };
 
-// Pretty-printed JSON, ending in a newline. Text that is no UTF-8 is repaired, not refused.
+// Pretty-printed JSON, ending in a newline. Text that is not UTF-8 is repaired, not refused.
 std::string Serialize(const Manifest& manifest);
 // Unknown fields are ignored, missing ones keep their default; a wrong type, a version from the
 // future or more than kMaxManifestBytes is an error.

@@ -20,8 +20,8 @@ constexpr uint16_t kStepEndTag = 60001;
 constexpr uint64_t kNoModel = 4294967295;
 constexpr std::byte kStepTraceType{10};
 
-// Chips whose tag comes before stream and task (dump-format 2.12, "v6").
-constexpr size_t TagAt(uint32_t chip_id) { return chip_id == 15 || chip_id == 16 ? 32 : 36; }
+// By layout. In the second the tag is before stream and task (dump-format 2.12, "v6").
+constexpr std::array<size_t, kStepLayouts> kTagAt = {36, 32};
 
 // The first five columns of a line.
 void AppendWho(const MarkLine& mark, std::string* out) {
@@ -71,26 +71,33 @@ std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t de
   StoreUnchecked<uint64_t>(record, 8, device_count);
   StoreUnchecked<uint64_t>(record, 16, static_cast<uint64_t>(step));
   StoreUnchecked<uint64_t>(record, 24, kNoModel);
-  // Stream and task stay 0: a step is no task.
-  StoreUnchecked<uint16_t>(record, TagAt(chip_id),
+  // Stream and task stay 0: a step is not a task.
+  StoreUnchecked<uint16_t>(record, kTagAt[StepLayoutOf(chip_id)],
                            begin ? kStepStartTag : kStepEndTag);
   return record;
 }
 
-Result<bool> HasStepRecords(int fd, uint32_t chip_id, uint64_t first) {
+size_t StepLayoutOf(uint32_t chip_id) { return chip_id == 15 || chip_id == 16 ? 1 : 0; }
+
+Result<std::array<bool, kStepLayouts>> FindStepRecords(int fd, uint64_t first, const std::function<Status()>& check) {
   constexpr size_t kRecords = 4096;  // at once
+  std::array<bool, kStepLayouts> found{};
   std::vector<std::byte> buffer(kRecords * kStepRecordBytes);
   for (uint64_t offset = first;;) {
+    RETURN_IF_ERROR(check());
     const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Status::FromErrno(errno, "read the step trace");
     const size_t records = static_cast<size_t>(got) / kStepRecordBytes;
     for (size_t i = 0; i < records; ++i) {
       const std::span<const std::byte> record = std::span(buffer).subspan(i * kStepRecordBytes, kStepRecordBytes);
-      const auto tag = LoadUnchecked<uint16_t>(record, TagAt(chip_id));
-      if (record[1] == kStepTraceType && (tag == kStepStartTag || tag == kStepEndTag)) return true;
+      if (record[1] != kStepTraceType) continue;
+      for (size_t layout = 0; layout < kStepLayouts; ++layout) {
+        const auto tag = LoadUnchecked<uint16_t>(record, kTagAt[layout]);
+        found[layout] = found[layout] || tag == kStepStartTag || tag == kStepEndTag;
+      }
     }
-    if (records == 0) return false;
+    if (records == 0 || found[0] + found[1] == kStepLayouts) return found;
     offset += records * kStepRecordBytes;
   }
 }

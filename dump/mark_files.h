@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,8 +49,12 @@ inline constexpr size_t kStepRecordBytes = 40;
 // One begin or end of a training step. `device_count` is the device's system counter at that instant.
 std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t device_count,
                                                    int64_t step, bool begin);
-// Whether such a file, open for reading, has records of the begin or end of a training step.
-// `first`: where the first record that begins in it does; one that two slices share is not looked at.
-Result<bool> HasStepRecords(int fd, uint32_t chip_id, uint64_t first = 0);
+// Chips have one of two layouts of this record.
+inline constexpr size_t kStepLayouts = 2;
+size_t StepLayoutOf(uint32_t chip_id);
+// By layout: whether such a file, open for reading, has records of the begin or end of a training step. Reads the file up
+// to the first of them. `first`: offset of the first record that begins in it; one that two slices share is skipped.
+// `check` is called before each read; its error ends the search.
+Result<std::array<bool, kStepLayouts>> FindStepRecords(int fd, uint64_t first, const std::function<Status()>& check);
 
 }  // namespace profd

@@ -1,11 +1,14 @@
 #include "dump/process_files.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -13,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "dump/data_name.h"
+#include "dump/dump_io.h"
 #include "dump/dump_root.h"
 #include "dump/json_depth.h"
 #include "dump/slice_journal.h"
@@ -29,7 +33,7 @@ constexpr size_t kMaxControlText = 1u << 20;
 constexpr std::array<std::string_view, 6> kControls = {"info.json", "sample.json",    "start_info",
                                                        "end_info",  "host_start.log", "dev_start.log"};
 
-// Two readings of clock and counter are some milliseconds apart, and crystals differ by some ppm.
+// Two pairs of clock and counter are some milliseconds apart, and crystals differ by some ppm.
 constexpr double kSlackNs = 20e6;
 constexpr double kDrift = 1e-4;
 
@@ -120,6 +124,32 @@ double Counted(const Pair& from, const Pair& to, double hz) {
 }
 
 }  // namespace
+
+Status FindSteps(int dir, std::string_view prefix, std::span<ProcessFile> files, const std::function<Status()>& check) {
+  std::map<uint64_t, ProcessFile*> slices;
+  for (ProcessFile& file : files) {
+    if (!file.path.starts_with(prefix)) continue;
+    const std::string_view name = std::string_view(file.path).substr(prefix.size());
+    if (!name.starts_with(kStepTraceFile) || name.ends_with(kDone) || name.find('/') != std::string_view::npos) continue;
+    const std::optional<DataName> data = ParseDataName(name);
+    if (data && data->base == kStepTraceFile) slices.emplace(data->slice, &file);
+  }
+  uint64_t before = 0;  // bytes: slices may end within a record
+  for (const auto& [number, file] : slices) {
+    const std::string name = file->path.substr(prefix.size());
+    Result<UniqueFd> fd = OpenFileAt(dir, name);
+    if (!fd.ok()) return fd.status();
+    struct stat facts {};
+    if (::fstat(fd->get(), &facts) != 0) return Status::FromErrno(errno, name);
+    const uint64_t begun = before % kStepRecordBytes;
+    Result<std::array<bool, kStepLayouts>> steps =
+        FindStepRecords(fd->get(), begun == 0 ? 0 : kStepRecordBytes - begun, check);
+    if (!steps.ok()) return steps.status();
+    file->steps = *steps;
+    before += static_cast<uint64_t>(facts.st_size);
+  }
+  return Status::Ok();
+}
 
 bool ParseProcessPath(std::string_view path, ProcessPath* out) {
   const size_t first = path.find('/');

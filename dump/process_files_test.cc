@@ -1,5 +1,6 @@
 #include "dump/process_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -94,6 +95,7 @@ TEST(ProcessFilesTest, HostileControlFiles) {
 // A dump as VerifyTest writes it, and what aclprof left in processes.
 class DumpWithProcessFilesTest : public VerifyTest {
  protected:
+  bool searched_ = true;  // for training steps, as the copying thread does
   static std::string Clock(int64_t ns, uint64_t count) {
     return fmt::format("[Host]\nclock_monotonic_raw: {}\ncntvct: {}\ncntvct_diff: 0\n", ns, count);
   }
@@ -144,6 +146,11 @@ class DumpWithProcessFilesTest : public VerifyTest {
       list.push_back({prof + "/" + name, text.size(), Crc32c(AsBytes(text))});
       ++facts.files;
       facts.bytes += text.size();
+    }
+    for (const char* place : {"/host/data/", "/device_0/data/"}) {
+      const Result<UniqueFd> dir = OpenDirAt(AT_FDCWD, path_ + "/host/profd/" + folder + "/" + prof + place);
+      if (!dir.ok() || !searched_) continue;
+      ASSERT_TRUE(FindSteps(dir->get(), prof + place, list, [] { return Status::Ok(); }).ok());
     }
     dump_->EndProcessFiles(std::move(facts), 0, std::move(list));
   }
@@ -269,6 +276,20 @@ TEST_F(DumpWithProcessFilesTest, StepsThatBothHaveAreNotMixed) {
               Contains(testing::Field(&ManifestProcessFiles::Example::why, HasSubstr("training steps"))));
 }
 
+TEST_F(DumpWithProcessFilesTest, StepTraceThatWasNotSearchedStaysApart) {
+  auto files = FilesOfProcess();
+  files["device_0/data/ts_track.data.0.slice_0"] = TraceRecord(4);
+  searched_ = false;
+  Write(0, 200);
+  ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", OwnStep()).ok());
+  Copy(77, files);
+  Place();
+  Finish(200);
+  EXPECT_FALSE(fs::exists(path_ + "/device_0/data/ts_track.data.0.slice_1"));
+  EXPECT_THAT(ManifestAt(path_).process_files.at(0).examples,
+              Contains(testing::Field(&ManifestProcessFiles::Example::why, HasSubstr("not searched for training steps"))));
+}
+
 TEST_F(DumpWithProcessFilesTest, FilesWithASecondNameAreNotRead) {
   Write(0, 200);
   Copy(77, FilesOfProcess());
@@ -340,7 +361,7 @@ TEST_F(DumpWithProcessFilesTest, OtherClocksAreNotMixed) {
   EXPECT_EQ(ReadText(path_ + "/" + kProf + "/device_0/data/stars_soc.data.0.slice_0"), "stars");
 }
 
-TEST_F(DumpWithProcessFilesTest, WhatTheAnalyserCannotReadStaysApart) {
+TEST_F(DumpWithProcessFilesTest, FilesTheAnalyserCannotReadStayApart) {
   Write(0, 200);
   Copy(77, {{"host/data/aging.api_event.data.slice_0", "api"}, {"evil/x", "x"}});
   Place();

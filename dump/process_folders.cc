@@ -87,7 +87,7 @@ void ProcessFolders::JournalFacts(const ManifestProcessFiles& facts) {
 
 Result<UniqueFd> ProcessFolders::Begin(ManifestProcessFiles facts) {
   const std::string folder = facts.directory;
-  if (!IsSafeName(folder)) return InvalidArgument(fmt::format("{} is no name of a folder", folder));
+  if (!IsSafeName(folder)) return InvalidArgument(fmt::format("{} is not a name of a folder", folder));
   Result<UniqueFd> made = MakeDirAt(dump_.own_dir.get(), folder, dump_.owner);
   if (!made.ok()) return made;
   facts.directory = std::string(kOwnPrefix) + folder;
@@ -124,7 +124,7 @@ ManifestProcessFiles& ProcessFolders::FactsOf(const Tree& tree) {
   return dump_.manifest.process_files.emplace_back();
 }
 
-// Places without info.json cost the analyser the whole export.
+// Places without info.json make the analyser's export fail.
 std::vector<ProcessFolders::Run> ProcessFolders::FindRuns() {
   std::vector<Run> runs;
   for (Tree& tree : trees_) {
@@ -185,26 +185,19 @@ bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
 
 // The profiler's step trace (iterations, flips of task ids) becomes further slices of profd's, which has steps only:
 // readers sort the records. A step that both have would be none for the analyser (dump-format 4).
-Result<uint64_t> ProcessFolders::FirstStepSlice(int from, const DataFolder& place) {
+Result<uint64_t> ProcessFolders::FirstStepSlice(const Run& run, const std::string& folder, const DataFolder& place) {
   const auto& devices = dump_.manifest.devices;
   const auto device = std::ranges::find(devices, place.device, &ManifestDevice::id);
   if (device == devices.end() || !all_slices_) return AlreadyExists("profd records this itself");
-  std::map<uint64_t, std::string> slices;
-  for (const std::string& name : ListNames(from).value_or({})) {
-    const std::optional<DataName> data = ParseDataName(name);
-    if (data && data->base == kStepTraceFile && !name.ends_with(kDone)) slices.emplace(data->slice, name);
-  }
-  uint64_t before = 0;  // bytes: its slices may end within a record
-  for (const auto& [number, name] : slices) {
-    Result<UniqueFd> file = OpenFileAt(from, name);
-    if (!file.ok()) return file.status();
-    struct stat facts {};
-    if (::fstat(file->get(), &facts) != 0) return Status::FromErrno(errno, name);
-    const uint64_t begun = before % kStepRecordBytes;
-    Result<bool> steps = HasStepRecords(file->get(), static_cast<uint32_t>(device->chip_id), begun == 0 ? 0 : kStepRecordBytes - begun);
-    if (!steps.ok()) return steps.status();
-    if (*steps) return AlreadyExists("has training steps, which profd records itself");
-    before += static_cast<uint64_t>(facts.st_size);
+  const size_t layout = StepLayoutOf(static_cast<uint32_t>(device->chip_id));
+  for (const size_t file : run.places.at(folder)) {
+    const ProcessFile& copied = run.tree->files[file];
+    ProcessPath path;
+    if (copied.path.ends_with(kDone) || !ParseProcessPath(copied.path, &path) || !path.data()) continue;
+    const std::optional<DataName> data = ParseDataName(path.rest.substr(path.rest.rfind('/') + 1));
+    if (!data || data->base != kStepTraceFile) continue;
+    if (!copied.steps) return AlreadyExists("was not searched for training steps, which profd records itself");
+    if ((*copied.steps)[layout]) return AlreadyExists("has training steps, which profd records itself");
   }
   uint64_t first = 0;
   for (const std::string& name : ListNames(place.data.get()).value_or({})) {
@@ -266,7 +259,7 @@ void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& p
     return KeepApart(tree, run.prof + "/" + name, merged.message());
   }
   Result<UniqueFd> data = OpenDirAt(dir->get(), "data");
-  const Result<uint64_t> step_slice = data.ok() ? FirstStepSlice(data->get(), place) : data.status();
+  const Result<uint64_t> step_slice = data.ok() ? FirstStepSlice(run, name, place) : data.status();
   for (const size_t file : run.places.at(name)) {
     ProcessPath path;
     if (!ParseProcessPath(tree.files[file].path, &path)) continue;
@@ -274,7 +267,7 @@ void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& p
     if (path.data() && data.ok() && rest.find('/', 5) == std::string_view::npos) {
       MergeFile(tree, file, data->get(), step_slice, place);
     } else if (!ControlOfProcessFile(rest, path.device).empty()) {
-      // What it says is in the dump's own by now.
+      // Its content is in the dump's own by now.
       tree.moved[file] = dump_.io.Unlink(dir->get(), std::string(rest)) == 0;
     } else {
       KeepApart(tree, tree.files[file].path, "not a file that the vendor's analyser reads here");

@@ -69,7 +69,7 @@ class ProcessFolders {
   void MergePlace(Run& run, const std::string& name, DataFolder& place);
   bool IsOurs(const DataFolder& place, std::string_view base);
   // Of the profiler's step trace beside profd's: the number of its first slice there; else why it stays apart.
-  Result<uint64_t> FirstStepSlice(int from, const DataFolder& place);
+  Result<uint64_t> FirstStepSlice(const Run& run, const std::string& folder, const DataFolder& place);
   bool MergeFile(Tree& tree, size_t file, int from, const Result<uint64_t>& step_slice, DataFolder& place);
   Status MergeControls(int from, DataFolder& place);
   bool MovePlace(Run& run, const std::string& name);

@@ -114,7 +114,7 @@ void Recovery::DecideTimes() {
   same_boot_ = options_.same_boot.value_or(raw >= 0 && std::abs(wall - raw) < kSameBootNs);
 }
 
-// What the last file that was written to says; nothing else does.
+// The time of the last file that was written to; there is no other source.
 int64_t LastWrite(const std::vector<RepairedPlace>& places, int64_t from, int64_t to) {
   int64_t last = from;
   for (const RepairedPlace& place : places) {

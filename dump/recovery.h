@@ -1,10 +1,10 @@
-// Completes a dump that was not ended: the daemon was killed, or the machine. Slices are cut to whole
-// records, .done files and end_info written, records counted anew, and the manifest says
+// Completes a dump that was not ended: the daemon was killed, or the machine. Slices are cut to complete
+// records, .done files and end_info written, records counted anew, and the manifest lists
 // `interrupted` and what is missing. docs/dumps.md has what can be relied on.
 //
 // May be cut short at any point and called again. Directories of dumps belong to users: nothing in
 // them is believed, no link followed, nothing but the owner's regular files opened, and what cannot
-// be repaired is left as it is and said.
+// be repaired is left as it is and reported.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct RecoveredDump {
   };
   Outcome outcome = Outcome::kWasComplete;
   Manifest manifest;
-  uint64_t cut_bytes = 0;  // of records that were not whole
+  uint64_t cut_bytes = 0;  // of incomplete records
   uint32_t ended_slices = 0;
 };
 

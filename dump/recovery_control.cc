@@ -49,7 +49,7 @@ Status CompleteClocks(const RepairContext& context, const RepairedPlace& place,
     clocks.device_ns = clocks.host_ns;
     clocks.device_count = clocks.host_count;
     manifest->warnings.push_back(fmt::format(
-        "profd exited before the clocks of device {} were written; its time stamps are off by an "
+        "profd exited before the clocks of device {} were written; its timestamps are off by an "
         "unknown amount",
         place.device));
   }

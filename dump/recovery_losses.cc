@@ -1,4 +1,4 @@
-// What is missing from a dump that was not ended, beyond what its last manifest says.
+// What is missing from a dump that was not ended, beyond what its last manifest has.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -91,7 +91,7 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
   const VerifyProgress no_progress;
   VerifyRun run{reader, report, no_progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
   Result<std::vector<DumpReader::File>> files = reader.Files();
-  if (!files.ok()) return;  // what is wrong with them is not asked here
+  if (!files.ok()) return;  // what is wrong with them is not checked here
   run.files = std::move(*files);
   for (const DumpReader::File& file : run.files) run.sizes[file.path] = file.bytes;
   run.manifest = *manifest;
@@ -105,7 +105,7 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
   });
   for (size_t i = 0; i < run.gaps.size();) {
     VerifyGap gap = run.gaps[i++];
-    // Series of a channel are missing beside each other; a reading of a host collector is in several files.
+    // Series of a channel are missing beside each other; a poll of a host collector is in several files.
     for (; i < run.gaps.size() && key(run.gaps[i]) == key(gap) && run.gaps[i].from_ns <= gap.to_ns; ++i) {
       gap.to_ns = std::max(gap.to_ns, run.gaps[i].to_ns);
       gap.missing = gap.channel != 0 ? gap.missing + run.gaps[i].missing

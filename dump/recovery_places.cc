@@ -196,7 +196,7 @@ Status PlaceRepair::Slice(const std::string& name) {
   return {};
 }
 
-// The kill came between compressing a slice and the journal's line of that. Nothing if what is there
+// The kill was between compressing a slice and the journal's line of that. Nothing if what is there
 // is not the slice that was closed.
 std::optional<uint32_t> PlaceRepair::StoredSum(const std::string& stored, const SliceEntry& known) {
   // What unpacks to far more than samples ever do costs more than its sum is worth.

@@ -59,7 +59,7 @@ using OwnFiles = std::map<std::string, WholePart, std::less<>>;
 Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
                                                 std::vector<std::string>* warnings, OwnFiles* own,
                                                 SliceJournal* journal);
-// end_info, and the devices' clocks where the crash came before they were written.
+// end_info, and the devices' clocks where the crash happened before they were written.
 Status EndPlaces(const RepairContext& context, const std::vector<RepairedPlace>& places,
                  int64_t wall_ns, int64_t raw_ns, Manifest* manifest);
 // Records, bytes and what was aged, counted anew.

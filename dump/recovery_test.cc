@@ -111,7 +111,7 @@ class RecoveryTest : public testing::Test {
   std::string path_;
 };
 
-TEST_F(RecoveryTest, CutsToWholeRecordsAndEndsEverything) {
+TEST_F(RecoveryTest, CutsToCompleteRecordsAndEndsEverything) {
   Make();
   Append("device_0/data/hbm.data.0.slice_1", std::string(23, 'z'));
   Append("device_0/data/hccs.data.0.slice_0", "1:000000");
@@ -136,7 +136,7 @@ TEST_F(RecoveryTest, CutsToWholeRecordsAndEndsEverything) {
 }
 
 // What was counted had been taken, not written.
-TEST_F(RecoveryTest, AFileThatNeverCameHasNoRecords) {
+TEST_F(RecoveryTest, AFileThatWasNeverWrittenHasNoRecords) {
   Make();
   Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
   ASSERT_TRUE(manifest.ok());
@@ -149,7 +149,7 @@ TEST_F(RecoveryTest, AFileThatNeverCameHasNoRecords) {
   EXPECT_EQ(ChannelOf(dump, kHccs).bytes, 0u);
 }
 
-TEST_F(RecoveryTest, SaysWhatIsMissingFromWhenToWhen) {
+TEST_F(RecoveryTest, ReportsWhatIsMissingFromWhenToWhen) {
   Make();
   RecoveredDump dump = Recover();
   const ManifestChannel& hbm = ChannelOf(dump, kHbm);
@@ -236,7 +236,7 @@ TEST_F(RecoveryTest, ASecondTimeChangesNothing) {
 }
 
 // As a recovery that was itself killed before its last step leaves it.
-TEST_F(RecoveryTest, GoesOnWhereAnEarlierOneEnded) {
+TEST_F(RecoveryTest, ContinuesWhereAnEarlierOneEnded) {
   Make();
   const std::string running = ReadText(At("profd_manifest.json"));
   Append("device_0/data/hbm.data.0.slice_1", "torn");
@@ -281,7 +281,7 @@ TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
 }
 
 // Their counts are in no manifest that was written before they began to write.
-TEST_F(RecoveryTest, WhatCollectorsOfTheHostRecordedIsCounted) {
+TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
   Make();
   Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
   for (const char* collector : {"host_cpu", "npu_state"}) {
@@ -338,7 +338,7 @@ TEST_F(RecoveryTest, OurFolderIsNotLookedForBehindLinks) {
 }
 
 // A file with another name may be anything the owner can link.
-TEST_F(RecoveryTest, WhatHasAnotherNameIsLeftAsItIs) {
+TEST_F(RecoveryTest, FilesWithOtherNamesAreLeftAsTheyAre) {
   Make();
   WriteText(tmp_ / "victim", std::string(50, 'v'));
   const std::string slice = At("device_0/data/hbm.data.0.slice_1");
@@ -351,7 +351,7 @@ TEST_F(RecoveryTest, WhatHasAnotherNameIsLeftAsItIs) {
 }
 
 // Killed after a slice was compressed and before the journal said so.
-TEST_F(RecoveryTest, ACompressedSliceTheJournalDoesNotKnowYetIsWhole) {
+TEST_F(RecoveryTest, ACompressedSliceNotYetInTheJournalIsValid) {
   Make();
   const std::string slice = At("device_0/data/hbm.data.0.slice_0");
   const std::string plain = ReadText(slice);

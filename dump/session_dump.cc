@@ -20,7 +20,7 @@ namespace {
 
 // Many processes, little from each.
 constexpr size_t kDynamicBufferBytes = 8u << 10;
-// While there are not so many, what comes between two flushes at 50 Hz goes out in one piece.
+// While there are not so many, what arrives between two flushes at 50 Hz goes out in one piece.
 constexpr size_t kRoomyBufferBytes = 16u << 10;
 constexpr size_t kRoomyFiles = 1024;
 // More than the control files of a device.
@@ -130,7 +130,7 @@ Status SessionDump::WriteClocks(DataFolder& place, const std::optional<DumpClock
     clocks.device_ns = clocks.host_ns;
     clocks.device_count = clocks.host_count;
     manifest_.warnings.push_back(fmt::format(
-        "the clocks of device {} could not be read; its time stamps are off by an unknown amount",
+        "the clocks of device {} could not be read; its timestamps are off by an unknown amount",
         place.device));
   }
   RETURN_IF_ERROR(WriteControl(place, "host_start.log", HostStartLog(clocks, place.device)));
@@ -192,7 +192,7 @@ const std::string& SessionDump::KeyOf(int device, std::string_view base) {
   return key_;
 }
 
-// With a small limit they are shorter: Compress leaves out what is larger than a 16th of it, and ageing removes a whole slice.
+// With a small limit they are shorter: Compress leaves out what is larger than a 16th of it, and ageing removes a complete slice.
 uint64_t SessionDump::ActivitySliceBytes() const {
   constexpr uint64_t kLeastPart = 32;
   const uint64_t most = options_.max_bytes == 0 ? UINT64_MAX : options_.max_bytes / kLeastPart;

@@ -116,14 +116,14 @@ class SessionDump : private SliceObserver {
   // The data file of a driver channel of one of the dump's devices. Empty `file` = the one of the
   // format table. Channels may share a device but not a file.
   Result<Channel> OpenChannel(int device, uint32_t channel_id, std::string_view file = {});
-  // What comes with the bytes of an append.
+  // What accompanies the bytes of an append.
   struct Batch {
     uint64_t records = 1;
     int64_t host_ns = 0;             // when they were read; 0 = unknown
     std::string_view collector = {};  // whose they are, where there is no channel
   };
   // Complete records or lines. AtStorageLimit when the dump would
-  // exceed max_bytes; any error refuses the block whole and leaves the dump usable.
+  // exceed max_bytes; any error refuses the complete block and leaves the dump usable.
   Status Append(Channel channel, std::span<const std::byte> bytes, uint64_t records,
                 int64_t host_ns = 0);
   // Complete lines for host/data/<file>.slice_<k>. Files that cost the reader samples when cut are
@@ -214,7 +214,7 @@ class SessionDump : private SliceObserver {
     uint32_t number = 0;      // in files_
     bool dynamic = false;     // may be one of very many: its descriptor is not kept at any price
     bool holds_fd = false;    // counted in dynamic_fds_
-    bool idle = true;         // nothing came since the last Flush
+    bool idle = true;         // nothing was appended since the last Flush
   };
 
   SessionDump(DumpIo& io, SessionDumpOptions options);

@@ -1,4 +1,4 @@
-// What a dump says of itself, its way to the disk, and its end.
+// What a dump contains about itself, its way to the disk, and its end.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kWritebackBytes = 256u << 10;
 // The end of a session does not wait longer for what is still to be compressed.
 constexpr int64_t kCompressAtEndNs = kNsPerSecond;
 
-// Remembers the first error of a sequence that goes on regardless.
+// Remembers the first error of a sequence that continues regardless.
 void Keep(Status& first, Status next) {
   if (first.ok() && !next.ok()) first = std::move(next);
 }
@@ -226,7 +226,7 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
     loss.records = one.records;
     loss.bytes = one.bytes;
   }
-  // At the limit the manifest alone says so: room for that one is set aside.
+  // At the limit only the manifest has it: space for the manifest is reserved.
   constexpr uint64_t kMostLineBytes = 256;
   if (options_.max_bytes > 0 && bytes_written() + Reserved() + kMostLineBytes > options_.max_bytes) return;
   slice_index_.Lost(loss);

@@ -54,7 +54,7 @@ Status SessionDump::ReserveSpace(uint64_t more) {
   const bool ages = options_.age_at_limit && ages_;
   while (limit != 0 && bytes_written() + more + Reserved() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
-    // Under a small limit, what the journal says of slices that are gone takes a good part of it.
+    // Under a small limit, what the journal has about slices that are gone takes a good part of it.
     if (slice_index_.Shrink(kSlackBytes)) continue;
     return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
   }
@@ -260,7 +260,7 @@ void SessionDump::OnSliceClosed(const SliceWriter& writer, const ClosedSlice& sl
 
 bool SessionDump::Compress(const File& file, const SliceEntry& slice, uint32_t number) {
   if (compressor_ == nullptr) return false;
-  // Beside a slice its compressed self needs room for a moment.
+  // Beside a slice its compressed copy needs space for a moment.
   if (options_.max_bytes > 0 && slice.bytes > options_.max_bytes / 16) return false;
   const DataFolder& place = places_[*file.place];
   SliceCompressor::Job job;

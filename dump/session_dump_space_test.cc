@@ -326,7 +326,7 @@ TEST_F(DumpRoomTest, CompressedSlicesReadBackTheSame) {
   EXPECT_TRUE(joined == all);
 }
 
-TEST_F(DumpRoomTest, ADumpThatIsRemovedUnderneathSaysSo) {
+TEST_F(DumpRoomTest, ADumpThatIsRemovedMeanwhileReportsIt) {
   Make(Options());
   ASSERT_TRUE(Round(0).ok());
   ASSERT_TRUE(dump_->Flush().ok());

@@ -279,7 +279,7 @@ TEST_F(SessionDumpTest, AbandonedItKeepsWhatItWasGiven) {
   EXPECT_THAT(FilesBelow(path_), Not(Contains("device_0/end_info.0")));
 }
 
-TEST_F(SessionDumpTest, RefusesNamesThatAreNoNames) {
+TEST_F(SessionDumpTest, RefusesInvalidNames) {
   std::unique_ptr<SessionDump> dump = Make(Options());
   for (std::string_view name : {"../../etc/passwd", "a/b", "", ".", "..", "a b", "/abs"}) {
     EXPECT_EQ(dump->AppendHostFile(name, "x\n").code(), StatusCode::kInvalidArgument) << name;
@@ -357,7 +357,7 @@ TEST_F(SessionDumpTest, AFullDiskIsAnOutcome) {
   EXPECT_EQ(ManifestNow().state, DumpState::kRunning);  // the old one, whole
 }
 
-TEST_F(SessionDumpTest, WhatCannotBeginLeavesNothing) {
+TEST_F(SessionDumpTest, AFailedBeginLeavesNothing) {
   FullDiskIo io;
   for (size_t room : {0u, 100u, 3000u, 8000u}) {
     io.room = room;
@@ -422,7 +422,7 @@ TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {
   EXPECT_FALSE(DumpReader::Open(root_, "../root").ok());
 }
 
-TEST_F(SessionDumpTest, TheManifestIsReplacedWhole) {
+TEST_F(SessionDumpTest, TheManifestIsReplacedAtomically) {
   std::unique_ptr<SessionDump> dump = Make(Options());
   for (int i = 0; i < 5; ++i) {
     dump->manifest().warnings.push_back("warning " + std::to_string(i));

@@ -1,5 +1,5 @@
 // Compresses closed slices (zstd) while the session runs: one thread at the lowest priority, one
-// slice at a time, at most kMaxWaiting of them waiting; what comes while more are waiting stays as it
+// slice at a time, at most kMaxWaiting of them waiting; a slice that is added while more are waiting stays as it
 // is. `x.slice_k` becomes `x.slice_k.zst` in one step; a slice that would not become smaller stays.
 #pragma once
 

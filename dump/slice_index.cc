@@ -41,7 +41,7 @@ bool SliceIndex::Aged(std::string_view path, int64_t now_ns, const std::function
   slice.aged_ns = now_ns;
   Add(AgedLine(slice));
   const bool removed = remove();
-  Flush().Ignore();  // there may be room for the line now
+  Flush().Ignore();  // there may be space for the line now
   if (!removed) {
     Add(ClosedLine(slice));
     if (slice.compressed) Add(CompressedLine(slice));

@@ -27,8 +27,8 @@ class SliceIndex {
 
   void Closed(SliceEntry slice);
   void Compressed(std::string_view path, uint64_t stored_bytes, uint32_t stored_crc32c);
-  // `remove` removes the slice, after the journal says so: what a kill in between leaves is removed
-  // by the recovery. False: it is still there, and the journal says that, too.
+  // `remove` removes the slice, after the journal has it: what a kill in between leaves is removed
+  // by the recovery. False: it is still there, and the journal has that, too.
   bool Aged(std::string_view path, int64_t now_ns, const std::function<bool()>& remove);
   void Lost(const JournalLoss& loss);
   void Files(const JournalFiles& files);

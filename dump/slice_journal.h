@@ -39,7 +39,7 @@ inline constexpr std::string_view kJournalFile = "host/profd/slices.tsv";
 inline constexpr size_t kMaxJournalBytes = 64u << 20;
 // Between a file's name and the number of its slice.
 inline constexpr std::string_view kSliceMark = ".slice_";
-// A compressed slice is called this after its own name. Its .done keeps its name and says the size
+// A compressed slice is called this after its own name. Its .done keeps its name and has the size
 // before compression.
 inline constexpr std::string_view kCompressedSuffix = ".zst";
 
@@ -97,7 +97,7 @@ struct SliceJournal {
   std::vector<JournalLoss> losses;  // in the order they were noticed
   std::vector<SliceEntry> slices;  // in the order they were closed
   std::map<std::string, ForgottenSlices> forgotten;  // by file
-  uint64_t bad_lines = 0;  // that made no sense; what they said is unknown
+  uint64_t bad_lines = 0;  // that could not be parsed; their meaning is unknown
   bool torn = false;       // the last line was cut off
 
   // Null if the journal does not know the slice.

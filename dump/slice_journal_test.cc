@@ -24,7 +24,7 @@ SliceEntry Entry(int k, uint64_t records = 7) {
   return entry;
 }
 
-TEST(SliceJournalTest, SaysWhatWasWritten) {
+TEST(SliceJournalTest, HasWhatWasWritten) {
   SliceEntry first = Entry(0);
   SliceEntry second = Entry(1);
   EXPECT_EQ(ClosedLine(first),
@@ -79,7 +79,7 @@ TEST(SliceJournalTest, NonsenseIsCountedAndLeftOut) {
     EXPECT_EQ(journal.bad_lines, 1u) << line;
     EXPECT_EQ(journal.slices.size(), 1u) << line;
   }
-  // What a later version adds is no nonsense.
+  // What a later version adds is not nonsense.
   EXPECT_EQ(ParseSliceJournal("moved\ta\tb\n").bad_lines, 0u);
 }
 
@@ -160,7 +160,7 @@ TEST_F(SliceIndexTest, AFullDiskDelaysLinesAndTearsNone) {
   ExpectSumIsRight();
 }
 
-TEST_F(SliceIndexTest, ForgetsWhatHasGoneForLong) {
+TEST_F(SliceIndexTest, ForgetsOldRemovals) {
   constexpr int kSlices = 20'000;
   for (int k = 0; k < kSlices; ++k) {
     index_.Closed(Entry(k));

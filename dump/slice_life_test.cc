@@ -39,7 +39,7 @@ struct Promised {
   std::atomic<int64_t> steps{0};
 };
 
-// As kill -9 ends a process: _exit is where ThreadSanitizer reports a thread that nobody has joined yet.
+// As kill -9 ends a process: _exit is where ThreadSanitizer reports a thread that has not been joined yet.
 [[noreturn]] void End(int code) {
   ::syscall(SYS_exit_group, code);
   __builtin_unreachable();

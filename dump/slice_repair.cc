@@ -17,7 +17,7 @@ namespace profd {
 namespace {
 
 constexpr size_t kChunk = 256u << 10;
-// No line of a dump is longer; what comes behind one is given up.
+// No line of a dump is longer; what follows one is given up.
 constexpr size_t kMaxLine = 1u << 20;
 
 constexpr std::string_view kBlockHead = "TimeStamp:";
@@ -70,7 +70,7 @@ class TextScan {
     }
     return true;
   }
-  // Where the scan goes on, if not behind the line.
+  // Where the scan continues, if not behind the line.
   uint64_t skip_to() const { return skip_to_; }
 
   // `clean`: the file ended with a line.
@@ -111,7 +111,7 @@ class TextScan {
   bool in_head_ = false;
 };
 
-// The lines of `text`, which begins at `at`; *used says how far they went (beyond its end where a
+// The lines of `text`, which begins at `at`; *used is how far they reach (beyond its end where a
 // block does). False: nothing behind it counts.
 bool ScanLines(TextScan& scan, std::string_view text, uint64_t at, uint64_t size, uint64_t* used) {
   *used = 0;

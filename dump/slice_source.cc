@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-// No slice of ours needs more; a file that asks for more is not decompressed.
+// No slice of ours needs more; a file that needs more is not decompressed.
 constexpr int kMaxWindowLog = 23;
 
 }  // namespace

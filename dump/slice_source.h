@@ -24,7 +24,7 @@ class SliceSource {
   SliceSource& operator=(const SliceSource&) = delete;
 
   // Fills `out` as far as there is something: fewer bytes than asked for only at the end. kDataLoss
-  // for a compressed file that is damaged or cut off; what came before was good.
+  // for a compressed file that is damaged or cut off; the part before was valid.
   Result<size_t> Read(std::span<std::byte> out);
 
   bool compressed() const { return zstd_ != nullptr; }

@@ -119,13 +119,13 @@ TEST_F(SliceSourceTest, DamageIsAnErrorAfterWhatWasGood) {
   Status error;
   All(source, 10'000, &error);
   EXPECT_EQ(error.code(), StatusCode::kDataLoss);
-  WriteText(tmp_ / "none.zst", "this is no zstd at all");
+  WriteText(tmp_ / "none.zst", "this is not zstd at all");
   SliceSource none = Source("none.zst");
   EXPECT_EQ(All(none, 100, &error), "");
   EXPECT_EQ(error.code(), StatusCode::kDataLoss);
 }
 
-TEST_F(SliceSourceTest, WhatDoesNotGetSmallerStays) {
+TEST_F(SliceSourceTest, FilesThatDoNotGetSmallerStay) {
   std::string noise;
   uint64_t x = 88172645463325252ULL;
   while (noise.size() < 50'000) {

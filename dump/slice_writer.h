@@ -69,7 +69,7 @@ class SliceWriter {
 
   void SetObserver(SliceObserver* observer) { observer_ = observer; }  // outlives the writer
 
-  // Takes `block`, `records` complete records or lines that came at `host_ns` (0 = unknown). On an error
+  // Takes `block`, `records` complete records or lines that were received at `host_ns` (0 = unknown). On an error
   // the block is refused entirely and nothing that was taken before is lost; the same call may succeed
   // later.
   Status Append(std::span<const std::byte> block, uint64_t records, int64_t host_ns = 0);
@@ -88,7 +88,7 @@ class SliceWriter {
   // What was written so far is being synced; unsynced_bytes() counts anew.
   void MarkSynced() { unsynced_ = 0; }
 
-  // Gives the descriptor back until the next write; the slice goes on where it was.
+  // Gives the descriptor back until the next write; the slice continues where it was.
   void ReleaseFd();
   // Gives the buffer back if it is empty.
   void ReleaseBuffer();

@@ -168,7 +168,7 @@ TEST_F(SliceWriterTest, HostAndPlainNames) {
   EXPECT_EQ(Text("samples.tsv"), "heading\none\ntwo\n");
 }
 
-TEST_F(SliceWriterTest, AFullDiskRefusesWholeBlocksAndLosesNothingTaken) {
+TEST_F(SliceWriterTest, AFullDiskRefusesCompleteBlocksAndLosesNothingTaken) {
   FullDiskIo io;
   io.room = 60;
   SliceOptions options = Hbm();
@@ -208,7 +208,7 @@ TEST_F(SliceWriterTest, ABlockLargerThanTheBufferIsAllOrNothing) {
   EXPECT_EQ(Text("hbm.data.3.slice_0"), std::string(240, 'y'));
 }
 
-TEST_F(SliceWriterTest, CloseWorksOnABrokenDiskAndSaysWhatIsLost) {
+TEST_F(SliceWriterTest, CloseWorksOnABrokenDiskAndReportsLosses) {
   for (int error : {ENOSPC, EIO, EDQUOT, EROFS}) {
     TempDir tmp;
     UniqueFd dir(::open(tmp.path().c_str(), O_RDONLY | O_DIRECTORY));

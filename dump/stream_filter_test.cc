@@ -271,7 +271,7 @@ TEST(StreamFilter, SumsSaturateAtTheFieldsWidth) {
   EXPECT_EQ(out[1].us, 60'000u);
 }
 
-TEST(StreamFilter, MoreSeriesThanAnyChipHasAreKeptWhole) {
+TEST(StreamFilter, MoreSeriesThanAnyChipHasAreNotThinned) {
   std::vector<Hbm> records;
   for (uint32_t i = 0; i < 2000; ++i) records.push_back({i, 1, 0, i});
   StreamFilter filter(Options(1, 20, 100));
@@ -279,7 +279,7 @@ TEST(StreamFilter, MoreSeriesThanAnyChipHasAreKeptWhole) {
   EXPECT_GT(filter.counters().records_out, 1700u);
 }
 
-TEST(StreamFilter, RebasesStampsAndDropsWhatIsOlderThanTheSession) {
+TEST(StreamFilter, RebasesTimestampsAndDropsRecordsOlderThanTheSession) {
   std::vector<Hbm> records = {{100, 7, 0, 0}, {499, 7, 0, 0}, {500, 8, 0, 0}, {900, 9, 1, 3}};
   StreamFilterOptions options = Options(1, 20, 20);
   options.rebase_us = -500;
@@ -304,7 +304,7 @@ TEST(StreamFilter, RebasesForwardToo) {
   EXPECT_EQ(Feed(filter, std::vector<Hbm>{{100, 7, 0, 0}})[0].us, 130u);
 }
 
-TEST(StreamFilter, ThirtyTwoBitStampsAreRebasedAcrossTheirWrap) {
+TEST(StreamFilter, ThirtyTwoBitTimestampsAreRebasedAcrossTheirWrap) {
   // The channel has run for 2 h when the session joins: its timestamps have wrapped once already and
   // wrap again during the session.
   const uint64_t age = 7'200'000'000;

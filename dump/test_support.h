@@ -1,4 +1,4 @@
-// Shared by the dump room's tests: a directory that goes away, files as strings, a disk that fills.
+// Shared by the tests of dump/: a directory that is removed, files as strings, a disk that fills.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ inline std::set<std::string> FilesBelow(const std::string& path) {
 
 inline DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
 
-// A volume with room for `room` more bytes, which then answers `error`; like a real one it may take
+// A volume with space for `room` more bytes, which then answers `error`; like a real one it may take
 // part of a write.
 class FullDiskIo : public DumpIo {
  public:

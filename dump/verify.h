@@ -1,6 +1,6 @@
 // Checks the integrity of a dump. Reads every byte of it and holds it against its manifest, its slice journal and
 // itself: sizes, checksums, framing of records, order of timestamps, clock pairs, and for every channel
-// that what should have come = what is there + what the manifest says was lost.
+// that what was expected = what is there + what the manifest reports as lost.
 //
 // Nothing is changed. Bytes are untrusted; memory does not depend on the dump's size.
 #pragma once

@@ -19,7 +19,7 @@ namespace profd {
 namespace {
 
 constexpr size_t kReadBytes = 256u << 10;
-// No line of any file comes near.
+// No line of any file is nearly as long.
 constexpr size_t kMaxLine = 1u << 20;
 // The daemon notices a loss up to a flush interval and a poll after it happened, and device clocks
 // drift from the one pair they are placed by.
@@ -93,7 +93,7 @@ class FileCheck {
   const ManifestChannel* known_ = nullptr;   // the channel whose file it is
   const ManifestChannel* poller_ = nullptr;  // the collector that wrote it among other files
   std::optional<DumpClocks> clocks_;
-  int64_t seam_ns_ = 0;  // not 0: what is older comes from the flight recorder
+  int64_t seam_ns_ = 0;  // not 0: what is older is from the flight recorder
   GapDetector gaps_;
   std::vector<std::byte> carry_;
   uint64_t records_ = 0;
@@ -112,7 +112,7 @@ const ManifestChannel* FileCheck::FindChannel() const {
   return found;
 }
 
-// Finds what the manifest says of the file on the way.
+// Finds what the manifest has about the file on the way.
 GapDetector::Options FileCheck::HoleOptions() {
   GapDetector::Options options;
   options.format = format_;
@@ -370,7 +370,7 @@ void FileCheck::Conclude() {
   }
   if (gaps_.backwards() > 0) {
     run_.Add(VerifyCheck::kOrder, where_,
-             fmt::format("{} stamps are older than the record before", gaps_.backwards()));
+             fmt::format("{} timestamps are older than the record before", gaps_.backwards()));
   }
   CheckCounts(row);
   if (run_.manifest && !run_.running()) CheckEdges();
@@ -417,7 +417,7 @@ void FileCheck::CheckReadings(const VerifyChannel& row) {
     if (!IsNotRead(loss.reason)) lost += loss.records;
   }
   if (row.received + lost >= poller_->readings) return;
-  AddToAccount(fmt::format("{} readings are here, {} was read {} times and {} are reported as lost",
+  AddToAccount(fmt::format("{} samples are here, {} was read {} times and {} are reported as lost",
                            row.received, poller_->collector, poller_->readings, lost));
 }
 

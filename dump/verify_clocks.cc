@@ -15,7 +15,7 @@ namespace {
 
 // Two clocks of one machine drift by less, whatever their crystals.
 constexpr double kMaxDrift = 1e-3;
-// Too short a time says nothing about a rate.
+// Too short a time is not enough for a rate.
 constexpr int64_t kShortNs = kNsPerSecond;
 
 // Value of `key: <number>` in a *_start.log.
@@ -133,7 +133,7 @@ class ClockCheck {
     const uint64_t want_count = host_side ? clocks.host_count : clocks.device_count;
     if (*ns != want_ns || *count != want_count) {
       run_.Add(VerifyCheck::kClocks, path,
-               fmt::format("says {} ns, {} cycles; the manifest {} ns, {} cycles", *ns, *count,
+               fmt::format("has {} ns, {} cycles; the manifest {} ns, {} cycles", *ns, *count,
                            want_ns, want_count));
     }
   }

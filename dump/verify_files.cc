@@ -61,7 +61,7 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
   if (!ParseNumber(rest.substr(0, rest.find('\n')), &said) ||
       (!slice.compressed && said != slice.bytes)) {
     run.AddOfSlice(VerifyCheck::kSizes, slice.path,
-                   fmt::format("is {} bytes long, its .done says {}", slice.bytes,
+                   fmt::format("is {} bytes long, its .done has {}", slice.bytes,
                                rest.substr(0, std::min<size_t>(rest.find('\n'), 24))));
   }
 }
@@ -110,7 +110,7 @@ void CheckList(VerifyRun& run) {
       run.AddOfSlice(VerifyCheck::kSizes, file.path, "is in the manifest and not in the dump");
     } else if (there->second != file.bytes) {
       run.AddOfSlice(VerifyCheck::kSizes, file.path,
-                     fmt::format("is {} bytes long, the manifest says {}", there->second, file.bytes));
+                     fmt::format("is {} bytes long, the manifest has {}", there->second, file.bytes));
     }
   }
   for (const auto& [path, bytes] : run.sizes) {
@@ -130,7 +130,7 @@ void CheckJournal(VerifyRun& run) {
     if (!run.running() || !run.IsThere(entry.path)) missing.push_back(entry.path);
   }
   if (run.running() && !missing.empty()) {
-    // A limit may remove slices meanwhile. The journal says so first, so what is not there by now is in it.
+    // A limit may remove slices meanwhile. The journal records that first, so what is not there by now is in it.
     run.ReadJournal();
     std::erase_if(missing, [&run](const std::string& path) {
       const SliceEntry* entry = run.journal.Find(path);

@@ -32,7 +32,7 @@ TEST_F(VerifyTest, AMissingSliceAShortOneAndAStrangeFileAreFound) {
   std::ofstream(path_ + "/device_0/data/hbm.data.0.slice_99") << "x";
   std::vector<std::string> texts = Texts(Verify());
   EXPECT_THAT(texts, Contains(HasSubstr("hbm.data.0.slice_1: is in the manifest and not in")));
-  EXPECT_THAT(texts, Contains(testing::AllOf(HasSubstr("slice_2: is 100 bytes long, the manifest says"),
+  EXPECT_THAT(texts, Contains(testing::AllOf(HasSubstr("slice_2: is 100 bytes long, the manifest has"),
                                              HasSubstr("; ends inside of a record, 4 bytes of it"))));
   EXPECT_THAT(texts, Contains(HasSubstr("slice_99: is in the dump and not in the manifest")));
 }
@@ -79,7 +79,7 @@ TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
   EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("sizes: " + slice + ": is not there, and no limit")));
 }
 
-// It is no slice, so the journal does not know it.
+// It is not a slice, so the journal does not know it.
 TEST_F(VerifyTest, AChangedByteOfOurOwnFilesIsFound) {
   Write(0, 20);
   ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n", 1).ok());
@@ -90,7 +90,7 @@ TEST_F(VerifyTest, AChangedByteOfOurOwnFilesIsFound) {
                                    HasSubstr("by the manifest"))));
 }
 
-TEST_F(VerifyTest, WhatTheAnalyserLeavesIsNoFault) {
+TEST_F(VerifyTest, FilesOfTheAnalyserAreNotAProblem) {
   Write(0, 20);
   Finish(20);
   for (const char* dir : {"/mindstudio_profiler_output", "/device_0/sqlite"}) {

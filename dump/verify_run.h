@@ -34,7 +34,7 @@ struct VerifyFile {
   std::vector<VerifySlice> slices;
 };
 
-// Records that are missing where the manifest says nothing of it.
+// Records that are missing without a gap in the manifest.
 struct VerifyGap {
   std::string collector;
   int device = -1;

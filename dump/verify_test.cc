@@ -13,7 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST_F(VerifyTest, AWholeDumpHolds) {
+TEST_F(VerifyTest, ACompleteDumpIsValid) {
   Write(0, 200);
   Finish(200);
   VerifyReport report = Verify();
@@ -63,7 +63,7 @@ TEST_F(VerifyTest, LostRecordsTheManifestNamesAreExpected) {
   }
 }
 
-TEST_F(VerifyTest, TooSmallALossDoesNotExplainABigHole) {
+TEST_F(VerifyTest, TooSmallALossDoesNotExplainALargeGap) {
   Write(0, 50);
   Write(150, 200);
   Channel("hccs", 9, "hccs.data")
@@ -91,7 +91,7 @@ TEST_F(VerifyTest, AThinnedChannelHasTheRecordsOfItsOwnGrid) {
 }
 
 // Late by up to a period and late from then on: every point of the grid has its reading.
-TEST_F(VerifyTest, AReadingThatIsLateAndStaysLateIsNoLoss) {
+TEST_F(VerifyTest, ASampleThatIsLateAndStaysLateIsNotALoss) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) readings.emplace_back(i, i < 100 ? 0.01 : 0.8);
   WriteHost(readings, 200);
@@ -99,7 +99,7 @@ TEST_F(VerifyTest, AReadingThatIsLateAndStaysLateIsNoLoss) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
-TEST_F(VerifyTest, AReadingWithoutANoteIsMissing) {
+TEST_F(VerifyTest, APollWithoutANoteIsMissing) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) {
     if (i != 100) readings.emplace_back(i, i % 7 * 0.05);
@@ -111,15 +111,15 @@ TEST_F(VerifyTest, AReadingWithoutANoteIsMissing) {
                                     "not accounted for in the manifest; the first 0.99")));
 }
 
-TEST_F(VerifyTest, AReadingThatGotLostOnTheWayIsMissing) {
+TEST_F(VerifyTest, ASampleLostOnTheWayIsMissing) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) readings.emplace_back(i, 0.01);
   WriteHost(readings, 203);
   Finish(200);
-  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("200 readings are here, host_cpu was read 203")));
+  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("200 samples are here, host_cpu was read 203")));
 }
 
-TEST_F(VerifyTest, AReadingThatWasLeftOutIsExplained) {
+TEST_F(VerifyTest, APollThatWasLeftOutIsExplained) {
   std::vector<std::pair<int, double>> readings;
   for (int i = 0; i < 200; ++i) {
     if (i != 51 && i != 52) readings.emplace_back(i, i == 50 ? 2.3 : 0.01);
@@ -162,11 +162,11 @@ TEST_F(VerifyTest, AChannelThatEndsEarlyIsFound) {
   EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("ends 18.0 s before the session")));
 }
 
-TEST_F(VerifyTest, StampsThatGoBackAreFound) {
+TEST_F(VerifyTest, TimestampsThatGoBackAreFound) {
   Write(0, 100);
   Write(90, 100);
   Finish(100);
-  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("order: hccs.data of device 0: 1 stamps")));
+  EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("order: hccs.data of device 0: 1 timestamps")));
 }
 
 TEST_F(VerifyTest, WrongClocksAreFound) {
@@ -182,7 +182,7 @@ TEST_F(VerifyTest, WrongClocksAreFound) {
   std::vector<std::string> texts = Texts(Verify());
   EXPECT_THAT(texts, Contains(HasSubstr("device's clock runs at 1.500000")));
   EXPECT_THAT(texts, Contains(HasSubstr("start_info.0: is not on one line")));
-  EXPECT_THAT(texts, Contains(HasSubstr("dev_start.log.0: says 1 ns, 2 cycles")));
+  EXPECT_THAT(texts, Contains(HasSubstr("dev_start.log.0: has 1 ns, 2 cycles")));
 }
 
 TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
@@ -197,7 +197,7 @@ TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
-TEST_F(VerifyTest, SomethingElseIsNoDump) {
+TEST_F(VerifyTest, OtherDirectoriesAreNotDumps) {
   fs::create_directories(temp_.path() + "/other");
   Result<VerifyReport> report =
       VerifyDump(DumpReader::OpenPath(temp_.path() + "/other").value(), "other");

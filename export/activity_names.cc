@@ -30,7 +30,7 @@ ActivityNames::Line ActivityNames::Add(std::string_view line) {
 
 Status ActivityNames::Load(int fd) {
   constexpr size_t kBlock = 256u << 10;
-  // Nobody needs the rest of a file that is so much longer than what is kept.
+  // The rest is not needed of a file that is so much longer than what is kept.
   constexpr uint64_t kMaxRead = uint64_t{kMaxBytes} * 2;
   std::vector<char> block(kBlock);
   std::string rest;
@@ -60,7 +60,7 @@ Status ActivityNames::Load(int fd) {
   }
   // A line without an end is still being written, or was when the machine went down.
   std::string what;
-  if (bad > 0) what = fmt::format("{} lines are no names", bad);
+  if (bad > 0) what = fmt::format("{} lines are not names", bad);
   if (too_many > 0 || cut) {
     what += fmt::format("{}more than {} names or {} MiB: others are shown by their numbers",
                         what.empty() ? "" : "; ", kMaxNames, kMaxBytes >> 20);

@@ -18,7 +18,7 @@ class ActivityNames {
   static constexpr size_t kMaxNames = 262'144;
   static constexpr size_t kMaxBytes = size_t{32} << 20;
 
-  // From the descriptor's position to its end. An error says how many lines were left out, and why; the
+  // From the descriptor's position to its end. An error has how many lines were left out, and why; the
   // others are there.
   Status Load(int fd);
   // Valid UTF-8 without control bytes; "name 123" if there is none; empty for 0.

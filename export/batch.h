@@ -40,7 +40,7 @@ struct Batch {
   }
 };
 
-// A caller that takes rows. Called by one thread at a time. What goes wrong is kept and asked for with
+// A caller that takes rows. Called by one thread at a time. What goes wrong is kept and read with
 // status(); after an error rows are ignored.
 class BatchSink {
  public:

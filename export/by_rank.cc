@@ -13,7 +13,7 @@
 namespace profd::exporting {
 namespace {
 
-// One file's rows to the formats of its rank and of the whole run.
+// One file's rows to the formats of its rank and of the complete run.
 class SharedSink : public FormatSink {
  public:
   explicit SharedSink(std::vector<std::unique_ptr<FormatSink>> sinks) : sinks_(std::move(sinks)) {}
@@ -128,7 +128,7 @@ class ByRank : public Format {
 
   FormatMaker make_;
   bool whole_;
-  std::unique_ptr<Format> all_;  // of one place; with `whole_` also of the whole run
+  std::unique_ptr<Format> all_;  // of one place; with `whole_` also of the complete run
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<PlaceOfDump> places_;  // by dump; none without parts
 };

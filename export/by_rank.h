@@ -1,5 +1,5 @@
 // Formats over a run of several ranks: each rank's files in a folder of its own, as if it had been exported alone, and
-// those of the whole run beside the folders.
+// those of the complete run beside the folders.
 #pragma once
 
 #include <memory>

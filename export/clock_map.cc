@@ -8,7 +8,7 @@
 namespace profd::exporting {
 namespace {
 
-// How far apart two readings of the host's clocks, one after the other, may be.
+// How far apart two reads of the host's clocks, one after the other, may be.
 constexpr int64_t kHostUncertaintyNs = 100'000;
 // No clock is slewed by more; what is beyond was set anew during the session, at an unknown instant.
 constexpr double kMaxSlew = 1e-3;

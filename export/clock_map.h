@@ -28,11 +28,11 @@ struct ClockFacts {
 };
 
 // What is to be added to times that were made with the start pair: linear between the later pairs, the
-// slope of the last two goes on behind them, for as long again.
+// slope of the last two continues behind them, for as long again.
 class ClockDrift {
  public:
-  // In the order of time. `uncertainty_ns`: of the reading; a correction that is not larger than that
-  // is no drift that could be told from noise, and is passed over.
+  // In the order of time. `uncertainty_ns`: of the measurement; a correction that is not larger than that
+  // is not distinguishable from noise, and is ignored.
   void Add(int64_t t_ns, int64_t correction_ns, int64_t uncertainty_ns);
   int64_t At(int64_t t_ns) const;
 

@@ -21,7 +21,7 @@ ClockFacts Facts() {
 
 constexpr int64_t kBegin = 1767225600000000000;
 
-TEST(ClockMap, NanosecondStampsAreExact) {
+TEST(ClockMap, NanosecondTimestampsAreExact) {
   ClockMap map(Facts());
   EXPECT_EQ(map.HostNs(876117208663770), kBegin);
   EXPECT_EQ(map.HostNs(876117208663771), kBegin + 1);
@@ -40,7 +40,7 @@ TEST(ClockMap, MicrosAreInStepsOf256) {
   }
 }
 
-TEST(ClockMap, CountersAreWholeNanoseconds) {
+TEST(ClockMap, CountersAreIntegerNanoseconds) {
   ClockMap map(Facts());
   EXPECT_EQ(map.DeviceCounter(8808394495063), kBegin);
   EXPECT_EQ(map.DeviceCounter(8808394495063 + 50000), kBegin + 1000000);
@@ -77,7 +77,7 @@ TEST(ClockMap, WithoutFrequencies) {
   EXPECT_EQ(map.HostCounter(876117208663775), kBegin + 5);  // ns already
 }
 
-TEST(ClockMap, AnyStampIsSurvived) {
+TEST(ClockMap, AnyTimestampIsSurvived) {
   ClockMap map(Facts());
   for (uint64_t stamp : {uint64_t{0}, UINT64_MAX, uint64_t{1} << 63}) {
     auto ns = static_cast<int64_t>(stamp);
@@ -127,7 +127,7 @@ TEST(ClockMap, LaterPairsTakeOutTheDrift) {
   EXPECT_NEAR(static_cast<double>(late), 43'200'000, 1);
 }
 
-TEST(ClockMap, WhatMayBeNoiseIsNoDrift) {
+TEST(ClockMap, CorrectionsWithinNoiseAreNotADrift) {
   const ClockFacts facts = Facts();
   const ClockMap map(facts, Pairs(300, 1, 1'000'000));  // 300 us, read within 1 ms
   EXPECT_EQ(map.DeviceNs(facts.device_ns + 200'000'000'000), kBegin + 200'000'000'000);

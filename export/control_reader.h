@@ -11,7 +11,7 @@
 
 namespace profd::exporting {
 
-// Each takes over what the text says, and says in `problems` (file set to `path`) what it lacks.
+// Each takes the values of the text, and reports in `problems` (file set to `path`) what it lacks.
 struct ControlReader {
   DumpInfo* dump;
   Place* place;

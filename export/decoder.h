@@ -39,7 +39,7 @@ struct DecodeContext {
 
 struct DecodeStats {
   uint64_t records = 0;      // understood
-  uint64_t bad_records = 0;  // whole, but without sense
+  uint64_t bad_records = 0;  // complete, but invalid
   uint64_t bad_bytes = 0;    // of those, and of records cut off by the end of the file
   uint64_t skipped = 0;      // in order, but of a kind nothing is made of
   uint64_t clipped = 0;      // begins and ends whose other half lies outside of the session
@@ -66,7 +66,7 @@ struct DecoderSpec {
   std::string_view base;
   Place::Kind kind;
   // Chips the vendor's analyser reads it on (dump-format 2.17), bit N = platform_version N; others'
-  // files are decoded too, and said to be unusual.
+  // files are decoded too, and reported as unusual.
   uint32_t chips;
   uint16_t record_size;     // 0 = text
   uint16_t record_size_v6;  // of chips 15 and 16; 0 = the same
@@ -90,8 +90,8 @@ inline size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
   if (place.record_version == "2.0" && spec.record_size_v2 != 0) return spec.record_size_v2;
   return spec.record_size;
 }
-// Null: nobody reads such a file. Where chips have different formats under one name (`llc.data`), the
-// one of `chip` (Place::chip; -1 = not told).
+// Null: such a file is not decoded. Where chips have different formats under one name (`llc.data`), the
+// one of `chip` (Place::chip; -1 = unknown).
 const DecoderSpec* FindDecoder(std::string_view base, Place::Kind kind, int chip = -1);
 
 }  // namespace profd::exporting

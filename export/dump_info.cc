@@ -188,7 +188,7 @@ void Scan::SortSlices(Place* place) {
   }
 }
 
-// The manifest says most of what control files say, once more.
+// The manifest repeats most of the control files.
 void Scan::FromManifest(Place* place) {
   if (!info_.manifest) return;
   const Manifest& manifest = *info_.manifest;
@@ -251,7 +251,7 @@ void Scan::ClockPairs(Place* place) const {
   std::ranges::stable_sort(place->clock_pairs, {}, &DumpClocks::host_ns);
 }
 
-// What a channel lacks of what its manifest says it has. A session that runs replaces its manifest
+// What a channel lacks of what its manifest lists. A session that runs replaces its manifest
 // now and then only.
 void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
   if (!info_.manifest || info_.manifest->state == DumpState::kRunning) return;
@@ -302,7 +302,7 @@ void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
   }
 }
 
-// What a place does not say may be said by the manifest or by another place.
+// What a place lacks may be in the manifest or in another place.
 void Scan::Complete(Place* place) {
   FromManifest(place);
   for (const Place& other : info_.places) {

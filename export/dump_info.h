@@ -1,4 +1,4 @@
-// What a PROF directory says about itself, ours or the vendor's collector's: control files, manifest,
+// What a PROF directory contains about itself, ours or the vendor's collector's: control files, manifest,
 // and which data files there are. Everything in it is untrusted; what is missing or broken becomes a
 // problem with the file's name, and the rest is used.
 #pragma once
@@ -43,7 +43,7 @@ struct Place {
   Kind kind = Kind::kHost;
   int device = -1;
   std::string dir;
-  int chip = -1;  // platform_version; -1 = not told
+  int chip = -1;  // platform_version; -1 = unknown
   std::string record_version;  // info.json version: "2.0" has other HBM, LLC and npu_mem records
   ClockFacts clock;
   int64_t aicore_mhz = 0;
@@ -86,7 +86,7 @@ struct DumpInfo {
   std::vector<Card> cards;
   std::vector<Place> places;
   ActivityNames activity_names;
-  // Files nobody decodes here, with the reason; what is wrong with control files.
+  // Files that are not decoded here, with the reason; what is wrong with control files.
   struct Problem {
     std::string file;
     std::string what;
@@ -103,7 +103,7 @@ struct DumpInfo {
   std::vector<int> RanksOf(int device) const;
   // Whether some of it may be of one of `ranks`; those of none are of all.
   bool HasRankOf(const std::set<int>& ranks) const;
-  // "rank 1, train.py, pid 4242"; `rank` is what a mark says of its process.
+  // "rank 1, train.py, pid 4242"; `rank` is what a mark has of its process.
   std::string ProcessName(int64_t pid, std::optional<int> rank) const;
 };
 
@@ -112,11 +112,11 @@ bool AreOfOneSession(const DumpInfo& one, const DumpInfo& other);
 
 class Dump {
  public:
-  // kNotFound / kInvalidArgument naming the path when it is no PROF directory.
+  // kNotFound / kInvalidArgument naming the path when it is not a PROF directory.
   static Result<Dump> Open(const std::string& path);
   const DumpInfo& info() const { return info_; }
   const DumpReader& reader() const { return reader_; }
-  // What another dump or a file beside says of it, unless it says so itself.
+  // What another dump or a file beside has about it, unless it has it itself.
   void TakeRank(int rank);
   // Puts its times on another machine's clock, which is behind its own by so much.
   void MoveClock(int64_t ahead_ns);
@@ -127,7 +127,7 @@ class Dump {
   DumpInfo info_;
 };
 
-// A session's dump says of which ranks the directories are that the vendor's profiler left beside it.
+// A session's dump has the ranks of the directories that the vendor's profiler left beside it.
 void ShareRanks(std::vector<Dump>* dumps);
 
 }  // namespace profd::exporting

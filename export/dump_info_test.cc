@@ -193,7 +193,7 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   EXPECT_EQ(place->clock.device_count, 20u);
 }
 
-TEST_F(DumpInfoTest, WhatTheManifestHasAndTheDirectoryLacksIsDamage) {
+TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   Manifest manifest;
   manifest.state = DumpState::kDone;
   auto file = [&](int slice, uint64_t bytes, uint64_t records) {
@@ -205,7 +205,7 @@ TEST_F(DumpInfoTest, WhatTheManifestHasAndTheDirectoryLacksIsDamage) {
   Data(file(1, 240, 10), 230);
   file(2, 240, 10);
   file(3, 120, 5);
-  manifest.files.push_back({"host/info.json", 1, {}});  // no data: whoever reads it judges it
+  manifest.files.push_back({"host/info.json", 1, {}});  // no data: its own reader checks it
   Put("profd_manifest.json", Serialize(manifest));
   DumpInfo info = Open();
   ASSERT_EQ(info.problems.size(), 1u);
@@ -240,7 +240,7 @@ TEST_F(DumpInfoTest, RanksOfDevicesAreThoseOfTheProcessesThatHaveThem) {
   EXPECT_EQ(info.RankOf(0), 9);
 }
 
-TEST_F(DumpInfoTest, AnythingElseIsNoDump) {
+TEST_F(DumpInfoTest, OtherPathsAreNotDumps) {
   EXPECT_EQ(Dump::Open(dir_ / "none").status().code(), StatusCode::kNotFound);
   std::filesystem::create_directories(dir_ / "empty");
   Result<Dump> dump = Dump::Open(dir_ / "empty");

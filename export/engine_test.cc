@@ -44,7 +44,7 @@ class NumberDecoder : public Decoder {
   BatchBuilder builder_;
 };
 
-// Lines with a number; every line is a mark, and slice starts are told by the name.
+// Lines with a number; every line is a mark, and slice starts follow from the name.
 class MarkDecoder : public Decoder {
  public:
   explicit MarkDecoder(const DecodeContext& context) : context_(context) {}
@@ -267,7 +267,7 @@ TEST_F(EngineTest, LinesWithoutEndAreSkipped) {
   EXPECT_EQ(report->channels.at(0).bad_bytes, 3 * FileFeeder::kChunk + 18);
 }
 
-TEST_F(EngineTest, EverySliceSaysThatItBegins) {
+TEST_F(EngineTest, EverySliceReportsItsBegin) {
   Put("host/profd/m.data.slice_0", "a\nb\n");
   Put("host/profd/m.data.slice_1", "c\n");
   Put("host/profd/m.data.slice_4", "d\n");
@@ -331,7 +331,7 @@ TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {
   EXPECT_EQ(Run().status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(EngineTest, SaysWhatItSkips) {
+TEST_F(EngineTest, ReportsWhatItSkips) {
   Put("device_0/data/other.data.0.slice_0", "x");
   auto report = Run();
   ASSERT_TRUE(report.ok());

@@ -1,4 +1,4 @@
-// What is no counter: marks, ranges and steps of training processes, the vendor's step trace, gaps in
+// What is not a counter: marks, ranges and steps of training processes, the vendor's step trace, gaps in
 // the data. Few beside the rows; one by one.
 #pragma once
 
@@ -67,7 +67,7 @@ struct Event {
     std::optional<OnDevice> on_device = {};
   };
   std::optional<Recorded> recorded = {};
-  // It crosses the begin or the end of the session, and is clipped there; its name says so too.
+  // It crosses the begin or the end of the session, and is clipped there; its name shows it too.
   bool partial = false;
 };
 

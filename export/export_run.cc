@@ -162,7 +162,7 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
       total_bytes_ += file.bytes;
       operator_bytes_ += file.bytes;
     } else if (options_.channels.empty()) {
-      Problem(dump, shown, "the formats asked for do not show it: skipped", false);
+      Problem(dump, shown, "the requested formats do not show it: skipped", false);
     }
     return;
   }

@@ -16,7 +16,7 @@ namespace profd::exporting {
 class FileFeeder {
  public:
   static constexpr size_t kChunk = 512u << 10;
-  // A line longer than this is no line but garbage.
+  // A line longer than this is not a line but garbage.
   static constexpr size_t kMaxLine = 64u << 10;
 
   // Called with the bytes read (as they are stored) since the last call; false stops.

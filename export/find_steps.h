@@ -15,7 +15,7 @@ struct StepNumbers {
 };
 
 struct FoundSteps {
-  // From the begin of the first of the steps asked for, on whichever rank, to before the end of the last of them. None:
+  // From the begin of the first of the requested steps, on whichever rank, to before the end of the last of them. None:
   // there is no such step.
   std::optional<TimeWindow> window;
   std::optional<StepNumbers> all;  // lowest and highest number there is; none: the dumps have no steps

@@ -19,7 +19,7 @@
 
 namespace profd::exporting {
 
-// The whole order as formats see it.
+// The complete request as formats see it.
 struct ExportPlan {
   std::vector<const DumpInfo*> dumps;  // their order is their number
   std::string out_dir;                 // exists
@@ -91,7 +91,7 @@ class Format {
   virtual Status End(bool complete, std::vector<OutputFile>* files) = 0;
 };
 
-// Null for a name nobody knows. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "samples",
+// Null for an unknown name. Names: "csv", "trace", "perfetto", "sqlite", "jsonl", "samples",
 // "openmetrics", "folded".
 std::unique_ptr<Format> MakeFormat(std::string_view name);
 std::vector<std::string_view> FormatNames();

@@ -34,7 +34,7 @@ TEST(Large, TrimmingLosesNothing) {
 }
 
 // In other sizes than they were freed in, and beside what is still in use.
-TEST(Large, WhatWasFreedIsUsedAgain) {
+TEST(Large, FreedMemoryIsUsedAgain) {
   TempDir dir;
   const SpillScope scope(dir.path());
   std::vector<Large<uint64_t>> kept;
@@ -75,7 +75,7 @@ TEST(Large, LeavesNoFiles) {
   EXPECT_TRUE(std::filesystem::is_empty(std::string(dir.path())));
 }
 
-TEST(Large, IsMemoryWhereThereIsNoPlaceForFiles) {
+TEST(Large, UsesMemoryWithoutAPlaceForFiles) {
   const SpillScope scope("/nonexistent/folder");
   const Large<uint64_t> values(kMany, 1);
   EXPECT_EQ(Sum(values), kMany);

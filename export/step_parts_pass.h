@@ -22,7 +22,7 @@ struct StepPartsOrder {
   bool operators = true;  // false: only what MSPTI has recorded
 };
 
-// Null: the dump has no whole steps, or nothing of what ran in them.
+// Null: the dump has no complete steps, or nothing of what ran in them.
 std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsOrder& order);
 
 }  // namespace profd::exporting

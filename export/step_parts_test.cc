@@ -94,7 +94,7 @@ TEST(StepParts, NamedOperatorsComeBeforeTheRules) {
   EXPECT_EQ(Of(given).bp_end_ns, 0);
 }
 
-TEST(StepParts, WhatBeginsInNoStepOrElsewhereIsLeftOut) {
+TEST(StepParts, TasksOutsideOfStepsAreLeftOut) {
   Given given;
   given.kernels = {{"before", 900, 1100}, {"at the begin", 1000, 1010}, {"at the end", 2000, 2010}, {"other", 1500, 1600, 1}};
   given.communication = {{"hcom_allReduce__", 2500, 2600}};

@@ -1,4 +1,4 @@
-// Training steps as the events of a dump tell them, whoever says so.
+// Training steps as the events of a dump report them, from any source.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ struct StepSpan {
 enum class StepSource : uint8_t { kMarked, kOfDevices, kIterations, kFramework };
 inline constexpr size_t kStepSources = 4;
 
-// None: the event is no step.
+// None: the event is not a step.
 std::optional<std::pair<StepSource, StepSpan>> StepOf(const Event& event);
 
-// Those of one dump that lie in its session as a whole.
+// Those of one dump that lie completely in its session.
 class StepSpans {
  public:
   static constexpr size_t kMaxSteps = 1'000'000;

@@ -262,7 +262,7 @@ constexpr auto kUbColumns = std::to_array<Column>({
     {"tx_dropped", kInt, "", "atlas_npu_ub_port_dropped_total", "direction=tx"},
 });
 
-// Counters are what came since the line before, as the vendor's database has them; 0 where one decreased.
+// Counters are the growth since the line before, as the vendor's database has them; 0 where one decreased.
 constexpr auto kNetdevColumns = std::to_array<Column>({
     {"mac_tx_pfc_packets", kInt, "", "atlas_npu_netdev_mac_pfc_packets_delta", "direction=tx"},
     {"mac_rx_pfc_packets", kInt, "", "atlas_npu_netdev_mac_pfc_packets_delta", "direction=rx"},

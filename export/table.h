@@ -52,7 +52,7 @@ inline constexpr size_t kTableCount = static_cast<size_t>(TableId::kMemory) + 1;
 constexpr bool IsActivity(TableId id) { return id >= TableId::kKernel; }
 
 enum class ColumnType : uint8_t {
-  kKey,   // integer; tells series apart; a label of every metric of the row
+  kKey,   // integer; distinguishes series; a label of every metric of the row
   kName,  // the same, but an id of Strings
   kInt,   // a value, 64-bit integer
   kReal,  // a value, double
@@ -74,7 +74,7 @@ struct Column {
   double scale = 1;
   // kKey: texts by value, separated by ','; a value without one is shown as a number.
   std::string_view values = {};
-  // kKey: the label of -1, which stands for what the row does not tell apart. Empty: it has no such label then.
+  // kKey: the label of -1, which stands for what the row does not distinguish. Empty: it has no such label then.
   std::string_view none = {};
   // The metric instead, in rows whose key "die" is not -1.
   std::string_view metric_of_die = {};

@@ -1,5 +1,5 @@
 // Lines, words and numbers of the vendor's text files, without a copy or an allocation. Every scan
-// stops at the end of what it was given and says false rather than guess.
+// stops at the end of what it was given and returns false rather than guess.
 #pragma once
 
 #include <array>

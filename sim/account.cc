@@ -63,7 +63,7 @@ AccountSlot* SlotOfThread() {
   return slot;
 }
 
-// One reading of the clock: half of the first and half of the second of a call lie outside of what
+// One read of the clock: half of the first and half of the second of a call lie outside of what
 // they measure, and are the simulator's all the same.
 int64_t ClockCostNs() {
   static const int64_t cost = [] {

@@ -1,5 +1,5 @@
 // What the simulator itself costs, per thread, for benchmarks: the daemon runs it inside its own
-// threads, so the two cannot be told apart from outside.
+// threads, so the two cannot be distinguished from outside.
 //
 // With PROFD_SIM_ACCOUNT=FILE in the environment both libraries map FILE and add to it: a header
 // of 16 bytes {uint32 magic, uint32 slots used, uint64 0}, then kAccountSlots slots of 32 bytes

@@ -1,5 +1,5 @@
 // A quantity that only grows: bytes over a link, busy time of an engine. Value(t) is the exact
-// integral of the quantity's rate from scenario time 0, in whole units, and never decreases; every
+// integral of the quantity's rate from scenario time 0, in integer units, and never decreases; every
 // channel and both libraries read the same curve, so their counters agree. Immutable after
 // construction.
 #pragma once

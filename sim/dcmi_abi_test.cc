@@ -191,7 +191,7 @@ TEST(Dcmi, ArgumentAndDeviceErrors) {
   EXPECT_EQ(dcmi.Info(0, 0, abi::kCmdHccs, 5, small, sizeof small), abi::kDcmiInvalidParameter);
 }
 
-// The counters of both libraries are one truth: each HAL sample lies between the DCMI readings
+// The counters of both libraries are one truth: each HAL sample lies between the DCMI samples
 // around it.
 TEST(Dcmi, AgreesWithTheHalChannels) {
   const std::string scenario = "seed = 11\nstep_ms = 40";

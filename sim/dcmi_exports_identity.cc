@@ -71,7 +71,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_id_in_card(int card_id, int* device_id_max,
   if (!Dcmi().node()) return abi::kDcmiInternal;
   if (Dcmi().LogicId(card_id, 0) < 0) return abi::kDcmiInvalidDevice;
   *device_id_max = Dcmi().PerCard();
-  *mcu_id = Dcmi().PerCard();  // the management controller comes behind the NPUs
+  *mcu_id = Dcmi().PerCard();  // the management controller is behind the NPUs
   *cpu_id = -1;
   return abi::kDcmiOk;
 }

@@ -20,7 +20,7 @@ class DcmiLibrary {
   DcmiLibrary() : node_(NodeFromEnvironment("libdcmi.so")) {}
 
   const Node* node() const { return node_.get(); }
-  // Enumeration asks the card too.
+  // Enumeration queries the card too.
   void AwaitCard(int card) { wait_.WhileHanging(*node_, LogicId(card, 0), DropMode::kDcmiHang); }
   // The newest chips have the second generation of the interface only.
   bool IsV2Only() const { return node_ != nullptr && node_->chip().key == "950"; }

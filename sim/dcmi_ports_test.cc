@@ -30,7 +30,7 @@ struct PortsLib {
   LoadedLibrary lib;
 };
 
-TEST(DcmiPorts, EveryChipHasWhatTheTableSays) {
+TEST(DcmiPorts, EveryChipHasThePortsOfTheTable) {
   PortsLib old("chip = \"910\""), a2, a3("chip = \"A3\"");
   abi::DcmiHccsCreditInfo credits;
   EXPECT_EQ(old.Ask("dcmi_get_hccs_avail_credit_info", 0, &credits), abi::kDcmiNotSupported);

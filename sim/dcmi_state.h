@@ -1,6 +1,6 @@
 // One device at one instant, as libdcmi.so reports it: every function fills a vendor struct in the
 // vendor's unit (dcmi-and-metrics 1.3) and returns the vendor's code. Pure: nothing here waits, and
-// nothing depends on who asks.
+// nothing depends on the caller.
 #pragma once
 
 #include <cstdint>

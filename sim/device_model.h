@@ -15,7 +15,7 @@
 
 namespace profd::sim {
 
-// What grows. Bytes unless the name says otherwise; *Busy are ns. PCIe names follow the device's
+// What grows. Bytes unless the name has another unit; *Busy are ns. PCIe names follow the device's
 // point of view.
 enum Quantity : unsigned {
   kHbmRead,

@@ -7,7 +7,7 @@ namespace profd::sim {
 namespace {
 
 // Instruction profiling. The specification has sizes, no layout: behind 32 bytes that the vendor's
-// analyser does not read comes a running count, so that a byte lost or doubled shows.
+// analyser does not read follows a running count, so that a byte lost or doubled shows.
 class InstrEmitter final : public Emitter {
  public:
   InstrEmitter(Target target, size_t record_size) : target_(target), record_size_(record_size) {}

@@ -119,7 +119,7 @@ TEST(HalLibrary, PollAnswersAtOnceWhenNothingIsStarted) {
   EXPECT_EQ(hal.poll(&info, 1, 1000), abi::kProfStoppedAlready);
 }
 
-TEST(HalLibrary, PollWaitsItsWholeTimeoutWithoutData) {
+TEST(HalLibrary, PollWaitsItsFullTimeoutWithoutData) {
   Hal hal;
   StartPara silent(abi::kChannelTsfw, 10);
   ASSERT_EQ(hal.start(0, abi::kChannelTsfw, silent.get()), 0);
@@ -155,7 +155,7 @@ TEST(HalLibrary, PollWakesForAChannelStartedMeanwhile) {
   EXPECT_EQ(info.device_id, 1u);
 }
 
-TEST(HalLibrary, StampsAreOnTheDevicesClock) {
+TEST(HalLibrary, TimestampsAreOnTheDevicesClock) {
   Hal hal;
   int64_t before = 0, after = 0;
   ASSERT_EQ(hal.info(1, abi::kModuleSystem, abi::kInfoMonotonicRaw, &before), 0);
@@ -189,7 +189,7 @@ TEST(HalLibrary, ModuleMemoryCanBeStampedInHostCycles) {
   EXPECT_LT(stamp, SystemClock().CpuCounter());
 }
 
-TEST(HalLibrary, BadScenarioSaysWhyAndHasNoDevices) {
+TEST(HalLibrary, BadScenarioReportsWhyAndHasNoDevices) {
   testing::internal::CaptureStderr();
   Hal hal("chip = \"910Z\"");
   const std::string said = testing::internal::GetCapturedStderr();
@@ -206,7 +206,7 @@ TEST(HalLibrary, BadScenarioSaysWhyAndHasNoDevices) {
   EXPECT_NE(hal.info(0, 0, 1, &value), 0);
 }
 
-TEST(HalLibrary, SaysNothingOtherwise) {
+TEST(HalLibrary, PrintsNothingOtherwise) {
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
   {

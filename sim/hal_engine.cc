@@ -215,7 +215,7 @@ int HalEngine::CollectReady(abi::ProfPollInfo* out, int num, bool* any_started) 
   return found;
 }
 
-// When the next record comes, leaving out what is already overdue: no reader found it ready, so its
+// When the next record is due, leaving out what is already overdue: no reader found it ready, so its
 // card is gone.
 int64_t HalEngine::NextDueRaw() const {
   const int64_t now = node_.RawNow();

@@ -110,7 +110,7 @@ int HalInfo::DeviceInfoByBuff(uint32_t device, int32_t module, int32_t info, voi
   abi::QosProfileInfo config;
   std::memcpy(&config, buf, sizeof config);
   config.stream_name[sizeof config.stream_name - 1] = '\0';
-  // With an id given, stream_num says which of mpam_id is meant, from 0.
+  // With an id given, stream_num selects one of mpam_id, from 0.
   const bool by_id = config.mode == abi::kQosModeIdToName;
   if (by_id && config.stream_num >= abi::kMaxMpamIds) return abi::kDrvErrorNotSupport;
   const int asked = by_id ? config.mpam_id[config.stream_num] : -1;

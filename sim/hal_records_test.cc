@@ -219,7 +219,7 @@ mhz = 800
     saw_throttle = saw_throttle || expected[i].mhz == 800;
   }
   EXPECT_TRUE(saw_throttle);
-  // Each with a history of its own, which goes on where it was.
+  // Each with a history of its own, which continues where it was.
   EXPECT_EQ(by_type.at(1).size(), freq.size());
   EXPECT_GT(by_type.at(1)[1].counter, freq[1].counter);
   ASSERT_EQ(by_type.at(2).size(), 3u);  // lower while throttled

@@ -25,7 +25,7 @@ struct LedgerRow {
 };
 static_assert(sizeof(LedgerRow) == 64);
 
-// nullptr unless the environment asks for a ledger. Rows have one writer at a time.
+// nullptr unless the environment requests a ledger. Rows have one writer at a time.
 LedgerRow* LedgerRowOf(unsigned device, unsigned channel);
 
 }  // namespace profd::sim

@@ -21,7 +21,7 @@ bool IsDown(const Fault& fault, int64_t t_ns) {
   return fault.flap_ns == 0 || (t_ns - fault.begin_ns) % fault.flap_ns < fault.flap_ns / 2;
 }
 
-// Times the link came up again because of this fault.
+// Times the link went up again because of this fault.
 uint64_t UpsOf(const Fault& fault, int64_t t_ns) {
   if (t_ns < fault.begin_ns) return 0;
   // Up again in its middle; an end of the fault that falls there is the end's.

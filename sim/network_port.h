@@ -23,7 +23,7 @@ class NetworkPort {
   NetworkPort(const Scenario& scenario, int device) : scenario_(scenario), device_(device) {}
 
   bool LinkUp(int64_t t_ns) const;
-  // Times it came up, the first time included.
+  // Times it went up, the first time included.
   uint64_t LinkUps(int64_t t_ns) const;
   // Nothing without a module.
   std::optional<OpticalValues> Optics(int64_t t_ns) const;

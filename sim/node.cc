@@ -39,7 +39,7 @@ int64_t ReadClock(clockid_t id) {
 }
 
 // Field 22 of the main thread's stat, ns since boot (kept in clock ticks, usually 10 ms). Not
-// /proc/self/stat: qemu-user answers that one itself, with the start of whichever thread asks.
+// /proc/self/stat: qemu-user answers that one itself, with the start of the calling thread.
 int64_t StartTimeBootNs(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -57,7 +57,7 @@ int64_t StartTimeBootNs(const std::string& path) {
 
 int64_t StartRawNs(const std::string& path) {
   const int64_t start = StartTimeBootNs(path);
-  // Read the pair until nothing came between, so that two libraries get the same answer.
+  // Read the pair until nothing happened in between, so that two libraries get the same answer.
   int64_t best_gap = INT64_MAX;
   int64_t difference = 0;
   for (int i = 0; i < 8; ++i) {

@@ -64,7 +64,7 @@ int64_t ProcessStartRawNs(int pid);
 inline constexpr char kEpochEnv[] = "PROFD_SIM_EPOCH";
 Result<int64_t> EpochFromEnvironment(int64_t otherwise);
 
-// The node this process asked for through the environment, or the built-in default. nullptr, after
+// The node this process requested through the environment, or the built-in default. nullptr, after
 // one line on stderr, when the scenario cannot be used. `library` is named in that line.
 // Node::clock is a clock that lives as long as the process.
 std::unique_ptr<Node> NodeFromEnvironment(const char* library);

@@ -54,7 +54,7 @@ TEST(RecordRing, OverflowKeepsFraming) {
   }
 }
 
-TEST(RecordRing, OverflowDropsWholeLines) {
+TEST(RecordRing, OverflowDropsCompleteLines) {
   RecordRing ring(0);
   ring.Append("first line\n");
   char head[3];

@@ -1,6 +1,6 @@
 // How a started channel makes its records: one or more tickers on absolute grids of the device's
 // clock, filled lazily up to "now". What a tick contains depends only on the tick's time, never on
-// when it was asked for.
+// when it was requested.
 #pragma once
 
 #include <cstdint>

@@ -107,7 +107,7 @@ inline constexpr std::string_view kTimeScaleEnv = "PROFD_SIM_TIME_SCALE";  // be
 // All errors carry the place in the text ("line 7: ...").
 Result<Scenario> ParseScenario(std::string_view toml_text);
 Result<Scenario> LoadScenario(const std::string& path);
-// What the environment asks for; the built-in default if nothing.
+// What the environment requests; the built-in default if nothing.
 Result<Scenario> ScenarioFromEnvironment();
 
 }  // namespace profd::sim

@@ -1,4 +1,4 @@
-// What a TOML file of the simulator says in one table, checked.
+// The values of one table of a TOML file of the simulator, checked.
 #pragma once
 
 #include <fmt/format.h>

@@ -67,7 +67,7 @@ TEST(TimeScale, PlayedAndRealTimeAreInverse) {
   EXPECT_EQ(played.WaitFor(600), 10);
 }
 
-TEST(TimeScale, EnvironmentComesBeforeTheScenario) {
+TEST(TimeScale, EnvironmentPrecedesTheScenario) {
   const TempDir dir;
   const std::string path = dir.Write("scenario.toml", "time_scale = 2");
   setenv("PROFD_SIM_SCENARIO", path.c_str(), 1);

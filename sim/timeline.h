@@ -1,4 +1,4 @@
-// The job's common clockwork: which step and phase the whole node is in at a given scenario time.
+// The job's common clockwork: which step and phase the node is in at a given scenario time.
 // Devices synchronise in every step, so one slow device or link stretches the step for all. A fault
 // changes step lengths from the next step boundary on; between two changes all steps are equally
 // long, which is what makes every integral closed-form. Immutable after construction.

@@ -141,7 +141,7 @@ Json ToJson(const Check& check, const Rank& rank, const Finding& finding, Langua
   return json;
 }
 
-// Findings of one cause are one: that of the cause, with what the other says.
+// Findings of one cause are one: that of the cause, with the text of the other.
 struct Shared {
   std::string_view cause;
   std::string_view effect;
@@ -150,7 +150,7 @@ constexpr auto kShared = std::to_array<Shared>({
     {"operator_dispatch", "dynamic_shape"},  // shapes change, so operators are compiled again
     {"dataloader", "host_storage"},
     {"retransmission", "hardware_roce"},
-    // What the host waits for explains a gap without calls; then it is no collection of garbage.
+    // What the host waits for explains a gap without calls; then it is not garbage collection.
     {"host_cpu", "conjectured_gc"},
     {"host_memory", "conjectured_gc"},
     {"host_storage", "conjectured_gc"},

@@ -41,7 +41,7 @@ std::optional<double> LeastIn(const Series& series, const Execution& each) {
   return least;
 }
 
-// What was recorded beside it: the reasons, as far as the driver tells them, and what power and temperature were at most.
+// What was recorded beside it: the reasons, as far as the driver reports them, and the maxima of power and temperature.
 Said ReasonsOf(const CheckInput& input) {
   Said text;
   for (const auto& series : input.rank.hardware) {

@@ -14,7 +14,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// "4096,2,512;;8" as tensors; what is no number makes a tensor without dimensions.
+// "4096,2,512;;8" as tensors; what is not a number makes a tensor without dimensions.
 std::vector<Shape> ShapesOf(std::string_view text) {
   std::vector<Shape> shapes(1);
   size_t begin = 0;
@@ -63,7 +63,7 @@ class Looker {
     const bool affine = nz   ? fits(inputs[0][1] * inputs[0][2]) && fits(inputs[1][1] * inputs[1][2])
                         : nd ? fits(inputs[0].back()) && fits(inputs[1].back())
                              : false;
-    if (!affine) return {Verdict::Kind::kNotAffine, Say({"the inner axis is no multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
+    if (!affine) return {Verdict::Kind::kNotAffine, Say({"the inner axis is not a multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
     const double mac = Ratio(op, "aic_mac");
     const double mte2 = Ratio(op, "aic_mte2");
     if (mac >= Limit("mac_beside_mte2") && mte2 >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mac and mte2"};
@@ -137,11 +137,11 @@ class Looker {
       head = heads > 0 ? first[2] / heads : first[2];
       length = first[0];
     }
-    // The layout says where the sequence is; softmax_max of the forward pass, (B, N, S, 8), has it in any.
+    // The layout shows where the sequence is; softmax_max of the forward pass, (B, N, S, 8), has it in any.
     if (!varlen && rank_.TextOf(op.type) == "FlashAttentionScore" && outputs.front().size() == 4) length = outputs.front()[2];
     Said odd;
-    if (head % mod != 0) odd = Say({"the head dimension ({}) is no multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
-    if (length % mod != 0) Join(&odd, Text("; ", "；"), Say({"the sequence ({}) is no multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));
+    if (head % mod != 0) odd = Say({"the head dimension ({}) is not a multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
+    if (length % mod != 0) Join(&odd, Text("; ", "；"), Say({"the sequence ({}) is not a multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));
     return odd;
   }
 

@@ -62,6 +62,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   finding.advice = {Text("Replace them by operators that the AI Core has, or use types that it has.", "替换为 AI Core 支持的算子，或使用其支持的数据类型。")};
   finding.columns = {"type", "name", "calls", "total_ms", "input_types"};
   std::vector<std::pair<int64_t, int32_t>> order;
+  order.reserve(by_operator.size());
   for (const auto& [op, sum] : by_operator) order.emplace_back(-sum.second, op);
   std::ranges::sort(order);
   bool any_double = false;
@@ -71,14 +72,15 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     finding.rows.push_back({rank.TextOf(op.type), rank.TextOf(op.name), by_operator[number].first, Ms(-minus_ns), rank.TextOf(op.input_types)});
   }
   std::vector<uint32_t> executions;
+  executions.reserve(order.size());
   for (const auto& [minus_ns, number] : order) executions.push_back(first_of[number]);
   for (const std::string_view stack : StacksOfLaunches(rank, executions)) {
     if (!stack.empty()) finding.stacks.emplace_back(stack);
   }
-  if (any_double) finding.advice.push_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
+  if (any_double) finding.advice.emplace_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
   for (const Hint& hint : kHints) {
     const bool wanted = std::ranges::any_of(order, [&](const auto& each) { return IsFor(hint, rank.TextOf(rank.operators[static_cast<size_t>(each.second)].type)); });
-    if (wanted) finding.advice.push_back(hint.advice);
+    if (wanted) finding.advice.emplace_back(hint.advice);
   }
   finding.at_ns = first_ns;
   return finding;

@@ -42,7 +42,7 @@ TEST_F(ChecksBeside, CompilationsBehindTheFirstSteps) {
   EXPECT_EQ(finding->at_ns, 10 * kStepNs + 1'000'000);
 }
 
-TEST_F(ChecksBeside, FewOrEarlyCompilationsAreNoFault) {
+TEST_F(ChecksBeside, FewOrEarlyCompilationsAreNotReported) {
   Stepping early(0, 10);
   MarkEachStep("compile MatMulV2", &early);
   EXPECT_FALSE(CheckOperatorDispatch(Input(early)).has_value());

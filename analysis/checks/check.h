@@ -40,7 +40,7 @@ struct Finding {
 
 struct CheckInput {
   const Run& run;
-  const Rank& rank;  // the one to look at; of checks of a whole run its first
+  const Rank& rank;  // the one to look at; of checks of a complete run its first
   const Limits& limits;
   // What is compared: the ranks of the run and of the baseline; without one the slowest and the fastest rank of the run.
   // Empty: there is nothing to compare with.

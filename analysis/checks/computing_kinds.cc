@@ -106,14 +106,14 @@ class HostOperators {
   std::map<uint32_t, ComputingKind> launched_;
 };
 
-// What an operator says of itself.
+// What an operator reports about itself.
 class OperatorKinds {
  public:
   explicit OperatorKinds(const Rank& rank) : rank_(rank), calls_(rank.operators.size()) {
     for (const Execution& each : rank.executions) ++calls_[static_cast<size_t>(each.op)];
   }
 
-  // What comes before the operator of the framework.
+  // What precedes the operator of the framework.
   std::optional<ComputingKind> First(const Operator& op) const {
     const std::string type = LowerOf(rank_.TextOf(op.type));
     const std::string name = LowerOf(rank_.TextOf(op.name));

@@ -36,7 +36,7 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
                                                                         operators[i].get<std::string>())
                                                             : english});
   }
-  if (finding.advice.empty()) finding.advice.push_back(Text("Raise num_parallel_workers of the pipeline's operators, and keep the data on a fast local disk.", "增大流水线算子的 num_parallel_workers，并将数据放在高速本地盘。"));
+  if (finding.advice.empty()) finding.advice.emplace_back(Text("Raise num_parallel_workers of the pipeline's operators, and keep the data on a fast local disk.", "增大流水线算子的 num_parallel_workers，并将数据放在高速本地盘。"));
   return finding;
 }
 
@@ -72,9 +72,9 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   finding.advice = {Text("Keep the data on a fast local disk, and read it in few large files.", "将数据放在高速本地盘，并以少量大文件读取。"),
                     Text("Raise num_workers of the DataLoader.", "增大 DataLoader 的 num_workers。")};
   if (!single) {
-    finding.advice.push_back(Text("Bind the loader's processes to CPUs of their own.", "为数据加载进程绑定独立的 CPU。"));
-    finding.advice.push_back(Text("Archive formats (tar, MindRecord) read faster than single files.", "归档格式（tar、MindRecord）比零散文件读取更快。"));
-    finding.advice.push_back(Text("Set pin_memory=True.", "设置 pin_memory=True。"));
+    finding.advice.emplace_back(Text("Bind the loader's processes to CPUs of their own.", "为数据加载进程绑定独立的 CPU。"));
+    finding.advice.emplace_back(Text("Archive formats (tar, MindRecord) read faster than single files.", "归档格式（tar、MindRecord）比零散文件读取更快。"));
+    finding.advice.emplace_back(Text("Set pin_memory=True.", "设置 pin_memory=True。"));
   }
   finding.columns = {"name", "start_ms", "duration_ms"};
   for (const Slice* slice : found) finding.rows.push_back({rank.TextOf(slice->name), Ms(slice->start_ns - BeginOf(rank)), Ms(slice->end_ns - slice->start_ns)});

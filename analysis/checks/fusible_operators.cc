@@ -122,7 +122,7 @@ std::optional<Finding> CheckFusibleOperators(const CheckInput& input) {
     each.of_transfer = each.core_ns > 0 && each.moving_ns / each.core_ns > transfer_share;
     const bool long_enough = static_cast<double>(each.wall_ns) / whole_ns > share_of_all;
     if (!each.of_transfer && !(each.of_host && long_enough)) continue;
-    // The longer one says more.
+    // The longer one is more useful.
     const bool goes_on = !kept.empty() && key.starts_with(kept.back().first) && each.wall_ns > kept.back().second.wall_ns;
     if (goes_on) kept.pop_back();
     kept.emplace_back(key, each);

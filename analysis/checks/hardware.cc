@@ -1,4 +1,4 @@
-// What only the hardware beside the run says: throttling, links, ports, memory, other processes.
+// What only the samples of the hardware show: throttling, links, ports, memory, other processes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -43,8 +43,8 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
     add("free: free", ms("free_ms") - copies, nullptr);
   }
   add("e2e", whole, nullptr);
-  if (ms("free_ms") > 0) finding.advice.push_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
-  if (ms("uncovered_communication_ms") > 0) finding.advice.push_back(Text("Communication that computing does not cover: look at the checks of communication, and at who is waited for.", "未被计算掩盖的通信：查看通信维度的检查，以及在等待哪个 rank。"));
+  if (ms("free_ms") > 0) finding.advice.emplace_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
+  if (ms("uncovered_communication_ms") > 0) finding.advice.emplace_back(Text("Communication that computing does not cover: look at the checks of communication, and at who is waited for.", "未被计算掩盖的通信：查看通信维度的检查，以及在等待哪个 rank。"));
   return finding;
 }
 

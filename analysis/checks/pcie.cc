@@ -24,7 +24,7 @@ Intervals CopiesOf(const Rank& rank) {
   return merged;
 }
 
-// To bytes per second; 0: it is no bandwidth of PCIe, or not a mean.
+// To bytes per second; 0: it is not a bandwidth of PCIe, or not a mean.
 double ScaleOf(const Series& series) {
   if (series.name.starts_with("pcie_bandwidth_bytes_per_second"))
     return series.name.find("stat=avg") != std::string::npos ? 1 : 0;

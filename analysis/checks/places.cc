@@ -81,7 +81,7 @@ std::vector<std::string_view> StacksOfLaunches(const Rank& rank,
                                                const std::vector<uint32_t>& executions) {
   std::unordered_map<uint32_t, uint32_t> launches;  // slices by execution
   for (const Flow& flow : rank.flows) {
-    // An operator of the framework says more than the call below it.
+    // An operator of the framework is more useful than the call below it.
     const auto [it, is_new] = launches.try_emplace(flow.execution, flow.slice);
     if (!is_new && rank.stacks.contains(flow.slice)) it->second = flow.slice;
   }

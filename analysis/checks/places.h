@@ -18,7 +18,7 @@ struct Frame {
   std::string_view function;
 };
 
-// Of a stack as Rank::stacks has it, the innermost first; what is no frame is left out.
+// Of a stack as Rank::stacks has it, the innermost first; what is not a frame is left out.
 std::vector<Frame> FramesOf(std::string_view stack);
 // The innermost frame that is neither Python's own nor an installed package's, else the innermost.
 // Needs one.

@@ -39,7 +39,7 @@ std::string PlaceOf(const Row& row, bool chinese) {
   return fmt::format(chinese ? fmt::runtime("{} step {}") : fmt::runtime("{} in step {}"), NameOf(*row.rank), row.step);
 }
 
-// Collectives that a rank comes last to, far behind the others: it is what they wait for.
+// Collectives at which a rank arrives last, far behind the others: they wait for it.
 void AddVotes(const CheckInput& input, Finding* finding) {
   const std::vector<Vote> votes = VotesByRank(*input.cluster);
   const auto share = [](const Vote& vote) { return vote.operations > 0 ? static_cast<double>(vote.votes) / static_cast<double>(vote.operations) : 0; };
@@ -47,7 +47,7 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
   const auto index = static_cast<size_t>(most - votes.begin());
   const std::string name = NameOf(input.cluster->At(index));
-  Join(&finding->evidence, kBetweenSentences, Say({"{} comes far behind all others to {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
+  Join(&finding->evidence, kBetweenSentences, Say({"{} arrives far behind all others at {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
   finding->advice.push_back(Say({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 

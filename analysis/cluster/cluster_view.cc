@@ -24,7 +24,7 @@ constexpr std::array<NamedPart, 3> kParts = {{{"computing_ms", [](const Shares& 
 
 Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 
-// Of a rank, in front of what a table says of it.
+// Of a rank, in front of its values in a table.
 Json RankJson(const Cluster& cluster, size_t rank) { return {{"rank", cluster.NumberOf(rank)}, {"host", HostOf(cluster.At(rank))}}; }
 
 Json Hosts(const Cluster& cluster) {

@@ -66,7 +66,7 @@ LinkEnds::LinkEnds(const Cluster& cluster) : cluster_(cluster) {
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     std::set<std::pair<TextId, TextId>> seen;
-    // What a rank copies to itself says which number it has in the group; in a dump each of its links starts at itself.
+    // A rank's copy to itself shows its number in the group; in a dump each of its links starts at itself.
     for (const Link& link : rank.links) {
       if (link.source != link.destination && rank.source != "dump") continue;
       if (!seen.emplace(link.group, link.source).second) continue;

@@ -95,7 +95,10 @@ class Insert {
 };
 
 // In two parts: the nanoseconds of today are more than a double holds.
-double StartUs(int64_t ns) { return static_cast<double>(ns / 1000) + static_cast<double>(ns % 1000) / 1000; }
+double StartUs(int64_t ns) {
+  const int64_t us = ns / 1000;
+  return static_cast<double>(us) + static_cast<double>(ns % 1000) / 1000;
+}
 
 std::string StepText(int64_t step) { return step < 0 ? "step" : fmt::format("step{}", step); }
 

@@ -106,7 +106,7 @@ void EachOperation(std::string_view text, std::string_view where, bool of_cluste
   }
 }
 
-// {"0-1": {"Transport Type": "HCCS", ...}}; `rank_of`: whose link it is, null where it is no rank's.
+// {"0-1": {"Transport Type": "HCCS", ...}}; `rank_of`: whose link it is, null where it is not a rank's.
 void EachLink(const Place& place, std::string_view key, bool part, const Json& pairs, const std::function<Rank*(std::string_view source)>& rank_of) {
   const auto [name, group] = NameAndGroup(key);
   for (const auto& [pair, each] : pairs.items()) {

@@ -27,6 +27,7 @@ std::optional<int64_t> MicrosAsNs(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [after, error] = std::from_chars(text.data(), end, whole);
   if (error != std::errc() || whole < 0 || whole > kLatestNs / 1000 - 1) return std::nullopt;
+  constexpr int64_t kLatestUs = kLatestNs / 1000;
   int64_t ns = whole * 1000;
   if (after != end) {
     double rest = 0;
@@ -35,7 +36,7 @@ std::optional<int64_t> MicrosAsNs(std::string_view text) {
     if (*after != '.' || failed != std::errc() || last != end) {
       double all = 0;
       const auto [stop, bad] = std::from_chars(text.data(), end, all);
-      if (bad != std::errc() || stop != end || !(std::abs(all) < static_cast<double>(kLatestNs / 1000))) return std::nullopt;
+      if (bad != std::errc() || stop != end || !(std::abs(all) < static_cast<double>(kLatestUs))) return std::nullopt;
       ns = std::llround(all * 1000);
     } else {
       ns += std::llround(rest * 1000);

@@ -22,7 +22,7 @@ struct CounterTable {
   std::string_view table;
   std::string_view key;  // a column or an expression; empty: none
   std::string_view name;
-  std::string_view columns;  // "column name unit" separated by ','; a '-' is no name
+  std::string_view columns;  // "column name unit" separated by ','; a '-' is not a name
 };
 constexpr auto kCounterTables = std::to_array<CounterTable>({
     {"AICORE_FREQ", "", "AI Core Freq", "freq - MHz"},

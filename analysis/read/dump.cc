@@ -32,8 +32,9 @@ class Launchers {
       if (call.correlation != 0) first_.push_back(&call);
     }
     std::ranges::stable_sort(first_, {}, [](const Recorded* call) { return std::pair(KeyOf(*call), call->end_ns); });
-    const auto others = std::ranges::unique(first_, {}, [](const Recorded* call) { return KeyOf(*call); });
-    first_.erase(others.begin(), others.end());
+    // Not std::ranges::unique: clang 14 does not compile its subrange with this library.
+    const auto same = [](const Recorded* a, const Recorded* b) { return KeyOf(*a) == KeyOf(*b); };
+    first_.erase(std::unique(first_.begin(), first_.end(), same), first_.end());
   }
   // Of a call with a number.
   bool Has(const Recorded& call) const {

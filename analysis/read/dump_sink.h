@@ -17,7 +17,7 @@ namespace profd::analysis {
 
 inline constexpr size_t kMaxRows = 40'000'000;  // of kernels, collectives and calls, which profd recorded itself
 
-// One row of an activity table as it came; texts are numbers of the export.
+// One row of an activity table as it is in the dump; strings are numbers of the export.
 struct Recorded {
   int64_t start_ns = 0;
   int64_t end_ns = 0;

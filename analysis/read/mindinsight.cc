@@ -46,7 +46,7 @@ class MindInsightReader {
       auto take = open(*file);
       uint64_t wrong = 0;
       while (file->Next()) wrong += take(*file) ? 0 : 1;
-      if (wrong > 0) order_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are no records of this table: left out", wrong)});
+      if (wrong > 0) order_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are not of this table: left out", wrong)});
       status = file->status();
     }
     if (!status.ok()) order_.problems->push_back({(directory_ / name).string(), status.message()});

@@ -283,7 +283,7 @@ class MindSporeReader {
     }
   }
 
-  // 255, of data since the end of 2020 65535: the one that comes first.
+  // 255, of data since the end of 2020 65535: the first of them.
   static uint64_t EndTag(const std::vector<Raw>& records) {
     constexpr uint64_t kOld = 255;
     constexpr uint64_t kNew = 65535;
@@ -347,7 +347,7 @@ class MindSporeReader {
       }
       CpuOperator op;
       op.type = rank_.Text(name);
-      // The log itself says "Run tart".
+      // The log itself has "Run tart".
       const auto start = After(one, "Run start:");
       op.run_start = start ? *start : After(one, "Run tart:").value_or(0);
       op.run_end = After(one, "Run end:").value_or(0);

@@ -87,7 +87,7 @@ class KernelReader {
     int64_t end = 0;
     if (!start || !length || *length < 0 || __builtin_add_overflow(*start, *length, &end)) return false;
     const std::string_view core = file.Field(core_);
-    // Those are no executions of an operator, but of communication as a whole.
+    // Those are no executions of an operator, but all of communication.
     if (core == "HCCL" || core == "COMMUNICATION" || core == "HCCL_AICPU") {
       rank_.communication_at.push_back(static_cast<uint32_t>(rank_.executions.size()));
       return true;
@@ -161,7 +161,7 @@ void ReadStepShares(const fs::path& path, const ReadOrder& order, Rank* rank) {
   });
 }
 
-// MB, or KB where the column says so.
+// MB, or KB where the column's name has it.
 std::optional<double> Megabytes(const CsvFile& record, int column, bool in_kb) {
   const auto value = record.Number(column);
   return value && in_kb ? std::optional(*value / 1024) : value;
@@ -226,7 +226,7 @@ void AddOverlap(Rank* rank) {
   for (const Collective& each : rank->collectives) {
     communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
   }
-  // Communication alone says nothing of the rest of a step.
+  // Communication alone does not show the rest of a step.
   if (computing.empty() && (communication.empty() || !rank->shares.empty())) return;
   Intervals& free = rank->overlap[static_cast<size_t>(OverlapKind::kFree)];
   Intervals recorded = std::move(free);

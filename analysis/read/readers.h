@@ -75,7 +75,7 @@ bool IsPartOfTotal(std::string_view name);
 int64_t StepNumberOf(std::string_view text);
 // None: out of range.
 std::optional<int64_t> MicrosAsNs(double us);
-// Of how many packets a file tells; not more than any has.
+// How many packets a file reports; not more than any file has.
 uint64_t CountOf(double count);
 // One size of packets of an operation, as a database has a row of it; with a count of 0 only the transport.
 struct TransportRow {
@@ -96,7 +96,7 @@ void ReadDeviceFacts(const std::filesystem::path& directory, const ReadOrder& or
 // A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
 void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 
-// The whole file; an error where it has more than `most` bytes.
+// The complete file; an error where it has more than `most` bytes.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);
 
 }  // namespace profd::analysis

@@ -105,7 +105,7 @@ std::vector<Source> FindSources(const fs::path& path) {
     if (!clean.has_filename()) clean = clean.parent_path();
     Find(clean, kDepth, &sources);
   }
-  // What was put together of ranks that are there says nothing new.
+  // What was put together of ranks that are there is nothing new.
   const bool has_ranks = std::ranges::any_of(sources, [](const Source& each) { return each.kind != SourceKind::kCluster; });
   if (has_ranks) std::erase_if(sources, [](const Source& each) { return each.kind == SourceKind::kCluster; });
   return sources;

@@ -24,7 +24,7 @@ class Row {
   int64_t Int(int column) const { return sqlite3_column_int64(statement_, column); }
   // Of a time in ns.
   int64_t Time(int column) const { return BoundedTime(Int(column)); }
-  // What is no finite number is 0.
+  // What is not a finite number is 0.
   double Real(int column) const {
     const double value = sqlite3_column_double(statement_, column);
     return std::isfinite(value) ? value : 0;

@@ -18,7 +18,7 @@ class StepColumns {
         without_receive_(file.Column({"Communication(Not Overlapped and Exclude Receive)"})),
         preparing_(file.Column({"Preparing"})) {}
 
-  // None: one that every file has is no number.
+  // None: one that every file has is not a number.
   std::optional<Shares> Get(const CsvFile& record) const {
     std::array<double, 4> ms{};
     for (size_t i = 0; i < ms.size(); ++i) {

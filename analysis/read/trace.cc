@@ -114,7 +114,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     if (key_ == "domain") event_.domain.assign(text);
     if (key_ == "size(Byte)" && !ParseNumber(text, &event_.bytes)) event_.bytes = 0;
     double value = 0;
-    // Of counters; where the phase comes behind, it may be one.
+    // Of counters; where the phase follows, it may be one.
     const bool may_count = number && (event_.phase.empty() || event_.phase == "C") && event_.numbers.size() < kMaxNumbers;
     if (may_count && ParseNumber(text, &value)) event_.numbers.emplace_back(key_, value);
     return true;

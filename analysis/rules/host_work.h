@@ -9,7 +9,7 @@ namespace profd::analysis {
 enum class HostWork : uint8_t { kNone, kGc, kDataloader, kCompile };
 HostWork HostWorkOf(std::string_view range_name);
 
-// The first steps compile and load, which is no fault.
+// The first steps compile and load, which is not a fault.
 inline constexpr int64_t kFirstSteps = 10;
 
 }  // namespace profd::analysis

@@ -17,7 +17,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"priority", "high", 0.05, "of the step", "what takes so much of a step is of high priority"},
     {"priority", "medium", 0.03, "of the step", "of medium priority"},
     {"slow_rank", "difference", 0.05, "of the mean", "largest less smallest of a part, by the mean of all parts together"},
-    {"slow_rank", "votes", 0.1, "of operations", "collectives that it comes last to, far behind the others (Dixon's test, 3 sigma)"},
+    {"slow_rank", "votes", 0.1, "of operations", "collectives at which it arrives last, far behind the others (Dixon's test, 3 sigma)"},
     {"environment", "aclnn_cache_limit", 10000, "entries", "the least that ACLNN_CACHE_LIMIT should be"},
     {"aicpu", "longest_us", 20, "us", "the longest operator of the rank"},
     {"operator_no_bound", "ratio", 0.8, "of the time", "above it a unit bounds the operator"},
@@ -78,11 +78,11 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"dataloader", "least_us", 10000, "us", "one call of the data loader"},
     // Of the live checks of the daemon alone (docs/live-advice.md); they use slow_rank, gc, dataloader, aicpu, hardware_*,
     // host_* and ai_core_frequency of those above, too.
-    {"live", "raise_s", 3, "s", "a condition holds for so long before it is said"},
+    {"live", "raise_s", 3, "s", "a condition holds for so long before it is raised"},
     {"live", "clear_s", 10, "s", "it has not held for so long before it is taken back"},
-    {"live", "clear_share", 0.7, "of the limit", "down to it a condition that was said holds"},
+    {"live", "clear_share", 0.7, "of the limit", "down to it a condition that was raised holds"},
     {"live", "most_per_job", 6, "advices", "of one job at the same time"},
-    {"live", "step_share", 0.03, "of the step", "what costs less is not said"},
+    {"live", "step_share", 0.03, "of the step", "what costs less is not raised"},
     {"live", "forget_s", 3600, "s", "what has been so for so long is the new normal"},
     {"slow_rank", "steps_behind", 2, "steps", "a rank is behind the others"},
     {"steps_slower", "ratio", 0.15, "of its past", "a step takes longer"},
@@ -124,16 +124,16 @@ Status Limits::Parse(std::string_view text, const std::string& name) {
     return InvalidArgument(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
   }
   std::string wrong;
-  const auto tell = [&wrong](const std::string& what) {
+  const auto report = [&wrong](const std::string& what) {
     if (!what.empty()) wrong += (wrong.empty() ? "" : "; ") + what;
   };
   for (const auto& [section, content] : file) {
     const toml::table* table = content.as_table();
     if (table == nullptr) {
-      tell(fmt::format("{} is no section", section.str()));
+      report(fmt::format("unknown section {}", section.str()));
       continue;
     }
-    for (const auto& [key, value] : *table) tell(Change(section.str(), key.str(), value.value<double>()));
+    for (const auto& [key, value] : *table) report(Change(section.str(), key.str(), value.value<double>()));
   }
   return wrong.empty() ? Status::Ok() : InvalidArgument(name + ": " + wrong);
 }

@@ -16,7 +16,7 @@ TEST(LimitsTest, OneIsChangedByItsName) {
   EXPECT_EQ(limits.At("gc", "least_us"), 500);
 }
 
-TEST(LimitsTest, WhatIsNoLimitIsRefusedWithItsName) {
+TEST(LimitsTest, RefusesUnknownLimitsByName) {
   Limits limits;
   EXPECT_NE(limits.Set("gc.most=1").message().find("gc.most"), std::string::npos);
   EXPECT_NE(limits.Set("gc.least_us=-1").message().find("gc.least_us"), std::string::npos);

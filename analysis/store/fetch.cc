@@ -14,7 +14,7 @@
 namespace profd::analysis {
 namespace {
 
-// All rows are asked for by rank; sums of several, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a
+// All rows are requested by rank; sums of several, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a
 // row, as long as it is read.
 constexpr size_t kRanksAtOnce = 64;
 constexpr uint64_t kRowsAtOnce = 200'000;

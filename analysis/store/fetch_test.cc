@@ -166,7 +166,7 @@ TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
   EXPECT_TRUE(Large(65, 1000, kMostFetchedRows, order).ok());
 }
 
-TEST(StoreFetch, WhatWasWrongWhenItWasLoaded) {
+TEST(StoreFetch, ReportsProblemsOfTheLoad) {
   const auto run = Stored("facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"], ["7", "problem.PROF_1/hbm.data", "it is shorter"]])");
   ASSERT_TRUE(run.ok()) << run.status().message();
   ASSERT_EQ(run->problems.size(), 1u);

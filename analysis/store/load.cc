@@ -19,7 +19,7 @@ constexpr int kCountTries = 60;  // of a replica that is behind
 constexpr int kCountPauseMs = 500;
 constexpr int kTableTries = 120;  // of a shard that is about to make its tables
 constexpr int kTablePauseMs = 500;
-constexpr std::string_view kNoTable = "There is no table";     // of a server that asked the others of a shard
+constexpr std::string_view kNoTable = "There is no table";     // of a server that queried the others of a shard
 constexpr std::string_view kTooManyParts = "Too many parts";  // the server merges; it takes rows again soon
 
 void WriteFindings(const Json& findings, RowBlocks* blocks) {
@@ -54,7 +54,7 @@ Status StoreLoader::Prepare() {
   return layout_.cluster.empty() ? ReadLoads() : ReadLoadsOfCluster(!*there);
 }
 
-// Each shard is asked: one that was added later has no tables yet, and where no command waited for it, that may take a moment. The
+// Each shard is queried: one that was added later has no tables yet, and where no command waited for it, that may take a moment. The
 // table of the loads is the last that is made.
 Status StoreLoader::ReadLoadsOfCluster(bool made) {
   Status read = ReadLoads();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kOldestMajor = 18;
 constexpr int kOldestMinor = 16;
-// In what every release says when servers of a cluster are not done in time.
+// In the message of every release when servers of a cluster are not done in time.
 constexpr std::string_view kNotInTime = "distributed_ddl_task_timeout";
 
 // What is wrong with a table's columns; empty: nothing.
@@ -62,7 +62,7 @@ Status CheckStoreVersion(StoreServer* server, StoreLayout* layout) {
     return Status();
   }));
   const auto version = VersionOf(text);
-  if (!version) return FailedPrecondition(fmt::format("the server's version is \"{}\": that is no ClickHouse", text));
+  if (!version) return FailedPrecondition(fmt::format("the server's version is \"{}\": that is not ClickHouse", text));
   if (*version < std::pair(kOldestMajor, kOldestMinor)) {
     return FailedPrecondition(fmt::format("the server's version is {}; {}.{} or later is needed", text, kOldestMajor, kOldestMinor));
   }

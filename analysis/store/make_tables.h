@@ -13,7 +13,7 @@
 
 namespace profd::analysis {
 
-// "18.16.1" is {18, 16}; none where it is no version.
+// "18.16.1" is {18, 16}; none where it is not a version.
 std::optional<std::pair<int, int>> VersionOf(std::string_view text);
 
 class TableChanger {

@@ -1,4 +1,4 @@
-// Answers of the server: FORMAT JSONCompact, which also says what the query cost.
+// Answers of the server: FORMAT JSONCompact, which also has the cost of the query.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class RowReader : public Sax {
     --arrays_;
     if (!row_ends) return true;
     status_ = take_(row_);
-    if (status_.ok() && row_.bad > 0) status_ = DataLoss("the server's answer has a value that is no number, or no time");
+    if (status_.ok() && row_.bad > 0) status_ = DataLoss("the server's answer has a value that is not a number, or no time");
     return status_.ok();
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
@@ -139,7 +139,7 @@ Status StoreServer::Query(std::string_view select, const std::function<Status(co
   if (!reader.status().ok()) return reader.status();
   constexpr size_t kShown = 200;
   const std::string_view end = std::string_view(*answer).substr(answer->size() - std::min(answer->size(), kShown));
-  return DataLoss(fmt::format("the server's answer is no JSON; it ends with: {}", end));
+  return DataLoss(fmt::format("the server's answer is not JSON; it ends with: {}", end));
 }
 
 std::string Quoted(std::string_view text) {

@@ -59,7 +59,7 @@ RowText& RowText::Uint(uint64_t value) {
 
 RowText& RowText::Float(double value) {
   Begin();
-  // What is not finite is no value; views would not show it either.
+  // What is not finite is not a value; views would not show it either.
   fmt::format_to(std::back_inserter(out_), "{}", std::isfinite(value) ? value : 0.0);
   return *this;
 }

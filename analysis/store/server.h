@@ -1,4 +1,4 @@
-// A database server that holds runs (ClickHouse), as this module asks it. Who connects is the client's.
+// A database server that holds runs (ClickHouse), as this module queries it. The client provides the connection.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct StoreCell {
   std::vector<std::string> list;  // of an array
 };
 
-// One row of an answer. What is no number, or is not there, is 0 and counted in `bad`.
+// One row of an answer. What is not a number, or is not there, is 0 and counted in `bad`.
 class StoreRow {
  public:
   std::vector<StoreCell> cells;
@@ -51,7 +51,7 @@ class StoreServer {
   // One statement and what belongs behind it (rows of an INSERT); the text of the answer. Every wait has a deadline.
   virtual Result<std::string> Send(std::string_view statement, std::string_view rows) = 0;
   // A statement ON CLUSTER: the server waits so long for the others, with 0 for none. Where some are not done by then
-  // its error says so, and they execute it later.
+  // its error reports that, and they execute it later.
   virtual Result<std::string> SendToCluster(std::string_view statement, int wait_s) {
     static_cast<void>(wait_s);
     return Send(statement, {});

@@ -115,7 +115,7 @@ TEST_F(StoreTest, RanksWithoutANumber) {
   EXPECT_EQ(who("", 1000, "/var/loads/PROF_1"), "npu0 of PROF_1");
 }
 
-TEST_F(StoreTest, WhatIsWrongIsStoredWithTheRank) {
+TEST_F(StoreTest, StoresProblemsWithTheRank) {
   auto run = SmallRun();
   run.ranks.push_back(std::make_unique<Rank>());
   run.ranks.front()->path = "/var/loads/PROF_1";

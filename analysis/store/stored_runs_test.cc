@@ -40,7 +40,7 @@ class Server : public StoreServer {
   std::string database_ = "db";
 };
 
-TEST(StoredRuns, ThoseThatCountAndWhatIsLeftOfOthers) {
+TEST(StoredRuns, ListsCompleteRunsAndRemainsOfOthers) {
   Server server;
   const auto runs = ListStoredRuns(&server);
   ASSERT_TRUE(runs.ok()) << runs.status().message();

@@ -132,11 +132,11 @@ bool LenientJson::Word(std::string* word) {
   while (at_ < text_.size() && IsOfWord(text_[at_])) ++at_;
   *word = text_.substr(begin, std::min<size_t>(at_ - begin, 400));
   if (word->empty()) {
-    Stop(at_ >= text_.size() ? "a value is missing" : "this is no value");
+    Stop(at_ >= text_.size() ? "a value is missing" : "this is not a value");
   } else if (at_ >= text_.size()) {
     Stop("a value has no end");
   } else if (*word != "true" && *word != "false" && *word != "null" && word->front() != '-' && (word->front() < '0' || word->front() > '9')) {
-    Stop("this is no value");
+    Stop("this is not a value");
   }
   return !stopped_;
 }

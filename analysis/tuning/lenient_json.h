@@ -19,20 +19,20 @@ class LenientJson {
   explicit LenientJson(std::string_view text) : text_(text) {}
 
   using TakeMember = std::function<void(const std::string& key)>;
-  // Each member of the object that comes next, in the order of the text, keys that repeat too. `take` reads its value;
-  // what it does not read is skipped, and so is a value that is no object. `braces`: false where an opening brace may be
+  // Each member of the next object, in the order of the text, keys that repeat too. `take` reads its value;
+  // what it does not read is skipped, and so is a value that is not an object. `braces`: false where an opening brace may be
   // missing, as in front of the first key of a file.
   void Members(const TakeMember& take, bool braces = true);
-  // Each item of the list that comes next; as above.
+  // Each item of the next list; as above.
   void Items(const std::function<void()>& take);
 
-  // The value that comes next; nothing, and the value skipped, where it is of another kind.
+  // The next value; nothing, and the value skipped, where it is of another kind.
   std::optional<double> Number();
   std::optional<std::string> Text();
   void Skip();
 
-  char Peek();  // the first character of what comes next; 0 at the end
-  // The rest cannot be read: it ends too early, or is no JSON.
+  char Peek();  // the next character; 0 at the end
+  // The rest cannot be read: it ends too early, or is not JSON.
   bool stopped() const { return stopped_; }
   const std::string& why() const { return why_; }
   size_t missing_commas() const { return missing_commas_; }

@@ -18,7 +18,7 @@ struct Gain {
   double before = 0;
   double after = 0;
   std::optional<double> written;  // performance_improvement, %
-  // (before - after) / after, %; nothing where that is no number.
+  // (before - after) / after, %; nothing where that is not a number.
   std::optional<double> Percent() const;
 };
 

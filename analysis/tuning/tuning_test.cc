@@ -76,11 +76,11 @@ TEST(TuningResultTest, SubgraphsAsTheRequirementPrintsThem) {
   EXPECT_EQ(task.subgraphs[1].key, "1024942313106057586");
   // Cut, not rounded, they fit; the counts do not: 1 + 1 + 120.
   EXPECT_THAT(Whats(file), ElementsAre("total_num is 121, but added 1 + hit 1 + unsatisfied 120 is 122", "1 commas are missing",
-                                       HasSubstr("this is no value")));
+                                       HasSubstr("this is not a value")));
   EXPECT_EQ(file.tasks[1].State(), "incomplete");
 }
 
-TEST(TuningResultTest, WhatIsCompleteInFrontOfACutIsKept) {
+TEST(TuningResultTest, KeepsCompleteItemsBeforeACut) {
   const TuningFile whole = ParseTuningResult(kOperators);
   size_t before = 0;
   const size_t end = kOperators.rfind('}') + 1;
@@ -103,7 +103,7 @@ TEST(TuningResultTest, WhatIsCompleteInFrontOfACutIsKept) {
   EXPECT_TRUE(ParseTuningResult(kOperators.substr(0, end)).complete);
 }
 
-TEST(TuningResultTest, WhatDoesNotFitTogetherIsSaid) {
+TEST(TuningResultTest, ReportsInconsistentFiles) {
   std::string text(kOperators);
   text.replace(text.find("118.71%"), 7, "118.75%");
   text.replace(text.find("\"total_num\": 13"), 15, "\"total_num\": 14");

@@ -15,7 +15,7 @@ struct VerifyLimits {
 };
 
 // {"step": {...}, "promised_model": ..., "operators": [...], "counts": {...}}. An operator is looked for by its name,
-// else by its types: then it stands for all of that type, and its verdict says less.
+// else by its types: then it stands for all of that type, and its verdict is weaker.
 Json VerifyTuning(const Run& before, const Run& after, const TuningResults& results, const VerifyLimits& limits = {});
 
 }  // namespace profd::analysis

@@ -141,7 +141,7 @@ Json Verdict(const Pipeline& pipeline, Generation generation) {
   for (const Stage& stage : stages) {
     json["stages"].push_back({{"stage", stage.name}, {"name", PipelineStageName(stage.name)},
                               {"status", stage.warns ? "warning" : "normal"}});
-    // That only the host's queue is in order is no bottleneck.
+    // That only the host's queue is in order is not a bottleneck.
     if (stage.warns && stage.name != "device_queue_warning" && json["bottleneck"].is_null()) json["bottleneck"] = stage.name;
   }
   // Without logs of the queues the operators say it.

@@ -42,7 +42,7 @@ std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>
 }
 
 // The mean while each of them ran, by operator: of the samples taken meanwhile, or, as most executions are shorter than
-// what lies between two samples, of the sample that came last before the end.
+// what lies between two samples, of the last sample before the end.
 Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Execution>& executions,
                   const std::vector<int32_t>& operators) {
   std::map<int32_t, std::pair<double, double>> sums;  // value times ns, and ns

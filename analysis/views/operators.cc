@@ -73,7 +73,7 @@ std::string_view KindOf(std::string_view core) {
 // A unit that is busy for more than this part of the time bounds the operator (analysis 1.3).
 constexpr double kBound = 0.8;
 
-// The unit of a counter: "mac" of "aic_mac", without what is no unit.
+// The unit of a counter: "mac" of "aic_mac", without what is not a unit.
 std::string_view UnitOf(std::string_view ratio) {
   for (const std::string_view prefix : {"aic_", "aiv_"}) {
     if (ratio.starts_with(prefix)) ratio.remove_prefix(prefix.size());

@@ -56,7 +56,7 @@ struct Mean {
   }
 };
 
-// Averages are of whole steps.
+// Averages are of complete steps.
 std::span<const Step> WholeSteps(const Rank& rank) {
   const std::span<const Step> all = rank.steps;
   return rank.first_step_is_short && all.size() > 1 ? all.subspan(1) : all;

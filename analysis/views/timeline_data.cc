@@ -13,7 +13,7 @@ struct Drawn {
   int64_t end_ns = 0;
   TextId name = kNoText;
   int32_t lane = -1;
-  // Where it came from, for flows: an execution, or (kSlice) a slice.
+  // Its source, for flows: an execution, or (kSlice) a slice.
   uint32_t index = 0;
   enum class Kind : uint8_t { kExecution, kSlice, kOther } kind = Kind::kOther;
 };

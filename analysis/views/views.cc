@@ -12,7 +12,7 @@ namespace {
 constexpr auto kViews = std::to_array<View>({
     {"overall", OverallView, "computing, communication and free time, end to end"},
     {"steps", StepsView, "each training step and its parts"},
-    {"step_average", StepAverageView, "the mean over whole steps"},
+    {"step_average", StepAverageView, "the mean over complete steps"},
     {"step_points", StepPointsView, "where forward starts and backward ends"},
     {"step_distribution", StepDistributionView, "how the lengths of steps spread, and outliers"},
     {"operator_kinds", OperatorKindsView, "operators by kind of core: AI Core, vector, mixed, AI CPU"},

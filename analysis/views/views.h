@@ -48,7 +48,7 @@ Json HardwareView(const Rank& rank);
 Json EnvironmentView(const Rank& rank);
 
 // All slices and counters, for a page to draw; not one of the table. Lanes hold at most so many slices in all, the
-// longest ones: `left_out` says how many others there were.
+// longest ones: `left_out` is how many others there were.
 Json TimelineData(const Rank& rank, size_t most_slices);
 
 // The run with these views, all if empty.

@@ -81,7 +81,7 @@ def one_start(connection, name, flush_ms, provider="auto"):
         if connection.head() > before:
             first = time.monotonic() - begin
         elif time.monotonic() > begin + PATIENCE:
-            raise RuntimeError("no record came")
+            raise RuntimeError("no record was received")
         else:
             time.sleep(0.0005)
     connection.send({"type": "session", "session_id": name, "state": "ended"})

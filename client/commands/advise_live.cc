@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "client/render.h"
 #include "client/signals.h"
@@ -25,14 +27,29 @@ std::string WhereOf(const v1::Advice& advice) {
   return text;
 }
 
+// Commands that help with what a check has found, for the advice's own job; the daemon's texts name none.
+std::vector<std::string> CommandsFor(const v1::Advice& advice) {
+  const std::string job = advice.job_id().empty() ? "JOB" : advice.job_id();
+  const std::string record = fmt::format("profctl start --job {} --task-time l1 --msproftx on", job);
+  const std::string all_nodes = fmt::format("profctl advise --live --nodes LIST --job {}", job);
+  const std::string& check = advice.check();
+  if (check == "hang") return {"profctl stacks --job " + job, all_nodes};
+  if (check == "steps_slower" || check == "free_time") return {record};
+  if (check == "slow_rank" || check == "computation_slower") return {"profctl top", "profctl jobs", record};
+  if (check == "communication_slower") return {all_nodes, "profctl topology --links", record};
+  if (check == "device_memory") return {"profctl jobs"};
+  return {};
+}
+
 void PrintDetails(const Io& io, const std::string& node, const v1::Advice& advice) {
   io.out << fmt::format("\n{}{}: {} ({})\n", node.empty() ? "" : Printable(node) + ": ", Printable(WhereOf(advice)),
                         Printable(advice.what()), Printable(advice.check()));
   for (const std::string& text : advice.evidence()) io.out << "  " << Printable(text) << '\n';
   for (const std::string& text : advice.advice()) io.out << "  - " << Printable(text) << '\n';
+  for (const std::string& command : CommandsFor(advice)) io.out << "  $ " << Printable(command) << '\n';
 }
 
-// What came and went between two answers.
+// Changes between two answers.
 class Changes {
  public:
   Changes(const Io& io, const Clock& clock, bool json) : io_(io), clock_(clock), json_(json) {}

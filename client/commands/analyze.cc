@@ -67,9 +67,9 @@ void PrintJson(std::ostream& out, const analysis::Run& run, const analysis::View
 }
 
 void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
-  size_t told = 0;
+  size_t shown = 0;
   for (const analysis::Problem& problem : problems) {
-    if (told++ == kMaxWarnings) {
+    if (shown++ == kMaxWarnings) {
       io.err << fmt::format("profctl: warning: and {} more; all of them with --json", problems.size() - kMaxWarnings) << std::endl;
       return;
     }

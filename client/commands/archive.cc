@@ -59,7 +59,7 @@ class WorkFolder {
   // An empty one for the next dump.
   void Empty() {
     Clear();
-    (void)::mkdir(dumps().c_str(), 0700);  // what is wrong with it the fetch says
+    (void)::mkdir(dumps().c_str(), 0700);  // the fetch reports what is wrong with it
   }
   Status CheckRoom(uint64_t bytes) const {
     struct statvfs volume {};

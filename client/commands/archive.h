@@ -1,4 +1,4 @@
-// `profctl archive`: loads the dumps that profd says wait ([archive]) into ClickHouse, one after the other. It is what
+// `profctl archive`: loads the dumps that wait in profd's queue ([archive]) into ClickHouse, one after the other. It is what
 // profd-archive.service runs, as a user of its own: parsing dumps and speaking HTTP with a password need no rights.
 #pragma once
 

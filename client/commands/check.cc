@@ -60,7 +60,7 @@ void Print(const Context& context, const v1::CheckOptionsResponse& response, boo
                    << Printable(warning) << '\n';
   }
   if (response.problems_size() > 0) {
-    context.io.err << fmt::format("profctl: {} problem{}; nothing would start\n",
+    context.io.err << fmt::format("profctl: {} problem{}; nothing would start. See `profctl options`\n",
                                   response.problems_size(),
                                   response.problems_size() == 1 ? "" : "s");
     return;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "client/cli_message.h"
 #include "client/dump_sink.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -68,7 +69,7 @@ int RunDump(const Context& context, const DumpOptions& options) {
   if (!problems.empty()) return UsageError(context, "dump", problems);
   auto session = WithProgress(context, "writing the past",
                               [&] { return context.api.DumpRecorder(request); });
-  if (!session.ok()) return Fail(context, session.status());
+  if (!session.ok()) return Fail(context, session.status(), NameOf("devices", "--devices", options.devices));
   std::string fetched;
   if (options.out) {
     Result<std::string> path = Fetch(context, session->session_id(), *options.out);

@@ -24,7 +24,7 @@ constexpr size_t kLeastName = 20;
 constexpr size_t kMostName = 48;
 // RANK, COUNT, TOTAL, MEAN, MAX and the share, with what is between them.
 constexpr size_t kNumbers = 6 + 7 + 10 + 10 + 10 + 12 + 2;
-// Where a line has room for it.
+// Where it fits into a line.
 constexpr size_t kLeastBar = 8;
 constexpr size_t kMostBar = 30;
 

@@ -206,13 +206,13 @@ std::string SeriesName(const SeriesSummary& series) {
     break;
   }
   if (series.rate) name.remove_suffix(std::string_view("_total").size());
-  // What a value is in, it says itself.
+  // A value has its unit.
   std::string_view unit = exporting::UnitOf(name);
   if (unit == "packets_per_second") unit = "per_second";
   if (!unit.empty() && unit != "packets" && !(series.rate && unit == "bytes")) {
     name.remove_suffix(unit.size() + 1);
   }
-  // The heading says it.
+  // The heading has it.
   std::string_view table = exporting::TableOf(series.table).name;
   if (name.size() > table.size() && name.starts_with(table) && name[table.size()] == '_') {
     name.remove_prefix(table.size() + 1);
@@ -241,7 +241,7 @@ struct Shown {
   size_t left_out = 0;
 };
 
-// How many series of one channel and device: the picture of a whole node is as long as that of one
+// How many series of one channel and device: the picture of a complete node is as long as that of one
 // device.
 size_t SeriesPerDevice(const DumpSummary& summary) {
   std::set<int> devices;
@@ -253,7 +253,7 @@ size_t SeriesPerDevice(const DumpSummary& summary) {
 }
 
 
-// The busiest of one metric stand for the channel: traffic where it has any, else what comes first.
+// The busiest of one metric stand for the channel: traffic where it has any, else the first.
 void Shorten(Shown* shown, size_t most) {
   if (shown->series.size() <= most) return;
   auto traffic = std::ranges::find_if(shown->series, [](const SeriesSummary* series) {

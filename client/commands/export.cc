@@ -127,14 +127,14 @@ void ExportProgressLine::Show(const ExportProgress& progress) {
 }
 
 void WarnOfExport(const Io& io, const ExportReport& report) {
-  size_t told = 0;
+  size_t shown = 0;
   size_t more = 0;
   std::map<std::string, std::pair<size_t, std::string>> skipped;  // by reason
   for (const DumpInfo::Problem& problem : report.problems) {
     if (!problem.broken) {
       auto& [count, example] = skipped[problem.what];
       if (count++ == 0) example = problem.file;
-    } else if (told++ < kMaxWarnings) {
+    } else if (shown++ < kMaxWarnings) {
       Warning(io, problem.file + ": " + problem.what);
     } else {
       ++more;
@@ -142,7 +142,7 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
   }
   for (const ChannelReport& channel : report.channels) {
     if (channel.bad_bytes == 0) continue;
-    if (told++ >= kMaxWarnings) {
+    if (shown++ >= kMaxWarnings) {
       ++more;
       continue;
     }
@@ -236,7 +236,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   const bool damaged = report->damaged;
   if (damaged && !command.allow_damaged) {
     Warning(io, "the dump is damaged, and what is above is missing in the files; "
-                "profctl verify DUMP says more, --allow-damaged makes the exit code 0");
+                "profctl verify DUMP shows more, --allow-damaged makes the exit code 0");
   }
   if (report->outputs.empty() && report->failed.empty()) {
     Warning(io, "no file was made: the dump has nothing of this selection for these formats; "

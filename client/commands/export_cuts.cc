@@ -18,7 +18,7 @@ namespace {
 using exporting::ExportOptions;
 using exporting::StepNumbers;
 
-// More than there are ranks anywhere, so that "0-4000000000" is no loop.
+// More than there are ranks anywhere, so that "0-4000000000" is not a loop.
 constexpr int64_t kMaxRank = 1'000'000;
 
 // "3" or "3-7".
@@ -69,7 +69,7 @@ void CheckRanks(const std::vector<exporting::Dump>& dumps, const std::set<int>& 
   std::vector<int> unknown;
   std::ranges::set_difference(ranks, known, std::back_inserter(unknown));
   if (unknown.empty()) return;
-  if (known.empty()) return problems->push_back("--rank: no dump says of which rank it is; use --devices");
+  if (known.empty()) return problems->push_back("--rank: no dump has its rank; use --devices");
   problems->push_back(fmt::format("--rank {}: no dump is of {}; there are {}", fmt::join(unknown, ","),
                                   unknown.size() == 1 ? "it" : "them", fmt::join(known, ", ")));
 }

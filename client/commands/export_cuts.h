@@ -15,7 +15,7 @@ void ParseCuts(const ExportCommand& command, exporting::ExportOptions* options, 
 void CheckRanks(const std::vector<exporting::Dump>& dumps, const std::set<int>& ranks,
                 std::vector<std::string>* problems);
 
-// --step as the window of `options`, whose dumps are read for it. kInvalidArgument says which steps there are.
+// --step as the window of `options`, whose dumps are read for it. kInvalidArgument names the steps there are.
 Status ResolveSteps(const ExportCommand& command, exporting::ExportOptions* options,
                     std::vector<std::string>* problems);
 

@@ -76,7 +76,7 @@ Contents Look(const std::string& path) {
   return contents;
 }
 
-// Of a directory that is no dump: those in it, and those in its folders.
+// Of a directory that is not a dump: those in it, and those in its folders.
 std::vector<std::string> DumpsIn(Contents contents) {
   for (const std::string& folder : contents.folders) {
     Contents inner = Look(folder);
@@ -241,7 +241,7 @@ DumpFacts FactsOf(const DumpInfo& info) {
   return facts;
 }
 
-// Those of the ranks asked for.
+// Those of the requested ranks.
 std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options,
                                  std::vector<std::string>* problems) {
   std::vector<exporting::Dump> opened;
@@ -289,7 +289,7 @@ bool HasDevices(const DumpFacts& dump, const ExportOptions& options) {
          });
 }
 
-// A dump that does not say how long it lasted may have what is asked for.
+// A dump without a time range may have what is requested.
 bool HasTimes(const DumpFacts& dump, const ExportOptions& options) {
   const bool after = dump.span.end_ns > 0 && options.window.from_ns > dump.span.end_ns;
   const bool before = dump.span.start_ns > 0 && options.window.to_ns < dump.span.start_ns;
@@ -319,7 +319,7 @@ std::string WindowText(const ExportCommand& command) {
   return text;
 }
 
-// What was asked for is well written, and no dump has any of it.
+// What was requested is well written, and no dump has any of it.
 Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>& dumps,
                       const ExportOptions& options) {
   auto has_devices = [&](const DumpFacts& dump) { return HasDevices(dump, options); };

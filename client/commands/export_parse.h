@@ -51,7 +51,7 @@ struct TimePoint {
 };
 Result<TimePoint> ParseTimePoint(std::string_view text);
 
-// From when to when a dump says it lasts; 0 = it does not say.
+// The time range of a dump by its manifest; 0 = unknown.
 struct DumpSpan {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -62,7 +62,7 @@ DumpSpan SpanOf(const exporting::DumpInfo& dump);
 // there is nothing else.
 std::vector<std::string> WithoutFiles(const std::vector<std::string>& given);
 
-// PROF_* directories in a directory that is no dump itself, and in the directories in it, as `profctl
+// PROF_* directories in a directory that is not a dump itself, and in the directories in it, as `profctl
 // fetch` of many nodes writes them; otherwise `path`.
 std::vector<std::string> DumpsAt(const std::string& path);
 

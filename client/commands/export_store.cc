@@ -120,7 +120,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   loaded.seconds = static_cast<double>(clock.SteadyNs() - begin_ns) / static_cast<double>(kNsPerSecond);
   if (!done.ok()) {
     const bool some = !loaded.ranks.empty() || signals.caught() != 0;
-    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} ranks were loaded before this; --resume goes on with the others", loaded.ranks.size()) << std::endl;
+    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} ranks were loaded before this; --resume continues with the others", loaded.ranks.size()) << std::endl;
     return FailWith(io, done, some || done.code() == StatusCode::kAborted ? kExitPartial : ExitCodeFor(done.code()), json);
   }
   if (json) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "client/cli_message.h"
 #include "client/commands/pin.h"
 #include "client/commands/start.h"
 #include "client/dump_sink.h"
@@ -91,7 +92,7 @@ bool HasEnded(const v1::Session& session) {
          state == v1::Session::STATE_INTERRUPTED;
 }
 
-// A second, or until `go_on` says no.
+// A second, or until `go_on` returns false.
 bool Pause(const std::function<bool()>& go_on) {
   for (int i = 0; i < 10 && go_on(); ++i) ::poll(nullptr, 0, 100);
   return go_on();
@@ -155,7 +156,9 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   const auto go_on = [&signals] { return signals.Poll() == 0; };
   const bool waits = options.wait || options.background;
   if (waits) {
-    if (Status ended = WaitForEnd(context, options.id, go_on); !ended.ok()) return Fail(context, ended);
+    if (Status ended = WaitForEnd(context, options.id, go_on); !ended.ok()) {
+      return Fail(context, SeeIfNotFound(ended, kListSessions));
+    }
   }
   FetchResult fetched = FetchInto(context, options.id, out, options.keep, go_on);
   // "done" of the session may come before its dump is complete.
@@ -167,7 +170,7 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   Status status = fetched.status;
   if (signals.caught() != 0 && !status.ok()) status = DataLoss("interrupted");
   if (!status.ok()) {
-    if (fetched.name.empty()) return Fail(context, status);
+    if (fetched.name.empty()) return Fail(context, SeeIfNotFound(status, kListDumps));
     std::string fate = options.keep ? fmt::format("{}: {} of {} bytes kept", fetched.path,
                                                   fetched.received_bytes, fetched.total_bytes)
                                     : "partial results were removed";

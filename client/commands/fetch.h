@@ -15,7 +15,7 @@ struct FetchOptions {
   bool out_given = false;
   // For a session that has not ended yet: until it has.
   bool wait = false;
-  // The same without a terminal, and beside whoever called it: libprofd leaves such a process behind.
+  // The same without a terminal, and in parallel to its caller: libprofd starts such a process and does not wait for it.
   bool background = false;
   // Leaves what arrived when the fetch fails.
   bool keep = false;
@@ -34,7 +34,7 @@ struct FetchResult {
 };
 
 // Writes a finished session's dump below `out`, which is made with its parents. What arrived of one
-// that fails is removed, unless `keep`. `go_on` says false to give up. `received`, if there is one, may wait as long as
+// that fails is removed, unless `keep`. `go_on` returns false to give up. `received`, if there is one, may wait as long as
 // it likes after each piece.
 FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
                       bool keep, const std::function<bool()>& go_on,

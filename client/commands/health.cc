@@ -15,7 +15,7 @@ namespace {
 
 using Devices = std::vector<const v1::Device*>;
 
-// Of the node, those that were asked for; empty `asked` = all. False: reported, `*code` is the answer.
+// Of the node, the requested ones; empty `asked` = all. False: reported, `*code` is the answer.
 bool Select(const Context& context, const v1::Node& node, const std::vector<uint32_t>& asked,
             Devices* selected, int* code) {
   for (const v1::Device& device : node.devices()) {

@@ -11,7 +11,7 @@ struct HealthOptions {
   std::optional<std::string> devices;
 };
 
-// `profctl health`: one verdict for each device and for the node; the exit code says it too.
+// `profctl health`: one verdict for each device and for the node; the exit code has it too.
 int RunHealth(const Context& context, const HealthOptions& options);
 
 // `profctl faults`: what the devices report now.

@@ -81,7 +81,7 @@ void AddJob(const v1::Job& job, Table* table) {
   }
   std::string rank_text = Ranges(ranks);
   if (job.world_size() > 0) rank_text += fmt::format(" of {}", job.world_size());
-  // Ranks are seldom on the same step to the instant: the span says how far apart they are.
+  // Ranks are seldom on the same step to the instant: the span shows how far apart they are.
   std::string step_text = steps.empty()       ? "-"
                           : steps.size() == 1 ? std::to_string(*steps.begin())
                                               : fmt::format("{}..{}", *steps.begin(), *steps.rbegin());

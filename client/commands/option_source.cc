@@ -114,7 +114,7 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
   }
 }
 
-// What `output` says, where it is right; what is wrong with it is said with the other options.
+// The value of `output`, where it is valid; problems of it are reported with those of the other options.
 std::string GivenOutput(const VendorOrder& order) {
   options::CheckRequest request;
   std::vector<Problem> ignored;

@@ -40,11 +40,11 @@ struct VendorOrder {
   v1::ProfilingOptions options;
   std::string json;
   std::map<std::string, std::string> acl;
-  // What the chip lacks of a preset is no error.
+  // What the chip lacks of a preset is not an error.
   bool best_effort = false;
   // Flags that do not fit their field's type: wrong in any case, and judged here.
   std::vector<options::OptionInput> unfit;
-  // Absolute directory of the dump on the caller's side; empty = not asked for.
+  // Absolute directory of the dump on the caller's side; empty = not requested.
   std::string output;
 };
 

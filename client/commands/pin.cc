@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/cli_message.h"
 #include "client/render.h"
 #include "client/session_view.h"
 
@@ -42,11 +43,12 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
     if (!answer.ok()) {
       Context quiet = context;
       quiet.json = false;
-      int code = Fail(quiet, answer.status());
+      const Status status = SeeIfNotFound(answer.status(), kListDumps);
+      int code = Fail(quiet, status);
       exit_code = std::max(exit_code, code);
       errors.push_back({{"id", id},
-                        {"code", CodeWord(answer.status().code())},
-                        {"message", answer.status().message()},
+                        {"code", CodeWord(status.code())},
+                        {"message", status.message()},
                         {"exit_code", code}});
       continue;
     }

@@ -10,7 +10,7 @@ namespace profd::client {
 // Does the user mean a dump by its name ("PROF_000001_...", as `profctl list --dumps` shows it)?
 bool NamesDump(const std::string& id);
 
-// `profctl pin ID|DUMP...` and `unpin`: dumps that are not removed to make room.
+// `profctl pin ID|DUMP...` and `unpin`: dumps that are not evicted.
 int RunPin(const Context& context, const std::vector<std::string>& ids, bool unpin);
 
 // `profctl list --dumps`.

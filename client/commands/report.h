@@ -25,7 +25,7 @@ struct ReportCommand {
   bool force = false;                 // replaces a file that is there
 };
 
-// The whole file, or nothing. An error where it is there already and is not to be replaced.
+// The complete file, or nothing. An error where it is there already and is not to be replaced.
 Status WriteWhole(const std::string& path, const std::string& text, bool replace);
 // The same of what `write` puts into an empty file that it is given the name of.
 Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write);

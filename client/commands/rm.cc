@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/cli_message.h"
 #include "client/commands/pin.h"
 #include "client/render.h"
 
@@ -20,11 +21,12 @@ int RunRm(const Context& context, const std::vector<std::string>& ids) {
     if (!answer.ok()) {
       Context quiet = context;
       quiet.json = false;
-      int code = Fail(quiet, answer.status());
+      const Status status = SeeIfNotFound(answer.status(), kListDumps);
+      int code = Fail(quiet, status);
       exit_code = std::max(exit_code, code);
       errors.push_back({{"session_id", id},
-                        {"code", CodeWord(answer.status().code())},
-                        {"message", answer.status().message()},
+                        {"code", CodeWord(status.code())},
+                        {"message", status.message()},
                         {"exit_code", code}});
       continue;
     }

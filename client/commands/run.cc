@@ -28,7 +28,7 @@ constexpr int kExitKilledBase = 128;
 
 // Called for every signal but SIGCHLD that arrives while the command runs.
 void Forward(const siginfo_t& info, HeldChild* child) {
-  // The terminal's own (Ctrl-C) went to the whole foreground group: the command has it already.
+  // The terminal's own (Ctrl-C) went to the complete foreground group: the command has it already.
   bool from_kernel = info.si_code > 0;
   if (!from_kernel) child->Signal(info.si_signo);
 }
@@ -50,7 +50,7 @@ void ReportStart(const Context& context, const v1::Session& session, int exit_co
     PrintEffective(err, session.status().effective_options(), /*all=*/true, context.io.err_color());
   }
   if (exit_code != kExitOk) {
-    Warn(context, "not everything that was asked for is collected:");
+    Warn(context, "not everything that was requested is collected:");
     PrintOutcomes(err, session, /*with_counts=*/false, context.io.err_color());
   }
   PrintWarnings(err, session, context.io.err_color());

@@ -18,7 +18,7 @@ struct SelftestOptions {
   // Ids of questions; empty = all.
   std::optional<std::string> only;
   std::optional<std::string> out;
-  // Prints the questions and asks nothing.
+  // Prints the questions and queries nothing.
   bool list = false;
 };
 

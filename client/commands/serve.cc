@@ -45,7 +45,7 @@ Result<std::string> MakeToken() {
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
-// Paths of the dumps of a daemon on this machine; what cannot be had is said once.
+// Paths of the dumps of a daemon on this machine; what is not available is reported once.
 class DaemonDumps {
  public:
   DaemonDumps(const Io& io, std::unique_ptr<ProfdApi> api) : io_(io), api_(std::move(api)) {}

@@ -1,5 +1,6 @@
 #include "client/commands/show.h"
 
+#include "client/cli_message.h"
 #include "client/session_view.h"
 
 namespace profd::client {
@@ -9,7 +10,7 @@ int RunShow(const Context& context, const std::string& id) {
   request.set_session_id(id);
   auto session =
       WithProgress(context, "asking profd", [&] { return context.api.GetSession(request); });
-  if (!session.ok()) return Fail(context, session.status());
+  if (!session.ok()) return Fail(context, SeeIfNotFound(session.status(), kListSessions));
   if (context.json) {
     PrintJson(context, ToJson(*session));
   } else {

@@ -62,10 +62,10 @@ void AddThread(const v1::ProcessStacks& process, const v1::ThreadStack& thread, 
 std::string_view PythonText(const v1::ProcessStacks& process) {
   switch (process.python()) {
     case v1::ProcessStacks::PYTHON_ANSWERED: return "";
-    case v1::ProcessStacks::PYTHON_NONE: return "no Python that has loaded the package profd: only what the kernel says";
+    case v1::ProcessStacks::PYTHON_NONE: return "no Python that has loaded the package profd: only the kernel's state";
     case v1::ProcessStacks::PYTHON_SILENT:
       return "its Python has not answered in two seconds: a thread holds the interpreter's lock in native code, or the process is stopped";
-    default: return "not attached: only what the kernel says";
+    default: return "not attached: only the kernel's state";
   }
 }
 
@@ -124,7 +124,7 @@ std::string GroupText(const std::vector<Placed>& group) {
   return text + StepText(group);
 }
 
-// "process 4711 of job j42": what was asked for.
+// "process 4711 of job j42": what was requested.
 std::string WantedText(const StacksOptions& options) {
   std::string text = "training process";
   if (!options.pids.empty()) text = fmt::format("process {}", fmt::join(options.pids, ", "));

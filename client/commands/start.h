@@ -46,7 +46,7 @@ struct StartOptions {
   bool for_run = false;
 };
 
-// The session's metadata of this name says where its dump belongs on the caller's side.
+// The session's metadata of this name has the place where its dump belongs on the caller's side.
 inline constexpr const char* kOutputMetadata = "output";
 
 // Every syntax problem is added to `problems`. Leaves the default lease out: it is of a start on
@@ -57,10 +57,10 @@ v1::SessionSpec BuildStartRequest(const StartOptions& options,
 // A minute after `starter` has gone, unless the request has a lease; 0 = no process stands for it.
 void AddDefaultLease(const StartOptions& options, pid_t starter, v1::SessionSpec* request);
 
-// kExitPartial when something that was asked for does not run: an outcome that is denied, busy or
+// kExitPartial when something that was requested does not run: an outcome that is denied, busy or
 // failed; one that is unsupported if its collector was named; or nothing runs at all.
-// (A group option such as sys_hardware_mem_freq asks for what the chip has of its group. What needs
-// an attached process is no failure of the node's, and a session that has yet to start has not
+// (A group option such as sys_hardware_mem_freq requests what the chip has of its group. What needs
+// an attached process is not a failure of the node's, and a session that has yet to start has not
 // failed.)
 int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session);
 

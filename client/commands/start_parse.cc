@@ -138,7 +138,7 @@ Result<uint64_t> ParseAgoMs(std::string_view text) {
 Result<uint32_t> ParseCount(std::string_view text) {
   uint32_t count = 0;
   if (ParseNumber(text, &count)) return count;
-  return InvalidArgument(fmt::format("\"{}\" is not a whole number", text));
+  return InvalidArgument(fmt::format("\"{}\" is not an integer", text));
 }
 
 Result<std::pair<std::string, std::string>> ParsePair(std::string_view text) {

@@ -21,7 +21,7 @@ Result<int64_t> ParseInstant(std::string_view text);
 // "30s" or "-30s": how long ago, in ms.
 Result<uint64_t> ParseAgoMs(std::string_view text);
 
-// A whole number, zero and up.
+// An integer, zero and up.
 Result<uint32_t> ParseCount(std::string_view text);
 
 // "NAME=VALUE"; the value may be empty, the name may not.

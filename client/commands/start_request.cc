@@ -38,7 +38,7 @@ class Reader {
   std::vector<std::string>* problems_;
 };
 
-// "" on the wire would mean "not asked for".
+// "" on the wire would mean "not requested".
 Result<std::string> ParseText(std::string_view text) {
   if (text.empty()) return InvalidArgument("\"\" is empty; leave the option out instead");
   return std::string(text);
@@ -57,11 +57,11 @@ Result<v1::SessionSpec::Provider> ParseProvider(std::string_view text) {
   return InvalidArgument(fmt::format("unknown provider \"{}\"; one of auto, mspti, aclprof, off", text));
 }
 
-// 0 would mean "not asked for".
+// 0 would mean "not requested".
 Result<uint32_t> ParseSteps(std::string_view text) {
   uint32_t steps = 0;
   if (ParseNumber(text, &steps) && steps > 0) return steps;
-  return InvalidArgument(fmt::format("\"{}\" is not a whole number above zero", text));
+  return InvalidArgument(fmt::format("\"{}\" is not an integer above zero", text));
 }
 
 void ReadVendorOptions(const StartOptions& options, Reader* reader,

@@ -107,9 +107,9 @@ std::string ArchiveText(const v1::ArchiveStatus& archive, int64_t now_ns) {
   if (archive.has_failing_since_ns()) text += fmt::format("; failing for {}: {}", FormatSpan(now_ns - archive.failing_since_ns()), archive.problem());
   constexpr int64_t kLongNs = 300 * kNsPerSecond;
   if (!archive.has_asked_ns()) {
-    text += "; profctl archive has not asked yet (profd-archive.service)";
+    text += "; profctl archive has not connected yet (profd-archive.service)";
   } else if (now_ns - archive.asked_ns() > kLongNs && !archive.has_failing_since_ns() && archive.waiting() > 0) {
-    text += fmt::format("; profctl archive asked {} ago", FormatSpan(now_ns - archive.asked_ns()));
+    text += fmt::format("; profctl archive connected {} ago", FormatSpan(now_ns - archive.asked_ns()));
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "client/cli_message.h"
 #include "client/render.h"
 #include "client/session_view.h"
 
@@ -24,7 +25,7 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   PrintWarnings(context.io.err, session, context.io.err_color());
 }
 
-// A stop that is still going on is no success yet.
+// A stop that is still going on is not a success yet.
 int ExitForStopped(const v1::Session& session) {
   return IsFinal(session.status().state()) ? ExitForEnded(session) : kExitPartial;
 }
@@ -42,11 +43,12 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
       // One answer for all of them is printed below.
       Context quiet = context;
       quiet.json = false;
-      int code = Fail(quiet, session.status());
+      const Status status = SeeIfNotFound(session.status(), kListSessions);
+      int code = Fail(quiet, status);
       exit_code = std::max(exit_code, code);
       errors.push_back({{"session_id", id},
-                        {"code", CodeWord(session.status().code())},
-                        {"message", session.status().message()},
+                        {"code", CodeWord(status.code())},
+                        {"message", status.message()},
                         {"exit_code", code}});
       continue;
     }

@@ -170,7 +170,7 @@ class Printer {
 Result<uint64_t> ParseCount(std::string_view text) {
   uint64_t count = 0;
   if (!ParseNumber(text, &count) || count == 0) {
-    return InvalidArgument(fmt::format("\"{}\" is not a whole number above zero", text));
+    return InvalidArgument(fmt::format("\"{}\" is not an integer above zero", text));
   }
   return count;
 }

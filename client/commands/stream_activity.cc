@@ -15,7 +15,7 @@
 namespace profd::client {
 namespace {
 
-// A second is complete once a second: asked twice as often, each is shown at most so late.
+// A second is complete once a second: requested twice as often, each is shown at most so late.
 constexpr int kNaps = 10;
 constexpr int kNapMs = 50;
 
@@ -66,7 +66,7 @@ class Printer {
     return context_.io.out.good();
   }
 
-  // What is to be asked for next.
+  // What is to be requested next.
   int64_t from_ns() const {
     int64_t from = ends_.empty() ? 0 : INT64_MAX;
     for (const auto& [pid, end] : ends_) from = std::min(from, end);
@@ -114,7 +114,7 @@ class Printer {
         kernel);
   }
 
-  // To the second: spans are whole seconds of another clock.
+  // To the second: spans are full seconds of another clock.
   std::string TimeText(const v1::ActivitySpan& span, int64_t wall_ns) {
     if (options_.raw_time) return std::to_string(span.begin_ns() / kNsPerSecond);
     std::array<char, 40> text{};

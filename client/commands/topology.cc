@@ -26,7 +26,7 @@ std::string SaidBy(const v1::DeviceTopology& from, const v1::DeviceTopology& to)
   return {};
 }
 
-// A device that is down says nothing; the other one does.
+// A device that is down reports nothing; the other one does.
 std::string Path(const v1::DeviceTopology& from, const v1::DeviceTopology& to) {
   if (from.physical_id() == to.physical_id()) return "self";
   std::string path = SaidBy(from, to);

@@ -12,6 +12,7 @@
 #include "analysis/tuning/verify.h"
 #include "base/fd.h"
 #include "client/child.h"
+#include "client/cli_message.h"
 #include "client/commands/tune_facts.h"
 #include "client/commands/tune_text.h"
 #include "client/commands/tune_watch.h"
@@ -28,7 +29,7 @@ constexpr int kExitNotExecutable = 126;
 constexpr int kExitNoCommand = 127;
 constexpr int kExitKilledBase = 128;
 constexpr int kPollMs = 100;
-// What a command leaves in its pipes comes at once, or is of a process that it left behind.
+// What a command leaves in its pipes arrives at once, or is of a process that it left behind.
 constexpr int kLastOutputMs = 200;
 
 // One of the command's output streams, on its way to ours.
@@ -46,7 +47,7 @@ class PassedStream {
   int write_end() const { return write_.get(); }
   void CloseWriteEnd() { write_.Reset(); }
   int read_end() const { return read_.valid() ? read_.get() : -1; }
-  // Whether anything came.
+  // Whether anything arrived.
   bool Pass(TuneSigns* signs) {
     if (!read_.valid()) return false;
     std::array<char, 1 << 16> buffer;
@@ -188,10 +189,10 @@ class TuneRun {
       return;
     }
     if (!signs_.adapter() && !signs_.tool()) {
-      Warn(context_, "neither sign of tuning was in the output: did the framework take AOE_MODE? Its log says (ASCEND_PROCESS_LOG_PATH)");
+      Warn(context_, "neither sign of tuning was in the output: did the framework take AOE_MODE? See its log (ASCEND_PROCESS_LOG_PATH)");
     }
     if (tuning["files"].empty()) {
-      Warn(context_, fmt::format("no result file came into {}; the training may have changed its folder, profctl tune show FILE", watch_->folder()));
+      Warn(context_, fmt::format("no result file appeared in {}; the training may have changed its folder, profctl tune show FILE", watch_->folder()));
     } else {
       PrintTuning(err, tuning, context_.io.err_color());
     }
@@ -237,7 +238,7 @@ int RunRelease(const Context& context, const std::string& id) {
   v1::ReleaseTuningLeaseRequest request;
   request.set_lease_id(id);
   const auto released = context.api.ReleaseTuningLease(request);
-  if (!released.ok()) return Fail(context, released.status());
+  if (!released.ok()) return Fail(context, SeeIfNotFound(released.status(), "profctl tune leases"));
   if (context.json) PrintJson(context, Json{{"released", id}});
   return kExitOk;
 }

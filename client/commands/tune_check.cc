@@ -75,7 +75,7 @@ class Checker {
     for (const uint32_t id : order_.devices) {
       const auto found = std::ranges::find(facts_.devices, id, &TuneDevice::id);
       if (found == facts_.devices.end()) return Add("device", kWhat, fmt::format("NPU {} is not there", id), TuneVerdict::kImpossible, "profctl devices lists them");
-      if (!found->problem.empty()) return Add("device", kWhat, fmt::format("NPU {}: {}", id, found->problem), TuneVerdict::kImpossible, "profctl health says what is wrong with it");
+      if (!found->problem.empty()) return Add("device", kWhat, fmt::format("NPU {}: {}", id, found->problem), TuneVerdict::kImpossible, "profctl health shows what is wrong with it");
     }
     Add("device", kWhat, figure, OkOr(order_.devices.size() == 1, TuneVerdict::kAdvice), "a training on several devices is not tuned; keep one, --devices N");
   }
@@ -83,7 +83,7 @@ class Checker {
   void Lease() {
     constexpr std::string_view kWhat = "the devices can be kept: no other user tunes there, nothing profiles inside applications";
     if (!facts_.node.ok() || facts_.lease.code() == StatusCode::kUnavailable || facts_.lease.code() == StatusCode::kUnimplemented) {
-      return Add("lease", kWhat, "profd cannot be asked", TuneVerdict::kAdvice, "without a lease nothing keeps other users and profilers away");
+      return Add("lease", kWhat, "profd does not answer", TuneVerdict::kAdvice, "without a lease nothing keeps other users and profilers away");
     }
     Add("lease", kWhat, facts_.lease.ok() ? "free" : facts_.lease.message(), OkOr(facts_.lease.ok(), TuneVerdict::kImpossible), "wait until it ends, or end it");
   }

@@ -36,7 +36,7 @@ struct TuneProfile {
   std::optional<bool> dynamic;
 };
 
-// A line of the training's own files that says something about a condition.
+// A line of the training's own files that is about a condition.
 struct TuneScriptLine {
   std::string file;
   size_t line = 0;
@@ -60,7 +60,7 @@ struct TuneFacts {
   Status node;                // whether the daemon answers
   int32_t caller_pid = 0;     // how it sees this process; 0: not known
   std::vector<TuneDevice> devices;
-  Status lease;               // what it says to the lease
+  Status lease;               // its answer to the lease
   std::optional<TuneProfile> profile;
   size_t script_files = 0;  // that were read
   std::vector<TuneScriptLine> static_memory, profiling;

@@ -155,7 +155,7 @@ std::string PythonLibrary(std::string_view library_path) {
 Status CanWrite(const std::string& folder) {
   struct stat facts {};
   if (::stat(folder.c_str(), &facts) != 0) return Status::FromErrno(errno, folder);
-  if (!S_ISDIR(facts.st_mode)) return InvalidArgument(folder + " is no folder");
+  if (!S_ISDIR(facts.st_mode)) return InvalidArgument(folder + " is not a folder");
   return ::access(folder.c_str(), R_OK | W_OK | X_OK) == 0 ? Status::Ok() : Status::FromErrno(errno, folder);
 }
 

@@ -185,7 +185,7 @@ Json ToJson(const VerifyReport& report) {
   return json;
 }
 
-// A dump that is there and cannot be read is one that is not whole; what is no dump, no directory
+// A dump that is there and cannot be read is one that is not valid; what is not a dump, no directory
 // (kFailedPrecondition) or not there at all was a mistake of the caller's.
 int CodeOf(const Status& status) {
   switch (status.code()) {
@@ -254,7 +254,7 @@ int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
       }
       continue;
     }
-    // A mistake in the command line counts for more than a dump that is not whole.
+    // A mistake in the command line counts for more than a dump that is not valid.
     if (code != kExitNotFound) code = CodeOf(report.status());
     if (json) {
       all.push_back(UncheckedJson(path, report.status()));

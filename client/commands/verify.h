@@ -1,4 +1,4 @@
-// `profctl verify DUMP...`: is a dump whole? Reads directories of this machine; needs no daemon.
+// `profctl verify DUMP...`: is a dump valid? Reads directories of this machine; needs no daemon.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct VerifyOptions {
   bool verbose = false;            // a row for each file
 };
 
-// Goes on with the others whatever is wrong with one. kExitOk only if every dump holds in everything
+// Continues with the others whatever is wrong with one. kExitOk only if every dump holds in everything
 // that could be checked; kExitPartial otherwise, also when one cannot be read; kExitNotFound if one of
-// them is no dump.
+// them is not a dump.
 int RunVerify(const Io& io, const VerifyOptions& options, bool json);
 
 }  // namespace profd::client

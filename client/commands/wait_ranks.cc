@@ -30,7 +30,7 @@ Ranks Count(const v1::Job& job, const std::set<uint32_t>& wanted) {
     const auto rank = static_cast<uint32_t>(process.rank());
     if (process.has_rank() && (wanted.empty() || wanted.contains(rank))) attached.insert(rank);
   }
-  // A job that says nothing of its size is complete with its first process.
+  // A job without a size is complete with its first process.
   if (wanted.empty() && job.world_size() == 0) return {any ? size_t{1} : 0, 1};
   return {attached.size(), wanted.empty() ? job.world_size() : wanted.size()};
 }

@@ -98,7 +98,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
   if (!status.ok()) {
-    return Fail(context, status, NameOf("interval_ms", "--interval", options.interval));
+    return Fail(context, SeeIfNotFound(status, kListSessions), NameOf("interval_ms", "--interval", options.interval));
   }
   return exit_code;
 }

@@ -72,7 +72,7 @@ class Ranks {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string name = "profd-example-" + std::to_string(getuid()) + "-" + Job();
-    // Behind a zero: a name that is no file.
+    // Behind a zero: a name that is not a file.
     const size_t length = name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
     const auto* where = reinterpret_cast<const sockaddr*>(&address);

@@ -131,7 +131,7 @@ def main(arguments):
                                 label="train.py", strict=True)
         try:
             profile.start()
-        except profd.ProfdError as error:  # training goes on
+        except profd.ProfdError as error:  # training continues
             print(f"not profiled: {error}", file=sys.stderr)
     ranks = Ranks(args.rank)
     for step in range(ranks.first, args.steps):

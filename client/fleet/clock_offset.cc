@@ -16,7 +16,7 @@ Result<ClockOffset> MeasureOffset(ProfdApi& api, const Clock& clock, int rounds,
   ClockOffset best{0, std::numeric_limits<int64_t>::max()};
   for (int round = 0; round < rounds; ++round) {
     RoundTrip trip;
-    // In this order, so that what passes between the two readings widens the bound.
+    // In this order, so that the time between the two reads widens the bound.
     int64_t began_ns = clock.SteadyNs();
     trip.began_wall_ns = clock.WallNs();
     auto time = api.GetTime();

@@ -21,7 +21,7 @@ inline constexpr size_t kNodesAtOnce = 64;
 class NodeCall {
  public:
   // `cancelled` (may be null) and `clock` outlive it; `deadline_ns` on the steady clock, 0 = none.
-  // `diagnose` (may be null) says what is wrong on the way to a node that cannot be reached.
+  // `diagnose` (may be null) returns what is wrong on the way to a node that cannot be reached.
   NodeCall(std::unique_ptr<ProfdApi> api, const Clock& clock, int64_t deadline_ns,
            const std::atomic<bool>* cancelled, std::function<std::string()> diagnose = nullptr);
   // The api's hook points here.
@@ -50,7 +50,7 @@ class FanOut {
   struct Plan {
     size_t nodes = 0;
     size_t at_once = kNodesAtOnce;
-    // For the whole of a node's turn; 0 = none (streams of any length).
+    // For a node's complete turn; 0 = none (streams of any length).
     int64_t node_timeout_ns = 0;
     // Called by worker threads, several at once.
     std::function<std::unique_ptr<ProfdApi>(size_t node)> make_api;

@@ -76,9 +76,9 @@ bool Fleet::ForAll(const std::string& what, const Work& work) {
 
 namespace {
 
-Status NotAsked() { return {StatusCode::kCancelled, "not asked: interrupted before its turn"}; }
+Status NotAsked() { return {StatusCode::kCancelled, "not called: interrupted before its turn"}; }
 
-// Until a node's turn comes, it has been asked nothing.
+// Before a node's turn it has not been called.
 void MarkNotAsked(FleetReport* report) {
   for (NodeResult& result : report->nodes) result.status = NotAsked();
 }
@@ -140,7 +140,7 @@ Status StopOnNode(NodeCall* call, const FleetStop& order, NodeResult* result) {
       first_error = status;
     }
   }
-  // An id belongs to one node only: that the others do not know it says nothing.
+  // An id belongs to one node only: that the others do not know it is not an error.
   if (first_error.code() == StatusCode::kNotFound && !result->sessions.empty()) return Status::Ok();
   return first_error;
 }

@@ -35,18 +35,18 @@ struct FetchedDump {
   Status status;
 };
 
-// What came of one node. One element belongs to one worker at a time.
+// The result of one node. One element belongs to one worker at a time.
 struct NodeResult {
   std::string node;
   // Why it failed; ok otherwise.
   Status status;
-  // Has nothing of what was asked for: an error only when all nodes say so.
+  // Has nothing of what was requested: an error only when this holds for all nodes.
   bool none = false;
-  // Answered, but not everything that was asked for works.
+  // Answered, but not everything that was requested works.
   bool partial = false;
   // Was started and is stopped again.
   bool undone = false;
-  // Its answer came after the common start instant.
+  // Its answer arrived after the common start instant.
   bool late = false;
   std::vector<v1::Session> sessions;
   std::optional<v1::Node> description;
@@ -91,7 +91,7 @@ class Fleet {
     int64_t node_timeout_ns = 30 * kNsPerSecond;
     // Null: cannot be interrupted.
     SignalWatch* signals = nullptr;
-    // As Environment has it; null = failures are shown as they came.
+    // As Environment has it; null = failures are shown as they were received.
     std::function<std::string(const Endpoint&)> diagnose = nullptr;
   };
   explicit Fleet(Setup setup);
@@ -168,7 +168,7 @@ struct FleetExportArgs {
   std::optional<std::string> job = {};
   std::optional<std::string> timeout = {};
   bool no_wait = false;
-  // The job whose nodes these are; it may be known only when they have been asked for.
+  // The job whose nodes these are; it may be known only when they have been listed.
   bool has_source_job = false;
   std::string source_job = {};
 };

@@ -20,7 +20,7 @@ struct NodeAnswers {
   std::vector<Node> nodes;  // in their order; of one that failed an empty answer
 };
 
-// `call`: of a connection and a Node's answer; on several threads. That a node does not have what was asked for (kNotFound)
+// `call`: of a connection and a Node's answer; on several threads. That a node does not have what was requested (kNotFound)
 // is an answer, as long as another node has it.
 template <class Node, class Call>
 NodeAnswers<Node> AskEach(Fleet* fleet, const std::string& command, const std::string& job_id, const Call& call) {
@@ -48,7 +48,7 @@ Json AnswersToJson(const NodeAnswers<Node>& all) {
   return made;
 }
 
-// On stderr; the exit code. `what`: what was asked for, "job j42", where no node has it.
+// On stderr; the exit code. `what`: what was requested, "job j42", where no node has it.
 template <class Node>
 int PrintFailures(Io& io, const NodeAnswers<Node>& all, std::string_view what) {
   for (size_t i = 0; i < all.nodes.size(); ++i) {

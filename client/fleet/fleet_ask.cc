@@ -1,4 +1,4 @@
-// Commands that only ask, on many nodes: each node's answer is what the command says of one.
+// Commands that only query, on many nodes: each node's answer is the command's answer for one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ namespace {
 struct Answer {
   int exit_code = kExitPartial;
   std::string out;
-  std::string err = "not asked: interrupted before its turn";
+  std::string err = "not called: interrupted before its turn";
 };
 
 // Texts of nodes in the order of the list, the same text once with all that gave it.
@@ -56,7 +56,7 @@ void PrintErrors(Io& io, const Grouped& groups) {
   io.err.flush();
 }
 
-// That a node does not have what was asked for says nothing as long as another has it.
+// That a node does not have what was requested is not an error as long as another has it.
 int ExitCodeOf(const std::vector<Answer>& answers, bool interrupted) {
   std::map<int, size_t> codes;
   for (const Answer& answer : answers) ++codes[answer.exit_code];

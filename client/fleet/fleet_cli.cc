@@ -97,7 +97,7 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
   }
 }
 
-// What the command asks of one node.
+// What the command requests from one node.
 int Ask(const FleetCommand& command, const Context& context) {
   if (command.name == "jobs") return RunJobs(context, command.jobs);
   if (command.name == "devices") return RunDevices(context, command.devices);
@@ -106,7 +106,7 @@ int Ask(const FleetCommand& command, const Context& context) {
   return RunShow(context, command.show_id);
 }
 
-// Each node being asked costs a few descriptors.
+// Each node being called costs a few descriptors.
 void RaiseFileLimit() {
   struct rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -160,7 +160,10 @@ FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
   }
   if (command.name == "export") {
     std::vector<std::string> checked_before;
-    return ExportOnAll(fleet, BuildFleetExport(command.export_, ExportArgs(command, source_job), &checked_before));
+    FleetReport report =
+        ExportOnAll(fleet, BuildFleetExport(command.export_, ExportArgs(command, source_job), &checked_before));
+    for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, NameOf("to", "--to", command.export_.to));
+    return report;
   }
   if (command.name == "dump") {
     std::vector<std::string> checked_before;
@@ -219,7 +222,7 @@ Fleet::MakeApi ApiMaker(const FleetCommand& command, const Environment& environm
   };
 }
 
-// Files that are missing are missing for all of the nodes: said once, before any is asked.
+// Files that are missing are missing for all of the nodes: reported once, before any is called.
 Status CheckTls(const FleetCommand& command, const Environment& environment,
                 const std::vector<NodeName>& nodes) {
   const bool remote = std::any_of(nodes.begin(), nodes.end(),
@@ -264,7 +267,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   v1::SessionSpec request;
   if (command.name == "start") request = BuildStartRequest(command.start, &problems);
   if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);
-  // Nothing is asked of a cluster before the rest of the line is right.
+  // No cluster is queried before the rest of the line is right.
   if (!problems.empty()) return Refuse(io, command.name, problems);
   auto found = FindNodes(command.options.source, environment.search_path, &problems);
   if (!found.ok()) {
@@ -280,7 +283,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
     io.err << "profctl: note: " << Printable(note) << '\n' << std::flush;
   }
   if (Status files = CheckTls(command, environment, found->list.nodes); !files.ok()) {
-    io.err << fmt::format("profctl: none of the {} nodes was asked: {}\n", found->list.nodes.size(),
+    io.err << fmt::format("profctl: none of the {} nodes was called: {}\n", found->list.nodes.size(),
                           PrintableLines(files.message()))
            << std::flush;
     return ExitCodeFor(files.code());

@@ -1,5 +1,5 @@
-// export into the nodes' databases: each node is asked to queue what it has, its own profctl archive loads it, and this
-// waits until the database has confirmed it. No dump passes through this machine, and no node is told where to connect.
+// export into the nodes' databases: each node is requested to queue what it has, its own profctl archive loads it, and this
+// waits until the database has confirmed it. No dump passes through this machine, and no node is given an address to connect to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,8 +28,8 @@ bool IsPending(const NodeResult& node) {
 // Why a node's dumps still wait, as far as it knows.
 std::string WhyWaiting(const v1::ArchiveStatus& archive, int64_t since_ns) {
   if (archive.has_failing_since_ns()) return archive.problem();
-  if (!archive.has_asked_ns()) return "profctl archive has not asked for work yet: systemctl enable --now profd-archive there";
-  if (archive.asked_ns() < since_ns) return "profctl archive has not asked for work since: systemctl status profd-archive there";
+  if (!archive.has_asked_ns()) return "profctl archive has not connected yet: systemctl enable --now profd-archive there";
+  if (archive.asked_ns() < since_ns) return "profctl archive has not connected since: systemctl status profd-archive there";
   return "";
 }
 
@@ -44,7 +44,7 @@ class Exporter {
   }
 
   FleetReport Run() {
-    for (NodeResult& result : report_.nodes) result.status = {StatusCode::kCancelled, "not asked: interrupted before its turn"};
+    for (NodeResult& result : report_.nodes) result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
     report_.interrupted = !fleet_.ForAll("asking", [this](size_t node, NodeCall* call) { Ask(node, call); });
     request_.set_only_look(true);
     if (order_.wait && !report_.interrupted) Wait();

@@ -68,7 +68,7 @@ TEST_F(FleetExportTest, WaitsUntilTheDatabaseHasConfirmedAll) {
   EXPECT_THAT(err_.str(), IsEmpty());
 }
 
-TEST_F(FleetExportTest, NodesThatRefuseAreNamedAndTheOthersGoOn) {
+TEST_F(FleetExportTest, NodesThatRefuseAreNamedAndTheOthersContinue) {
   Make(4, {{2, FakeNode::Kind::kDead}});
   Node(0).archive_answers = {Answer(State::STATE_LOADED)};
   Node(1).archive_answers = {FailedPrecondition("this node loads into clickhouse://db2:8123/profiles")};
@@ -94,7 +94,7 @@ TEST_F(FleetExportTest, AllRefuse) {
   EXPECT_EQ(Export(), kExitNotFound);
 }
 
-TEST_F(FleetExportTest, WhatIsNotConfirmedInTimeStaysQueued) {
+TEST_F(FleetExportTest, DumpsNotConfirmedInTimeStayQueued) {
   Make(3);
   v1::ArchiveDumpsResponse failing = Answer(State::STATE_WAITING);
   failing.mutable_archive()->set_failing_since_ns(1);
@@ -116,7 +116,7 @@ TEST_F(FleetExportTest, WhatIsNotConfirmedInTimeStaysQueued) {
   EXPECT_THAT(err_.str(), HasSubstr("stay in the queues"));
 }
 
-TEST_F(FleetExportTest, WhatIsGivenUpOrRemovedFails) {
+TEST_F(FleetExportTest, DumpsGivenUpOrRemovedFail) {
   Make(2);
   Node(0).archive_answers = {Answer(State::STATE_WAITING), Answer(State::STATE_LOST, "unreadable: nothing in it")};
   Node(1).archive_answers = {Answer(State::STATE_WAITING), NotFound("no dump of these on this node")};
@@ -127,7 +127,7 @@ TEST_F(FleetExportTest, WhatIsGivenUpOrRemovedFails) {
   EXPECT_THAT(err_.str(), Not(HasSubstr("dumps that wait")));
 }
 
-TEST_F(FleetExportTest, ANodeThatIsAwayForAMomentIsAskedAgain) {
+TEST_F(FleetExportTest, ANodeThatIsAwayForAMomentIsCalledAgain) {
   Make(1);
   Node(0).archive_answers = {Answer(State::STATE_WAITING), Unavailable("it is restarted"), Answer(State::STATE_LOADED)};
   EXPECT_EQ(Export(), kExitOk) << out_.str();

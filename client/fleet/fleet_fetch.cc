@@ -77,7 +77,7 @@ class Fetcher {
 
   FleetReport Run() {
     for (NodeResult& result : report_.nodes) {
-      result.status = {StatusCode::kCancelled, "not asked: interrupted before its turn"};
+      result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
     }
     report_.interrupted = !List();
     if (!report_.interrupted) {
@@ -210,7 +210,7 @@ class Fetcher {
     std::string staging = fmt::format("{}/.part-{:08x}{:08x}", folder, random(), random());
     DumpSink sink(staging);
     Status status = Receive(call, dump->session, &sink);
-    if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced came");
+    if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced was received");
     if (status.ok() &&
         renameat2(AT_FDCWD, sink.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
       status = Status::FromErrno(errno, "moving the dump to " + target);

@@ -50,7 +50,7 @@ TEST_F(FleetTest, FetchBringsOneFolderPerRank) {
   EXPECT_EQ(index["dumps"].size(), 5u);
 }
 
-TEST_F(FleetTest, WhatDoesNotArriveWholeIsRemoved) {
+TEST_F(FleetTest, RemovesIncompleteFetches) {
   Make(4);
   AddDump(0, "PROF_a", {0});
   AddDump(1, "PROF_b", {1});
@@ -108,7 +108,7 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
 
 class FleetCliTest : public ProfctlTest {};
 
-TEST_F(FleetCliTest, WhatDoesNotGoTogether) {
+TEST_F(FleetCliTest, RefusesConflictingFlags) {
   EXPECT_EQ(Run({"--nodes", "a[1-2", "status"}), kExitUsage);
   EXPECT_THAT(err(), HasSubstr("has no \"]\""));
   EXPECT_EQ(Run({"--nodes", "a", "--slurm", "1", "status"}), kExitUsage);
@@ -163,7 +163,7 @@ TEST_F(FleetCliTest, DumpsThatAreWrittenCanBeFetchedAtOnce) {
   EXPECT_EQ(index["dumps"].size(), 1u);
 }
 
-TEST_F(FleetCliTest, QuestionsAreAskedOfEveryNode) {
+TEST_F(FleetCliTest, QueriesGoToEveryNode) {
   v1::Job* job = daemon_.jobs.add_jobs();
   job->set_job_id("j42");
   job->add_processes()->set_pid(7);

@@ -11,7 +11,7 @@
 namespace profd::client {
 namespace {
 
-// Of an error in the table; the whole is in the JSON.
+// Of an error in the table; all of it is in the JSON.
 constexpr size_t kMaxErrorWidth = 160;
 
 // What a node's failure is called, in the table and in the summary.
@@ -65,7 +65,7 @@ std::string OneLine(std::string_view text) {
 std::string Remark(const NodeResult& result) {
   std::string text = result.status.ok() ? "" : OneLine(result.status.message());
   if (!result.note.empty()) text += (text.empty() ? "" : "; ") + OneLine(result.note);
-  if (result.partial && text.empty()) text = "not everything that was asked for works: profctl show";
+  if (result.partial && text.empty()) text = "not everything that was requested works: profctl show";
   if (text.size() > kMaxErrorWidth) {
     // Not in the middle of a character.
     size_t end = kMaxErrorWidth;

@@ -32,7 +32,7 @@ class Starter {
 
   FleetReport Run() {
     for (NodeResult& result : report_.nodes) {
-      result.status = {StatusCode::kCancelled, "not asked: interrupted before its turn"};
+      result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
     }
     report_.interrupted = !Measure();
     std::vector<size_t> reached = Reached();
@@ -122,7 +122,7 @@ class Starter {
 
   void ChooseInstant(size_t reached) {
     const v1::SessionSpec& request = request_;
-    // Steps begin when the job says so, and the past is each node's own.
+    // Steps begin at the job's report, and the past is each node's own.
     if (request.schedule().has_start_step() || request.schedule().since_ms() > 0) return;
     int64_t now = fleet_.clock().WallNs();
     if (request.schedule().start_at_ns() > 0) {

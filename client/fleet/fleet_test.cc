@@ -61,7 +61,7 @@ TEST(ClockOffset, TheTruthIsWithinTheBound) {
   EXPECT_LE(std::abs(offset->offset_ns - 77'000'000), offset->error_ns);
 }
 
-TEST(ClockOffset, AFarNodeIsNotAskedAllTheTimes) {
+TEST(ClockOffset, ADistantNodeIsNotPolledConstantly) {
   auto offset = TripApi::Measure({2 * kNsPerSecond, 1, 1}, 0);
   ASSERT_TRUE(offset.ok());
   EXPECT_EQ(offset->error_ns, kNsPerSecond);
@@ -70,7 +70,7 @@ TEST(ClockOffset, AFarNodeIsNotAskedAllTheTimes) {
             StatusCode::kInternal);
 }
 
-TEST_F(FleetTest, AsksAllOfThemButNotAllAtOnce) {
+TEST_F(FleetTest, CallsAllOfThemButNotAllAtOnce) {
   Make(200);
   Fleet fleet = MakeFleet();
   FleetReport report = StatusOfAll(&fleet);
@@ -181,7 +181,7 @@ TEST_F(FleetTest, AllOrNothingStartsNothingWhenOneIsAway) {
   EXPECT_EQ(Print(report), kExitUnreachable);
 }
 
-TEST_F(FleetTest, WhatStartedWithoutAnAnswerIsFoundAndStopped) {
+TEST_F(FleetTest, FindsAndStopsSessionsThatStartedWithoutAnAnswer) {
   Make(2, {{1, FakeNode::Kind::kSlowToStart}});
   // Another session of the job is not ours.
   v1::Session other;
@@ -229,7 +229,7 @@ TEST_F(FleetTest, AnInterruptStopsWhatWasStartedUnlessKept) {
   }
 }
 
-TEST_F(FleetTest, StopByJobSaysWhereThereIsNone) {
+TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
   Make(3);
   Fleet fleet = MakeFleet();
   (void)StartOnAll(&fleet, Order());
@@ -242,7 +242,7 @@ TEST_F(FleetTest, StopByJobSaysWhereThereIsNone) {
   EXPECT_EQ(Print(report), kExitNotFound);
 }
 
-TEST_F(FleetTest, ExitCodesTellWhatCameOfIt) {
+TEST_F(FleetTest, ExitCodesShowTheResult) {
   using Kind = FakeNode::Kind;
   auto code = [this](const std::map<size_t, Kind>& kinds) {
     names_.clear();

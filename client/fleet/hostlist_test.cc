@@ -72,7 +72,7 @@ TEST(Hostlist, FilesHaveLinesCommentsAndBlanks) {
               ElementsAre("n1", "n2", "n3", "n4", "n5", "n7"));
 }
 
-TEST(Hostlist, DuplicatesGoAndAreSaid) {
+TEST(Hostlist, DuplicatesAreRemovedAndReported) {
   std::vector<std::string> problems;
   NodeList list = ParseNodeList("b,a[1-3],a2,a2,b:9465,b:1", kDefaultTlsPort, &problems);
   EXPECT_THAT(Names(list), ElementsAre("b", "a1", "a2", "a3", "b:1"));
@@ -87,7 +87,7 @@ TEST(Hostlist, EveryProblemAtOnce) {
                           HasSubstr("\"d]\": there is a \"]\"")));
 }
 
-TEST(Hostlist, WhatIsNoList) {
+TEST(Hostlist, RefusesInvalidLists) {
   struct Case {
     const char* text;
     const char* says;

@@ -108,7 +108,7 @@ Result<SourcedNodes> NodesOfPods(const std::string& kubectl_json, int port) {
   if (!json.is_object() || !json.contains("items") || !json["items"].is_array()) {
     return Internal("kubectl printed no list of pods");
   }
-  // By node's name: the order is the same whatever order the pods came in.
+  // By node's name: the order is the same whatever the order of the pods.
   std::map<std::string, NodeName> nodes;
   size_t waiting = 0;
   for (const auto& pod : json["items"]) {

@@ -1,4 +1,4 @@
-// Where the list of nodes comes from: the command line, a file, Slurm or Kubernetes.
+// Sources of the list of nodes: the command line, a file, Slurm or Kubernetes.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct NodeSource {
 
 struct SourcedNodes {
   NodeList list;
-  // The job the nodes were asked for by; empty when the source knows none.
+  // The job whose nodes were listed; empty when the source knows none.
   std::string job_id;
   // Things to say that are no errors.
   std::vector<std::string> notes;

@@ -76,7 +76,7 @@ TEST_F(NodeSourceTest, Slurm) {
   }
 }
 
-TEST_F(NodeSourceTest, WhatTheProgramSaysIsInTheError) {
+TEST_F(NodeSourceTest, ErrorHasTheProgramsOutput) {
   NodeSource source;
   source.slurm = "42";
   Program("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1\n");
@@ -122,7 +122,7 @@ TEST_F(NodeSourceTest, Pods) {
   EXPECT_THAT(found->notes, ElementsAre(HasSubstr("2 pods")));
   source.k8s = "-x";
   (void)Find(source);
-  EXPECT_THAT(problems_, ElementsAre(HasSubstr("is no label selector")));
+  EXPECT_THAT(problems_, ElementsAre(HasSubstr("is not a label selector")));
 }
 
 TEST(Pods, NothingUsable) {

@@ -1,4 +1,4 @@
-// What Library has to do with stacks: waiting until a session wants samples or `profctl stacks` asks, and the answer.
+// What Library has to do with stacks: waiting until a session wants samples or the daemon requests stacks, and the answer.
 #include <utility>
 
 #include "client/libprofd/library.h"
@@ -38,7 +38,7 @@ Answer Library::AnswerStacks(const char* threads_json, bool left_out) {
   auto threads = attach::ParseStackThreads(threads_json);
   if (!threads.ok()) return {PROFD_INVALID, threads.status().message()};
   const MutexLock lock(mutex_);
-  if (stacks_asked_ == 0) return {PROFD_REFUSED, "the daemon has not asked, or asks no more"};
+  if (stacks_asked_ == 0) return {PROFD_REFUSED, "the daemon has not requested stacks, or no longer does"};
   attach::StacksReport report;
   report.seq = std::exchange(stacks_asked_, 0);
   report.has_python = true;

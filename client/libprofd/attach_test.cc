@@ -127,7 +127,7 @@ TEST_F(AttachTest, WithoutADaemonEverythingAnswers) {
   EXPECT_EQ(profd_connected(), 0);
 }
 
-TEST_F(AttachTest, ADaemonThatComesLaterIsFound) {
+TEST_F(AttachTest, ADaemonThatStartsLaterIsFound) {
   EXPECT_EQ(profd_init(nullptr), PROFD_OK);
   EXPECT_EQ(profd_attach(10), PROFD_NO_DAEMON);
   FakeDaemon daemon(path_);
@@ -162,7 +162,7 @@ TEST_F(AttachTest, ARefusalIsPassedOn) {
   EXPECT_EQ(profd_start(nullptr), PROFD_REFUSED);
 }
 
-TEST_F(AttachTest, WhatIsNoPacketIsSurvived) {
+TEST_F(AttachTest, SurvivesInvalidPackets) {
   FakeDaemon daemon(path_);
   Attach();
   daemon.SendRaw("garbage");
@@ -172,7 +172,7 @@ TEST_F(AttachTest, WhatIsNoPacketIsSurvived) {
   EXPECT_EQ(profd_set_metadata("still", "there"), PROFD_OK);
   EXPECT_EQ(daemon.Expect<attach::MetadataCall>().key, "still");
   EXPECT_EQ(daemon.Count<attach::Hello>(), 1U);
-  // Too much of it is no daemon: begins anew.
+  // Too much of it is not a daemon: begins anew.
   for (int i = 0; i < 16; ++i) daemon.SendRaw("garbage");
   daemon.Expect<attach::Hello>(1);
   EXPECT_EQ(profd_attach(PatienceMs()), PROFD_OK);
@@ -202,7 +202,7 @@ TEST_F(AttachTest, ARestartedDaemonIsAttachedToWithTheSameRing) {
   EXPECT_EQ(steps, (std::vector<int64_t>{2, 3, 4}));
 }
 
-TEST_F(AttachTest, MetadataGoesWithTheHelloAndAfterIt) {
+TEST_F(AttachTest, MetadataIsSentWithTheHelloAndAfterIt) {
   auto daemon = std::make_unique<FakeDaemon>(path_);
   Attach();
   EXPECT_EQ(profd_set_metadata("model", "llama"), PROFD_OK);
@@ -228,7 +228,7 @@ TEST_F(AttachTest, MetadataIsBounded) {
   EXPECT_THAT(profd_last_error(), HasSubstr("64 keys"));
 }
 
-TEST_F(AttachTest, ShutdownSaysByeAndInitBeginsAgain) {
+TEST_F(AttachTest, ShutdownSendsByeAndInitBeginsAgain) {
   FakeDaemon daemon(path_);
   Attach();
   profd_shutdown();
@@ -292,7 +292,7 @@ TEST_F(AttachTest, TheFirstCallAttaches) {
       ::testing::ExitedWithCode(17), "");
 }
 
-TEST_F(AttachTest, AProcessThatEndsSaysBye) {
+TEST_F(AttachTest, AProcessThatEndsSendsBye) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   FakeDaemon daemon(path_);
   // The fresh process runs this test from its beginning, with a path_ of its own.

@@ -1,4 +1,4 @@
-// The thread of Library: connects, says hello, hands packets over and takes them in, and begins
+// The thread of Library: connects, sends Hello, hands packets over and takes them in, and begins
 // anew when the daemon has gone.
 #include <poll.h>
 #include <pthread.h>
@@ -306,7 +306,7 @@ void Library::OnOwnOptionsReply(const attach::Reply& reply) {
     RememberSession(*reply.session);
     return;
   }
-  // Only what may be different next time is asked again.
+  // Only what may have changed is requested again.
   own_options_wanted_ = reply.code == static_cast<int>(StatusCode::kUnavailable);
   own_refusal_ = reply.message;
   Log("PROFILING_OPTIONS was refused: " + reply.message);

@@ -319,7 +319,7 @@ std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string
   const CollectKinds& wanted = order.order.kinds;
   const bool all = &plugin == &mspti_ && (wanted - collected).empty();
   attach::CollectorReport state = Reporting(plugin.provider, static_cast<CollectState>(report.state), report.detail);
-  // What another session asked for may have been refused.
+  // What another session requested may have been refused.
   if (report.state == PROFD_COLLECT_PARTIAL && all) state = Reporting(plugin.provider, CollectState::kOn, "");
   state.code = state.state == CollectState::kOn ? 0 : report.code;
   state.kinds = wanted & collected;

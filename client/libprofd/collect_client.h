@@ -1,5 +1,5 @@
 // What sessions want collected from inside this process, and the plug-ins that do it
-// (collect_plugin.h): opened when a session first asks, started and stopped by their orders, their state
+// (collect_plugin.h): opened at the first request of a session, started and stopped by their orders, their state
 // reported to each of them. One plug-in is at work at a time, since the vendor's profilers take each other's
 // data: the other's orders wait. Of the thread that keeps the daemon's connection; nothing here waits but End.
 #pragma once
@@ -71,7 +71,7 @@ class CollectClient {
   };
   struct Order {
     attach::CollectOrder order;
-    uint64_t number = 0;  // the first that came is served first
+    uint64_t number = 0;  // the first that arrived is served first
     bool recording = false;  // the flight recorder's, which gives way
     std::string sent;     // the last report
   };
@@ -114,7 +114,7 @@ class CollectClient {
     const Plugin* plugin = nullptr;  // that served it; null: none did
     uint64_t starts = 0;             // of the plug-in, up to now
   };
-  // Not yet told that their records are all in the ring, or that there are no files.
+  // Not yet notified that all their records are in the ring, or that there are no files.
   std::map<std::string, Ending> ended_;
   Plugin mspti_, aclprof_;
   std::string aclprof_session_;  // that has it

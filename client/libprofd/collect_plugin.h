@@ -27,7 +27,7 @@ enum profd_collect_kind {
   PROFD_COLLECT_MEMORY = 64
 };
 
-/* How long a record may stay in the process where no order says it, ms. */
+/* How long a record may stay in the process where the order does not set it, ms. */
 enum { PROFD_COLLECT_FLUSH_MS = 500 };
 
 enum profd_collect_state {

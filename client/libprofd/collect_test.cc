@@ -353,7 +353,7 @@ TEST_F(CollectTest, OtherProvidersAndKindsAreUnsupported) {
   EXPECT_FALSE(HasPlugin());
 }
 
-TEST_F(CollectTest, ADaemonThatDoesNotTakeItIsNotTold) {
+TEST_F(CollectTest, ADaemonThatDoesNotAcceptReportsGetsNone) {
   FakeDaemon daemon(
       path_,
       [](const attach::ToDaemon& message) -> std::vector<attach::ToProcess> {

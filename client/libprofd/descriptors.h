@@ -55,7 +55,7 @@ class Descriptors {
   attach::MarkRingWriter writer_;
 };
 
-// Sends one packet, with a descriptor when fd >= 0. kResourceExhausted: no room now.
+// Sends one packet, with a descriptor when fd >= 0. kResourceExhausted: no space now.
 Status SendPacket(int socket, std::string_view packet, int fd);
 // kResourceExhausted: nothing there now; kUnavailable: the peer is gone.
 Result<std::string> ReceivePacket(int socket);

@@ -161,7 +161,7 @@ class FakeDaemon {
     EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return rings_.size() > n; }));
     return std::make_unique<RingView>(rings_.at(n).get());
   }
-  // The n-th descriptor of all that came.
+  // The n-th descriptor of all that were received.
   int RingFd(size_t n = 0) {
     const std::lock_guard lock(mutex_);
     return rings_.at(n).get();

@@ -1,6 +1,6 @@
 // What one process is to the daemon: one background thread that keeps the connection, and calls
 // from any thread that hand it packets and wait, with a deadline, for answers. Nothing waits for
-// the daemon while it holds the mutex, and the hot path (marks) comes by here only through
+// the daemon while it holds the mutex, and the hot path (marks) enters here only through
 // HotState.
 //
 // A Library is never destroyed: marks may come at any time, also while the process ends. After a
@@ -70,7 +70,7 @@ class Library {
 
   // Not beside each other (the caller has a lock of its own).
   Status Start(Settings settings);
-  // Says bye and waits at most so long for the thread to end.
+  // Sends Bye and waits at most so long for the thread to end.
   void Stop(int wait_ms);
   // Only what may be done while the process ends.
   void StopAtExit();
@@ -80,7 +80,7 @@ class Library {
   Answer StartSession(attach::StartCall call, Deadline deadline);
   Answer StopSession(Deadline deadline);
   Answer SetMetadata(std::string key, std::string value);
-  // The last session as JSON, asked for anew when `refresh`.
+  // The last session as JSON, requested anew when `refresh`.
   Answer SessionJson(bool refresh, Deadline deadline, std::string* out);
   // A step boundary while kStepsWatched.
   void OnStep(int64_t step, bool begin);
@@ -104,7 +104,7 @@ class Library {
   }
 
  private:
-  // kTrying: the first attempt is not over; kGreeting: hello was said, welcome is not heard.
+  // kTrying: the first attempt is not over; kGreeting: Hello was sent, Welcome is not received.
   enum class Phase { kTrying, kGreeting, kAbsent, kRefused, kAttached, kStopped };
   // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS
   // again.
@@ -182,7 +182,7 @@ class Library {
   };
   std::deque<Outgoing> outbox_ GUARDED_BY(mutex_);
   StepWatch watch_ GUARDED_BY(mutex_);
-  // Sessions that run and order records from inside, until the collector has said how it is getting on.
+  // Sessions that run and order records from inside, until the collector has reported its state.
   std::set<std::string> collector_awaited_ GUARDED_BY(mutex_);
   bool answers_stacks_ GUARDED_BY(mutex_) = false;  // an interpreter has asked whether it should
   uint64_t stacks_asked_ GUARDED_BY(mutex_) = 0;    // the call that is not answered yet
@@ -191,7 +191,7 @@ class Library {
   std::set<std::string> untold_metadata_ GUARDED_BY(mutex_);
   uint64_t welcomes_ GUARDED_BY(mutex_) = 0;
   // PROFILING_OPTIONS: wanted until its session has ended in order, sent again while unanswered. A daemon
-  // that knows nothing of the session any more is asked for it again.
+  // that no longer knows the session gets the request again.
   bool own_options_wanted_ GUARDED_BY(mutex_) = false;
   bool own_options_sent_ GUARDED_BY(mutex_) = false;
   std::string own_session_ GUARDED_BY(mutex_);

@@ -268,7 +268,7 @@ TEST_F(MarksTest, AChildIsAProcessOfItsOwn) {
   EXPECT_EQ(hello.rank, 3);
   EXPECT_EQ(hello.options_json, "");  // its parent's session is enough
   EXPECT_TRUE(ring->TakeAll().empty());
-  // The parent goes on as if nothing had been.
+  // The parent continues as if nothing had been.
   EXPECT_EQ(profd_connected(), 1);
   profd_mark("of the parent");
   const auto taken = ring->TakeAll();

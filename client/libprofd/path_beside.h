@@ -9,7 +9,7 @@
 namespace profd::lib {
 
 // The path of `library` in the folder of the shared object that this is compiled into, wherever a link to that lies;
-// only its name where the folder cannot be told.
+// only its name where the folder cannot be determined.
 inline std::string PathBeside(const char* library) {
   Dl_info self{};
   if (::dladdr(reinterpret_cast<const void*>(&PathBeside), &self) == 0 || self.dli_fname == nullptr) {

@@ -94,11 +94,11 @@ Answer InitLocked(const profd_config* config_or_null) REQUIRES(g_process.mutex) 
   if (const Library* running = g_process.current.load(std::memory_order_acquire)) {
     if (config_or_null == nullptr || running->settings().SaysTheSame(*settings)) return {};
     return {PROFD_REFUSED,
-            "profd_init was called before (or by the first other call) and told "
-            "something else: profd_shutdown first"};
+            "profd_init was called before (or by the first other call) with "
+            "other settings: call profd_shutdown first"};
   }
   if (config_or_null == nullptr && g_process.parents != nullptr) {
-    // What the parent said of itself is true of its child, too.
+    // The parent's settings are valid for its child, too.
     attach::Hello hello = g_process.parents->settings().hello;
     hello.options_json.clear();
     settings->hello = std::move(hello);
@@ -236,7 +236,7 @@ Answer WithLibrary(Answer (*absent)(), auto body) {
   return library == nullptr ? absent() : body(*library);
 }
 
-// A process that ends says so; one that is killed is noticed by its socket.
+// A process that ends sends Bye; one that is killed is noticed by its socket.
 [[gnu::destructor]] void AtExit() {
   if (Library* library = g_process.current.exchange(nullptr)) library->StopAtExit();
 }

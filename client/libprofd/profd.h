@@ -14,7 +14,7 @@
  *   PROFILING_OPTIONS        JSON; starts a session when the process attaches
  *   PROFILING_MODE           "false" and "dynamic" keep PROFILING_OPTIONS from starting anything
  *   PROFD_FETCH=0            no copy of that session's dump in its option `output` (default: by `profctl fetch`)
- *   PROFD_LOG=1              says on stderr what goes wrong (default: silent)
+ *   PROFD_LOG=1              logs problems to stderr (default: silent)
  */
 #ifndef PROFD_H_
 #define PROFD_H_
@@ -31,15 +31,15 @@ extern "C" {
 typedef enum profd_result {
   PROFD_OK = 0,
   PROFD_DISABLED = -1,   /* PROFD_DISABLE=1, or nothing was initialised */
-  PROFD_NO_DAEMON = -2,  /* not connected (yet); the library goes on trying in the background */
+  PROFD_NO_DAEMON = -2,  /* not connected (yet); the library continues to try in the background */
   PROFD_TIMEOUT = -3,    /* the daemon did not answer in time; it may still do what was asked */
   PROFD_INVALID = -4,    /* bad options or arguments: profd_last_error lists every problem */
-  PROFD_REFUSED = -5,    /* not allowed, busy, or not possible: the text says which */
+  PROFD_REFUSED = -5,    /* not allowed, busy, or not possible: the text has the reason */
   PROFD_NO_SESSION = -6, /* this process has started none */
   PROFD_NO_MEMORY = -7,
 } profd_result;
 
-/* What the process says of itself; all but size may be zero: taken from the environment then
+/* What the process reports of itself; all but size may be zero: taken from the environment then
  * (SLURM_*, RANK, LOCAL_RANK, WORLD_SIZE, OMPI_*, RANK_ID, DEVICE_ID, ASCEND_*). Strings are
  * copied. */
 typedef struct profd_config {

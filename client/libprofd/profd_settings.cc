@@ -37,7 +37,7 @@ Status CopyName(const char* what, const char* text_or_null, std::string* out) {
   return Status::Ok();
 }
 
-// A struct full of zeros says nothing: rank 0 is meant only where the world has a size.
+// A struct full of zeros sets nothing: rank 0 is meant only where the world has a size.
 std::optional<int> RankOf(int32_t rank, int32_t world_size) {
   if (rank < 0 || (rank == 0 && world_size == 0)) return std::nullopt;
   return rank;

@@ -77,7 +77,7 @@ TEST_F(SessionTest, StartCarriesItsArguments) {
   EXPECT_EQ(start.collectors, (std::vector<std::string>{"hccs=50", "host_cpu"}));
 }
 
-TEST_F(SessionTest, APlainStartAsksForTheDefaults) {
+TEST_F(SessionTest, APlainStartRequestsTheDefaults) {
   FakeDaemon daemon(path_, Obliging());
   Attach();
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
@@ -210,7 +210,7 @@ TEST_F(SessionTest, SessionsOutliveTheConnection) {
   EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-1");
 }
 
-TEST_F(SessionTest, AnotherDaemonKnowsNothingOfThem) {
+TEST_F(SessionTest, AnotherDaemonDoesNotKnowThem) {
   auto first = std::make_unique<FakeDaemon>(path_, Obliging());
   Attach();
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
@@ -327,7 +327,7 @@ TEST_F(SessionTest, TheEnvironmentsSessionThatEndedInOrderDoesNotBeginAgain) {
   EXPECT_EQ(second.Count<attach::StartCall>(), 0U);
 }
 
-TEST_F(SessionTest, WhatTheEnvironmentCannotHaveIsReported) {
+TEST_F(SessionTest, ReportsInvalidSettingsOfTheEnvironment) {
   ::setenv("PROFILING_OPTIONS", "{\"aicpu\":1}", 1);
   FakeDaemon daemon(path_, [](const ToDaemon& message) -> std::vector<ToProcess> {
     if (!std::holds_alternative<attach::Hello>(message)) return {};

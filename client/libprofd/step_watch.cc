@@ -20,7 +20,7 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice, int64_t last_step)
     if (sessions_.size() >= kMaxSessions) return;
     found = sessions_.emplace(notice.session_id, Watched{}).first;
   }
-  // Notified again, it goes on counting where it was.
+  // Notified again, it continues to count where it was.
   Watched& session = found->second;
   session.running = notice.state == "running";
   const auto stacks = notice.options.find("TORCH_CALL_STACK");
@@ -46,7 +46,7 @@ void StepWatch::Begin(int64_t step, const std::string& id, Watched& session,
     reports->push_back({id, step, true});
   }
   if (session.last_begun && step <= *session.last_begun) return;
-  // Some loops never say that a step ends: the next one's begin says so too.
+  // Some loops never report the end of a step: the next one's begin ends it too.
   if (session.steps > 0 && session.seen >= session.steps) {
     session.done = true;
     reports->push_back({id, *session.last_begun, false});

@@ -1,5 +1,5 @@
 // Which sessions wait for steps of this process, and which want its marks. Counts steps for each of
-// them and says what to report. Not thread-safe.
+// them and returns what to report. Not thread-safe.
 #pragma once
 
 #include <cstdint>

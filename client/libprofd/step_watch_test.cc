@@ -33,7 +33,7 @@ TEST_F(StepWatchTest, NothingIsWantedWithoutSessions) {
   EXPECT_EQ(Begin(1), "");
 }
 
-TEST_F(StepWatchTest, WhatCollectsIsDueOneStepBefore) {
+TEST_F(StepWatchTest, CollectorsAreDueOneStepBefore) {
   SessionNotice armed{"s", "armed", 11, 2, {}};
   armed.collect.emplace();
   watch_.OnNotice(armed, 7);
@@ -119,7 +119,7 @@ TEST_F(StepWatchTest, AMissedStartStepBeginsWithTheNext) {
   EXPECT_EQ(End(7), "s-7 ");
 }
 
-TEST_F(StepWatchTest, ARunningSessionCountsWholeSteps) {
+TEST_F(StepWatchTest, ARunningSessionCountsCompleteSteps) {
   watch_.OnNotice({"s", "running", {}, 2, {}});
   EXPECT_TRUE(watch_.wants_marks());
   EXPECT_EQ(End(5), "");

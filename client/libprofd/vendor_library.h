@@ -25,7 +25,7 @@ Called Guarded(Call call) {
   try {
     return {call(), {}};
   } catch (abi::__forced_unwind&) {
-    throw;  // the end of a cancelled thread is no exception
+    throw;  // the end of a cancelled thread is not an exception
   } catch (const std::exception& thrown) {
     return {kThrew, thrown.what()};
   } catch (...) {

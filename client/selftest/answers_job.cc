@@ -11,7 +11,7 @@
 namespace profd::client::selftest {
 namespace {
 
-// Why nothing can be said of a session; unset: it ran, and processes were ordered to collect.
+// Why there is no answer from a session; unset: it ran, and processes were ordered to collect.
 std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
   if (!recorded) return Open("no session was started");
   if (!recorded->status.ok()) return Open("the session did not run: " + recorded->status.message());
@@ -21,7 +21,7 @@ std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
   return Open("no process of the job has attached: start it with profd's library (docs/jobs.md)");
 }
 
-// Without what tells one machine or user from another.
+// Without what identifies a machine or user.
 Json ProcessesJson(const Recorded& recorded) {
   Json list = Json::array();
   for (const v1::SessionProcess& process : recorded.running.status().processes()) {
@@ -70,10 +70,10 @@ std::string WhyNoKernels(const Recorded& recorded) {
   for (const v1::SessionProcess& process : recorded.running.status().processes()) {
     const v1::ProcessCollector& collector = process.collector();
     if (process.has_collector() && collector.state() != v1::ProcessCollector::STATE_ON) {
-      return fmt::format("no kernel came: {} is {}{}{}", EnumWord(collector.provider()), EnumWord(collector.state()), collector.detail().empty() ? "" : ", ", collector.detail());
+      return fmt::format("no kernel was recorded: {} is {}{}{}", EnumWord(collector.provider()), EnumWord(collector.state()), collector.detail().empty() ? "" : ", ", collector.detail());
     }
   }
-  return "no kernel came, although MSPTI is on";
+  return "no kernel was recorded, although MSPTI is on";
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ Answer AskMsptiLate(const Facts& facts) {
   const Kernels kernels = KernelsOf(*facts.mspti);
   const Json evidence = Evidence(*facts.mspti, kernels);
   if (kernels.all == 0) return {Verdict::kNo, WhyNoKernels(*facts.mspti), evidence};
-  if (kernels.named == 0) return {Verdict::kNo, fmt::format("{} kernels came, without names", kernels.all), evidence};
+  if (kernels.named == 0) return {Verdict::kNo, fmt::format("{} kernels were recorded, without names", kernels.all), evidence};
   return {Verdict::kYes, fmt::format("{:.0f} kernels/s", kernels.per_second), evidence};
 }
 
@@ -105,7 +105,7 @@ Answer AskMsptiTwo(const Facts& facts) {
     with += any && shared->second.contains(process.pid()) ? 1 : 0;
   }
   const bool all = with == shared->second.size();
-  return {all ? Verdict::kYes : Verdict::kNo, fmt::format("of {} processes on device {} kernels came from {}", shared->second.size(), shared->first, with),
+  return {all ? Verdict::kYes : Verdict::kNo, fmt::format("of {} processes on device {} kernels were recorded of {}", shared->second.size(), shared->first, with),
           Evidence(*facts.mspti, KernelsOf(*facts.mspti))};
 }
 

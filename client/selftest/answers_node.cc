@@ -129,7 +129,7 @@ Answer AskRecordLayouts(const Facts& facts) {
     channels.push_back({{"channel", id}, {"name", sum.name}, {"devices", sum.devices}, {"bytes", sum.bytes}, {"records", sum.records}, {"garbage_bytes", sum.garbage}});
   }
   if (bytes == 0) return Open("no channel has delivered anything yet: profctl selftest --active runs them for 5 s");
-  return Say(garbage == 0, garbage == 0 ? fmt::format("{} channels, {} bytes", channels.size(), bytes) : fmt::format("{} of {} bytes are no records", garbage, bytes),
+  return Say(garbage == 0, garbage == 0 ? fmt::format("{} channels, {} bytes", channels.size(), bytes) : fmt::format("{} of {} bytes are not records", garbage, bytes),
              {{"channels", channels}});
 }
 

@@ -1,4 +1,4 @@
-// What the questions look at: what profd says, and, on the caller's word, sessions of a few seconds.
+// What the questions look at: what profd reports, and, if the caller allows it, sessions of a few seconds.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ struct GatherOptions {
   int64_t session_ms = 5'000;
 };
 
-// What --active starts, a line each: said before it is.
+// What --active starts, a line each: printed before it is started.
 std::vector<std::string> PlanOf(const GatherOptions& options);
 
-// `go_on` says false to stop what runs and to leave out the rest.
+// `go_on` returns false to stop what runs and to leave out the rest.
 Facts Gather(const Context& context, const GatherOptions& options, const std::function<bool()>& go_on);
 
 }  // namespace profd::client::selftest

@@ -18,7 +18,7 @@ constexpr auto kQuestions = std::to_array<Question>({
     {"calls_return", "Does every call of the driver return?", "driver-abi 1.2", Needs::kNothing, AskCallsReturn},
     {"device_nodes", "May the caller open the device nodes?", "driver-abi 8", Needs::kNothing, AskDeviceNodes},
     {"hal_for_users", "Does the HAL show a user's process the devices that profd has?", "in-application 10.10", Needs::kLibrary, AskHalForUsers},
-    {"whole_chips", "Are the devices whole chips, not virtual ones?", "in-application 10.10", Needs::kLibrary, AskWholeChips},
+    {"whole_chips", "Are the devices complete chips, not virtual ones?", "in-application 10.10", Needs::kLibrary, AskWholeChips},
     {"mspti_there", "Is there an MSPTI for training processes?", "in-application 2.2", Needs::kLibrary, AskMsptiThere},
     {"mspti_new", "Is it of 2026-05 or later?", "in-application 2.2, 10.12", Needs::kLibrary, AskMsptiNew},
     {"aclprof_there", "Is there an aclprof with the functions that profd calls?", "in-application 3.1", Needs::kLibrary, AskAclprofThere},

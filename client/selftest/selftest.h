@@ -59,7 +59,7 @@ struct Facts {
   Status reached;
   v1::Node node = {};
   std::vector<v1::Job> jobs = {};
-  // profd is on another machine: what is looked at here says nothing of it.
+  // profd is on another machine: what is found here is not about it.
   bool remote = false;
   // --active and --job.
   bool active = false;
@@ -90,13 +90,13 @@ struct Question {
 // The table of all of them.
 std::span<const Question> Questions();
 
-// Asks one; what it needs and is not there is said by the question's need.
+// Answers one; what it needs and is missing is reported by the question's need.
 Answer Ask(const Question& question, const Facts& facts);
 
 // Open, with this reason.
 Answer Open(std::string why);
 
-// answers_node.cc: from what profd says.
+// answers_node.cc: from what profd reports.
 Answer AskHalIsReal(const Facts& facts);
 Answer AskHalComplete(const Facts& facts);
 Answer AskHalGates(const Facts& facts);

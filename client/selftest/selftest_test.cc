@@ -47,7 +47,7 @@ Facts WithProbe(const std::string& text) {
 v1::Device* First(Facts* facts) { return facts->node.mutable_devices(0); }
 v1::Channel* Hbm(Facts* facts) { return First(facts)->mutable_channels(0); }
 
-TEST(SelftestQuestions, EachIsWhole) {
+TEST(SelftestQuestions, EachQuestionIsComplete) {
   std::set<std::string_view> ids;
   for (const Question& question : Questions()) {
     EXPECT_TRUE(ids.insert(question.id).second) << question.id;
@@ -69,7 +69,7 @@ TEST(SelftestQuestions, AllPointsThatOnlyHardwareCanTell) {
   }
 }
 
-TEST(SelftestQuestions, WhatTheyNeedAndIsNotThere) {
+TEST(SelftestQuestions, ReportsMissingPrerequisites) {
   Facts facts = Node();
   for (const Question& question : Questions()) {
     if (question.needs == Needs::kNothing) continue;
@@ -289,7 +289,7 @@ TEST(SelftestReport, HasNoNames) {
   EXPECT_THAT(text, HasSubstr("/home/.../libascend_hal.so"));
 }
 
-TEST(SelftestProbe, WhatItPrintsIsBounded) {
+TEST(SelftestProbe, OutputIsBounded) {
   EXPECT_THAT(ParseProbe("a b c\nx\n").lines, ElementsAre(std::pair("a", "b c"), std::pair("x", "")));
   std::string many;
   for (int i = 0; i < 5000; ++i) many += "k v\n";

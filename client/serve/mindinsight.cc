@@ -405,7 +405,7 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   if (found == kPaths.end()) return std::nullopt;
   if (request.method != found->method) return WebAnswer{405, "text/plain", fmt::format("{} only\n", found->method)};
   Json body = request.body.empty() ? Json(Json::object()) : Json::parse(request.body, nullptr, false);
-  if (!body.is_object()) return WebAnswer{400, "text/plain", "the body is no JSON object\n"};
+  if (!body.is_object()) return WebAnswer{400, "text/plain", "the body is not a JSON object\n"};
   const auto parameter = request.query.find("device_id");
   std::string device = parameter == request.query.end() ? "" : parameter->second;
   if (body.contains("device_id")) device = TextOf(body["device_id"]);

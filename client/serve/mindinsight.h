@@ -1,4 +1,4 @@
-// MindInsight's REST paths (analysis 4.5), so that scripts written for it go on: the same figures in its shapes.
+// MindInsight's REST paths (analysis 4.5), so that scripts written for it continue to work: the same figures in its formats.
 #pragma once
 
 #include <optional>

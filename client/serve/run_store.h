@@ -1,4 +1,4 @@
-// The runs that are served: found again at every listing, loaded when one is asked for, and kept a while.
+// The runs that are served: found again at every listing, loaded when one is requested, and kept a while.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace profd::client {
 // Thread-safe. A load blocks those who ask for the same run only.
 class RunStore {
  public:
-  static constexpr size_t kKept = 4;  // loaded runs; the one that was not asked for the longest goes
+  static constexpr size_t kKept = 4;  // loaded runs; the least recently requested one is dropped
 
   struct Options {
     std::vector<std::string> folders;

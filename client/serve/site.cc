@@ -79,7 +79,7 @@ const analysis::FoundRun* FindAsked(const std::vector<analysis::FoundRun>& runs,
 }  // namespace
 
 bool Site::Allowed(const WebRequest& request) const {
-  // Browsers say where a request of another page comes from.
+  // Browsers send the origin of a request from another page.
   const std::string_view site = request.Header("sec-fetch-site");
   if (site == "cross-site" || site == "same-site") return false;
   if (token_.empty()) return IsLoopbackName(request.Header("host"));

@@ -12,7 +12,7 @@ namespace profd::client {
 // Thread-safe.
 class Site {
  public:
-  // `token`: what a browser or script must show; empty: nobody need, and only requests by a name of the loopback
+  // `token`: what a browser or script must show; empty: none is needed, and only requests by a name of the loopback
   // interface are answered, so that no page of another site can ask under a name of its own.
   Site(RunStore* runs, std::string token) : runs_(*runs), token_(std::move(token)) {}
 

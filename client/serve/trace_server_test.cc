@@ -94,7 +94,7 @@ TEST_F(TraceServerTest, NoOtherClientGetsIt) {
   EXPECT_FALSE(taken_);
 }
 
-TEST_F(TraceServerTest, APortThatIsTakenIsSaid) {
+TEST_F(TraceServerTest, ReportsAPortInUse) {
   auto second = TraceServer::Open(dir_ / "t.perfetto-trace", server_->port());
   EXPECT_THAT(second.status().message(), HasSubstr(std::to_string(server_->port())));
   auto none = TraceServer::Open(dir_ / "none", 0);

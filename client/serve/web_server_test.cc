@@ -62,7 +62,7 @@ class WebServerTest : public ::testing::Test {
   std::atomic<bool> stop_{false};
 };
 
-TEST_F(WebServerTest, TheHandlerGetsWhatWasAsked) {
+TEST_F(WebServerTest, TheHandlerGetsTheRequest) {
   WebRequest got;
   handler_ = [&got](const WebRequest& request) {
     got = request;
@@ -83,7 +83,7 @@ TEST_F(WebServerTest, TheHandlerGetsWhatWasAsked) {
   EXPECT_EQ(got.Header("authorization"), "Bearer t");
 }
 
-TEST_F(WebServerTest, WhatIsTooLongOrNoHttpIsRefused) {
+TEST_F(WebServerTest, RefusesLongOrInvalidRequests) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(WebServer::kMaxHeader, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 431 "));
   EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
   EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));

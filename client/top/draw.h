@@ -1,4 +1,4 @@
-// The whole screen from the model, the view and the size. Pure.
+// The complete screen from the model, the view and the size. Pure.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ TEST(DrawTest, SortsDevices) {
   EXPECT_FALSE(ParseSort("hbm:up", &view).ok());
 }
 
-TEST(DrawTest, SaysWhatItIsSortedByWhenTheColumnIsNotShown) {
+TEST(DrawTest, ShowsWhatItIsSortedByWhenTheColumnIsNotShown) {
   View view;
   ASSERT_TRUE(ParseSort("hbm-temp", &view).ok());
   EXPECT_EQ(Line(Screen(MakeModel(2, 3), view, {80, 24}), 2).substr(0, 9), "vhbm-temp");
@@ -124,7 +124,7 @@ TEST(DrawTest, FiltersByTextDevicesAndJob) {
   EXPECT_EQ(SelectDevices(model, view).size(), 8u);
 }
 
-TEST(DrawTest, TellsTheStateOfTheConnection) {
+TEST(DrawTest, ShowsTheStateOfTheConnection) {
   Model model = MakeModel(2, 3);
   View view;
   std::string text =
@@ -136,7 +136,7 @@ TEST(DrawTest, TellsTheStateOfTheConnection) {
   EXPECT_NE(Line(text, 1).find("trying again in 2 s: connection refused"), std::string::npos);
 }
 
-TEST(DrawTest, AProblemTakesTheRowAndForeignTextIsHarmless) {
+TEST(DrawTest, AProblemFillsTheRowAndForeignTextIsHarmless) {
   Model model = MakeModel(2, 3);
   v1::Node node = MakeNode(2);
   node.set_hostname("evil\033[2Jhost");
@@ -166,7 +166,7 @@ TEST(DrawTest, HelpAndFilterLine) {
   EXPECT_NE(Screen(model, view, {80, 24}).find("\n/npu_\n"), std::string::npos);
 }
 
-TEST(DrawTest, HelpIsWholeAtEightyColumns) {
+TEST(DrawTest, HelpIsCompleteAtEightyColumns) {
   Model model = MakeModel(2, 3);
   View view;
   view.help = true;

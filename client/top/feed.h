@@ -29,7 +29,7 @@ class Feed {
   Feed(FeedSettings settings, const Clock& clock, Model* model)
       : settings_(std::move(settings)), clock_(clock), model_(*model) {}
 
-  // Until `tick`, which is called about ten times a second and after every message, says false: ok.
+  // Until `tick`, which is called about ten times a second and after every message, returns false: ok.
   // An error when the daemon cannot be reached at first, or any more without `reconnect`.
   Status Run(const std::function<bool()>& tick);
 

@@ -28,7 +28,7 @@ struct Recipe {
   Source source;
 };
 constexpr double kFlitBytes = 20;
-// A channel's own reading first, then what is read all the time through DCMI.
+// A channel's own samples first, then what is read all the time through DCMI.
 constexpr std::array<Recipe, 18> kRecipes = {{
     {"atlas_npu_utilization_ratio", "unit", "aicore", {Measure::kUtilization}},
     {"atlas_npu_utilization_ratio", "unit", "npu", {Measure::kUtilization, 1}},
@@ -72,7 +72,7 @@ const MeasureInfo& InfoOf(Measure measure) { return kInfos[static_cast<size_t>(m
 std::string ShortText(Measure measure, double value) {
   if (!std::isfinite(value)) return "-";
   std::string_view unit = InfoOf(measure).unit;
-  // What a driver gone wrong says must not widen the column.
+  // Values of a faulty driver must not widen the column.
   if (std::fabs(value) > 1e18) return "?";
   if (unit == "ratio") return fmt::format("{:.0f}%", value * 100);
   if (unit == "watts") return fmt::format("{:.0f}W", value);

@@ -1,4 +1,4 @@
-// What a device's row shows, and which series each of it comes from.
+// What a device's row shows, and the series of each.
 #pragma once
 
 #include <array>

@@ -32,13 +32,13 @@ Device* Model::DeviceOf(uint32_t id) {
 
 void Model::SetNode(const v1::Node& node) {
   node_ = node;
-  for (const v1::Device& told : node.devices()) {
-    Device* device = DeviceOf(told.id());
+  for (const v1::Device& node_device : node.devices()) {
+    Device* device = DeviceOf(node_device.id());
     if (device == nullptr) continue;
-    device->physical_id = told.physical_id();
-    device->chip = told.chip();
-    device->problem = told.problem();
-    device->health = told.health();
+    device->physical_id = node_device.physical_id();
+    device->chip = node_device.chip();
+    device->problem = node_device.problem();
+    device->health = node_device.health();
   }
   // Not needed, and the largest part of it.
   node_.clear_collectors();

@@ -44,7 +44,7 @@ struct Device {
   uint32_t id = 0;
   uint32_t physical_id = 0;
   std::string chip;
-  // Why it cannot be used, as the daemon says.
+  // Why it cannot be used, as the daemon reports it.
   std::string problem;
   // The management library reaches it no more.
   bool down = false;
@@ -71,7 +71,7 @@ struct Connection {
   bool up = false;
   // Why not.
   std::string problem;
-  // CLOCK_MONOTONIC: when the last message came, and when it is tried again.
+  // CLOCK_MONOTONIC: when the last message arrived, and when it is tried again.
   int64_t heard_ns = 0;
   int64_t retry_ns = 0;
   // Times it was lost so far.
@@ -149,7 +149,7 @@ class Model {
   Connection connection_;
   uint64_t dropped_ = 0;
   uint64_t dropped_before_ = 0;
-  // The node's clock at the newest sample, and ours when it came.
+  // The node's clock at the newest sample, and ours when it arrived.
   int64_t newest_ns_ = 0;
   int64_t newest_steady_ns_ = 0;
 };

@@ -47,7 +47,7 @@ TEST_F(ModelTest, ShowsTheMeanOfAnIntervalAndThenTheLastValue) {
   EXPECT_EQ(history.Back(0), 200);
 }
 
-TEST_F(ModelTest, WhatIsTooOldIsGone) {
+TEST_F(ModelTest, OldValuesDisappear) {
   uint32_t power = chunk_.Series("atlas_npu_power_watts", 0, {{"scope", "chip"}});
   uint32_t other = chunk_.Series("atlas_npu_power_watts", 1, {{"scope", "chip"}});
   Send(power, 0, 100);
@@ -82,7 +82,7 @@ TEST_F(ModelTest, DirectionsAddUpAndTheChannelWinsOverCounters) {
   EXPECT_EQ(Now(Measure::kHccs), 12);
 }
 
-TEST_F(ModelTest, ACounterThatWentBackIsNoRate) {
+TEST_F(ModelTest, ACounterThatWentBackHasNoRate) {
   uint32_t flits =
       chunk_.Series("atlas_npu_hccs_flits_total", 0, {{"link", "1"}, {"direction", "tx"}});
   Send(flits, 0, 1000);

@@ -15,7 +15,7 @@ struct Area {
   int height = 0;
 };
 
-// One small graph per device, for as many measures as there is room for.
+// One small graph per device, for as many measures as fit.
 void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Area area,
                 Frame* frame);
 void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area area, Frame* frame);

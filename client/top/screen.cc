@@ -33,7 +33,7 @@ bool Pace::Due(int64_t interval_ms) {
 
 void Screen::Suspend() {
   terminal_->Leave();
-  // Stops here until the shell says go on.
+  // Stops here until the shell continues it.
   kill(getpid(), SIGSTOP);
 }
 

@@ -29,7 +29,7 @@ class Terminal {
   bool entered() const { return entered_; }
 
   Size GetSize() const;
-  // What was typed since; waits only to tell Escape from the beginning of another key. Sets `*gone` when
+  // What was typed since; waits only to distinguish Escape from the beginning of another key. Sets `*gone` when
   // the terminal is gone.
   std::vector<KeyPress> Read(bool* gone);
   void Show(const Frame& frame);

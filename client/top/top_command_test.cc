@@ -55,7 +55,7 @@ TEST_F(TopCommandTest, ActivityIsThereWhereItIsKnown) {
   EXPECT_TRUE(processes[1]["activity"].is_null());
 }
 
-TEST_F(TopCommandTest, DevicesAndJobNarrowWhatIsAskedFor) {
+TEST_F(TopCommandTest, DevicesAndJobNarrowTheRequest) {
   EXPECT_EQ(Run({"top", "--once", "--json", "--devices", "1,2", "--job", "j42"}), 0) << err();
   EXPECT_EQ(daemon_.stream_request.devices().size(), 2);
   EXPECT_EQ(daemon_.jobs_request.job_id(), "j42");
@@ -83,13 +83,13 @@ TEST_F(TopCommandTest, AdviceIsAColumnAndALineEach) {
   EXPECT_EQ(json["processes"][1]["advice"], "");
 }
 
-TEST_F(TopCommandTest, WithoutATerminalItSaysSo) {
+TEST_F(TopCommandTest, ReportsAMissingTerminal) {
   EXPECT_EQ(Run({"top"}), 2);
   EXPECT_NE(err().find("not a terminal"), std::string::npos);
   EXPECT_NE(err().find("--once"), std::string::npos);
 }
 
-TEST_F(TopCommandTest, SaysEverythingThatIsWrong) {
+TEST_F(TopCommandTest, ReportsEveryProblem) {
   EXPECT_EQ(Run({"top", "--once", "--interval", "50ms", "--sort", "beauty", "--devices", "a"}), 2);
   EXPECT_NE(err().find("--interval"), std::string::npos);
   EXPECT_NE(err().find("--sort"), std::string::npos);

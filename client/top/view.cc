@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxFilter = 128;
 constexpr std::array<int64_t, 7> kIntervalsMs = {100, 200, 500, 1000, 2000, 5000, 10'000};
 
-// In the order `s` goes through them; the id comes first.
+// In the order `s` goes through them; the id is first.
 constexpr std::array<Measure, 10> kSortable = {
     Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
     Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,

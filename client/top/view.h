@@ -40,7 +40,7 @@ struct View {
 
 enum class Effect : uint8_t { kNone, kDraw, kRedraw, kQuit };
 
-// Changes `view` as the key says.
+// Changes `view` by the key.
 Effect Press(const KeyPress& press, View* view);
 
 // "hbm", "temp:asc", "id:desc" of --sort.

@@ -54,7 +54,7 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecor
         continue;
       }
       if (stamp->host_ns < time.channel_start_ns) {
-        // A change from before the start only says what the value was at the start: the last one.
+        // A change from before the start only has the value at the start: the last one.
         std::optional<Stamp> next =
             i + 1 < count ? StampFromDeviceCount(record.entry(i + 1).device_count, time)
                           : std::nullopt;

@@ -85,7 +85,7 @@ TEST(AicoreFreqCollector, TakesAllFiftyFiveEntries) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 55);
 }
 
-TEST(AicoreFreqCollector, WithoutACounterFrequencyThereIsNoTime) {
+TEST(AicoreFreqCollector, WithoutACounterFrequencyRecordsHaveNoTime) {
   DecoderRig rig(kAicoreFreqCollector, MakeDevice(5), kChannel);
   rig.time().device_counter_hz = 0;
   EXPECT_EQ(rig.Feed(Record(1, 0, {{kStart, 1}})), "");

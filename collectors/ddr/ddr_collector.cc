@@ -59,7 +59,7 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, DdrRecord> {
   struct Controller {
     std::array<SeriesId, 2> bandwidth;
     std::array<SeriesId, 2> total;
-    // Goes on where an earlier run of the channel ended. Multiples of an access stay exact
+    // Continues where an earlier run of the channel ended. Multiples of an access stay exact
     // beyond a double's 53 bits.
     std::array<double, 2> bytes;
     std::array<IntervalTimer, 2> timers;

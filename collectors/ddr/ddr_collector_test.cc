@@ -51,7 +51,7 @@ TEST(DdrCollector, AnAccessIsAsWideAsTheChipsBus) {
             std::string(line) + "1600000\n" + total + "16000\n");
 }
 
-TEST(DdrCollector, RepeatedStampsAndUnknownEventsAreBad) {
+TEST(DdrCollector, RepeatedTimestampsAndUnknownEventsAreBad) {
   DecoderRig rig(kDdrCollector, MakeDevice(4), kChannel);
   rig.Feed(Concat({Record(10, 1, 0), Record(10, 1, 0), Record(20, 1, 2)}));
   EXPECT_EQ(rig.decoder().records(), 3u);

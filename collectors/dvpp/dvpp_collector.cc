@@ -31,7 +31,7 @@ constexpr std::array<uint32_t, 8> kChannels = {
 constexpr std::array<std::string_view, 7> kEngines = {"vdec", "jpegd", "png", "jpege",
                                                       "vpc",  "venc",  "scd"};
 
-// Columns: stamp [dvpp_id] engine_type engine_id all_time all_frame all_utilization(%) proc_time
+// Columns: timestamp [dvpp_id] engine_type engine_id all_time all_frame all_utilization(%) proc_time
 // proc_frame proc_utilization(%) last_time last_frame.
 constexpr size_t kTokens = 11;
 constexpr size_t kTokensWithId = 12;
@@ -41,7 +41,7 @@ struct Instance {
   SeriesId utilization = kNoSeries;
   SeriesId busy = kNoSeries;
   SeriesId frames = kNoSeries;
-  IntervalTimer timer;  // refuses repeated stamps
+  IntervalTimer timer;  // refuses repeated timestamps
 };
 
 class DvppDecoder final : public TextDecoder<DvppDecoder> {

@@ -40,7 +40,7 @@ TEST(DvppCollector, ReportsTheMeanOfTheInstancesOfAnEngine) {
             "atlas_npu_dvpp_utilization_ratio{npu=\"0\",engine=\"venc\"} 5000000000000 0.4");
 }
 
-TEST(DvppCollector, UnknownEnginesOddLinesAndRepeatedStampsAreBad) {
+TEST(DvppCollector, UnknownEnginesOddLinesAndRepeatedTimestampsAreBad) {
   DecoderRig rig(kDvppCollector, MakeDevice(0), abi::kChannelDvpp);
   EXPECT_NE(rig.Feed("1000:0 5 0 0 0 0 0 0 0 0 0\n"), "");
   for (const char* line : {"1000:0 5 0 0 0 0 0 0 0 0 0\n", "1001:0 7 0 0 0 0 0 0 0 0 0\n",

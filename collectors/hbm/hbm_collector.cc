@@ -58,7 +58,7 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, HbmRecord> {
   struct Stack {
     std::array<SeriesId, 2> bandwidth;
     std::array<SeriesId, 2> total;
-    // Goes on where an earlier run of the channel ended. Multiples of an access stay exact
+    // Continues where an earlier run of the channel ended. Multiples of an access stay exact
     // beyond a double's 53 bits.
     std::array<double, 2> bytes;
     std::array<IntervalTimer, 2> timers;

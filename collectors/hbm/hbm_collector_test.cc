@@ -56,7 +56,7 @@ TEST(HbmCollector, TotalsGrowByEveryCountedIntervalAndSurviveARestartOfTheChanne
   EXPECT_THAT(rig.Feed(Record(2'000, 1, 0, 0)), ::testing::HasSubstr(total + "5000102000000 6432"));
 }
 
-TEST(HbmCollector, RepeatedStampsAreBadAndResetForgets) {
+TEST(HbmCollector, RepeatedTimestampsAreBadAndResetForgets) {
   DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
   rig.Feed(Concat({Record(10'000, 1, 0, 0), Record(10'000, 1, 1, 0)}));
   EXPECT_EQ(rig.decoder().bad_records(), 0u);  // two events of one instant
@@ -86,7 +86,7 @@ TEST(HbmCollector, UnknownEventsAndTruncatedRecordsAreBad) {
   EXPECT_EQ(rig.decoder().bad_records(), 2u);
 }
 
-TEST(HbmCollector, AFullRegistryIsNoFault) {
+TEST(HbmCollector, AFullRegistryIsNotAnError) {
   DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel, 1);  // the bandwidth of reads
   rig.Feed(Concat({Record(1'000, 1, 0, 0), Record(1'000, 1, 1, 0)}));
   EXPECT_NE(rig.Feed(Record(2'000, 1, 0, 0)), "");

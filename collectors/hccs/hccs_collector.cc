@@ -47,7 +47,7 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
     IntervalTimer::Step step = timer_.Next(*stamp, &seconds);
     if (step == IntervalTimer::Step::kNotLater) return false;
     // A counter that went down was wrapped or restarted: this interval has no bandwidth, and since
-    // both directions are one reading, neither of them.
+    // both directions are one sample, neither of them.
     bool wrapped = step == IntervalTimer::Step::kForward &&
                    (bytes[0] < directions_[0].last || bytes[1] < directions_[1].last);
     for (size_t i = 0; i < 2; ++i) {

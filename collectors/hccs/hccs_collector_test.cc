@@ -50,7 +50,7 @@ TEST(HccsCollector, ACounterThatWrapsCostsOneIntervalAndIsCounted) {
   EXPECT_EQ(rig.decoder().bad_records(), 1u);
 }
 
-TEST(HccsCollector, HeadersAreNoRecordsAndRepeatedStampsAreBad) {
+TEST(HccsCollector, HeadersAreNotRecordsAndRepeatedTimestampsAreBad) {
   DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
   rig.Feed("time_stamp(s):time_stamp(ns) send_amount receive_amount\n\n");
   EXPECT_EQ(rig.decoder().records(), 0u);

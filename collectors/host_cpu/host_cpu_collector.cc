@@ -53,7 +53,7 @@ std::string_view CpuLines(std::string_view text) {
   size_t end = 0;
   while (text.substr(end).starts_with("cpu")) {
     const size_t newline = text.find('\n', end);
-    if (newline == std::string_view::npos) break;  // cut off: not a whole line
+    if (newline == std::string_view::npos) break;  // cut off: not a complete line
     end = newline + 1;
   }
   return text.substr(0, end);
@@ -193,7 +193,7 @@ class HostCpu final : public PolledCollector {
     if (!ParsePidStat(*text, &stat) || stat.pid != process.pid) {
       return Internal(fmt::format("/proc/{}/stat: not a stat line", process.pid));
     }
-    if (stat.start_ticks != process.start_ticks) {  // the number belongs to somebody else now
+    if (stat.start_ticks != process.start_ticks) {  // the pid belongs to another process now
       tracker_.MarkGone(process);
       return {};
     }
@@ -235,7 +235,7 @@ class HostCpu final : public PolledCollector {
     return *own;
   }
 
-  // Vendor's layout (dump-format 2.15): the stamp, the uptime line, a stat line per thread.
+  // Vendor's layout (dump-format 2.15): the timestamp, the uptime line, a stat line per thread.
   Status PollThreads(const Tick& tick, PollOutput& out) {
     FirstError error;
     Result<std::string_view> uptime = uptime_.Read(small_buffer_);
@@ -269,7 +269,7 @@ class HostCpu final : public PolledCollector {
   const bool system_;
   const bool all_;
   const bool job_;
-  bool texts_ = true;  // of this poll: somebody keeps them
+  bool texts_ = true;  // of this poll: a subscriber keeps them
   double seconds_per_tick_ = 0.01;
   TextFile stat_;
   TextFile loadavg_;

@@ -237,7 +237,7 @@ TEST_F(HostCpuTest, AProcessFileThatTurnsToGarbageIsAnErrorAndNoMore) {
   EXPECT_EQ(rig.batch.samples().size(), 1u);
 }
 
-TEST_F(HostCpuTest, AFullRegistryIsNoReasonToStop) {
+TEST_F(HostCpuTest, AFullRegistryDoesNotStopIt) {
   AddProcess(42, "python3");
   PolledRig rig(kHostCpuCollector, fake_, Only(All()));
   rig.registry = testing::FakeRegistry(0);
@@ -259,13 +259,13 @@ TEST_F(HostCpuTest, AllocatesNothingPerPoll) {
   EXPECT_EQ(rig.registry.live(), 0u);
 }
 
-TEST_F(HostCpuTest, ProbeSaysWhyNot) {
+TEST_F(HostCpuTest, ProbeReportsWhyNot) {
   EXPECT_TRUE(kHostCpuCollector.probe_host(fake_.host()).ok());
   fake_.proc.Remove("stat");
   EXPECT_EQ(kHostCpuCollector.probe_host(fake_.host()).message(), "/proc/stat is missing");
 }
 
-// The real /proc, and nobody who keeps texts: what stands still is not read again, and shows the same.
+// The real /proc, without a subscriber for text records: what has not run is not read again, and shows the same.
 class SamplesOnlyTest : public ::testing::Test {
  protected:
   class Nobody final : public RawSink {

@@ -1,4 +1,4 @@
-// Bytes, requests and busy time of the host's whole disks.
+// Bytes, requests and busy time of the host's disks, without partitions.
 #include <fmt/format.h>
 
 #include <algorithm>

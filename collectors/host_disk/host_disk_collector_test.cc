@@ -20,7 +20,7 @@ constexpr char kDiskstats[] =
     " 259       1 nvme0n1p1 90 5 1900 60 40 6 800 30 0 1400 90 0 0 0 0 0 0\n"
     " 104       0 cciss/c0d0 1 0 8 1 2 0 16 1 0 250 3\n";
 
-TEST(HostDisk, GivesWholeDisksOnly) {
+TEST(HostDisk, ReportsDisksWithoutPartitions) {
   FakeHost fake;
   fake.proc.Write("diskstats", kDiskstats);
   for (const char* name : {"loop0", "nvme0n1", "cciss!c0d0"}) {
@@ -77,7 +77,7 @@ TEST(HostDisk, SkipsGarbageAndStaysBounded) {
   EXPECT_TRUE(rig.PollAt(1000).ok());
 }
 
-TEST(HostDisk, ProbeSaysWhyNot) {
+TEST(HostDisk, ProbeReportsWhyNot) {
   FakeHost fake;
   EXPECT_EQ(kHostDiskCollector.probe_host(fake.host()).message(), "/proc/diskstats is missing");
   fake.proc.Write("diskstats", kDiskstats);

@@ -238,7 +238,7 @@ class HostMem final : public PolledCollector {
   const bool system_;
   const bool all_;
   const bool job_;
-  bool texts_ = true;  // of this poll: somebody keeps them
+  bool texts_ = true;  // of this poll: a subscriber keeps them
   uint64_t page_bytes_ = kVendorPageBytes;
   TextFile meminfo_;
   ProcessTracker tracker_;

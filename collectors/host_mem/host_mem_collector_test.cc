@@ -173,7 +173,7 @@ TEST_F(HostMemTest, AllocatesNothingPerPoll) {
   EXPECT_EQ(rig.registry.live(), 0u);
 }
 
-TEST_F(HostMemTest, ProbeSaysWhyNot) {
+TEST_F(HostMemTest, ProbeReportsWhyNot) {
   EXPECT_TRUE(kHostMemCollector.probe_host(fake_.host()).ok());
   fake_.proc.Remove("meminfo");
   EXPECT_EQ(kHostMemCollector.probe_host(fake_.host()).message(), "/proc/meminfo is missing");

@@ -80,7 +80,7 @@ class HostNet final : public PolledCollector {
     }
     devices_.EndPass();
     if (lines == 0) return Internal("/proc/net/dev: no line with a colon");
-    // Vendor's layout (dump-format 2.15): the stamp, then the lines of the devices.
+    // Vendor's layout (dump-format 2.15): the timestamp, then the lines of the devices.
     if (texts) out.raw.WriteHostFile("host_network.data", raw_);
     if (devices_.refused() > 0 && !refusal_reported_) {
       refusal_reported_ = true;

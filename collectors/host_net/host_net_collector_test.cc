@@ -58,7 +58,7 @@ TEST(HostNet, WritesTheVendorsFile) {
   EXPECT_EQ(rig.sink.files["host_network.data"], std::string("time 1020000000\n") + kLo + kEth);
 }
 
-TEST(HostNet, ReadsTheLinkSlowlyAndForgetsItWhenItGoesDown) {
+TEST(HostNet, ReadsTheLinkSeldomAndForgetsItWhenItIsDown) {
   FakeHost fake;
   WriteDev(fake, kEth);
   fake.sys.Write("class/net/eth0/speed", "1000\n");
@@ -120,7 +120,7 @@ TEST(HostNet, StaysBounded) {
   EXPECT_EQ(rig.batch.samples().size(), 256u * 8);
 }
 
-TEST(HostNet, ProbeSaysWhyNot) {
+TEST(HostNet, ProbeReportsWhyNot) {
   FakeHost fake;
   Status status = kHostNetCollector.probe_host(fake.host());
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);

@@ -54,7 +54,7 @@ TEST(HostPressure, OneUnreadableResourceDoesNotHideTheOthers) {
   EXPECT_EQ(rig.batch.samples().size(), 3u);
 }
 
-TEST(HostPressure, ProbeSaysWhyNot) {
+TEST(HostPressure, ProbeReportsWhyNot) {
   FakeHost fake;
   Status status = kHostPressureCollector.probe_host(fake.host());
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);

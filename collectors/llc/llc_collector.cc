@@ -184,7 +184,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
   std::array<SeriesId, 2> hit_ratio_;
   SeriesId throughput_;
   SeriesId bytes_total_;
-  double bytes_ = 0;  // goes on where an earlier run of the channel ended
+  double bytes_ = 0;  // continues where an earlier run of the channel ended
 };
 
 Status Probe(const Host&, const DeviceInfo& device) {

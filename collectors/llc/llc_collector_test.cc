@@ -72,7 +72,7 @@ TEST(LlcCollector, AnInstantWithoutAllItsEventsIsGivenUp) {
   EXPECT_NE(rig.Feed(Instant(20'000, {1, 2, 3, 4, 5, 6, 7, 8})), "");
 }
 
-TEST(LlcCollector, RepeatedEventsUnknownEventsAndOldStampsAreBad) {
+TEST(LlcCollector, RepeatedEventsUnknownEventsAndOldTimestampsAreBad) {
   DecoderRig rig(kLlcCollector, MakeDevice(5), kChannel);
   rig.Feed(Instant(20'000, {1, 2, 3, 4, 5, 6, 7, 8}));
   rig.Feed(Bytes(uint64_t{20'000}, uint64_t{1}, uint32_t{0x02}, uint32_t{0}));

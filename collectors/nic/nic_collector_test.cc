@@ -63,7 +63,7 @@ TEST(NicCollector, ATotalDoesNotShrinkWhenAPortMissesAnInstant) {
       << lines;
 }
 
-TEST(NicCollector, DamagedLinesAndRepeatedStampsAreBad) {
+TEST(NicCollector, DamagedLinesAndRepeatedTimestampsAreBad) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   EXPECT_NE(rig.Feed("1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"), "");
   for (const char* line :

@@ -60,7 +60,7 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, NpuMemRecord> {
   SeriesSet series_;
   MicrosUnwrapper micros_;
   std::array<std::array<SeriesId, 2>, kKinds.size()> ids_;
-  std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated stamps
+  std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated timestamps
 };
 
 struct ModuleName {
@@ -106,7 +106,7 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord>
  private:
   struct Module {
     SeriesId reserved = kNoSeries;
-    IntervalTimer timer{};  // refuses repeated stamps
+    IntervalTimer timer{};  // refuses repeated timestamps
   };
 
   Module MakeModule(uint32_t id) {
@@ -138,7 +138,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     abi::MemCfg config{};
     config.period = request.sample_period_ms;
     config.event = channel == abi::kChannelNpuMem ? abi::kMemCfgEventDevice : abi::kMemCfgEventApp;
-    // Asks for stamps in host counter cycles, which is only of use when we know their length.
+    // Requests timestamps in host counter cycles, which is only useful when their length is known.
     config.res1 = channel == abi::kChannelNpuModuleMem && options.host_counter_hz > 0 ? 1 : 0;
     request.user_data = UserData(config);
     requests.push_back(std::move(request));

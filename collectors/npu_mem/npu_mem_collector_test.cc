@@ -48,7 +48,7 @@ std::vector<std::byte> Module(uint32_t id, uint64_t count, uint64_t bytes) {
   return Bytes(id, uint32_t{0}, count, bytes);
 }
 
-TEST(NpuMemCollector, ModuleStampsAreHostCyclesOrNanosecondsWhenTheirLengthIsUnknown) {
+TEST(NpuMemCollector, ModuleTimestampsAreHostCyclesOrNanosecondsWhenTheirLengthIsUnknown) {
   DecoderRig rig(kNpuMemCollector, MakeDevice(5), 142);
   EXPECT_EQ(rig.Feed(Module(3, 1'000'000'100, 4096)),
             "atlas_npu_module_memory_reserved_bytes{npu=\"0\",module=\"HCCL\"} 5000000001000 "
@@ -74,7 +74,7 @@ TEST(NpuMemCollector, AModuleFloodIsRefusedPastSixtyFour) {
   EXPECT_EQ(rig.decoder().bad_records(), 10'000u - 64u);
 }
 
-TEST(NpuMemCollector, PlansTheEventAndStampOfEachChannel) {
+TEST(NpuMemCollector, PlansTheEventAndTimestampOfEachChannel) {
   auto requests = kNpuMemCollector.plan(MakeDevice(5), {.hz = 50, .host_counter_hz = 100e6});
   ASSERT_EQ(requests.size(), 3u);
   constexpr uint32_t kZero = 0;

@@ -1,4 +1,4 @@
-// Link, speed and optics of the NPUs' network ports, which only the vendor's hccn_tool tells. The
+// Link, speed and optics of the NPUs' network ports, which only the vendor's hccn_tool reports. The
 // tool runs on a thread of the reader's own once a minute; a poll takes over what has come in
 // since.
 #include <array>
@@ -24,7 +24,7 @@ constexpr CollectorSpec kSpec = {
 
 constexpr std::array<std::string_view, 8> kLanes = {"0", "1", "2", "3", "4", "5", "6", "7"};
 
-// Puts one reading of an NPU into series; they live until its next reading.
+// Puts one poll of an NPU into series; they live until its next poll.
 class Emitter {
  public:
   Emitter(const HccnReading& reading, SeriesSet& series, SampleBatch& out)
@@ -110,7 +110,7 @@ class NpuOptics final : public PolledCollector {
   void TakeOver(const HccnReading& reading, Npu& npu, SampleBatch& out) {
     if (npu.version == reading.version) return;
     npu.version = reading.version;
-    // The new ones first: a series that goes on keeps its id.
+    // The new ones first: a series that continues keeps its id.
     auto series = std::make_unique<SeriesSet>(registry_);
     Emitter(reading, *series, out).EmitAll();
     npu.series = std::move(series);

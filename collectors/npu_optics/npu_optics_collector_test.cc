@@ -108,8 +108,8 @@ TEST(NpuOptics, CountsAreThereFromTheStart) {
   EXPECT_THAT(rig.Printed(), HasSubstr("profd_hccn_tool_failures_total{command=\"link\"} 0\n"));
 }
 
-// A value that nobody can read any more is absent, not old.
-TEST(NpuOptics, WhatTheToolNoLongerSaysDisappears) {
+// A value that can no longer be read is absent, not old.
+TEST(NpuOptics, ValuesTheToolNoLongerReportsDisappear) {
   Rig rig(std::string("[ -e $0.gone ] && exit 1\n") + kAnswers);
   ASSERT_TRUE(rig.Brings("optical_present"));
   EXPECT_GT(rig.registry.live(), 3 * kHccnCommands);
@@ -137,7 +137,7 @@ TEST(NpuOptics, OneNpuThatFailsIsNotTheCollectorsFailure) {
   EXPECT_FALSE(readings[1].status.ok());
 }
 
-TEST(NpuOptics, ProbeSaysWhyNot) {
+TEST(NpuOptics, ProbeReportsWhyNot) {
   FakeHost fake;
   Host host = fake.host();
   EXPECT_EQ(kNpuOpticsCollector.probe_host(host).code(), StatusCode::kUnimplemented);

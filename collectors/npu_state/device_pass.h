@@ -1,4 +1,4 @@
-// One pass over one NPU: asks, notices when the NPU is gone, and puts answers into series.
+// One pass over one NPU: calls the library, notices when the NPU is gone, and puts answers into series.
 #pragma once
 
 #include <cmath>
@@ -49,7 +49,7 @@ class DevicePass {
     return answer;
   }
 
-  // A value, or absence; what is no number is none.
+  // A value, or absence; what is not a number is none.
   void Put(SeriesSlot& slot, bool known, double value) {
     if (known && std::isfinite(value)) {
       out_.Emit(owner_.Use(slot), now_ns_, value);

@@ -1,4 +1,4 @@
-// What is known of the node's driver as a whole, and of our own calls into it.
+// Metrics of the node's driver, and of our own calls into it.
 #pragma once
 
 #include <map>

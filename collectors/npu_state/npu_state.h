@@ -12,7 +12,7 @@
 
 namespace profd {
 
-// What is off unless the configuration asks for it (metrics.npu_extra). The bandwidths block the
+// What is off unless the configuration enables it (metrics.npu_extra). The bandwidths block the
 // thread that talks to libdcmi for the given time per NPU, once a minute; the others make many
 // series: up to 75 (cores) and 288 (SerDes) per NPU.
 struct NpuStateOptions {

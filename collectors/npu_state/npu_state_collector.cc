@@ -1,4 +1,4 @@
-// What libdcmi says about the NPUs: health, faults, utilization, clocks, power, memory, links,
+// What libdcmi reports about the NPUs: health, faults, utilization, clocks, power, memory, links,
 // network, processes. Values that are not known are absent, never -1.
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ struct Groups {
   bool slow = false;
 };
 
-// Ticks lie on a grid but their stamps jitter by the reading of two clocks.
+// Ticks lie on a grid but their timestamps jitter by the time between reading two clocks.
 constexpr int64_t kJitterNs = 50 * kNsPerMs;
 
 class Timetable {
@@ -39,7 +39,7 @@ class Timetable {
   std::optional<int64_t> slow_ns_;
 };
 
-// One NPU; asks it nothing but its health, ever less often, while it is gone.
+// One NPU; reads nothing but its health, ever less often, while it is gone.
 class NpuReader {
  public:
   NpuReader(const Host& host, const DcmiDevice& device, SeriesRegistry& registry)
@@ -81,7 +81,7 @@ class NpuReader {
     revived_ = false;
     // What this pass read before the NPU fell silent is gone with the rest: its series are
     // released, and their ids may be another NPU's before the batch is taken. That it is down is
-    // told.
+    // reported.
     if (pass.over()) {
       out.Cut(before);
       GoDown(now_ns);
@@ -168,7 +168,7 @@ class NpuState final : public PolledCollector {
     counts.present = counts.unknown = silent_.size();
     size_t down = 0;
     for (const auto& npu : npus_) {
-      // Each NPU's samples are stamped with the time of its own reading: a slow neighbour does not
+      // Each NPU's samples have the time of its own poll: a slow neighbour does not
       // make them look simultaneous.
       if (!npu->Read(due, options_, clock_.MonotonicRawNs(), out.samples)) {
         return Unavailable(
@@ -227,7 +227,7 @@ constexpr CollectorSpec kSpec = {
 
 Status ProbeHost(const Host& host) {
   if (host.dcmi_or_null == nullptr) {
-    return Unimplemented("libdcmi.so cannot be used here: `profctl status` says why");
+    return Unimplemented("libdcmi.so cannot be used on this node (NodeService.GetNode has the reason)");
   }
   const DcmiService& dcmi = *host.dcmi_or_null;
   if (dcmi.devices().empty() && !dcmi.HasSilentCards()) {

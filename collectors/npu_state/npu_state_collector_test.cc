@@ -212,7 +212,7 @@ TEST_F(NpuStateTest, ADroppedCardKeepsUpAndLosesTheRest) {
             std::vector<std::string>{"atlas_npus{state=\"healthy\"} 2"});
 }
 
-TEST_F(NpuStateTest, WhatIsNoNumberIsAbsent) {
+TEST_F(NpuStateTest, ValuesThatAreNotNumbersAreAbsent) {
   fake.emplace(1);
   FillDevice(fake->devices[0]);
   fake->devices[0].extra.correcting_bit_rate = std::nan("");
@@ -227,7 +227,7 @@ TEST_F(NpuStateTest, WhatIsNoNumberIsAbsent) {
 }
 
 // The id of a released series may be another NPU's a moment later.
-TEST_F(NpuStateTest, WhatACardSaidBeforeItDroppedIsTakenBack) {
+TEST_F(NpuStateTest, WithdrawsValuesOfACardThatDropped) {
   Start(2);
   PollAt(0);
   for (const char* call : {"0:ecc_info/2", "0:health"}) {
@@ -301,7 +301,7 @@ TEST_F(NpuStateTest, ProfilingIsSeenInTheCores) {
   EXPECT_THAT(PollAt(10), HasSubstr("atlas_npu_profiling_active{npu=\"0\"} 0"));
 }
 
-TEST_F(NpuStateTest, BlockingAndWideReadingsAreOffUnlessAskedFor) {
+TEST_F(NpuStateTest, BlockingAndWideMetricsAreOffUnlessConfigured) {
   Start(1);
   fake->devices[0].cores = {50, 101};
   const std::string text = PollAt(0);
@@ -340,7 +340,7 @@ TEST_F(NpuStateTest, BlockingReadingsInBaseUnits) {
   EXPECT_THAT(text, Not(HasSubstr("core=\"1\"")));
 }
 
-TEST_F(NpuStateTest, BucketsOfCallsAreThereWhenAskedFor) {
+TEST_F(NpuStateTest, BucketsOfCallsArePresentWhenConfigured) {
   Start(1, {.call_buckets = true});
   PollAt(0);
   const std::string text = PollAt(10);
@@ -358,7 +358,7 @@ TEST_F(NpuStateTest, CallsErrorsAndRefusalsAreMetricsToo) {
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_temperature\"} 2"));
   EXPECT_THAT(text, HasSubstr("profd_dcmi_calls_total{call=\"dcmi_get_device_voltage\"} 1"));
   // Without buckets: the number of calls, and their sum. All selectors of a function together; what
-  // the library does not have is no call.
+  // the library does not have is not a call.
   EXPECT_THAT(text,
               HasSubstr("profd_dcmi_call_duration_seconds{call=\"dcmi_get_device_temperature\","
                         "le=\"+Inf\"} 2"));
@@ -416,7 +416,7 @@ TEST_F(NpuStateTest, EverySeriesIsReleasedAtTheEnd) {
   EXPECT_EQ(registry.live(), 0u);
 }
 
-TEST_F(NpuStateTest, ProbeSaysWhatIsMissing) {
+TEST_F(NpuStateTest, ProbeReportsWhatIsMissing) {
   Host without{clock, *sys, *sys, nullptr, {}, 0};
   Status status = kNpuStateCollector.probe_host(without);
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);

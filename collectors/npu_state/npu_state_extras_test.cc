@@ -1,4 +1,4 @@
-// What only some chips tell, and what is read only when asked for.
+// What only some chips report, and what is read only when configured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ constexpr auto kToyRows = std::to_array<ReadingRow>({
 constexpr std::array<MetricId, 2> kToyMetrics = {MetricByName("atlas_npu_voltage_volts"),
                                                  MetricByName("atlas_npu_utilization_ratio")};
 
-TEST_F(NpuStateTest, AReadingIsARowOfTheTables) {
+TEST_F(NpuStateTest, AMetricIsARowOfTheTables) {
   fake.emplace(1);
   fake->Set("device_info/50/1", ToyAnswer{101, 12});
   fake->devices[0].utilization[abi::kUtilNpu] = 30;
@@ -115,7 +115,7 @@ TEST_F(NpuStateTest, FaultEventsAreCountedAcrossATimeWithoutAnswers) {
 TEST_F(NpuStateTest, NonsenseOfTheNetworkPortIsAbsent) {
   fake.emplace(1);
   FakeDcmiDevice& d = fake->devices[0];
-  std::memset(static_cast<void*>(&d.extra), 0xFF, sizeof d.extra);  // a ratio that is no number
+  std::memset(static_cast<void*>(&d.extra), 0xFF, sizeof d.extra);  // a ratio that is not a number
   std::memset(static_cast<void*>(&d.traffic_classes), 0xFF, sizeof d.traffic_classes);
   std::memset(static_cast<void*>(&d.pfc_duration), 0xFF, sizeof d.pfc_duration);
   std::memset(static_cast<void*>(&d.hccs_credits), 0xFF, sizeof d.hccs_credits);

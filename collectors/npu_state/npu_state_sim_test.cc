@@ -133,7 +133,7 @@ TEST(NpuStateOnSimulator, UnifiedBusOfTheNewestChip) {
 }
 
 TEST(NpuStateOnSimulator, FaultEventsAreCountedFromTheListsOfFaults) {
-  // What is there when we come is no event.
+  // A state that is present at the first poll is not an event.
   SimulatedNpus sim("[[fault]]\nkind = \"ecc\"\ndevice = 1\ndouble = 2\n");
   sim.Poll(0);
   EXPECT_THAT(sim.Poll(10), HasSubstr("atlas_npu_fault_events_total{npu=\"1\",severity=\"major\","

@@ -18,7 +18,7 @@ class RowReadings {
 
   // Forgets the answers of the pass before.
   void BeginPass() { asked_.fill(false); }
-  // Asks each question at most once a pass.
+  // Calls each function at most once a pass.
   void Read(DevicePass& pass, ReadingPace pace);
   // What a question of this pass was answered; null: it was not asked, or not answered.
   template <class T>

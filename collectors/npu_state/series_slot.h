@@ -1,5 +1,5 @@
 // Series that are interned when their value is read for the first time and released when reading it
-// fails, so that a value nobody knows is absent instead of old.
+// fails, so that an unknown value is absent instead of old.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace profd {
 inline constexpr std::array<std::string_view, 16> kNumberText = {
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"};
 
-// One series of a fixed name. The label texts are literals.
+// One series of a fixed name. The label values are literals.
 struct SeriesSlot {
   SeriesSlot() = default;
   explicit SeriesSlot(MetricId m) : metric(m) {}

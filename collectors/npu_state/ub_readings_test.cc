@@ -94,7 +94,7 @@ TEST_F(UbReadingsTest, LinksOfPortsTheChipHas) {
             "atlas_npu_ub_link_up{npu=\"0\",udie=\"\",port=\"6\"} 0\n");
 }
 
-TEST_F(UbReadingsTest, APortThatDoesNotAnswerIsAbsentAndComesBack) {
+TEST_F(UbReadingsTest, APortThatDoesNotAnswerIsAbsentUntilItAnswers) {
   TwoPorts();
   Read();
   EXPECT_EQ(registry.live(), 88u);
@@ -105,13 +105,13 @@ TEST_F(UbReadingsTest, APortThatDoesNotAnswerIsAbsentAndComesBack) {
   EXPECT_EQ(CountLines(Read()), 88u);
 }
 
-TEST_F(UbReadingsTest, WhatIsNotCountedIsAbsent) {
+TEST_F(UbReadingsTest, CountersTheDriverLacksAreAbsent) {
   TwoPorts();
   std::memset(fake.devices[0].ub[0][4].pkt_num, 0xFF, sizeof fake.devices[0].ub[0][4].pkt_num);
   EXPECT_THAT(Read(), Not(HasSubstr("udie=\"0\"")));
 }
 
-TEST_F(UbReadingsTest, OtherChipsAreAskedOnce) {
+TEST_F(UbReadingsTest, OtherChipsAreQueriedOnce) {
   fake.codes["ub_port_list"] = fake.codes["ub_link_status"] = abi::kDcmiNotSupported;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Read(), "");
   EXPECT_EQ(fake.asked["0:ub_port_list"], 1);

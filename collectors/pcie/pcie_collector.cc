@@ -54,7 +54,7 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
   bool DecodeRecord(const PcieRecord& record, const TimeBase& time, SampleBatch& out) {
     std::optional<Stamp> stamp = StampFromDeviceNs(record.stamp, time);
     // The vendor's readers leave out records whose tx posted maximum is below the minimum, idle ones (no minimum, all 0)
-    // with them. An idle link is no reason for a metric to go away.
+    // with them. An idle link is not a reason for a metric to go away.
     if (!stamp || record.groups[0].max < Minimum(record.groups[0])) return false;
     double seconds = 0;
     if (timer_.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
@@ -76,7 +76,7 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
   }
 
   SeriesSet series_;
-  IntervalTimer timer_;  // refuses repeated stamps
+  IntervalTimer timer_;  // refuses repeated timestamps
   std::array<std::array<SeriesId, 3>, kGroups> ids_;
 };
 

@@ -46,14 +46,14 @@ TEST(PcieCollector, BytesPerMicrosecondAndNanosecondsBecomeBaseUnits) {
       std::string::npos);
 }
 
-TEST(PcieCollector, AMaximumBelowTheMinimumIsNoRecord) {
+TEST(PcieCollector, AMaximumBelowTheMinimumIsABadRecord) {
   DecoderRig rig(kPcieCollector, MakeDevice(5), kChannel);
   EXPECT_EQ(rig.Feed(Record(1'000'000'000'000, 10, 9)), "");
   EXPECT_EQ(rig.decoder().bad_records(), 1u);
   EXPECT_NE(rig.Feed(Record(1'000'000'000'000, 10, 10)), "");
 }
 
-TEST(PcieCollector, RepeatedStampsAreBad) {
+TEST(PcieCollector, RepeatedTimestampsAreBad) {
   DecoderRig rig(kPcieCollector, MakeDevice(5), kChannel);
   EXPECT_NE(rig.Feed(Record(7, 0, 0)), "");
   EXPECT_EQ(rig.Feed(Record(7, 0, 0)), "");

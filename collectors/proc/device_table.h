@@ -85,7 +85,7 @@ class DeviceTable {
     for (Entry& entry : rows_) visit(*entry.row);
   }
   size_t size() const { return rows_.size(); }
-  // Names of this pass for which there was no room.
+  // Names of this pass for which there was no space.
   size_t refused() const { return refused_; }
 
  private:

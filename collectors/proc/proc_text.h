@@ -31,7 +31,7 @@ struct PidStat {
   bool kernel_thread() const { return (flags & 0x00200000) != 0; }  // PF_KTHREAD
 };
 
-// False when the text is no stat line. comm may hold blanks, parentheses, any other byte: it ends
+// False when the text is not a stat line. comm may hold blanks, parentheses, any other byte: it ends
 // at the last parenthesis of the text.
 [[nodiscard]] bool ParsePidStat(std::string_view text_untrusted, PidStat* out);
 

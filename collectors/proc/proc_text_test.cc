@@ -39,7 +39,7 @@ TEST(ParsePidStat, CommEndsAtTheLastParenthesis) {
   }
 }
 
-TEST(ParsePidStat, RefusesWhatIsNoStatLine) {
+TEST(ParsePidStat, RefusesInvalidStatLines) {
   PidStat stat;
   for (const std::string& text :
        {std::string(), std::string("("), std::string(")("), std::string("1 (a)"),

@@ -68,7 +68,7 @@ TEST(ProcessClock, CountsWhatAProcessRuns) {
   EXPECT_GE(ran, 0);
 }
 
-TEST(ProcessClock, KnowsWhoIsNotThere) {
+TEST(ProcessClock, RecognisesMissingProcesses) {
   int gone = 0;
   {
     Sleeper sleeper;

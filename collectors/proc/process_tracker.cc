@@ -19,7 +19,7 @@ constexpr int64_t kScanPeriodNs = kNsPerSecond;
 // other things as well.
 constexpr size_t kMaxKeptFiles = 2048;
 constexpr size_t kKeptShareOfLimit = 16;
-// Bounds the table of a node that is full of processes nobody asked for.
+// Bounds the table of a node that is full of processes that no session requested.
 constexpr size_t kMaxKnown = 65536;
 // A launcher forks and then executes: the first look may still see the launcher's environment and
 // name, one a second later does not.
@@ -138,7 +138,7 @@ void ProcessTracker::LookAtSome() {
   }
 }
 
-// What has not run is who it was, and has not changed its name. True where that cannot be told.
+// What has not run is who it was, and has not changed its name. True where that is unknown.
 bool ProcessTracker::RanSinceLook(ListedProcess& known) const {
   const int64_t ran_ns = clock_.usable() ? ProcessClock::Read(known.pid) : -1;
   const int64_t before = std::exchange(known.ran_ns, ran_ns);
@@ -233,7 +233,7 @@ void ProcessTracker::UpdateTracked() {
   size_t count = 0;
   for (ListedProcess& known : known_) {
     const bool wanted = known.allowed && (scope_.all || known.in_job);
-    if (!wanted && known.process != nullptr) {  // became somebody else's: set-user-id execution
+    if (!wanted && known.process != nullptr) {  // became another user's: set-user-id execution
       Release(*known.process);
       known.process.reset();
     }

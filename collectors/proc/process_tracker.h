@@ -4,7 +4,7 @@
 // A process is found at most a second after it appeared. It is watched because everything is
 // (`all`), because it or an ancestor was given as a root, or because its environment names the job;
 // this sticks until it exits. A descriptor of a /proc file belongs to the process, not to its
-// number, so a kept file never shows a successor; where files are opened per reading, start times
+// number, so a kept file never shows a successor; where files are opened per poll, start times
 // tell: in every stat line read, and of a few processes per second in turn.
 #pragma once
 
@@ -32,7 +32,7 @@ struct ProcessAttachment {
 
 struct TrackedThread {
   int tid = 0;
-  KeptFile file;  // of task/[tid]/stat; not valid: opened per reading
+  KeptFile file;  // of task/[tid]/stat; not valid: opened per poll
   bool gone = false;
 };
 
@@ -43,7 +43,7 @@ struct TrackedProcess {
   bool in_job = false;  // a root, its descendant, or of the job; not merely there because of `all`
   bool kernel_thread = false;
   bool gone = false;                   // dropped at the next Refresh
-  KeptFile file;                       // not valid: opened per reading
+  KeptFile file;                       // not valid: opened per poll
   std::vector<TrackedThread> threads;  // sorted by tid; only if asked for and in_job
   std::unique_ptr<ProcessAttachment> attachment;
 };
@@ -55,7 +55,7 @@ class ProcessTracker {
     bool threads = false;            // list task/ of processes in the job
     size_t max_processes = 4096;
     size_t max_threads = 8192;
-    // Descriptors kept for processes and threads together, the others are opened per reading;
+    // Descriptors kept for processes and threads together, the others are opened per poll;
     // 0 = 2048, or a sixteenth of what this process may open if that is less.
     size_t max_kept_files = 0;
   };
@@ -64,7 +64,7 @@ class ProcessTracker {
   ProcessTracker(const RootedFs& proc, ProcessScope scope, Options options);
 
   // Looks for new processes and forgets those that are gone, at most once per second of `due_ns`.
-  // The error says what is missing or left out (each such finding once), or why nothing could be
+  // The error names what is missing or left out (each such finding once), or why nothing could be
   // listed; processes() is valid all the same.
   Status Refresh(int64_t due_ns);
 

@@ -111,7 +111,7 @@ TEST_F(ProcessTrackerTest, ACycleOfParentsEnds) {
   EXPECT_THAT(Pids(tracker), ElementsAre(10, 11));
 }
 
-TEST_F(ProcessTrackerTest, SaysOnceWhichRootsAreMissing) {
+TEST_F(ProcessTrackerTest, ReportsMissingRootsOnce) {
   AddProcess(10, 1);
   ProcessTracker tracker(fake_.proc_fs, Roots({10, 4242}), {});
   Status status = tracker.Refresh(Second(1));
@@ -200,7 +200,7 @@ TEST_F(ProcessTrackerTest, DropsASuccessorUnderTheSameNumber) {
   EXPECT_EQ(all.processes()[0]->attachment, nullptr);  // nothing of the old one is left
 }
 
-TEST_F(ProcessTrackerTest, VanishingIsNoError) {
+TEST_F(ProcessTrackerTest, AVanishedProcessIsNotAnError) {
   AddProcess(10, 1);
   AddProcess(11, 1);
   ProcessTracker tracker(fake_.proc_fs, All(), {.max_kept_files = 1});
@@ -214,7 +214,7 @@ TEST_F(ProcessTrackerTest, VanishingIsNoError) {
   EXPECT_EQ(tracker.processes().size(), 1u);
 }
 
-TEST_F(ProcessTrackerTest, StaysWithinItsBoundsAndSaysSoOnce) {
+TEST_F(ProcessTrackerTest, StaysWithinItsBoundsAndReportsItOnce) {
   for (int pid = 1; pid <= 20; ++pid) AddProcess(pid, 0);
   ProcessTracker tracker(fake_.proc_fs, All(), {.max_processes = 8, .max_kept_files = 5});
   Status status = tracker.Refresh(Second(1));

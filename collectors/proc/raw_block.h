@@ -15,7 +15,7 @@ namespace profd {
 // the sink keeps it if it can say where.
 class RawBlockWriter {
  public:
-  // The stamp of the blocks that follow.
+  // The timestamp of the blocks that follow.
   void SetTime(int64_t raw_ns);
   // `body` in pieces; one newline at its end counts as the block's, not as the body's.
   void Write(RawSink& raw, std::string_view file, uint64_t index,

@@ -38,7 +38,7 @@ class TextFile {
  public:
   // How the kernel renders it.
   enum class Kind {
-    kOnePiece,  // whole in a single pread: attributes of /sys, /proc/stat, /proc/meminfo, ...
+    kOnePiece,  // complete in a single pread: attributes of /sys, /proc/stat, /proc/meminfo, ...
     kRecords,   // a page of records per pread, until one gives nothing: net/dev, diskstats
   };
 
@@ -46,7 +46,7 @@ class TextFile {
   TextFile(const RootedFs& fs, std::string path, Kind kind = Kind::kOnePiece)
       : fs_(&fs), path_(std::move(path)), kind_(kind) {}
 
-  // What the file says now, from its beginning; the view lives until `buffer` is used again. A file
+  // The file's content now, from its beginning; the view lives until `buffer` is used again. A file
   // larger than the buffer may get is cut. After an error the file is opened anew next time.
   Result<std::string_view> Read(TextBuffer& buffer);
   // Gives the descriptor back; the next Read opens the file again.
@@ -65,7 +65,7 @@ class TextFile {
 // reason why it cannot be read as it is.
 Status ProbeFile(const RootedFs& fs, const std::string& path, std::string_view shown);
 
-// For a Poll that goes on after an error and reports the first one.
+// For a Poll that continues after an error and reports the first one.
 class FirstError {
  public:
   void Note(Status status) {

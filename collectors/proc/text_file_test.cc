@@ -13,7 +13,7 @@ namespace {
 using testing::FakeHost;
 using testing::FakeRegistry;
 
-TEST(TextFile, ReadsTheWholeFileHoweverSmallTheBuffer) {
+TEST(TextFile, ReadsTheCompleteFileWithASmallBuffer) {
   FakeHost fake;
   std::string long_text;
   for (int i = 0; i < 20000; ++i) long_text += std::to_string(i) + "\n";
@@ -38,7 +38,7 @@ TEST(TextFile, CutsAFileThatIsTooLarge) {
   EXPECT_LE(text->size(), 2 * TextBuffer::kMaxBytes);
 }
 
-TEST(TextFile, SeesNewContentsAndComesBackAfterAnError) {
+TEST(TextFile, SeesNewContentsAndRecoversAfterAnError) {
   FakeHost fake;
   TextBuffer buffer;
   TextFile file(fake.proc_fs, "a");

@@ -62,7 +62,7 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
  private:
   int device_;
   SeriesSet series_;
-  IntervalTimer timer_;  // refuses repeated stamps
+  IntervalTimer timer_;  // refuses repeated timestamps
   std::array<SeriesId, kSlots> ids_;
 };
 

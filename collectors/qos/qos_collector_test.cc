@@ -70,7 +70,7 @@ TEST(QosCollector, MoreStreamsThanTheDriverTakesAreCutOff) {
   EXPECT_EQ(LoadUnchecked<uint16_t>(requests[0].user_data, 4), 20u);
 }
 
-TEST(QosCollector, SaysWhyItCannotRun) {
+TEST(QosCollector, ReportsWhyItCannotRun) {
   EXPECT_EQ(testing::ProbeWith(kQosCollector, 1, {1, 3, 9}).message(),
             "not supported on Ascend910: no channel 133");
 }

@@ -33,7 +33,7 @@ constexpr CollectorSpec kSpec = {
 constexpr std::string_view kRoot = "class/infiniband";
 constexpr size_t kMaxPorts = 64;
 constexpr size_t kMaxHwCounters = 64;  // per port
-constexpr size_t kMaxKeptFiles = 512;  // of all ports; the others are opened per reading
+constexpr size_t kMaxKeptFiles = 512;  // of all ports; the others are opened per poll
 constexpr int64_t kListPeriodNs = 10 * kNsPerSecond;
 
 struct Standard {
@@ -171,7 +171,7 @@ class Rdma final : public PolledCollector {
     for (Counter& counter : port.counters) {
       Result<std::string_view> text = counter.file.Read(buffer_);
       double value = 0;
-      // "N/A (no PMA)" is how a driver says that it does not count this.
+      // "N/A (no PMA)" is how a driver reports that it does not count this.
       if (text.ok() && LeadingNumber(*text, &value) && value >= 0) {
         out.Emit(counter.series.id(), now_ns, value * counter.scale);
         ++answered;

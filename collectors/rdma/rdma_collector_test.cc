@@ -54,7 +54,7 @@ TEST(Rdma, GivesStatesCountersAndVendorCounters) {
                 ",counter=\"out_of_sequence\"} 1\n");
 }
 
-TEST(Rdma, SkipsWhatIsNoNumber) {
+TEST(Rdma, SkipsValuesThatAreNotNumbers) {
   FakeHost fake;
   WritePort(fake);
   const std::string port = kPort;
@@ -109,7 +109,7 @@ TEST(Rdma, StaysBounded) {
   EXPECT_TRUE(rig.PollAt(1000).ok());
 }
 
-TEST(Rdma, ProbeSaysWhyNot) {
+TEST(Rdma, ProbeReportsWhyNot) {
   FakeHost fake;
   Status status = kRdmaCollector.probe_host(fake.host());
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);

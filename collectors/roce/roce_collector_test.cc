@@ -33,7 +33,7 @@ TEST(RoceCollector, PlansWithoutUserData) {
   EXPECT_TRUE(requests[0].user_data.empty());
 }
 
-TEST(RoceCollector, SaysWhyItCannotRun) {
+TEST(RoceCollector, ReportsWhyItCannotRun) {
   Status status = testing::ProbeWith(kRoceCollector, 0, {4, 6, 7, 10});
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(), "not supported on Ascend310: no channel 129");

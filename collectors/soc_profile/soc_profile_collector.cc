@@ -17,7 +17,7 @@ constexpr size_t kInterconnect = 1;  // between dies and between chips
 
 constexpr auto kRecordParts = std::to_array<RecordPart>({
     {static_cast<uint8_t>(abi::SocProfileType::kQos), kMemory},
-    // Its records come every 20 ms whatever rate is asked for.
+    // Its records arrive every 20 ms whatever rate is requested.
     {static_cast<uint8_t>(abi::SocProfileType::kAccPmu), kMemory, false},
     {static_cast<uint8_t>(abi::SocProfileType::kSocLevels), kMemory},
     {static_cast<uint8_t>(abi::SocProfileType::kSio), kInterconnect},
@@ -37,7 +37,7 @@ constexpr CollectorSpec kSpec = {
 };
 
 constexpr uint32_t kLowPowerMicros = 10'000;
-constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is asked for (driver-abi 3.4)
+constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is requested (driver-abi 3.4)
 constexpr uint32_t kMicrosPerMs = 1000;
 
 Status Probe(const Host&, const DeviceInfo& device) {
@@ -61,7 +61,7 @@ abi::CommonSampleSwitch Enabled(uint32_t period) {
   return {.inner_switch = abi::kSwitchEnable, .period = period};
 }
 
-// driver-abi 3.4; what nobody asked for stays zero.
+// driver-abi 3.4; what was not requested stays zero.
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelStarsSocProfile)) return {};
   const double memory_hz = options.values[kMemory];
@@ -89,7 +89,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     config.soc.inter_chip = Enabled(period);
     request.effective_hz = std::max(request.effective_hz, periods_per_second / period);
   }
-  // As the vendor's tools do by default: the clock of the AI Cores, by die, comes from here.
+  // As the vendor's tools do by default: the clock of the AI Cores, by die, is from here.
   if (HasFeature(device, kChipLowPower)) config.soc.power = Enabled(kLowPowerMicros);
   request.user_data = HasFeature(device, kChipStarsQos) ? UserData(config) : UserData(config.soc);
   return {request};

@@ -82,11 +82,11 @@ std::vector<uint32_t> Words(const ChannelRequest& request) {
   return words;
 }
 
-TEST(SocProfileCollector, PlansNothingUnlessAPartIsAskedFor) {
+TEST(SocProfileCollector, PlansNothingUnlessAPartIsRequested) {
   EXPECT_TRUE(kSocProfileCollector.plan(MakeDevice(5), {.hz = 50}).empty());
 }
 
-TEST(SocProfileCollector, PlansOnlyThePartsAskedForInMilliseconds) {
+TEST(SocProfileCollector, PlansOnlyTheRequestedPartsInMilliseconds) {
   ChannelOptions options;
   options.values = {100, 0};  // by option: memory, interconnect
   auto requests = kSocProfileCollector.plan(MakeDevice(5), options);

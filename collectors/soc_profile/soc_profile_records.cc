@@ -24,7 +24,7 @@ constexpr double kMegabyte = 1048576;
 
 // One die, link or accelerator of one record type.
 struct Source {
-  IntervalTimer timer;  // also refuses repeated stamps
+  IntervalTimer timer;  // also refuses repeated timestamps
   std::array<SeriesId, kLowPowerWords + 1> ids;
 };
 
@@ -132,7 +132,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
     const bool is_pa = !is_v6_ && subtype == abi::kChipTransPaLink;
     fmt::format_int text(is_v6_ ? subtype : records::NumberOf(id));
     std::string_view label(text.data(), text.size());
-    // An unknown kind is shown as what it says it is rather than as one of the two.
+    // An unknown kind is shown with its own number rather than as one of the two.
     std::string kind = is_pa                                      ? "pa"
                        : is_v6_ || subtype == abi::kChipTransPcie ? "pcie"
                                                                   : fmt::to_string(subtype);

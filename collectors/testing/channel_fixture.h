@@ -40,7 +40,7 @@ class DecoderRig {
   DecoderRig(const CollectorEntry& entry, const DeviceInfo& device, uint32_t channel,
              size_t registry_limit = SIZE_MAX);
   ~DecoderRig();
-  // The lines of what came out of these bytes, in order of emission.
+  // The lines of what was decoded from these bytes, in order of emission.
   std::string Feed(std::span<const std::byte> bytes);
   std::string Feed(std::string_view text) { return Feed(AsBytes(text)); }
   ChannelDecoder& decoder() { return *decoder_; }

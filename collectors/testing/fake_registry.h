@@ -49,7 +49,7 @@ class FakeRegistry final : public SeriesRegistry {
   void Release(SeriesId series) override {
     if (series == kNoSeries) return;
     if (series >= series_.size() || series_[series].owners == 0) {
-      ADD_FAILURE() << "release of series " << series << ", which nobody owns";
+      ADD_FAILURE() << "release of series " << series << ", which has no owner";
       return;
     }
     --series_[series].owners;
@@ -110,7 +110,7 @@ class FakeRegistry final : public SeriesRegistry {
       inside += fmt::format("{}{}=\"{}\"", inside.empty() ? "" : ",", key, value);
       ++used;
     }
-    // A histogram's series are told apart by one more (collectors/histogram.h).
+    // A histogram's series are distinguished by one more (collectors/histogram.h).
     if (spec.type == MetricType::kHistogram && used < labels.size()) {
       inside += fmt::format("{}le=\"{}\"", inside.empty() ? "" : ",", labels[used]);
       ++used;

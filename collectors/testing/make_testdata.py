@@ -254,7 +254,7 @@ def dvpp():
 
 
 def aicore_freq():
-    # Chips without voltages leave anything in the type; 910B tells three kinds apart.
+    # Chips without voltages leave anything in the type; 910B distinguishes three kinds.
     for name, types in (("lpm_freq", (7,)), ("lpm_info", (0, 1, 2))):
         g = Golden("aicore_freq/testdata/" + name)
         for kind in types:

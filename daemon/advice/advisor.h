@@ -1,5 +1,5 @@
 // Watches the jobs of this node with what the daemon has anyway (steps, marks, activity, hardware and host values) and
-// says what is wrong now. Ask it (Describe), watch it (Watch), or be called for each change. Control strand.
+// reports what is wrong now. Query it (Describe), watch it (Watch), or be notified of each change. Control strand.
 #pragma once
 
 #include <cstdint>

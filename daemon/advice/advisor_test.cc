@@ -135,7 +135,7 @@ TEST_F(AdvisorTest, WatchersAreCalledForEachChangeUntilTheyGo) {
   EXPECT_EQ(called, 1);
 }
 
-TEST_F(AdvisorTest, JobThatHasGoneIsForgotten) {
+TEST_F(AdvisorTest, AnEndedJobIsForgotten) {
   Run(10);
   Stand(10);
   for (const TrainingProcess& process : std::exchange(jobs_.processes, {})) jobs_.watcher.on_detached(process, true);
@@ -145,7 +145,7 @@ TEST_F(AdvisorTest, JobThatHasGoneIsForgotten) {
   EXPECT_EQ(Ask(User(1000), true).ranks_size(), 0);
 }
 
-TEST_F(AdvisorTest, ItDoesNotHurryTheRings) { EXPECT_FALSE(jobs_.watcher.hurries); }
+TEST_F(AdvisorTest, DoesNotEmptyTheRingsMoreOften) { EXPECT_FALSE(jobs_.watcher.hurries); }
 
 TEST(AdviceLimitsTest, WrongOneIsRefused) {
   EXPECT_FALSE(ParseAdviceLimits({"hang.least=5"}).ok());

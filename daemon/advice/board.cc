@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-// What explains free time: not said beside it.
+// What explains free time: not reported beside it.
 constexpr std::array<std::string_view, 3> kCausesOfFreeTime = {"dataloader", "gc", "operator_dispatch"};
 
 int64_t Seconds(const analysis::Limits& limits, std::string_view name) {
@@ -35,7 +35,7 @@ std::vector<AdviceChange> AdviceBoard::Update(const std::vector<JobFacts>& jobs,
   std::vector<AdviceChange> changes;
   for (const JobFacts& job : jobs) {
     for (size_t check = 0; check < LiveChecks().size(); ++check) {
-      // While nothing goes on, the last seconds say nothing.
+      // While nothing runs, the last seconds are not meaningful.
       if (check > 0 && Has(job, "hang", -1)) break;
       Look(job, check, now_ns, wall_ns, &changes);
     }
@@ -89,7 +89,7 @@ void AdviceBoard::Follow(const Key& key, const LiveFinding& finding, const JobFa
   advice.cost_ms = finding.cost_ms;
   advice.confidence = finding.confidence;
   if (!condition.raised && !raises) return;
-  // Since when, and from which step on, is what was said first: later the step is out of sight.
+  // Since when, and from which step on, is what was reported first: later the step is out of sight.
   if (condition.raised) {
     advice.since_ns = before.since_ns;
     advice.step = before.step;
@@ -105,7 +105,7 @@ void AdviceBoard::Follow(const Key& key, const LiveFinding& finding, const JobFa
   changes->push_back({advice, true});
 }
 
-// Whether it is to be said now.
+// Whether it is to be reported now.
 bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFacts& job, Condition* condition, int64_t now_ns) {
   if (condition->raised) return false;
   if (finding.strength < 1) {

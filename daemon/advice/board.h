@@ -1,5 +1,5 @@
 // What is wrong now: raises what the live checks find, keeps it while it holds, takes it back. A condition must hold for
-// live.raise_s before it is said, and not hold for live.clear_s before it is taken back; between its limit and
+// live.raise_s before it is reported, and not hold for live.clear_s before it is taken back; between its limit and
 // live.clear_share of it nothing changes. So many of a job at once (live.most_per_job); what is suppressed is counted.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kWall = 1'700'000'000 * kNsPerSecond;
 
-// A board whose time goes on by a second with each look.
+// A board whose time continues by a second with each look.
 class AdviceBoardTest : public ::testing::Test {
  protected:
   std::vector<AdviceChange> Look(const std::vector<JobFacts>& jobs) {
@@ -41,7 +41,7 @@ class AdviceBoardTest : public ::testing::Test {
 };
 
 // live.raise_s is 3, live.clear_s 10.
-TEST_F(AdviceBoardTest, WhatHoldsIsRaisedOnceAndClearedWhenItHasGone) {
+TEST_F(AdviceBoardTest, RaisesAConditionOnceAndClearsItWhenItEnds) {
   EXPECT_EQ(Look({WithAicpu(5)}, 3), 0);
   EXPECT_EQ(Look({WithAicpu(5)}, 1), 1);
   EXPECT_TRUE(last_.raised);
@@ -58,14 +58,14 @@ TEST_F(AdviceBoardTest, WhatHoldsIsRaisedOnceAndClearedWhenItHasGone) {
   EXPECT_TRUE(board_.Raised().empty());
 }
 
-TEST_F(AdviceBoardTest, WhatComesAndGoesIsNotSaid) {
+TEST_F(AdviceBoardTest, ShortConditionsAreNotRaised) {
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(Look({WithAicpu(5)}, 2), 0);
     EXPECT_EQ(Look({WellJob()}, 1), 0);
   }
 }
 
-TEST_F(AdviceBoardTest, WhatSwingsAroundItsLimitStaysSaid) {
+TEST_F(AdviceBoardTest, AConditionAroundItsLimitStaysRaised) {
   Look({WithAicpu(5)}, 4);
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(Look({WithAicpu(2.2)}, 15), 0);  // above 0.7 of the limit
@@ -84,7 +84,7 @@ TEST_F(AdviceBoardTest, FigureIsTheLatestBeginningTheFirst) {
   EXPECT_EQ(advice.since_ns, kWall + kTestNow + kNsPerSecond);
 }
 
-TEST_F(AdviceBoardTest, JobThatHasGoneIsClearedAtOnce) {
+TEST_F(AdviceBoardTest, AnEndedJobIsClearedAtOnce) {
   Look({WithAicpu(5)}, 4);
   EXPECT_EQ(Look({}, 1), 1);
   EXPECT_FALSE(last_.raised);
@@ -122,7 +122,7 @@ TEST_F(AdviceBoardTest, OneHangOfAJobWhicheverRankItNames) {
   EXPECT_EQ(board_.Raised()[0]->rank, job.ranks[2].rank);
 }
 
-TEST_F(AdviceBoardTest, WhatWasSaidBeforeAHangStaysSaid) {
+TEST_F(AdviceBoardTest, ConditionsRaisedBeforeAHangStayRaised) {
   Look({WithAicpu(5)}, 4);
   JobFacts job = WellJob();
   for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;

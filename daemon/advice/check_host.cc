@@ -88,7 +88,7 @@ LiveFindings FindAicpu(const LiveInput& input) {
         finding->what = fmt::format("operators on the AI CPU take {:.1f} ms per step", rank.aicpu_ms);
         finding->evidence.push_back(fmt::format("{} of them in the last seconds", rank.aicpu_kernels));
         finding->confidence = Confidence::kHigh;
-        finding->advice = {"Replace them or their data types (profctl advise on a dump names them): float for double, int32 for int64."};
+        finding->advice = {"Replace them or their data types (a dump names them): float for double, int32 for int64."};
       });
 }
 
@@ -110,7 +110,7 @@ LiveFindings FindFullMemory(const LiveInput& input) {
       finding.what = fmt::format("{:.1f} % of the memory of NPU {} are in use", used * 100, device.npu);
       finding.evidence.push_back(fmt::format("{:.1f} of {:.1f} GiB", *device.memory_used_bytes / (1 << 30), *device.memory_bytes / (1 << 30)));
       finding.confidence = Confidence::kHigh;
-      finding.advice = {"Smaller batches, recomputation, expandable segments (PYTORCH_NPU_ALLOC_CONF=expandable_segments:True); see whether another process holds memory of the NPU (profctl jobs)."};
+      finding.advice = {"Smaller batches, recomputation, expandable segments (PYTORCH_NPU_ALLOC_CONF=expandable_segments:True); see whether another process holds memory of the NPU."};
       findings.push_back(std::move(finding));
     }
   }

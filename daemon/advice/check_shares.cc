@@ -59,7 +59,7 @@ LiveFindings FindRankBehind(const LiveInput& input) {
   finding.evidence = ClockEvidence(input, *last);
   finding.step = last->step;
   finding.confidence = Confidence::kLow;
-  finding.advice.emplace_back("Collect activity to see why: profctl start --job JOB --task-time l1.");
+  finding.advice.emplace_back("Collect activity to see why (option task_time = l1).");
   return {finding};
 }
 
@@ -68,7 +68,7 @@ LiveFindings FindRankBehind(const LiveInput& input) {
 LiveFindings FindSlowRank(const LiveInput& input) {
   std::vector<const RankFacts*> ranks;
   std::vector<analysis::RankShare> shares;
-  // Of a job whose communication nobody collects, waiting for others is in the free time.
+  // Of a job whose communication is not collected, waiting for others is in the free time.
   const bool communicates = std::any_of(input.job.ranks.begin(), input.job.ranks.end(),
                                         [](const RankFacts& rank) { return rank.now && rank.now->communication_ms > 0; });
   for (const RankFacts& rank : input.job.ranks) {
@@ -98,11 +98,11 @@ LiveFindings FindSlowRank(const LiveInput& input) {
   for (std::string& text : ClockEvidence(input, rank)) finding.evidence.push_back(std::move(text));
   const bool free = rank.now->free_ms - other.now->free_ms > rank.now->computation_ms - other.now->computation_ms;
   finding.confidence = communicates ? Confidence::kHigh : Confidence::kMedium;
-  if (!communicates) finding.advice.emplace_back("Collect communication, too, to see whether the others wait for it: profctl start --job JOB --task-time l1.");
+  if (!communicates) finding.advice.emplace_back("Collect communication, too, to see whether the others wait for it (option task_time = l1).");
   if (free) {
     finding.advice.emplace_back("Look at the host of this rank: data loader, CPU, garbage collection.");
   } else if (kernels > 1 + input.limits.At("slow_rank", "difference")) {
-    finding.advice.emplace_back("Compare the clock and temperature of its NPU with the others' (profctl top); move the rank to another device.");
+    finding.advice.emplace_back("Compare the clock and temperature of its NPU with the others'; move the rank to another device.");
   } else {
     finding.advice.emplace_back("It has more to compute: look at the stage or the batch that it was given.");
   }
@@ -127,7 +127,7 @@ LiveFindings FindSlowerComputation(const LiveInput& input) {
     const std::vector<std::string> clock = ClockEvidence(input, rank);
     finding.evidence.insert(finding.evidence.end(), clock.begin(), clock.end());
     finding.confidence = clock.empty() ? Confidence::kMedium : Confidence::kHigh;
-    finding.advice.emplace_back(clock.empty() ? "See whether another process uses the NPU (profctl jobs), and its memory bandwidth (profctl top)."
+    finding.advice.emplace_back(clock.empty() ? "See whether another process uses the NPU, and its memory bandwidth."
                                               : "Look at power and temperature of the NPU: cooling, power limit, neighbours in the chassis.");
     findings.push_back(std::move(finding));
   }
@@ -163,8 +163,8 @@ LiveFindings FindSlowerCommunication(const LiveInput& input) {
   if (!all) finding.evidence.push_back(fmt::format("{} of {} ranks are on this node: it may be a wait for others", job.ranks.size(), job.world_size));
   finding.confidence = !links.empty() ? Confidence::kHigh : all ? Confidence::kMedium : Confidence::kLow;
   if (!links.empty()) finding.advice.emplace_back("Have the named links, cables and optics checked; move the job to another node until then.");
-  if (!all) finding.advice.emplace_back("See whether a rank elsewhere is waited for: profctl advise --live --nodes LIST --job JOB.");
-  if (finding.advice.empty()) finding.advice.emplace_back("See whether another job uses the same links or switches, and the state of the links: profctl topology --links.");
+  if (!all) finding.advice.emplace_back("See whether a rank on another node of the job is waited for.");
+  if (finding.advice.empty()) finding.advice.emplace_back("See whether another job uses the same links or switches, and the state of the links.");
   return {finding};
 }
 
@@ -197,7 +197,7 @@ LiveFindings FindFreeTime(const LiveInput& input) {
     add(host.memory_waiting, "host_memory", "memory", "Give the job more memory of the host, or use fewer data loader workers.");
     finding.confidence = finding.evidence.empty() ? Confidence::kLow : Confidence::kMedium;
     if (finding.advice.empty()) {
-      finding.advice.emplace_back("See what the host does in the gaps: profctl start --job JOB --task-time l1 --msproftx on, then profctl advise on the dump.");
+      finding.advice.emplace_back("See what the host does in the gaps: collect activity (options task_time = l1, msproftx = on) and analyse the dump.");
     }
     findings.push_back(std::move(finding));
   }

@@ -78,8 +78,8 @@ LiveFindings FindHang(const LiveInput& input) {
   }
   finding.confidence = Stands(first->state) ? Confidence::kHigh : Confidence::kMedium;
   if (first->state == 'T') finding.advice.emplace_back("Let the process go on (SIGCONT), or end the job.");
-  finding.advice.emplace_back("Look where the threads stand, first of the ranks that stand elsewhere than the others: profctl stacks --job JOB.");
-  finding.advice.emplace_back("Where it waits in communication, look for the rank that is not there: profctl advise --live --nodes LIST --job JOB.");
+  finding.advice.emplace_back("Look at the stacks of the threads, first of the ranks that are elsewhere than the others.");
+  finding.advice.emplace_back("Where it waits in communication, look for the missing rank on all nodes of the job.");
   return {finding};
 }
 
@@ -106,7 +106,7 @@ LiveFindings FindSlowerSteps(const LiveInput& input) {
     finding.evidence.push_back(fmt::format("since step {} of {}", first->step, NameOf(*worst)));
   }
   finding.confidence = Confidence::kHigh;
-  finding.advice.emplace_back("See the other advice of this job for the cause; without any, collect activity: profctl start --job JOB --task-time l1 --msproftx on.");
+  finding.advice.emplace_back("See the other advice of this job for the cause; without any, collect activity (options task_time = l1, msproftx = on).");
   return {finding};
 }
 

@@ -36,7 +36,7 @@ static_assert([] {
   return kChecks.size() == kLiveChecks.size();
 }(), "check_ids.h has the ids in the same order");
 
-// Rated clock less this is noise of the reading.
+// Rated clock less this is noise of the measurement.
 constexpr double kClockTolerance = 0.02;
 
 double SumOf(std::span<const StepTime> steps, double level_ms) {

@@ -1,5 +1,5 @@
 // The live checks: each a pure function of a job's facts, all of them in one table (checks.cc). What a check finds is
-// said, kept and taken back by the board (daemon/advice/board.h).
+// reported, kept and withdrawn by the board (daemon/advice/board.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Confidence : uint8_t { kHigh, kMedium, kLow };
 struct LiveFinding {
   const RankFacts* rank = nullptr;  // null: the job
   std::optional<int> device = std::nullopt;
-  // The value by its limit: from 1 on it is said, down to live.clear_share it stays. Below it is not a finding.
+  // The value by its limit: from 1 on it is reported, down to live.clear_share it stays. Below it is not a finding.
   double strength = 0;
   std::string what = {};
   std::vector<std::string> evidence = {};
@@ -44,7 +44,7 @@ struct LiveCheck {
   bool said_at_once = false;  // without live.raise_s: what it measures took its time
   bool once_per_job = false;  // one at a time, whichever rank it names
 };
-// In the order of importance: of one rank the first cause is said.
+// In the order of importance: of one rank the first cause is reported.
 std::span<const LiveCheck> LiveChecks();
 
 LiveFindings FindHang(const LiveInput& input);
@@ -61,7 +61,7 @@ LiveFindings FindFullMemory(const LiveInput& input);
 
 // Parts of several checks.
 
-// What the hardware says of the clock of a rank's devices: "NPU 3 runs at 1000 of 1800 MHz", ... None: nothing is wrong.
+// What the hardware reports about the clock of a rank's devices: "NPU 3 runs at 1000 of 1800 MHz", ... None: nothing is wrong.
 std::vector<std::string> ClockEvidence(const LiveInput& input, const RankFacts& rank);
 // The same of the links and ports of all devices of the job.
 std::vector<std::string> LinkEvidence(const LiveInput& input);

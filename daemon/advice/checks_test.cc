@@ -132,8 +132,8 @@ TEST(SlowRankTest, WithoutCommunicationByComputation) {
   EXPECT_DOUBLE_EQ(*said[0].cost_ms, 18);
   EXPECT_EQ(said[0].confidence, Confidence::kMedium);
   EXPECT_THAT(said[0].what, HasSubstr("rank 2 computes 18.0 ms per step longer"));
-  EXPECT_THAT(Joined(said[0].advice), HasSubstr("--task-time l1"));
-  // One that is late by its host is not told from one that waits.
+  EXPECT_THAT(Joined(said[0].advice), HasSubstr("task_time = l1"));
+  // One that is late because of its host is not distinguished from one that waits.
   job.ranks[2].now = StepShares{70, 0, 0, 60};
   EXPECT_TRUE(Said(job, FindSlowRank).empty());
 }
@@ -155,7 +155,7 @@ TEST(SlowerStepsTest, WithTheStepThatItBeganWith) {
   for (RankFacts& rank : job.ranks) {
     rank.step_ms = 130;
     for (size_t i = 12; i < rank.steps.size(); ++i) rank.steps[i].duration_ns = 130 * kNsPerMs;
-    rank.steps[5].duration_ns = 150 * kNsPerMs;  // one alone is no change
+    rank.steps[5].duration_ns = 150 * kNsPerMs;  // one alone is not a change
   }
   const LiveFindings said = Said(job, FindSlowerSteps);
   ASSERT_EQ(said.size(), 1u);
@@ -215,7 +215,7 @@ TEST(SlowerCommunicationTest, IsLessSureWhereRanksAreOnOtherNodes) {
   job.world_size = 16;
   const LiveFindings said = Said(job, FindSlowerCommunication);
   EXPECT_EQ(said.at(0).confidence, Confidence::kLow);
-  EXPECT_THAT(Joined(said.at(0).advice), HasSubstr("--nodes"));
+  EXPECT_THAT(Joined(said.at(0).advice), HasSubstr("another node"));
 }
 
 TEST(SlowerCommunicationTest, LinksThatRepeatDataAreEnoughWhereTheyAreWaitedFor) {
@@ -241,7 +241,7 @@ TEST(HostTest, DataLoaderAndGarbageByTheirMarks) {
 }
 
 // It costs what the device has nothing to do for.
-TEST(HostTest, WhatIsHiddenBehindTheDeviceCostsNothing) {
+TEST(HostTest, WorkHiddenBehindTheDeviceCostsNothing) {
   JobFacts job = WellJob();
   job.ranks[0].host = {.gc_ms = 30, .longest_gc_ms = 40};
   EXPECT_DOUBLE_EQ(*Said(job, FindGc).at(0).cost_ms, 10);

@@ -71,7 +71,7 @@ void RankHistory::TakeMarks(std::span<const Mark> marks) {
   }
 }
 
-// As StepClock: a process that only says where its steps begin has them end where the next one does.
+// As StepClock: a process that only reports where its steps begin has them end where the next one does.
 void RankHistory::TakeStep(const Mark& mark) {
   if (mark.kind == attach::MarkKind::kStepBegin) {
     if (thread_ != mark.thread) {
@@ -234,7 +234,7 @@ void RankHistory::FillShares(const LiveActivity& live, RankFacts* facts, int64_t
       sum[3] += seconds[i].free;
       steps += seconds[i].steps;
     }
-    // What a part of a step was cannot be said of a step.
+    // Values of a part of a step are not values of the step.
     if (steps < kLeastSteps && most == kShareSeconds) continue;
     if (steps == 0) return;
     for (double& value : sum) value *= 1e3 / static_cast<double>(steps);

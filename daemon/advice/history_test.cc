@@ -91,7 +91,7 @@ TEST_F(RankHistoryTest, WorkOfOtherThreadsIsBesideTheSteps) {
   EXPECT_EQ(facts_.host.dataloader_ms, 0);
 }
 
-TEST_F(RankHistoryTest, WhatIsInsideOfOneIsCountedOnce) {
+TEST_F(RankHistoryTest, NestedOperatorsAreCountedOnce) {
   for (int i = 0; i < 120; ++i) {
     Mark(MarkKind::kRangePush, now_ns_, "dataloader");
     Range("dataloader next", now_ns_ + kNsPerMs, now_ns_ + 9 * kNsPerMs);

@@ -129,7 +129,7 @@ void ArchiveQueue::Configure(const DaemonConfig& config) {
   const bool elsewhere = config.archive_to != config_.archive_to;
   config_ = config;
   if (elsewhere) {
-    // What failed there says nothing of the new address.
+    // Failures there are not about the new address.
     failures_in_turn_ = 0;
     next_ns_ = failing_since_wall_ns_ = 0;
     problem_.clear();
@@ -294,7 +294,7 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   order.set_attempt(entry.attempts);
   const std::string to = DatabaseOf(config_.archive_to);
   if (entry.run != order.run() || entry.to != to) {
-    // For a report that comes to the next daemon, or after archive.to was changed.
+    // For a report that the next daemon receives, or after archive.to was changed.
     entry.run = order.run();
     entry.to = to;
     Save();
@@ -323,7 +323,7 @@ Status ArchiveQueue::Report(const v1::ReportArchiveRequest& request_untrusted) {
 
 void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::ArchiveLoaded& loaded) {
   const KeptDump* dump = deps_.dumps.Find(name);
-  // While it was loaded a user asked for another name.
+  // While it was loaded a user requested another name.
   const bool again = !entry->named.empty() && dump != nullptr && RunOf(*dump, *entry) != entry->run;
   if (entry->state == Wire::STATE_LOST || !again) entry->state = Wire::STATE_LOADED;
   entry->rows = loaded.rows();

@@ -115,7 +115,7 @@ class ArchiveQueue {
   std::vector<const KeptDump*> Requested(const Peer& peer, const v1::ArchiveDumpsRequest& request_untrusted,
                                          std::set<std::string>* unfinished) const;
   Status CheckRun(const std::vector<const KeptDump*>& meant, const std::string& run) const;
-  Status CheckRoom(const Peer& peer, const std::vector<const KeptDump*>& added) const;
+  Status CheckCapacity(const Peer& peer, const std::vector<const KeptDump*>& added) const;
   bool IsToBeLoaded(const KeptDump& dump, const std::string& run) const;
   void Enqueue(const KeptDump& dump, const std::string& run);
   void Describe(const KeptDump& dump, v1::Dump* out) const;

@@ -116,7 +116,7 @@ TEST_F(ArchiveQueueTest, ADumpThatCannotBeFetchedHoldsUpNoOther) {
   EXPECT_EQ(Take(), Name(1));
 }
 
-TEST_F(ArchiveQueueTest, WhatHasNothingToLoadIsGivenUp) {
+TEST_F(ArchiveQueueTest, DumpsWithNothingToLoadAreGivenUp) {
   Finish(1);
   Take();
   EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_UNREADABLE, "bad\x1b[2J\xff").ok());
@@ -175,7 +175,7 @@ TEST_F(ArchiveQueueTest, QuotasTakeWhatWaitsLast) {
   EXPECT_EQ(retention_->Find(Name(2)), nullptr);
   EXPECT_TRUE(IsProtected(1));
   EXPECT_THAT(queue_->counts().lost, IsEmpty());
-  // Recording goes on where nothing else is left, and it is counted.
+  // Recording continues where nothing else is left, and it is counted.
   retention_->SetLimits({.total = kMiB / 2});
   EXPECT_FALSE(retention_->Enforce().over_total);
   EXPECT_EQ(retention_->Find(Name(1)), nullptr);
@@ -240,7 +240,7 @@ TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
   EXPECT_EQ(StateOf(2).run(), "1000-train-s2");
 }
 
-TEST_F(ArchiveQueueTest, WhatIsGoneIsForgotten) {
+TEST_F(ArchiveQueueTest, RemovedDumpsAreForgotten) {
   Finish(1);
   Start();
   queue_->OnComplete();

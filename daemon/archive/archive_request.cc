@@ -1,5 +1,5 @@
-// What users ask for by themselves (profctl export --to on many nodes): finished dumps into the queue, under a name of
-// theirs, into the node's own database. A request never removes other dumps from the queue: where that is full it is refused.
+// Requests of users to load finished dumps into the node's own database, under a run name that they may choose. A request
+// never removes other dumps from the queue: if the queue is full, the request is refused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,20 +25,23 @@ bool IsNamed(const KeptDump& dump, const std::set<std::string_view>& ids) {
 Status ArchiveQueue::CheckRequest(const v1::ArchiveDumpsRequest& request_untrusted) const {
   if (!on()) {
     return FailedPrecondition("nothing is archived on this node: archive.to is not set in its profd.toml; set it and start "
-                              "profd-archive.service there, or profctl fetch the dumps and profctl export them");
+                              "profd-archive.service there, or fetch the dumps and export them");
   }
   if ((request_untrusted.ids().empty()) == request_untrusted.job_id().empty()) {
     return InvalidArgument("name sessions or a job");
   }
   if (request_untrusted.ids_size() > kMaxArchiveIds) {
-    return InvalidArgument(fmt::format("{} ids are named, at most {} may be; name the job, or ask in parts", request_untrusted.ids_size(), kMaxArchiveIds));
+    return InvalidArgument(fmt::format("{} ids, more than {} in one request; name the job, or send several requests", request_untrusted.ids_size(), kMaxArchiveIds));
   }
   const std::string here = DatabaseOf(config_.archive_to);
   const std::string meant = DatabaseOf(request_untrusted.to());
   if (meant.empty()) return InvalidArgument("to must be clickhouse://HOST[:PORT]/DATABASE, or clickhouses:// over TLS");
   if (meant != here) {
-    return FailedPrecondition(fmt::format("give --to {}: this node loads into that (archive.to) and nowhere else, not into {}; or have archive.to changed",
-                                          here, log::Quote(meant)));
+    return {StatusCode::kFailedPrecondition,
+            Problem{.kind = Problem::Kind::kConflict,
+                    .field = "to",
+                    .value = meant,
+                    .text = fmt::format("this node loads into {} (archive.to) only; request that, or change archive.to", here)}};
   }
   if (request_untrusted.run().empty()) return Status::Ok();
   if (const std::string fault = FaultOfRunName(request_untrusted.run()); !fault.empty()) return InvalidArgument("run " + fault);
@@ -68,12 +71,12 @@ Status ArchiveQueue::CheckRun(const std::vector<const KeptDump*>& meant, const s
   std::string_view newest;
   for (const KeptDump* dump : meant) sessions.insert(newest = dump->fleet.empty() ? dump->session_id : dump->fleet);
   if (sessions.size() < 2) return Status::Ok();
-  return FailedPrecondition(fmt::format("name one session (the newest is {}), or --run '{}-{{session}}': {} are meant here, and dumps of one rank "
-                                        "replace each other in one run", newest, run, sessions.size()));
+  return FailedPrecondition(fmt::format("{} sessions match, and dumps of one rank replace each other in one run: name one session (the newest is {}), "
+                                        "or a run with {{session}} in it, as in '{}-{{session}}'", sessions.size(), newest, run));
 }
 
 // One user may fill only a part of the queue.
-Status ArchiveQueue::CheckRoom(const Peer& peer, const std::vector<const KeptDump*>& added) const {
+Status ArchiveQueue::CheckCapacity(const Peer& peer, const std::vector<const KeptDump*>& added) const {
   if (added.empty()) return Status::Ok();
   uint64_t dumps = added.size();
   uint64_t bytes = 0;
@@ -81,13 +84,13 @@ Status ArchiveQueue::CheckRoom(const Peer& peer, const std::vector<const KeptDum
   const Waiting now = waiting();
   const auto most = static_cast<uint64_t>(config_.archive_max_waiting);
   const auto most_bytes = static_cast<uint64_t>(config_.archive_max_waiting_mb) << 20;
-  constexpr const char* kLater = "nothing was queued; ask again when less waits (profctl status)";
+  constexpr const char* kLater = "nothing was queued; try again when fewer dumps wait";
   if (now.dumps + dumps > most) {
-    return ResourceExhausted(fmt::format("the queue of this node is full: {} dumps wait, {} more are asked for, and {} may wait (archive.max_waiting); {}",
+    return ResourceExhausted(fmt::format("the queue of this node is full: {} dumps wait, {} more are requested, and {} may wait (archive.max_waiting); {}",
                                          now.dumps, dumps, most, kLater));
   }
   if (most_bytes != 0 && now.bytes + bytes > most_bytes) {
-    return ResourceExhausted(fmt::format("the queue of this node is full: dumps of {} MB wait, {} MB more are asked for, and {} MB may wait "
+    return ResourceExhausted(fmt::format("the queue of this node is full: dumps of {} MB wait, {} MB more are requested, and {} MB may wait "
                                          "(archive.max_waiting_mb); {}", now.bytes >> 20, bytes >> 20, most_bytes >> 20, kLater));
   }
   if (peer.admin) return Status::Ok();
@@ -133,21 +136,21 @@ Status ArchiveQueue::Request(const Peer& peer, const v1::ArchiveDumpsRequest& re
   std::set<std::string> unfinished;
   const std::vector<const KeptDump*> meant = Requested(peer, request_untrusted, &unfinished);
   if (meant.empty() && unfinished.empty()) {
-    if (!deps_.dumps.complete()) return Unavailable("dumps of earlier runs of the daemon are still being looked through; ask again");
-    return NotFound("no dump of these on this node, or not owned by you; see `profctl list --dumps`");
+    if (!deps_.dumps.complete()) return Unavailable("the dumps of earlier runs of the daemon are still being read; try again");
+    return NotFound("none of these dumps is on this node, or none is owned by you");
   }
   if (!request_untrusted.only_look()) {
     RETURN_IF_ERROR(CheckRun(meant, run));
     std::vector<const KeptDump*> added;
     std::copy_if(meant.begin(), meant.end(), std::back_inserter(added), [&](const KeptDump* dump) { return IsToBeLoaded(*dump, run); });
-    RETURN_IF_ERROR(CheckRoom(peer, added));
+    RETURN_IF_ERROR(CheckCapacity(peer, added));
     for (const KeptDump* dump : added) {
       Enqueue(*dump, run);
       log::Info("dump is to be archived on request", {{"dump", dump->name}, {"uid", peer.uid}, {"run", RunOf(*dump, entries_.find(dump->name)->second)}});
     }
     bool changed = !added.empty();
     for (const KeptDump* dump : meant) {
-      // What waits already is loaded under the name that was asked for last.
+      // What waits already is loaded under the name of the last request.
       Entry& entry = entries_.find(dump->name)->second;
       if (entry.state != Wire::STATE_WAITING || run.empty() || entry.named == run) continue;
       entry.named = run;

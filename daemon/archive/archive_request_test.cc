@@ -48,7 +48,7 @@ class ArchiveRequestTest : public ArchiveQueueTest {
   v1::ArchiveDumpsResponse response_;
 };
 
-TEST_F(ArchiveRequestTest, WhatWentIntoAnotherDatabaseIsLoadedAgain) {
+TEST_F(ArchiveRequestTest, DumpsLoadedIntoAnotherDatabaseAreLoadedAgain) {
   Finish(1);
   ASSERT_TRUE(AskJob().ok());
   EXPECT_EQ(Take(), Name(1));
@@ -111,7 +111,7 @@ TEST_F(ArchiveRequestTest, OnlyTheCallersOwn) {
   user_.viewer = false;
   user_.admin = true;
   ASSERT_TRUE(AskJob("x").ok());
-  EXPECT_THAT(Runs(), ElementsAre("1000-x")) << "the owner's number, whoever asks";
+  EXPECT_THAT(Runs(), ElementsAre("1000-x")) << "the owner's uid, whichever user requests it";
 }
 
 TEST_F(ArchiveRequestTest, OnlyIntoTheNodesOwnDatabase) {
@@ -127,7 +127,7 @@ TEST_F(ArchiveRequestTest, OnlyIntoTheNodesOwnDatabase) {
     request.set_to(other);
     const Status refused = Ask(request);
     EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << other;
-    EXPECT_THAT(refused.message(), HasSubstr("--to clickhouse://db:8123/profiles"));
+    EXPECT_THAT(refused.message(), HasSubstr("loads into clickhouse://db:8123/profiles"));
     EXPECT_THAT(refused.message(), ::testing::Not(HasSubstr("secret")));
   }
   for (const char* none : {"", "db", "http://db/profiles", "clickhouse://db", "clickhouse://a@b@/x"}) {
@@ -185,7 +185,7 @@ TEST_F(ArchiveRequestTest, SessionsDoNotReplaceEachOther) {
   Finish(2);
   const Status refused = AskJob("llama");
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(refused.message(), HasSubstr("--run 'llama-{session}'"));
+  EXPECT_THAT(refused.message(), HasSubstr("'llama-{session}'"));
   EXPECT_EQ(queue_->waiting().dumps, 0U);
   ASSERT_TRUE(AskJob("llama-{session}").ok());
   EXPECT_THAT(Runs(), ElementsAre("1000-llama-s1", "1000-llama-s2"));
@@ -199,7 +199,7 @@ TEST_F(ArchiveRequestTest, SessionsDoNotReplaceEachOther) {
   EXPECT_THAT(Runs(), ElementsAre("1000-llama", "1000-llama.2"));
 }
 
-TEST_F(ArchiveRequestTest, WhatWasGivenUpWaitsAgain) {
+TEST_F(ArchiveRequestTest, DumpsGivenUpWaitAgain) {
   config_.archive_give_up_after_h = 1;
   Configure();
   Finish(1);
@@ -243,7 +243,7 @@ TEST_F(ArchiveRequestTest, AFullQueueRefusesAndLosesNothing) {
   EXPECT_THAT(AskIds({"s6"}).message(), HasSubstr("archive.max_waiting_mb"));
 }
 
-TEST_F(ArchiveRequestTest, WhatIsNotCompleteIsNamed) {
+TEST_F(ArchiveRequestTest, NamesIncompleteDumps) {
   KeptDump running = Make(1);
   running.writing = true;
   retention_->Opened(running);
@@ -253,7 +253,7 @@ TEST_F(ArchiveRequestTest, WhatIsNotCompleteIsNamed) {
   EXPECT_EQ(queue_->waiting().dumps, 0U);
 }
 
-TEST_F(ArchiveRequestTest, TheWholeOfARequest) {
+TEST_F(ArchiveRequestTest, ARequestIsQueuedCompletelyOrNotAtAll) {
   v1::ArchiveDumpsRequest request;
   EXPECT_EQ(Ask(request).code(), StatusCode::kInvalidArgument) << "neither";
   request.set_job_id("train");

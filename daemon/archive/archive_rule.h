@@ -1,4 +1,4 @@
-// What [archive] says of one dump: whether it is loaded into the database, and under which name. Pure functions.
+// What [archive] means for one dump: whether it is loaded into the database, and under which name. Pure functions.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMapPeriodNs = 5 * kNsPerSecond;
 constexpr int64_t kKubePeriodNs = 10 * kNsPerSecond;
-// A container the runtime does not know (Docker's beside Kubernetes) is asked for again after so long.
+// A container the runtime does not know (Docker's beside Kubernetes) is requested again after so long.
 constexpr int64_t kUnknownContainerNs = 60 * kNsPerSecond;
 constexpr size_t kMaxSaid = 256;
 
@@ -70,7 +70,7 @@ struct Attribution::Impl {
   bool has_map = false;
   std::vector<PodDevice> pods;
   Names names;                              // of containers in use
-  std::map<std::string, int64_t> nameless;  // asked for in vain; when to ask again
+  std::map<std::string, int64_t> nameless;  // requested in vain; when to request again
   std::set<std::string> said;
   size_t ignored_files = 0;
   std::map<SeriesKey, SeriesId> series;
@@ -161,7 +161,7 @@ void Attribution::Impl::AskForMap() {
   map_source->Ask(
       [folder = config.job_map_dir]() -> Result<JobMap> {
         Result<JobMap> found = ReadJobMap(folder, MachineStartWallNs());
-        // It was asked for: not there is a failure.
+        // It is configured: a missing one is a failure.
         if (!found.ok() && found.status().code() == StatusCode::kNotFound) {
           return Unavailable(found.status().message());
         }
@@ -209,7 +209,7 @@ void Attribution::Impl::ForgetContainers(const std::set<std::string>& in_use) {
   std::erase_if(nameless, [&](const auto& entry) { return !in_use.contains(entry.first); });
 }
 
-// A container's names never change: it is asked for once.
+// A container's names never change: it is requested once.
 void Attribution::Impl::AskForNames() {
   if (!name_source) return;
   std::set<std::string> unknown = UnknownContainers();
@@ -284,7 +284,7 @@ void Attribution::Impl::Publish(const AttributionRows& rows) {
   batch.clear();
   for (const auto& [key, value] : rows.series) {
     auto [at, is_new] = series.try_emplace(key, kNoSeries);
-    // A full store may have room again.
+    // A full store may have space again.
     if (at->second == kNoSeries) {
       std::vector<std::string_view> labels(key.labels.begin(), key.labels.end());
       at->second = deps.store.Intern(key.metric, key.device, labels);

@@ -178,7 +178,7 @@ TEST(ContainerRows, NamesOfTheRuntime) {
   EXPECT_EQ(rows.process_names.at(10), (ProcessName{"j", "main"}));
 }
 
-TEST(ContainerRows, WhatTheKubeletGave) {
+TEST(ContainerRows, DevicesTheKubeletReports) {
   RoundInput input;
   input.pods = {{"ns", "train-0", "main", "Ascend910-4"},
                 {"ns", "train-0", "main", "Ascend910-5"},
@@ -210,7 +210,7 @@ TEST(ContainerRows, ProcessesCountMoreThanTheKubeletsPlan) {
               ElementsAre("0: ns|b|main|cb", "1: ns|a|main|ca"));
 }
 
-TEST(ContainerRows, TwoCandidatesAreNoName) {
+TEST(ContainerRows, TwoCandidatesGiveNoName) {
   RoundInput input;
   input.pods = {{"ns", "a", "main", "D1E-000-0"}, {"ns", "b", "main", "D1E-000-1"}};
   input.processes = {ProcessOf(10, 1, "j", {0})};

@@ -165,7 +165,7 @@ TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
   EXPECT_THAT(notices_, IsEmpty());
 }
 
-TEST_F(AttributionTest, SourceSaysWhatChanges) {
+TEST_F(AttributionTest, ASourceReportsChanges) {
   GuardedThread thread("source", clock_);
   std::vector<std::string> said;
   std::vector<int> taken;

@@ -19,7 +19,7 @@ struct JobMap {
 
 inline constexpr size_t kMaxMapFiles = 256;
 inline constexpr size_t kMaxMapFileBytes = 16 << 10;
-inline constexpr size_t kMaxMapJobs = 64;  // of one file; what is beyond is left out and said
+inline constexpr size_t kMaxMapJobs = 64;  // of one file; the rest is left out and reported
 
 // Files last written before `oldest_wall_ns` (the start of the machine) are of jobs that did not survive
 // it. Symlinks, devices and the like are not opened.

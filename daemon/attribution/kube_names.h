@@ -12,7 +12,7 @@
 
 namespace profd {
 
-// Texts as labels take them.
+// Strings as labels take them.
 struct ContainerNames {
   std::string name_space;
   std::string pod;

@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// A device a container was given; texts as labels take them.
+// A device a container was given; strings as labels take them.
 struct PodDevice {
   std::string name_space;
   std::string pod;

@@ -45,7 +45,7 @@ class KubeSources : public testing::Test {
   TempDir folder_;
 };
 
-TEST_F(KubeSources, KubeletTellsAscendDevices) {
+TEST_F(KubeSources, KubeletReportsAscendDevices) {
   FakeKubelet kubelet;
   kubelet.Give("train-0", "huawei.com/Ascend910", "Ascend910-3");
   kubelet.Give("gpu", "nvidia.com/gpu", "Ascend910-4");
@@ -127,7 +127,7 @@ TEST_F(KubeSources, ListenerOfAnotherUserIsNotTrusted) {
   EXPECT_EQ(ConnectTrusted(Path(), 0).status().code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(KubeSources, RuntimeTellsNames) {
+TEST_F(KubeSources, RuntimeReportsNames) {
   FakeRuntime runtime;
   runtime.Run("c1", "train-0", "main");
   runtime.Run("c2", "other", "side");

@@ -1,4 +1,4 @@
-// For tests of this folder only: a kubelet and a container runtime, as far as profd asks them.
+// For tests of this folder only: a kubelet and a container runtime, as far as profd queries them.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

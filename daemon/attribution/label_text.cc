@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kMore = "...";
 
-// The length of the character `text` begins with and its code point; 0 when it is no UTF-8.
+// The length of the character `text` begins with and its code point; 0 when it is not UTF-8.
 size_t FirstCharacter(std::string_view text, uint32_t* code) {
   auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

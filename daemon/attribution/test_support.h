@@ -1,4 +1,4 @@
-// For tests of this folder only: what a round is made from, and reading what came of it.
+// For tests of this folder only: what a round is made from, and reading its result.
 #pragma once
 
 #include <functional>

@@ -84,7 +84,7 @@ Result<std::string> UserNames::FromSystem(uint32_t uid) {
     buffer.resize(buffer.size() * 2);
     error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
   }
-  // "Not found" comes as any of these, by the database.
+  // "Not found" is returned as any of these, by the database.
   if (error == ENOENT || error == ESRCH || error == EBADF || error == EPERM) return std::string();
   if (error != 0) return Status::FromErrno(error, "the user database");
   return found == nullptr ? std::string() : std::string(found->pw_name);

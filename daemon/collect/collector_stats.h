@@ -25,7 +25,7 @@ class CollectorStats {
   std::atomic<int64_t> last_duration_ns{0};
   std::atomic<int64_t> last_lateness_ns{0};
   std::atomic<bool> last_ok{true};
-  std::atomic<int64_t> last_sample_ns{0};  // polled ones: a reading that gave something, steady clock
+  std::atomic<int64_t> last_sample_ns{0};  // polled ones: a poll with at least one sample, steady clock
 
   void SetLastError(std::string_view text) {
     MutexLock lock(mutex_);

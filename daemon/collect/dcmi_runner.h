@@ -24,10 +24,10 @@ struct ReadingTimes {
   int64_t end_steady_ns = 0;
 };
 
-// Points of a grid that are left out after a reading (PollEngine::SetPace).
+// Points of a grid that are left out after a poll (PollEngine::SetPace).
 int64_t TicksLeftOut(int pace, int64_t period_ns);
 
-// Books one reading of a collector.
+// Counts one poll of a collector.
 void RecordReading(CollectorStats& stats, const Status& status, const ReadingTimes& times,
                    size_t samples);
 

@@ -27,7 +27,7 @@ namespace profd {
 class PollSink : public RawSink {
  public:
   virtual void OnSamples(std::span<const Sample> samples) = 0;
-  // After each reading, with its error if it failed. `late`: points of its grid that were missed; `left_out`: those that
+  // After each poll, with its error if it failed. `late`: points of its grid that were missed; `left_out`: those that
   // are left out next (PollEngine::SetPace).
   virtual void OnReading(const Status& status, uint64_t late, uint64_t left_out) = 0;
 };
@@ -49,7 +49,7 @@ class PollEngine {
   ~PollEngine();  // every handle must be stopped; abandons a DCMI thread that does not answer
 
   // A host collector gets an instance of its own; a DCMI collector is shared: it runs at the fastest
-  // rate asked for and `sink` gets every n-th reading. `sink_or_null` is kept until Stop's `done`.
+  // rate asked for and `sink` gets every n-th poll. `sink_or_null` is kept until Stop's `done`.
   Result<Handle> Start(CollectorIndex collector, const PollOptions& options,
                        std::shared_ptr<PollSink> sink_or_null);
   // `done` runs on some sampler thread (or here, if the handle is unknown); the sink is not called
@@ -64,7 +64,7 @@ class PollEngine {
   // they are read once a second. 1: all. Any thread.
   void SetPace(int pace) { pace_->store(pace, std::memory_order_relaxed); }
 
-  // Writes off the DCMI thread if its call is overdue, and goes on with a new one without the device.
+  // Writes off the DCMI thread if its call is overdue, and continues with a new one without the device.
   // Answers what has just been found stuck, in words.
   std::vector<std::string> CheckStuck(int64_t stuck_after_ns);
 

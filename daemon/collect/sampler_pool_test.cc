@@ -68,7 +68,7 @@ TEST(SamplerPool, RunsWhatIsDueNotEarlierAndInOrder) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(SamplerPool, GoesOnUntilItIsRemovedAndNoLonger) {
+TEST(SamplerPool, RunsUntilItIsRemovedAndNotLonger) {
   for (int threads : {1, 2, 3}) {
     SamplerPool pool("sample", threads);
     std::vector<std::shared_ptr<TestTask>> tasks;
@@ -123,7 +123,7 @@ TEST(SamplerPool, RemovedWhileItRunsItEndsWhenThatIsOver) {
   EXPECT_TRUE(task->ended());
 }
 
-// One task hangs, from its first run on or after many short ones: the other goes on all the same.
+// One task hangs, from its first run on or after many short ones: the other continues all the same.
 TEST(SamplerPool, ATaskThatHangsDoesNotStopTheOthers) {
   for (int short_runs : {0, 50}) {
     SamplerPool pool("sample", 2);

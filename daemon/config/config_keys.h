@@ -115,7 +115,7 @@ inline const auto kKeys = std::to_array<Key>({
     {"attribution", "pod_resources_socket", &DaemonConfig::pod_resources_socket, false,
      "The kubelet's pod-resources socket, used if it exists; empty = never"},
     {"attribution", "cri_socket", &DaemonConfig::cri_socket, false,
-     "Socket of the container runtime (CRI), asked for the names of pods and containers: a path, "
+     "Socket of the container runtime (CRI), for the names of pods and containers: a path, "
      "\"auto\" (containerd, CRI-O, iSulad) or empty = never"},
     {"attribution", "max_processes", &DaemonConfig::attribution_max_processes, false,
      "Processes that have series at once; more are counted, not shown", 0, 65536},

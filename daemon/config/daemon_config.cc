@@ -31,7 +31,7 @@ std::string Describe(const Key& key) { return fmt::format("{}.{}", key.section, 
 
 std::string Range(const Key& key) {
   if (std::holds_alternative<IntMember>(key.member)) {
-    return fmt::format("a whole number {}..{}", key.min, key.max);
+    return fmt::format("an integer {}..{}", key.min, key.max);
   }
   if (std::holds_alternative<BoolMember>(key.member)) return "true or false";
   if (std::holds_alternative<ListMember>(key.member)) return "a list of strings";
@@ -117,7 +117,7 @@ bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {
 }
 
 // daemon/rpc reads shape and port of tls.listen, and tls.users, when it is on (CheckTls); what is left
-// is said here, so that nothing is said twice.
+// is reported here, so that nothing is reported twice.
 void CheckTlsKeys(const DaemonConfig& config, std::vector<std::string>* problems) {
   if (!config.tls_listen.empty()) {
     const ListenFault fault = FaultOfListen(config.tls_listen);

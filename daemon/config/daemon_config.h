@@ -1,4 +1,4 @@
-// The daemon's configuration: one TOML file, validated as a whole (every problem at once). The table
+// The daemon's configuration: one TOML file, validated completely (every problem at once). The table
 // of keys in daemon_config.cc is the only place where a key, its range and its meaning stand;
 // `profd --check-config` and docs/configuration.md are printed from it.
 #pragma once
@@ -146,7 +146,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
 // The lists of [metrics], for the collectors that read one.
 CollectorSettings SettingsOf(const DaemonConfig& config);
 
-// Checks values wherever they came from (file or flags); appends to `*problems`.
+// Checks values of either source (file or flags); appends to `*problems`.
 void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* problems);
 
 // True if the two differ only in keys that SIGHUP can change; the names of those that need a restart

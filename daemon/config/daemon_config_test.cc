@@ -32,7 +32,7 @@ TEST(DaemonConfig, EveryProblemAtOnceWithItsLine) {
                   AllOf(HasSubstr("log_level"), HasSubstr("loud"))));
 }
 
-TEST(DaemonConfig, SyntaxErrorSaysWhere) {
+TEST(DaemonConfig, ASyntaxErrorHasItsPlace) {
   std::vector<std::string> problems;
   ParseDaemonConfig("[daemon\n", "x.toml", &problems);
   EXPECT_THAT(problems, ElementsAre(HasSubstr("x.toml:1")));

@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-// "300.0.0.1" is no name: a resolver that is asked for it answers late, and no.
+// "300.0.0.1" is not a name: a resolver answers it late and negatively.
 bool IsHost(const std::string& host, bool bracketed) {
   if (bracketed && host.find(':') != std::string::npos) {
     in6_addr v6{};
@@ -45,7 +45,7 @@ void CheckListen(std::string_view key, const std::string& text, ListenFault faul
                  std::vector<std::string>* problems) {
   if (fault == ListenFault::kNone) return;
   std::string_view why = "must be ADDRESS:PORT";
-  if (fault == ListenFault::kPort) why = "the port must be a whole number 0..65535";
+  if (fault == ListenFault::kPort) why = "the port must be an integer 0..65535";
   if (fault == ListenFault::kHost) why = "the address is neither an IP address nor a host's name";
   problems->push_back(fmt::format("{} = \"{}\": {}, as in \"127.0.0.1:{}\" or \"[::]:{}\"", key, text,
                                   why, usual_port, usual_port));

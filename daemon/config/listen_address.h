@@ -13,7 +13,7 @@ enum class ListenFault : uint8_t { kNone, kShape, kPort, kHost };
 // A port of 0 is any that is free.
 ListenFault FaultOfListen(const std::string& text);
 
-// Says what is wrong with the key's value; `usual_port` is in the example.
+// Describes what is wrong with the key's value; `usual_port` is in the example.
 void CheckListen(std::string_view key, const std::string& text, ListenFault fault, int usual_port,
                  std::vector<std::string>* problems);
 

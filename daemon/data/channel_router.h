@@ -56,7 +56,7 @@ class ChannelRouter final : public BlockSink {
 
   // Before the pump starts: `tap` sees all blocks of the channel; it outlives the router's use.
   void SetTap(uint32_t device, uint32_t channel, BlockTap* tap);
-  // A run of the channel is about to be started. What still comes of an earlier one, whose stop or start
+  // A run of the channel is about to be started. What still arrives of an earlier one, whose stop or start
   // had been given up, is the recorder's only: its sessions have counted it as missing.
   void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
 
@@ -79,7 +79,7 @@ class ChannelRouter final : public BlockSink {
   void OnLoss(const BlockLoss& loss) override;
   void OnDeviceStuck(uint32_t device, std::string_view why) override;
   void OnDeviceRecovered(uint32_t device) override;
-  // A live stream, or a tap: what it takes must not be older than kPastLeadNs when it comes.
+  // A live stream, or a tap: what it takes must not be older than kPastLeadNs when it arrives.
   bool Watched() const override { return tapped_ || hub_.subscribers() > 0; }
 
  private:

@@ -235,7 +235,7 @@ Status DumpWriter::FreeDiskSpace() {
     if (oldest == nullptr) break;
     freed += oldest->AgeFor(1);
   }
-  // The space of a file that is just being synced comes back a little later.
+  // The space of a file that is just being synced is free a little later.
   if (freed >= missing) return {};
   // What is open now may go at the next look, when something has come after it.
   bool cut = false;
@@ -260,7 +260,7 @@ void DumpWriter::FlushAll(bool sync) {
   }
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
-    // Before what came after them reaches the disk.
+    // Before what followed them reaches the disk.
     session->UpdateManifest(clock_.MonotonicRawNs());
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();

@@ -60,7 +60,7 @@ struct FeedOptions {
   int device = -1;  // -1 = host
   uint32_t channel = 0;
   const abi::ChannelFormat* format = nullptr;  // null = host files
-  // Base name; empty = the format's. Without a format: the one file all texts of the feed go to, of
+  // Base name; empty = the format's. Without a format: the one file all text records of the feed go to, of
   // the device or (device -1) of our own; empty = each text names its host file.
   std::string file;
   size_t record_bytes = 0;  // of host files of fixed records; 0: each text counts as one record
@@ -83,10 +83,10 @@ class DumpFeed {
   const FeedOptions& options() const { return options_; }
   const FeedCounters& counters() const { return counters_; }
   const LossLedger& losses() const { return losses_; }
-  // Any thread. Lost before it came to the writer: no block was free, or readings that did not take place
+  // Any thread. Lost before it reached the writer: no block was free, or polls that did not take place
   // (LossLedger::Count).
   void CountLoss(LossReason reason, uint64_t records, uint64_t bytes) { losses_.Count(reason, records, bytes); }
-  // A reading of the feed's collector, whose texts have been pushed.
+  // A poll of the feed's collector, whose text records have been pushed.
   void CountReading() { counters_.readings.fetch_add(1, std::memory_order_relaxed); }
   bool thinned() const { return thinned_.load(std::memory_order_relaxed); }
   bool rebased() const { return rebased_.load(std::memory_order_relaxed); }
@@ -106,18 +106,18 @@ class DumpFeed {
   SessionDump::Channel handle_ = 0;
   mutable size_t manifest_at_ = 0;  // where its channel was found in the manifest the last time
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
-  bool left_out_ = false;      // a file was one too many, and the dump says so
+  bool left_out_ = false;      // a file was one too many, and the manifest has it
   uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
   uint64_t thinned_before_ = 0;  // by the filters of earlier runs
   int64_t rebase_us_ = 0;
   double past_hz_ = 0;  // with past_until_ns_: see ManifestChannel
   int64_t past_until_ns_ = 0;
   double channel_hz_ = 0;
-  // Texts come in the same order reading after reading: which host file came after which, by the
+  // Text records arrive in the same order in every poll: which host file came after which, by the
   // dump's numbers, and which one was the last.
   std::vector<SessionDump::HostFile> next_file_;
   SessionDump::HostFile last_file_ = 0;
-  // Texts come from more than one instance of their collector, each of which counts its blocks: they
+  // Text records are from more than one instance of their collector, each of which counts its blocks: they
   // are counted anew, by file.
   bool renumber_ = false;
   std::map<std::string, uint64_t, std::less<>> next_index_;
@@ -145,7 +145,7 @@ class DumpWriter {
                                       std::function<void(const Result<std::string>&)> done);
   // Runs `task` on the writer thread, after everything pushed before.
   void Post(std::function<void()> task);
-  // All that came before is in its file, and forced to the disk, when `done` is called (writer thread).
+  // All that was pushed before is in its file, and forced to the disk, when `done` is called (writer thread).
   void Flush(std::function<void()> done);
   // Root and its free space; writer thread only (use Post).
   DumpRoot& root() { return root_; }
@@ -153,7 +153,7 @@ class DumpWriter {
   uint64_t written_bytes() const { return written_bytes_.load(std::memory_order_relaxed); }
   uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
   uint64_t dropped_queue_full() const { return dropped_full_.load(std::memory_order_relaxed); }
-  // Records of all sessions that never came: dropped by the driver, or read too late.
+  // Records of all sessions that were never received: dropped by the driver, or read too late.
   uint64_t missing_driver() const { return missing_driver_.load(std::memory_order_relaxed); }
   uint64_t missing_late() const { return missing_late_.load(std::memory_order_relaxed); }
   uint64_t missing_left_out() const { return missing_left_out_.load(std::memory_order_relaxed); }
@@ -169,7 +169,7 @@ class DumpWriter {
   // More than this waiting wakes the thread at once, and so does half of what a session may have.
   static constexpr uint64_t kWakeBytes = 4 << 20;
   struct Item {
-    std::shared_ptr<WriterSession> session;  // a block may outlive the claim it came for
+    std::shared_ptr<WriterSession> session;  // a block may outlive the claim it was received for
     DumpFeed* feed = nullptr;  // null: a task
     BlockRef block;
     std::function<void()> task;
@@ -214,34 +214,34 @@ class DumpWriter {
 };
 
 // A session as the writer sees it. Stays alive while anything of it is queued: a channel that would
-// not stop in time goes on pushing after Finish.
+// not stop in time continues to push after Finish.
 class WriterSession : public std::enable_shared_from_this<WriterSession> {
  public:
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
-  // For HostFileBuffer: a block for texts of host files (empty: there is none), one with `count` records in
-  // its texts, records that found no room.
+  // For HostFileBuffer: a block for text records of host files (empty: there is none), one with `count` records in
+  // its text records, records that found no space.
   BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
   void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
   void CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records);
   // Blocks pushed after this belong to `epoch`, whose relative timestamps are rebased to the session's start.
-  // `late`: the session has been waiting for it, and says so in its manifest.
+  // `late`: the session has been waiting for it, which its manifest has.
   void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late);
-  // What was kept of the feed's channel (or host texts), before anything that is pushed from now on.
+  // What was kept of the feed's channel (or host text records), before anything that is pushed from now on.
   void Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed);
   // The same for what was read by another hand: every `hz`, until `until_ns`.
   void ReplayHost(std::shared_ptr<BlockSource> source, DumpFeed* feed, double hz, int64_t until_ns);
   // The same for many feeds, bit by bit so that other sessions get their turn: `done` runs on the
-  // writer thread at the end. `feed_of` says whose a route is; null leaves the block out.
+  // writer thread at the end. `feed_of` returns whose a route is; null leaves the block out.
   using FeedOfRoute = std::function<DumpFeed*(uint32_t route)>;
   void ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute feed_of,
                  std::function<void()> done);
-  // Its device has stopped answering: what comes from now on may be incomplete until the next epoch.
+  // Its device has stopped answering: what arrives from now on may be incomplete until the next epoch.
   void NoteOutage(DumpFeed* feed, bool over = false);
-  // Its channel was released to another tool: nothing comes until the next epoch.
+  // Its channel was released to another tool: nothing arrives until the next epoch.
   void NoteReleased(DumpFeed* feed);
-  // Lost before it came to us, in order with what is pushed; records 0 = unknown.
+  // Lost before it reached us, in order with what is pushed; records 0 = unknown.
   void NoteLostBefore(DumpFeed* feed, const ManifestLoss& what);
   // Its channel's stop has failed: what the driver still holds of it is out of reach.
   void NoteUnfetched(DumpFeed* feed);
@@ -259,7 +259,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   // Where they are at last; after Finish.
   std::vector<ManifestProcessFiles> process_files() const;
   // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
-  // be written, `unended` is then what the manifest would have said.
+  // be written, `unended` is then what the manifest would have contained.
   void Finish(EndFacts end, std::function<void(Manifest&)> last_edit,
               std::function<void(const Status&)> done);
 
@@ -276,7 +276,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
  private:
   friend class DumpWriter;
   explicit WriterSession(DumpWriter& writer) : writer_(writer) {}
-  // False: no room for the block in the queue; its contents are counted as lost.
+  // False: no space for the block in the queue; its contents are counted as lost.
   bool Reserve(DumpFeed* feed, const BlockRef& block);
   // Writer thread:
   void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
@@ -313,7 +313,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   Status health_ GUARDED_BY(mutex_);
   std::vector<ManifestProcessFiles> process_files_ GUARDED_BY(mutex_);
   std::optional<Manifest> unended_;  // set before Finish is done, not changed afterwards
-  std::atomic<uint64_t> queued_bytes_{0};  // of memory: whole blocks
+  std::atomic<uint64_t> queued_bytes_{0};  // of memory: full blocks, not what is used of them
   std::atomic<uint64_t> queued_data_{0};   // in them
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> queue_limit_{0};

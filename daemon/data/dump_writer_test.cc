@@ -82,7 +82,7 @@ TEST_F(DumpWriterTest, APartThatRunsForAnotherSessionIsThinnedOut) {
 }
 
 // The last of a channel may be lost: no block comes after it that could say so.
-TEST_F(DumpWriterTest, WhatNoBlockWasFreeForIsReportedWithoutABlockAfterIt) {
+TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   DumpFeed* feed = Interconnect(0);
   feed->CountLoss(LossReason::kNoBuffer, 7, 448);
   session_->NoteUnfetched(feed);

@@ -1,8 +1,8 @@
-// Texts for a session's host files on their way to the writer, many to a block: a reading of some
-// hundred processes is some hundred short texts, and a block, a lock and a queue entry for each
+// Text records for a session's host files on their way to the writer, many to a block: a poll of some
+// hundred processes is some hundred short text records, and a block, a lock and a queue entry for each
 // would cost more than reading the process.
 //
-// Texts are put into the block that will carry them, and nowhere before.
+// Text records are put into the block that will carry them, and nowhere before.
 //
 // In a block: {uint32 bytes of lines, uint8 bytes of name}, name, lines; and so on. An empty name
 // means our own samples file.
@@ -29,7 +29,7 @@ class HostFileBuffer {
   HostFileBuffer(std::shared_ptr<WriterSession> session, DumpFeed* feed)
       : session_(std::move(session)), feed_(feed) {}
 
-  // Whole lines for host file `file`; empty: our own samples. Longer than a block holds they are
+  // Complete lines for host file `file`; empty: our own samples. Longer than a block holds they are
   // cut at a line's end.
   void Add(std::string_view file, std::string_view lines);
   // Where `bytes` bytes of complete lines or records of `file` are to be put instead, before anything else
@@ -43,7 +43,7 @@ class HostFileBuffer {
 
  private:
   void AddPart(std::string_view file, std::string_view lines);
-  // Where records go on in the last text, which is made longer; null: they need one of their own.
+  // Where records continue in the last text record, which is made longer; null: they need one of their own.
   char* Extend(std::string_view file, size_t bytes);
   void HandOn();
 
@@ -61,7 +61,7 @@ class HostFileBuffer {
 // Appends one text in that layout; `file` is cut to 255 bytes.
 void AppendHostText(std::string_view file, std::string_view lines, std::string* out);
 
-// Takes the next text off the front of `*rest`; false at the end, or if the rest is no text.
+// Takes the next text record off the front of `*rest`; false at the end, or if the rest is not a text record.
 [[nodiscard]] bool NextHostText(std::string_view* rest, std::string_view* file,
                                 std::string_view* lines);
 

@@ -191,7 +191,7 @@ TEST_F(HostFileBufferTest, NoPlaceForWhatFitsNoBlock) {
   EXPECT_EQ(feed_->counters().records.load(), 0u);
 }
 
-TEST_F(HostFileBufferTest, WhatFindsNoBlockIsCounted) {
+TEST_F(HostFileBufferTest, CountsRecordsWithoutABlock) {
   std::vector<BlockBuilder> all;
   for (size_t size : {size_t{256} * 1024, size_t{32} * 1024, size_t{4096}, size_t{512}}) {
     for (BlockBuilder one = pool_.Get(size); one; one = pool_.Get(size)) {
@@ -211,7 +211,7 @@ TEST_F(HostFileBufferTest, WhatFindsNoBlockIsCounted) {
 }
 
 // Files come and go, and come in another order: each text goes to its own all the same.
-TEST_F(HostFileBufferTest, EveryTextFindsItsFileWhateverCameBefore) {
+TEST_F(HostFileBufferTest, EveryTextRecordFindsItsFileInAnyOrder) {
   HostFileBuffer texts(session_, feed_);
   std::map<std::string, std::string> expected;
   std::mt19937 random(3);

@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// A loss that continues is one gap: `continues` says so of the last one where that has the same reason.
+// A loss that continues is one gap: `continues` is true for the last one where that has the same reason.
 template <class Continues>
 void AddToGaps(ManifestChannel& channel, const ManifestGap& gap, Continues continues) {
   if (channel.gaps.empty() || channel.gaps.back().reason != gap.reason || !continues(channel.gaps.back())) return channel.AddGap(gap);
@@ -132,7 +132,7 @@ void LossLedger::NoteNextRun(Place at, int64_t now_ns) {
   NoteRestart(at, now_ns, released_ ? LossReason::kChannelReleased : LossReason::kChannelRestart);
 }
 
-// Not before the driver began, which was unknown when it was asked to, nor after this block, however late the writer
+// Not before the driver began, which was unknown when it was requested, nor after this block, however late the writer
 // heard of the run.
 void LossLedger::NoteRunBegan(Place at, int64_t start_ns, int64_t block_ns) const {
   auto& gaps = at.channel.gaps;

@@ -28,9 +28,9 @@ class LossLedger {
   LossLedger(int64_t session_start_ns, bool in_past) : session_start_ns_(session_start_ns), in_past_(in_past) {}
 
   // Any thread. Lost, or not read, for a reason that Settle brings into the manifest: kQueueFull, kNoBuffer, kLate
-  // or kOverBudget. Records 0 = unknown; readings that did not take place have no bytes.
+  // or kOverBudget. Records 0 = unknown; polls that did not take place have no bytes.
   void Count(LossReason reason, uint64_t records, uint64_t bytes);
-  // Records that came and got lost on the way; without readings that never took place and what was aged.
+  // Records that were received and lost on the way; without polls that did not take place and what was evicted.
   Amount Total() const;
 
   // The writer's thread from here on. A loss whose reason is known at once, noticed at `host_ns`, is in the manifest
@@ -40,7 +40,7 @@ class LossLedger {
   void LoseBetween(Place at, const ManifestLoss& loss);
   // Is in the manifest already.
   void CountNoted(LossReason reason, uint64_t records, uint64_t bytes);
-  // Brings what was counted into the manifest, each loss as a gap since the last time. Readings that did not take place
+  // Brings what was counted into the manifest, each loss as a gap since the last time. Polls that did not take place
   // since then are returned.
   struct NotRead {
     uint64_t late = 0;
@@ -50,7 +50,7 @@ class LossLedger {
   // Counted, and not in the manifest yet.
   bool unsettled() const;
 
-  // A block that was read at that time came, and reached the dump.
+  // A block that was read at that time reached the dump.
   void NoteBlock(int64_t host_ns) { last_block_ns_ = host_ns; }
   void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
   // True: since the last call something was lost that is accounted for, so gap detection must start again.
@@ -67,7 +67,7 @@ class LossLedger {
   // The same for the reason that the outage had.
   void NoteNextRun(Place at, int64_t now_ns);
   void ForgetRelease() { released_ = false; }
-  // The first block of a run that began at `start_ns` came at `block_ns`: the gap ends there.
+  // The first block of a run that began at `start_ns` was read at `block_ns`: the gap ends there.
   void NoteRunBegan(Place at, int64_t start_ns, int64_t block_ns) const;
   // A session that began in the past gets a block of the present: the flight recorder did not hold the channel.
   void NoteNoPast(Place at, int64_t block_ns);

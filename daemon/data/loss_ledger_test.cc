@@ -57,7 +57,7 @@ TEST_F(LossLedgerTest, EachReasonIsSettledOnceAndAddsUp) {
   EXPECT_EQ(ledger_.Total().bytes, 600u);
 }
 
-TEST_F(LossLedgerTest, ReadingsThatDidNotTakePlaceAreNoLostRecords) {
+TEST_F(LossLedgerTest, PollsThatDidNotTakePlaceAreNotLostRecords) {
   ledger_.Count(LossReason::kLate, 2, 0);
   ledger_.Count(LossReason::kOverBudget, 5, 0);
   const LossLedger::NotRead not_read = ledger_.Settle(here(), kStart + kSecond);

@@ -30,12 +30,12 @@ struct ReplayBlock {
   uint32_t route = 0;  // as the source numbers what it holds
   BlockInfo info;
   std::span<const std::byte> bytes;
-  std::shared_ptr<ChannelEpoch> epoch;  // null: host texts (HostFileBuffer' layout)
+  std::shared_ptr<ChannelEpoch> epoch;  // null: host text records (HostFileBuffer' layout)
   BlockLoss loss;
   bool after_loss = false;  // blocks between the one before and this have left the ring meanwhile
 };
 
-// Kept blocks in the order they came. Used on the writer's thread.
+// Kept blocks in the order of arrival. Used on the writer's thread.
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
@@ -47,7 +47,7 @@ class BlockSource {
 class BlockTap {
  public:
   virtual ~BlockTap() = default;
-  // Blocks whose info says `epoch->number` belong to this run of the channel.
+  // Blocks whose info has `epoch->number` belong to this run of the channel.
   virtual void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) = 0;
   virtual void OnBlock(const BlockRef& block) = 0;
   virtual void OnLoss(const BlockLoss& loss) = 0;
@@ -56,7 +56,7 @@ class BlockTap {
   virtual std::shared_ptr<BlockSource> Since(int64_t from_ns) = 0;
 };
 
-// Kept records from inside training processes, in the order they came. One thread at a time.
+// Kept records from inside training processes, in the order of arrival. One thread at a time.
 class ActivitySource {
  public:
   virtual ~ActivitySource() = default;
@@ -78,9 +78,9 @@ class RecorderHistory {
   // The clocks as they were at `host_ns`, from pairs read before and after it; false if the
   // recorder has none of the device. kHostDevice: the host's counter only.
   virtual bool ClockAt(int device, int64_t host_ns, ClockPair* out) const = 0;
-  // Texts of a host collector since `from_ns`; null if it is not recorded.
+  // Text records of a host collector since `from_ns`; null if it is not recorded.
   virtual std::shared_ptr<BlockSource> HostSince(uint16_t collector, int64_t from_ns) = 0;
-  // What processes did since `from_ns`, of those that `wanted` says yes to; null if it is not recorded.
+  // What processes did since `from_ns`, of those that `wanted` accepts; null if it is not recorded.
   virtual std::unique_ptr<ActivitySource> ActivitySince(
       int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted) = 0;
   virtual bool RecordsActivity() const = 0;

@@ -225,7 +225,7 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   SetHealth(status);
 }
 
-// One file too many, of a process that came late, costs only its own data: the session goes on.
+// One file too many, of a process that attached late, costs only its own data: the session continues.
 void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes) {
   feed.losses_.Lose(PlaceOf(feed), LossReason::kFileLimit, 1, bytes, writer_.clock_.MonotonicRawNs());
   if (std::exchange(feed.left_out_, true)) return;
@@ -300,7 +300,7 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
   writer_.written_bytes_.fetch_add(out.bytes.size(), std::memory_order_relaxed);
 }
 
-// The view of the channel's present run that the session asked for.
+// The view of the channel's present run that the session requested.
 void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   auto period = [](double hz) { return hz > 0 ? std::llround(1e9 / hz) : int64_t{0}; };
   const FeedOptions& wish = feed.options_;

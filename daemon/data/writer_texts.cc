@@ -1,4 +1,4 @@
-// What the writer does with texts of host files.
+// What the writer does with text records of host files.
 #include <utility>
 
 #include "daemon/data/dump_writer.h"
@@ -53,7 +53,7 @@ Status WriterSession::AppendText(DumpFeed& feed, std::string_view file, std::str
   return dump_->AppendOwn(wish.file, lines);
 }
 
-// Looking a name up costs more than writing what is under it: it is looked for where it came last time.
+// Looking a name up costs more than writing what is under it: it is searched where it was last time.
 Status WriterSession::AppendHostText(DumpFeed& feed, std::string_view file, std::string_view lines,
                                      const SessionDump::Batch& batch) {
   std::vector<SessionDump::HostFile>& next = feed.next_file_;

@@ -22,7 +22,7 @@ class Planner {
   }
 
   QuotaPlan Run() {
-    // What a user has too much of goes first, and may settle the whole.
+    // What a user has too much of goes first, and may be enough.
     for (const KeptDump* dump : free_to_go_) {
       if (OverUid(dump->uid, Room(*dump, UidHeadroom(dump->uid)))) Remove(*dump, kReasonPerUid);
     }

@@ -54,11 +54,11 @@ TEST(DumpQuotaTest, RunningAndPinnedOnesStay) {
   EXPECT_TRUE(PlanRemovals(dumps, {.total = 200}, {.margin = 1}).over_total);
 }
 
-TEST(DumpQuotaTest, WhatWaitsForTheDatabaseGoesLast) {
+TEST(DumpQuotaTest, DumpsThatWaitForTheDatabaseAreRemovedLast) {
   std::vector<KeptDump> dumps = {Dump("w1", 1, 1, 100), Dump("w2", 1, 2, 100), Dump("young", 1, 9, 100), Dump("other", 2, 0, 100)};
   dumps[0].waiting = dumps[1].waiting = true;
   EXPECT_THAT(Names(PlanRemovals(dumps, {.total = 200}, {})), ElementsAre("other", "young"));
-  // Recording goes on, whatever it takes.
+  // Recording continues, whatever it takes.
   QuotaPlan plan = PlanRemovals(dumps, {.total = 150}, {});
   EXPECT_THAT(Names(plan), ElementsAre("other", "young", "w1"));
   EXPECT_FALSE(plan.over_total);
@@ -89,7 +89,7 @@ TEST(DumpQuotaTest, BothLimitsTogether) {
   EXPECT_THAT(Names(plan), ElementsAre("a1"));
 }
 
-TEST(DumpQuotaTest, WhatIsBeingRemovedDoesNotCount) {
+TEST(DumpQuotaTest, DumpsBeingRemovedDoNotCount) {
   std::vector<KeptDump> dumps = {Dump("going", 1, 1, 100), Dump("stays", 1, 2, 100)};
   dumps[0].removing = true;
   EXPECT_THAT(PlanRemovals(dumps, {.total = 100}, {}).removals, IsEmpty());

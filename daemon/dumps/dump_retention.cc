@@ -450,7 +450,7 @@ Status DumpRetention::CheckStart(uint32_t uid) {
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, headroom);
   Apply(plan);
   constexpr std::string_view kHelp =
-      "nothing more can be removed: the remaining dumps are pinned or being written (profctl list --dumps)";
+      "nothing more can be removed: the remaining dumps are pinned or being written";
   if (plan.over_uids.contains(uid)) {
     return ResourceExhausted(fmt::format(
         "the dumps of uid {} take all of the {} MB one user may keep (limits.max_kept_mb_per_uid); {}",
@@ -470,7 +470,7 @@ QuotaPlan DumpRetention::Enforce() {
     if (grown_at_ns_ != 0) {
       double rate = static_cast<double>(grown_ - grown_before_) /
                     (static_cast<double>(now - grown_at_ns_) / 1e9);
-      // A pause says nothing of how fast the next session writes.
+      // A pause does not predict how fast the next session writes.
       bytes_per_s_ = std::max(rate, writing_ == 0 ? bytes_per_s_ : bytes_per_s_ * 0.9);
     }
     grown_at_ns_ = now;
@@ -483,7 +483,7 @@ QuotaPlan DumpRetention::Enforce() {
   return plan;
 }
 
-// Whether even one user could have all of it, so that nothing need be planned: this is asked several
+// Whether even one user could have all of it, so that nothing need be planned: this is called several
 // times a second, and there may be thousands of dumps.
 bool DumpRetention::FarBelow(uint64_t bytes) const {
   return (limits_.total == 0 || bytes <= limits_.total) &&

@@ -103,7 +103,7 @@ class DumpRetention {
   // May another dump begin? Removes what has to go for it. kResourceExhausted names the
   // limit when all that is left is pinned or being written.
   Status CheckStart(uint32_t uid);
-  // Makes room for what is being written. What it answers as `over_*` only ending sessions can help.
+  // Frees space for what is being written. What it returns as `over_*` can only be freed by ending sessions.
   QuotaPlan Enforce();
 
   // Removed so far, by reason.

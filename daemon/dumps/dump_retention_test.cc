@@ -77,7 +77,7 @@ TEST_F(DumpRetentionTest, FindsAndCompletesWhatThereIsNewestFirst) {
   EXPECT_EQ(retention_->recovered(), 1u);
 }
 
-TEST_F(DumpRetentionTest, WhatIsTooMuchGoesButNotWhatIsPinned) {
+TEST_F(DumpRetentionTest, RemovesExcessDumpsButNotPinnedOnes) {
   const std::string first = Make("s-1", true);
   const std::string second = Make("s-2", true);
   Begin();
@@ -92,7 +92,7 @@ TEST_F(DumpRetentionTest, WhatIsTooMuchGoesButNotWhatIsPinned) {
   EXPECT_TRUE(std::filesystem::exists(tmp_ / ("root/" + first)));
 }
 
-TEST_F(DumpRetentionTest, SumsAndRoomFollowWhatIsWritten) {
+TEST_F(DumpRetentionTest, SumsAndSpaceFollowWhatIsWritten) {
   const std::string finished = Make("s-1", true);
   Begin({.total = 1'000'000'000'000});
   const uint64_t before = retention_->total_bytes();
@@ -122,7 +122,7 @@ TEST_F(DumpRetentionTest, SumsAndRoomFollowWhatIsWritten) {
   EXPECT_GT(sums().finished, 0U) << "what the files have";
 }
 
-TEST_F(DumpRetentionTest, AFlushBetweenTwoLooksIsNoFlood) {
+TEST_F(DumpRetentionTest, AFlushBetweenTwoChecksIsNotAFastSession) {
   const std::string finished = Make("s-1", true);
   const std::string running = Make("s-2", true);
   Begin();
@@ -167,7 +167,7 @@ TEST_F(DumpRetentionTest, APauseDoesNotSlowTheNextSession) {
 }
 
 // Nor does a disk that takes nothing: what comes meanwhile is to be written, too.
-TEST_F(DumpRetentionTest, ASlowDiskIsNoSlowSession) {
+TEST_F(DumpRetentionTest, ASlowDiskIsNotASlowSession) {
   const std::string running = Make("s-1", true);
   Begin();
   retention_->SetLimits({.total = 1u << 30});

@@ -24,7 +24,7 @@ class StateStore {
   // `sync`: wait until the disk has it.
   Status SaveSession(const std::string& id, std::string_view text, bool sync);
   Status DropSession(const std::string& id);
-  // By id. What is no session's file is left alone.
+  // By id. What is not a session's file is left alone.
   Result<std::map<std::string, std::string>> LoadSessions() const;
 
   Status SavePins(std::string_view text);

@@ -27,7 +27,7 @@ DeviceReadings Healthy(int device = 0) {
 const FaultFact kEccFault{"0x80E01801", "HBM multi-bit ECC error", "major"};
 const FaultFact kHot{"0x80C98009", "", "minor"};
 
-TEST(Judge, WhatNoSourceKnowsIsUnknown) {
+TEST(Judge, ValuesWithoutASourceAreUnknown) {
   EXPECT_EQ(Judge({}).verdict, Verdict::kUnknown);
   EXPECT_EQ(Judge(Healthy()).verdict, Verdict::kOk);
   EXPECT_THAT(Judge(Healthy()).flags, IsEmpty());
@@ -153,7 +153,7 @@ std::vector<std::string> Events(const std::vector<HealthChange>& changes) {
   return texts;
 }
 
-TEST(HealthBoard, AHealthyNodeSaysNothing) {
+TEST(HealthBoard, AHealthyNodeReportsNothing) {
   HealthBoard board;
   EXPECT_EQ(board.node(), Verdict::kUnknown);
   EXPECT_THAT(board.Update({{}}, 1), IsEmpty());  // nothing read yet
@@ -186,7 +186,7 @@ TEST(HealthBoard, EveryChangeIsReportedOnce) {
   EXPECT_EQ(board.Of(0)->since_ns, 9);
 }
 
-TEST(HealthBoard, WhatIsThereAtTheStartIsReportedToo) {
+TEST(HealthBoard, StatesAtTheStartAreReportedToo) {
   HealthBoard board;
   DeviceReadings bad = Healthy();
   bad.health_status = 2;
@@ -202,7 +202,7 @@ TEST(HealthBoard, WhatIsThereAtTheStartIsReportedToo) {
 }
 
 // A card that drops takes its readings with it; they are no news when it is back.
-TEST(HealthBoard, ACardThatComesBackHasTheFaultsItHad) {
+TEST(HealthBoard, ACardThatIsBackHasTheFaultsItHad) {
   HealthBoard board;
   DeviceReadings bad = Healthy();
   bad.faults = {kEccFault};

@@ -87,7 +87,7 @@ DeviceHealth Judge(const DeviceReadings& facts) {
          !facts.problem.empty() ? facts.problem
          : facts.hangs          ? "a call for it has not returned"
                                 : "does not answer the management library");
-    return health;  // what was read before says nothing now
+    return health;  // what was read before is out of date
   }
   if (!facts.stuck_call.empty()) note(Verdict::kDegraded, "stuck", facts.stuck_call);
   if (facts.uncorrected_errors > 0) {

@@ -9,7 +9,7 @@ namespace profd {
 // they are in the vendor's overlap analysis: the union of the kernels, of the communication operators over
 // all streams of a device. Computation, communication without computation and free time make 1.
 struct ActivityAccount {
-  int64_t begin_ns = 0;  // CLOCK_MONOTONIC_RAW; whole seconds
+  int64_t begin_ns = 0;  // CLOCK_MONOTONIC_RAW; full seconds
   int64_t end_ns = 0;    // as begin_ns: nothing is known yet
   uint32_t devices = 0;
   double computation = 0;

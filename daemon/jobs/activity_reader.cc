@@ -130,7 +130,7 @@ ActivityRing* ActivityReader::ring() const {
   return reinterpret_cast<ActivityRing*>(header_.base());
 }
 
-// Goes on where an earlier daemon said it was; one that was killed may have taken more, which comes
+// Continues at the position an earlier daemon stored; one that was killed may have taken more, which is read
 // again then.
 Status ActivityReader::Resume() {
   dropped_ = 0;

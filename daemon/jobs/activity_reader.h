@@ -49,7 +49,7 @@ class ActivityNameTable {
   size_t bytes_ = 0;
 };
 
-// Room for what one round takes; shared by all rings of a strand.
+// Buffers for what one round takes; shared by all rings of a strand.
 class ActivityScratch {
  public:
   static constexpr size_t kBytes = size_t{1} << 20;
@@ -75,7 +75,7 @@ class ActivityReader {
     uint64_t clamped = 0;     // records of frames from the future, which begin now
     uint64_t cost_ns = 0;     // CPU time of collecting in the process
   };
-  // Takes whole frames into `*scratch`, up to `max_bytes` (kMaxFrameBytes..ActivityScratch::kBytes).
+  // Takes complete frames into `*scratch`, up to `max_bytes` (kMaxFrameBytes..ActivityScratch::kBytes).
   // kDataLoss: the ring is broken and must not be read again.
   Result<Round> Take(size_t max_bytes, int64_t now_raw_ns, ActivityScratch* scratch);
 
@@ -89,12 +89,12 @@ class ActivityReader {
   Status Resume();
   attach::ActivityRing* ring() const;
   Status CountLosses(Round* round);
-  // Copies frames that lie in one piece and takes those that are whole in `room`, of `there` bytes that
+  // Copies frames that lie in one piece and takes those that are complete in `room`, of `there` bytes that
   // the ring has for us. Bytes taken.
   Result<size_t> TakePiece(uint64_t there, int64_t now_raw_ns, std::span<std::byte> room,
                            Round* round, std::vector<ActivityFrame>* frames);
   // The frame at the front of `copied`, of the `there` bytes up to the head or the ring's end. Its
-  // length, 0 if it is not whole in `copied`; no type: a pad.
+  // length, 0 if it is not complete in `copied`; no type: a pad.
   Result<size_t> ParseFrame(std::span<std::byte> copied, uint64_t there, ActivityFrame* frame) const;
   Status LearnNames(std::span<std::byte> records, uint16_t count);
 

@@ -77,7 +77,7 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
   ActivityScratch scratch;
   uint64_t taken = 0;
   uint64_t dropped = 0;
-  uint64_t told = 0;
+  uint64_t reported = 0;
   const auto take = [&] {
     auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
     ASSERT_TRUE(round.ok()) << round.status().ToString();
@@ -85,9 +85,9 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
     for (const ActivityFrame& frame : scratch.frames()) {
       for (const KernelRecord& kernel : frame.As<KernelRecord>()) {
         ++taken;
-        EXPECT_EQ(kernel.correlation, taken + told);
+        EXPECT_EQ(kernel.correlation, taken + reported);
       }
-      for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) told += loss.count;
+      for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) reported += loss.count;
     }
   };
   std::thread process([&ring] {
@@ -100,7 +100,7 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
   ring.writer().Flush();  // a loss that had no room
   take();
   EXPECT_EQ(taken + dropped, kAdded);
-  EXPECT_EQ(told, dropped);
+  EXPECT_EQ(reported, dropped);
 }
 
 TEST(ActivityReader, FramesFromTheFutureBeginNow) {
@@ -115,7 +115,7 @@ TEST(ActivityReader, FramesFromTheFutureBeginNow) {
   EXPECT_EQ(scratch.frames().back().base_ns, kNow);
 }
 
-TEST(ActivityReader, GoesOnWhereAnotherStopped) {
+TEST(ActivityReader, ContinuesWhereAnotherStopped) {
   TestActivityRing ring;
   ActivityScratch scratch;
   {
@@ -272,7 +272,7 @@ TEST(ActivityReader, TextIsBounded) {
 }
 
 // A process can take the pages out of its ring: reading them must not make the daemon own new ones.
-TEST(ActivityReader, AHoleStaysAHole) {
+TEST(ActivityReader, AGapStaysAGap) {
   TestActivityRing ring;
   auto reader = Open(ring);
   ActivityScratch scratch;
@@ -299,7 +299,7 @@ TEST(ActivityReader, HeaderChangesAfterwardsDoNotMatter) {
   EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->records, 1u);
 }
 
-TEST(ActivityReader, WhatIsNoRingIsRefused) {
+TEST(ActivityReader, RefusesInvalidRings) {
   auto refused = [](const UniqueFd& fd) {
     return ActivityReader::Map(UniqueFd(::dup(fd.get()))).status().code() == StatusCode::kInvalidArgument;
   };

@@ -60,7 +60,7 @@ void ActivityWindow::Take(std::span<const ActivityFrame> frames, uint64_t lost) 
 }
 
 void ActivityWindow::AddKernel(const attach::KernelRecord& record, int64_t base_ns) {
-  // What a process says of the future did not happen.
+  // What a process reports of the future did not happen.
   const int64_t begin = std::min(base_ns + record.start, now_ns_);
   const uint64_t ns = std::min(DurationOf(record), static_cast<uint64_t>(now_ns_ - begin));
   const int64_t end = begin + static_cast<int64_t>(ns);

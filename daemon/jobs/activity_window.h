@@ -3,8 +3,8 @@
 // have grown. Lives on the control strand.
 //
 // Records come late and not in order. A second is closed kLateSeconds after its end; until then its intervals
-// are kept, so its shares are exact. Of a record that comes later (a kernel that ran for longer), seconds
-// that it covers whole are exact too; where it covers a part of a closed second, its overlap with what else
+// are kept, so its shares are exact. Of a record that arrives later (a kernel that ran for longer), seconds
+// that it covers completely are exact too; where it covers a part of a closed second, its overlap with what else
 // happened there is estimated by their shares. Counts of kernels, steps and losses are exact.
 #pragma once
 
@@ -38,7 +38,7 @@ class ActivityWindow {
   struct Hottest {
     std::vector<HotKernel> kernels;  // most time first
     uint64_t total_ns = 0;           // of all kernels
-    uint64_t span_ns = 0;            // in which they came
+    uint64_t span_ns = 0;            // in which they arrived
   };
 
   explicit ActivityWindow(int64_t now_ns);
@@ -52,7 +52,7 @@ class ActivityWindow {
   ActivityAccount Last() const;
   // Each closed second that begins at this time or later, of the last kWindowSeconds; oldest first.
   std::vector<ActivityAccount> SecondsFrom(int64_t begin_ns) const;
-  // By accumulated time of what came in the last 5 to 10 seconds. Exact: a ring has at most
+  // By accumulated time of what arrived in the last 5 to 10 seconds. Exact: a ring has at most
   // attach::kMaxActivityNames names.
   Hottest HottestKernels(size_t most) const;
 

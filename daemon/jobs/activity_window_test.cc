@@ -127,7 +127,7 @@ TEST_F(ActivityWindowTest, AnIntervalIsSharedBySecondsAndCountedWhereItEnds) {
 
 // A communication that waited for five seconds comes when four of them are closed: 1001..1005 are covered
 // whole, and there its overlap is exactly the computation.
-TEST_F(ActivityWindowTest, WhatComesLateIsExactInSecondsThatItCovers) {
+TEST_F(ActivityWindowTest, LateRecordsAreExactInSecondsTheyCover) {
   for (int s = 1; s <= 6; ++s) {
     window_.Advance(T(s + 1));
     Kernel(T(s, 250), 250 * kMs);

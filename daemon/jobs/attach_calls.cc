@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// "hccs" or "hccs=50". What is no rate stays in the name, where the planner complains about it.
+// "hccs" or "hccs=50". What is not a rate stays in the name, where the planner complains about it.
 void AddCollector(const std::string& text, v1::SessionSpec* request) {
   v1::CollectorRequest& order = *request->add_collectors();
   size_t equals = text.find('=');

@@ -23,7 +23,7 @@ bool PacketAllowance::Take(int64_t now_ns) {
 bool AttachLink::Send(std::string packet) {
   if (queue_.empty()) {
     ssize_t sent = ::send(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    // Any other error shows on the reading side, which closes.
+    // Any other error is reported on the reading side, which closes.
     if (sent >= 0 || (errno != EAGAIN && errno != ENOBUFS)) return true;
   }
   if (queue_.size() == kMaxQueued || queued_bytes_ + packet.size() > kMaxQueuedBytes) return false;

@@ -23,7 +23,7 @@ constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 // Descriptors taken from one packet; the kernel closes what is beyond.
 constexpr size_t kMaxDescriptors = 4;
 constexpr int kMaxBadPackets = 16;
-// Connections that will be refused when their hello comes, beside those that are attached: one that is
+// Connections that will be refused when their Hello arrives, beside those that are attached: one that is
 // closed before may lose the reason. Beyond that they are closed at once.
 constexpr size_t kMaxRefused = 64;
 // What a process that has ended may have left unread; more is not in a socket's buffer.

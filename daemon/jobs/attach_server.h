@@ -1,4 +1,4 @@
-// The attach socket: accepts training processes, asks the kernel who they are, reads and checks their
+// The attach socket: accepts training processes, reads their credentials from the kernel, reads and checks their
 // packets, and hands them to the control strand one at a time. One thread of its own, with a strand
 // that all of its state belongs to. docs/internals.md
 #pragma once
@@ -36,7 +36,7 @@ struct AttachArrival {
   std::unique_ptr<RingReader> ring;  // may be null
 };
 
-// Descriptors that came with a CollectorReport.
+// Descriptors that were received with a CollectorReport.
 struct CarriedByReport {
   std::shared_ptr<ActivityReader> activity;
   // Whatever the process sent as a directory: not looked at yet, since a look may wait for another process.
@@ -59,7 +59,7 @@ class AttachServer {
     // Its packets wait until Ready(id).
     std::function<void(AttachArrival)> on_hello;
     std::function<void(uint64_t id, attach::ToDaemon, CarriedByReport carried)> on_packet;
-    // Once for each that said hello; nothing of it follows.
+    // Once for each that sent Hello; nothing of it follows.
     std::function<void(uint64_t id)> on_closed;
   };
 

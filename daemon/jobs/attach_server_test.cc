@@ -153,7 +153,7 @@ class AttachServerTest : public ::testing::Test {
   std::vector<uint64_t> closed_;
 };
 
-TEST_F(AttachServerTest, TheKernelSaysWhoAttaches) {
+TEST_F(AttachServerTest, ThePeerIsTakenFromTheKernel) {
   Start();
   Client client(options_.path);
   TestRing ring;
@@ -259,7 +259,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
   EXPECT_EQ(activity_.size(), 1u);
 }
 
-TEST_F(AttachServerTest, WhatIsNoActivityRingIsRefused) {
+TEST_F(AttachServerTest, RefusesInvalidActivityRings) {
   Start();
   std::vector<int> disposed;
   server_->SetDisposer([&](UniqueFd fd) {
@@ -344,7 +344,7 @@ TEST_F(AttachServerTest, ThereIsALimit) {
   EXPECT_EQ(none.Expect<attach::Refused>().code, 8);
 }
 
-TEST_F(AttachServerTest, WhoSaysNothingHasToGo) {
+TEST_F(AttachServerTest, ClientsWithoutHelloAreDisconnected) {
   options_.hello_deadline_ns = 1;
   Start();
   Client client(options_.path);
@@ -352,7 +352,7 @@ TEST_F(AttachServerTest, WhoSaysNothingHasToGo) {
   client.ExpectEnd();
 }
 
-TEST_F(AttachServerTest, WhoDoesNotReadHasToGo) {
+TEST_F(AttachServerTest, ClientsThatDoNotReadAreDisconnected) {
   Start();
   Client client = Attached();
   uint64_t id = arrivals_[0].id;
@@ -365,7 +365,7 @@ TEST_F(AttachServerTest, WhoDoesNotReadHasToGo) {
   EXPECT_EQ(server_->counters().slow_disconnects.load(), 1u);
 }
 
-TEST_F(AttachServerTest, WhoReadsLateGetsEverything) {
+TEST_F(AttachServerTest, ClientsThatReadLateGetEverything) {
   Start();
   Client client = Attached();
   uint64_t id = arrivals_[0].id;

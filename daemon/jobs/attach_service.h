@@ -48,7 +48,7 @@ class AttachService {
 
   // What the server is to call.
   AttachServer::Events Events();
-  // Asks a process where its threads stand; false when it cannot be asked.
+  // Requests the stacks of a process's threads; false when it cannot be requested.
   bool AskStacks(uint64_t id, uint64_t seq);
   // Before the server's first event.
   void SetServer(AttachServer* server) { server_ = server; }

@@ -85,7 +85,7 @@ TEST(CgroupContainer, PathsOfTheRuntimes) {
   }
 }
 
-TEST(CgroupContainer, IsPartOfWhatACgroupFileSays) {
+TEST(CgroupContainer, IsPartOfACgroupFile) {
   CgroupFacts v2 = ParseCgroup("0::/kubepods.slice/kubepods-pod" + kPodUnderscored +
                                ".slice/cri-containerd-" + kId + ".scope\n");
   EXPECT_EQ(v2.container_id, kId);
@@ -96,7 +96,7 @@ TEST(CgroupContainer, IsPartOfWhatACgroupFileSays) {
   EXPECT_EQ(ParseCgroup("0::/init.scope\n").container_id, "");
 }
 
-TEST(Scheduler, ComesFromEnvironmentAndCgroup) {
+TEST(Scheduler, IsTakenFromEnvironmentAndCgroup) {
   auto of = [](std::string environment, std::string cgroup) {
     return SchedulerOf(ParseEnvironment(environment), ParseCgroup(cgroup));
   };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -73,7 +74,7 @@ class TreeCopy {
     return DeadlineExceeded("the files were not copied in time");
   }
 
-  // Folders last: what a folder says of itself is in its files, and a limit may be near.
+  // Folders last: what describes a folder is in its files, and a limit may be near.
   Status ReadNames(UniqueFd folder, std::vector<std::string>* names) {
     std::vector<std::string> folders;
     Status complete = ReadNames(std::move(folder), names, &folders);
@@ -111,10 +112,15 @@ class TreeCopy {
     }
     // What was listed before the limit is copied; then it ends.
     Status complete = ReadNames(std::move(listed), &names);
+    const size_t first = result_.list.size();
     for (const std::string& name : names) {
       RETURN_IF_ERROR(CheckTime());
       RETURN_IF_ERROR(CopyEntry(from.get(), name, to, prefix + name, depth));
     }
+    // Here, because the thread that merges the files into the dump writes other dumps, too. A slice that cannot be
+    // searched stays apart there.
+    FindSteps(to, prefix, std::span(result_.list).subspan(first), [this] { return CheckTime(); }).Ignore();
+    RETURN_IF_ERROR(CheckTime());
     return complete;
   }
 

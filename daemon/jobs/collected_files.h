@@ -1,4 +1,4 @@
-// Copies what a training process's profiler wrote out of the process's own directory, which comes as a
+// Copies what a training process's profiler wrote out of the process's own directory, which is received as a
 // descriptor. The tree is the process's and untrusted: it may change while it is read, it may never end, and
 // the file system under it may not answer. What does not belong to the process's user stays where it is,
 // so that no process can have files copied that it could not read itself.

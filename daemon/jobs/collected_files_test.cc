@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 #include "dump/test_support.h"
@@ -77,7 +78,7 @@ TEST_F(CollectedFilesTest, FoldersAndFiles) {
   EXPECT_EQ(info.st_mode & 07777, 0750u);
 }
 
-TEST_F(CollectedFilesTest, WhatIsCopiedIsListed) {
+TEST_F(CollectedFilesTest, ListsCopiedFiles) {
   Put("b/data", "12345");
   Put("c", "123456789");
   const CopiedFiles copied = Copy();
@@ -88,7 +89,40 @@ TEST_F(CollectedFilesTest, WhatIsCopiedIsListed) {
   EXPECT_EQ(copied.list[1].path, "b/data");
 }
 
-TEST_F(CollectedFilesTest, TheDumpSaysHowMuchItTakes) {
+TEST_F(CollectedFilesTest, FindsTrainingStepsInTheStepTrace) {
+  const auto text = [](const auto& record) { return std::string(reinterpret_cast<const char*>(record.data()), record.size()); };
+  const std::string other(kStepRecordBytes, '\0');
+  const std::string step = text(StepRecord(5, 1, 7, true));
+  const std::string newest = text(StepRecord(16, 1, 7, false));
+  // Slice 9 ends within a record, of which slice 10 has the rest.
+  Put("P/device_0/data/ts_track.data.0.slice_9", other + step.substr(0, 13));
+  Put("P/device_0/data/ts_track.data.0.slice_10", step.substr(13) + other + step);
+  Put("P/device_0/data/ts_track.data.0.slice_10.done", "filesize:107\n");
+  Put("P/device_0/data/ts_track.data.0.slice_11", other);
+  Put("P/device_1/data/ts_track.data.1.slice_0", other + newest);
+  Put("P/device_1/data/hbm.data.1.slice_0", step);
+  std::map<std::string, std::optional<std::array<bool, kStepLayouts>>> steps;
+  const CopiedFiles copied = Copy();
+  EXPECT_TRUE(copied.status.ok()) << copied.status.ToString();
+  for (const ProcessFile& file : copied.list) steps[file.path.substr(2)] = file.steps;
+  using Steps = std::array<bool, kStepLayouts>;
+  EXPECT_EQ(steps["device_0/data/ts_track.data.0.slice_9"], (Steps{false, false}));
+  EXPECT_EQ(steps["device_0/data/ts_track.data.0.slice_10"], (Steps{true, false}));
+  EXPECT_EQ(steps["device_0/data/ts_track.data.0.slice_11"], (Steps{false, false}));
+  EXPECT_EQ(steps["device_1/data/ts_track.data.1.slice_0"], (Steps{false, true}));
+  EXPECT_EQ(steps["device_0/data/ts_track.data.0.slice_10.done"], std::nullopt);
+  EXPECT_EQ(steps["device_1/data/hbm.data.1.slice_0"], std::nullopt);
+}
+
+TEST_F(CollectedFilesTest, SearchForStepsEndsAtTheDeadline) {
+  WriteText(to_ / "ts_track.data.0.slice_0", std::string(kStepRecordBytes, '\0'));
+  std::vector<ProcessFile> list = {{"data/ts_track.data.0.slice_0", kStepRecordBytes, 0}};
+  const Status late = FindSteps(Folder(to_.path()).get(), "data/", list, [] { return DeadlineExceeded("late"); });
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(list[0].steps, std::nullopt);
+}
+
+TEST_F(CollectedFilesTest, CopiesWithinTheDumpsLimit) {
   Put("folder/large", std::string(5 << 20, 'x'));
   Put("folder/small", "small");
   Put("small", "small");
@@ -164,7 +198,7 @@ TEST_F(CollectedFilesTest, NothingOfOtherUsers) {
   EXPECT_THAT(FilesBelow(to_.path()), ElementsAre("own"));
 }
 
-TEST_F(CollectedFilesTest, WhatIsNoFolder) {
+TEST_F(CollectedFilesTest, RefusesDescriptorsThatAreNotFolders) {
   Put("file", "x");
   const UniqueFd file(::open((from_ / "file").c_str(), O_RDONLY | O_CLOEXEC));
   const CopiedFiles copied =
@@ -237,7 +271,7 @@ TEST_F(CollectedFilesTest, LimitsEndIt) {
   EXPECT_EQ(copied.bytes, 15u);
 }
 
-TEST_F(CollectedFilesTest, AHugeFileWithHolesIsNotBegun) {
+TEST_F(CollectedFilesTest, AHugeSparseFileIsNotBegun) {
   Put("holes", "");
   std::filesystem::resize_file(from_ / "holes", uint64_t{1} << 42);
   EXPECT_EQ(Copy().status.code(), StatusCode::kResourceExhausted);

@@ -89,7 +89,7 @@ class JobDirectory {
   virtual ~JobDirectory() = default;
 
   virtual std::vector<TrainingProcess> Processes() const = 0;
-  // What the kernel says of an attached process's threads (ProcessProbe::LookupThreads). `done` on the control strand, later,
+  // The kernel's state of an attached process's threads (ProcessProbe::LookupThreads). `done` on the control strand, later,
   // and not at all when it has gone by now.
   virtual void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) = 0;
 
@@ -100,20 +100,20 @@ class JobDirectory {
 
   struct Watcher {
     std::function<void(uint64_t attach_id, const attach::StepReport&)> on_step;
-    // Attached processes that came or went (crashed: without Bye, killed or not).
+    // Attached processes that attached or ended (crashed: without Bye, killed or not).
     std::function<void(const TrainingProcess&)> on_attached;
     std::function<void(const TrainingProcess&, bool in_good_order)> on_detached;
-    // Marks of processes that `wants` says yes to; null = none. At most a few times a second each.
+    // Marks of processes that `wants` accepts; null = none. At most a few times a second each.
     std::function<void(const MarkBatch&)> on_marks;
     // The same of activity. Names and losses are in the frames, too.
     std::function<void(const ActivityBatch&)> on_activity;
     std::function<bool(uint64_t attach_id)> wants;
-    // False: what it wants is no reason to empty the rings more often than for the steps alone.
+    // False: what it wants is not a reason to empty the rings more often than for the steps alone.
     bool hurries = true;
     // How a process's collector is getting on with a session's order.
     std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
     // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).
-    // True: this watcher copies them, or not, and says NotifyTaken; no other is asked.
+    // True: this watcher copies them, or not, and calls NotifyTaken; no other is called.
     std::function<bool(uint64_t attach_id, const attach::CollectorReport&, std::shared_ptr<UniqueFd> directory)>
         on_files;
   };

@@ -1,5 +1,5 @@
 // Everything about jobs in one place: the table, the attach socket, the look at who uses a device.
-// Composition only. Lives on the control strand where nothing else is said.
+// Composition only. Lives on the control strand unless stated otherwise.
 #pragma once
 
 #include <functional>

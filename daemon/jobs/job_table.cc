@@ -63,7 +63,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
   found = attached_.find(attach_id);
   if (found == attached_.end()) return;
   Entry& entry = found->second;
-  // A thread that was killed while it filled a slot keeps what came after it from being read.
+  // A thread that was killed while it filled a slot keeps what follows it from being read.
   if (entry.ring != nullptr && entry.ring->Waiting() > 0) {
     uint64_t lost = entry.ring->Waiting();
     counters_.dropped_marks += lost;

@@ -64,7 +64,7 @@ class JobTableTest : public ::testing::Test {
   JobTable table_;
 };
 
-TEST_F(JobTableTest, WatchersHearWhoComesAndGoes) {
+TEST_F(JobTableTest, WatchersAreNotifiedOfAttachAndEnd) {
   std::vector<std::string> seen;
   JobDirectory::Watcher watcher;
   watcher.on_attached = [&](const TrainingProcess& p) { seen.push_back("+" + std::to_string(p.pid)); };
@@ -156,7 +156,7 @@ TEST_F(JobTableTest, StepsAreFollowedWithoutASession) {
   EXPECT_DOUBLE_EQ(table_.Find(1)->step_s, 0.3);
 }
 
-TEST_F(JobTableTest, WhatADeadThreadHoldsBackIsCountedAsLost) {
+TEST_F(JobTableTest, CountsRecordsOfADeadThreadAsLost) {
   TestRing ring;
   Enter(1, 11, &ring);
   // Claimed and never published.
@@ -300,7 +300,7 @@ class JobTableActivityTest : public JobTableTest {
   }
 };
 
-TEST_F(JobTableActivityTest, GoesToThoseThatWantIt) {
+TEST_F(JobTableActivityTest, MarksAreSentToWatchersThatWantThem) {
   TestActivityRing ring;
   Activity seen;
   auto handle = table_.Watch(seen.Watcher());

@@ -136,7 +136,7 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
     size_t end = std::min(path.find('/'), path.size());
     std::string_view component = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
-    // The pod's own component may be the one that says kubepods.
+    // The pod's own component may be the one named kubepods.
     kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
     if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodUidOf(component);
     if (slurm && component.starts_with("job_") && facts->slurm_job.empty() &&
@@ -177,7 +177,7 @@ std::string CommandOf(std::string_view stat) {
   return Shown(stat.substr(begin + 1, end - begin - 1));
 }
 
-// The script an interpreter runs says more than the interpreter's name. Empty: it runs none.
+// The script an interpreter runs is more useful than the interpreter's name. Empty: it runs none.
 std::string ScriptOf(std::string_view arguments) {
   bool first = true;
   while (!arguments.empty()) {

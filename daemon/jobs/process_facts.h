@@ -23,7 +23,7 @@ struct EnvironmentFacts {
   std::optional<int> rank;
   std::optional<int> local_rank;
   int world_size = 0;
-  std::vector<int> visible;     // physical ids; empty = nothing said
+  std::vector<int> visible;     // physical ids; empty = not set
   std::optional<int> device;    // among `visible` if there are any, else physical
   std::string framework;
   // Whose environment it is: "slurm", "pbs", "lsf", "sge", "modelarts", "volcano"; empty = of none.
@@ -57,9 +57,9 @@ Result<uint64_t> ReadStartTicks(const RootedFs& proc, pid_t pid);
 
 // The begin of a file, empty when it cannot be read.
 std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_bytes);
-// What a line of a text as in /proc/PID/status says; empty: there is none.
+// The value of a line in a text like /proc/PID/status; empty: there is none.
 std::string_view FieldOf(std::string_view status, std::string_view name);
-// What the line of /proc/PID/status says, "Groups" for example; empty: there is none, or the process has gone.
+// The value of the line of /proc/PID/status, "Groups" for example; empty: there is none, or the process has gone.
 std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name);
 
 // The job of a process that named none itself: empty if it is unknown.

@@ -73,7 +73,7 @@ TEST(Environment, NonsenseIsLeftOut) {
   EXPECT_EQ(ParseEnvironment("RANK=7").rank, 7);  // cut off before its end
 }
 
-TEST(Environment, TellsTheFramework) {
+TEST(Environment, RecognisesTheFramework) {
   EXPECT_EQ(ParseEnvironment(Block({"MS_ROLE=MS_WORKER"})).framework, "mindspore");
   EXPECT_EQ(ParseEnvironment(Block({"TORCHELASTIC_RUN_ID=x"})).framework, "pytorch");
 }

@@ -39,7 +39,7 @@ class ProcessProbe {
   // anything else: it could not be read in time.
   void Lookup(pid_t pid, std::function<void(Result<ProcessFacts>)> done);
   // What the uses come to: processes of this machine, those that could not be read left out. An error
-  // says that nothing is known now.
+  // means that nothing is known now.
   void LookupUsers(std::vector<DeviceUse> uses,
                    std::function<void(Result<std::vector<TrainingProcess>>)> done);
   // Where the threads of a process stand, which started at `start_ticks`; `done` as with Lookup.

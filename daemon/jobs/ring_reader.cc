@@ -106,8 +106,8 @@ MarkSlot* RingReader::SlotAt(uint64_t position) const {
   return reinterpret_cast<MarkSlot*>(memory_.base() + offset);
 }
 
-// A ring that an earlier daemon has read: goes on where that one stopped, even if it was killed
-// between taking slots and publishing them. Each slot has the position that comes next in it, to be taken or
+// A ring that an earlier daemon has read: continues where that one stopped, even if it was killed
+// between taking slots and publishing them. Each slot has the next position in it, to be taken or
 // to be filled; slots are taken in order, so the least of them is where we are.
 Status RingReader::Resume() {
   dropped_ = ring()->dropped.load(std::memory_order_relaxed);
@@ -122,7 +122,7 @@ Status RingReader::Resume() {
     least = std::min(least, position);
     most = std::max(most, position);
   }
-  // Producers may be ahead by a whole ring, and by what they claimed while we looked.
+  // Producers may be ahead by a complete ring, and by what they claimed while we looked.
   if (most - least > 2 * uint64_t{slots_}) {
     return InvalidArgument("the mark ring's slots are not of one time");
   }

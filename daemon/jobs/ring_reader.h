@@ -18,7 +18,7 @@
 
 namespace profd {
 
-// Room for what one round takes; shared by all rings of a strand.
+// Buffers for what one round takes; shared by all rings of a strand.
 class MarkScratch {
  public:
   static constexpr size_t kSlots = 8192;
@@ -63,7 +63,7 @@ class RingReader {
   uint64_t dropped_ = 0;
 };
 
-// Replaces what is no printable UTF-8 (control characters, broken sequences, invisible and
+// Replaces what is not printable UTF-8 (control characters, broken sequences, invisible and
 // bidirectional format characters) by '?', in place.
 void MakePrintable(std::span<char> text);
 

@@ -98,7 +98,7 @@ TEST(RingReader, EveryMarkIsTakenOrCountedAsLost) {
   EXPECT_GT(taken, 0u);
 }
 
-TEST(RingReader, StampsFromTheFutureAreSetToNow) {
+TEST(RingReader, TimestampsInTheFutureAreSetToNow) {
   TestRing ring;
   auto reader = RingReader::Map(ring.fd());
   MarkScratch scratch;
@@ -158,7 +158,7 @@ TEST(RingReader, HeaderChangesAfterwardsDoNotMatter) {
   EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 1u);
 }
 
-TEST(RingReader, GoesOnWhereAnotherStopped) {
+TEST(RingReader, ContinuesWhereAnotherStopped) {
   TestRing ring;
   MarkScratch scratch;
   {
@@ -175,7 +175,7 @@ TEST(RingReader, GoesOnWhereAnotherStopped) {
   EXPECT_EQ(ring.header().head.load(), 10u + attach::kMinRingSlots);
 }
 
-TEST(RingReader, WhatIsNoRingIsRefused) {
+TEST(RingReader, RefusesInvalidRings) {
   auto refused = [](const UniqueFd& fd) {
     return RingReader::Map(fd).status().code() == StatusCode::kInvalidArgument;
   };

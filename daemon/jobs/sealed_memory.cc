@@ -12,7 +12,7 @@
 namespace profd {
 
 Result<SealedMemory> SealedMemory::Map(const UniqueFd& memfd, std::string_view what, Sizes sizes) {
-  // The fcntl answers for memfds only and asks no file system that a user made: it goes first.
+  // The fcntl answers for memfds only and calls no file system of a user's: it is called first.
   int seals = ::fcntl(memfd.get(), F_GET_SEALS);
   if (seals < 0) return InvalidArgument(fmt::format("{} is not a memfd", what));
   if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0) {

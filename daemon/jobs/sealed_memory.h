@@ -1,4 +1,4 @@
-// Memory that another process made, sealed and goes on writing to, mapped so that no access to it can
+// Memory that another process made, sealed and continues to write to, mapped so that no access to it can
 // fault: a memfd that can neither shrink nor grow, of ordinary pages.
 #pragma once
 

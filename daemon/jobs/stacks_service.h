@@ -1,5 +1,5 @@
-// GetStacks: where the threads of training processes stand now. Asks the kernel about all of them and the interpreters
-// of those that are attached, and answers when both have said what they can, or at the deadline. Lives on the control
+// GetStacks: where the threads of training processes stand now. Queries the kernel about all of them and the interpreters
+// of those that are attached, and answers when both have answered, or at the deadline. Lives on the control
 // strand.
 #pragma once
 

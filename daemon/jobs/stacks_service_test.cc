@@ -131,7 +131,7 @@ TEST_F(StacksServiceTest, KernelAndPythonInOneAnswer) {
   EXPECT_FALSE(second.threads(2).has_thread());
 }
 
-TEST_F(StacksServiceTest, ThoseOfTheCallerOnly) {
+TEST_F(StacksServiceTest, AnswersForTheCallersProcessesOnly) {
   Answer own, all, none;
   Get(User(2000), &own);
   Kernel(103);
@@ -171,7 +171,7 @@ TEST_F(StacksServiceTest, SomeByJobRankAndPid) {
   EXPECT_THAT(pids(request), ElementsAre(101, 103));
 }
 
-TEST_F(StacksServiceTest, WhoDoesNotAnswerIsSaid) {
+TEST_F(StacksServiceTest, ReportsProcessesThatDoNotAnswer) {
   Answer answer;
   Get(User(1000), &answer);
   Kernel(101);
@@ -191,7 +191,7 @@ TEST_F(StacksServiceTest, WhoDoesNotAnswerIsSaid) {
   Python(1);
 }
 
-TEST_F(StacksServiceTest, ASilentProcessIsAskedOnce) {
+TEST_F(StacksServiceTest, ASilentProcessIsQueriedOnce) {
   Answer first, second, third;
   v1::GetStacksRequest of_one;
   of_one.add_pids(101);
@@ -208,7 +208,7 @@ TEST_F(StacksServiceTest, ASilentProcessIsAskedOnce) {
   time_.Advance(StacksService::kDeadlineNs);
 }
 
-TEST_F(StacksServiceTest, ProcessesThatEndOrCannotBeAsked) {
+TEST_F(StacksServiceTest, ProcessesThatEndOrCannotBeQueried) {
   Answer ended, old;
   v1::GetStacksRequest of_one;
   of_one.add_pids(101);

@@ -4,7 +4,7 @@
 
 namespace profd {
 
-// A process that only says where its steps begin has them end where the next one does.
+// A process that only reports where its steps begin has them end where the next one does.
 void StepClock::Begin(int64_t step, int64_t time_ns) {
   if (open_ && step_ && *step_ != INT64_MAX && step == *step_ + 1) Add(time_ns - begin_ns_);
   step_ = step;

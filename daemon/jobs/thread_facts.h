@@ -1,4 +1,4 @@
-// What the kernel says of the threads of a process: what each is called, whether it runs, and what it waits for. Says
+// The kernel's state of the threads of a process: name, whether it runs, and what it waits for. Says
 // where a process hangs that nothing inside of it can be asked about.
 #pragma once
 
@@ -28,7 +28,7 @@ struct ThreadFacts {
 };
 
 struct ProcessThreads {
-  std::vector<ThreadFacts> threads;  // the main thread first, then by id; printable texts
+  std::vector<ThreadFacts> threads;  // the main thread first, then by id; printable strings
   size_t left_out = 0;               // beyond kMaxShownThreads
 };
 

@@ -55,7 +55,7 @@ TEST_F(ThreadFactsTest, MainThreadFirstThenByNumber) {
   EXPECT_EQ(all.left_out, 0u);
 }
 
-TEST_F(ThreadFactsTest, WhatAThreadWaitsFor) {
+TEST_F(ThreadFactsTest, ReportsWhatAThreadWaitsFor) {
   std::filesystem::create_symlink("/dev/davinci0", tmp_ / "42/fd/18");
   Thread(42, "train", "D (disk sleep)", "", "devdrv_wait_event", Call(SYS_ioctl, "0x12 0xc0185a01 0x7ffd 0x0 0x0 0x0 0x7ffd00 0x7f00"));
   Thread(43, "waits", "S (sleeping)", "", "futex_wait_queue", Call(SYS_futex, "0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd 0x7f00"));

@@ -26,7 +26,7 @@
 
 namespace profd {
 
-// Some series have two sources: a channel of the driver while a session wants it, and a reading of
+// Some series have two sources: a channel of the driver while a session wants it, and a sample of
 // libdcmi at all times. One of them feeds a series at a time.
 enum class SampleSource : uint8_t { kReading, kChannel };
 
@@ -72,9 +72,9 @@ class MetricStore final : public SeriesRegistry {
   void DeviceGone(int device, int64_t time_ns) override;
 
   // Lock-free, any thread; samples of released or refused series are harmless. Of a gauge with two
-  // sources the readings rest while the channel, which sees more, feeds it, and kChannelHoldNs
-  // longer. A counter is the readings' for good once they have fed it: the channel's total is another
-  // counter, with a beginning of its own; where the channel came first, the readings go on from what
+  // sources the samples of DCMI are ignored while the channel, which sees more, feeds it, and kChannelHoldNs
+  // longer. A counter is DCMI's for good once it has fed it: the channel's total is another
+  // counter, with a beginning of its own; where the channel was first, DCMI's samples continue from what
   // it had come to.
   void Write(std::span<const Sample> samples, SampleSource source = SampleSource::kReading);
   static constexpr int64_t kChannelHoldNs = 3 * kNsPerSecond;
@@ -85,7 +85,7 @@ class MetricStore final : public SeriesRegistry {
 
   // Calls `visit` for every live series whose last sample is fresh at `now_ns` (MONOTONIC_RAW),
   // ordered by metric, the series of a histogram together in the order of their bounds, its sum last.
-  // A series is stale after 3.5 of its own intervals (at least 10 s, at most 5 min), so that a reading
+  // A series is stale after 3.5 of its own intervals (at least 10 s, at most 5 min), so that a sample
   // that keeps failing disappears instead of freezing; what was sampled before its device was gone is
   // stale at once. `end` is called after the last one, while no series can come or go.
   template <class Visitor, class End = void (*)()>
@@ -127,7 +127,7 @@ class MetricStore final : public SeriesRegistry {
     std::atomic<uint32_t> generation{0};
     std::atomic<bool> is_counter{false};
     std::atomic<int64_t> preferred_ns{0};  // last sample of the source that goes first; 0 = none yet
-    std::atomic<double> offset{0};  // of a counter's readings behind a channel's
+    std::atomic<double> offset{0};  // of a counter's DCMI samples behind a channel's
     uint32_t references = 0;  // guarded by mutex_, like all below
     const std::string* key = nullptr;  // in by_key_
     std::vector<prometheus::ClientMetric::Label> joined;

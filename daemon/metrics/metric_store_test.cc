@@ -87,7 +87,7 @@ TEST_F(TwoSources, ACounterIsTheReadingsOnceTheyFedIt) {
   EXPECT_EQ(Shown(), 7);
 }
 
-TEST_F(TwoSources, ACounterGoesOnWhereTheChannelWas) {
+TEST_F(TwoSources, ACounterContinuesWhereTheChannelWas) {
   Open(MetricByName("atlas_npu_network_bytes_total"), {"tx", "nic"});
   Channel(0, 500);
   Channel(1, 510);
@@ -202,7 +202,7 @@ TEST(MetricStore, ACounterOfADeviceIsRememberedForThoseWhoSumUp) {
   EXPECT_EQ(store.LastTotal(kNoSeries), 0);
 }
 
-TEST(MetricStore, WhatWasSampledBeforeADeviceWasGoneIsNotShown) {
+TEST(MetricStore, SamplesFromBeforeADeviceWasGoneAreNotShown) {
   MetricStore store;
   constexpr MetricId kVolts = MetricByName("atlas_npu_voltage_volts");
   // A channel's decoder owns it too, and does not notice.

@@ -92,7 +92,7 @@ std::string FullName(const Container& container) {
 }
 
 // The container of a process: `known` is its name or id. Where nothing is known of the process it is,
-// as there, the one that has the whole NPU.
+// as there, the one that has the complete NPU.
 const Container* ContainerOf(const Chip& chip, std::string_view known) {
   if (known.empty()) return chip.containers.size() == 1 ? &chip.containers.front() : nullptr;
   for (const Container& container : chip.containers) {

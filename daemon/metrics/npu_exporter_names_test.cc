@@ -106,7 +106,7 @@ class NpuExporter : public ::testing::Test {
   std::string version_;
 };
 
-TEST_F(NpuExporter, WhatSchedulersReadIsExact) {
+TEST_F(NpuExporter, NamesThatSchedulersReadAreExact) {
   SetInfo(0);
   for (int percent = 0; percent <= 100; ++percent) {
     Set(MetricByName("atlas_npu_utilization_ratio"), 0, {"aicore"}, percent / 100.0);
@@ -290,7 +290,7 @@ TEST_F(NpuExporter, NodeMetrics) {
   EXPECT_THAT(text, Not(HasSubstr("npu_chip_info_product_type")));
 }
 
-TEST_F(NpuExporter, WhatIsStaleOrNeverSpokeIsAbsent) {
+TEST_F(NpuExporter, StaleOrSilentDevicesAreAbsent) {
   EXPECT_EQ(Text(), "");
   Set(MetricByName("atlas_npu_processes"), 0, {}, 3);
   EXPECT_THAT(Text(), HasSubstr("npu_chip_info_process_info_num{id=\"0\",model_name=\"\""));

@@ -61,7 +61,7 @@ constexpr std::string_view kBandwidthNote =
     "from the nic channel while it runs, else the growth of the byte counter between its last two "
     "readings";
 
-constexpr std::string_view kVnpuNote = "aicore_count is empty; the pod is that of the whole NPU";
+constexpr std::string_view kVnpuNote = "aicore_count is empty; the pod is that of the complete NPU";
 constexpr std::string_view kUbErrors = "atlas_npu_ub_errors_total";
 constexpr std::string_view kUbFlits = "atlas_npu_ub_flits_total";
 constexpr std::string_view kUbPackets = "atlas_npu_ub_packets_total";

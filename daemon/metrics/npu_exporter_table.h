@@ -32,7 +32,7 @@ enum class NpuExporterLabels : uint8_t {
 enum class NpuExporterValue : uint8_t {
   kScaled,      // value * scale
   kSum,         // the sum of all series that match, * scale
-  kOne,         // 1: what is said is in the labels
+  kOne,         // 1: the information is in the labels
   kOneIfZero,   // 1 for 0, 0 for anything else
   kIfZero,      // `scale` for 0, nothing for anything else
   kCode,        // the hexadecimal number in label code, in ascending order of the codes

@@ -4,7 +4,7 @@
 //
 // Threads: meant for one writer and any number of readers, without locks. A reader that meets the
 // writer may miss the sample being written; it sees no bucket of another second. Two writers at
-// once (a channel's decoder and a DCMI reading feeding one series) can overwrite each other: one of
+// once (a channel's decoder and a DCMI poll feeding one series) can overwrite each other: one of
 // two samples of the same few nanoseconds may then be missing from a bucket.
 #pragma once
 

@@ -109,7 +109,7 @@ TEST(SampleWindow, AValueThatStoodOverAScrapeIsNotCountedTwice) {
   ExpectStats(feeder.Over(kNow, kNow + 8 * kSecond), 1000, 1500, 2000);
 }
 
-TEST(SampleWindow, StampsThatGoBackOrMakeNoSenseAreHarmless) {
+TEST(SampleWindow, TimestampsThatGoBackOrAreInvalidAreHarmless) {
   for (WindowMean mean : {WindowMean::kOfSamples, WindowMean::kOverTime}) {
     Feeder feeder(mean);
     feeder.Add(-5 * kSecond, 1);

@@ -180,7 +180,7 @@ TEST(StoreFamilies, HistogramsAreOneFamily) {
 }
 
 // Ids are used again: the parts of a histogram and other series lie among each other.
-TEST(StoreFamilies, AHistogramIsWholeWhateverIdsItsPartsHave) {
+TEST(StoreFamilies, AHistogramIsCompleteWhateverIdsItsPartsHave) {
   constexpr MetricId kCalls = MetricByName("profd_dcmi_call_duration_seconds");
   MetricStore store;
   const SeriesId sum = store.Intern(kCalls, kHostDevice, {"b", kHistogramSum});

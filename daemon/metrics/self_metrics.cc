@@ -159,7 +159,7 @@ void SelfMetrics::SetMemory() {
   }
 }
 
-// Linux 6.2 and later say with stat how many there are; before, it says 0 and they are listed.
+// Linux 6.2 and later report with stat how many there are; before, it reports 0 and they are listed.
 void SelfMetrics::SetFiles() {
   if (!files_.valid()) {
     Result<UniqueFd> opened = host_.proc.Open("self/fd");

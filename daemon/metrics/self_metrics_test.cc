@@ -86,7 +86,7 @@ TEST_F(SelfMetricsTest, ACountThatBeganAgainIsShownAsItIs) {
   }
 }
 
-TEST_F(SelfMetricsTest, SaysWhatTheProcessTakes) {
+TEST_F(SelfMetricsTest, ReportsWhatTheProcessUses) {
   auto one = [&](MetricId metric) {
     auto values = Values(metric);
     return values.size() == 1 ? values.begin()->second : -1;

@@ -211,12 +211,12 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
 
 void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
   if (hal_ == nullptr || devices_.empty()) {
-    // The arbiter asks the pump for counters even on a node without devices.
+    // The arbiter reads counters of the pump even on a node without devices.
     if (hal_ == nullptr) hal_ = std::make_shared<HalLibrary>(HalSymbols{});
   }
   PumpOptions options;
   options.min_poll_interval_ns = config.poll_interval_ms * kNsPerMs;
-  // A dump need not notice that rounds are further apart, in time nor in what comes at once.
+  // A dump need not notice that rounds are further apart, in time nor in what arrives at once.
   constexpr int64_t kMsPerMegabyte = 10;
   options.relaxed_poll_interval_ns =
       std::min({config.relaxed_poll_interval_ms, config.flush_interval_ms / 4,
@@ -288,7 +288,7 @@ Status Node::MayUse(const Peer& peer, const DeviceInfo& device) {
 Result<uint32_t> Node::OwnerOf(pid_t pid) const {
   Result<UniqueFd> dir = proc_.Open(fmt::format("{}", pid));
   if (!dir.ok()) {
-    // A process that may not be signalled exists, and its existence is no secret.
+    // A process that may not be signalled exists, and its existence is not a secret.
     if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH)) return dir.status();
     return PermissionDenied("the process is hidden from profd: /proc is mounted with hidepid; profd "
                             "needs CAP_SYS_PTRACE, or the group that /proc's gid= names");

@@ -41,8 +41,8 @@ struct DriverReport {
 
 class Node {
  public:
-  // Loads the libraries and asks the driver what there is. A driver that is missing or does not
-  // answer leaves a node without devices, which still serves host collectors and says why.
+  // Loads the libraries and queries the driver for devices. A driver that is missing or does not
+  // answer leaves a node without devices, which still serves host collectors and reports the reason.
   static Result<std::unique_ptr<Node>> Discover(const DaemonConfig& config, const Clock& clock);
   ~Node();
 

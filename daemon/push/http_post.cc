@@ -182,7 +182,7 @@ class Exchange {
       return Failed(kPushBroken, fmt::format("{} answers no HTTP, or hung up: {}", url_.Authority(),
                                              error.message()));
     }
-    // What came together with the head says why.
+    // The part of the body that was received with the head has the reason.
     const auto rest = buffer.cdata();
     return Answer(parser.get(), {static_cast<const char*>(rest.data()), rest.size()});
   }

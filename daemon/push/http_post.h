@@ -1,4 +1,4 @@
-// One HTTP/1.1 POST on a connection of its own, over TLS where the URL says so. Every wait ends at the
+// One HTTP/1.1 POST on a connection of its own, over TLS for https URLs. Every wait ends at the
 // deadline, or when `wake` becomes readable; only the name's lookup takes as long as the resolver does.
 #pragma once
 
@@ -31,7 +31,7 @@ inline constexpr std::string_view kPushAnswer = "answer";  // it was, with `stat
 struct PostResult {
   std::string_view reason;
   int status = 0;
-  int64_t retry_after_s = 0;  // as the receiver wants it; 0 = it says nothing
+  int64_t retry_after_s = 0;  // as the receiver wants it; 0 = not set
   std::string detail;         // for people
 };
 

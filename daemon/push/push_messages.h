@@ -17,7 +17,7 @@ struct PushFacts {
   int64_t wall_ns = 0;        // of every sample
   int64_t start_wall_ns = 0;  // counters have counted since
   std::string version;
-  // Said once of everything: service.name and the like in OTLP, labels of every series in remote write,
+  // Sent once for everything: service.name and the like in OTLP, labels of every series in remote write,
   // where a series' own label of the same name wins.
   PushLabels about;
 };

@@ -187,7 +187,7 @@ TEST(PushMessages, ManySamplesAreSeveralMessages) {
   EXPECT_EQ(all.scope_metrics(0).metrics(0).gauge().data_points_size(), 10);
 }
 
-TEST(PushMessages, NothingIsNoMessage) {
+TEST(PushMessages, WithoutSamplesThereIsNoMessage) {
   EXPECT_TRUE(RemoteWriteMessages({}, Facts()).empty());
   EXPECT_TRUE(OtlpMessages({}, Facts()).empty());
 }

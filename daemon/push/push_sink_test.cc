@@ -59,7 +59,7 @@ TEST(PushSink, SendsInOrderAtEveryInterval) {
   EXPECT_TRUE(sink.stats().failures.empty());
 }
 
-TEST(PushSink, WhatFailsIsSentAgain) {
+TEST(PushSink, RetriesFailedMessages) {
   Receiver receiver({"HTTP/1.1 503 Busy\r\n\r\n", "gibberish\r\n\r\n", std::string(kOk)});
   PushSink sink(OptionsFor(receiver.port(), 3'600'000), Numbers());
   sink.Start();
@@ -72,7 +72,7 @@ TEST(PushSink, WhatFailsIsSentAgain) {
   EXPECT_EQ(sink.stats().queued_bytes, 0U);
 }
 
-TEST(PushSink, WhatIsRefusedForGoodIsDropped) {
+TEST(PushSink, DropsMessagesRefusedPermanently) {
   Receiver receiver({"HTTP/1.1 400 Bad Request\r\n\r\n", std::string(kOk)});
   PushSink sink(OptionsFor(receiver.port(), 20), Numbers());
   sink.Start();
@@ -101,7 +101,7 @@ TEST(PushSink, AFullQueueDropsTheOldest) {
   EXPECT_LE(sink.stats().queued_bytes, 3000U);
 }
 
-TEST(PushSink, WhatCouldNotBePackedIsCounted) {
+TEST(PushSink, CountsSamplesThatCouldNotBePacked) {
   Receiver receiver({std::string(kOk)});
   PushSink sink(OptionsFor(receiver.port(), 20),
                 [] { return std::vector<PushMessage>{{"", 7}, {"body", 1}}; });

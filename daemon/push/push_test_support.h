@@ -1,5 +1,5 @@
 // A receiver of pushes on a port of its own: answers each connection with the next of `answers`, the last
-// one again and again, and keeps what came.
+// one again and again, and keeps what was received.
 #pragma once
 
 #include <arpa/inet.h>

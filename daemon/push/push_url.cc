@@ -62,7 +62,7 @@ Result<PushUrl> ParsePushUrl(std::string_view text, std::string_view key) {
   }
   if (url.host.empty()) return wrong("names no host");
   if (!port.empty() && (port.front() != ':' || !ParseNumber(port.substr(1), &url.port) || url.port == 0)) {
-    return wrong("the port must be a whole number 1..65535");
+    return wrong("the port must be an integer 1..65535");
   }
   return url;
 }

@@ -70,7 +70,7 @@ class ActivityHistory {
     int64_t held_from_ns = 0;
     int64_t read_ns = 0;  // the time of the call
   };
-  // What was read after `from_ns`, of those that `wanted` says yes to.
+  // What was read after `from_ns`, of those that `wanted` accepts.
   Past Read(int64_t from_ns, const std::function<bool(const TrainingProcess&)>& wanted, int64_t now_ns) const;
 
   // Processes that are here and collect; those that do not.

@@ -173,7 +173,7 @@ TEST_F(ActivityHistoryTest, BytesAreBoundedAndTheOldestLeaves) {
   EXPECT_EQ(rows.back().start_ns, kBegin + 99 * kSecond / 10 + kManyKernels - 1);
 }
 
-TEST_F(ActivityHistoryTest, ABatchLargerThanTheArenaComesInPieces) {
+TEST_F(ActivityHistoryTest, ABatchLargerThanTheArenaIsReadInPieces) {
   std::vector<KernelRecord> kernels(kManyKernels);
   std::vector<ActivityFrame> frames(
       40, {ActivityType::kKernel, kManyKernels, kBegin, std::as_bytes(std::span(kernels))});

@@ -1,4 +1,4 @@
-// Pairs of clock readings over the time the recorder reaches back, and the clocks at instants between
+// Pairs of clock values over the time the recorder reaches back, and the clocks at instants between
 // and around them: linear between the nearest two, so that the clocks' drift is taken out.
 #pragma once
 

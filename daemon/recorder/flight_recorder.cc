@@ -234,7 +234,7 @@ void FlightRecorder::Tick() {
     for (Claimed& one : claimed_) {
       if (!one.claim) continue;
       ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
-      // Refused as a whole: the arbiter itself retries single channels only.
+      // Refused completely: the arbiter itself retries single channels only.
       if (!answer.channels.empty() || answer.state != OutcomeState::kBusy) continue;
       deps_.session.arbiter.Release(*one.claim, [] {});
       Claim(one);

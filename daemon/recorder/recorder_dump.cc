@@ -102,7 +102,7 @@ void RecorderDump::FindTimes() {
   if (reach > wanted + kSlackNs) {
     bool full = recorder_.ring_->stats().evicted_early > 0;
     warnings_.push_back(fmt::format(
-        "the last {:g} s were asked for, {:.3f} s are held ({})", Seconds(order_.last_ns),
+        "the last {:g} s were requested, {:.3f} s are held ({})", Seconds(order_.last_ns),
         Seconds(now_ns_ - from_ns_),
         full ? "recorder.memory_mb is full"
              : order_.last_ns > recorder_.config_.recorder_seconds * kNsPerSecond

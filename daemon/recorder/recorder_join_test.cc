@@ -180,7 +180,7 @@ TEST_F(JoinTest, NoGapAndNoDuplicate) {
 
 // Two runs of the channel in the past, a third is the present: each counts from its own start, and the
 // session's timestamps from the session's, thinned to the session's rate.
-TEST_F(JoinTest, StampsAndRatesOfEveryRun) {
+TEST_F(JoinTest, TimestampsAndRatesOfEveryRun) {
   Run(kHbm, 1, 100, 1000 * kMs);
   for (uint64_t i = 1; i <= 4; ++i) {
     Record(kHbm, 1, i * 10'000, static_cast<int64_t>(1000 + i * 10) * kMs);
@@ -231,7 +231,7 @@ TEST_F(JoinTest, LossesOfThePastAndThePresent) {
 }
 
 // A stop or a start that was given up may come back, and bring records, after the next run has begun.
-TEST_F(JoinTest, WhatComesOfAGivenUpRunReachesNoSubscriber) {
+TEST_F(JoinTest, RecordsOfAnAbandonedRunReachNoSubscriber) {
   Run(kPcie, 1, 10, 0);
   Record(kPcie, 1, 5, 5 * kMs);
   DumpFeed* feed = Feed(kPcie, 10, 6 * kMs);

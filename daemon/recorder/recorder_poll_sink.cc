@@ -12,7 +12,7 @@
 namespace profd {
 namespace {
 
-// Small enough for any ring, large enough for a reading of most collectors.
+// Small enough for any ring, large enough for a poll of most collectors.
 constexpr size_t kBundleBytes = 32 * 1024;
 
 bool IsOfAProcess(const SeriesDescription& description) {

@@ -56,7 +56,8 @@ Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
     if (may.ok()) devices.push_back(device.id);
   }
   if (!named.empty()) {
-    return InvalidArgument(fmt::format("devices: no device {} on this node", fmt::join(named, ", ")));
+    return Status(StatusCode::kInvalidArgument,
+                  Problem{.field = "devices", .text = fmt::format("no device {} on this node", fmt::join(named, ", "))});
   }
   return devices;
 }

@@ -128,7 +128,7 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
   MutexLock lock(mutex_);
   ExpireLocked(loss.host_ns);
   Route& route = routes_[id];
-  // One that goes on is one entry: losing must not push out what is held. What a reader was promised
+  // One that continues is one entry: losing must not push out what is held. What a reader was promised
   // stays as it was then: from there on the router notifies its session.
   if (route.last != kNone && route.last >= promised_) {
     Entry last = Load(route.last);
@@ -182,7 +182,7 @@ void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
 }
 
 std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t number) const {
-  // The present run is the last, and nearly always the one that is asked for.
+  // The present run is the last, and nearly always the one that is requested.
   const auto epoch = std::find_if(route.epochs.rbegin(), route.epochs.rend(),
                                   [&](const auto& one) { return one->number == number; });
   return epoch == route.epochs.rend() ? nullptr : *epoch;

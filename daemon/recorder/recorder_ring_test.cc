@@ -73,7 +73,7 @@ class RecorderRingTest : public ::testing::Test {
   std::shared_ptr<RecorderRing> ring_;
 };
 
-// One entry for a loss that goes on: it must not push out what is held.
+// One entry for a loss that continues: it must not push out what is held.
 TEST_F(RecorderRingTest, LossesKeepTheirPlace) {
   Make(1 << 20, 3600 * kSecond, 1);
   Put(0, 1, 100);
@@ -82,7 +82,7 @@ TEST_F(RecorderRingTest, LossesKeepTheirPlace) {
   Put(0, 2, 100);
   ring_->AppendLoss(0, {0, 2, 1, now_, 1, 24});
   auto source = ring_->Read(0, now_ - 1);
-  ring_->AppendLoss(0, {0, 2, 1, now_, 4, 96});  // goes on, but after what the reader was promised
+  ring_->AppendLoss(0, {0, 2, 1, now_, 4, 96});  // continues, but after what the reader was promised
   std::vector<std::pair<size_t, uint64_t>> found;  // bytes held, records lost
   ReplayBlock block;
   while (source->Next(&block)) found.emplace_back(block.bytes.size(), block.loss.records);
@@ -144,7 +144,7 @@ TEST_F(RecorderRingTest, TheOldestOfAllRoutesGoesFirst) {
   EXPECT_EQ(stats.complete_from_ns, 1000 * kSecond + static_cast<int64_t>(held.front()) - 1);
 }
 
-TEST_F(RecorderRingTest, NothingBeforeTheInstantAskedFor) {
+TEST_F(RecorderRingTest, NothingBeforeTheRequestedInstant) {
   Make(1 << 20, 100 * kSecond, 1);
   for (uint64_t i = 1; i <= 10; ++i) {
     now_ += kSecond;
@@ -154,7 +154,7 @@ TEST_F(RecorderRingTest, NothingBeforeTheInstantAskedFor) {
   EXPECT_THAT(Drain(ring_->Read(std::vector<bool>{true}, now_ - 1)), ElementsAre(10));
 }
 
-TEST_F(RecorderRingTest, WhatComesLaterIsNotRead) {
+TEST_F(RecorderRingTest, LaterBlocksAreNotRead) {
   Make(1 << 20, 100 * kSecond, 2);
   Put(0, 1, 8);
   auto one = ring_->Read(0, 0);
@@ -165,7 +165,7 @@ TEST_F(RecorderRingTest, WhatComesLaterIsNotRead) {
   EXPECT_THAT(Drain(all), ElementsAre(1));
 }
 
-TEST_F(RecorderRingTest, AReaderThatIsOvertakenSaysSo) {
+TEST_F(RecorderRingTest, AReaderThatIsOvertakenReportsIt) {
   Make(1 << 20, 1000 * kSecond, 2);
   for (uint64_t i = 1; i <= 8; ++i) Put(0, i, 100'000);
   auto one = ring_->Read(0, 0);

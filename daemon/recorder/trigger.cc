@@ -157,10 +157,10 @@ Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
   if (reader.Take("{")) RETURN_IF_ERROR(ParseLabels(reader, trigger));
   auto op = std::find_if(kOps.begin(), kOps.end(),
                          [&reader](const OpName& one) { return reader.Take(one.text); });
-  if (op == kOps.end()) return InvalidArgument("after the metric comes one of > >= < <= == !=");
+  if (op == kOps.end()) return InvalidArgument("after the metric must be one of > >= < <= == !=");
   trigger->op = op->op;
   if (!reader.TakeNumber(&trigger->value)) {
-    return InvalidArgument("after the comparison comes a number");
+    return InvalidArgument("after the comparison must be a number");
   }
   if (reader.TakeWord("for") && !reader.TakeDuration(&trigger->for_ns)) {
     return InvalidArgument("\"for\" takes a duration up to an hour: 500ms, 10s, 2m");

@@ -127,7 +127,7 @@ TEST(ParseRecorderOrder, RatesWithinTheCollectorsLimits) {
   EXPECT_TRUE(ParseRecorderOrder(most).ok());
 }
 
-TEST(ValidateRecorder, SaysEverythingAtOnce) {
+TEST(ValidateRecorder, ReportsEveryProblemAtOnce) {
   std::vector<std::string> problems;
   ValidateRecorder({"hbm=10", "hbn", "hbm=5"}, {"crash", "crush", "step > 1x median"}, &problems);
   EXPECT_THAT(problems, ElementsAre(HasSubstr("no collector hbn"), HasSubstr("twice"), HasSubstr("crush"),

@@ -16,7 +16,7 @@ constexpr size_t kMaxProcesses = 4096;
 constexpr size_t kStepsKept = 64;
 // Fewer steps have no meaningful median.
 constexpr size_t kStepsNeeded = 8;
-// A fault that is away for a reading or two is still the same fault.
+// A fault that is away for a sample or two is still the same fault.
 constexpr int64_t kFaultForgottenNs = 60 * kNsPerSecond;
 
 using Labels = std::span<const std::pair<std::string, std::string>>;
@@ -39,7 +39,7 @@ std::string SeriesText(const SeriesReading& reading) {
   std::string text(kMetrics[reading.metric].name);
   std::string labels;
   for (const auto& [name, value] : reading.labels) {
-    if (name == "uuid") continue;  // long, and npu says the same
+    if (name == "uuid") continue;  // long, and npu has the same
     labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", name, value);
   }
   return labels.empty() ? text : text + "{" + labels + "}";
@@ -104,7 +104,7 @@ void TriggerWatch::LookAtThreshold(size_t index, const SeriesReading& reading, i
 }
 
 // Health and faults of a device are read together, so a device whose health is known had no fault that
-// was not reported; what is there when the daemon starts is no news.
+// was not reported; a state that is present when the daemon starts is not reported.
 void TriggerWatch::LookAtErrors(const SeriesReading& reading, int64_t now_ns,
                                 std::vector<Firing>* out) {
   bool fault = reading.metric == MetricByName("atlas_npu_fault_active");

@@ -80,7 +80,7 @@ class TriggerWatch {
 
   std::vector<Trigger> triggers_;
   std::map<std::pair<size_t, std::string>, Condition> conditions_;  // by trigger and series
-  // error_code: what each device last said, by metric and labels; and devices that have been read
+  // error_code: what each device last reported, by metric and labels; and devices that have been read
   // before, whose faults are news.
   std::map<std::string, double> health_;
   std::map<std::string, int64_t> faults_;  // when last seen

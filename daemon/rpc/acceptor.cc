@@ -88,7 +88,7 @@ void Acceptor::Impl::Sweep() {
   });
 }
 
-// One user's connections leave room for the others'. Administrators can always come to stop them.
+// One user's connections leave some for the others'. Administrators can always connect to stop them.
 bool Acceptor::Impl::HasRoom(const Peer& peer) const {
   if (peer.admin) return true;
   auto own = std::count_if(connections.begin(), connections.end(), [&peer](const auto& entry) {

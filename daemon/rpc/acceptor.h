@@ -1,4 +1,4 @@
-// Listens on the unix socket, asks the kernel who is at the other end, and hands the connection to
+// Listens on the unix socket, reads the peer's credentials from the kernel, and hands the connection to
 // gRPC. For every call the peer is then found by the descriptor gRPC names in "fd:N".
 //
 // Descriptor numbers given to gRPC rise and wrap only after tens of thousands of connections, so that
@@ -22,7 +22,7 @@ struct AcceptorOptions {
   std::string socket_group;  // empty = root's group only
   std::string admin_group;   // empty = root only
   int max_connections = 256;
-  std::string archive_user = {};  // Peer::archiver; empty = nobody
+  std::string archive_user = {};  // Peer::archiver; empty = no user
 };
 
 class Acceptor {
@@ -44,7 +44,7 @@ class Acceptor {
   void Stop();
   ~Acceptor();  // Stop()
 
-  // Who a call comes from; `peer_text` as ServerContext::peer() says it. Thread-safe.
+  // The caller of a call; `peer_text` as ServerContext::peer() returns it. Thread-safe.
   std::optional<Peer> Identify(std::string_view peer_text) const;
 
   // All but where it listens.

@@ -42,7 +42,7 @@ class AcceptorTest : public ::testing::Test {
   std::unique_ptr<Acceptor> acceptor_;
 };
 
-TEST_F(AcceptorTest, TheKernelSaysWhoCalls) {
+TEST_F(AcceptorTest, TheCallerIsTakenFromTheKernel) {
   UniqueFd client = Connect();
   UniqueFd server(accepted_.get_future().get());
   std::optional<Peer> peer = acceptor_->Identify(fmt::format("fd:{}", server.get()));

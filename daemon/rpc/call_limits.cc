@@ -75,7 +75,7 @@ struct CallLedger::State {
   mutable Mutex mutex;
   std::array<KindUsage, kLimits.size()> kinds GUARDED_BY(mutex);
 
-  // Adds both to what is held, or says why not.
+  // Adds both to what is held, or returns why not.
   Status Add(CallKind kind, const User& user, bool admin, uint64_t calls, uint64_t bytes);
   void Drop(CallKind kind, const User& user, uint64_t calls, uint64_t bytes);
 };

@@ -1,6 +1,6 @@
 // What the calls of clients may hold in memory: THE table of limits, printed into docs/configuration.md, and the
 // ledger that keeps to it. Every call takes a hold before its handler runs and gives it back when gRPC is
-// done with the call; what grows on the way (buffers, lists, answers) asks first.
+// done with the call; what grows on the way (buffers, lists, answers) is admitted first.
 #pragma once
 
 #include <cstdint>

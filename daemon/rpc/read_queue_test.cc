@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// A step that goes on until it is let go.
+// A step that continues until it is let go.
 struct Gate {
   std::promise<void> begun;
   std::promise<void> go;

@@ -23,7 +23,7 @@
 
 namespace profd::rpc {
 
-// Texts may quote what a client sent; a trailer that is longer than the client takes (8 KiB,
+// Messages may quote what a client sent; a trailer that is longer than the client takes (8 KiB,
 // escaped) would hide the error behind another one.
 inline constexpr size_t kMaxErrorText = 6000;
 

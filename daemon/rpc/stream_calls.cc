@@ -147,7 +147,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
     return true;
   }
 
-  // Series of single processes are for their owner. Asked once a series: a pid that comes back as
+  // Series of single processes are for their owner. Checked once a series: a pid that is used again as
   // another user's is another series by then, the collectors let go of those that ended.
   bool MaySee(const SeriesDescription& description) const {
     if (!context_.deps.may_see_process) return true;

@@ -11,7 +11,7 @@ namespace profd {
 
 TlsPaths TlsPathsOf(const DaemonConfig& config);
 
-// The whole [tls] section, files and users included; nothing when tls.listen is empty.
+// The complete [tls] section, files and users included; nothing when tls.listen is empty.
 void CheckTls(const DaemonConfig& config, std::vector<std::string>* problems);
 
 }  // namespace profd

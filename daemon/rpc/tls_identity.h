@@ -18,7 +18,7 @@ namespace profd {
 struct CertificateFacts {
   std::string common_name;
   rpc::Role role = rpc::Role::kViewer;
-  std::string subject;  // "CN=alice,OU=profd-user", printable, for logs and texts
+  std::string subject;  // "CN=alice,OU=profd-user", printable, for logs and messages
 };
 
 // The first certificate of `pem`. PermissionDenied where it names no role, several, or no usable

@@ -1,4 +1,4 @@
-// PEM files that decide who is who: read, bounded and checked as a whole before anything is served
+// PEM files that determine identities: read, bounded and checked completely before anything is served
 // with them. Used for the port of [tls] and for web.yml.
 #pragma once
 

@@ -2,7 +2,7 @@
 // itself, so that they are counted and limited before gRPC sees them, and hands each to a gRPC
 // server of its own (apart from the unix socket's, with its own memory quota) that was made with
 // the certificates of that moment. When the files change, a new such server takes the new
-// connections; the earlier one goes on until its connections have ended.
+// connections; the earlier one continues until its connections have ended.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class TlsServer {
 
   // Thread-safe, all of them.
   //
-  // What a call's certificate says, by the authorities and users as they are now.
+  // The identity in a call's certificate, by the authorities and users as they are now.
   Result<Peer> Identify(const grpc::AuthContext& auth) const;
   // Other limits and users (the paths stay); the files are looked at again soon. Problems of the
   // users leave the earlier ones in force.

@@ -177,7 +177,7 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   return id;
 }
 
-// A session goes before the flight recorder where both cannot be served; the recorder asks again.
+// A session goes before the flight recorder where both cannot be served; the recorder requests it again.
 void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
   const Participant* other = Conflict(slot, request.options);
   if (other == nullptr || !other->resident) return;
@@ -238,7 +238,7 @@ void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) 
   DCHECK_ON(deps_.control);
   const auto found = std::find_if(slot.pending_detaches.begin(), slot.pending_detaches.end(),
                                   [claim](const PendingDetach& one) { return one.claim == claim; });
-  if (found == slot.pending_detaches.end()) return;  // a stop came before, and let it go
+  if (found == slot.pending_detaches.end()) return;  // a stop was first, and detached it
   const PendingDetach detach = *found;
   slot.pending_detaches.erase(found);
   if (!status.ok() && detach.target.feed != nullptr) {
@@ -289,7 +289,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     return;
   }
   // Never slower than it runs already: compare with what would serve both. The flight recorder alone
-  // is no reason to go on at a rate that a session once wanted.
+  // is not a reason to go on at a rate that a session once wanted.
   bool resident = std::all_of(slot.parts.begin(), slot.parts.end(),
                               [](const Participant& part) { return part.resident; });
   if (!resident) merged = MergeOptions(SpecOf(slot.collector), slot.running, merged);
@@ -376,7 +376,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
     slot.last_error = Status::Ok();
     deps_.router.SetStart(dev, slot.channel, start_ns);
     for (Participant& part : slot.parts) {
-      // Parts that came while the start was under way join in Reconcile.
+      // Parts that were added while the start was under way join in Reconcile.
       if (part.begun) {
         part.attached = part.ran = true;
         Answer(part, OutcomeState::kRunning, "");
@@ -408,7 +408,7 @@ void ChannelArbiter::Stop(Slot& slot) {
       });
 }
 
-// The driver says so when it stops a channel, without how much: somewhere in the run that ends, for each session in it.
+// The driver reports it when it stops a channel, without how much: somewhere in the run that ends, for each session in it.
 void ChannelArbiter::NoteDataLost(const Slot& slot) {
   const int64_t run_ns = slot.epoch == nullptr ? 0 : slot.epoch->start_ns.load();
   const int64_t now_ns = deps_.host.clock.MonotonicRawNs();

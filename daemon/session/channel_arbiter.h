@@ -3,7 +3,7 @@
 // rebased one. Every channel is brought step by step from what it is to what its users want
 // (Reconcile), so that starts, stops, joins and failures may come in any order.
 //
-// A channel that is made faster for a newcomer is restarted (the others see a short gap, said in
+// A channel that is made faster for a newcomer is restarted (the others see a short gap, listed in
 // their manifest); it is not slowed down again when the newcomer leaves.
 //
 // Lives on the control strand.

@@ -163,7 +163,7 @@ Manifest ManifestAtTheEnd(WriterSession& dump) {
 }
 
 // The channel runs on for others: what the driver holds at the stop is fetched first.
-TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
+TEST_F(ArbiterTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
   const auto dump = OpenDump(writer);
@@ -198,7 +198,7 @@ TEST_F(ArbiterTest, WhoLeavesASharedChannelGetsWhatTheDriverHasByThen) {
 }
 
 // The driver says so at the stop, and not how much.
-TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
+TEST_F(ArbiterTest, LossesOfTheDriverAreInTheManifest) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
   const auto dump = OpenDump(writer);
@@ -215,7 +215,7 @@ TEST_F(ArbiterTest, WhatTheDriverLostIsInTheManifest) {
 }
 
 // The channel is stopped to go on at another rate: who stays was in the run that lost them.
-TEST_F(ArbiterTest, WhatTheDriverLostIsKnownToThoseWhoStay) {
+TEST_F(ArbiterTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
   TempDir tmp;
   DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
   const auto dump = OpenDump(writer);
@@ -260,7 +260,7 @@ TEST_F(ArbiterTest, ReleaseWhileStartingStopsWhatWasStarted) {
   EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
 }
 
-TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsAsked) {
+TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsQueried) {
   auto claim = Claim("hbm", 50);
   // How often a tick makes the arbiter ask; what is asked here comes after it.
   auto asked_by_tick = [this] {
@@ -320,7 +320,7 @@ TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
                                     "stop 0/9"));
 }
 
-TEST_F(ArbiterTest, WhatStartedAfterTheLossIsNotStartedAgain) {
+TEST_F(ArbiterTest, ChannelsStartedAfterTheLossAreNotRestarted) {
   auto before = Claim("hbm", 50);
   OnControl([&] {
     arbiter_->OnDeviceStuck(0, "prof_drv_start has not returned");

@@ -41,7 +41,7 @@ void ChannelArbiter::Tick() {
   }
 }
 
-// A device whose blocks arrive need not be asked whether it is there.
+// A device whose blocks arrive is present.
 bool ChannelArbiter::IsInDoubt(int device, int64_t now_ns) const {
   bool used = false;
   int64_t newest = 0;
@@ -75,7 +75,7 @@ void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {
   }
 }
 
-// Asks the driver whether it still talks to the device; a device that comes back gets its channels
+// Queries the driver whether it still reaches the device; a device that is back gets its channels
 // started anew, as the driver has forgotten them.
 void ChannelArbiter::CheckDevice(int device) {
   if (querying_[device]) return;
@@ -174,7 +174,7 @@ std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) 
   return all;
 }
 
-// What runs is stopped; who asks for it waits as for a busy driver.
+// What runs is stopped; a session that requests it waits as for a busy driver.
 void ChannelArbiter::StayAway(Slot& slot, HandedOver& away) {
   const bool again = slot.unstopped && deps_.host.clock.SteadyNs() >= slot.retry_at_ns;
   if (slot.phase == Phase::kRunning || (again && away.waiting.empty())) {

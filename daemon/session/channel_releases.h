@@ -46,7 +46,7 @@ class ChannelReleases {
 
   explicit ChannelReleases(Deps deps) : deps_(std::move(deps)) {}
 
-  // Answers when the driver has stopped all of them. One that it does not stop is released nevertheless, and says why.
+  // Answers when the driver has stopped all of them. One that it does not stop is released nevertheless, with the reason.
   void Release(const Peer& peer, const v1::ReleaseChannelsRequest& request_untrusted, v1::ChannelReleases* out,
                const Finish& finish);
   // Without channels: all of the devices that the peer may take back.

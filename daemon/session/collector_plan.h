@@ -48,7 +48,7 @@ class CollectorPlanner {
   bool lowered_ = false;
 };
 
-// Rate of both host_sys (fixed, 20 ms: driver-abi section 6) and host_sys_usage when nothing is said.
+// Rate of both host_sys (fixed, 20 ms: driver-abi section 6) and host_sys_usage by default.
 inline constexpr double kHostSysHz = 50;
 
 }  // namespace profd

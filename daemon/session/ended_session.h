@@ -35,7 +35,7 @@ class EndedSession {
   }
   v1::Session::State state() const { return state_; }
   size_t bytes() const { return sizeof *this + bytes_.capacity(); }
-  // Somewhere in its texts; false = no part of it is called so.
+  // Somewhere in its strings; false = no part of it has this name.
   bool Mentions(std::string_view text) const { return bytes_.find(text) != std::string::npos; }
 
  private:

@@ -49,7 +49,7 @@ OptionAims AimsOf(const options::OptionSet& set);
 // Rates that were asked for above what users may have (limits.max_user_hz); 0 = no limit.
 std::vector<Problem> CheckUserRates(const options::OptionSet& set, double max_hz);
 
-// Rates of options of the devices as these can carry them out: whole milliseconds, and no less than
+// Rates of options of the devices as these can carry them out: full milliseconds, and no less than
 // the channel's floor (driver-abi 4.1).
 void RoundRates(std::span<const DeviceInfo> devices, std::span<const CollectorEntry> collectors,
                 std::vector<options::Effective>* effective);

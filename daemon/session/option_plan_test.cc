@@ -26,7 +26,7 @@ struct Support {
   const char* why;  // nullptr: supported
 };
 
-TEST_F(OptionPlanTest, WhatAChipCannotDoIsAnAnswerOfItsOwn) {
+TEST_F(OptionPlanTest, UnsupportedOptionsHaveACodeOfTheirOwn) {
   const Support kCases[] = {
       {1, R"({"sys_hardware_mem_freq":50})", nullptr},
       {1, R"({"sys_io_sampling_freq":100})", nullptr},
@@ -71,7 +71,7 @@ TEST_F(OptionPlanTest, EveryOptionWithoutItsChannelsIsUnsupported) {
   EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
 }
 
-// Both kinds are listed; the code tells whether leaving out what this chip lacks would be enough.
+// Both kinds are listed; the code shows whether leaving out what this chip lacks would be enough.
 TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
   devices_ = {Device(0, 1)};
   request_.set_options_json(R"({"instr_profiling_freq":300})");
@@ -170,7 +170,7 @@ TEST_F(OptionPlanTest, RatesAreReportedAsTheDriverRunsThem) {
   EXPECT_EQ(Plan()->options.size(), options::Table().size());
 }
 
-TEST_F(OptionPlanTest, HostRatesAreReportedWhereOneReadingServesTwo) {
+TEST_F(OptionPlanTest, HostRatesAreReportedWhereOnePollServesTwo) {
   request_.mutable_options()->set_host_sys_usage("cpu,mem");
   request_.mutable_options()->set_host_sys_usage_freq(10);
   Result<SessionPlan> plan = Plan();
@@ -252,7 +252,7 @@ TEST_F(OptionPlanTest, ApplicationOptionsAreCarriedAndNoted) {
   EXPECT_EQ(Option(*plan, "task_time").note, kNeedsProcess);
 }
 
-TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
+TEST_F(OptionPlanTest, RequestedOptionsAreCollectedInTheProcesses) {
   using Collect = std::map<std::string, attach::CollectKinds>;
   using enum attach::CollectKind;
   attached_ = true;
@@ -280,7 +280,7 @@ TEST_F(OptionPlanTest, WhatIsAskedForIsCollectedInTheProcesses) {
 }
 
 // One of the vendor's profilers at a time serves a process: what only aclprof measures takes the rest along.
-TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
+TEST_F(OptionPlanTest, OptionsOnlyAclprofMeasuresAreSentToIt) {
   using Collect = std::map<std::string, attach::CollectKinds>;
   using enum attach::CollectKind;
   attached_ = true;
@@ -322,7 +322,7 @@ TEST_F(OptionPlanTest, WhatOnlyAclprofMeasuresGoesThere) {
 }
 
 // task_time is on by default: for those who ask for nothing, and a process that starts its own session.
-TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsAskedFor) {
+TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsRequested) {
   using enum attach::CollectKind;
   const attach::CollectKinds all{kKernel, kNodeApi, kCommunication};
   attached_ = true;
@@ -387,7 +387,7 @@ TEST_F(OptionPlanTest, WithoutAStorageLimitItIsNineTenthsOfWhatIsFree) {
 
 // ---- sample.json ----
 
-TEST_F(OptionPlanTest, SampleFactsTellEachOptionItsOwnRate) {
+TEST_F(OptionPlanTest, SampleFactsHaveTheRateOfEachOption) {
   request_.set_options_json(R"({"sys_hardware_mem_freq":10,"sys_interconnection_freq":50,
       "llc_profiling":"write","host_sys_usage":"mem","host_sys_usage_freq":5,
       "msproftx":"on","task_time":"l0","storage_limit":"200MB"})");

@@ -1,4 +1,4 @@
-// Who is calling: on the unix socket as the kernel says (SO_PEERCRED, SO_PEERGROUPS), over TLS as
+// Who is calling: on the unix socket as the kernel reports it (SO_PEERCRED, SO_PEERGROUPS), over TLS as
 // the client's certificate and the node's own table of users say.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Peer {
   bool admin = false;            // root, in the administrators' group, or by certificate
   // Sees everything, starts, ends and takes away nothing; has no uid. Never together with `admin`.
   bool viewer = false;
-  bool remote = false;           // came over TLS
+  bool remote = false;           // connected over TLS
   // The user of archive.user: may take what waits for the database, and nothing else. Never together with `admin`.
   bool archiver = false;
   std::string certificate = {};  // its subject, cleaned; empty on the unix socket

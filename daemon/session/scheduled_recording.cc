@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-// A job that has just begun loads and compiles: its first recording comes a minute later.
+// A job that has just begun loads and compiles: its first recording is a minute later.
 constexpr int64_t kFirstNs = 60 * kNsPerSecond;
 // After a session of the job, or a refusal.
 constexpr int64_t kAgainNs = 60 * kNsPerSecond;

@@ -395,7 +395,7 @@ void Session::CutOff() {
   }
   warnings_.push_back(fmt::format(
       "the dump was not complete {:.0f} s after the stop (limits.stop_deadline_s) because the disk is slow or does "
-      "not answer; profd goes on writing it: `profctl list --dumps` says when it is complete",
+      "not answer; profd continues to write it, and lists it as complete afterwards",
       static_cast<double>(deps_.stop_deadline_ns) / 1e9));
   Conclude(SessionState::kInterrupted);
 }
@@ -450,7 +450,7 @@ void Session::OnClosed(const Status& status) {
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
   if (dump_ != nullptr) processes_->SetPlaced(dump_->process_files());
   if (failure_.ok() && !status.ok()) {
-    // The disk failed us: what was written is there, and the session says why there is no more.
+    // The disk failed us: what was written is there, and the session has the reason why there is no more.
     warnings_.push_back(status.ToString());
   }
   if (finished()) {

@@ -61,7 +61,7 @@ struct PastSegment {
   uint64_t dropped_bytes = 0;
 };
 
-// A session that goes on under a new daemon.
+// A session that continues under a new daemon.
 struct Continuation {
   bool started = false;  // it had begun; otherwise its start is still to come
   int64_t started_wall_ns = 0;  // of the first segment
@@ -138,7 +138,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   // A dump of its own was found, or is there no more.
   void AddPast(PastSegment segment);
   void ForgetPast(const std::string& dump_path);
-  // What the manifest of its dump would have said, had the end been written; null: it was.
+  // What the manifest of its dump would have contained, had the end been written; null: it was.
   const Manifest* unended() const {
     return dump_ != nullptr && dump_->unended() ? &*dump_->unended() : nullptr;
   }

@@ -11,7 +11,7 @@ namespace {
 
 using attach::ActivityType;
 
-// Texts of one record's process, as numbers of the session.
+// Strings of one record's process, as numbers of the session.
 class Ids {
  public:
   Ids(SessionNames* names, const ActivityBatch& batch)
@@ -320,7 +320,7 @@ uint64_t SessionActivity::CostOf(pid_t pid) const {
   return found == cost_ns_.end() ? 0 : found->second;
 }
 
-// Dropped by the process's count, and not said in the ring where it was: there was no room until the end.
+// Dropped by the process's count, and not reported in the ring: there was no space until the end.
 void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
   for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) ComeBack(kind, since_ns, now_raw_ns);
   if (ring.busy_since_ns != 0) AddBusy(std::exchange(ring.busy_since_ns, 0), now_raw_ns);

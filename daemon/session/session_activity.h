@@ -25,7 +25,7 @@ namespace profd {
 
 inline constexpr std::string_view kActivityNamesCollector = "activity_names";
 
-// Texts of all processes of a session, numbered from 1. Bounded: a text beyond the limits is 0.
+// Strings of all processes of a session, numbered from 1. Bounded: a string beyond the limits is 0.
 class SessionNames {
  public:
   static constexpr size_t kMaxNames = 131'072;
@@ -33,7 +33,7 @@ class SessionNames {
 
   struct Process {
     std::vector<uint32_t> ids;    // by the ring's; 0 = not yet asked for
-    std::set<uint32_t> nameless;  // the ring's, numbered before their text came
+    std::set<uint32_t> nameless;  // the ring's, numbered before their string arrived
   };
   // Valid until it is forgotten.
   Process& ProcessOf(uint64_t attach_id) { return processes_[attach_id]; }
@@ -42,10 +42,10 @@ class SessionNames {
     if (ring_id < process.ids.size() && process.ids[ring_id] != 0) return process.ids[ring_id];
     return Assign(process, ring_id, names);
   }
-  // Texts have become known.
+  // Strings have become known.
   void Learn(uint64_t attach_id, const ActivityNameTable& names);
   void Forget(uint64_t attach_id) { processes_.erase(attach_id); }
-  // Numbers and texts that are new since the last call.
+  // Numbers and strings that are new since the last call.
   std::vector<std::pair<uint32_t, std::string>> TakeFresh() { return std::exchange(fresh_, {}); }
   uint64_t refused() const { return refused_; }
 
@@ -86,7 +86,7 @@ class SessionActivity {
   void SetEnd(int64_t end_raw_ns) { end_raw_ns_ = end_raw_ns; }
   // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
   void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns);
-  // Nothing comes any more; hands on what is there.
+  // No more records arrive; passes on what is there.
   void End(int64_t now_raw_ns);
 
   struct Count {
@@ -107,7 +107,7 @@ class SessionActivity {
   };
   struct Ring {
     uint64_t dropped = 0;   // records dropped, by the process's count
-    uint64_t reported = 0;  // of them, those the ring has said when
+    uint64_t reported = 0;  // of them, those whose time the ring has reported
     int64_t last_ns = 0;    // of the last frame
     std::map<attach::CollectKind, int64_t> left_out = {};  // since when
     int64_t busy_since_ns = 0;                     // 0: it is not

@@ -301,7 +301,7 @@ TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 300);
 }
 
-TEST_F(SessionActivityTest, WhatAProcessLeavesOutIsALossOfThatTime) {
+TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
   Want({kKernel, kAclApi, kRuntimeApi});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
   activity_->OnLeftOut(kRank0, {kRuntimeApi}, kBegin + 100);

@@ -1,4 +1,4 @@
-// Orders as they come in: what they mean, whether they may start now, who has to make room.
+// Requests as they arrive: what they mean, whether they may start now, and which sessions must end for them.
 #include <fmt/format.h>
 #include <sys/random.h>
 
@@ -61,7 +61,7 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer, const v1::SessionS
   Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
                                           deps_.session.process_start_time},
                                          &order.spec);
-  // What a job that is not there would mean is not asked; all else is looked through at once.
+  // A missing job is not examined further; everything else is checked at once.
   Result<SessionPlan> plan = PlanFor(peer, order.spec, targets.ok() ? *targets : SessionTargets());
   // An unknown job is reported only where the request is valid otherwise.
   Status problems = JoinProblems(plan.ok() ? Status::Ok() : plan.status(),
@@ -97,7 +97,7 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
     const auto& pids = spec.target().pids();
     if (pids.size() >= kMaxHostPids) break;
     if (std::find(pids.begin(), pids.end(), process.pid) != pids.end()) continue;
-    // One that has gone in this moment is no problem of the order.
+    // One that has just ended is not a problem of the request.
     if (deps_.owner_of(process.pid).ok()) spec.mutable_target()->add_pids(process.pid);
   }
   auto may_use = [this, &peer](const DeviceInfo& device) { return deps_.may_use(peer, device); };
@@ -120,8 +120,8 @@ namespace {
 Status NoCountingProcess() {
   return {StatusCode::kFailedPrecondition,
           Problem{.kind = Problem::Kind::kNeedsProcess,
-                  .text = "{start_step} and {steps} need an attached process of the job to count on; none "
-                          "is attached (see `profctl jobs`)"}};
+                  .text = "{start_step} and {steps} need an attached process of the job, whose steps are "
+                          "counted; none is attached"}};
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply
   });
 }
 
-// Where processes have not said which devices they use, the order to each of them is looked at (JobTable::Notify).
+// Where processes have not reported which devices they use, the request to each of them is checked (JobTable::Notify).
 Status SessionManager::CheckTuning(const Peer& peer, const Session::Order& order) const {
   if (deps_.may_profile == nullptr || order.plan.collect.empty() || !order.targets.any()) return Status::Ok();
   std::vector<int> devices = order.targets.bound ? order.plan.devices : std::vector<int>();
@@ -357,7 +357,7 @@ std::vector<SessionBrief> SessionManager::Briefs() const {
   return briefs;
 }
 
-// Whose the session is and until when it runs: how much is shown depends on who asks.
+// Whose the session is and until when it runs: how much is shown depends on the caller.
 std::string SessionManager::OwnerOf(const Peer& peer, const std::string& holder) const {
   auto found = records_.find(holder);
   if (found == records_.end() || found->second.live == nullptr) return {};

@@ -118,7 +118,7 @@ TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
   EXPECT_EQ(session.status().steps_done(), 2u);
 }
 
-TEST_F(SessionManagerTest, TheProcessSaysWhenItsStepsAreOver) {
+TEST_F(SessionManagerTest, TheProcessReportsWhenItsStepsAreOver) {
   AttachTwo();
   v1::SessionSpec request = Order("job");
   request.mutable_schedule()->set_steps(3);
@@ -205,7 +205,7 @@ TEST_F(SessionManagerTest, StepsAfterThePresentOneNeedAPresentOne) {
               HasSubstr("process 10 has begun no step yet"));
 }
 
-TEST_F(SessionManagerTest, SaysHowManyRanksThereWillBe) {
+TEST_F(SessionManagerTest, ReportsHowManyRanksThereWillBe) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.world_size = 2;
   jobs_.Add(process);
@@ -224,7 +224,7 @@ TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
   EXPECT_EQ(Until(id, v1::Session::STATE_DONE).status().reason(), "all processes of the job have ended");
 }
 
-TEST_F(SessionManagerTest, AWholeNodeDoesNotEndWithAJob) {
+TEST_F(SessionManagerTest, ASessionOfTheNodeDoesNotEndWithAJob) {
   AttachTwo();
   v1::SessionSpec request = Order("job");
   request.mutable_target()->set_all(true);

@@ -67,7 +67,7 @@ void SessionCollect::OnReport(const TrainingProcess& process, const attach::Coll
     return;
   }
   known.report = report;
-  // Its files are the last that comes of it.
+  // Its files are the last it delivers.
   known.ended = report.state == CollectState::kFiles;
 }
 
@@ -93,7 +93,7 @@ std::vector<pid_t> SessionCollect::Unended() const {
 }
 
 struct SessionCollect::Served {
-  size_t all = 0;   // processes that were asked
+  size_t all = 0;   // processes that were requested to collect
   size_t whole = 0;
   size_t part = 0;
   std::string others;  // the first that does not serve it, and why

@@ -29,7 +29,7 @@ class SessionCollect {
   bool empty() const { return kinds_.empty(); }
   attach::CollectOrder Order() const;
   bool Has(std::string_view option) const { return kinds_.contains(option); }
-  // What is collected comes as files, when it has ended.
+  // What is collected is received as files, when it has ended.
   bool leaves_files() const { return aclprof_.has_value(); }
 
   void OnReport(const TrainingProcess& process, const attach::CollectorReport& report);
@@ -45,7 +45,7 @@ class SessionCollect {
   // What became of an option with the attached of `processes`. `over`: the session is.
   void Fill(std::string_view option, std::span<const TrainingProcess> processes, bool over,
             v1::Outcome* out) const;
-  // Of one process; nothing if it has said nothing.
+  // Of one process; nothing if it has not reported.
   void Fill(pid_t pid, v1::SessionProcess* out) const;
   void Describe(ManifestProcess* process) const;
 

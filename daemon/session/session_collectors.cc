@@ -26,7 +26,7 @@ void Session::StartChannels(const PlannedCollector& planned) {
   }
 }
 
-// `settled` runs once, when the driver has answered; at once where it is not asked.
+// `settled` runs once, when the driver has answered; at once where it is not called.
 void Session::StartChannel(const PlannedCollector& planned, int id, std::function<void()> settled) {
   const CollectorEntry& entry = Collectors()[planned.index];
   const DeviceInfo& device = *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
@@ -38,7 +38,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   Status probe = entry.probe_device(deps_.host, device);
   if (!probe.ok()) {
     // Of an option's collectors the chip has some and lacks others; that it has none of them the
-    // order's check would have said.
+    // order's check would have reported.
     if (planned.named && !planned.by_option) {
       row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
       rows_.push_back(std::move(row));

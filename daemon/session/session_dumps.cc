@@ -49,8 +49,7 @@ void TakeSpec(const v1::SessionSpec& spec, KeptDump* dump) {
 }
 
 Status NoDump(const std::string& name) {
-  return NotFound(
-      fmt::format("dump {} not found, or not owned by you; see `profctl list --dumps`", log::Quote(name)));
+  return NotFound(fmt::format("dump {} not found, or not owned by you", log::Quote(name)));
 }
 
 }  // namespace

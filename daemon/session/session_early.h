@@ -36,12 +36,12 @@ class SessionEarly {
 
   // When the process began the step; nothing: not known.
   std::optional<int64_t> BeginOf(pid_t pid) const;
-  // In the order in which it came. Either may be null. Nothing is kept afterwards.
+  // In the order of arrival. Either may be null. Nothing is kept afterwards.
   void HandOver(SessionMarks* marks, SessionActivity* activity);
 
  private:
   struct KeptMark {
-    Mark mark;  // without texts
+    Mark mark;  // without strings
     std::string name, domain;
   };
   struct MarksOf {

@@ -182,7 +182,7 @@ TEST_F(SessionEarlyTest, AProcessThatEndsBeforeTheStepLeavesNothing) {
   EXPECT_THAT(KernelsOfDump(), ElementsAre(std::pair(102u, kDumpStart + 2)));
 }
 
-TEST_F(SessionEarlyTest, WhatDoesNotFitAndWasTheSessionsIsCounted) {
+TEST_F(SessionEarlyTest, CountsRecordsOfTheSessionThatDoNotFit) {
   SessionEarly early(11);
   Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
   for (size_t batch = 0; batch < kBatches; ++batch) Batch(&early, kBegin101 + static_cast<int64_t>(batch) * 1'000'000);
@@ -193,7 +193,7 @@ TEST_F(SessionEarlyTest, WhatDoesNotFitAndWasTheSessionsIsCounted) {
   EXPECT_EQ(written + LostKernels(manifest), kBatches * kPerBatch);
 }
 
-TEST_F(SessionEarlyTest, WhatDoesNotFitAndLiesBeforeTheStepIsNoLoss) {
+TEST_F(SessionEarlyTest, RecordsBeforeTheStepThatDoNotFitAreNotALoss) {
   SessionEarly early(11);
   for (size_t batch = 0; batch < kBatches; ++batch) {
     Batch(&early, kBegin101 - static_cast<int64_t>(kBatches - batch) * 1'000'000);

@@ -7,8 +7,8 @@
 
 namespace profd {
 
-// A feed with its entry in the manifest, which says that it runs. `options.file`, if any, is the one file all
-// of its texts go to.
+// A feed with its entry in the manifest, which shows that it runs. `options.file`, if any, is the one file all
+// of its text records go to.
 inline DumpFeed* AddSessionFeed(WriterSession& dump, FeedOptions options) {
   ManifestChannel channel;
   channel.collector = options.collector;

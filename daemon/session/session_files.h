@@ -54,7 +54,7 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
   const std::vector<ManifestProcessFiles>& results() const { return results_; }
   // Where the dump has put them.
   void SetPlaced(std::vector<ManifestProcessFiles> placed) { results_ = std::move(placed); }
-  // What is still under way comes too late for the dump; the processes are notified.
+  // What is still being copied is too late for the dump; the processes are notified.
   void Abandon();
 
  private:

@@ -121,7 +121,7 @@ TEST_F(SessionFilesTest, EachProcessGetsAFolder) {
   });
 }
 
-TEST_F(SessionFilesTest, WhatIsMissingIsSaid) {
+TEST_F(SessionFilesTest, ReportsMissingFiles) {
   WriteText(process_ / "a name", "x");
   Take(11, 500005, "aclprofStop: 500005");
   ASSERT_TRUE(WaitIdle(1));
@@ -159,7 +159,7 @@ TEST_F(SessionFilesTest, WithoutAFolderTheProcessIsNotified) {
   });
 }
 
-TEST_F(SessionFilesTest, WhatComesAfterTheEndIsRefused) {
+TEST_F(SessionFilesTest, RefusesFilesAfterTheEnd) {
   OnControl([this] { files_->Abandon(); });
   Take(11);
   OnControl([this] {

@@ -56,7 +56,7 @@ class SessionJob {
 
   // The attached process with the lowest rank; null if none is attached.
   const TrainingProcess* CountingProcess() const;
-  // Is any process of it alive? Asks the kernel.
+  // Is any process of it alive? Queries the kernel.
   bool AnyAlive() const;
   bool any() const { return !members_.empty(); }
   bool IsHere(uint64_t attach_id) const { return attached_.contains(attach_id); }

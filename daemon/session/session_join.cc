@@ -27,7 +27,7 @@ void Session::JoinDevices() {
   if (targets.devices.empty()) return;
   Result<SessionPlan> plan = plan_for_(targets);
   if (!plan.ok()) {
-    warnings_.push_back(fmt::format("devices {} of processes that came later are not profiled: {}",
+    warnings_.push_back(fmt::format("devices {} of processes that attached later are not profiled: {}",
                                     fmt::join(targets.devices, ", "), plan.status().message()));
     on_change_(*this);
     return;

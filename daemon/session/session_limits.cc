@@ -87,8 +87,7 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
   }
   if (static_cast<int64_t>(own.size()) >= config.max_sessions_per_uid) {
     return ResourceExhausted(fmt::format(
-        "you have {} sessions running, the limit for one user (limits.max_sessions_per_uid): {}; "
-        "see `profctl list`",
+        "you have {} sessions running, the limit for one user (limits.max_sessions_per_uid): {}",
         own.size(), DescribeHolders(own, peer, wall_ns)));
   }
   const uint64_t limit = static_cast<uint64_t>(config.max_dump_mb_per_uid) << 20;
@@ -96,7 +95,7 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
     return ResourceExhausted(fmt::format(
         "your running sessions have written or may write {} MB{}, the limit for one user is {} MB "
         "(limits.max_dump_mb_per_uid): {}",
-        bytes >> 20, reserve > 0 ? fmt::format(", this one asks for {} MB", reserve >> 20) : "",
+        bytes >> 20, reserve > 0 ? fmt::format(", this one requests {} MB", reserve >> 20) : "",
         config.max_dump_mb_per_uid, DescribeHolders(own, peer, wall_ns)));
   }
   return Status::Ok();

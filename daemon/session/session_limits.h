@@ -1,4 +1,4 @@
-// Who may still start a session, whom an administrator's order may push aside, and how a refusal says
+// Who may still start a session, whom an administrator's order may push aside, and how a refusal reports
 // by whom the node is busy and until when. Pure functions over a short account of every live session.
 #pragma once
 
@@ -24,7 +24,7 @@ struct SessionBrief {
   bool ending = false;
   int64_t end_wall_ns = 0;   // when it will have ended by its own order; 0 = not known
   uint64_t written = 0;      // bytes of its dump so far
-  uint64_t reserved = 0;     // bytes it said it may write at most; 0 = no word of its own
+  uint64_t reserved = 0;     // bytes it may write at most by its own spec; 0 = not set
 };
 
 // "session 71bd0e29b475 of uid 1000 (job j), until 12 s from now" as far as the peer may see it.
@@ -34,7 +34,7 @@ std::string DescribeHolders(std::span<const SessionBrief> sessions, const Peer& 
                             int64_t wall_ns);
 
 // The order that may not start: RESOURCE_EXHAUSTED naming limit, holders and the earliest known end.
-// `reserve` bytes: what the new session said it may write.
+// `reserve` bytes: what the new session may write by its spec.
 Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
                           const DaemonConfig& config, int64_t wall_ns, uint64_t reserve);
 bool NodeIsFull(std::span<const SessionBrief> live, const DaemonConfig& config);

@@ -40,7 +40,7 @@ class SessionLimitsTest : public ::testing::Test {
   std::vector<SessionBrief> live_;
 };
 
-TEST_F(SessionLimitsTest, AFullNodeSaysWhoAndUntilWhen) {
+TEST_F(SessionLimitsTest, AFullNodeReportsHoldersAndUntilWhen) {
   live_.reserve(8);
   Add(1000);
   Add(2000).end_wall_ns = 30 * kNsPerSecond;
@@ -75,7 +75,7 @@ TEST_F(SessionLimitsTest, BytesWrittenAndPromised) {
   EXPECT_EQ(Check(), "");
 }
 
-TEST_F(SessionLimitsTest, WhoWritesTooMuchLosesTheYoungest) {
+TEST_F(SessionLimitsTest, AUserOverTheLimitLosesTheYoungestSession) {
   Add(1000).written = 60 * kMb;
   Add(1000).written = 40 * kMb;
   Add(2000).written = 99 * kMb;

@@ -84,7 +84,7 @@ void SessionManager::Freeze(const std::string& id) {
     return;
   }
   CloseKept(*session, session->state() == SessionState::kDone ? DumpState::kDone : DumpState::kFailed);
-  // A start that failed, or never came, leaves no dump worth keeping; the caller knows its reason.
+  // A start that failed, or never happened, leaves no dump worth keeping; the caller knows its reason.
   bool failed = record.frozen.state() == v1::Session::STATE_FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
     record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(ended.mutable_status(), dump); });
@@ -168,8 +168,7 @@ const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::
 }
 
 Status SessionManager::NoSession(const std::string& id_untrusted) {
-  return NotFound(
-      fmt::format("session {} not found, or not owned by you; see `profctl list`", log::Quote(id_untrusted)));
+  return NotFound(fmt::format("session {} not found, or not owned by you", log::Quote(id_untrusted)));
 }
 
 void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted,

@@ -71,11 +71,11 @@ class SessionManager {
   // session_resume.cc. One dump of an earlier session, from its manifest; newest first. Several
   // of one session are its segments.
   void AddFound(v1::Session found);
-  // A session that had not ended when the daemon did: goes on if it may, with the word of its state
+  // A session that had not ended when the daemon did: continues if it may, with the word of its state
   // file alone. `same_boot`: its processes and monotonic clock are still of this boot.
   void Resume(const std::string& id, const std::string& stored);
   void OnDumpRemoved(const std::string& name, std::string_view reason);
-  // Dumps grow, and sessions end where there is no room for them; several times a second.
+  // Dumps grow, and sessions end where there is no space for them; several times a second.
   void CheckDiskSpace();
 
   void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted,

@@ -162,7 +162,7 @@ TEST_F(SessionManagerTest, StoppingAJobNamesItsOtherSessions) {
   Until(second, v1::Session::STATE_DONE);
 }
 
-// What another daemon would find of a session that waits for its start: it goes on by this alone.
+// What another daemon would find of a session that waits for its start: it continues by this alone.
 TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
   v1::SessionSpec request = Order();
   request.set_label("later");

@@ -33,7 +33,7 @@ class SessionMarks {
   };
 
   // Marks older than `start_raw_ns` are none of this session's. `steps_only`: marks and ranges are
-  // left out (msproftx is off), which is no loss.
+  // left out (msproftx is off), which is not a loss.
   SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,
                int64_t start_raw_ns, bool steps_only = false);
 

@@ -33,7 +33,7 @@ void SessionProcesses::Fill(v1::SessionStatus* out) const {
   for (v1::SessionProcess& process : *out->mutable_processes()) collect_.Fill(process.pid(), &process);
 }
 
-// Those in force lose the note that they need a process once one serves them; those that were asked for are outcomes.
+// Those in force lose the note that they need a process once one serves them; the requested ones are outcomes.
 void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   const auto session = session_.lock();
   const SessionState state = session == nullptr ? SessionState::kDone : session->state();

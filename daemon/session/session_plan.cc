@@ -218,7 +218,7 @@ class Planner {
     plan_.collectors = std::move(planner.planned());
     if (planner.lowered()) {
       plan_.warnings.push_back(fmt::format(
-          "rates that were not asked for are at most {} Hz (limits.max_user_hz)", MaxUserHz()));
+          "rates that were not requested are at most {} Hz (limits.max_user_hz)", MaxUserHz()));
     }
     if (!plan_.collectors.empty() || !problems_.empty()) return;
     if (aims.application && !plan_.awaited_options.empty()) {
@@ -245,7 +245,7 @@ class Planner {
 
   void RefuseNothing(const OptionAims& aims) {
     if (aims.node && !plan_.warnings.empty()) {
-      // What was asked for became warnings, one and all (best_effort).
+      // All of what was requested became warnings (best_effort).
       unsupported_ = true;
       problems_.Add({.kind = Problem::Kind::kUnsupported, .text = "nothing requested can be collected here:"});
       for (const std::string& warning : plan_.warnings) {
@@ -261,7 +261,7 @@ class Planner {
                         [](const options::Effective& effective) { return effective.was_asked; });
   }
 
-  // What was asked for; and where that is nothing at all, or a process starts its own session, the default.
+  // What was requested; and where that is nothing at all, or a process starts its own session, the default.
   void PlanCollect() {
     if (ProviderOff()) return;
     for (const std::string& key : plan_.awaited_options) {
@@ -276,7 +276,7 @@ class Planner {
     PlanAclprof();
   }
 
-  // A process runs one of the vendor's profilers at a time: where something that was asked for needs this one, it
+  // A process runs one of the vendor's profilers at a time: where something that was requested needs this one, it
   // serves all of the session.
   void PlanAclprof() {
     const bool chosen = spec_.provider() == v1::SessionSpec::PROVIDER_ACLPROF;

@@ -36,7 +36,7 @@ struct PlannedCollector {
   PollOptions poll;        // polled collectors
 };
 
-// What follows from a spec on this node; what the spec says itself is not repeated.
+// What follows from a spec on this node; what the spec contains itself is not repeated.
 struct SessionPlan {
   std::vector<int> devices;  // logical ids, ascending
   std::vector<PlannedCollector> collectors;
@@ -61,7 +61,7 @@ struct SessionPlan {
   std::vector<std::string> warnings;
 };
 
-// What is said of a process whose owner is not known.
+// The text for a process whose owner is not known.
 inline std::string WhyNoOwner(const Status& status) {
   return status.code() == StatusCode::kPermissionDenied ? status.message() : "no such process";
 }

@@ -44,7 +44,7 @@ TEST_F(SessionPlanTest, TheListOfProblemsIsShortHoweverLongTheOrder) {
   EXPECT_THAT(Problems(), AllOf(HasSubstr("no device 100 "), HasSubstr("more")));
 }
 
-// A rate whose period is no number (1e9 / hz ns) must not get as far as a timer or a driver.
+// A rate whose period is not a number (1e9 / hz ns) must not get as far as a timer or a driver.
 TEST_F(SessionPlanTest, RatesByNameAreBounded) {
   for (double hz : {1e-300, 1e-4, -1.0, 1e300, std::numeric_limits<double>::infinity(),
                     std::numeric_limits<double>::quiet_NaN()}) {

@@ -36,7 +36,7 @@ class SessionPollSink final : public PollSink {
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
   uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
   uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
-  // Of the last reading; empty if it succeeded.
+  // Of the last poll; empty if it succeeded.
   std::string LastError() const;
 
  private:
@@ -58,7 +58,7 @@ class SessionPollSink final : public PollSink {
   };
   std::unordered_map<SeriesId, Name> names_;
   std::string lines_;
-  std::optional<HostFileBuffer> texts_;  // with a dump; flushed after each reading
+  std::optional<HostFileBuffer> texts_;  // with a dump; flushed after each poll
 };
 
 // Columns metric, device and labels of samples.tsv: "name\t0\ta=1,b=2"; in values ',', '=' and '\\'

@@ -25,7 +25,7 @@ SessionProcesses::SessionProcesses(const Deps& deps, Order order)
       owner_(order.owner),
       resumed_(order.resumed),
       launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
-        deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // activity comes from nowhere else
+        deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // no other source of activity
       }),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       collect_(plan_.collect, plan_.aclprof) {
@@ -219,7 +219,7 @@ void SessionProcesses::AddDevice(SessionMarks::Device device) {
   if (marks_ != nullptr) marks_->AddDevice(device);
 }
 
-// Of the session's processes that are here; what the rings have by now is in the recorder, what comes later is not.
+// Of the session's processes that are here; what the rings have by now is in the recorder, what arrives later is not.
 void SessionProcesses::ReplayActivity() {
   if (!spec_.schedule().has_since_ms() || activity_ == nullptr) return;
   job_->Drain();

@@ -38,7 +38,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
     virtual void OnStartStep() = 0;
     virtual void OnWantsToEnd(const std::string& reason) = 0;
     virtual void OnProcessCame() = 0;
-    // What is handed over at the end: some of it came; all has, or as much as will come.
+    // What is handed over at the end: some of it arrived; all has, or as much as will arrive.
     virtual void OnHandingOver() = 0;
     virtual void OnHandedOver() = 0;
     // For the session's client.
@@ -79,7 +79,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   void Begin(std::shared_ptr<WriterSession> dump, std::vector<SessionMarks::Device> devices, int64_t start_raw_ns);
   // A device that a process brought.
   void AddDevice(SessionMarks::Device device);
-  // Takes the last marks and asks for the last records; OnHandedOver follows where some are awaited.
+  // Takes the last marks and requests the last records; OnHandedOver follows where some are awaited.
   void End();
   // What began after this is none of the session's.
   void SetEnd(int64_t end_raw_ns);

@@ -115,7 +115,7 @@ class SessionProcessesTest : public ::testing::Test {
   std::shared_ptr<SessionProcesses> processes_;
 };
 
-TEST_F(SessionProcessesTest, TellsEachProcessWhatTheSessionIsAt) {
+TEST_F(SessionProcessesTest, NotifiesEachProcessOfTheSessionsState) {
   spec_.mutable_schedule()->set_start_step(5);
   Make();
   processes_->Arm();
@@ -169,7 +169,7 @@ TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
   EXPECT_THAT(session_->warnings_, IsEmpty());
 }
 
-TEST_F(SessionProcessesTest, WhoDoesNotHandOverInTimeIsNamed) {
+TEST_F(SessionProcessesTest, NamesProcessesThatDoNotFinishInTime) {
   EndWhileBothCollect();
   Collector(1, attach::CollectState::kOff);
   time_.Advance(10 * kNsPerSecond);

@@ -152,7 +152,7 @@ std::map<int, std::optional<DumpClocks>> Session::ClocksForDump() const {
   return result;
 }
 
-// What the dump says of the order from its first moment on.
+// What the dump has of the request from its first moment on.
 void Session::DescribeManifest(Manifest* out) const {
   Manifest& manifest = *out;
   manifest = deps_.manifest_base;
@@ -230,7 +230,7 @@ SessionDumpOptions Session::DumpOptions() const {
 
 // Data files that will be open at once.
 size_t Session::ExpectedFiles() const {
-  constexpr size_t kPerPoller = 4;  // what it reads of the whole system; files of processes come and go
+  constexpr size_t kPerPoller = 4;  // what it reads of the system; files of processes vary
   size_t files = 0;
   for (const PlannedCollector& planned : plan_.collectors) {
     const CollectorEntry& entry = Collectors()[planned.index];

@@ -14,7 +14,7 @@ ManifestChannel Channel(std::string collector, int device, uint32_t channel, std
   return entry;
 }
 
-TEST(SessionFoundTest, TellsWhatEachCollectorRecordedAndLost) {
+TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   Manifest manifest;
   manifest.session_id = "s";
   manifest.state = DumpState::kDone;

@@ -272,7 +272,7 @@ void SessionManager::AddFound(v1::Session found) {
     if (record.live->dump_path() != past.dump_path) record.live->AddPast(past);
     return;
   }
-  // The newest was first, and has what is said of the session as a whole.
+  // The newest was first, and has what is reported of the complete session.
   record.frozen.Edit([&](v1::Session& view) {
     v1::SessionStatus& status = *view.mutable_status();
     status.set_dropped_records(status.dropped_records() + past.dropped_records);

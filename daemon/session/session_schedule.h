@@ -86,7 +86,7 @@ class StepCounter {
   void Restore(uint32_t done) { done_ = done; }
   void OnBegin(int64_t step);
   void OnEnd(int64_t step);
-  // The process, which counts too, says that the last step that was ordered has ended.
+  // The process, which counts too, reports that the last step that was ordered has ended.
   void OnLastEnd();
   // The last step that was ordered has ended.
   bool over() const { return over_; }

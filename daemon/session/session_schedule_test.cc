@@ -116,7 +116,7 @@ TEST_F(SessionTermsTest, ASpecHasALimit) {
   EXPECT_THAT(Problem(), HasSubstr("at most 131072"));
 }
 
-TEST_F(SessionTermsTest, NoStepsAreNoOrder) {
+TEST_F(SessionTermsTest, ZeroStepsAreRefused) {
   request_.mutable_target()->set_job_id("j");
   request_.mutable_schedule()->set_steps(0);
   EXPECT_THAT(Problem(), HasSubstr("steps = 0: must be above zero"));
@@ -156,7 +156,7 @@ TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
   EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
   peer_.admin = true;
   EXPECT_EQ(PriorityOf(Admit().value_or({}).spec), 6u);
-  // The least one is no default.
+  // The minimum is not a default.
   request_.set_priority(0);
   EXPECT_EQ(PriorityOf(Admit().value_or({}).spec), 0u);
   request_.set_preempt(true);
@@ -205,7 +205,7 @@ TEST(StepCounter, TheNextBeginEndsTheLast) {
   EXPECT_TRUE(counter.over());
 }
 
-TEST(StepCounter, OnlyWholeStepsCount) {
+TEST(StepCounter, OnlyCompleteStepsCount) {
   StepCounter counter(std::nullopt, 2);
   counter.OnBegin(4);
   counter.Open(std::nullopt);

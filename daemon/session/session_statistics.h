@@ -31,7 +31,7 @@ std::map<int, DeviceReading> ReadDevices(const MetricStore& store,
 
 class SessionStatistics {
  public:
-  // A device counts from the first reading it is in.
+  // A device counts from the first sample it is in.
   void Take(const std::map<int, DeviceReading>& readings, std::span<const int> devices);
   void Fill(v1::SessionStatus* out) const;
 

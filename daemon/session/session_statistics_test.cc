@@ -51,7 +51,7 @@ class SessionStatisticsTest : public ::testing::Test {
   int64_t now_ = kStart;
 };
 
-TEST_F(SessionStatisticsTest, CountsWhatCameWhileItRan) {
+TEST_F(SessionStatisticsTest, CountsRecordsOfItsRunTime) {
   Write(MetricByName("atlas_npu_energy_joules_total"), 7, {}, 0);  // not the session's
   Look(1000, 10e9, 0.5, 20);
   Look(1250, 30e9, 1.0, 21);
@@ -74,7 +74,7 @@ TEST_F(SessionStatisticsTest, ACounterThatWasClearedCountsAnew) {
   EXPECT_EQ(Filled().statistics(0).ecc_corrected(), 5u);
 }
 
-TEST_F(SessionStatisticsTest, WhatWasNotReadIsNotThere) {
+TEST_F(SessionStatisticsTest, ValuesThatWereNotReadAreAbsent) {
   Write(MetricByName("atlas_npu_hbm_used_bytes"), 5);
   statistics_.Take(ReadDevices(store_, devices_, now_), std::vector<int>{0, 1});
   v1::SessionStatus status = Filled();

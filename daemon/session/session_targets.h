@@ -24,7 +24,7 @@ struct SessionTargets {
   bool admin = false;    // may act on the processes of all users
   uint32_t uid = UINT32_MAX;
   std::vector<TrainingProcess> processes;  // known when it was ordered
-  // Devices and the end of the session follow from the processes; otherwise the whole node is meant
+  // Devices and the end of the session follow from the processes; otherwise the complete node is meant
   // and the processes only take part with their marks and steps.
   bool bound = false;
   std::vector<int> devices;  // of the processes, if bound

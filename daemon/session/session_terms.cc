@@ -31,7 +31,7 @@ void Session::Schedule() {
 
 void Session::WaitForStart() {
   if (state_ != SessionState::kScheduled) return;
-  // Once the dump says when it starts, a clock that is set does not change it.
+  // Once the dump has its start, a clock that is set does not change it.
   int64_t left = prepared_ ? start_raw_ns_ - deps_.host.clock.MonotonicRawNs()
                            : spec_.schedule().start_at_ns() - deps_.host.clock.WallNs();
   if (left <= 0) {
@@ -49,7 +49,7 @@ void Session::WaitForStart() {
   wait_->After(std::min(pause, kLookAgainNs), [this] { WaitForStart(); });
 }
 
-// The dump says from the beginning that it starts at the instant ordered.
+// The dump has the requested start from the beginning.
 void Session::Prepare(int64_t left_ns) {
   prepared_ = true;
   SetStart();

@@ -154,8 +154,7 @@ void TuningLeases::Acquire(const Peer& peer, const v1::AcquireTuningLeaseRequest
 Status TuningLeases::Release(const Peer& peer, const std::string& id_untrusted) {
   const auto found = leases_.find(id_untrusted);
   if (found == leases_.end() || !peer.Owns(found->second.facts.uid())) {
-    return NotFound(fmt::format("tuning lease {} not found, or not owned by you; see `profctl tune leases`",
-                                log::Quote(id_untrusted)));
+    return NotFound(fmt::format("tuning lease {} not found, or not owned by you", log::Quote(id_untrusted)));
   }
   End(id_untrusted, "released");
   return Status::Ok();

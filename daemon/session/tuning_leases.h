@@ -48,7 +48,7 @@ class TuningLeases {
   Status Release(const Peer& peer, const std::string& id_untrusted);
   void List(const Peer& peer, google::protobuf::RepeatedPtrField<v1::TuningLease>* out) const;
 
-  // Whether something may be profiled inside the applications of these devices: FAILED_PRECONDITION says who tunes there.
+  // Whether something may be profiled inside the applications of these devices: FAILED_PRECONDITION names the user who tunes there.
   Status MayProfile(const Peer& peer, std::span<const int> devices) const;
 
   // What was saved by the daemon before this one: leases whose processes still live.

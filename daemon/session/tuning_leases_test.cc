@@ -132,7 +132,7 @@ TEST_F(TuningLeasesTest, OthersSeeThatThereIsOneAndNotWhose) {
   EXPECT_EQ(List(As(kAlice, 11))[0].job_id(), "bert");
 }
 
-TEST_F(TuningLeasesTest, WhatIsWrongWithARequestIsSaid) {
+TEST_F(TuningLeasesTest, ReportsProblemsOfARequest) {
   EXPECT_THAT(Acquire(As(kAlice, 10), {},
                       [](auto* request) {
                         request->set_mode(static_cast<v1::TuningLease::Mode>(9));

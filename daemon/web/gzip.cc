@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-// Of texts like ours, 3 makes a tenth, at a third of the time 6 takes for a little less.
+// For text like ours, 3 makes a tenth, at a third of the time 6 takes for a little less.
 constexpr int kLevel = 3;
 constexpr int kGzipWindow = 15 + 16;
 constexpr int kMemory = 8;

@@ -13,7 +13,7 @@ struct HttpTarget {
   std::string path;   // decoded
   std::string query;  // as sent
 };
-// "/metrics?names=atlas"; nothing for what is no path, or decodes to control characters.
+// "/metrics?names=atlas"; nothing for what is not a path, or decodes to control characters.
 std::optional<HttpTarget> ParseTarget(std::string_view target);
 
 // "%41+b" -> "A b"; nothing for a broken escape.

@@ -22,13 +22,13 @@ struct NodeView {
     std::string npu;  // its label in metrics
     std::string chip;
     std::string verdict;               // "ok", "degraded", "faulty", "down", "unknown"
-    std::vector<std::string> flags;    // what it comes from
+    std::vector<std::string> flags;    // its reasons
     std::vector<std::string> reasons;  // one for each flag
   };
   struct Collector {
     std::string name;
     bool has_run = false;
-    std::string error;  // of its last reading; empty: it worked
+    std::string error;  // of its last poll; empty: it succeeded
   };
   struct Advice {
     std::string check;

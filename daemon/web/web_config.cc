@@ -64,7 +64,7 @@ class Parser {
   void Problem(const YAML::Node& node, std::string_view what) {
     problems_->push_back(fmt::format("{}:{}: {}", path_, node.Mark().line + 1, what));
   }
-  // `visit(name, value)` for each key of a mapping; it says false to a key it does not know.
+  // `visit(name, value)` for each key of a mapping; it returns false for an unknown key.
   template <class Visit>
   void EachKey(const YAML::Node& map, std::string_view section, Visit visit);
   bool Refuse(std::span<const Unsupported> table, const YAML::Node& value, std::string_view name);

@@ -91,7 +91,7 @@ TEST(WebConfig, AllProblemsAtOnceWithTheirLines) {
   EXPECT_EQ(problems.size(), 9U) << all;
 }
 
-TEST(WebConfig, WhatCannotWork) {
+TEST(WebConfig, RefusesConfigurationsThatCannotWork) {
   const std::string files = "tls_server_config: {cert_file: c, key_file: k, ";
   EXPECT_EQ(Problems(files + "client_ca_file: a}").size(), 1U);
   EXPECT_EQ(Problems(files + "client_auth_type: RequireAndVerifyClientCert}").size(), 1U);
@@ -105,7 +105,7 @@ TEST(WebConfig, WhatCannotWork) {
   EXPECT_EQ(Problems("just a text").size(), 1U);
 }
 
-TEST(WebConfig, BrokenYamlSaysWhere) {
+TEST(WebConfig, BrokenYamlHasItsPlace) {
   EXPECT_THAT(Problems("a: b\n c: [d\n"), ElementsAre(HasSubstr("/etc/profd/web.yml:")));
   EXPECT_THAT(Problems(std::string(100'000, '[')), ElementsAre(HasSubstr("web.yml")));
   EXPECT_THAT(Problems(std::string(300'000, ' ')), ElementsAre(HasSubstr("larger than")));

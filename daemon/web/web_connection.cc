@@ -35,7 +35,7 @@ constexpr uint32_t kMaxHeaderBytes = 8 * 1024;
 // Room for a complete header beside what an earlier read brought of it.
 constexpr size_t kMaxBufferBytes = 2 * kMaxHeaderBytes;
 constexpr size_t kReadBytes = 4096;
-// Each covers a whole step, not one read or write of it: who trickles bytes gains nothing.
+// Each covers a complete step, not one read or write of it: a client that sends single bytes gains nothing.
 constexpr seconds kReadDeadline(10);   // a request's header, or the handshake
 constexpr seconds kWriteDeadline(10);  // an answer
 constexpr seconds kIdleDeadline(30);   // between two requests
@@ -227,7 +227,7 @@ void WebConnection::Handle() {
       ParseTarget({request.target().data(), request.target().size()});
   if (!target) {
     core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(400, "What is asked for must be a path, as in GET /metrics.\n");
+    Refuse(400, "The request target must be a path, as in GET /metrics.\n");
     return;
   }
   Authorize(std::move(*target));
@@ -277,7 +277,7 @@ void WebConnection::Dispatch(const HttpTarget& target) {
   core_.text_room.Give(std::move(room));  // was not needed
 }
 
-// An answer after which the connection is closed, because of what came or is still coming.
+// An answer after which the connection is closed, because of what was received or is still to be received.
 void WebConnection::Refuse(int status, std::string text, HttpHeaders headers) {
   close_ = true;
   Send({status, "text/plain; charset=utf-8", std::move(text)}, std::move(headers));

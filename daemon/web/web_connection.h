@@ -19,7 +19,7 @@
 
 namespace profd {
 
-// Memory of an answer that has been sent, for the next one: a scraper asks every few seconds for the
+// Memory of an answer that has been sent, for the next one: a scraper requests every few seconds the
 // same half a megabyte. One piece, whatever the number of connections.
 class AnswerRoom {
  public:

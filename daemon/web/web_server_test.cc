@@ -93,7 +93,7 @@ class WebFile {
   std::string path_ = testing::TempDir() + "profd-web-XXXXXX";
 };
 
-TEST_F(WebServerTest, HandlersSeeWhatWasAsked) {
+TEST_F(WebServerTest, HandlersSeeTheRequest) {
   Serve();
   std::string answer = Get("/%65cho?a=%20b", "User-Agent: curious/1\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -119,7 +119,7 @@ TEST_F(WebServerTest, PasswordsAndOpenPaths) {
   EXPECT_EQ(server_->counters().unauthorized, 3U);
 }
 
-TEST_F(WebServerTest, ThoseBeyondTheLimitAreAnsweredAndCounted) {
+TEST_F(WebServerTest, ConnectionsBeyondTheLimitAreAnsweredAndCounted) {
   WebServer::Options options;
   options.max_connections = 2;
   options.max_connections_per_address = 16;

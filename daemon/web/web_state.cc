@@ -57,8 +57,8 @@ bool AddAuthorities(SSL_CTX* raw, const std::string& pem) {
   return true;
 }
 
-// The texts have been checked to belong together; what OpenSSL still refuses (a key that is too short
-// for its security level) it says itself.
+// The files have been checked to belong together; what OpenSSL still refuses (a key that is too short
+// for its security level) it reports itself.
 Status Fill(SslContext* context, const WebConfig& config, const TlsMaterial& material) {
   SSL_CTX* raw = context->native_handle();
   ::SSL_CTX_set_min_proto_version(raw, VersionNumber(config.min_version));

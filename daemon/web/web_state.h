@@ -48,7 +48,7 @@ class WebStateKeeper {
 
   std::string path_;
   TlsPaths named_;       // by web.yml when it was read last, good or not
-  std::string stamp_;    // of what is in use, or was refused and said so
+  std::string stamp_;    // of what is in use, or was refused and logged
   std::string doubted_;  // of what was wrong at the last look
   WebStatePtr state_;
   int64_t next_look_ns_ = 0;

@@ -49,7 +49,7 @@ TEST(ConnectionLimits, OnlySomeRefusalsAreAnswered) {
   EXPECT_EQ(limits.Enter("b"), Admission::kRefuseTotal);
 }
 
-TEST(AnswerRoom, KeepsTheRoomOfOneAnswerWithinALimit) {
+TEST(AnswerRoom, KeepsTheBufferOfOneAnswerWithinALimit) {
   AnswerRoom room;
   std::string text(300'000, 'x');
   const char* memory = text.data();
@@ -201,7 +201,7 @@ TEST(StatusBoard, NoNpuIsReady) {
               HasSubstr("npus: ready: host only (no libascend_hal.so)"));
 }
 
-TEST(StatusPage, SaysWhatThereIsEscaped) {
+TEST(StatusPage, EscapesWhatItShows) {
   PageFacts facts;
   facts.figures["0"] = {"63 %", "1.0 of 64.0 GiB", "299 W", "51 °C", ""};
   facts.jobs = {{"<j42>", "alice", {"0", "1"}, 1200}};

@@ -80,7 +80,7 @@ inline constexpr auto kInstrNames = [] {
   return names;
 }();
 
-// Lines of text. Words: hccs has its stamp and two counters, ports may name themselves and their type,
+// Lines of text. Words: hccs has its timestamp and two counters, ports may name themselves and their type,
 // DVPP has an id on some chips.
 constexpr ChannelFormat TextFormat(uint32_t id, std::string_view name, std::string_view file,
                                    std::string_view header_token, LineWords words,

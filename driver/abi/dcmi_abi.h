@@ -1,7 +1,7 @@
 // What libdcmi.so looks like from outside, as far as our collectors use it: the structs, selectors,
 // error codes and function types of dcmi-and-metrics section 1. Our own declarations (LP64); every
 // size and offset stated there is asserted. Drivers disagree on some sizes (ECC: 28 or 36 bytes):
-// pass zeroed buffers with room to spare. Query calls only: setters, resets and active probes are
+// pass zeroed buffers larger than needed. Query calls only: setters, resets and active probes are
 // left out on purpose.
 #pragma once
 

@@ -1,5 +1,5 @@
 // THE table of libdcmi: every function that is looked up in it, and every question that is asked of
-// these functions (dcmi-and-metrics 1.3). A reading is a QUERY row here, and a row in
+// these functions (dcmi-and-metrics 1.3). A metric value is a QUERY row here, and a row in
 // collectors/metrics_device.h for the series it feeds. A structure that one question alone uses may
 // be declared here, above the rows.
 #pragma once
@@ -319,7 +319,7 @@ enum class DcmiCall : uint8_t {
 #undef PROFD_DCMI_CALL
 };
 
-// Label values and message texts.
+// Label values and messages.
 inline constexpr auto kDcmiCallNames = std::to_array<std::string_view>({
 #define PROFD_DCMI_CALL(name, label, ...) label,
     PROFD_DCMI_CALLS(PROFD_DCMI_CALL, PROFD_DCMI_CALL)

@@ -1,5 +1,5 @@
-// profd-probe: opens one of the vendor's libraries and says what it is, so that the program that wants to know
-// (profctl selftest) need not have it in its process. It lives for one question; who asks ends it when it hangs.
+// profd-probe: opens one of the vendor's libraries and reports what it is, so that the program that wants to know
+// (profctl selftest) need not have it in its process. It lives for one question; the caller ends it when it hangs.
 //
 // Prints "key value" lines. What the libraries print is dropped. Never as root: the code is whatever the caller's
 // search path finds.
@@ -26,11 +26,11 @@ namespace {
 
 constexpr int kUsage = 2;
 constexpr int kRefused = 3;
-// An answer, too: an "error" line says why.
+// An answer, too: an "error" line has the reason.
 constexpr int kNotThere = 0;
 constexpr const char* kUsageText =
     "usage: profd-probe library SONAME SYMBOL...   whether it is there, and has these functions\n"
-    "       profd-probe hal                        what libascend_hal.so says of the devices; reads only\n"
+    "       profd-probe hal                        what libascend_hal.so reports of the devices; reads only\n"
     "       profd-probe register                   registers a module with libprofapi.so\n"
     "       profd-probe start DEVICE CHANNEL [set] starts channel 44, 45 or 50 and stops it; set: after aclrtSetDevice\n"
     "Opens a library of the vendor's in this process and prints what it finds; profctl selftest runs it. Not as root.\n";

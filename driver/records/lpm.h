@@ -35,7 +35,7 @@ class LpmRecord {
     return Read<LpmEntry>(record_.subspan(kEntries + i * sizeof(LpmEntry)));
   }
 
-  // An empty record says nothing, and the zeros behind a record's last entry look like one. The type is whatever was in
+  // An empty record has no information, and the zeros behind a record's last entry look like one. The type is whatever was in
   // memory on chips without voltages; a small number is none, but a value where the bytes are not those of a record.
   bool IsPlausible() const {
     if (count() == 0 || count() > kMaxEntries || (type() >= kTypes && type() <= kMaxValue)) return false;

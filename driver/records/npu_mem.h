@@ -11,7 +11,7 @@ struct NpuMemRecord {
 
   uint32_t stamp;  // us since the start of the device's session; wraps
   uint32_t kind;
-  uint64_t epoch_ns;  // record version "2.0": the stamp
+  uint64_t epoch_ns;  // record version "2.0": the timestamp
   uint64_t ddr_bytes;
   uint64_t hbm_bytes;
 

@@ -29,7 +29,7 @@ constexpr size_t SizeOf() {
   }
 }
 
-// An object at any address. Unlike a copy by memcpy, one of this is no obstacle to g++ 12 keeping the
+// An object at any address. Unlike a copy by memcpy, one of this is not an obstacle to g++ 12 keeping the
 // fields in registers, which is worth a third of the time of decoding.
 template <class T>
 struct [[gnu::packed, gnu::may_alias]] Unaligned {
@@ -53,7 +53,7 @@ bool IsPlausible(Bytes record) {
   return Read<Record>(record).IsPlausible();
 }
 
-// More memory than any device has, with room to grow: 256 TiB.
+// More memory than any device has, with a margin: 256 TiB.
 inline constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 48;
 // Timestamps this large are not times: half the range of int64.
 inline constexpr uint64_t kMaxStamp = uint64_t{1} << 62;

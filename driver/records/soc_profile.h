@@ -64,9 +64,9 @@ struct SocLevels {
   int l2_buffer() const { return (levels & 0x7F8) >> 3; }
 };
 
-// Neighbours are swapped: words 0-9 are hard readings 1, 0, 3, 2 ..., 10-19 soft ones likewise.
+// Neighbours are swapped: words 0-9 are hard values 1, 0, 3, 2 ..., 10-19 soft ones likewise.
 struct SocLowPower {
-  static constexpr size_t kAicoreMhz = 11;  // which word: soft reading 0
+  static constexpr size_t kAicoreMhz = 11;  // which word: soft value 0
   uint64_t reserved;
   std::array<uint16_t, 20> words;
 };
@@ -110,9 +110,9 @@ class SocRecord {
   bool IsUnused() const {
     return magic() == abi::kSocProfileMagic && type() > kLastType && type() <= kLastKnownType;
   }
-  // What tells the series of one type apart: which die, link or accelerator.
+  // What distinguishes the series of one type: which die, link or accelerator.
   uint32_t Source(bool v6) const;
-  // And the type with it: what tells all series of the channel apart.
+  // With the type: what distinguishes all series of the channel.
   uint64_t SeriesKey(bool v6) const { return uint64_t{type()} << 32 | Source(v6); }
 
  private:

@@ -31,7 +31,7 @@ class Line {
     Cell(column) < 0 ? csv_.Text("N/A") : csv_.Int(Cell(column));
     return *this;
   }
-  // Of a column where 0 says that there is none.
+  // Of a column where 0 means that there is none.
   Line& Nonzero(size_t column) {
     Cell(column) == 0 ? csv_.Text("N/A") : csv_.Text(fmt::format_int(static_cast<uint64_t>(Cell(column))).c_str());
     return *this;

@@ -14,7 +14,7 @@
 namespace profd::exporting::csv {
 namespace {
 
-// What is counted together: device, name, and what else tells rows apart.
+// What is counted together: device, name, and what else distinguishes rows.
 using Key = std::array<int64_t, 3>;
 using Entry = std::pair<Key, ActivityTotal>;
 

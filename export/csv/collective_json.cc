@@ -77,7 +77,7 @@ struct LinkTotal {
   double ms = 0;
   uint64_t count = 0;
   uint64_t large = 0;
-  std::vector<std::pair<std::string, std::pair<uint64_t, double>>> sizes;  // MB as text: count, ms; as they came
+  std::vector<std::pair<std::string, std::pair<uint64_t, double>>> sizes;  // MB as text: count, ms; in order of appearance
 
   void AddSize(const std::string& size, uint64_t more, double its_ms) {
     auto found = std::ranges::find(sizes, size, [](const auto& entry) { return entry.first; });
@@ -118,7 +118,7 @@ struct PairTotal {
   std::string op;
   double Speed() const { return ms > 0 ? Rounded(mb / ms) : 0; }
 };
-// "0-1": as they came.
+// "0-1": in order of appearance.
 using Pairs = std::vector<std::pair<std::string, PairTotal>>;
 
 std::string PairOf(const CommunicationInfo& info) {

@@ -85,7 +85,7 @@ Status CsvFile::Append(const Spool& spool, const SpooledRows& piece) {
 
 Status CsvFile::Close() {
   if (!fd_.valid()) return Status::Ok();
-  // What the file system only says now: no room, a broken disk.
+  // What the file system only reports now: no space, a broken disk.
   if (::close(fd_.Release()) != 0) {
     return Status::FromErrno(errno, "closing " + files_->back().path);
   }

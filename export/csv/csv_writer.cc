@@ -207,7 +207,7 @@ void Join(DumpParts* parts, DumpParts more) {
   parts->durations.Merge(more.durations);
 }
 
-// Which kind a part is depends on the chip; a dump with both kinds is nobody's, but it is written.
+// Which kind a part is depends on the chip; no chip writes both kinds, but such a dump is exported.
 Status WriteModules(DumpParts* parts, const CsvTarget& target) {
   constexpr std::string_view kName = "npu_module_mem";
   std::vector<const ModuleMem*> sorted;

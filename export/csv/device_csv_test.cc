@@ -132,7 +132,7 @@ TEST_F(DeviceCsvTest, LlcIsInPercent) {
             "0,write,1,102.3,0.0\n");
 }
 
-TEST_F(DeviceCsvTest, LlcOfChipZeroIsOverTheWholeTime) {
+TEST_F(DeviceCsvTest, LlcOfChipZeroIsOverTheCompleteTime) {
   set_chip(0);
   PlaceOf(0).clock.begin_us = kStartNs / 1000;  // the device started then, too
   Feed(0, TableId::kLlc, [](BatchBuilder& rows) {
@@ -158,7 +158,7 @@ void AddNic(BatchBuilder& rows, int64_t t_ns, int64_t port, double bytes, double
            20.0, 5.0, packets, bytes * 2, 0.0, errors, 0.5, 0.0, 0.0);
 }
 
-TEST_F(DeviceCsvTest, NicIsOverTheWholeTime) {
+TEST_F(DeviceCsvTest, NicIsOverTheCompleteTime) {
   Feed(0, TableId::kNic, [](BatchBuilder& rows) {
     AddNic(rows, kStartNs, 1, 1e6, 100, 1);
     AddNic(rows, kStartNs, 0, 0, 0, 0);

@@ -22,7 +22,7 @@ int64_t Plus(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-// What an event says of an iteration, in ns; lengths but for the stamps.
+// What an event has of an iteration, in ns; lengths but for the timestamps.
 struct Iteration {
   int64_t end = 0;
   int64_t time = 0;

@@ -57,7 +57,7 @@ TEST_F(HostCsvTest, ProcessesByTheirUsage) {
             "host,7,python3,0.0\n");
 }
 
-TEST_F(HostCsvTest, MemoryIsInWholeNumbers) {
+TEST_F(HostCsvTest, MemoryIsInIntegers) {
   int64_t python = Intern("python3");
   Feed(0, TableId::kSysMem, [](BatchBuilder& rows) {
     rows.Add(kStartNs, 64000000, 30000000, 1, 2, 3, 4, 5, 15, 7);

@@ -118,7 +118,7 @@ class ProcessCpuSummary : public Summary {
   SeriesMap<Process> processes_;
 };
 
-// Averages of whole numbers, cut off as the integers they are in the vendor's queries.
+// Averages of integers, cut off as the integers they are in the vendor's queries.
 int64_t WholeAverage(int64_t sum, int64_t rows) { return rows > 0 ? sum / rows : 0; }
 
 // Sums of untrusted values: they wrap rather than overflow.

@@ -73,7 +73,7 @@ class PcieSummary : public Summary {
       TakeLast(batch);
       return;
     }
-    // Where the largest is below the smallest value the driver had nothing to tell.
+    // Where the largest is below the smallest value the driver had no value.
     auto mins = batch.Ints(0);
     auto maxes = batch.Ints(1);
     for (size_t i = 0; i < kValues; ++i) {

@@ -167,7 +167,7 @@ class LlcSummary : public Summary {
   SeriesMap<Values> series_;
 };
 
-// Chip 0: traffic over the whole time, put together again from the rows' rates.
+// Chip 0: traffic over the complete time, put together again from the rows' rates.
 class LlcBandwidthSummary : public Summary {
  public:
   explicit LlcBandwidthSummary(const PartContext& context) : Summary(context) {

@@ -212,7 +212,7 @@ void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std:
   row.End();
 }
 
-// Of tasks with contexts: where context 0 comes first, it stands for all of them.
+// Of tasks with contexts: where context 0 is first, it stands for all of them.
 Large<const TaskRow*> TimedTasks(const Model& model) {
   Large<const TaskRow*> rows;
   rows.reserve(model.rows.size());
@@ -220,7 +220,7 @@ Large<const TaskRow*> TimedTasks(const Model& model) {
   operators::SortSmall(&rows, [](const TaskRow* a, const TaskRow* b) { return a->start_ns < b->start_ns; });
   using Key = std::tuple<int16_t, uint16_t, uint16_t, uint16_t>;
   const auto key_of = [](const TaskRow* row) { return Key(row->device, row->stream, row->task, row->batch); };
-  std::map<Key, bool> only_first;  // of those with contexts: whether context 0 came first
+  std::map<Key, bool> only_first;  // of those with contexts: whether context 0 was first
   for (const TaskRow* row : rows) {
     if (row->context != operators::kNoContext) only_first.try_emplace(key_of(row), row->context == 0);
   }

@@ -11,7 +11,7 @@
 
 namespace profd::exporting::csv {
 
-// Writes those that have rows, straight to their files, by so many threads; says which there are.
+// Writes those that have rows, straight to their files, by so many threads; returns which there are.
 Status WriteOperatorCsvs(const operators::Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,
                          std::vector<std::string_view>* names);
 

@@ -53,11 +53,11 @@ struct CsvText {
   uint64_t row_count = 0;
 };
 
-// A part that comes down to a few rows.
+// A part of only a few rows.
 class Summary : public Part {
  public:
   using Part::Part;
-  // Rows of another file of the same place and table, which comes after this one.
+  // Rows of another file of the same place and table, which follows this one.
   virtual void Merge(Summary& later) = 0;
   // The rows of the CSV `name`; `columns` may be changed while there are no rows.
   virtual Status Write(std::string_view name, CsvText* out) = 0;

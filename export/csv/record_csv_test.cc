@@ -8,7 +8,7 @@ namespace {
 
 using RecordCsvTest = CsvTest;
 
-TEST_F(RecordCsvTest, NpuMemHasWholeKilobytes) {
+TEST_F(RecordCsvTest, NpuMemHasIntegerKilobytes) {
   Feed(1, TableId::kNpuMem, [](BatchBuilder& rows) {
     rows.Add(kStartNs + 9'999'872, 1, 0, int64_t{3347013} * 1024 + 1023);
     rows.Add(kStartNs - 1, 1, 1, 1);  // before the start

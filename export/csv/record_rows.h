@@ -15,7 +15,7 @@ class RecordRows : public Part {
  public:
   static constexpr size_t kMaxLine = 256;
 
-  // Prints what comes after the device into less than kMaxLine bytes and returns its end; null
+  // Prints what follows the device into less than kMaxLine bytes and returns its end; null
   // leaves the row out.
   using Print = char* (*)(const PartContext& context, const Batch& batch, size_t row, char* out);
 
@@ -40,7 +40,7 @@ std::unique_ptr<RecordRows> MakeNpuMemRows(const PartContext& context);
 std::unique_ptr<RecordRows> MakeModuleMemRows(const PartContext& context);
 std::unique_ptr<RecordRows> MakeUbRows(const PartContext& context);
 
-// Chips whose memory CSVs the vendor makes in C++: whole KB, nothing before the start of
+// Chips whose memory CSVs the vendor makes in C++: full KB, nothing before the start of
 // collection, module memory sorted over all devices. Where the chip is not known, so do we.
 bool IsMadeInCpp(int chip);
 // Its CSVs leave out what is earlier than the start of collection.

@@ -75,7 +75,7 @@ Status Spool::CopyTo(int to, uint64_t offset, uint64_t bytes) const {
 }
 
 void Spool::Forget(uint64_t offset, uint64_t bytes) const {
-  // Only saves room: whether it works does not matter.
+  // Only saves space: whether it works does not matter.
   [[maybe_unused]] int done = ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                           static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }

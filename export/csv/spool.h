@@ -1,5 +1,5 @@
 // One file without a name for everything that does not fit into memory until the CSVs are put
-// together. Any thread appends; a piece is read once, and its room given back then.
+// together. Any thread appends; a piece is read once, and its space freed then.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Spool {
   Status Read(uint64_t offset, std::span<std::byte> into) const;
   // To the end of the file `to`, within the kernel where it can.
   Status CopyTo(int to, uint64_t offset, uint64_t bytes) const;
-  // Nobody reads these bytes again.
+  // These bytes are not read again.
   void Forget(uint64_t offset, uint64_t bytes) const;
 
  private:

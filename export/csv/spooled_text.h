@@ -15,7 +15,7 @@ class SpooledText {
  public:
   explicit SpooledText(Spool& spool) : spool_(&spool) {}
 
-  // Where complete lines are added; then says how many there were.
+  // Where complete lines are added; then returns how many there were.
   std::string& text() { return text_; }
   void Added(uint64_t rows);
   uint64_t rows() const { return rows_; }

@@ -1,5 +1,5 @@
 // The CSVs that hold a few rows per device. Rules and quirks are the vendor's (dump-format 3.2);
-// where ours are not, docs/export.md says why.
+// where ours are not, docs/export.md has the reasons.
 #pragma once
 
 #include <memory>

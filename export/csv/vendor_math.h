@@ -1,5 +1,5 @@
 // Rounding as the vendor's analyser does it. Its CSVs go through two roundings that differ at ties:
-// SQLite's round() in its queries, and Python's round() on what comes out; HBM's average is made
+// SQLite's round() in its queries, and Python's round() on the result; HBM's average is made
 // with decimals. All three are needed to print the same third decimal.
 #pragma once
 
@@ -20,7 +20,7 @@ double PyRound3(double value);
 // `count`, quantized again; half to even both times: "191011.140". "0.000" for none.
 std::string DecimalAverage(std::span<const double> values, int64_t count);
 
-// Python's repr: 170898.43833559827, 299.0, 1e-05. `out` has room for 32 bytes.
+// Python's repr: 170898.43833559827, 299.0, 1e-05. `out` has space for 32 bytes.
 char* AppendRepr(char* out, double value);
 
 // SQLite's text of a REAL in a TEXT column: 15 digits, always with a point.

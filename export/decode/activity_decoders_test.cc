@@ -78,7 +78,7 @@ TEST(ActivityDecoders, AKernelIsARowOfItsDevice) {
   EXPECT_EQ(run.stats.records, 2u);
 }
 
-TEST(ActivityDecoders, WhatMakesNoSenseIsCounted) {
+TEST(ActivityDecoders, CountsInvalidRecords) {
   DecodeRun run("activity_kernel.data", Place::Kind::kHost);
   StoredKernel negative = Kernel();
   negative.start_ns = -1;

@@ -29,7 +29,7 @@ TEST_F(AicoreTest, OneRowPerRecordWithTheEventsInUse) {
   }
 }
 
-TEST_F(AicoreTest, TheCoresNumberTellsItsKind) {
+TEST_F(AicoreTest, TheKindFollowsFromTheCoresNumber) {
   Bytes bytes;
   bytes.Append(Sample(kDeviceStartNs, 24, 8)).Append(Sample(kDeviceStartNs, 25, 8));
   Decode("ffts_profile.data", bytes);

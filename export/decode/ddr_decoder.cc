@@ -38,7 +38,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
         counts_ = {};
         break;
     }
-    // What single masters moved is told beside the whole and is not part of it.
+    // What single masters moved is reported beside the total and is not part of it.
     if (record.master == abi::kAllMasters) counts_[record.event] += record.count;
     return true;
   }

@@ -123,7 +123,7 @@ TEST_F(MemoryTest, NpuMemWrapsAndRefusesGarbage) {
   EXPECT_EQ(stats_.bad_bytes, 64u + 31);
 }
 
-TEST_F(MemoryTest, NpuMemVersionTwoHasAbsoluteStamps) {
+TEST_F(MemoryTest, NpuMemVersionTwoHasAbsoluteTimestamps) {
   place_.record_version = "2.0";
   Bytes bytes;
   bytes.Add(uint32_t{77}, uint32_t{1}, static_cast<uint64_t>(kBegin) + 10000001, uint64_t{3},

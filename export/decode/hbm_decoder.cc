@@ -10,7 +10,7 @@ using records::HbmRecordV2;
 
 // MB/s of one stack and direction since its last record; the first row of each is 0. The vendor's
 // analyser takes the time from the row one group (of 8 or 4 rows) before, which is the same as long
-// as no record is missing. Its stamps are doubles, in steps of 256 ns, and so are its intervals.
+// as no record is missing. Its timestamps are doubles, in steps of 256 ns, and so are its intervals.
 template <class Record>
 class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
  public:

@@ -59,7 +59,7 @@ TEST_F(HbmTest, AMissingIdDoesNotShiftTheOthers) {
   EXPECT_EQ(Hbm()[4], (Row{29999872, {1, 0, 3.0517968755000062}}));
 }
 
-TEST_F(HbmTest, RepeatedAndEarlierStampsAreLeftOut) {
+TEST_F(HbmTest, RepeatedAndEarlierTimestampsAreLeftOut) {
   Bytes bytes;
   V1(bytes, 10000, 1, 0, 0);
   V1(bytes, 10000, 5, 0, 0);
@@ -72,7 +72,7 @@ TEST_F(HbmTest, RepeatedAndEarlierStampsAreLeftOut) {
   EXPECT_EQ(stats_.bad_bytes, 48u);
 }
 
-TEST_F(HbmTest, AGarbageStampDoesNotSilenceTheSeries) {
+TEST_F(HbmTest, AGarbageTimestampDoesNotSilenceTheSeries) {
   Bytes bytes;
   V1(bytes, 10000, 1, 0, 0);
   V1(bytes, 900000000000, 1, 0, 0);
@@ -99,7 +99,7 @@ TEST_F(HbmTest, GarbageIsCountedAndHoldsNothing) {
   EXPECT_EQ(stats_.bad_bytes, 3 * 24u + 4);
 }
 
-TEST_F(HbmTest, VersionTwoHasAbsoluteStamps) {
+TEST_F(HbmTest, VersionTwoHasAbsoluteTimestamps) {
   place_.record_version = "2.0";
   Bytes bytes;
   for (uint64_t i : {1u, 2u}) {

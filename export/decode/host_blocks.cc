@@ -114,7 +114,7 @@ class SysMemDecoder : public BlockDecoder {
     }
     return true;  // /proc/meminfo has many more
   }
-  // A block without its first line tells nothing.
+  // A block without its first line cannot be used.
   void EndBlock() override {
     if (!seen_) {
       ++stats_.bad_records;

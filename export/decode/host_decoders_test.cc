@@ -149,7 +149,7 @@ TEST(HostCpu, NoTimeNoRowsAndGarbage) {
   EXPECT_TRUE(one.rows.empty());
 }
 
-TEST(HostMem, UsageOfTheNextAtTheStampBefore) {
+TEST(HostMem, UsageOfTheNextAtTheTimestampBefore) {
   DecodeRun run("host_mem.data", kHost);
   run.Feed({"100 9 1000 1 1 1 1 1\n200 9 2000 1 1 1 1 1\nx\n300 9 333333 1 1 1 1 1\n"});
   ASSERT_EQ(run.rows.size(), 2u);

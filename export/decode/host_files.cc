@@ -14,7 +14,7 @@ namespace profd::exporting {
 namespace {
 
 // Lines `<ns> <7 numbers of /proc/<pid>/statm>`; pages are 4 KiB (dump-format 2.15). A row has the
-// stamp of one line and the usage of the next.
+// timestamp of one line and the usage of the next.
 class HostMemDecoder : public Decoder {
  public:
   explicit HostMemDecoder(const DecodeContext& context)
@@ -108,7 +108,7 @@ class HostDiskDecoder : public Decoder {
     waiting_.push_back(row);
   }
 
-  // A value that is no number is 0, an unknown unit is K/s.
+  // A value that is not a number is 0, an unknown unit is K/s.
   static double Kilobytes(std::string_view text, std::string_view unit) {
     double value = 0;
     if (!TextScan(text).Real(&value)) return 0;

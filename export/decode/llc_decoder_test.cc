@@ -101,7 +101,7 @@ TEST_F(LlcTest, SlicesTheChipDoesNotHaveAreBad) {
   }
 }
 
-TEST_F(LlcTest, EarlierStampsAndGarbageAreBad) {
+TEST_F(LlcTest, EarlierTimestampsAndGarbageAreBad) {
   Bytes bytes;
   Instant(bytes, 20000, 0, kCounts);
   bytes.Add(uint64_t{10000}, uint64_t{1}, uint32_t{0}, uint32_t{0});

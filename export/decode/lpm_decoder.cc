@@ -18,7 +18,7 @@ bool HasFile(const Place& place, std::string_view base) {
   return std::ranges::any_of(place.files, [&](const DataFile& file) { return file.base == base; });
 }
 
-// Changes of one value, from the device's start on: what was before only says with which value it
+// Changes of one value, from the device's start on: what was before only gives the value with which it
 // begins. The first change of all is preceded by that value at the start.
 class ChangeSeries {
  public:
@@ -111,7 +111,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
         voltage_rows_(TableOf(TableId::kVoltage), context.place->device, context.window,
                       *context.rows) {
     const Place& place = *context.place;
-    // One source: on chips 15 and 16 the records of low power tell the clock, per die; and a dump
+    // One source: on chips 15 and 16 the records of low power have the clock, per die; and a dump
     // that has both files has the same changes twice.
     bool told_elsewhere = file == File::kFrequency
                               ? IsV6(place.chip) && HasFile(place, "stars_soc_profile.data")

@@ -34,7 +34,7 @@ TEST_F(LpmTest, RowsAreMadeUpAtTheEnds) {
   EXPECT_EQ(stats_.records, 1u);
 }
 
-TEST_F(LpmTest, WithoutEndInfoThereIsNoLastRow) {
+TEST_F(LpmTest, WithoutEndInfoTheLastRowIsMissing) {
   Bytes bytes;
   Changes(bytes, 0, {{50, 1650}});
   Decode("lpmFreqConv.data", bytes);

@@ -102,7 +102,7 @@ TEST(TxRecords, RangesThatOverlapHaveLanesOfTheirOwn) {
   EXPECT_EQ(run.events[2].lane, 0);
 }
 
-TEST(TxRecords, LongTextsGoOnInOtherRecords) {
+TEST(TxRecords, LongTextsContinueInOtherRecords) {
   const std::string full(156, 'x');
   DecodeRun run("aging.additional.msproftx", Place::Kind::kHost);
   run.Feed({TxRecord{.kind = 1, .segment = 0, .type = 3, .start = 5100, .end = 5100, .mark = 8, .message = full}.Bytes() +
@@ -254,7 +254,7 @@ TEST(Marks, StepsHaveBothEnds) {
   EXPECT_EQ(run.stats.clipped, 0u);
 }
 
-TEST(Marks, WhatCrossesTheSessionsBorderIsClipped) {
+TEST(Marks, RangesAcrossTheSessionsBorderAreClipped) {
   DecodeRun run("marks.tsv", kOwn);
   run.place().clock.end_us = DecodeRun::kWall / 1000 + 10;
   run.place().clock.end_raw_ns = 10000;

@@ -173,7 +173,7 @@ class MarksDecoder : public Decoder {
   bool EndStarted(const Mark& mark) {
     auto found = started_.find({mark.thread.first, mark.value});
     if (found == started_.end()) {
-      ++stats_.unpaired;  // it started before the session, and nothing says when or what it is
+      ++stats_.unpaired;  // it started before the session, and when or what it is, is unknown
       return true;
     }
     SendStarted(&found->second, mark.t_ns, false);

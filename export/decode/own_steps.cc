@@ -11,7 +11,7 @@
 namespace profd::exporting {
 namespace {
 
-// ts_track.data: records of 40 bytes, the second one tells what it is (dump-format 2.12). Only step
+// ts_track.data: records of 40 bytes, the second one is the type (dump-format 2.12). Only step
 // trace is read; the rest is about tasks.
 class TsTrackDecoder : public Decoder {
  public:

@@ -8,7 +8,7 @@ namespace {
 using records::PcieRecord;
 
 // One row per record, but for those the vendor's analyser passes over: a smallest value above the
-// largest one, which is how the first group says that nothing was measured.
+// largest one, which in the first group means that nothing was measured.
 class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
  public:
   explicit PcieDecoder(const DecodeContext& context)

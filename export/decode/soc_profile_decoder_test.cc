@@ -67,7 +67,7 @@ TEST_F(SocTest, SioTimesAreDoubles) {
 }
 
 // A repeated or earlier stamp is passed over; the next rate goes from the record before it.
-TEST_F(SocTest, SioPassesOverStampsThatAreNotLater) {
+TEST_F(SocTest, SioPassesOverTimestampsThatAreNotLater) {
   std::array<uint32_t, 8> sizes = {1000000, 0, 0, 0, 0, 0, 0, 0};
   DecodeSoc({Sio(0, 500000, {}), Sio(0, 500000, sizes), Sio(0, 400000, sizes),
              Sio(0, 1000000, sizes), Sio(64, 1, sizes)});
@@ -138,7 +138,7 @@ TEST_F(SocTest, Levels) {
 }
 
 // Neighbours are swapped; the first of the soft ten is the clock.
-TEST_F(SocTest, LowPowerIsTheClockWhereNoFileTellsIt) {
+TEST_F(SocTest, LowPowerIsTheClockWhereNoFileHasIt) {
   for (auto [chip, tells] : {std::pair{5, false}, {7, true}, {8, true}, {15, true}}) {
     place_.chip = chip;
     DecodeSoc({LowPower(2, 500000)});

@@ -31,7 +31,7 @@ TEST(TextScan, ReadsNumbersAsTheyAreWritten) {
   EXPECT_FALSE(scan.Real(&real));
 }
 
-TEST(TextScan, RefusesWhatIsNoNumber) {
+TEST(TextScan, RefusesTextThatIsNotANumber) {
   for (const char* text : {"", "12a", "-", "1:2", "nan", "inf", "1e999"}) {
     double real = 0;
     EXPECT_FALSE(TextScan(text).Real(&real)) << text;
@@ -128,7 +128,7 @@ TEST(Hccs, IdleLinkKeepsTheLastRow) {
   EXPECT_EQ(run.rows.size(), 2u);
 }
 
-TEST(Hccs, EqualStampsGiveZeroAndEarlierOnesAreBad) {
+TEST(Hccs, EqualTimestampsGiveZeroAndEarlierOnesAreBad) {
   DecodeRun run("hccs.data");
   run.Feed(
       {"1:000000000 0 0\n1:000000000 100 0\n0:500000000 200 0\n2:000000000 300 0\n"
@@ -139,7 +139,7 @@ TEST(Hccs, EqualStampsGiveZeroAndEarlierOnesAreBad) {
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
-TEST(Hccs, AStampFarAheadDoesNotSilenceTheRest) {
+TEST(Hccs, ATimestampFarAheadDoesNotSilenceTheRest) {
   DecodeRun run("hccs.data");
   std::string text = "1:000000000 0 0\n8000000000:000000000 0 0\n";
   for (int i = 2; i < 14; ++i) text += std::to_string(i) + ":000000000 1048576 0\n";
@@ -151,7 +151,7 @@ TEST(Hccs, AStampFarAheadDoesNotSilenceTheRest) {
   EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kDeviceWall + 10 * kSecond);
 }
 
-TEST(Netdev, AStampFarAheadDoesNotSilenceTheRest) {
+TEST(Netdev, ATimestampFarAheadDoesNotSilenceTheRest) {
   DecodeRun run("netdev_stats.data");
   std::string rest = " 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n";
   std::string text = "1" + rest + "4000000000000000000" + rest;
@@ -229,7 +229,7 @@ TEST(Nic, EfficiencyHasThreeDecimals) {
   EXPECT_EQ(run.rows[0].Real(17), 0.001);  // 0.0005, which lies above the half as a double
 }
 
-TEST(Nic, NoBandwidthIsNoEfficiency) {
+TEST(Nic, WithoutBandwidthThereIsNoEfficiency) {
   DecodeRun run("nic.data");
   run.Feed({"1:000000000 0 1 2 3 4 5 6 1 2 3 4 5 6 0\n1:0 x\n"});
   ASSERT_EQ(run.rows.size(), 1u);
@@ -267,7 +267,7 @@ TEST(Dvpp, EveryEngineHasAFile) {
   }
 }
 
-TEST(Netdev, WhatWasCountedInBetween) {
+TEST(Netdev, DifferencesOfCounters) {
   DecodeRun run("netdev_stats.data");
   run.Feed(
       {"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"
@@ -292,7 +292,7 @@ TEST(Netdev, WhatWasCountedInBetween) {
   EXPECT_EQ(run.stats.bad_records, 2u);
 }
 
-TEST(Netdev, OneSampleTellsNothing) {
+TEST(Netdev, OneSampleIsNotEnough) {
   DecodeRun run("netdev_stats.data");
   run.Feed({"1000000000 1 2 100 200 5 6 7 8 9 10 11 12 13 1000 2000\n"});
   EXPECT_TRUE(run.rows.empty());

@@ -8,7 +8,7 @@ namespace {
 
 // dump-format 2.4: `sec:ns [dvpp_id] engine_type engine_id` and eight numbers, one of which may end
 // in
-// '%'. Whether there is an id is told by the number of words, whatever the chip.
+// '%'. Whether there is an id follows from the number of words, whatever the chip.
 class DvppDecoder : public Decoder {
  public:
   explicit DvppDecoder(const DecodeContext& context)
@@ -27,7 +27,7 @@ class DvppDecoder : public Decoder {
   void Finish() override { rows_.Flush(); }
 
  private:
-  static constexpr size_t kMaxWords = 11;  // after the stamp
+  static constexpr size_t kMaxWords = 11;  // after the timestamp
 
   static bool Number(std::string_view word, double* value) {
     if (word.ends_with('%')) word.remove_suffix(1);

@@ -7,7 +7,7 @@ namespace profd::exporting {
 namespace {
 
 // llc.data of chip 0 (dump-format 2.5): lines of perf stat, `seconds count hisi_l3c0/event/`, the
-// time since the start. All events of one stamp make a row for reading and one for writing. The
+// time since the start. All events of one timestamp make a row for reading and one for writing. The
 // other mode, capacity (events dsid<n>), has no table.
 class LlcTextDecoder : public Decoder {
  public:

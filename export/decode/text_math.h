@@ -14,7 +14,7 @@ double RoundedQuotient(WideInt num, WideInt den, int decimals);
 // MB/s (2^20 bytes per second) with 3 decimals of `bytes` in `ns`; 0 when no time passed.
 double RoundedMegaRate(uint64_t bytes, uint64_t ns);
 
-// num / (factor * den) correctly rounded, where factor * den is no double.
+// num / (factor * den) correctly rounded, where factor * den is not a double.
 double ExactQuotient(double num, double den, double factor);
 
 }  // namespace profd::exporting

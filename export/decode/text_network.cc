@@ -7,7 +7,7 @@
 namespace profd::exporting {
 namespace {
 
-// Lines of nic.data and roce.data (dump-format 2.3): stamp, 13 numbers, then port and type if there
+// Lines of nic.data and roce.data (dump-format 2.3): timestamp, 13 numbers, then port and type if there
 // are any.
 class NetworkDecoder : public Decoder {
  public:

@@ -20,7 +20,7 @@ class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
     cells[0] = record.port;
     std::ranges::copy(record.values, cells.begin() + 1);
     if (!std::ranges::all_of(cells, FitsInt64)) return false;
-    // Unlike the other stamps in microseconds this one is exact.
+    // Unlike the other timestamps in microseconds this one is exact.
     uint64_t device_ns = static_cast<uint64_t>(clock_.facts().device_ns) + record.stamp * 1000;
     rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(device_ns)), cells);
     return true;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMarkFile = "additional.msproftx";
 
-// Passes whole records on.
+// Passes complete records on.
 class Taker : public Decoder {
  public:
   explicit Taker(DeviceMarkRecords* into) : into_(into) {}
@@ -26,7 +26,7 @@ class Taker : public Decoder {
   DeviceMarkRecords* into_;
 };
 
-// What is wrong with a file, its own decoder says.
+// Problems of a file are reported by its own decoder.
 void Read(const DumpReader& reader, const DataFile& file, size_t record_bytes, Decoder* decoder) {
   std::vector<std::byte> buffer;
   FileFeeder(reader, record_bytes, &buffer, [](uint64_t) { return true; }).Run(file, decoder);

@@ -70,7 +70,7 @@ class DeviceTasks {
   // `wide_streams`: as the host's records say (HostData::wide_streams).
   explicit DeviceTasks(bool wide_streams) : wide_streams_(wide_streams) {}
 
-  // Memory for a file of so many bytes, which comes next.
+  // Memory for the next file, of so many bytes.
   void ExpectStars(uint64_t bytes) { tasks.reserve(tasks.size() + bytes / kStarsRecordBytes / 2); }
   void ExpectProfile(uint64_t bytes) { pmu.reserve(pmu.size() + bytes / kProfileRecordBytes); }
   void FeedStars(std::span<const std::byte> records);

@@ -25,13 +25,13 @@ constexpr size_t kPythonNameBytes = 8;
 constexpr size_t kMindSporeRangeBytes = 54;
 // With id, step and level; without level; without all three.
 constexpr size_t kOldMindSporeRangeBytes[] = {74, 73, 57};
-// A longer one says nothing but that its length is none.
+// A longer one means that its length is wrong.
 constexpr size_t kMostRecordBytes = 1 << 20;
 // Of a call stack, which is the longest text there is.
 constexpr size_t kMaxFieldText = 65536;
 constexpr uint64_t kMostTextBytes = uint64_t{512} << 20;
 
-// `each` gets (type, body) of all that are whole; gives the bytes that are left over.
+// `each` gets (type, body) of all that are complete; gives the bytes that are left over.
 template <class Each>
 size_t ForEachPart(Bytes bytes, Each each) {
   while (bytes.size() >= kHeaderBytes) {
@@ -94,7 +94,7 @@ void FrameworkData::Begin(std::string_view base) {
   carried_.clear();
 }
 
-// Of whole records; gives the bytes it has used.
+// Of complete records; gives the bytes it has used.
 size_t FrameworkData::Take(Bytes bytes) {
   const auto take = [this](Bytes body, size_t header) {
     ++records;

@@ -93,7 +93,7 @@ class FrameworkData {
   void Feed(std::span<const std::byte> bytes);
   void End();
 
-  // After the last file. `clock`: stamps to wall clock.
+  // After the last file. `clock`: timestamps to wall clock.
   void Finish(const std::function<int64_t(int64_t)>& clock);
 
   // After Finish. The innermost operator of the thread at that time; -1: none.

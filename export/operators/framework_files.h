@@ -14,7 +14,7 @@
 namespace profd::exporting::operators {
 
 struct FrameworkFiles {
-  // profiler_info.json: what stamps are.
+  // profiler_info.json: the unit of timestamps.
   struct Stamps {
     bool counter = false;
     double mhz = 0;
@@ -23,7 +23,7 @@ struct FrameworkFiles {
   };
   DumpReader reader;
   std::vector<DataFile> files;  // by name
-  std::optional<Stamps> stamps;  // none: profiler_info says nothing
+  std::optional<Stamps> stamps;  // none: not in profiler_info
   std::vector<DumpInfo::Problem> problems;
 
   // To wall clock. The dump's own pair of clocks counts before that of profiler_info, so that launches stay within the

@@ -193,7 +193,7 @@ class HostData {
   HostData(std::function<int64_t(uint64_t)> clock, int64_t begin_ns, bool keeps_runtime_apis)
       : clock_(std::move(clock)), begin_ns_(begin_ns), keeps_runtime_apis_(keeps_runtime_apis) {}
 
-  // Memory for a file of so many bytes, which comes next.
+  // Memory for the next file, of so many bytes.
   void Expect(const HostFile& file, uint64_t bytes);
   // Whole records or lines of one file; what makes no sense is counted. Files in any order.
   void Feed(const HostFile& file, std::span<const std::byte> bytes);

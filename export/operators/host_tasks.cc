@@ -407,7 +407,7 @@ class Builder {
     const TypeOfTask& type = TypeOf(*task);
     if (task->launch >= 0 && (type.operation || (type.fusion && task->communication < 0))) {
       const NodeRecord* node = NodeOf(*task);
-      // The marker of a whole FFTS+ graph is no operator, and without a description there is none.
+      // The marker of a complete FFTS+ graph is not an operator, and without a description there is none.
       task->compute = !detailed_ || (node != nullptr && node->core_type != kFftsPlusCore);
       return true;
     }

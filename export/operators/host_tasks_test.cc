@@ -81,7 +81,7 @@ class RandomThreads {
 };
 
 // Where they are cut, nothing was running: the tasks are the same as without a cut.
-TEST(HostTasksTest, PiecesAreAsTheWhole) {
+TEST(HostTasksTest, PiecesGiveTheSameAsOneRead) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     HostData at_once = RandomThreads(seed).Make();
     const HostTasks expected = BuildHostTasks(&at_once, true);

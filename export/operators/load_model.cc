@@ -139,14 +139,14 @@ std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFile
     }
   }
   data->Finish(found.ClockOf(host));
-  const auto tell = [&](uint64_t count, std::string_view what, bool broken) {
+  const auto report = [&](uint64_t count, std::string_view what, bool broken) {
     if (count > 0) loader.Problem(std::string(kFrameworkFolder), fmt::format("{} {}", count, what), broken);
   };
-  tell(data->bad_times, "records with times before 1970: skipped", true);
+  report(data->bad_times, "records with times before 1970: skipped", true);
   // Those of tasks on their way when the collection began or ended, too.
-  tell(data->unpaired_marks, "marks of the task queue without their begin or end: skipped", false);
-  tell(data->python.unpaired, "ends of Python's calls without their begin: skipped", false);
-  tell(data->left_out_texts, "texts are left out: there are too many", true);
+  report(data->unpaired_marks, "marks of the task queue without their begin or end: skipped", false);
+  report(data->python.unpaired, "ends of Python's calls without their begin: skipped", false);
+  report(data->left_out_texts, "strings are left out: there are too many", true);
   return data;
 }
 
@@ -189,7 +189,7 @@ DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   made.group.aiv.cores = place.aiv_cores;
   made.mhz = static_cast<double>(place.aicore_mhz);
   std::ranges::stable_sort(frequencies, {}, &std::pair<uint64_t, double>::first);
-  // One that is 0 says that the chip does not report them.
+  // One that is 0 means that the chip does not report them.
   const bool any_zero = std::ranges::any_of(frequencies, [](const auto& change) { return change.second == 0; });
   if (!any_zero) made.clock = std::move(frequencies);
   return made;

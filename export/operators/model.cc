@@ -51,7 +51,7 @@ class HostKeys {
 void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
   HostKeys by_key(host_tasks.tasks, device);
-  // Where collecting was switched on while a graph ran, the first execution of its tasks is not whole.
+  // Where collecting was switched on while a graph ran, the first execution of its tasks is incomplete.
   std::unordered_map<uint64_t, uint32_t> executions;
   if (host.dynamic) {
     for (const DeviceTask& task : ran.tasks) ++executions[JoinKey(task)];

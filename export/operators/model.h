@@ -66,7 +66,7 @@ struct DeviceCpu {
   std::function<int64_t(uint64_t)> monotonic;  // the host's monotonic clock, the same
 };
 
-// What is made of a model when it is first asked for; any thread.
+// What is made of a model at its first use; any thread.
 template <class Made, class From>
 class OnceMade {
  public:
@@ -140,7 +140,7 @@ class Model {
   std::string_view OperatorName(const HostTask& task) const;
   std::string_view OperatorType(const HostTask& task) const;  // "N/A" at level 0
   std::string_view CoreType(const HostTask& task) const;      // the same
-  // Host type where there is one that says more than the device's.
+  // Host type where there is one that is more precise than the device's.
   std::string TaskType(const TaskRow& row) const;
 
   HostData host;
@@ -156,7 +156,7 @@ class Model {
   std::vector<DeviceMark> marks;  // of the application; by number
   std::unique_ptr<FrameworkData> framework;  // null: there is none
   TimeWindow window;  // as KeepOnly
-  OnceMade<std::map<int, Overlap>, Model> overlaps;  // OverlapsOf asks for them
+  OnceMade<std::map<int, Overlap>, Model> overlaps;  // for OverlapsOf
   size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
   uint64_t stray_counters = 0;  // PMU records of no task that is known: left out
@@ -196,7 +196,7 @@ std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpIn
 struct LoadOrder {
   const DumpReader& reader;
   const DumpInfo& info;
-  const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the whole collection
+  const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the complete collection
   bool runtime_apis = true;
   bool details = true;  // counters and shapes
   bool only_framework = false;  // of a framework's profiler its operators and steps, nothing else

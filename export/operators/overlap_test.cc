@@ -7,7 +7,7 @@ namespace {
 
 const Intervals& Of(const Overlap& overlap, OverlapKind kind) { return overlap[static_cast<size_t>(kind)]; }
 
-TEST(OverlapTest, WhatTouchesIsOne) {
+TEST(OverlapTest, AdjacentRangesAreOne) {
   const Overlap made = MakeOverlap({{20, 30}, {0, 10}, {10, 15}, {25, 28}}, {}, std::nullopt);
   EXPECT_EQ(Of(made, OverlapKind::kComputing), (Intervals{{0, 15}, {20, 30}}));
   EXPECT_EQ(Of(made, OverlapKind::kFree), (Intervals{{15, 20}}));
@@ -32,7 +32,7 @@ TEST(OverlapTest, OtherTasksBoundTheFreeTime) {
   EXPECT_EQ(Of(MakeOverlap({}, {}, Interval{3, 9}), OverlapKind::kFree), (Intervals{{3, 9}}));
 }
 
-TEST(OverlapTest, WhatHasNoLengthIsLeftOut) {
+TEST(OverlapTest, RangesWithoutLengthAreLeftOut) {
   const Overlap made = MakeOverlap({{5, 5}}, {{7, 7}}, Interval{5, 5});
   EXPECT_EQ(Of(made, OverlapKind::kFree), (Intervals{{5, 7}}));
   for (OverlapKind kind : {OverlapKind::kComputing, OverlapKind::kCommunication, OverlapKind::kNotOverlapped}) {

@@ -26,7 +26,7 @@ class PythonCalls {
   // One record; false: it makes no sense.
   bool Take(std::span<const std::byte> record);
   void Name(uint64_t key, int32_t name) { names_[key] = name; }
-  // What has not ended does so with the last record. `clock`: stamps to wall clock.
+  // What has not ended does so with the last record. `clock`: timestamps to wall clock.
   void Finish(const std::function<int64_t(int64_t)>& clock);
 
   std::vector<PythonCall> calls;  // after Finish by thread and begin, outer before inner

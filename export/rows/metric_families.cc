@@ -75,7 +75,7 @@ MetricFamilies::Series* MetricFamilies::Add(std::string_view metric,
   std::string family = counter ? name.substr(0, name.size() - kTotal.size()) : name;
   Family& entry = families_[family];
   if (entry.series.empty()) entry.counter = counter;
-  // A gauge of the same name as a counter's family cannot be said.
+  // A gauge of the same name as a counter's family cannot be written.
   if (entry.counter != counter) return nullptr;
   return &entry.series.emplace_back(Series{std::move(text), {}});
 }

@@ -20,7 +20,7 @@ namespace profd::exporting {
 
 class MetricFamilies {
  public:
-  // Series beyond are left out: what they are called comes from the data.
+  // Series beyond are left out: their names are from the data.
   static constexpr size_t kMaxSeries = 100'000;
 
   struct Series {
@@ -33,7 +33,7 @@ class MetricFamilies {
   };
 
   Status Begin(const std::string& spool_path);
-  // Registers the series; null if somebody else has it already or there are too many. It stays this
+  // Registers the series; null if it is registered already or there are too many. It stays this
   // caller's. `*prefix` becomes what its lines begin with: `name{labels} `. Any thread.
   Series* Add(std::string_view metric, const std::vector<Label>& labels, std::string* prefix);
   // Lines of a series, by who added it.

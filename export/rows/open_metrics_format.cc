@@ -39,8 +39,8 @@ struct Writer {
 };
 using Writers = std::vector<Writer>;
 
-// Readers cut stamps to whole milliseconds after multiplying a double: one microsecond more makes
-// sure that a whole millisecond does not become the one before.
+// Readers cut timestamps to full milliseconds after multiplying a double: one microsecond more makes
+// sure that a full millisecond does not become the one before.
 char* AppendSeconds(char* out, int64_t t_ns) {
   int64_t us = t_ns / 1000;
   if (us % 1000 == 0) ++us;

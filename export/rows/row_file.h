@@ -20,7 +20,7 @@ class RowFile {
 
   // Makes `path`.part.
   Status Create(std::string path);
-  // Any thread. `*offset`, if asked for: where `text` begins in the file.
+  // Any thread. `*offset`, if not null: where `text` begins in the file.
   Status Append(std::string_view text, uint64_t* offset = nullptr);
   // Adds the range [offset, offset + size) to `out`. No thread appends meanwhile.
   Status Read(uint64_t offset, size_t size, std::string* out) const;

@@ -164,7 +164,7 @@ TEST(MetricName, IsMadeValid) {
   EXPECT_EQ(UnitOf("x_kbytes"), "");
 }
 
-TEST(Rfc3339, Stamps) {
+TEST(Rfc3339, Timestamps) {
   Rfc3339 time;
   char text[40];
   EXPECT_EQ(std::string(text, time.Append(text, -1)), "1969-12-31T23:59:59.999999999Z");

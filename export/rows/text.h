@@ -7,7 +7,7 @@
 
 namespace profd::exporting {
 
-// `text` with U+FFFD for every byte that is no UTF-8, and for control bytes but '\n' and '\t'.
+// `text` with U+FFFD for every byte that is not UTF-8, and for control bytes but '\n' and '\t'.
 std::string CleanUtf8(std::string_view text);
 // With quotes; bytes that are no UTF-8 become U+FFFD.
 void AppendJsonText(std::string* out, std::string_view text);

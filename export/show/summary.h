@@ -58,7 +58,7 @@ struct SeriesSummary {
 struct DumpSummary {
   static constexpr size_t kMaxSeries = 4096;
 
-  std::vector<SeriesSummary> series;  // by table, device, in the order they came
+  std::vector<SeriesSummary> series;  // by table, device, in the order of appearance
   uint64_t left_out_series = 0;
   std::array<uint64_t, kEventKinds> events = {};  // by EventKind
   DurationStats durations;

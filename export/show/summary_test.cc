@@ -33,7 +33,7 @@ TEST(Course, TimesMayComeInAnyOrder) {
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(a[i], b[i], 10) << i;
 }
 
-TEST(Course, HolesStayHoles) {
+TEST(Course, GapsStayGaps) {
   Course course;
   course.Add(kT, 1);
   course.Add(kT + 99 * kS, 2);
@@ -44,7 +44,7 @@ TEST(Course, HolesStayHoles) {
   EXPECT_TRUE(std::isnan(Course().Resample(0, 1, 3)[0]));
 }
 
-TEST(Course, AnyStampIsSurvived) {
+TEST(Course, AnyTimestampIsSurvived) {
   Course course;
   for (int64_t t : {int64_t{0}, INT64_MAX, INT64_MIN, int64_t{-1}, kT}) course.Add(t, 1);
   EXPECT_EQ(course.Resample(INT64_MIN, INT64_MAX, 2).size(), 2u);

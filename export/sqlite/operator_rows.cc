@@ -223,7 +223,7 @@ Status OperatorWriter::WriteApis() {
   return out.Finish();
 }
 
-// What the graph engine reports; each record whole, the sign of its size apart.
+// What the graph engine reports; each record complete, the sign of its size apart.
 Status OperatorWriter::WriteMemory() {
   CellLoader out(StateOf(OperatorTable::kNpuOpMem), where_.ordinal);
   for (const operators::MemoryRecord& record : model_.host.memory.memory) {

@@ -128,7 +128,7 @@ Status TableTree::AddLeaf(int64_t last, const PageBytes& page) {
     }
     first.swap(held_);
     first_last = held_last_;
-    // Nobody may hold another page back while the first two are on their way.
+    // No other page may be held back while the first two are on their way.
     if (!first.empty()) leaves_.push_back({first_last, 0});
   }
   if (!first.empty()) {

@@ -41,7 +41,7 @@ class PageFile {
   // Writes a page behind all others; its number.
   Result<uint32_t> Append(const PageBytes& page);
   Status Write(uint32_t number, const PageBytes& page);
-  // Tells readers the file's size, and that it changed. After the last page.
+  // Updates the file's size and change counter for readers. After the last page.
   Status PatchHeader();
 
  private:
@@ -60,7 +60,7 @@ class TableTree {
   explicit TableTree(PageFile& file) : file_(file) {}
 
   PageFile& file() { return file_; }
-  // A whole leaf whose greatest rowid is `last`. Thread-safe. Rowids of different leaves do not
+  // A complete leaf whose greatest rowid is `last`. Thread-safe. Rowids of different leaves do not
   // interleave.
   Status AddLeaf(int64_t last, const PageBytes& page);
   bool empty() const {
@@ -98,7 +98,7 @@ class LeafBuilder {
   std::byte* cell() { return cells_.data() + used_; }
   // Takes the cell at cell(). Rowids ascend.
   Status Commit(int64_t rowid, size_t bytes);
-  // The page so far is written, full or not. Before a jump of rowids over somebody else's, and at the
+  // The page so far is written, full or not. Before a jump over rowids of another writer, and at the
   // end.
   Status Flush();
 
@@ -121,7 +121,7 @@ class RowidBlocks {
   static constexpr int64_t kBlocksPerPlace = 256;
 
   explicit RowidBlocks(size_t places) : taken_(places) {}
-  // The first rowid of a new block of kBlock ones. A place that is full goes on behind all others.
+  // The first rowid of a new block of kBlock ones. A place that is full continues behind all others.
   int64_t Next(size_t place);
 
  private:

@@ -266,7 +266,7 @@ TEST_F(PageWriterTest, WriteErrorIsReported) {
   EXPECT_EQ(file.Append({page}).status().code(), StatusCode::kResourceExhausted);
 }
 
-TEST(RowidBlocks, AscendByPlaceAndGoOnBehindAllWhenFull) {
+TEST(RowidBlocks, AscendByPlaceAndContinueBehindAllWhenFull) {
   RowidBlocks blocks(2);
   EXPECT_EQ(blocks.Next(0), 1);
   EXPECT_EQ(blocks.Next(1), 256 * RowidBlocks::kBlock + 1);

@@ -1,4 +1,4 @@
-// SAMPLE_PMU_SUMMARY: the metrics of a core over the whole session, from the sums of its counters.
+// SAMPLE_PMU_SUMMARY: the metrics of a core over the complete session, from the sums of its counters.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxVarint = 9;
 
 enum class CellKind : uint8_t {
   kInt,
-  kNumeric,  // a double in a column of affinity INTEGER or NUMERIC: whole numbers become integers
+  kNumeric,  // a double in a column of affinity INTEGER or NUMERIC: integers are stored as such
   kReal,     // a double in a column of affinity REAL
 };
 

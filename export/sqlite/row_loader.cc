@@ -93,7 +93,7 @@ void RowLoader::SkipRows(const Batch& batch, size_t from, size_t rows) {
     const int64_t* max = batch.Ints(1).data() + from;
     for (size_t i = 0; i < rows; ++i) skip_[i] |= max[i] < min[i];
   } else if (table_.source == TableId::kHostCpu) {
-    // The average of all is no row of the vendor's.
+    // The average of all is not a row of the vendor's.
     const int64_t* cpu = batch.Ints(0).data() + from;
     for (size_t i = 0; i < rows; ++i) skip_[i] |= cpu[i] < 0;
   } else if (table_.source == TableId::kAicoreFreq) {

@@ -49,7 +49,7 @@ struct SqlTable {
 // Every table of rows.
 std::vector<SqlTable> SqlRowTables();
 
-// Tables of what is no row; columns are INTEGER but for `value` of kPmuSummary, texts STRING_IDS ids.
+// Tables of what is not a row; columns are INTEGER but for `value` of kPmuSummary, texts STRING_IDS ids.
 enum class EventTable : uint8_t { kMstx, kSteps, kStepArgs, kGaps, kPmuSummary };
 inline constexpr size_t kEventTables = 5;
 struct EventTableSpec {

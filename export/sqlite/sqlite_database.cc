@@ -44,7 +44,7 @@ void SqliteDatabase::Finalize::operator()(sqlite3_stmt* statement) const {
 }
 
 Result<SqliteDatabase> SqliteDatabase::Open(const std::string& path) {
-  // Made here, as SQLite would let everybody read it. What is wrong with the path, it says itself.
+  // Made here, as SQLite would let everybody read it. It reports problems of the path itself.
   UniqueFd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
   made.Reset();
   sqlite3* raw = nullptr;

@@ -70,7 +70,7 @@ TEST(SqliteFormat, VendorValuesAndUnits) {
   EXPECT_EQ(made.Query("SELECT * FROM HOST_NETWORK_USAGE"), One({t, 0.5, 3072}));
 }
 
-TEST(SqliteFormat, WhatTheVendorWrapsAt32BitsIsWhole) {
+TEST(SqliteFormat, ValuesTheVendorWrapsAt32BitsAreComplete) {
   MadeExport made(1, 1);
   made.Begin();
   auto sink = made.Open(0, 0);
@@ -323,7 +323,7 @@ TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
             (SqlRows{{4242, 7, "forward"}, {4242, 7, "forward"}}));
 }
 
-// One dump of a whole node: two ranks with a device each, a third device both use, a fourth nobody's.
+// One dump of a whole node: two ranks with a device each, a third device both use, a fourth without a process.
 TEST(SqliteFormat, RanksAreThoseOfTheProcesses) {
   MadeExport made(1, 4);
   made.dump(0).rank.reset();

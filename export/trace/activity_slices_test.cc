@@ -75,7 +75,7 @@ TEST_F(ActivitySlicesTest, ProcessesOfADeviceHaveLanesOfTheirOwn) {
   EXPECT_EQ(first->arrow, Slice::Arrow::kNone) << "correlation 0 is none";
 }
 
-TEST_F(ActivitySlicesTest, CommunicationSaysWhichGroup) {
+TEST_F(ActivitySlicesTest, CommunicationHasItsGroup) {
   const std::optional<Slice> slice =
       Of(TableId::kCommunication, 1, 1, strings_.Intern("allReduce"), strings_.Intern("dp"), strings_.Intern("ring"), 8,
          6, 78, 1, 3, 1024, 4, 2.5);
@@ -157,7 +157,7 @@ TEST_F(ActivitySlicesTest, TheDevicesHalfHasTheTextsOfTheHosts) {
   EXPECT_EQ(instant->name, "");
 }
 
-TEST_F(ActivitySlicesTest, AnEndBeforeItsBeginIsNoRange) {
+TEST_F(ActivitySlicesTest, AnEndBeforeItsBeginIsNotARange) {
   EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
   EXPECT_FALSE(Marker(-1, 99, "", 2, 7));
 }

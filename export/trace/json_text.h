@@ -17,7 +17,7 @@ std::string JsonEscaped(std::string_view text, size_t max_bytes = kMaxText);
 void AppendJsonEscaped(std::string* out, std::string_view text, size_t max_bytes = kMaxText);
 
 // The shortest decimal number that reads as `value` again, with at least one decimal: 12.5, 3.0,
-// 1e+300. NaN and infinities, which JSON has not: 0.0. `out` has room for 32 bytes; returns the
+// 1e+300. NaN and infinities, which JSON has not: 0.0. `out` has space for 32 bytes; returns the
 // end.
 char* AppendShortest(char* out, double value);
 

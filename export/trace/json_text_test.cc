@@ -52,7 +52,7 @@ TEST(JsonTextTest, TextsAreRepairedText) {
   EXPECT_EQ(JsonEscaped(std::string(5000, 'x')).size(), kMaxText);
 }
 
-TEST(JsonTextTest, Stamps) {
+TEST(JsonTextTest, Timestamps) {
   MicrosText micros;
   EXPECT_EQ(micros.Of(1767225600'040'000'000), "1767225600040000.000");
   EXPECT_EQ(micros.Of(1767225600'040'000'000), "1767225600040000.000");

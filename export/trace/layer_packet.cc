@@ -63,7 +63,7 @@ class Room {
   size_t begin_;
 };
 
-// The name comes behind the value: fields are by number.
+// The name is behind the value: fields are by number.
 void AppendArg(const LayerArg& arg, std::string* out) {
   constexpr size_t kTag = 1;
   std::string repaired;

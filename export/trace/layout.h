@@ -68,7 +68,7 @@ struct TableLayout {
 // `v6`: of chips 15 and 16.
 const TableLayout& LayoutOf(TableId id, bool v6);
 
-// Processes of what is no row.
+// Processes of what is not a row.
 extern const ProcessSpec kMarksProcess;
 extern const ProcessSpec kStepTraceProcess;
 extern const ProcessSpec kLossProcess;

@@ -62,7 +62,7 @@ TEST_F(NestedLanesTest, NeighboursAndSlicesWithinAreOneRow) {
                                  "0.0 begin 20", "0.0 end 30"));
 }
 
-TEST_F(NestedLanesTest, OneStampForMany) {
+TEST_F(NestedLanesTest, OneTimestampForMany) {
   Add(0, 5, 5);
   Add(0, 5, 9);
   Add(0, 5, 5);
@@ -72,7 +72,7 @@ TEST_F(NestedLanesTest, OneStampForMany) {
                                  "0.0 begin 9", "0.0 end 9"));
 }
 
-TEST_F(NestedLanesTest, WhatOverlapsIsOnTheNextRow) {
+TEST_F(NestedLanesTest, OverlappingSlicesAreOnTheNextRow) {
   Add(0, 0, 10);
   Add(0, 5, 15);
   Add(1, 5, 15);

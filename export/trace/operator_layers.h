@@ -63,7 +63,7 @@ struct LayerEvent {
 class LayerSink {
  public:
   virtual ~LayerSink() = default;
-  // The thread of the events that follow, whole: each thread comes once, its events by begin, outer before inner.
+  // The thread of the events that follow, complete: each thread is passed once, its events by begin, outer before inner.
   virtual void Enter(const LayerThread& thread) = 0;
   virtual void Take(const LayerEvent& event) = 0;
 };

@@ -1,8 +1,8 @@
 // One sequence of packets of a Perfetto trace.
 //
 // Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
-// the collection; that packet also says that trace time (BOOTTIME) is wall clock (REALTIME). A
-// stamp before its predecessor is written as it is, in BOOTTIME.
+// the collection; that packet also states that trace time (BOOTTIME) is wall clock (REALTIME). A
+// timestamp before its predecessor is written as it is, in BOOTTIME.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ uint64_t FlowId(size_t dump, std::string_view flow);
 // One thread.
 class PacketWriter {
  public:
-  // `append` takes whole packets.
+  // `append` takes complete packets.
   PacketWriter(uint32_t sequence, uint64_t begin_ns, std::function<Status(std::string_view)> append);
 
   void PutDescriptor(::perfetto::protos::TracePacket* packet);

@@ -117,8 +117,8 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     std::erase_if(slices, [](const Slice& slice) {
       return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
     });
-    // Viewers take packets of one stamp in their order: outer slices begin first, and what ends at
-    // a stamp does so before the next one begins.
+    // Viewers take packets of one timestamp in their order: outer slices begin first, and what ends at
+    // a timestamp does so before the next one begins.
     auto end_of = [](const Slice& slice) { return slice.t_ns + slice.dur_ns; };
     std::ranges::stable_sort(slices, [&](const Slice& a, const Slice& b) {
       return a.t_ns != b.t_ns ? a.t_ns < b.t_ns : end_of(a) > end_of(b);
@@ -242,7 +242,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     return state;
   }
 
-  // Args that tell series apart go into the name; each other one is a track.
+  // Args that distinguish series are part of the name; each other one is a track.
   TrackSeries MakeSeries(const TableState& state, const TableSpec& table,
                          std::span<const int64_t> keys) {
     TrackSeries series;

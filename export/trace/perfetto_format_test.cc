@@ -317,7 +317,7 @@ TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
                           "NPU 1 (rank 1) > HBM"));
 }
 
-TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
+TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
   Begin(format_.get());
   auto sink = Open(format_.get());
   Put(sink.get(), TableId::kQos, 0, 1,
@@ -336,7 +336,7 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpSays) {
 }
 
 // Each file is a sink; an arrow joins a call and its kernel by an id of both.
-TEST_F(PerfettoFormatTest, WhatAProcessDid) {
+TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
   dumps_[0]->manifest.emplace().processes = {{77, 0, true, {0}, "train.py"}};
   Begin(format_.get());
   const int64_t name = strings_.Intern("MatMul");

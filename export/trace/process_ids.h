@@ -1,6 +1,6 @@
 // Process ids of a timeline. The vendor's formula, (info.pid << 10) | (slot << 5) | device with 31
 // for the host, so that a single dump's are the vendor's; a dump whose info.pid is taken by another
-// one, and devices above 30, get a base nobody uses. All stay below 2^32, which every viewer can
+// one, and devices above 30, get an unused base. All stay below 2^32, which every viewer can
 // read.
 #pragma once
 

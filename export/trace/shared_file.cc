@@ -54,7 +54,7 @@ Status SharedFile::Commit() {
     MutexLock lock(mutex_);
     RETURN_IF_ERROR(failed_);
   }
-  // Some file systems tell of a full disk only here.
+  // Some file systems report a full disk only here.
   if (::close(fd_.Release()) != 0) return Status::FromErrno(errno, temporary_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);
   temporary_.clear();

@@ -37,7 +37,7 @@ struct Slice {
   std::vector<std::pair<std::string, double>> numbers;
 };
 
-// Outer slices before the ones they hold. `dump` tells what its processes are called.
+// Outer slices before the ones they hold. `dump` has the names of its processes.
 std::vector<Slice> SlicesOf(const Event& event, const DumpInfo& dump);
 
 }  // namespace profd::exporting

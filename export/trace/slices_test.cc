@@ -105,7 +105,7 @@ TEST(SlicesTest, ReduceAndGetNext) {
   EXPECT_EQ(slices[3].numbers[0].second, 0.5);
 }
 
-TEST(SlicesTest, OffsetsThatAreNoNumbersAreHarmless) {
+TEST(SlicesTest, OffsetsThatAreNotNumbersAreHarmless) {
   Event event{EventKind::kIteration,
               0,
               9000,

@@ -26,11 +26,11 @@ namespace profd::exporting {
 namespace {
 
 constexpr size_t kBufferSize = 256 * 1024;
-// Between a counter's stamp and its args.
+// Between a counter's timestamp and its args.
 constexpr std::string_view kToArgs = "\",\"ph\":\"C\",\"args\":{";
 constexpr std::string_view kEnd = "}}";
 
-// A counter's text but for stamp and values.
+// A counter's text but for timestamp and values.
 struct JsonArg {
   std::string key;  // "\"Rx(MB/s)\":"
   ArgSource source;
@@ -46,7 +46,7 @@ using JsonSeries = std::vector<JsonCounter>;
 struct Shared {
   explicit Shared(const ExportPlan& export_plan) : plan(export_plan), ids(export_plan.dumps) {}
 
-  // True for the first who asks.
+  // True for the first caller.
   bool IsNew(uint32_t pid, int64_t tid) {
     constexpr size_t kMaxNames = 1'000'000;  // later threads go without a name
     MutexLock lock(mutex);
@@ -68,7 +68,7 @@ struct TableState {
   size_t keys = 0;
   uint32_t pid = 0;
   SeriesCache<JsonSeries> series;
-  // Rows of one stamp whose args are put together.
+  // Rows of one timestamp whose args are put together.
   struct Merge {
     int64_t t_ns = 0;
     std::vector<int64_t> seen;  // first keys

@@ -159,7 +159,7 @@ TEST_F(TraceFormatTest, SocProfile) {
           Counter("Mata Bw Level", Pid(25, 0), "\"Mata Bw Level\":7")));
 }
 
-TEST_F(TraceFormatTest, SioPutsDiesOfOneStampTogetherAndShowsEveryDevice) {
+TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
   Begin(format_.get());
   for (int device = 0; device < 2; ++device) {
     auto sink = Open(format_.get(), 0, device);
@@ -267,7 +267,7 @@ TEST_F(TraceFormatTest, AicoreSamples) {
                                     Counter("Average", Pid(4, 0), "\"Utilization(%)\":75.0", ts)));
 }
 
-TEST_F(TraceFormatTest, ValuesThatAreNoNumbersStayJson) {
+TEST_F(TraceFormatTest, ValuesThatAreNotNumbersAreValidJson) {
   Begin(format_.get());
   auto sink = Open(format_.get());
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, std::nan(""));

@@ -38,7 +38,7 @@ TEST(UtilizationTest, OneSampleHasNone) {
   EXPECT_TRUE(sink.rows_.empty());
 }
 
-TEST(UtilizationTest, DuplicateStampsAndNoClockAreLeftOut) {
+TEST(UtilizationTest, DuplicateTimestampsAndNoClockAreLeftOut) {
   Sink sink(1000);
   Add(&sink, 10, 0, 0, 5);
   Add(&sink, 10, 0, 0, 5);

@@ -1,4 +1,4 @@
-// Names of an activity ring (proto/attach/activity_ring.h): numbers texts by their content, from 1 in
+// Names of an activity ring (proto/attach/activity_ring.h): numbers strings by their content, from 1 in
 // the order they come. Bounded: a name beyond the limits of the ring is 0. Not thread-safe.
 #pragma once
 

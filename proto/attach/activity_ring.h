@@ -1,8 +1,8 @@
 // The shared-memory ring through which a training process hands what its in-process profiler saw
 // (kernels, communication, API calls, markers, memory) to the daemon. A ring of bytes with one
 // producer (the process's collecting thread) and one consumer (the daemon): frames of records, many
-// records to a frame. The producer never waits: what a full ring has no room for is dropped, counted
-// by type in the header, and reported in-band by a Loss record as soon as there is room.
+// records to a frame. The producer never waits: what does not fit into a full ring is dropped, counted
+// by type in the header, and reported in-band by a Loss record as soon as there is space.
 //
 // Lives in a memfd that the process makes when a session first collects, seals against shrinking and
 // growing, and passes to the daemon. Everything in it is untrusted for the daemon.
@@ -24,7 +24,7 @@ inline constexpr uint64_t kDefaultActivityBytes = uint64_t{8} << 20;
 // With its header. Also what the daemon needs to take one.
 inline constexpr size_t kMaxFrameBytes = size_t{64} << 10;
 
-// Names: numbered from 1 in the order they came, for the life of the ring. 0 = none, or one too many.
+// Names: numbered from 1 in the order of arrival, for the life of the ring. 0 = none, or one too many.
 inline constexpr uint32_t kMaxActivityNames = 65535;
 inline constexpr size_t kMaxActivityNameBytes = 4096;  // longer ones are cut at a UTF-8 boundary
 inline constexpr size_t kMaxActivityNamesBytes = size_t{8} << 20;  // of all names together
@@ -67,7 +67,7 @@ struct NameHead {
 inline constexpr uint16_t kNoDevice = 0xFFFF;
 inline constexpr uint32_t kNoStream = 0xFFFFFFFF;
 
-// Texts are ids of names: name, type, communicator, algorithm, domain.
+// Strings are ids of names: name, type, communicator, algorithm, domain.
 struct KernelRecord {
   uint32_t start;  // from base_ns
   uint32_t duration;
@@ -154,7 +154,7 @@ enum class LossReason : uint16_t {
   kRingFull = 1,      // records dropped because the ring was full
   kNoBuffer = 2,      // bytes of the vendor's records that found no buffer
   kUnknownKind = 3,   // bytes of a buffer behind a record of unknown kind
-  kCutBuffer = 4,     // bytes at the end of a buffer that are no whole record
+  kCutBuffer = 4,     // bytes at the end of a buffer that are not a complete record
 };
 struct LossRecord {
   uint16_t type;    // ActivityType; kPad = of any

@@ -137,7 +137,7 @@ TEST(ActivityRing, StartsAreOffsetsFromTheFramesBase) {
   }
 }
 
-TEST(ActivityRing, WhatIsTooFarFromTheBaseBeginsAFrame) {
+TEST(ActivityRing, ATimeTooFarFromTheBaseBeginsAFrame) {
   TestRing ring;
   const std::vector<int64_t> starts = {kNow, kNow + 5'000'000'000, kNow, kNow - 5'000'000'000, 0};
   for (const int64_t start : starts) ring.writer->AddAt(start, Kernel(0));
@@ -252,7 +252,7 @@ TEST(ActivityRing, ANewConsumerIsSentAllNames) {
 }
 
 // Exact accounting over many turns of the ring: every record comes, in order, or is counted as lost.
-TEST(ActivityRing, AFullRingDropsTheNewOnesAndSaysSo) {
+TEST(ActivityRing, AFullRingDropsTheNewOnesAndReportsIt) {
   TestRing ring;
   constexpr uint64_t kAdded = 300'000;
   uint64_t taken = 0;

@@ -221,7 +221,7 @@ class ActivityWriter {
     std::memcpy(at, &head, sizeof head);
   }
 
-  // Room for a frame in one piece, behind a pad if need be; null when there is none. Nothing of it is
+  // Space for a frame in one piece, behind a pad if needed; null when there is none. Nothing of it is
   // seen before Publish.
   std::byte* Reserve(size_t length) {
     const uint64_t position = head_ & (bytes_ - 1);

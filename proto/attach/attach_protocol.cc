@@ -28,14 +28,14 @@ template <class T>
 void PutIfSet(json& out, const char* key, const std::optional<T>& value) {
   if (value) out[key] = *value;
 }
-// Empty texts, lists and maps stay out: that is what they are when missing.
+// Empty strings, lists and maps are omitted: that is what they are when missing.
 template <class T>
 void PutUnlessEmpty(json& out, const char* key, const T& value) {
   if (!value.empty()) out[key] = value;
 }
 
 std::string Dump(const json& object) {
-  // A text that is no UTF-8 must not throw: what is wrong in it becomes U+FFFD.
+  // A text that is not UTF-8 must not throw: what is wrong in it becomes U+FFFD.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -147,7 +147,7 @@ json ToJson(const SessionNotice& m) {
   return out;
 }
 
-// Cut at a whole character.
+// Cut at a character boundary.
 void Shorten(std::string* text, size_t max_bytes) {
   if (text->size() <= max_bytes) return;
   while (max_bytes > 0 && (static_cast<unsigned char>((*text)[max_bytes]) & 0xC0) == 0x80) {
@@ -156,9 +156,9 @@ void Shorten(std::string* text, size_t max_bytes) {
   text->resize(max_bytes);
 }
 
-// What a reply must keep is small; the rest goes, beginning with what can be asked for elsewhere.
+// What a reply must keep is small; the rest is cut, beginning with what can be requested elsewhere.
 std::string EncodeToFit(Reply reply) {
-  const char* const kCut = "some of this reply did not fit: profctl show has all of it";
+  const char* const kCut = "this reply was too long and was shortened; the session's status over gRPC is complete";
   if (reply.session) {
     SessionSummary& session = *reply.session;
     session.warnings.resize(std::min<size_t>(session.warnings.size(), 16));

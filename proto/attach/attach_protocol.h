@@ -1,8 +1,8 @@
 // The protocol between a training process and the daemon on the attach socket
 // (/run/profd/attach.sock): a unix SOCK_SEQPACKET, one JSON object per packet, at most kMaxPacket
-// bytes, both ways at any time. The process's hello comes first and may carry the descriptor of its
+// bytes, both ways at any time. The process's Hello is first and may carry the descriptor of its
 // mark ring (SCM_RIGHTS), a collector packet that of its activity ring or of a directory of files. Who the
-// process is the kernel says (SO_PEERCRED), not the hello.
+// process is, the kernel reports (SO_PEERCRED), not the Hello.
 //
 // No gRPC here: the library lives inside other people's training processes, which bring their own
 // gRPC, protobuf and fork() with them, and a descriptor has to be passed. docs/internals.md
@@ -60,7 +60,7 @@ struct Hello {  // "hello"
   std::string framework;
   std::string options_json;  // PROFILING_OPTIONS: starts a session at once; its reply has seq 0
   std::map<std::string, std::string> metadata;
-  bool has_ring = false;  // a descriptor comes with it
+  bool has_ring = false;  // a descriptor is attached
   bool answers_stacks = false;  // it may be sent a StacksCall
 };
 struct StartCall {   // "start": a session of this process's job devices and itself
@@ -103,7 +103,7 @@ struct CollectorReport {  // "collector"
   CollectKinds kinds;  // that are collected
   CollectKinds left_out;  // that are not, to stay within CollectOrder::max_permille; `detail` says it
   std::string version;             // of the vendor's library
-  bool has_ring = false;  // the descriptor of the activity ring comes with it: once in a connection
+  bool has_ring = false;  // the descriptor of the activity ring is attached: once in a connection
   bool has_files = false;  // with kFiles: that of the directory does (O_RDONLY)
 };
 // Answer to a StacksCall: where the interpreter's threads stand.
@@ -208,8 +208,8 @@ struct StacksCall {  // "stacks"; one at a time, to be answered with a StacksRep
 using ToProcess = std::variant<Welcome, Refused, Reply, SessionNotice, FilesTaken, StacksCall>;
 
 // What goes to the daemon may come out larger than kMaxPacket (the sender refuses it then); what
-// goes to the process never does: a reply's lists and texts are cut to fit, with a warning in it
-// that says so.
+// goes to the process never does: a reply's lists and strings are cut to fit, with a warning in it
+// about it.
 std::string Encode(const ToDaemon& message);
 std::string Encode(const ToProcess& message);
 // The summary of a reply by itself.

@@ -53,7 +53,7 @@ TEST(AttachProtocol, Hello) {
       "has_ring":true})");
 }
 
-TEST(AttachProtocol, HelloSaysOnlyWhatItKnows) {
+TEST(AttachProtocol, HelloHasOnlyKnownValues) {
   ExpectRoundTripToDaemon(Hello{}, R"({"type":"hello","version":1,"has_ring":false})");
   const auto read = ParseToDaemon(R"({"type":"hello","version":1})");
   ASSERT_TRUE(read.ok());
@@ -253,7 +253,7 @@ struct Wrong {
   std::string reason;
 };
 
-TEST(AttachProtocol, WhatIsWrongIsRefusedWithTheReason) {
+TEST(AttachProtocol, RefusesInvalidPacketsWithTheReason) {
   const std::string hello = R"({"type":"hello","version":1,)";
   const Wrong kWrong[] = {
       {"", "one JSON object"},
@@ -307,7 +307,7 @@ std::string Aclprof(const std::string& order) {
   return R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[],"aclprof":)" + order + "}}";
 }
 
-TEST(AttachProtocol, WhatTheDaemonSaysWronglyIsRefusedToo) {
+TEST(AttachProtocol, RefusesInvalidPacketsOfTheDaemonToo) {
   const Wrong kWrong[] = {
       {R"({"type":"hello","version":1})", "unknown type"},
       {R"({"type":"welcome","version":1})", "attach_id is missing"},
@@ -374,14 +374,14 @@ TEST(AttachProtocol, SizesAreBounded) {
   EXPECT_FALSE(ParseToDaemon(packet + ' ').ok());
 }
 
-TEST(AttachProtocol, DeepNestingIsNoDanger) {
+TEST(AttachProtocol, DeepNestingIsRefused) {
   std::string deep(kMaxPacket, '[');
   EXPECT_FALSE(ParseToDaemon(deep).ok());
   const std::string closed = std::string(60'000, '[') + std::string(60'000, ']');
   EXPECT_TRUE(ParseToDaemon(R"({"type":"bye","x":)" + closed + "}").ok());
 }
 
-TEST(AttachProtocol, TextThatIsNoUtf8IsMendedNotThrown) {
+TEST(AttachProtocol, InvalidUtf8IsReplacedAndDoesNotThrow) {
   StopCall stop{1, "s\xff"};
   const auto read = ParseToDaemon(Encode(ToDaemon(stop)));
   ASSERT_TRUE(read.ok());

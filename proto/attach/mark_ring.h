@@ -52,14 +52,14 @@ static_assert(sizeof(MarkSlot) == 128);
 
 // Slot i begins with sequence i. A producer that finds slot p % slots at sequence p claims position
 // p (tail from p to p + 1), fills the slot and stores p + 1; the consumer takes it at sequence p +
-// 1 and stores p + slots. So tail counts what was published: a mark that finds no room claims
+// 1 and stores p + slots. So tail counts what was published: a mark that finds no free slot claims
 // nothing.
 struct MarkRing {
   uint64_t magic;
   uint32_t version;
   uint32_t slots;  // power of two, kMinRingSlots..kMaxRingSlots
   // 1 while a session takes marks: producers look at it first and do nothing otherwise. Set by the
-  // process's own library when the daemon says so.
+  // process's own library when the daemon requests it.
   std::atomic<uint32_t> active;
   uint32_t reserved0;
   alignas(64) std::atomic<uint64_t> tail;     // next position of the producers

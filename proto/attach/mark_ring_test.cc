@@ -68,7 +68,7 @@ TEST(MarkRing, GeometryIsInTheHeader) {
   EXPECT_EQ(ring.ring().tail.load(), 0U);
 }
 
-TEST(MarkRing, WhatIsPublishedIsTaken) {
+TEST(MarkRing, TakesPublishedMarks) {
   TestRing ring(256);
   EXPECT_TRUE(ring.writer.Publish({MarkKind::kStepBegin, 17, -3, 42, "x"}));
   TestRing::Taken taken;
@@ -95,7 +95,7 @@ TEST(MarkRing, AFullRingDropsTheNewOnes) {
   EXPECT_FALSE(ring.writer.Publish({MarkKind::kMark, 1001, 0, 0, {}}));
 }
 
-TEST(MarkRing, ASpoiltRingIsNoEndlessLoop) {
+TEST(MarkRing, ABrokenRingDoesNotLoopEndlessly) {
   TestRing ring(256);
   ring.SlotAt(0).sequence.store(1'000'000);
   EXPECT_FALSE(ring.writer.Publish({}));

@@ -91,10 +91,10 @@ class MarkRingWriter {
   uint64_t published() const { return ring_->tail.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return ring_->dropped.load(std::memory_order_relaxed); }
 
-  // Says anew where the consumer is. A daemon that was killed while it took slots has not said so,
-  // and its successor begins where the ring says. Only while there is no consumer; producers may go on.
+  // Sets the consumer's position again. A daemon that was killed while it took slots has not stored it,
+  // and its successor begins at the ring's position. Only while there is no consumer; producers may continue.
   void MendHead() const {
-    // Slot by slot the position that comes next in it: still to be taken, or to be filled. The
+    // Slot by slot the position that is next in it: still to be taken, or to be filled. The
     // least of them is where the consumer is, since it goes in order.
     uint64_t head = UINT64_MAX;
     for (uint64_t i = 0; i <= mask_; ++i) {

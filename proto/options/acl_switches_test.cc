@@ -28,7 +28,7 @@ Answer CheckSwitches(const std::map<std::string, std::string>& switches, bool wi
   return answer;
 }
 
-TEST(AclSwitchesTest, WhatEachEquals) {
+TEST(AclSwitchesTest, EquivalentOptionsOfEachSwitch) {
   struct Case {
     const char* name;
     const char* key;
@@ -130,7 +130,7 @@ TEST(AclSwitchesTest, SwitchesAndOptionsMustAgree) {
   EXPECT_THAT(Describe(torn.result.problems[0]), HasSubstr("ACL switch"));
 }
 
-TEST(AclSwitchesTest, DefaultsOnlyWhereAskedFor) {
+TEST(AclSwitchesTest, DefaultsOnlyWhereRequested) {
   Answer none = CheckSwitches({});
   EXPECT_FALSE(none.result.options.On("aicpu"));
   EXPECT_EQ(none.result.options.Get("ACL_PROF_ACL_API"), nullptr);

@@ -6,7 +6,7 @@ namespace profd::options {
 namespace {
 
 // driver-abi 2.3: the features behind the options, of the chips that it distinguishes. For
-// checks without a node; a daemon asks its devices' channel lists instead.
+// checks without a node; a daemon reads its devices' channel lists instead.
 struct Chip {
   int id;
   std::string_view name;

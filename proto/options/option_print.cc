@@ -150,8 +150,8 @@ std::string ErrorExamples() {
 std::string OptionsProto() {
   std::string out =
       "// The vendor's profiling options as typed fields; printed from the option table\n"
-      "// (proto/options/option_table.cc) by `print_options --proto`. An unset field was not asked "
-      "for.\n"
+      "// (proto/options/option_table.cc) by `print_options --proto`. An unset field was not "
+      "requested.\n"
       "syntax = \"proto3\";\n\npackage profd.v1;\n\nmessage ProfilingOptions {\n";
   bool first = true;
   for (const Option& option : Table()) {

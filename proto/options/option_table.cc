@@ -38,7 +38,7 @@ constexpr auto kTable = std::to_array<Option>({
      .field = 3,
      .effect = "iteration trace: forward and backward, gradient aggregation",
      .conflicts =
-         "becomes on when task_trace is asked for and training_trace is not mentioned; off "
+         "becomes on when task_trace is requested and training_trace is not mentioned; off "
          "beside task_trace=on is an error"},
     {.key = "task_trace",
      .type = Type::kLevel,

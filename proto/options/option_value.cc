@@ -23,7 +23,7 @@ bool AllDigits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// False for what is no whole number, or none this type holds.
+// False for what is not an integer, or does not fit the type.
 bool Whole(std::string_view text, uint64_t* out) {
   return AllDigits(text) && ParseNumber(text, out);
 }
@@ -232,8 +232,7 @@ Problem UnknownOption(std::string_view key, std::string_view value) {
   return {.kind = Problem::Kind::kInvalid,
           .field = Shown(key),
           .value = Shown(value),
-          .text = fmt::format("unknown option; {}profctl options lists them",
-                              nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest))};
+          .text = nearest.empty() ? "unknown option" : fmt::format("unknown option; did you mean {}?", nearest)};
 }
 
 std::string_view TrimValue(Type type, std::string_view text) {

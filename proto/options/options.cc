@@ -68,7 +68,7 @@ class Checker {
   }
 
   CheckResult Run() {
-    // What was asked for first: defaults give way to it.
+    // Requested options first: defaults give way to it.
     for (const OptionInput& given : request_.given) {
       if (!given.by_default) Take(given);
     }
@@ -122,7 +122,7 @@ class Checker {
   CheckResult result_;
 };
 
-// What a switch says that no option stands for.
+// The meaning of a switch without an option.
 void Checker::TakeCarried(const OptionInput& given) {
   auto same = std::find_if(carried_.begin(), carried_.end(),
                            [&](const Effective& known) { return known.key == given.key; });
@@ -272,7 +272,7 @@ void Checker::CheckNeeds() {
     Report(
         Problem::Kind::kConflict, "host_sys", host_sys.asked_text,
         "needs a process (cpu and mem are measured for the job's own processes): name a job or a pid, or omit "
-        "host_sys; host_sys_usage covers the whole system");
+        "host_sys; host_sys_usage covers the complete system");
   }
 }
 

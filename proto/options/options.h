@@ -1,6 +1,6 @@
 // The profiling options: THE table of keys, and the one validator behind all the ways an option can
 // be given (typed field, PROFILING_OPTIONS JSON, ACL_PROF_* switch, profctl flag). Pure functions;
-// texts are untrusted, every problem is reported at once, nothing is started or opened here. Source
+// strings are untrusted, every problem is reported at once, nothing is started or opened here. Source
 // of the facts: the vendor's PROFILING_OPTIONS and ACL_PROF_* documentation.
 #pragma once
 
@@ -20,8 +20,8 @@ enum class Type : uint8_t {
   kSwitch,     // on, off
   kChoice,     // one of `choices`
   kLevel,      // on, off, l0, l1
-  kFrequency,  // whole number min..max, Hz
-  kCycles,     // whole number min..max, device clock cycles
+  kFrequency,  // integer min..max, Hz
+  kCycles,     // integer min..max, device clock cycles
   kSize,       // "<n>MB", n in min..max
   kList,       // items of `choices`, comma-separated
   kMetrics,    // aic_metrics
@@ -29,7 +29,7 @@ enum class Type : uint8_t {
   kPath,
 };
 
-// Where what the option turns on comes from.
+// The source of what the option turns on.
 enum class Origin : uint8_t { kDevice, kHost, kApplication, kClient };
 
 struct Option {
@@ -133,7 +133,7 @@ struct CheckResult {
 CheckResult Check(const CheckRequest& request);
 
 // What is known of a chip without asking its driver, for checks without a node; nullopt for a name
-// that is no chip's. Takes "Ascend910B" and "910B".
+// that is not a chip's. Takes "Ascend910B" and "910B".
 std::optional<NodeSupport> SupportOfChip(std::string_view name);
 // "Ascend910", "Ascend910B", ...
 std::vector<std::string_view> ChipNames();

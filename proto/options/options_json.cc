@@ -54,7 +54,7 @@ class Handler {
   bool number_integer(json::number_integer_t value) { return Number(std::to_string(value)); }
   bool number_unsigned(json::number_unsigned_t value) { return Number(std::to_string(value)); }
   bool number_float(json::number_float_t, const std::string& raw) {
-    // What is too big for 64 bits comes here too; the range check has the right words for it.
+    // What is too big for 64 bits is handled here too; the range check has the right message for it.
     if (raw.find_first_of(".eE") == std::string::npos) return Number(raw);
     return Wrong(raw);
   }
@@ -135,7 +135,7 @@ class Handler {
     if (depth_ == 0) return NoObject();
     const Option* option = Find(key_);
     if (option == nullptr) {
-      // The check of the keys says so.
+      // The check of the keys reports it.
       Give(value);
       return true;
     }

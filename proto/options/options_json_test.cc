@@ -40,7 +40,7 @@ TEST(OptionsJsonTest, TheVendorsExample) {
   EXPECT_FALSE(result.options.Asked("l2"));
 }
 
-TEST(OptionsJsonTest, AnObjectWithoutKeysAsksForNothing) {
+TEST(OptionsJsonTest, AnObjectWithoutKeysRequestsNothing) {
   Parsed parsed = Parse(" { } ");
   EXPECT_TRUE(parsed.given.empty());
   EXPECT_TRUE(parsed.problems.empty());

@@ -43,7 +43,7 @@ bool SetField(std::string_view key, std::string_view value, v1::ProfilingOptions
     reflection->SetUInt32(message, field, number);
     return true;
   }
-  // What the wire does not carry is no text.
+  // What the wire does not carry is not a text.
   if (!IsUtf8(value)) return false;
   reflection->SetString(message, field, std::string(value));
   return true;

@@ -186,7 +186,7 @@ TEST(OptionsTest, HostSysNeedsAProcess) {
   EXPECT_TRUE(Check(request).ok());
 }
 
-TEST(OptionsTest, InstrExcludesWhatWasAskedFor) {
+TEST(OptionsTest, InstrExcludesRequestedOptions) {
   struct Excluded {
     const char* key;
     const char* value;
@@ -235,7 +235,7 @@ TEST(OptionsTest, ImpossibleOnThisChipIsAnErrorOfItsOwn) {
   EXPECT_TRUE(CheckGiven({Field("instr_profiling_freq", "300")}).ok());
 }
 
-TEST(OptionsTest, WhatTheNodeLacks) {
+TEST(OptionsTest, OptionsTheNodeLacks) {
   NodeSupport node = k910B;
   node.lacking["sys_io_sampling_freq"] = "this chip has no NIC or RoCE channel";
   node.lacking["dvpp_freq"] = "";

@@ -44,7 +44,7 @@ TEST(ProblemMessage, ClientsOfGoogleRpcFindTheFields) {
   EXPECT_EQ(status.details(1).value(), std::string("\x0a") + static_cast<char>(violation.size()) + violation);
 }
 
-TEST(ProblemMessage, WhatDoesNotFitIntoATrailerIsLeftOut) {
+TEST(ProblemMessage, ProblemsThatDoNotFitIntoATrailerAreLeftOut) {
   std::vector<Problem> many(40, Problem{.field = "devices", .text = std::string(200, 'x')});
   EXPECT_THAT(PackDetails(Status(StatusCode::kInvalidArgument, many)), IsEmpty());
   EXPECT_THAT(PackDetails(InvalidArgument("no problems, only a sentence")), IsEmpty());

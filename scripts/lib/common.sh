@@ -10,7 +10,7 @@ say() {
   printf '[%3d:%02d] %s\n' $(((SECONDS - PROFD_STARTED) / 60)) $(((SECONDS - PROFD_STARTED) % 60)) "$*"
 }
 
-# die TEXT...: says what is wrong and ends the script.
+# die TEXT...: reports what is wrong and ends the script.
 die() {
   printf '%s: %s\n' "$(basename "$0")" "$*" >&2
   exit 1
@@ -57,7 +57,7 @@ PROFD_CHILD=
 # run_logged NAME LOG COMMAND...: runs COMMAND with its output in LOG and a group of its own, says
 # every half minute how far it is. Returns its exit code; what it left running is ended.
 run_logged() {
-  local name=$1 log=$2 told=$SECONDS code=0
+  local name=$1 log=$2 shown=$SECONDS code=0
   shift 2
   set -m
   "$@" >"$log" 2>&1 </dev/null &
@@ -65,8 +65,8 @@ run_logged() {
   set +m
   while kill -0 "$PROFD_CHILD" 2>/dev/null; do
     sleep 0.2
-    if [ $((SECONDS - told)) -ge 30 ]; then
-      told=$SECONDS
+    if [ $((SECONDS - shown)) -ge 30 ]; then
+      shown=$SECONDS
       say "$name: $(tail -c 400 "$log" | tail -1 | cut -c1-100)"
     fi
   done

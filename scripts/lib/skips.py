@@ -1,7 +1,7 @@
 """Which skipped tests this machine explains: the one list of them.
 
-Each row is what the skip says (a regular expression) and a probe that looks whether it is true here. In CI
-a skip without a row, or whose probe says no, is a failure (summarize.py). What scripts/install-deps installs
+Each row is the skip's message (a regular expression) and a probe that looks whether it is true here. In CI
+a skip without a row, or whose probe is false, is a failure (summarize.py). What scripts/install-deps installs
 for scripts/test has no row: where it is missing, the installation has failed.
 """
 

@@ -30,7 +30,7 @@ class Suite:
 
 
 def reason_of(message):
-    """GoogleTest puts file:line above what the test says."""
+    """GoogleTest puts file:line above the test's message."""
     lines = [line.strip() for line in (message or "").splitlines()]
     lines = [line for line in lines if line and not re.fullmatch(r"\S+:\d+", line)]
     return " ".join(lines) or "no reason given"

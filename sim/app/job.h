@@ -45,7 +45,7 @@ enum Problem : unsigned {
   kSlowRank,         // % that the last rank's kernels take longer
   kSlowLink,         // % that communication of the first two ranks takes longer
   kMemoryStorm,      // so many allocations and releases in a step
-  kSlowDataLoader,   // ms that each batch comes too late
+  kSlowDataLoader,   // ms that each batch is late
   kSyncBatchNorm,    // so many small all-reduces in the forward of a step
   kUnfusedPatterns,  // vector operators are so many small ones
   kLowOccupancy,     // so many operators of a step run on one core, 8 times as long

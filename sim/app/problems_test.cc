@@ -54,7 +54,7 @@ class ProblemTest : public SimTrain {
     for (size_t i = from * kernels.size() / 4; i < to * kernels.size() / 4; ++i) sum += Ns(kernels[i]);
     return sum;
   }
-  // Once all have come: the rank that comes last waits for nobody.
+  // Once all have arrived: the last rank does not wait.
   std::vector<int64_t> TransferNs() {
     const std::vector<json> mine = Truth(0, "communication"), other = Truth(1, "communication");
     std::vector<int64_t> ns;

@@ -20,7 +20,7 @@ constexpr uint64_t kMostRows = 4096;
 constexpr int64_t kGetNextNs = 50'000;
 const std::vector<acl::Tensor> kNoTensors;
 
-constexpr int64_t kMostReductions = 5000;  // that tags tell apart
+constexpr int64_t kMostReductions = 5000;  // that tags distinguish
 
 const char* FunctionOf(std::string_view what) {
   if (what == "allReduce") return "HcclAllReduce";
@@ -86,7 +86,7 @@ class Planner {
   }
 
   void LoadBatch() {
-    // The loader works one step ahead: what comes too late is waited for.
+    // The loader works one step ahead: what is late is waited for.
     if (Number(kSlowDataLoader) > 0) {
       Add(Action::kPause, "dataloader").duration_ns = Number(kSlowDataLoader) * 1'000'000;
     }
@@ -118,7 +118,7 @@ class Planner {
         op.task_type == prof::kTaskAivec ? std::max<int64_t>(1, Number(kUnfusedPatterns)) : 1;
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t number = launched_++;
-      // As rare over the whole step as the number of them says.
+      // Spread over the step by their number.
       if (number < Number(kDynamicShapes)) {
         Add(Action::kPause, "compile " + op.type).duration_ns = kCompileNs;
       }

@@ -1,4 +1,4 @@
-// One rank of a job, as a process of its own: does what the plan of each step says, through
+// One rank of a job, as a process of its own: executes the plan of each step, through
 // libascendcl and libprofd, and writes what it did into the ground truth.
 #pragma once
 
@@ -31,7 +31,7 @@ class Trainer {
   Status Prepare();
   Status Step(int64_t step);
   Status Do(const Action& action);
-  // The whole of a step as a graph, and one iteration of it.
+  // A complete step as a graph, and one iteration of it.
   Status LoadGraph();
   Status ExecuteGraph(int64_t step, const std::vector<Action>& actions);
   Status Launch(const Action& action);

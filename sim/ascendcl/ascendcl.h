@@ -65,7 +65,7 @@ struct LogRecord {
 inline constexpr int kLogBusy = -10;
 inline constexpr uint32_t kNoModel = 0xFFFFFFFF;
 
-// Tags of a task that only says when the device came to it: the parts of an iteration.
+// Tags of a task that only reports when the device reached it: the parts of an iteration.
 enum TraceTag : uint16_t {
   kModelStart = 0,
   kModelEnd = 1,

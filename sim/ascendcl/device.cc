@@ -79,7 +79,7 @@ bool Device::Resolve(Task& task, int64_t free_ns) {
   }
   int64_t end = begin + task.duration_ns;
   if (task.group != nullptr) {
-    // An operation begins when this rank's device comes to it, and ends as long after the last one.
+    // An operation begins when this rank's device reaches it, and ends as long after the last one.
     if (!task.arrived) task.group->Arrive(task.operation, begin);
     task.arrived = true;
     const std::optional<int64_t> last = task.group->LastArrival(task.operation);
@@ -135,7 +135,7 @@ void Device::Finish(const Task& task) {
   if (task.kind == Task::kTrace) {
     Log({kTaskTrace, task.stream, task.id, task.tag, task.begin_ns, task.value, task.model});
   } else if (task.kind == Task::kCommunication) {
-    // It waits for the others, moves the data, and says so.
+    // It waits for the others, moves the data, and reports it.
     const int64_t said_ns = task.end_ns - std::min(task.duration_ns, kNotifyNs);
     LogTask(task, task.id, kEntryNotifyWait, task.begin_ns, task.all_arrived_ns);
     LogTask(task, task.id + 1, kEntrySdma, task.all_arrived_ns, said_ns);

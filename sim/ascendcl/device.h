@@ -1,6 +1,6 @@
 // One device as the runtime sees it: streams of tasks that run one after the other in real time.
 // Nothing runs by itself: when a task begins and ends is worked out from what was launched when,
-// and asked for by those who launch, wait or read the log.
+// and requested by those who launch, wait or read the log.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Where ranks meet: a file in which each rank writes when its device reached a collective
-// operation. Nobody can be more than one operation ahead of another, so a few places are enough.
+// operation. No rank can be more than one operation ahead of another, so a few places are enough.
 #pragma once
 
 #include <atomic>

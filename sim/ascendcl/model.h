@@ -1,4 +1,4 @@
-// A graph that was loaded once and is executed as a whole: its tasks keep their ids and have been reported when it was
+// A graph that was loaded once and is executed completely: its tasks keep their ids and have been reported when it was
 // loaded.
 #pragma once
 

@@ -134,7 +134,7 @@ int32_t Reporter::OnGe(uint32_t type, void* data, uint32_t size) {
   if (type != prof::kControlSwitch || size != sizeof command) return -1;
   std::memcpy(&command, data, size);
   const bool nodes = The().Switch(kNode, prof::kSwitchTaskTimeL0, command);
-  // The last of the modules that a START comes to, but HCCL: its part of the models is reported here, too.
+  // The last of the modules that a START reaches, but HCCL: its part of the models is reported here, too.
   const bool collectives = The().Switch(kHccl, prof::kSwitchHccl, command);
   if (nodes || collectives) The().ReportModels();
   return 0;
@@ -350,7 +350,7 @@ struct SubTask {
   const char* name;
   uint32_t task_type;
 };
-// The task waits for the others, moves the data, and says so.
+// The task waits for the others, moves the data, and reports it.
 constexpr SubTask kSubTasks[] = {{"Notify_Wait", prof::kTaskNotifyWait},
                                  {"Memcpy", prof::kTaskSdma},
                                  {"Notify_Record", prof::kTaskNotifyRecord}};

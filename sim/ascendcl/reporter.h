@@ -30,7 +30,7 @@ class Reporter {
   void Launched(const CallTimes& times, uint32_t device, const Task& task, const Kernel& kernel);
   void Communicated(const CallTimes& times, uint32_t device, const Task& task,
                     const Communication& communication);
-  // Of a graph: `task` was put into it; later STARTs are told of it too. It lives for ever.
+  // Of a graph: `task` was put into it; later STARTs are notified of it too. It is never freed.
   void Loaded(const CallTimes& times, uint32_t device, const Task& task);
   // Begin or end of a graph's load or execution: each is an event of its own.
   void ModelEvent(prof::ModelType type, const Model& model, uint32_t iteration);

@@ -22,7 +22,7 @@ enum class Layout {
 enum class Damage {
   kNone,
   kCut,      // the last record of each file ends in its middle
-  kLength,   // the last record of each file says that it is longer than the file
+  kLength,   // the last record of each file has a length beyond the file
   kNames,    // names that are no UTF-8
 };
 

@@ -33,7 +33,7 @@ class Bytes {
 
 // type u16, length u32 of what follows, the fixed part, then the fields in the same way.
 std::string Record(uint16_t type, const Bytes& fixed, const Fields& fields = {});
-// A text as JSON has it; what is no UTF-8 byte by byte as \u00XX.
+// A text as JSON has it; what is not UTF-8 byte by byte as \u00XX.
 std::string Quoted(std::string_view text);
 
 }  // namespace profd::sim::framework

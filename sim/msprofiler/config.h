@@ -22,11 +22,11 @@ class Settings {
   std::atomic<int64_t> slice_bytes{2 << 20};
   std::atomic<int64_t> megabyte{1 << 20};     // of the storage limit
   std::atomic<int64_t> disk_bytes{-1};        // that can be written; -1: any number
-  std::atomic<bool> busy_channel_fails{false};  // else Start says nothing of it
+  std::atomic<bool> busy_channel_fails{false};  // else Start does not report it
   // What the msprof command has done to this process before.
   std::atomic<bool> commanded{false};
 
-  // Throws, or answers what the setting says instead of `result`.
+  // Throws, or returns the setting's value instead of `result`.
   int MayFail(const char* function, int result);
 
  private:

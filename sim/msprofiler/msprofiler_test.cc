@@ -351,7 +351,7 @@ TEST(AclprofConflicts, WhileMsptiHasTheSlotsTheHostIsSilent) {
   }));
 }
 
-TEST(AclprofConflicts, AChannelThatIsHeldSaysSoOrNot) {
+TEST(AclprofConflicts, AHeldChannelReportsItOrNot) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);

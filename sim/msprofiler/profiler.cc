@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kMaxDevices = 64;
 constexpr size_t kMaxPath = 4095, kMaxValue = 256;
 
-// What the vendor adds to the bits that were asked for.
+// What the vendor adds to the requested bits.
 uint64_t Derived(uint64_t bits) {
   if ((bits & kApiStats) != 0) return kApiStats;
   if ((bits & (kTaskTimeL2 | kOpAttr)) != 0) bits |= kTaskTime | kTaskTimeL0;
@@ -207,7 +207,7 @@ void Profiler::OnDevice(const prof::SetDevice& device) {
   }
   if (recording == nullptr) return;
   if (device.is_open) {
-    // Its result is no caller's: the vendor only logs it.
+    // Its result is not a caller's: the vendor only logs it.
     recording->AddDevice(device.device);
   } else {
     recording->RemoveDevice(device.device);

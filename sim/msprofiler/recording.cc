@@ -181,7 +181,7 @@ void Recording::OnEvent(uint32_t aging, const prof::Event& event) {
   host_.AppendRecord(aging != 0 ? "aging.api_event.data" : "unaging.api_event.data", event);
 }
 
-// The files have 16 bits for a task's number; each time they run over, a record of its own says so.
+// The files have 16 bits for a task's number; each time they run over, a record of its own reports it.
 void Recording::PutHostFlip(const prof::Compact& track) {
   prof::RuntimeTrack data;
   std::memcpy(&data, track.data, sizeof data);
@@ -297,7 +297,7 @@ void Recording::PutPmu(DeviceFiles& to, const acl::LogRecord& record, uint64_t b
     ContextPmu pmu;
     pmu.stream = static_cast<uint16_t>(record.stream);
     pmu.task = static_cast<uint16_t>(record.task);
-    // No FFTS+: the core kind is told by the type alone.
+    // No FFTS+: the core kind follows from the type alone.
     pmu.ffts = static_cast<uint16_t>((record.tag == acl::kEntryAivec ? 1 : 0) << 13);
     pmu.cycles = cycles;
     for (int i = 0; i < EventCount(wanted_.metrics); ++i) pmu.counters[i] = cycles * static_cast<uint64_t>(i + 1) / 10;

@@ -50,7 +50,7 @@ TEST(MsptiSubscription, AgainNeedsTheKindsToBeEnabledAgain) {
     Launch("second");
     const auto kernels = Client::The().Wait(kKernel, 2);
     EXPECT_EQ(kernels[1].texts.at(44), "second");
-    EXPECT_EQ(kernels[1].Get<uint64_t>(28), 2u) << "correlation goes on";
+    EXPECT_EQ(kernels[1].Get<uint64_t>(28), 2u) << "correlation continues";
   }));
 }
 
@@ -101,7 +101,7 @@ void FillBuffers(size_t count) {
   }));
 }
 
-TEST(MsptiBuffers, TheCurrentOneComesWithFlushAllOnTheCallersThread) {
+TEST(MsptiBuffers, FlushAllDeliversTheCurrentOneOnTheCallersThread) {
   EXPECT_TRUE(InChild([] {
     CALL(Acl(), aclrtSetDevice)(0);
     Client::The().Begin({kKernel});
@@ -293,7 +293,7 @@ TEST(MsptiExit, LosesTheCurrentBufferWithoutFlushAll) {
   EXPECT_THAT(run(true).output, HasSubstr("delivered"));
 }
 
-TEST(MsptiExit, OneMoreBufferComesAfterUnsubscribe) {
+TEST(MsptiExit, OneMoreBufferIsDeliveredAfterUnsubscribe) {
   EXPECT_TRUE(InChild([] {
     Settings("mspti.late_complete=1");
     CALL(Acl(), aclrtSetDevice)(0);

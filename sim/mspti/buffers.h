@@ -34,7 +34,7 @@ class Buffers {
   void Put(std::span<const uint8_t> record, std::span<const TextField> texts);
   int FlushAll();
   int FlushPeriod(uint32_t milliseconds);
-  // A buffer that comes although no client is subscribed any more.
+  // A buffer that arrives although no client is subscribed any more.
   void CompleteLate();
   // At the exit of the process: what is current is lost.
   void JoinAll();

@@ -44,7 +44,7 @@ inline void OldLibrary(const std::string& profile) {
 }
 inline void PretendPreload() { ::setenv("LD_PRELOAD", "/somewhere/libmspti.so", 1); }
 
-// A record, its texts read.
+// A record, its strings read.
 struct Record {
   uint32_t kind = 0;
   std::vector<uint8_t> bytes;

@@ -17,7 +17,7 @@ class Collectives {
  public:
   static Collectives& The();
 
-  // 0: nobody wants it.
+  // 0: not requested.
   uint64_t Begin(const acl::Communication& communication, const void* group, void* stream);
   void End(uint64_t mark, void* stream);
   void OnLog(uint32_t device, const acl::LogRecord& record);

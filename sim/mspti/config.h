@@ -19,7 +19,7 @@ class Config {
 
   Profile profile() const { return profile_; }
   uint32_t last_kind() const;
-  // Since 2026-03 what needs the preload is refused; before, nothing came and nothing was said.
+  // Since 2026-03 what needs the preload is refused; before, nothing was delivered or reported.
   bool refuses() const { return profile_ >= Profile::k2026_03; }
   bool useless() const { return !refuses() && !preloaded(); }
   bool frees_strings() const { return profile_ == Profile::kClosed; }

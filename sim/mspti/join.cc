@@ -127,7 +127,7 @@ void Join::OnTrack(const prof::Compact& record, bool repeats) {
   const std::string type = TypeOf(prof::kRuntimeLevel, static_cast<uint32_t>(data.task_type));
   if (!type.starts_with("KERNEL")) return;
   const auto known = tracks_.find(key);
-  if (known != tracks_.end() && known->second.repeats && repeats) return;  // said again at a START
+  if (known != tracks_.end() && known->second.repeats && repeats) return;  // reported again at a START
   thread.correlation = ++correlation_;
   PutExternal(correlation_);
   const Track track = {type, data.kernel_name, correlation_, data.stream, repeats};

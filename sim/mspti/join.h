@@ -38,7 +38,7 @@ class Join {
   // Host records of the device that wait for its log.
   size_t waiting() const;
 
-  // Ids of outside: one stack per kind for the whole process, whatever thread it is.
+  // Ids of outside: one stack per kind for the process, whatever thread it is.
   int PushExternal(int kind, uint64_t id);
   int PopExternal(int kind, uint64_t* last);
   uint64_t host_reports() const { return host_reports_; }
@@ -86,7 +86,7 @@ class Join {
   void OnTrack(const prof::Compact& record, bool repeats) REQUIRES(mutex_);
   void OnCollective(const prof::Compact& record, bool repeats) REQUIRES(mutex_);
   void OnFinished(const Key& key, const Times& times) REQUIRES(mutex_);
-  // True: nothing more comes of it.
+  // True: it has no more records.
   bool PutIfWhole(Collective& collective) REQUIRES(mutex_);
   bool Fill(Collective& collective, const Key& key, const Times& times) REQUIRES(mutex_);
   void PutKernel(const Key& key, const Track& track, const Times& times) REQUIRES(mutex_);

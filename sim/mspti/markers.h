@@ -1,4 +1,4 @@
-// Marks of mstx as MARKER records: the host's half at once, the device's when its log comes to it.
+// Marks of mstx as MARKER records: the host's half at once, the device's when its log reaches it.
 #pragma once
 
 #include <atomic>

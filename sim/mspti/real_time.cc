@@ -11,7 +11,7 @@ namespace profd::sim::mspti {
 
 namespace {
 
-// Of several pairs the one between whose reads the least came.
+// Of several pairs the one with the shortest time between its reads.
 int64_t WallMinusRawNs(const Clock& clock) {
   int64_t least = INT64_MAX, difference = 0;
   for (int i = 0; i < 8; ++i) {

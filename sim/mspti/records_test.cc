@@ -75,7 +75,7 @@ TEST(MsptiRecords, EqualTheGroundTruth) {
   }));
 }
 
-TEST(MsptiRecords, CopiesAreNoKernels) {
+TEST(MsptiRecords, CopiesAreNotKernels) {
   EXPECT_TRUE(InChild([] {
     CALL(Acl(), aclrtSetDevice)(0);
     Client::The().Begin({kKernel});
@@ -367,7 +367,7 @@ TEST(MsptiRecords, CallbacksAreAroundTheRealFunctions) {
   }));
 }
 
-TEST(MsptiVersions, BeforeMarch2026NothingComesWithoutThePreloadAndNothingIsSaid) {
+TEST(MsptiVersions, BeforeMarch2026NothingIsDeliveredOrReportedWithoutThePreload) {
   for (const char* profile : {"old", "closed", "2026-02"}) {
     EXPECT_TRUE(InChild([profile] {
       OldLibrary(profile);

@@ -15,7 +15,7 @@
 namespace profd::sim::mspti {
 namespace {
 
-// Which switches of START each kind asks for.
+// Which switches of START each kind requests.
 uint64_t SwitchesOf(uint32_t kind) {
   switch (kind) {
     case kKernel:
@@ -240,7 +240,7 @@ int Session::Disable(uint32_t kind) {
   if (kind == 0 || kind > Config::The().last_kind()) return kInvalidParameter;
   // As after the flush of the driver, which waits that long: what the device has by now is read.
   if (Join::The().enabled(kind)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  Join::The().set_enabled(kind, false);  // no STOP: the host goes on reporting
+  Join::The().set_enabled(kind, false);  // no STOP: the host continues to report
   return kOk;
 }
 

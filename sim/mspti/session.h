@@ -45,7 +45,7 @@ class Session {
   };
 
   void StartDevice(uint32_t device) REQUIRES(mutex_);
-  // Without the lock: the readers record, and STOP comes back through libprofapi.
+  // Without the lock: the readers record, and STOP returns through libprofapi.
   static void Stop(const Running& running);
   void StartRate() REQUIRES(mutex_);
   static void Read(uint32_t device, const std::atomic<bool>& stop);

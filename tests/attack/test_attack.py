@@ -119,7 +119,7 @@ class Files(AttackCase):
             self.end_all()
             shutil.rmtree(dump, ignore_errors=True)
 
-    def test_names_are_no_paths(self):
+    def test_names_are_not_paths(self):
         """Job ids, labels and metadata with everything a path or a shell could make of them."""
         before = {path for path in tree(self.daemon.base) if not path.startswith(self.daemon.dump_root + "/PROF_")}
         for text in ("../../../../tmp/x", "a/../../b", "/etc/passwd", "$(id)", "`id`", "a;b", "-rf", "..", "%s%n",
@@ -326,7 +326,7 @@ class NarrowDaemon(Daemon):
 
 class Exhaustion(unittest.TestCase):
     def test_no_descriptors_left(self):
-        """With every descriptor taken by idle connections, what runs goes on, and it recovers."""
+        """With every descriptor taken by idle connections, what runs continues, and it recovers."""
         with NarrowDaemon(config={"daemon": {"max_connections": 4096}}) as d:
             def hbm_bytes():
                 return sum(map(os.path.getsize, glob.glob(os.path.join(
@@ -381,7 +381,7 @@ class Exhaustion(unittest.TestCase):
         name = os.path.basename(victim)
         # An export of a damaged dump is made, and its code says so.
         for command, codes, said in (
-                (["verify", dump], (5,), rf"{re.escape(name)}: is \d+ bytes long, the manifest says \d+; .*the manifest counts"),
+                (["verify", dump], (5,), rf"{re.escape(name)}: is \d+ bytes long, the manifest has \d+; .*the manifest counts"),
                 (["show", dump], (0,), rf"{name.split('.')[0]}\.data: .*\d{{8}}"),
                 (["export", dump, "--format", "csv,sqlite", "--out", os.path.join(base, "out")], (5,),
                  rf"{name.split('.')[0]}\.data: .*\d{{8}}")):

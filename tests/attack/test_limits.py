@@ -142,8 +142,8 @@ class Quotas(AttackCase):
         self.assertIn("max_starts_per_minute", answer.stdout + answer.stderr)
         self.ctl_as(BOB, "start", "--no-dump", *ORDER)
 
-    def test_room_of_one_user(self):
-        """What Alice's sessions may write is hers to use up; Bob's goes on."""
+    def test_limits_of_one_user(self):
+        """Alice's sessions may use up her limit; Bob's continues."""
         bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
         everything = ("--sys-hardware-mem-freq", "100", "--sys-io-sampling-freq", "100", "--dvpp-freq", "100",
                       "--sys-interconnection-freq", "50", "--llc-profiling", "read", "--storage-limit", "200MB")

@@ -131,7 +131,7 @@ def begin(*order):
 def goes_on(session_id, segments):
     session = eventually(
         lambda: (lambda s: s if len(s["segments"]) >= segments and s["state"] == "running" else None)(
-            ctl("show", session_id, **as_trainer())), f"session {session_id} goes on")
+            ctl("show", session_id, **as_trainer())), f"session {session_id} continues")
     return records(session_id, int(session["records"]) + 100)
 
 

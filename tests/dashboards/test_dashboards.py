@@ -342,7 +342,7 @@ class Faults(unittest.TestCase):
         ("AtlasJobRankBehind", "5"),
     }
 
-    def test_each_is_told(self):
+    def test_each_alert_fires(self):
         scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1}, "fault": list(self.FAULTS)})
         with Daemon(scenario_text=scenario) as daemon, Prometheus(daemon.metrics_address,
                                                                   hurried=True) as prometheus:
@@ -365,7 +365,7 @@ class Faults(unittest.TestCase):
             try:
                 eventually(all_fire, 240, every=1)
             except AssertionError:
-                self.fail(f"not told: {sorted(self.EXPECTED - set(seen))}; told: {sorted(seen)}")
+                self.fail(f"not fired: {sorted(self.EXPECTED - set(seen))}; fired: {sorted(seen)}")
             # Those that nothing happened to. Without the "for", a moment's dip may look like a throttle.
             quiet = {key for key in seen if key[1] in ("0", "4", "7") and key[0] != "AtlasNpuThrottled"}
             self.assertEqual(quiet, set())

@@ -107,7 +107,7 @@ class Links(unittest.TestCase):
 
 class Recipes(unittest.TestCase):
     def test_files_of_recipes_exist(self):
-        """The files CONTRIBUTING.md tells to touch are there; of a new collector, those of each that is."""
+        """The files that CONTRIBUTING.md lists are there; of a new collector, those of each that is."""
         text = read("CONTRIBUTING.md")
         names = set(tracked())
         folders = re.findall(r"^collectors/(\w+)/\1_collector\.cc$", "\n".join(sorted(names)), re.M)
@@ -227,7 +227,7 @@ class Names(unittest.TestCase):
         self.assertGreater(len(names), 40)
         self.assertEqual(names - words, set())
 
-    def test_it_finds_what_is_wrong(self):
+    def test_it_finds_mistakes(self):
         self.assertTrue(self.exists("CallEntry::Admit") and self.exists("App::Impl::Tick") and self.exists("BlockSink::OnLoss"))
         self.assertFalse(self.exists("Context::Identify") or self.exists("App::Impl::Heartbeat") or self.exists("NoSuchClass::Admit"))
 
@@ -259,7 +259,7 @@ class Locks(unittest.TestCase):
 
 
 class Licence(unittest.TestCase):
-    def test_every_statement_says_the_same(self):
+    def test_every_statement_gives_the_same(self):
         text = read("LICENSE")
         self.assertIn("Apache License\n                           Version 2.0, January 2004", text)
         self.assertIn("END OF TERMS AND CONDITIONS", text)

@@ -228,7 +228,7 @@ class LayoutTest(FilesCase):
         self.assertEqual(sorted(one["pid"] for one in facts), sorted(ranks.values()))
         self.assertTrue(all(one["files"] > 0 for one in facts), facts)
 
-    def test_what_profd_records_itself_stays_apart(self):
+    def test_files_that_profd_records_itself_stay_apart(self):
         collected = os.path.join(self.folder, "collected")
         os.mkdir(collected)
         job = self.one_rank(env={"PROFD_COLLECT_DIR": collected})

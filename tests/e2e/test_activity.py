@@ -388,7 +388,7 @@ class Endings(ActivityCase):
 
 
 class Providers(ActivityCase):
-    def test_what_cannot_be_had_is_said(self):
+    def test_unavailable_kinds_are_reported(self):
         for sim, result, detail in (
                 ("mspti.silent=1", "running", "silent"),
                 ("mspti.throw=msptiSubscribe", "failed", "failed")):
@@ -409,7 +409,7 @@ class Providers(ActivityCase):
         off = self.served(session["session_id"], result="off")
         self.assertIn("PROFD_COLLECT=off", self.outcome(off, "task_time")["detail"])
 
-    def test_what_the_chosen_provider_does_not_measure(self):
+    def test_options_the_chosen_provider_does_not_measure(self):
         job = self.train()
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--aic-metrics", "PipeUtilization", "--l2", "on",

@@ -131,7 +131,7 @@ class Hostile(DaemonCase):
         self.assertEqual(sum(shown.values()), len(self.kernels))
         self.assertIn(f"name {lost}", shown, "whose line is none")
         self.assertEqual(len(set(shown) - names), 2, "and the spoilt one")
-        self.exported(len(self.kernels), "activity_names.tsv: 2 lines are no names")
+        self.exported(len(self.kernels), "activity_names.tsv: 2 lines are not names")
 
     def test_no_names_at_all(self):
         os.remove(self.names)

@@ -125,7 +125,7 @@ class Killed(ActivityCase):
         jobs = [self.train(text=small("killed"), steps=None) for _ in range(2)]
         session, first = self.killed(jobs, jobs[:1])
         eventually(lambda: [o for o in self.daemon.show(session)["outcomes"] if o["collector"] == "task_time"
-                            and o["detail"] == "served by 1 of 1 process"], what="the session goes on")
+                            and o["detail"] == "served by 1 of 1 process"], what="the session continues")
         time.sleep(1)
         done = self.stop({"session_id": session})
         self.assertNotEqual(done["dump_path"], first)

@@ -94,7 +94,7 @@ class Analyze(ActivityCase):
             self.assertLess(abs(overall["e2e_ms"] - overall["computing_ms"] - overall["uncovered_communication_ms"] - overall["free_ms"]),
                             CLOCK_NS / 1e6)
 
-    def test_what_the_application_marks(self):
+    def test_marks_of_the_application(self):
         """What the host does instead of launching is found by the ranges that say it, with its cost."""
         job = self.train(text=STOPS, steps=None)
         job.attached(self.daemon, 1)

@@ -242,7 +242,7 @@ class Loading(ArchiveCase):
 
 
 class Failures(ArchiveCase):
-    def test_what_waits_is_kept_although_the_quota_is_small(self):
+    def test_waiting_dumps_are_kept_although_the_quota_is_small(self):
         dead = clickhouse_server.free_ports(1)[0]
         how = {"which": ["label=keep"], "more": {"dump": {"flush_interval_ms": 100, "max_total_mb": 16}}}
         with self.daemon(devices=8, port=dead, **how) as d, self.companion(d):
@@ -259,7 +259,7 @@ class Failures(ArchiveCase):
             self.assertEqual(self.lost(d, "max_total"), 0)
             self.assertGreater(d.metric("profd_archive_oldest_waiting_seconds"), 0)
             self.assertEqual(d.metric("profd_archive_waiting_dumps"), 1)
-            # It goes on where the server is said to be now.
+            # It continues where the server is said to be now.
             self.reload(d, **how)
             self.until_archived(d, kept)
             self.assertNotIn("failing for", d.run("status", json_output=False).stdout)
@@ -272,7 +272,7 @@ class Failures(ArchiveCase):
             self.assertEqual(self.lost(d, "max_total"), 0)
 
     @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
-    def test_what_the_database_refuses_is_not_called_unreachable(self):
+    def test_a_database_that_refuses_is_not_reported_as_unreachable(self):
         with self.daemon(cluster="nowhere") as d:
             name = self.record(d, seconds=0.3)
             done, = self.once(d, expect=PARTIAL)
@@ -340,8 +340,8 @@ class Failures(ArchiveCase):
             self.assertIn("archive.max_waiting", self.dump(d, names[0])["archive"]["problem"])
             eventually(lambda: self.lost(d, "max_waiting") == 1)
             self.assertIn("waits for the database no longer", d.log())
-            self.assertIn("profctl archive has not asked yet", d.run("status", json_output=False).stdout)
-            # Its owner may remove what waits, and is told.
+            self.assertIn("profctl archive has not connected yet", d.run("status", json_output=False).stdout)
+            # Its owner may remove what waits, and is warned.
             removed = d.run("rm", names[1])
             self.assertEqual(removed.returncode, OK)
             self.assertIn("was not in the database yet", removed.stderr)
@@ -367,7 +367,7 @@ class Failures(ArchiveCase):
 
 @unittest.skipUnless(IS_ROOT, "needs root to become another user")
 class Rights(ArchiveCase):
-    def test_nobody_else_and_nothing_else(self):
+    def test_the_archive_user_may_do_nothing_else(self):
         with self.daemon(which=["label=keep"]) as d:
             waits = self.record(d, label="keep", seconds=0.3)
             private = self.record(d, label="other", seconds=0.3)

@@ -109,7 +109,7 @@ class Fleet(FleetCase):
         self.assertEqual(text.stdout.count(" loaded "), 2, text.stdout)
         self.export(nodes, "--job", "nobodys", expect=NOT_FOUND)
 
-    def test_a_node_refuses_and_the_other_goes_on(self):
+    def test_a_node_refuses_and_the_other_continues(self):
         here, elsewhere, off = self.node(), self.node(port=1), self.node()
         config = self.config(more=self.tls_config)
         config["archive"]["to"] = ""
@@ -132,7 +132,7 @@ class Fleet(FleetCase):
         self.assertIn("give --job JOB", profctl(*self.command([here], "export", "--to", self.url())).stderr)
         self.assertIn("--job belongs to --nodes", profctl("export", "--job", "train", "--to", self.url()).stderr)
 
-    def test_what_is_not_confirmed_stays_queued(self):
+    def test_dumps_not_confirmed_stay_queued(self):
         gate = Gate(self.server.http, statements=0)
         self.addCleanup(gate.stop)
         d = self.node(port=gate.port)

@@ -86,7 +86,7 @@ class Sessions(AttachCase):
         eventually(lambda: ring.taken() == 10, what="the ring says where its reader is")
         client.bye()
 
-    def test_metadata_goes_into_the_manifest(self):
+    def test_metadata_is_in_the_manifest(self):
         client = self.client().attach(devices=[0], metadata={"model": "x1"})
         client.send({"type": "metadata", "key": "epoch", "value": "3"})
         reply = client.call("start", 1, options_json=HCCS)
@@ -106,7 +106,7 @@ class Sessions(AttachCase):
 
 
 class Misbehaviour(AttachCase):
-    """Whatever is sent: a reason, an end, and a daemon that goes on."""
+    """Whatever is sent: a reason, an end, and a daemon that continues."""
 
     config = {"daemon": {"max_attached": 64}}
 

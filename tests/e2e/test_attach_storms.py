@@ -165,7 +165,7 @@ class Killed(AttachCase):
         self.nobody_left()
 
     def test_daemons_at_random_moments(self):
-        """The process goes on; the dump that was being written is readable; it can attach again."""
+        """The process continues; the dump that was being written is readable; it can attach again."""
         rng = random.Random(13)
         for _ in range(3):
             with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
@@ -203,7 +203,7 @@ class Restart(unittest.TestCase):
                 daemon.start()
                 # As a library does that finds the daemon again: the same ring.
                 client = Client(path).attach(ring, job_id="phoenix", devices=[0])
-                eventually(lambda: ring.taken() == taken + 6, what="the new daemon goes on")
+                eventually(lambda: ring.taken() == taken + 6, what="the new daemon continues")
                 process = daemon.ctl("jobs", "--job", "phoenix")["jobs"][0]["processes"][0]
                 self.assertEqual((process["step"], process["marks"]), (102, 6))
             client.bye()

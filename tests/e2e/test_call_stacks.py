@@ -272,7 +272,7 @@ class WithStandIn(unittest.TestCase):
 
 
 class Frames(WithStandIn):
-    def test_what_is_dropped_is_sent_with_the_next_sample(self):
+    def test_dropped_frames_are_sent_with_the_next_sample(self):
         tree, stack = _stacks._Tree(), [(compile("", "f.py", "exec"), 1), (compile("", "g.py", "exec"), 2)]
         self.stand_in.takes = False
         self.assertEqual(tree.send(self.stand_in, stack), 0)

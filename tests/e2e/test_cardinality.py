@@ -180,7 +180,7 @@ class Cardinality(unittest.TestCase):
         self.check_node(self.daemon.scrape())
         self.daemon.ctl("stop", session)
 
-    def test_work_comes_and_goes(self):
+    def test_work_starts_and_ends(self):
         end_listed = self.start()
         self.most = bounds()
         self.run_session()

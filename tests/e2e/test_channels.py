@@ -33,7 +33,7 @@ def outcome(d, session, collector, device=0):
 
 
 class Channels(unittest.TestCase):
-    def test_a_session_has_a_gap_and_goes_on(self):
+    def test_a_session_has_a_gap_and_continues(self):
         with daemon(devices=2) as d:
             session = d.ctl("start", "--devices", "0,1", "--collector", "hbm=20", "--collector", "hccs=20",
                             "--detach")["session_id"]

@@ -36,7 +36,7 @@ def profctl_json(*arguments, **how):
 
 
 def sort_key(row):
-    """A row of a list by what is no float: rows with equal times come in any order."""
+    """A row of a list by what is not a float: rows with equal times come in any order."""
     return json.dumps([[name, value] for name, value in sorted(row.items()) if not isinstance(value, (float, list, dict))], sort_keys=True)
 
 

@@ -152,7 +152,7 @@ class Socket(unittest.TestCase):
         with daemon:
             self.assertEqual(daemon.run("status").returncode, 0)
 
-    def test_what_is_no_socket_stays(self):
+    def test_files_that_are_not_sockets_stay(self):
         daemon = Daemon("devices = 1\n")
         try:
             with open(daemon.socket, "w", encoding="utf-8") as file:
@@ -208,7 +208,7 @@ class NoDriver(unittest.TestCase):
             self.assertIsNone(daemon.metric("atlas_npu_power_watts"))
             self.assertIsNotNone(daemon.metric("atlas_host_cpu_seconds_total"))
 
-    def test_library_that_is_no_library(self):
+    def test_library_that_is_not_a_library(self):
         with tempfile.NamedTemporaryFile(suffix=".so") as fake:
             fake.write(b"\x7fELF nonsense")
             fake.flush()

@@ -87,7 +87,7 @@ class Dumps(unittest.TestCase):
 
     # Going on -------------------------------------------------------------------------------
 
-    def test_a_session_goes_on_after_a_crash(self):
+    def test_a_session_continues_after_a_crash(self):
         with daemon() as d:
             session_id = self.start(d, *ORDER, "--all", "--job", "train", "--label", "mine")
             before = d.until_records(session_id, 100)
@@ -251,7 +251,7 @@ class Dumps(unittest.TestCase):
 
     # Untrusted dumps ------------------------------------------------------------------------
 
-    def test_what_owners_do_to_their_dumps(self):
+    def test_changes_of_owners_to_their_dumps(self):
         with daemon() as d:
             session_id = self.start(d)
             d.until_records(session_id, 50)

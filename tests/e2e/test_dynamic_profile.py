@@ -39,7 +39,7 @@ class DynamicProfile(unittest.TestCase):
         self.assertIn(text, result.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
-    def test_what_torch_npu_reads(self):
+    def test_the_configuration_torch_npu_reads(self):
         order = self.order("--steps", "3", "--warmup", "1", "--with-stack", "--record-shapes", "--ranks", "0,2",
                            "--level", "Level1", "--aic-metrics", "PipeUtilization")
         # in-application.md 7.4

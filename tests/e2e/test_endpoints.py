@@ -190,7 +190,7 @@ class Plain(unittest.TestCase):
         with Client(self.daemon) as client:
             status, headers, body = client.request("/healthz", "HEAD").answer("HEAD")
             self.assertEqual((status, headers["content-length"], body), (200, "3", b""))
-            # The connection goes on where the answer without a body ended.
+            # The connection continues where the answer without a body ended.
             self.assertEqual(client.request("/healthz").answer()[2], b"ok\n")
 
     def test_keep_alive_and_pipelining(self):
@@ -202,7 +202,7 @@ class Plain(unittest.TestCase):
             self.assertEqual(client.answer()[1]["connection"], "close")
             self.assertTrue(client.closed())
 
-    def test_what_is_no_request(self):
+    def test_invalid_requests(self):
         for data, status in ((b"GET /metrics HTTP/1.1\r\nX: " + b"a" * 20000 + b"\r\n\r\n", 431),
                              (b"hello\r\n\r\n", 400),
                              (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),

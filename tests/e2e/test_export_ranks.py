@@ -79,7 +79,7 @@ def run_job(case, ranks):
         for worker in workers:
             worker.step(step, False)
     for worker in workers:
-        worker.step(9, True)  # goes on after it
+        worker.step(9, True)  # continues after it
     dumps = []
     for daemon, session in zip(daemons, started):
         daemon.ctl("stop", session)

@@ -122,7 +122,7 @@ class Fleet(FleetCase):
         self.fleet(DEAD, "status", expect=6)
         self.fleet(GOOD, "status")
 
-    def test_a_whole_job(self):
+    def test_a_complete_job(self):
         answer, stderr = self.fleet(range(NODES), "start", "--job", "whole", *WANTED, expect=5)
         self.assert_named(stderr, "refused", REFUSING)
         self.assert_named(stderr, "unreachable", {*DEAD, *SLOW})

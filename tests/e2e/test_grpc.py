@@ -121,7 +121,7 @@ class Grpc(DaemonCase):
                                "print(profd.profile.__name__, profd_pb2.__file__)"], PYTHONPATH=path)
             self.assertEqual(out, f"profile {package}/profd/v1/profd_pb2.py\n")
 
-    def test_a_refusal_is_said(self):
+    def test_a_refusal_is_reported(self):
         python = python_with("grpc", "google.protobuf")
         program = next(block for block in blocks("python") if "StartSession" in block)
         result = subprocess.run([python, "-B", "-c", program.replace('"sys_hardware_mem_freq": 50', '"gpu": 1')],

@@ -106,7 +106,7 @@ class Health(unittest.TestCase):
 
 
 class ComesBack(unittest.TestCase):
-    def test_a_card_that_drops_and_comes_back(self):
+    def test_a_card_that_drops_and_returns(self):
         faults = [{"kind": "card_drop", "at": 3, "for": 4, "device": 1, "mode": "missing"}]
         with Daemon(node(2, faults)) as daemon:
             def events():

@@ -87,7 +87,7 @@ class HostSide(DaemonCase):
             self.end(process)
             self.end(other)
 
-    def test_whole_system(self):
+    def test_complete_system(self):
         process = self.worker()
         try:
             final, dump = self.record("--host-sys-usage", "cpu,mem", "--host-sys-usage-freq", "10")

@@ -126,7 +126,7 @@ class Detection(JobCase):
         with Process(self.path, env={"ASCEND_VISIBLE_DEVICES": "1-2"}) as p:
             self.expect(p, devices=[1, 2])
 
-    def test_what_the_process_says_counts_more(self):
+    def test_reports_of_the_process_have_precedence(self):
         with Process(self.path, job_id="mine", rank=1, devices=[2], framework="x",
                      env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "DEVICE_ID": "0"}) as p:
             self.expect(p, job_id="mine", rank=1, devices=[2], framework="x")
@@ -269,7 +269,7 @@ class TwoUsers(JobCase):
         info = os.stat(self.path)
         self.assertEqual((info.st_gid, info.st_mode & 0o7777), (self.group, 0o660))
 
-    def test_sessions_of_others_are_not_told(self):
+    def test_processes_are_not_notified_of_sessions_of_others(self):
         groups = (self.group,)
         with self.attached_as(ALICE, "shared"), self.attached_as(BOB, "shared"):
             session = self.daemon.ctl("start", "--job", "shared", "--devices", "0",

@@ -319,7 +319,7 @@ class JobSessions(Calls, DaemonCase):
             text = self.start(job_id="job", start_step=12, expect=PRECONDITION)
             self.assertIn("has begun step 12 already", text)
 
-    def test_next_rank_counts_when_the_first_goes(self):
+    def test_next_rank_counts_when_the_first_ends(self):
         with self.workers({"rank": 0}, {"rank": 1, "devices": [1]}) as (first, second):
             session = self.start(job_id="job", start_step=5)["session_id"]
             gone = self.start(job_id="job", start_step=6, ranks=[0])["session_id"]
@@ -375,7 +375,7 @@ class JobSessions(Calls, DaemonCase):
                                    {"session_id": renewed["session_id"]})
         self.assertEqual((code, text), (0, ""))
         self.assertGreater(int(answers[0]["left_ms"]), 1000)
-        # Its starter has gone, and it has no lease: it goes on.
+        # Its starter has gone, and it has no lease: it continues.
         self.assertEqual(self.get(detached)["state"], "STATE_RUNNING")
 
     def test_a_process_keeps_the_lease(self):
@@ -431,7 +431,7 @@ class Restarts(Calls, unittest.TestCase):
                 dump = prof_reader.read(session["dump_path"], finished=False)
                 self.assertEqual(dump.problems, [])
                 self.daemon.start()
-                # It goes on as another segment, for its process lives.
+                # It continues as another segment, for its process lives.
                 eventually(lambda: self.get(session["session_id"])["state"] == "STATE_RUNNING", what="it runs again")
                 view = self.get(session["session_id"])
                 self.assertEqual(view["metadata"], {"run": "7"})

@@ -286,14 +286,14 @@ class Chart(unittest.TestCase):
         self.assertIn('listen = "0.0.0.0:19464"\n', config)
         self.assertTrue(config.rstrip().endswith("[dump]\nmin_free_mb = 3"), config)
 
-    def test_what_helm_would_refuse_is_refused(self):
+    def test_values_helm_would_refuse_are_refused(self):
         for text in ("{{ .Values.gone }}", "{{ if .Values.a }}x", "{{ .Values.m }}", "{{ include \"x\" . }}"):
             with self.assertRaises(helm_chart.TemplateError, msg=text):
                 helm_chart.render(text, {"Values": {"a": 1, "m": {}}})
 
 
 class Image(unittest.TestCase):
-    def test_what_it_installs_is_packaged(self):
+    def test_installed_files_are_packaged(self):
         with open(os.path.join(REPO, "docs", "deploy", "container", "Dockerfile"), encoding="utf-8") as file:
             recipe = file.read()
         self.assertRegex(recipe, r"(?m)^FROM debian:12-slim$")

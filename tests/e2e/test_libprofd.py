@@ -99,7 +99,7 @@ class Training:
         """It makes steps from now on."""
         before = self.steps()
         eventually(lambda: self.steps() > before + 2 and self.process.poll() is None,
-                   what="the training goes on")
+                   what="the training continues")
 
 
 def session_of(output):
@@ -212,7 +212,7 @@ class InTraining(LibprofdCase):
         with Training(self.socket(daemon), "--steps", 2, "--step-ms", 5) as training:
             self.assertIn("attached: yes", training.finish())
 
-    def test_the_dump_of_a_killed_process_comes_to_its_output(self):
+    def test_the_dump_of_a_killed_process_is_fetched_to_its_output(self):
         daemon = self.daemon()
         folder = tempfile.mkdtemp(prefix="profd-output-")
         self.addCleanup(shutil.rmtree, folder, True)
@@ -257,7 +257,7 @@ class InTraining(LibprofdCase):
             daemon.kill()
             training.goes_on()
             daemon.start()
-            # What PROFILING_OPTIONS requests was not ended: it goes on in another dump.
+            # What PROFILING_OPTIONS requests was not ended: it continues in another dump.
             self.assertEqual(self.running_with_marks(daemon), first)
             before = daemon.show(first)["dump_path"]
             training.goes_on()
@@ -267,7 +267,7 @@ class InTraining(LibprofdCase):
         self.assertEqual(before, done["dump_path"])
         self.assert_marks(marks_of(done["dump_path"]), training.pid)
 
-    def test_what_a_stopped_daemon_ended_does_not_begin_again(self):
+    def test_a_session_ended_by_a_stopped_daemon_does_not_begin_again(self):
         daemon = self.daemon()
         with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS, SLURM_JOB_ID="4712",
                       ASCEND_DEVICE_ID="0") as training:

@@ -55,7 +55,7 @@ class Metrics(DaemonCase):
                 if uuid is not None:
                     self.assertEqual(uuid, uuids[int(npu)])
 
-    def test_job_and_session_are_no_labels_of_counters(self):
+    def test_job_and_session_are_not_labels_of_counters(self):
         """Unbounded label values would grow the server's index with every job."""
         for (name, labels) in self.samples:
             self.assertFalse({"session", "session_id", "job", "pid"} & set(dict(labels)), name)
@@ -158,7 +158,7 @@ class Failing(unittest.TestCase):
             eventually(noticed, what="the hung card is noticed")
             before = daemon.metric("profd_collector_records_total", collector="hccs")
             eventually(lambda: daemon.metric("profd_collector_records_total", collector="hccs") >
-                       before, what="the other card goes on")
+                       before, what="the other card continues")
         finally:
             # A thread hangs in the driver for an hour; how the end deals with it is another test's.
             daemon.kill()

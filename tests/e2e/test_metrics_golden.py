@@ -182,7 +182,7 @@ class Golden(unittest.TestCase):
                 self.assertEqual(kind, "gauge", name)
                 self.assertIn((name, labels[0] if labels else ""), known, node.name)
 
-    def test_what_schedulers_read_is_the_same_value(self):
+    def test_schedulers_read_the_same_values(self):
         """As HAMi and its like do: percent and MB, one sample for each NPU."""
         def differences(node):
             found = []

@@ -159,7 +159,7 @@ class A2(OptionCase):
             self.assertEqual(sample["ai_core_profiling_mode"], "task-based")
         self.assertEqual(self.manifest_options(dump)["l2"]["note"], NEEDS_PROCESS)
 
-    def test_defaults_are_told_but_claimed_nowhere(self):
+    def test_defaults_are_reported_but_claimed_nowhere(self):
         session = self.record({"sys_io_sampling_freq": 10})
         effective = self.effective(session)
         self.assertEqual(effective["task_time"],
@@ -231,12 +231,12 @@ class A2(OptionCase):
         text = self.daemon.ctl("start", "--collector", "instr=50", expect=3)["error"]["message"]
         self.assertIn("instr_profiling_freq", text)
 
-    def test_what_excludes_instructions(self):
+    def test_options_that_exclude_instructions(self):
         text = self.refusal({"instr_profiling_freq": 300, "task_time": "on"},
                             code="invalid_argument")
         self.assertIn("beside instr_profiling_freq", text)
 
-    def test_what_the_chip_never_has_is_one_line(self):
+    def test_options_the_chip_never_has_are_one_line(self):
         answer = self.daemon.ctl("start", "--collector", "ddr", expect=3)
         self.assertEqual(answer["error"]["code"], "unimplemented")
         self.assertRegex(answer["error"]["message"],
@@ -344,7 +344,7 @@ class A1(OptionCase):
             self.assertTrue(known[key]["supported"], known[key])
         self.assertEqual(known["sys_interconnection_freq"]["range"], "1..50")
 
-    def test_check_says_what_start_would(self):
+    def test_check_reports_what_start_would(self):
         order = {"dvpp_freq": 101, "aic_metrics": "L2Cache", "llc_profiling": "write"}
         checked = self.daemon.ctl("check", "--options-json", json.dumps(order), expect=3)
         refused = self.start(order, expect=3)["error"]

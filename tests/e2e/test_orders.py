@@ -286,7 +286,7 @@ class Orders(DaemonCase):
             self.assertTrue(os.path.exists(mark))
 
     def test_killed_run_leaves_command_and_session(self):
-        """profctl dies, the command goes on, and the session ends with it."""
+        """profctl dies, the command continues, and the session ends with it."""
         with tempfile.TemporaryDirectory() as folder:
             pid_file = os.path.join(folder, "pid")
 

@@ -51,7 +51,7 @@ class ProfctlOptions(DaemonCase):
         self.assertEqual(from_stdin.returncode, 0, from_stdin.stderr)
         self.assertEqual(self.daemon.ctl("list", "--active")["sessions"], [])
 
-    def test_check_says_what_start_says(self):
+    def test_check_reports_what_start_reports(self):
         """The daemon, the offline check and start answer with the same words."""
         text = '{"llc_profiling":"read","host_sys_usage_freq":5,"task_trace":"on","training_trace":"off"}'
         here = self.daemon.ctl("check", "--options-json", text, expect=3)

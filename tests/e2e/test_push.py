@@ -151,7 +151,7 @@ class Push(unittest.TestCase):
             build = prometheus.query("profd_build_info")[0]
             self.assertEqual(build["value"][1], "1")
             self.assertEqual(build["metric"]["version"], daemon.node["version"])
-            # It goes on: every interval is another sample.
+            # It continues: every interval is another sample.
             eventually(lambda: int(prometheus.query("count_over_time(profd_build_info[1m])")[0]["value"][1]) >= 3,
                        what="three samples")
             self.assertIsNone(daemon.metric("profd_push_failures_total", sink="remote_write"))
@@ -220,7 +220,7 @@ class Push(unittest.TestCase):
         self.assertTrue(found, f"no {name} in {folder}")
         return found[0]
 
-    def test_a_receiver_that_comes_later_loses_nothing(self):
+    def test_a_receiver_that_starts_later_loses_nothing(self):
         with Collector() as collector:
             collector.status = 503
             daemon = self.daemon(otlp_url=f"http://127.0.0.1:{collector.port}")
@@ -249,7 +249,7 @@ class Push(unittest.TestCase):
             self.assertEqual(self.pushed(daemon, "otlp"), 0)
             self.assertEqual(daemon.stop(seconds=30), 0)
 
-    def test_what_is_wrong_is_said_at_once(self):
+    def test_problems_are_reported_at_once(self):
         daemon = Daemon(config={"push": {"otlp_url": "collector:4317", "remote_write_url": "http://h:x/",
                                          "labels": ["a"], "interval_s": 0}})
         self.addCleanup(daemon.dispose)

@@ -297,7 +297,7 @@ class Python(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    """Training goes on whatever is missing."""
+    """Training continues whatever is missing."""
 
     def test_no_daemon(self):
         result = python("""

@@ -67,7 +67,7 @@ class RecorderCase(DaemonCase):
         eventually(lambda: time.time_ns() > start + 1_000_000_000)
         before = records()
         eventually(lambda: all(count >= before[key] + 3 for key, count in records().items()),
-                   60, what="every channel goes on")
+                   60, what="every channel continues")
         eventually(lambda: held(self.daemon)["held_ns"] / 1e9 > 0)
         self.daemon.ctl("stop", session["session_id"])
         final = self.daemon.show(session["session_id"])
@@ -374,7 +374,7 @@ class Triggers(RecorderCase):
         self.assertLessEqual(self.count("threshold"), before + 1)
 
     def test_4_bad_triggers(self):
-        """Every mistake is reported, and what ran before goes on."""
+        """Every mistake is reported, and what ran before continues."""
         self.reload(["no_such_metric > 1", "step > 1x median"])
         eventually(lambda: "configuration not reloaded" in self.daemon.log())
         log = self.daemon.log()

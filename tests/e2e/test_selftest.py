@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""profctl selftest on the simulator: what it can find out there, and that it changes nothing unless told to."""
+"""profctl selftest on the simulator: what it can find out there, and that it changes nothing unless requested."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Selftest(ActivityCase):
         self.assertEqual(json.loads(text), report)
         for name in (job.job_id, self.daemon.node["hostname"]):
             self.assertNotIn(name, text)
-        # Nothing of it stays, and the job goes on.
+        # Nothing of it stays, and the job continues.
         self.assertEqual(self.daemon.ctl("list")["sessions"], [])
         self.assertEqual(self.daemon.ctl("list", "--dumps")["dumps"], [])
         self.assertIsNone(job.process.poll())

@@ -96,7 +96,7 @@ class Serve(unittest.TestCase):
             code, _, err = server.stop()
             self.assertEqual((code, err), (0, ""))
 
-    def test_a_run_that_changes_and_one_that_goes(self):
+    def test_a_run_that_changes_and_one_that_is_removed(self):
         with self.here() as server:
             [run] = [run for run in server.get("api/runs")["runs"] if run["name"] == "r0_ascend_pt"]
             before = server.get("api/run/" + run["id"])["ranks"][0]["timeline"]["executions"]
@@ -113,7 +113,7 @@ class Serve(unittest.TestCase):
             for path in ("api/run/..%2f..%2fetc%2fpasswd", "api/run//etc/passwd", "api/run/", "..%2f", "page.html"):
                 self.assertEqual(server.request(path)[0], 404, path)
 
-    def test_who_may_ask(self):
+    def test_allowed_callers(self):
         with self.here() as server:
             for headers in ({"Authorization": "Bearer " + "0" * 32}, {"Authorization": "Basic " + server.token}, {"Cookie": "profd_1=" + server.token},
                             {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}):

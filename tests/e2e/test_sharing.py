@@ -164,7 +164,7 @@ class Sharing(DaemonCase):
             self.assertLessEqual(abs(stamp - stamps[0] - index * 50_000), 10_001, stamps[:9])
         self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
 
-    def test_what_thinning_leaves_out_is_not_lost(self):
+    def test_records_thinning_leaves_out_are_not_lost(self):
         """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nothing is lost."""
         fast = self.start("--devices", "0", "--collector", "nic=100", "--collector", "hccs=50")
         slow = self.start("--devices", "0", "--collector", "nic=83", "--collector", "hccs=30")
@@ -218,7 +218,7 @@ class Sharing(DaemonCase):
                                   "--llc-profiling", "write", "--require-all")
         self.assertEqual(refused.returncode, 3)
         self.assertIn(first["session_id"], refused.stdout + refused.stderr)
-        # The same direction is no conflict.
+        # The same direction is not a conflict.
         third = self.start("--devices", "0", "--sys-hardware-mem-freq", "10", "--llc-profiling",
                            "read")
         self.until(first, "llc", 0, 16 * 3)

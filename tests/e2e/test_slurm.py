@@ -230,7 +230,7 @@ class Prolog(SlurmCase):
         self.assertEqual(sorted(s["label"] for s in self.ended(job)),
                          ["slurm-prolog", "slurm-task-prolog"])
 
-    def test_what_cannot_be_profiled_is_said_and_runs(self):
+    def test_jobs_that_cannot_be_profiled_run_with_a_message(self):
         done = self.as_nobody("sh", "-c", "echo it runs", PROFD_SLURM="--collector no_such_thing")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("it runs", done.stdout)

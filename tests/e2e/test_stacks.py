@@ -15,7 +15,7 @@ from profd_harness import PROFCTL, REPO, RUNNER, Daemon, eventually, scaled
 from sim_train import SimTrain
 from test_python import library, runtime_of_sanitizer
 
-# Takes a step, then waits as it is told to: in Python without the interpreter's lock, in native code with it, or not at
+# Takes a step, then waits in the way the test chooses: in Python without the interpreter's lock, in native code with it, or not at
 # all. A thread of its own waits in another function.
 TRAINING = """
     import ctypes, sys, threading, profd
@@ -117,7 +117,7 @@ class StacksOfAJob(unittest.TestCase):
             self.assertEqual(seen["python"], "silent")
         finally:
             process.send_signal(signal.SIGCONT)
-        eventually(lambda: self.stacks()[0]["python"] == "answered", what="it answers when it goes on")
+        eventually(lambda: self.stacks()[0]["python"] == "answered", what="it answers when it continues")
 
     def test_again_and_again(self):
         """While stacks are sampled, and beside it; each answer is a new one."""
@@ -141,7 +141,7 @@ class StacksOfAJob(unittest.TestCase):
             self.assertEqual(seen["python"], "none")
             self.assertGreater(len(seen["threads"]), 1)
 
-    def test_what_is_not_there(self):
+    def test_missing_processes(self):
         self.train(0, "event")
         self.assertEqual(self.d.run("stacks", "--job", "other").returncode, 4)
         self.assertEqual(self.d.run("stacks", "--rank", "5").returncode, 4)
@@ -150,7 +150,7 @@ class StacksOfAJob(unittest.TestCase):
         self.assertNotIn("wait_for_rank", foreign.stdout + foreign.stderr)
 
     def test_wrong_answers_of_a_process(self):
-        """Packets that no library sends: the daemon refuses them and goes on."""
+        """Packets that no library sends: the daemon refuses them and continues."""
         client = attach_client.Client(os.path.join(self.d.base, "attach.sock")).attach(job_id="j42", rank=0, answers_stacks=True)
         self.stack.callback(client.close)
         for threads in ({}, [{"thread": -1}], [{"thread": 1, "frames": [["f", "g"]]}], [{"thread": 1}] * 129):

@@ -45,7 +45,7 @@ class Tenants(DaemonCase):
         self.assertEqual((info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)),
                          (0, self.group, 0o660))
 
-    def test_who_the_daemon_sees(self):
+    def test_identities_the_daemon_sees(self):
         for uid, groups, admin in ((ALICE, (self.group,), False), (0, (), True)):
             caller = self.daemon.ctl("status", user=uid, groups=groups)["caller"]
             self.assertEqual((caller["uid"], caller["admin"]), (uid, admin))

@@ -106,7 +106,7 @@ class TlsCase(unittest.TestCase):
                 yield connection
 
     def speaks(self, context):
-        """True when the node goes on to HTTP/2, which it does for accepted certificates only."""
+        """True when the node continues to HTTP/2, which it does for accepted certificates only."""
         try:
             with self.connected(context) as connection:
                 connection.sendall(H2_PREFACE)
@@ -122,7 +122,7 @@ class TlsCase(unittest.TestCase):
 
 @unittest.skipUnless(IS_ROOT, "only root can work for several users")
 class Roles(TlsCase):
-    def test_who_they_are(self):
+    def test_identities_of_certificates(self):
         for who, uid, admin, viewer in (("alice", ALICE, False, False), ("bob", BOB, False, False),
                                         ("ops", 0, True, False)):
             caller = self.remote(who, "status")[0]["caller"]
@@ -374,7 +374,7 @@ class Rotation(TlsCase):
             eventually(lambda: self.serial_or_none() not in (None, self.serial_of_made))
             eventually(lambda: self.reloads("ok") > before)
             self.remote("graf", "status")
-            # The stream that was there goes on.
+            # The stream that was there continues.
             for _ in range(200):
                 if not stream.stdout.readline():
                     self.fail(f"the stream ended: {stream.communicate()[1]}")

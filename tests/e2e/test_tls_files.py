@@ -94,15 +94,15 @@ class ManyNodes(unittest.TestCase):
             ports.append(f"127.0.0.1:{kept.getsockname()[1]}")
         return ports
 
-    def test_files_that_are_missing_are_said_once(self):
+    def test_missing_files_are_reported_once(self):
         answer = self.status("--tls-dir", self.folder + "/nowhere")
         self.assertEqual(answer.returncode, 3, answer.stderr)
         self.assertEqual(answer.stdout, "")
-        self.assertRegex(answer.stderr, r"^profctl: none of the 2 nodes was asked: cannot read CA certificate "
+        self.assertRegex(answer.stderr, r"^profctl: none of the 2 nodes was called: cannot read CA certificate "
                                         rf"{self.folder}/nowhere/ca.crt: No such file or directory\n")
         self.assertIn("profctl tls init", answer.stderr)
 
-    def test_nobody_listens(self):
+    def test_no_listener(self):
         made = tls_init(os.path.join(self.folder, "made"))
         answer = self.status("--tls-dir", made + "/clients/alice")
         self.assertEqual(answer.returncode, 6, answer.stderr)
@@ -144,7 +144,7 @@ class Init(unittest.TestCase):
         self.assertEqual(set(self.contents()), set(before))
         self.assertFalse(set(self.contents().values()) & set(before.values()))
 
-    def test_says_what_to_do(self):
+    def test_reports_what_to_do(self):
         done = call(PROFCTL, "tls", "init", self.folder, "--hosts", "n1,10.0.0.7,fd00::7",
                     "--users", "alice", "--days", "3")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -177,7 +177,7 @@ class Top(DaemonCase):
             self.assertEqual(terminal.text(), before)
             terminal.key("Space")
             terminal.until("UTIL", absent=["PAUSED"])
-            eventually(lambda: terminal.lines()[0] != before.splitlines()[0], what="time goes on")
+            eventually(lambda: terminal.lines()[0] != before.splitlines()[0], what="time continues")
 
             terminal.type("/npuü訓")
             terminal.until("/npuü訓_")
@@ -204,7 +204,7 @@ class Top(DaemonCase):
             terminal.key("q")
             self.expect_restored(terminal)
 
-    def test_keys_that_are_no_characters(self):
+    def test_keys_that_are_not_characters(self):
         socket = os.path.join(self.daemon.base, "attach.sock")
         with contextlib.ExitStack() as stack:
             pids = [stack.enter_context(Process(socket, env={"RANK": str(rank), "TORCHELASTIC_RUN_ID": "run8"})).pid
@@ -242,7 +242,7 @@ class Top(DaemonCase):
                 os.kill(terminal.child(), number)
                 self.expect_restored(terminal)
 
-    def test_suspends_and_comes_back(self):
+    def test_suspends_and_resumes(self):
         with Terminal() as terminal:
             self.top(terminal)
             terminal.key("C-z")
@@ -267,7 +267,7 @@ class Top(DaemonCase):
             terminal.key("q")
             self.expect_restored(terminal)
 
-    def test_a_daemon_that_hangs_is_told_and_keys_work_meanwhile(self):
+    def test_a_hanging_daemon_is_reported_and_keys_work_meanwhile(self):
         with Terminal() as terminal:
             self.top(terminal)
             os.kill(self.daemon.pid, signal.SIGSTOP)
@@ -371,7 +371,7 @@ class Top(DaemonCase):
             process.kill()
             process.communicate()
 
-    def test_says_that_there_is_no_terminal(self):
+    def test_reports_a_missing_terminal(self):
         result = self.daemon.run("top", json_output=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn("--once", result.stderr)

@@ -189,7 +189,7 @@ class Leases(TuneCase):
         refused = self.daemon.run("start", "--job", job.job_id, "--task-time", "l1")
         self.assertEqual(refused.returncode, 3, refused.stderr)
         self.assertIn("NPU 0 is kept for tuning", refused.stderr)
-        # Sampling disturbs nothing, and goes on.
+        # Sampling disturbs nothing, and continues.
         sampled = self.daemon.record("--job", job.job_id, "--collector", "hbm=10", "--provider", "off", seconds=0.3)
         self.assertEqual(sampled["state"], "done", sampled)
         # Another device is free.
@@ -212,7 +212,7 @@ class Leases(TuneCase):
         os.kill(lease["pid"], signal.SIGKILL)
         self.assertEqual(process.wait(scaled(30)), 128 + signal.SIGKILL)
         self.assertEqual(self.leases(), [])
-        # profctl itself: what it started goes on, and so does its lease.
+        # profctl itself: what it started continues, and so does its lease.
         process = self.tuning()
         (lease,) = self.leases()
         process.kill()

@@ -267,10 +267,10 @@ class Pass:
 
         eventually(held, what="something is recorded")
         play(d, self.script())
-        # The faults are there while the recorder goes on, for a second or two of its own clock.
+        # The faults are there while the recorder continues, for a second or two of its own clock.
         begin = d.ctl("status")["recorder"]["held_ns"] / 1e9
         eventually(lambda: d.ctl("status")["recorder"]["held_ns"] / 1e9 > begin + 2, every=0.2,
-                   what="the recorder goes on")
+                   what="the recorder continues")
         dumped = d.ctl("dump", "--last", "3s", "--devices", str(self.good))
         done = d.until_state(dumped["session_id"], "done", "failed")
         self.judge_dump(look_at(d, done))

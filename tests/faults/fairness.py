@@ -112,7 +112,7 @@ def main():
     found = {name: ([], [], 0) for name in ("alone", "crowd", "flooded")}
     ticks, calls = dict.fromkeys(found, 0.0), dict.fromkeys(found, 0)
     with daemon(devices=2, config=config) as d:
-        # In turn, so that what else goes on in the machine hits all.
+        # In turn, so that other load of the machine affects all.
         for name in [*found] * 2:
             kind = {"crowd": Crowd, "flooded": Flood}.get(name)
             with kind(d, user, groups) if kind else contextlib.nullcontext() as crowd:

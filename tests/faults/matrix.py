@@ -76,7 +76,7 @@ def while_recording(call, fault):
         if fault == GARBAGE:
             return Expect(("running",), "has delivered nothing",
                           "profd_channel_garbage_bytes_total", final=("finished",))
-        # -4: the channel has nothing more, which is no error.
+        # -4: the channel has nothing more, which is not an error.
         return Expect(("running",), "has delivered nothing",
                       "" if code == -4 else "profd_channel_read_errors_total", final=("finished",))
     if call == "status":
@@ -174,7 +174,7 @@ def other_cells():
                f"{STUCK_PY}:HangingCard.test_sigterm_while_it_hangs")
     yield cell("driver", "poll answers more pairs, read more bytes than there is room for", "session",
                "profd_pump_poll_errors_total, profd_channel_read_errors_total; " + OTHERS,
-               "tests/faults/test_poll.py:Liars.test_more_bytes_than_there_was_room_for")
+               "tests/faults/test_poll.py:Liars.test_more_bytes_than_the_buffer_holds")
 
     yield cell("DCMI", "hang of a card", "idle", "atlas_npu_up 0 and profd_device_stuck 1 of that card only",
                f"{STUCK_PY}:HangingCard.test_idle_card_hangs")
@@ -196,7 +196,7 @@ def other_cells():
                    "profd_dcmi_call_errors_total by code, or not supported and not asked again; no value is "
                    "invented; channels of the card lose nothing", ci=True)
 
-    yield cell("/proc", "process exits mid-read", "session", "its data ends there; the session goes on",
+    yield cell("/proc", "process exits mid-read", "session", "its data ends there; the session continues",
                "tests/e2e/test_host.py:HostSide.test_process_that_ends_midway")
     yield cell("/proc", "processes come and go all the time", "session",
                "the session is done, the dump verifies, nothing of the channels is lost", ci=True)
@@ -212,7 +212,7 @@ def other_cells():
     yield cell("disk", "full", "session", "ends as done, \"dump volume full\"; complete until then; exit 3 for starts",
                f"{DISK_PY}:Volume.test_full_to_the_last_byte")
     yield cell("disk", "full", "idle", "start refused (exit 3), profd_sessions_refused_total",
-               f"{DISK_PY}:Volume.test_no_room_to_start")
+               f"{DISK_PY}:Volume.test_no_space_to_start")
     yield cell("disk", "EIO", "session", "the session says so, what is dropped is counted; others go on",
                f"{DISK_PY}:BadDisk.test_eio")
     yield cell("disk", "quota", "session", "as EIO", f"{DISK_PY}:BadDisk.test_edquot")
@@ -225,7 +225,7 @@ def other_cells():
     yield cell("disk", "does not answer", "stop in progress", "the session ends interrupted within limits.stop_deadline_s; "
                "its dump is completed later", f"{DISK_PY}:StuckDisk.test_a_stop_is_bounded")
     yield cell("disk", "takes not even the manifest", "stop in progress", "the dump is completed when the disk takes it again",
-               f"{DISK_PY}:BadDisk.test_what_could_not_be_ended_is_completed_later")
+               f"{DISK_PY}:BadDisk.test_dumps_that_could_not_be_ended_are_completed_later")
     yield cell("disk", "slow: 1 MB/s", "session",
                "received = written + dropped, counted as queue_full (where the machine is busy: no_buffer, "
                "driver); stop ends; a session without dump loses nothing",

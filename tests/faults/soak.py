@@ -127,7 +127,7 @@ class Soak:
         while not self.over():
             try:
                 work(dice)
-            except Exception as error:  # reported at the end; the soak goes on
+            except Exception as error:  # reported at the end; the soak continues
                 self.problem(f"{work.__name__}: {type(error).__name__}: {error}")
                 time.sleep(1)
 

@@ -1,5 +1,5 @@
 """The daemon is killed at random instants under full load: start, recovery, running, stopping. Every
-dump it leaves is completed by its successor and whole, every session goes on or says why not.
+dump it leaves is completed by its successor and valid, every session continues or has a reason why not.
 
 PROFD_CRASH_KILLS   how often (default 25; 500 take about 7 minutes on two cores)
 PROFD_CRASH_SEED    of the instants (default: another one each time, printed)

@@ -69,7 +69,7 @@ class Volume(FaultCase):
         return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)
                    if name.startswith(file + ".") and not name.endswith(".done"))
 
-    def test_no_room_to_start(self):
+    def test_no_space_to_start(self):
         with self.volume(16, dump={"min_free_mb": 100}) as d:
             refused = d.run("start", *ORDER)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
@@ -170,9 +170,9 @@ class Volume(FaultCase):
                     total += os.path.getsize(os.path.join(folder, name))
         return total
 
-    def test_the_oldest_goes_at_the_limit(self):
+    def test_the_oldest_is_removed_at_the_limit(self):
         """Without storage_limit 90 % of what is free is the limit; it holds while the dump is
-        written, and the session goes on."""
+        written, and the session continues."""
         with self.volume(48, devices=8) as d:
             session = start(d, *MUCH, expect=(OK, PARTIAL))
             limit = manifest(session)["limit_bytes"]
@@ -191,7 +191,7 @@ class Volume(FaultCase):
             self.assert_aged(d, session, done, limit)
             self.assert_clean_end(d)
 
-    def test_the_oldest_goes_on_a_full_volume(self):
+    def test_the_oldest_is_removed_on_a_full_volume(self):
         with self.volume(80, devices=8) as d:
             session = start(d, *MUCH, expect=(OK, PARTIAL))
             eventually(lambda: self.size(session) > 30 * MB, 60, what="slices are closed")
@@ -220,7 +220,7 @@ class Volume(FaultCase):
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
 
-    def test_no_room_for_the_state_either(self):
+    def test_no_space_for_the_state_either(self):
         """What the daemon keeps of a session has no room: the session runs, and is only not resumed."""
         with self.volume(24) as d:
             session = start(d)
@@ -264,7 +264,7 @@ class BadDisk(FaultCase):
                 self.assert_serves(d, 1)
                 self.assert_clean_end(d)
 
-    def test_what_could_not_be_ended_is_completed_later(self):
+    def test_dumps_that_could_not_be_ended_are_completed_later(self):
         """Not even the manifest can be written. When the disk takes it again the dump is completed at once."""
         with tempfile.TemporaryDirectory() as folder:
             control = os.path.join(folder, "errno")
@@ -336,7 +336,7 @@ class StuckDisk(FaultCase):
                 self.assert_clean_end(d)
 
 
-    def test_what_waits_for_the_disk_counts(self):
+    def test_bytes_waiting_for_the_disk_count(self):
         """It will be written although the session ends: the limit holds for it, too."""
         with tempfile.TemporaryDirectory() as folder:
             control = os.path.join(folder, "disk")

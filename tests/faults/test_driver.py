@@ -104,7 +104,7 @@ class ReportedFaults(FaultCase):
         self.assertEqual(self.final["state"], "done")
         self.assert_serves(self.d, GOOD)
 
-    def test_every_refusal_is_told_as_what_it_is(self):
+    def test_every_refusal_has_its_own_reason(self):
         for collector, (code, result, words) in CODES.items():
             with self.subTest(collector):
                 got = outcome(self.session, collector, ERRORS)

@@ -133,7 +133,7 @@ class Table(unittest.TestCase):
         for cell in matrix.other_cells():
             with self.subTest(cell.name):
                 if cell.test:
-                    self.assertTrue(exists(cell.test), f"{cell.test} is no test")
+                    self.assertTrue(exists(cell.test), f"{cell.test} is not a test")
                 else:
                     self.assertTrue(callable(other_cells.of(cell)))
 

@@ -67,7 +67,7 @@ class Liars(FaultCase):
                 self.assert_complete(dump, device)
             self.assert_clean_end(d)
 
-    def test_more_bytes_than_there_was_room_for(self):
+    def test_more_bytes_than_the_buffer_holds(self):
         with daemon(library="read_lies") as d:
             session = start(d)
             eventually(lambda: outcome(d.show(session["session_id"]), "hccs", 1)["records"] > 150,

@@ -156,7 +156,7 @@ class HangingCard(FaultCase):
 
 
 class HangingStop(FaultCase):
-    def test_stop_ends_in_time_and_the_channel_comes_back(self):
+    def test_stop_ends_in_time_and_the_channel_recovers(self):
         with daemon(faults=stop_hang(0, 9)) as d:
             session = start(d)
             d.until_records(session["session_id"], 100)

@@ -69,7 +69,7 @@ def recommended(values):
 
 
 class Csv:
-    """name of table -> rows of texts; `sorted_only` names those whose order is nobody's promise."""
+    """name of table -> rows of texts; `sorted_only` names those whose order is not guaranteed."""
 
     sorted_only = ("npu_mem",)
 

@@ -30,7 +30,7 @@ class Advise(AdviseCase):
     def test_conjectured_gc(self):
         free = lambda us, *calls: [x("Free", 0, us, pid=5), x("AscendCL@other", 10**7, 5, pid=2), *calls]
         self.assert_limit("conjectured_gc", self.run_of(free(200_000)), self.run_of(free(200_001), name="b"), "medium", cost=200.001, rows=1)
-        # So much of the gap in calls, or so many of them, is no collection of garbage.
+        # So much of the gap in calls, or so many of them, is not garbage collection.
         for n, calls in enumerate(([x("AscendCL@a", 100, 3000, pid=2)], [x("AscendCL@a", i, 1, pid=2) for i in range(30)])):
             self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, *calls), name=f"c{n}")))
         self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, x("GC", 0, 5, cat="GC")), name="d")))

@@ -86,7 +86,7 @@ class Reports(AdviseCase):
         summary = book["Overall Summary"]
         self.assertIn(summary.formats[1][2][0], (10, "0.00%"))
 
-    def test_what_does_not_fit_a_cell(self):
+    def test_values_too_long_for_a_cell(self):
         name = "n" * 40_000
         run = self.run_of([], kernel_details__csv=self.kernels((name, "Index", "AI_CPU", 5000, 0, "static", "F")))
         _, out = self.report(run)
@@ -225,7 +225,7 @@ class Reports(AdviseCase):
         self.assertEqual([each["check"] for each in got["operator_dispatch"]["merged"]], ["dynamic_shape"])
         self.assertEqual(len(got["operator_dispatch"]["advice"]), 1)  # both say the same
         self.assertEqual(found(self.run_of(compiled, name="static", kernel_details__csv=rows("static")))["operator_dispatch"]["merged"], [])
-        # A gap without calls is no garbage where the host waited for a CPU.
+        # A gap without calls is not garbage where the host waited for a CPU.
         gap = [x("Computing", 0, 100_000, pid=5), x("Free", 100_000, 300_000, pid=5), x("AscendCL@other", 10**7, 5, pid=2)]
         waits = lambda value: [{"ph": "C", "name": "atlas_host_pressure_waiting_seconds_total resource=cpu", "pid": 9, "tid": 0, "ts": BEGIN + i * 10_000,
                                 "args": {"value": value}} for i in range(41)]

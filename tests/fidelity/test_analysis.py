@@ -247,7 +247,7 @@ class TextCase(AnalysisCase):
         self.assertGreater(got["ranks"][0]["timeline"]["executions"], 100)
         self.assertEqual(got["ranks"][0]["communication"], [])
 
-    def test_what_is_no_run(self):
+    def test_paths_that_are_not_runs(self):
         os.makedirs(os.path.join(self.folder, "empty"))
         self.assertIn("no run", analyze(os.path.join(self.folder, "empty"), code=3)["error"]["message"])
         self.assertIn("no such file", analyze(os.path.join(self.folder, "missing"), code=4)["error"]["message"])

@@ -223,7 +223,7 @@ class Output(ClusterCase):
 class Rules(ClusterCase):
     """Each rule on both sides of its limit."""
 
-    def test_who_waits_for_whom(self):
+    def test_waits_between_ranks(self):
         # Clocks of nodes differ: who came last is the one that spent the least time in the operation.
         run = self.operations("a", {"hcom_allReduce__1_0_1@g1": {0: (5, {}), 1: (2, {}), 2: (4, {})}, "hcom_send__1_0_1@p": {0: (1, {}), 3: (9, {})},
                                     "hcom_receive__1_1_1@p": {0: (7, {})}, "hcom_send__1_1_1@p": {3: (3, {})}})
@@ -249,7 +249,7 @@ class Rules(ClusterCase):
         below, above = run("a", 76), run("b", 74)  # (98 - x) / (100 - x): 0.917, 0.923
         self.assertEqual((votes(below), votes(above)), ({0: 0, 1: 0, 2: 0, 3: 0}, {0: 0, 1: 0, 2: 1, 3: 0}))
         self.assertNotIn("far behind", found(below)["slow_rank"]["evidence"])
-        self.assertIn("rank 2 on node0 comes far behind all others to 1 of 1 collectives", found(above)["slow_rank"]["evidence"])
+        self.assertIn("rank 2 on node0 arrives far behind all others at 1 of 1 collectives", found(above)["slow_rank"]["evidence"])
 
     def test_slow_pairs(self):
         def run(name, slow, others):
@@ -307,7 +307,7 @@ class Rules(ClusterCase):
         without = {key: value for key, value in ops.items() if "p0" not in key}
         self.assertEqual(analyze(self.operations("b", without))["cluster"]["stages"], [])
 
-    def test_one_rank_is_no_cluster(self):
+    def test_one_rank_is_not_a_cluster(self):
         run = self.operations("a", {"hcom_allReduce__1_0_1@g": {0: (1, {})}})
         self.assertIsNone(analyze(run)["cluster"])
 

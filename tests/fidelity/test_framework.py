@@ -132,7 +132,7 @@ class Framework(unittest.TestCase):
         self.assertEqual({name: struct.calcsize(layout) for name, layout in TORCH_RAW.items()},
                          {"torch.python_tracer_func": 33, "torch.gc_record": 24})
 
-    def test_what_operators_carry(self):
+    def test_data_of_operators(self):
         files, truth, _ = self.make("torch")
         found, _ = self.records(files["torch.op_range"], *TORCH["torch.op_range"][:2])
         for (fixed, fields), line in zip(found, truth["torch.op_range"]):
@@ -160,7 +160,7 @@ class Framework(unittest.TestCase):
                 rest = self.read_all(layout, self.make(layout, "length"))
                 self.assertTrue(all(size > 6 for name, size in rest.items() if name not in TORCH_RAW), rest)
 
-    def test_names_that_are_no_text(self):
+    def test_names_that_are_not_text(self):
         for layout in LAYOUTS:
             with self.subTest(layout):
                 made = self.make(layout, "names")

@@ -59,7 +59,7 @@ class FrameworkTest(unittest.TestCase):
                     ("FRAMEWORK", "1 ends of Python's calls without their begin: skipped", False)])
                 shutil.rmtree(os.path.dirname(framework.dump.path))
 
-    def test_none_is_no_problem(self):
+    def test_none_is_not_a_problem(self):
         framework = self.made()
         shutil.rmtree(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK"))
         _, summary = self.export(framework.dump)
@@ -211,7 +211,7 @@ class FrameworkTest(unittest.TestCase):
         self.assertTrue(all(row[:5] in [other[:5] for other in every] for row in rows))
 
     def test_steps(self):
-        """Those of the framework are what --step and step_trace_time take where nothing else tells of steps."""
+        """Those of the framework are what --step and step_trace_time take where nothing else reports steps."""
         framework = self.made()
         spans = {number: op.wall_ns() for number, op in framework.steps}
         number, (begin, end) = sorted(spans.items())[1]

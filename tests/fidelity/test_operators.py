@@ -255,7 +255,7 @@ class OperatorTest(unittest.TestCase):
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("nothing to export", done.stderr)
 
-    def test_a_task_that_runs_at_the_end_is_no_damage(self):
+    def test_a_task_that_runs_at_the_end_is_not_damage(self):
         dump = self.make()
         dump.files[0, "stars_soc.data"].pop()
         exported = self.export(dump)

@@ -92,7 +92,7 @@ void LoadNames(std::string_view text, ActivityNames* names) {
   UniqueFd file(::memfd_create("names", MFD_CLOEXEC));
   FUZZ_EXPECT(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   ::lseek(file.get(), 0, SEEK_SET);
-  names->Load(file.get()).Ignore();  // what of it is no name
+  names->Load(file.get()).Ignore();  // what of it is not a name
   FUZZ_EXPECT(names->size() <= text.size());
   FUZZ_EXPECT(names->Text(0).empty());
 }

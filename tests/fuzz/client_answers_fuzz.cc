@@ -136,7 +136,7 @@ void Run(fuzz::Input input) {
 }  // namespace profd::client
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A line for every text that is no UTF-8.
+  // A line for every text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
   static const bool in_utc = ::setenv("TZ", "UTC", 1) == 0;
   if (in_utc) profd::client::Run({data, size});

@@ -20,7 +20,7 @@ void Run(fuzz::Input input) {
     for (int chunks = 0; !input.empty() && status.ok() && chunks < 64; ++chunks) {
       std::string_view bytes = input.TakePiece(input.Take<uint16_t>());
       v1::DumpChunk chunk;
-      // Of what is no message the part that could be read is as good as any.
+      // Of what is not a message the part that could be read is as good as any.
       static_cast<void>(chunk.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
       for (char c : JsonText(ToJson(chunk), false)) FUZZ_EXPECT(c >= 0x20 && c < 0x7F);
       status = sink.Write(chunk);

@@ -94,7 +94,7 @@ class Show {
 }  // namespace profd::client::top
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A line for every text that is no UTF-8.
+  // A line for every text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
   profd::fuzz::Input input(data, size);
   const int columns = input.Take<uint8_t>();

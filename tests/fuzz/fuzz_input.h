@@ -44,7 +44,7 @@ class Input {
   std::string_view rest_;
 };
 
-// What must hold for every input; says where and ends the process, as a sanitizer would.
+// What must hold for every input; reports where and ends the process, as a sanitizer would.
 #define FUZZ_EXPECT(condition)                                                     \
   do {                                                                             \
     if (!(condition)) {                                                            \

@@ -28,7 +28,7 @@ namespace {
 
 enum Flags : uint8_t {
   kUsers = 0x01,    // of the server with passwords
-  kInTwo = 0x02,    // what is sent comes in two pieces
+  kInTwo = 0x02,    // the request is sent in two pieces
   kHangsUp = 0x04,  // the client goes without waiting for answers
 };
 constexpr int kPatienceMs = 15'000;

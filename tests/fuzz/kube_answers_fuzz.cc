@@ -24,7 +24,7 @@ const std::string kId(64, 'a');
 class AnyServer final : public grpc::CallbackGenericService {
  public:
   explicit AnyServer(const std::string& path) {
-    // A line for every text that is no UTF-8.
+    // A line for every text that is not UTF-8.
     google::protobuf::SetLogHandler(nullptr);
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());

@@ -1,5 +1,5 @@
 // Input: the files of operator-level records that a process and a device left, each whole records and a rest. They are
-// joined, cut and drawn; what comes of it refers to nothing that is not there, and there is no more of it than records.
+// joined, cut and drawn; the result refers to nothing that is not there, and there is no more of it than records.
 #include <array>
 #include <string>
 

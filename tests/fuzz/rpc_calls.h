@@ -26,7 +26,7 @@ enum CallFlags : uint8_t {
   kVerbatim = 0x08,    // no reference in it is replaced
   kMore = 0x10,        // reads four messages of a stream instead of one
   kTwice = 0x20,       // sends a second request after the first
-  kBeside = 0x40,      // goes on with the next record before the answer
+  kBeside = 0x40,      // continues with the next record before the answer
 };
 
 struct CallRecord {

@@ -119,7 +119,7 @@ RpcDaemon::RpcDaemon() : config_(ConfigIn(folder_.path())) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   log::Setup(log::Level::kError, false);
-  // A line for every text that is no UTF-8.
+  // A line for every text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
   FUZZ_EXPECT(::chmod(folder_.path().c_str(), 0755) == 0);
   folder_.Write("scenario.toml", "devices = 2\n");

@@ -1,4 +1,4 @@
-// The daemon as it is, inside the fuzzer: the whole App on a folder of its own, on the simulated
+// The daemon as it is, inside the fuzzer: the complete App on a folder of its own, on the simulated
 // node behind the vendor's ABI, and who talks to it. One per process.
 #pragma once
 

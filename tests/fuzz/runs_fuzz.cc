@@ -1,4 +1,4 @@
-// Input: the files of a run that somebody else wrote (file_tree.h): outputs of frameworks' profilers, MindSpore's raw
+// Input: the files of a run that another program wrote (file_tree.h): outputs of frameworks' profilers, MindSpore's raw
 // logs, databases. Whatever they hold, it is analysed, or said why not; what the page draws lies within its time.
 #include "analysis/checks/advise.h"
 #include "analysis/report.h"

@@ -48,7 +48,7 @@ bool TakeLabel(std::string_view* rest) {
   return true;
 }
 
-// The series' name and labels; empty where the line is no sample.
+// The series' name and labels; empty where the line is not a sample.
 std::string_view SeriesOf(std::string_view line) {
   std::string_view rest = line;
   while (!rest.empty() && IsName(rest.front())) rest.remove_prefix(1);

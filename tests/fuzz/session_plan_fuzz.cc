@@ -1,4 +1,4 @@
-// Input: a SessionSpec as it comes over the wire.
+// Input: a SessionSpec as received over the wire.
 #include <algorithm>
 
 #include "collectors/channel_options.h"

@@ -1,4 +1,4 @@
-// Input: a web.yml. Whatever it says, no file is opened for it; without problems it must hold together.
+// Input: a web.yml. Whatever it contains, no file is opened for it; without problems it must hold together.
 #include "daemon/web/credentials.h"
 #include "daemon/web/web_config.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -93,7 +93,7 @@ class Ring:
 
 
 class Client:
-    """One connection. receive() answers parsed packets in the order they came."""
+    """One connection. receive() returns parsed packets in the order of arrival."""
 
     def __init__(self, path, timeout=DEADLINE):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

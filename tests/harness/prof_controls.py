@@ -64,7 +64,7 @@ def one_line_json(dump, path, where):
     try:
         value = json.loads(lines[0])
     except ValueError as error:
-        dump.problem(where, f"first line is no JSON: {error}")
+        dump.problem(where, f"first line is not JSON: {error}")
         return {}
     if not isinstance(value, dict):
         dump.problem(where, "is not a JSON object")
@@ -105,7 +105,7 @@ def check_info(dump, info, where, is_host):
         device = info["DeviceInfo"][0]
         need(dump, where + " DeviceInfo", device, DEVICE_INFO_KEYS)
         if not re.fullmatch(r"\d+", str(device.get("aic_frequency", ""))):
-            dump.problem(where, "aic_frequency is no integer text")
+            dump.problem(where, "aic_frequency is not an integer text")
     for key in ("platform_version", "hostname", "pid"):
         if key in info and not isinstance(info[key], str):
             dump.problem(where, f"{key} must be text")
@@ -147,7 +147,7 @@ def read_controls(dump, folder, device):
     entry["clock"] = clock
     for key in ("collectionTimeBegin", "clockMonotonicRaw"):
         if not re.fullmatch(r"\d+", str(entry["start"].get(key, ""))):
-            dump.problem(f"{short}/start_info", f"{key} is no number")
+            dump.problem(f"{short}/start_info", f"{key} is not a number")
             return entry
     begin_ns = int(entry["start"]["collectionTimeBegin"]) * 1000
     clock.offset_ns = begin_ns - int(entry["start"]["clockMonotonicRaw"])
@@ -170,7 +170,7 @@ def read_controls(dump, folder, device):
         if re.fullmatch(r"\d+(\.\d+)?", hwts):
             clock.device_hz = Fraction(hwts) * 10**6
         else:
-            dump.problem(f"{short}/info.json", "hwts_frequency is no number")
+            dump.problem(f"{short}/info.json", "hwts_frequency is not a number")
     return entry
 
 

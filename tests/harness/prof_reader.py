@@ -1,4 +1,4 @@
-"""Reads a PROF directory the way the vendor's analyser does, and says what that would choke on.
+"""Reads a PROF directory the way the vendor's analyser does, and reports what that cannot read.
 
 Written from the description of the format alone: it shares nothing with the code that writes dumps.
 `read(path)` gives a Dump with `problems` (what would cost an export), `notes` (what would
@@ -46,7 +46,7 @@ class Channel:
         return dict(result)
 
     def stamps(self, key=None):
-        """Distinct stamps in the order they came (of one series)."""
+        """Distinct timestamps in the order of arrival (of one series)."""
         seen = []
         for record in self.records:
             if key is not None and record.key != key:
@@ -127,7 +127,7 @@ def read_binary(dump, channel, data, number, entry, where):
     layout, parse, kind = BINARY[channel.name]
     size = struct.calcsize(layout)
     if len(data) % size:
-        dump.cut(where, f"{len(data)} bytes are no whole number of {size} byte records")
+        dump.cut(where, f"{len(data)} bytes are not a multiple of {size} byte records")
     for i, fields in enumerate(struct.iter_unpack(layout, data[:len(data) // size * size])):
         try:
             if parse is step_trace:
@@ -325,7 +325,7 @@ def read(path, finished=None):
             check_done(dump, folder, finished)
             read_data(dump, folder, device, entry)
         elif name != "profd_manifest.json":
-            dump.problem(name, "is no part of a dump")
+            dump.problem(name, "is not part of a dump")
     if dump.host is None:
         dump.problem(path, "has no host/")
     for (device, _), channel in dump.channels.items():
@@ -341,12 +341,12 @@ def steps(stamps):
 
 def time_gaps(stamps, period, tolerance=0.25):
     """Places where a grid of this period lacks points: list of (after which stamp, points missing).
-    The grid must hold by itself: no step that is no multiple of the period is accepted."""
+    The grid must hold by itself: no step that is not a multiple of the period is accepted."""
     missing = []
     for before, step in zip(stamps, steps(stamps)):
         points = round(step / period)
         if points < 1 or abs(step - points * period) > tolerance * period:
-            raise AssertionError(f"step {step} after {before} is no multiple of {period}")
+            raise AssertionError(f"step {step} after {before} is not a multiple of {period}")
         if points > 1:
             missing.append((before, points - 1))
     return missing

@@ -1,6 +1,6 @@
 """The records of each channel of a PROF directory, as the format's description has them.
 
-A line or an unpacked record comes in, its stamp, key and values go out; ValueError says what is wrong.
+A line or an unpacked record is passed in, its timestamp, key and values are returned; ValueError has what is wrong.
 """
 
 import re

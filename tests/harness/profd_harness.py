@@ -41,7 +41,7 @@ ALICE = 61001
 BOB = 61002
 MALLORY = 61003
 TEST_GROUP = "profd-e2e"
-# What a user asks for who wants everything.
+# A request for everything.
 ALL_OPTIONS = [
     "--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
     "--sys-interconnection-freq", "50", "--dvpp-freq", "100", "--host-sys-usage", "cpu,mem",
@@ -58,7 +58,7 @@ def scaled(seconds):
 
 
 def eventually(condition, seconds=DEADLINE, what=None, every=0.02):
-    """Returns the first true value of condition(); fails when none came before the deadline."""
+    """Returns the first true value of condition(); fails when there was none before the deadline."""
     end = time.monotonic() + scaled(seconds)
     while True:
         value = condition()

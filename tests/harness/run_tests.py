@@ -1,7 +1,7 @@
 """The one way to run a file of Python tests: main() at its end, in place of unittest.main().
 
 Every case goes into a report for scripts/lib/summarize.py, beside GoogleTest's, if GTEST_OUTPUT names their
-folder ("xml:FOLDER/"). The exit code is 77 if all tests were skipped: that is no pass.
+folder ("xml:FOLDER/"). The exit code is 77 if all tests were skipped: that is not a pass.
 """
 
 import os
@@ -57,7 +57,7 @@ def exit_code(result):
         return 1
     if result.passed or result.expectedFailures:
         return 0
-    return ALL_SKIPPED if result.skipped else 1  # no test at all is no pass either
+    return ALL_SKIPPED if result.skipped else 1  # no test at all is not a pass either
 
 
 def main():

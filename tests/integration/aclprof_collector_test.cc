@@ -38,7 +38,7 @@ class Process {
     ::setenv("ASCEND_HOME_PATH", home.c_str(), 1);
     ::setenv("PROFD_SIM_APP", settings.c_str(), 1);
     Collector::Pauses pauses;
-    // The settling stays as it is: a thread of the vendor's library says meanwhile that another profiler runs.
+    // The settling stays as it is: a thread of the vendor's library reports meanwhile that another profiler runs.
     pauses.waiting = pauses.busy = Collector::Milliseconds(2);
     pauses.untaken = Collector::Milliseconds(60'000);
     collector = new Collector(pauses);
@@ -255,7 +255,7 @@ TEST(AclprofCollector, AFullDiskHandsOverWhatThereIs) {
   }));
 }
 
-TEST(AclprofCollector, WithoutRoomItSaysWhatToDo) {
+TEST(AclprofCollector, WithoutSpaceItReportsWhatToDo) {
   EXPECT_TRUE(InChild([] {
     const Process process;
     ::setenv("PROFD_COLLECT_DIR", "/nowhere", 1);
@@ -297,7 +297,7 @@ TEST(AclprofCollector, MsptisSubscriptionKeepsItBusy) {
   }));
 }
 
-TEST(AclprofCollector, ItsOwnCommandsAreNoOthers) {
+TEST(AclprofCollector, ItsOwnCommandsAreNotTakenForOthers) {
   EXPECT_TRUE(InChild([] {
     const Process process;
     CALL(Process::Acl(), aclrtSetDevice)(0);

@@ -1,4 +1,4 @@
-// The HAL half of this room against the simulator's libascend_hal.so, loaded as the vendor's would
+// The HAL half of driver/ against the simulator's libascend_hal.so, loaded as the vendor's would
 // be. PROFD_SIM_HAL is the library's path.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// What the channels want to be told (driver-abi 3.2, 3.3).
+// The parameters that the channels need (driver-abi 3.2, 3.3).
 template <class T>
 std::vector<std::byte> BytesOf(const T& config) {
   const auto* begin = reinterpret_cast<const std::byte*>(&config);

@@ -19,7 +19,7 @@ void Launch(uint64_t count, const char* name = "MatMul") {
   for (uint64_t i = 0; i < count; ++i) sim::mspti::Launch(name, nullptr, 1000);
 }
 
-TEST(MsptiCollector, EveryKernelComesWithItsNameAndTime) {
+TEST(MsptiCollector, EveryKernelIsRecordedWithItsNameAndTime) {
   EXPECT_TRUE(InChild([] {
     Job job;
     ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
@@ -46,7 +46,7 @@ TEST(MsptiCollector, EveryKernelComesWithItsNameAndTime) {
   }));
 }
 
-TEST(MsptiCollector, WhatIsUnderWayAtTheEndComes) {
+TEST(MsptiCollector, DeliversRecordsUnderWayAtTheEnd) {
   EXPECT_TRUE(InChild([] {
     Job job;
     ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
@@ -125,7 +125,7 @@ TEST(MsptiCollector, DoesNotBeginBesideAnotherProfiler) {
 }
 
 // MSPTI starts a device that the application sets later, on the application's thread.
-TEST(MsptiCollector, ItsOwnStartsAreNoOtherProfilers) {
+TEST(MsptiCollector, ItsOwnStartsAreNotOtherProfilers) {
   EXPECT_TRUE(InChild([] {
     Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_ACL_API |
             PROFD_COLLECT_RUNTIME_API);
@@ -141,7 +141,7 @@ TEST(MsptiCollector, ItsOwnStartsAreNoOtherProfilers) {
   }));
 }
 
-// The texts die when the complete callback has returned, and several of them run at once.
+// The strings are freed when the complete callback has returned, and several of them run at once.
 TEST(MsptiCollector, ClosedVersionsAreReadInTime) {
   EXPECT_TRUE(InChild([] {
     sim::mspti::OldLibrary("closed");
@@ -254,7 +254,7 @@ TEST(MsptiCollector, LateAndOvertakingBuffersLoseNothing) {
   }));
 }
 
-TEST(MsptiCollector, ADeadHandOverThreadIsNoMatter) {
+TEST(MsptiCollector, ADeadHandOverThreadIsHarmless) {
   EXPECT_TRUE(InChild([] {
     sim::mspti::Settings("mspti.dead_hand_over=1");
     Job job;

@@ -1,4 +1,4 @@
-// Markers through the collector of libprofd_mspti.so: which half of a mark comes by it.
+// Markers through the collector of libprofd_mspti.so: which half of a mark it records.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

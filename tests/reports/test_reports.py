@@ -90,12 +90,12 @@ class Runner(Folder):
         self.assertIn('message="only root can do this"', report)
         self.assertIn("1 != 0 : ?[1mred", report)
 
-    def test_skipped_altogether_is_no_pass(self):
+    def test_all_skipped_is_not_a_pass(self):
         code, report = self.run_file(SKIPPED)
         self.assertEqual(code, 77)
         self.assertIn('message="no such thing"', report)
 
-    def test_no_tests_is_no_pass(self):
+    def test_no_tests_is_not_a_pass(self):
         self.assertEqual(self.run_file(EMPTY)[0], 1)
 
 
@@ -137,7 +137,7 @@ class Summary(Folder):
         self.assertEqual((code, last), (0, "0 passed, 0 failed, 1 skipped"))
         self.assertIn("skipped: dev-e2e: no lintian here: packages\n", text)
 
-    def test_what_could_not_be_started_has_failed(self):
+    def test_a_test_that_could_not_be_started_has_failed(self):
         junit = self.NOT_RUN.format("gone", "Unable to find executable", "")
         self.assertEqual(self.summary(junit=junit)[:2], (1, "0 passed, 1 failed"))
 

@@ -17,7 +17,7 @@ class AclprofLibrary {
   Called Init(const std::string& path);
   // One of 200006 where this version has no such function.
   Called SetConfig(int type, const std::string& value);
-  // Keeps the config for Start and Stop. An answer of null comes as 100000.
+  // Keeps the config for Start and Stop. An answer of null is returned as 100000.
   Called CreateConfig(std::vector<uint32_t> devices, int metrics, uint64_t bits);
   Called Start();
   Called Stop();

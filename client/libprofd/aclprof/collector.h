@@ -1,4 +1,4 @@
-// Collects from this process through the vendor's aclprof while a session asks for it (plugin_collector.h). What comes
+// Collects from this process through the vendor's aclprof while a session requests it (plugin_collector.h). What it records
 // are files in a directory, handed over as a descriptor when the session has ended; a stop may take half a minute.
 #pragma once
 

@@ -56,13 +56,13 @@ TEST_F(ResultDirectoryTest, WhereItLies) {
   EXPECT_THAT(second.path(), StartsWith("/tmp/profd-s-"));
 }
 
-TEST_F(ResultDirectoryTest, ASessionsNameIsNoPath) {
+TEST_F(ResultDirectoryTest, ASessionsNameIsNotUsedAsAPath) {
   ResultDirectory directory;
   ASSERT_EQ(directory.Make("../../etc/passwd" + std::string(1000, 'x'), 1), "");
   EXPECT_EQ(fs::path(directory.path()).parent_path(), base_);
 }
 
-TEST_F(ResultDirectoryTest, WhatIsThereIsNotTaken) {
+TEST_F(ResultDirectoryTest, ExistingNamesAreNotUsed) {
   const std::string taken = base_ + "/profd-s-" + std::to_string(::getpid());
   fs::create_directory_symlink("/", taken);
   ResultDirectory directory;
@@ -70,7 +70,7 @@ TEST_F(ResultDirectoryTest, WhatIsThereIsNotTaken) {
   EXPECT_EQ(directory.path(), taken + "-1");
 }
 
-TEST_F(ResultDirectoryTest, WithoutRoomNothingIsMade) {
+TEST_F(ResultDirectoryTest, WithoutSpaceNothingIsMade) {
   ResultDirectory directory;
   const std::string why = directory.Make("s", uint64_t{1} << 62);
   EXPECT_THAT(why, HasSubstr("MiB free"));

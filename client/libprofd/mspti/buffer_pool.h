@@ -1,9 +1,9 @@
-// The buffers that the vendor's library fills. It asks for one under its own mutex, on whatever thread
+// The buffers that the vendor's library fills. It requests one under its own mutex, on whatever thread
 // records, and hands it back full on a thread of its own or on the one that flushes: so both ends are
 // lock-free and only take notes. Buffers are walked by the collecting thread.
 //
 // A request is never declined: each refused record would make the vendor's library start a thread. When no
-// buffer is free, one that serves for all lends its memory (the trash buffer): what comes back in it is
+// buffer is free, one that serves for all lends its memory (the trash buffer): what is returned in it is
 // only counted.
 #pragma once
 
@@ -36,7 +36,7 @@ class BufferPool {
     size_t valid;
     ClockPair clock;  // of its return
   };
-  // The buffer that came back first of those that have; false: none.
+  // The buffer that was returned first; false: none.
   bool Next(Full* full);
   void Free(int index);
   // Gives the memory of free buffers back to the system; they can still be lent.

@@ -104,7 +104,7 @@ TEST(BufferPool, GrowsWhileFewAreFreeUpToItsLimit) {
   EXPECT_EQ(pool.made(), BufferPool::kMost);
 }
 
-TEST(BufferPool, WhatIsNotItsOwnIsIgnored) {
+TEST(BufferPool, IgnoresForeignBuffers) {
   BufferPool pool;
   ASSERT_TRUE(pool.Open());
   uint8_t other = 0;

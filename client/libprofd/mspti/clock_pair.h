@@ -19,7 +19,7 @@ struct ClockPair {
 
   static ClockPair Now() { return Of(ReadClock); }
 
-  // Of several pairs the one between whose reads the least came: on a crowded host a thread may
+  // Of several pairs the one with the shortest time between its reads: on a crowded host a thread may
   // wait milliseconds between two reads, and every record of a buffer would be off by half of it.
   // `read` answers for a clockid_t as ReadClock does. Mostly one round, 0.1 us.
   template <typename Read>

@@ -1,4 +1,4 @@
-// Collects from this process through MSPTI while sessions ask for it (plugin_collector.h); what comes goes into an
+// Collects from this process through MSPTI while sessions request it (plugin_collector.h); the records go into an
 // activity ring.
 #pragma once
 
@@ -39,7 +39,7 @@ class Collector final : public PluginCollector {
   // What the vendor's library calls; on any thread.
   void Request(uint8_t** buffer, size_t* size);
   void Complete(uint8_t* buffer, size_t valid);
-  // The process ends: what is in the vendor's buffers comes within a second, or not at all.
+  // The process ends: what is in the vendor's buffers is delivered within a second, or not at all.
   void AtExit() override;
 
  private:
@@ -92,7 +92,7 @@ class Collector final : public PluginCollector {
   uint32_t enabled_kinds_ = 0;  // bits by the vendor's numbers
   uint32_t ever_enabled_ = 0;   // the same
   OverheadBudget budget_;
-  uint32_t left_out_ = 0;  // of the kinds that are asked for
+  uint32_t left_out_ = 0;  // of the requested kinds
   State served_;
   std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
   bool is_mstx_mapped_ = false;      // at the last look

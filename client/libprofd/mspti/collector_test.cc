@@ -138,7 +138,7 @@ TEST_F(CollectorTest, KindsThatStayAreNotSwitchedOff) {
   EXPECT_EQ(library_.orders->calls, before + "-b");
 }
 
-TEST_F(CollectorTest, WhatIsInTheBuffersAtTheEndComes) {
+TEST_F(CollectorTest, DeliversBuffersAtTheEnd) {
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
   ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
   const size_t before = Ring().kernels.size();
@@ -203,7 +203,7 @@ TEST_F(CollectorTest, ARecordOfUnknownKindEndsItsBufferOnly) {
             static_cast<uint16_t>(attach::LossReason::kUnknownKind));
 }
 
-TEST_F(CollectorTest, AnEndBeforeTheBeginIsNoDuration) {
+TEST_F(CollectorTest, AnEndBeforeTheBeginHasNoDuration) {
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
   ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
   const size_t before = Ring().kernels.size();
@@ -298,7 +298,7 @@ TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {
 }
 
 // As long as kernels come as fast as this, collecting takes more than 2 % of a core; its rounds alone do not.
-TEST_F(CollectorTest, WhatCostsMoreThanItMayIsLeftOutInOrder) {
+TEST_F(CollectorTest, LeavesOutKindsOverBudgetByPriority) {
   constexpr uint32_t kKinds = PROFD_COLLECT_KERNEL | kApis | PROFD_COLLECT_RUNTIME_API;
   ASSERT_EQ(Start(kKinds, nullptr, 20), 0);
   std::vector<uint32_t> seen;
@@ -320,7 +320,7 @@ TEST_F(CollectorTest, WhatCostsMoreThanItMayIsLeftOutInOrder) {
   EXPECT_EQ(Report().kinds, kKinds);
 }
 
-TEST_F(CollectorTest, NothingToCollectIsNoStart) {
+TEST_F(CollectorTest, NothingToCollectDoesNotStart) {
   EXPECT_EQ(Start(0), EINVAL);
   EXPECT_EQ(Start(1U << 20), EINVAL);
 }
@@ -363,7 +363,7 @@ TEST_F(CollectorTest, AForkedChildIsDead) {
   EXPECT_EQ(status, 0);
   const size_t before = Ring().kernels.size();
   library_.Kernel(1);
-  EXPECT_TRUE(EventuallyKernels(before + 1)) << "the parent goes on";
+  EXPECT_TRUE(EventuallyKernels(before + 1)) << "the parent continues";
 }
 
 class CollectorInAProcessOfItsOwn : public ::testing::Test {
@@ -407,7 +407,7 @@ TEST_F(CollectorInAProcessOfItsOwn, WithoutALibraryItIsUnsupported) {
 }
 
 // The order of exit handlers: the test's was registered first, so it runs last and sees what ours did.
-TEST_F(CollectorInAProcessOfItsOwn, WhatIsInTheBuffersAtExitComes) {
+TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExit) {
   RunAlone([] {
     std::atexit([] {
       RingView view;

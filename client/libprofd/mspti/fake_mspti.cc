@@ -24,7 +24,7 @@ struct Buffer {
 
 struct Library {
   FakeMspti orders;
-  Mutex mutex;  // of the current buffer; held while the client is asked for one
+  Mutex mutex;  // of the current buffer; held while one is requested from the client
   RequestFunction request GUARDED_BY(mutex) = nullptr;
   CompleteFunction complete GUARDED_BY(mutex) = nullptr;
   Buffer current GUARDED_BY(mutex);

@@ -30,7 +30,7 @@ struct FakeMspti {
 using FakeFunction = FakeMspti* (*)();
 inline constexpr char kFakeName[] = "fakeMspti";
 // Records one record of `bytes`, on the calling thread, as the vendor's library does. Pointers at the offsets
-// `strings` (0 ends them) are to texts, which the stand-in copies.
+// `strings` (0 ends them) are to strings, which the stand-in copies.
 using FakeRecordFunction = void (*)(const void* record, size_t bytes, const size_t* strings);
 inline constexpr char kFakeRecordName[] = "fakeRecord";
 // Waits for the threads that hand buffers over.

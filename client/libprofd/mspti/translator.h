@@ -26,7 +26,7 @@ class Translator {
   uint64_t records() const { return records_; }
 
   // Markers come by libprofd_mstx.so, too: what the host made of them is left out. The device's half, which has no
-  // texts, is given those of the host's.
+  // strings, is given those of the host's.
   void LeaveOutHostMarkers(bool leave_out) { leaves_out_host_markers_ = leave_out; }
 
  private:

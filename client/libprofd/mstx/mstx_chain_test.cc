@@ -65,7 +65,7 @@ class MstxChainTest : public MstxTest {
   Init vendors_init_ = nullptr;
 };
 
-TEST_F(MstxChainTest, TheProfilerGoesOnHearingEverything) {
+TEST_F(MstxChainTest, TheProfilerStillGetsEverything) {
   lib::FakeDaemon daemon(path_);
   Attach();
   const DomainHandle domain = object_.Create("communication");

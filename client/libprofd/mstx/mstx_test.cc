@@ -60,7 +60,7 @@ TEST_F(MstxTest, ObjectsShareDomainsByTheirName) {
               ElementsAre("1 0 data loader|still there", "1 0 no handle of ours", "1 0 none"));
 }
 
-TEST_F(MstxTest, ATableThatIsTooSmallIsFilledAsFarAsItGoes) {
+TEST_F(MstxTest, ATableThatIsTooSmallIsFilledToItsSize) {
   MarkingObject object(kDomainMark + 1);
   ASSERT_EQ(object.FillBy(LoadInjection()), 0);
   EXPECT_TRUE(object.IsFilled(kDomain, kDomainMark));

@@ -25,7 +25,7 @@ inline void Trampoline() {}
 
 class MarkingObject {
  public:
-  // `domain_size`: what it says of its table of domains.
+  // `domain_size`: what it reports of its table of domains.
   explicit MarkingObject(unsigned domain_size = kDomainCount) : domain_size_(domain_size) {
     for (auto& module : functions_) module.fill(&Trampoline);
   }

@@ -9,7 +9,7 @@
     print(p.summary.get("dump_path", "not profiled"))
 
 Needs libprofd.so.0 (ctypes; no compiler). Without the library or without a daemon nothing happens and
-training goes on: only calls with `strict=True` raise. PROFD_DISABLE=1 turns all of it
+training continues: only calls with `strict=True` raise. PROFD_DISABLE=1 turns all of it
 into no-ops.
 """
 

@@ -87,7 +87,7 @@ _SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 class _Absent:
-    """Stands in for the library where there is none: every call is a no-op that says so."""
+    """Stands in for the library where there is none: every call is a no-op that reports it."""
 
     path: Optional[str] = None
 

@@ -39,7 +39,7 @@ def trace_modules(model: Any, name: str = "") -> None:
     in sessions that want call stacks. `model`: a torch.nn.Module, or what has its named_modules and hooks.
 
     Without this call the modules of an imported torch have ranges of their forward; the hooks of the backward change
-    the graph of autograd a little (torch's documentation: register_full_backward_hook), so that they are asked for here.
+    the graph of autograd a little (torch's documentation: register_full_backward_hook), so that they are requested here.
     """
     with _lock:
         _traced.append((weakref.ref(model), name or type(model).__name__))
@@ -89,7 +89,7 @@ def _hook_model(model: Any, root: str) -> None:
         _names[module] = name
         _set(module, "register_forward_pre_hook", _begin_forward)
         _set(module, "register_forward_hook", _end_forward, always_call=True)
-        if hasattr(module, "register_full_backward_pre_hook"):  # since torch 2.0; the end alone is no range
+        if hasattr(module, "register_full_backward_pre_hook"):  # since torch 2.0; the end alone is not a range
             _set(module, "register_full_backward_pre_hook", _begin_backward)
             _set(module, "register_full_backward_hook", _end_backward)
 

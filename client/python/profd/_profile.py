@@ -25,7 +25,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: Optional[int] = None,
          world_size: Optional[int] = None, devices: Optional[Sequence[int]] = None, framework: str = "python",
          wait: float = 0.0) -> bool:
-    """Describes this process to the daemon; what is left out comes from the environment.
+    """Describes this process to the daemon; what is left out is taken from the environment.
 
     `devices`: physical ids (/dev/davinciN). `wait`: seconds to wait for the daemon.
     """
@@ -49,7 +49,7 @@ def attach(timeout: float = 10.0) -> bool:
 
 def shutdown() -> None:
     """Detaches; sessions this process started end."""
-    session()  # says so if PROFILING_OPTIONS came to nothing
+    session()  # reports it if PROFILING_OPTIONS had no effect
     lib().profd_shutdown()
 
 
@@ -131,7 +131,7 @@ def _output_folder(options_text: Optional[str]) -> Optional[str]:
     try:
         output = json.loads(options_text or "{}").get("output")
     except (ValueError, AttributeError):
-        return None  # the daemon says what is wrong with it
+        return None  # the daemon reports what is wrong with it
     if output:
         return os.path.abspath(str(output))
     work = os.environ.get("ASCEND_WORK_PATH")
@@ -191,7 +191,7 @@ class Profile:
             self.started = True
             self.summary = session()
         elif code == _lib.DISABLED:
-            pass  # PROFD_DISABLE=1: asked for
+            pass  # PROFD_DISABLE=1: requested
         elif self._strict:
             check(code)
         else:

@@ -1,5 +1,5 @@
 """Python stacks: sampled ones of the training threads, while a session wants them (TORCH_CALL_STACK), and of all
-threads at once when `profctl stacks` asks.
+threads at once when `profctl stacks` requests it.
 
 A daemon thread waits in libprofd, without the interpreter's lock, until one does. Frames are sent once to each session
 and numbered: a stack is the number of its innermost frame.
@@ -18,7 +18,7 @@ from ._lib import lib
 
 _DEFAULT_HZ, _MOST_HZ = 50, 100
 _WAIT_MS = 60_000
-_MOST_FRAMES = 65_536  # told apart; what is called by more of them is theirs
+_MOST_FRAMES = 65_536  # kept apart; what is called by more of them counts as theirs
 _MOST_DEPTH = 200
 _NAME_BYTES = 88  # of a mark
 # What `profctl stacks` is answered with. 512 bytes of UTF-8 are at most 128 characters of four.

@@ -1,4 +1,4 @@
-// A JobDirectory whose processes a test makes up: they attach, report, mark and go when it says so.
+// A JobDirectory whose processes a test makes up: they attach, report, mark and end when the test calls for it.
 // Like the real one it lives on the control strand.
 #pragma once
 

@@ -33,7 +33,7 @@ class SessionManagerTest : public ::testing::Test {
         samplers_("sample", 1),
         control_(time_.executor()),
         pool_(8 << 20),
-        // The machine's disk is no part of the test.
+        // The machine's disk is not part of the test.
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}),
         router_(store_, hub_, stats_, {[](uint32_t, std::string) {}, [](uint32_t) {}}),
         pump_(hal_.Library(), clock_, pool_, router_, {}),

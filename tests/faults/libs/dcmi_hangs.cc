@@ -1,4 +1,4 @@
-// A libdcmi whose initialisation never comes back.
+// A libdcmi whose initialisation never returns.
 #include <unistd.h>
 
 #include "tests/faults/libs/forward.h"

@@ -1,4 +1,4 @@
-// What the driver says about devices and channels, made strange by environment variables:
+// What the driver reports about devices and channels, made strange by environment variables:
 // PROFD_FAULT_DEVICES (a count), PROFD_FAULT_ODD_IDS=1 (only every second device of the simulator,
 // each twice as high), PROFD_FAULT_NO_CHANNELS=id, PROFD_FAULT_MANY_CHANNELS=id and
 // PROFD_FAULT_RAW_NAMES=1 (names fill all 32 bytes, with control characters and no NUL).

@@ -1,4 +1,4 @@
-// Device 0: every tenth read claims more bytes than it was given room for, every seventh fails
+// Device 0: every tenth read claims more bytes than its buffer holds, every seventh fails
 // without touching the driver. Other devices read as they should.
 #include <atomic>
 

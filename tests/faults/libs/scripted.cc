@@ -117,7 +117,7 @@ FAULT_EXPORT int prof_drv_start(unsigned device, unsigned channel, abi::ProfStar
 }
 FAULT_EXPORT int prof_stop(unsigned device, unsigned channel) {
   const auto code = Meet("prof_stop", int(device));
-  // -4 says that the channel does not run any more, and then it does not.
+  // -4 means that the channel does not run any more, and then it does not.
   if (code && *code != -4) return *code;
   const int result = Real<abi::ProfStopFn>("prof_stop")(device, channel);
   return code.value_or(result);
