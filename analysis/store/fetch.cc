@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/details.h"
+#include "analysis/store/rows.h"
 #include "analysis/store/tables.h"
 #include "analysis/store/take_rows.h"
 #include "analysis/views/views.h"
@@ -19,6 +21,13 @@ namespace {
 constexpr size_t kRanksAtOnce = 64;
 constexpr uint64_t kRowsAtOnce = 200'000;
 constexpr size_t kRunsNamed = 10;
+
+// Where a rank without a number has rows if its device ran something.
+constexpr auto kUses = std::to_array<std::string_view>({"totals WHERE executions > 0 AND", "collectives WHERE"});
+
+std::string LoadsInUse(const std::string& database, std::string_view use, const std::string& run) {
+  return fmt::format("SELECT DISTINCT load FROM {}.{} run = {} AND rank = -1", database, use, Quoted(run));
+}
 
 struct Chosen {
   uint64_t load = 0;
@@ -91,9 +100,8 @@ class Fetcher {
     const auto numbered = [](const Chosen& each) { return each.filling.rank->rank.has_value(); };
     if (std::ranges::none_of(chosen_, numbered) || std::ranges::all_of(chosen_, numbered)) return {};
     std::set<uint64_t> used;
-    for (const char* rows : {"totals WHERE executions > 0 AND", "collectives WHERE"}) {
-      const std::string select = fmt::format("SELECT DISTINCT load FROM {}.{} run = {} AND rank = -1", server_.database(), rows, Quoted(order_.run));
-      RETURN_IF_ERROR(server_.Query(select, [&used](const StoreRow& row) {
+    for (const std::string_view use : kUses) {
+      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, order_.run), [&used](const StoreRow& row) {
         used.insert(row.Uint(0));
         return Status();
       }));
@@ -201,3 +209,26 @@ std::string CommittedRows(const std::string& database, const std::string& run) {
 }
 
 }  // namespace profd::analysis
+Result<std::string> RowsOfRanks(StoreServer* server, const std::string& run) {
+  std::string rows = CommittedRows(server->database(), run);
+  bool mixed = false;
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT countIf(rank >= 0), countIf(rank < 0) FROM {}.{} WHERE run = {} AND state = 1", server->database(), kLoadsTable,
+                                            Quoted(run)),
+                                [&mixed](const StoreRow& row) {
+                                  mixed = row.Uint(0) > 0 && row.Uint(1) > 0;
+                                  return Status();
+                                }));
+  if (!mixed) return rows;
+  rows += " AND (rank >= 0";
+  for (const std::string_view use : kUses) rows += fmt::format(" OR load GLOBAL IN ({})", LoadsInUse(server->database(), use, run));
+  return rows + ")";
+}
+
+Status AskProblems(StoreServer* server, const std::string& rows, const std::function<void(uint64_t load, Problem problem)>& take) {
+  return server->Query(fmt::format("SELECT load, name, value FROM {}.facts WHERE {} AND name LIKE '{}%' ORDER BY load, name", server->database(), rows, kProblemFact),
+                       [&take](const StoreRow& row) {
+                         take(row.Uint(0), {row.Text(1).substr(std::min(kProblemFact.size(), row.Text(1).size())), row.Text(2)});
+                         return Status();
+                       });
+}
+

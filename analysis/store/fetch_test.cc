@@ -211,7 +211,7 @@ TEST(StoreOverviewTest, TotalsWithoutARow) {
 }
 
 TEST(StoreOverviewTest, AnOperatorWithoutATime) {
-  StoredTables server({{"totals", "[[1, 2, 3, 9.0, 4.5, 1.5, 0.6, 2.4]]"}, {"operators", R"([[3.5, "AI_CORE", 1, null, null, null, null]])"}});
+  StoredTables server({{"steps", "[]"}, {"totals", "[[1, 2, 9.0, 4.5, 1.5, 0.6, 2.4]]"}, {"operators", R"([[3.5, "AI_CORE", 1, null, null, null, null]])"}});
   const Result<Json> overview = StoreOverview(&server, "run", {});
   ASSERT_TRUE(overview.ok()) << overview.status().message();
   EXPECT_EQ((*overview)["operator_types"][0]["share"], 0.0);
