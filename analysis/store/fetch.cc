@@ -16,8 +16,8 @@
 namespace profd::analysis {
 namespace {
 
-// All rows are asked for by rank; sums of several, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a
-// row, as long as it is read.
+// One query is of several ranks, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a row, as long as it is
+// read.
 constexpr size_t kRanksAtOnce = 64;
 constexpr uint64_t kRowsAtOnce = 200'000;
 constexpr size_t kRunsNamed = 10;
@@ -31,6 +31,7 @@ std::string LoadsInUse(const std::string& database, std::string_view use, const 
 
 struct Chosen {
   uint64_t load = 0;
+  uint64_t rows = 0;  // of all tables
   std::unique_ptr<Rank> rank;  // until the run has it
   Filling filling;
 };
@@ -41,7 +42,7 @@ class Fetcher {
 
   Status Choose() {
     const std::string select = fmt::format(
-        "SELECT who, rank, load, device, host, source, path FROM {}.{} WHERE run = {} AND state = 1 ORDER BY load DESC LIMIT 1 BY who",
+        "SELECT who, rank, load, device, host, source, path, row_count FROM {}.{} WHERE run = {} AND state = 1 ORDER BY load DESC LIMIT 1 BY who",
         server_.database(), kLoadsTable, Quoted(order_.run));
     bool any = false;
     RETURN_IF_ERROR(server_.Query(select, [this, &any](const StoreRow& row) {
@@ -56,6 +57,7 @@ class Fetcher {
       rank->path = row.Text(6);
       Chosen& chosen = chosen_.emplace_back();
       chosen.load = row.Uint(2);
+      chosen.rows = row.Uint(7);
       chosen.filling.rank = rank.get();
       chosen.rank = std::move(rank);
       return Status();
@@ -69,10 +71,10 @@ class Fetcher {
   }
 
   Status Fill() {
-    const size_t at_once = order_.complete ? 1 : std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, kRanksAtOnce);
     Details details;
-    for (size_t begin = 0; begin < chosen_.size(); begin += at_once) {
-      const std::span<Chosen> some = std::span(chosen_).subspan(begin, std::min(at_once, chosen_.size() - begin));
+    for (size_t begin = 0; begin < chosen_.size();) {
+      const std::span<Chosen> some = std::span(chosen_).subspan(begin, Next(begin));
+      begin += some.size();
       for (const FetchQuery& query : FetchQueries()) {
         if (Wanted(query)) RETURN_IF_ERROR(Ask(query, some, ""));
       }
@@ -88,6 +90,16 @@ class Fetcher {
   }
 
  private:
+  // How many ranks from this one on are asked for at once: one, or as many as have few enough rows.
+  size_t Next(size_t begin) const {
+    const size_t most = std::min(kRanksAtOnce, chosen_.size() - begin);
+    if (!order_.complete) return std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, most);
+    uint64_t rows = chosen_[begin].rows;
+    size_t count = 1;
+    while (count < most && (rows += chosen_[begin + count].rows) <= kRowsAtOnce) ++count;
+    return count;
+  }
+
   Status NoRun() {
     const auto runs = StoredRuns(&server_, kRunsNamed);
     if (!runs.ok()) return runs.status();
@@ -208,7 +220,6 @@ std::string CommittedRows(const std::string& database, const std::string& run) {
                      kLoadsTable);
 }
 
-}  // namespace profd::analysis
 Result<std::string> RowsOfRanks(StoreServer* server, const std::string& run) {
   std::string rows = CommittedRows(server->database(), run);
   bool mixed = false;
@@ -232,3 +243,4 @@ Status AskProblems(StoreServer* server, const std::string& rows, const std::func
                        });
 }
 
+}  // namespace profd::analysis
