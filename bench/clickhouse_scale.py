@@ -2,7 +2,7 @@
 """usage: clickhouse_scale.py [--ranks N] [--steps N] [--kernels K] [--profctl PATH]
 
 Fills the tables of profctl export --to with a run of N ranks and steps, K kernels a step, by the server's own
-numbers(), and measures what profctl analyze --from takes on it. Starts a ClickHouse of its own in a temporary
+numbers(), and measures what profctl analyze, advise and report --from take on it. Starts a ClickHouse of its own in a temporary
 directory, which is removed at the end. Prints rows, bytes on disk and a line for each question.
 """
 
@@ -60,7 +60,7 @@ def fill(server, ranks, steps, kernels):
         "facts": (3, f"arrayElement(['lanes', 'ratio_names', 'unit_names'], number % 3 + 1) AS name, arrayElement(['{lanes}', '[]', '[]'], number % 3 + 1) AS value"),
         # The last, as a loader does it.
         "loads": (1, "toString(rank) AS who, toUInt8(1) AS state, now() AS loaded_at, toInt32(rank % 8) AS device, concat('node', toString(intDiv(rank, 8))) AS host, 'made' AS source, "
-                     "'' AS path, toUInt64(0) AS row_count, toUInt64(0) AS source_stamp, toUInt32(1) AS source_ranks"),
+                     f"'' AS path, toUInt64({steps * (kernels + 2) + kernels + 12}) AS row_count, toUInt64(0) AS source_stamp, toUInt32(1) AS source_ranks"),
     }
     for table, (per_rank, columns) in tables.items():
         names = [row[0] for row in server.rows(f"SELECT name FROM system.columns WHERE database = '{DATABASE}' AND table = '{table}'")]
@@ -78,15 +78,15 @@ def answer_in(output):
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - TAIL_BYTES))
     text = output.read().decode(errors="replace")
-    return json.loads(text) if size <= TAIL_BYTES else {"store": json.loads(text[text.rindex('"store": ') + 9:].rstrip()[:-1])}
+    return json.loads(text) if size <= TAIL_BYTES else {"store": json.JSONDecoder().raw_decode(text[text.rindex('"store":') + 8:].lstrip())[0]}
 
 
-def ask(profctl, what, *arguments):
+def ask(profctl, what, *arguments, command="analyze"):
     best = None
     for _ in range(3):
         started = time.monotonic()
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen([profctl, "--json", "analyze", *arguments], stdout=output)
+            process = subprocess.Popen([profctl, "--json", command, *arguments], stdout=output)
             _, code, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(code)
             seconds = time.monotonic() - started
@@ -108,6 +108,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--kernels", type=int, default=24)
+    parser.add_argument("--advised", type=int, default=64, help="of how many ranks advise and report are asked")
     parser.add_argument("--profctl", default=os.path.join(HERE, "..", "build", "release", "bin", "profctl"))
     options = parser.parse_args()
     with temporary_folder() as folder:
@@ -131,6 +132,11 @@ def main():
             ask(options.profctl, "all ranks beside each other", "--from", url, "--only", "cluster", "--cluster-out", os.path.join(folder, "out"), "--force")
             ask(options.profctl, "all ranks: all analyses", "--from", url)
             ask(options.profctl, "1 rank: all analyses", "--from", url, "--ranks", str(min(SLOW_RANK, options.ranks - 1)))
+            advised = range(0, options.ranks, max(1, options.ranks // options.advised))
+            for part in (len(advised) // 2, len(advised)):
+                some = ",".join(str(rank) for rank in advised[:part])
+                ask(options.profctl, f"{part} ranks: advise", "--from", url, "--ranks", some, command="advise")
+                ask(options.profctl, f"{part} ranks: report", "--from", url, "--ranks", some, "-o", os.path.join(folder, "page.html"), "--force", command="report")
             for what, select in (("all kernels by operator", f"SELECT op, count(), sum(end_ns - start_ns) FROM {DATABASE}.kernels WHERE run = '{RUN}' GROUP BY op"),
                                  ("all kernels by rank and operator", f"SELECT rank, op, count(), sum(end_ns - start_ns) FROM {DATABASE}.kernels WHERE run = '{RUN}' GROUP BY rank, op")):
                 cost = json.loads(server.ask(f"{select} FORMAT JSONCompact"))["statistics"]

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/details.h"
+#include "analysis/store/rows.h"
 #include "analysis/store/tables.h"
 #include "analysis/store/take_rows.h"
 #include "analysis/views/views.h"
@@ -14,14 +16,22 @@
 namespace profd::analysis {
 namespace {
 
-// All rows are requested by rank; sums of several, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a
-// row, as long as it is read.
+// A query is for several ranks, as many as have so many rows: an answer is in memory as text, 0.1 to 0.5 kB a row, as long as it is
+// read.
 constexpr size_t kRanksAtOnce = 64;
 constexpr uint64_t kRowsAtOnce = 200'000;
 constexpr size_t kRunsNamed = 10;
 
+// Where a rank without a number has rows if its device ran something.
+constexpr auto kUses = std::to_array<std::string_view>({"totals WHERE executions > 0 AND", "collectives WHERE"});
+
+std::string LoadsInUse(const std::string& database, std::string_view use, const std::string& run) {
+  return fmt::format("SELECT DISTINCT load FROM {}.{} run = {} AND rank = -1", database, use, Quoted(run));
+}
+
 struct Chosen {
   uint64_t load = 0;
+  uint64_t rows = 0;  // of all tables
   std::unique_ptr<Rank> rank;  // until the run has it
   Filling filling;
 };
@@ -32,7 +42,7 @@ class Fetcher {
 
   Status Choose() {
     const std::string select = fmt::format(
-        "SELECT who, rank, load, device, host, source, path FROM {}.{} WHERE run = {} AND state = 1 ORDER BY load DESC LIMIT 1 BY who",
+        "SELECT who, rank, load, device, host, source, path, row_count FROM {}.{} WHERE run = {} AND state = 1 ORDER BY load DESC LIMIT 1 BY who",
         server_.database(), kLoadsTable, Quoted(order_.run));
     bool any = false;
     RETURN_IF_ERROR(server_.Query(select, [this, &any](const StoreRow& row) {
@@ -47,6 +57,7 @@ class Fetcher {
       rank->path = row.Text(6);
       Chosen& chosen = chosen_.emplace_back();
       chosen.load = row.Uint(2);
+      chosen.rows = row.Uint(7);
       chosen.filling.rank = rank.get();
       chosen.rank = std::move(rank);
       return Status();
@@ -60,10 +71,10 @@ class Fetcher {
   }
 
   Status Fill() {
-    const size_t at_once = order_.complete ? 1 : std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, kRanksAtOnce);
     Details details;
-    for (size_t begin = 0; begin < chosen_.size(); begin += at_once) {
-      const std::span<Chosen> some = std::span(chosen_).subspan(begin, std::min(at_once, chosen_.size() - begin));
+    for (size_t begin = 0; begin < chosen_.size();) {
+      const std::span<Chosen> some = std::span(chosen_).subspan(begin, Next(begin));
+      begin += some.size();
       for (const FetchQuery& query : FetchQueries()) {
         if (Wanted(query)) RETURN_IF_ERROR(Ask(query, some, ""));
       }
@@ -79,6 +90,16 @@ class Fetcher {
   }
 
  private:
+  // How many ranks from this one on are asked for at once: one, or as many as have few enough rows.
+  size_t Next(size_t begin) const {
+    const size_t most = std::min(kRanksAtOnce, chosen_.size() - begin);
+    if (!order_.complete) return std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, most);
+    uint64_t rows = chosen_[begin].rows;
+    size_t count = 1;
+    while (count < most && (rows += chosen_[begin + count].rows) <= kRowsAtOnce) ++count;
+    return count;
+  }
+
   Status NoRun() {
     const auto runs = StoredRuns(&server_, kRunsNamed);
     if (!runs.ok()) return runs.status();
@@ -91,9 +112,8 @@ class Fetcher {
     const auto numbered = [](const Chosen& each) { return each.filling.rank->rank.has_value(); };
     if (std::ranges::none_of(chosen_, numbered) || std::ranges::all_of(chosen_, numbered)) return {};
     std::set<uint64_t> used;
-    for (const char* rows : {"totals WHERE executions > 0 AND", "collectives WHERE"}) {
-      const std::string select = fmt::format("SELECT DISTINCT load FROM {}.{} run = {} AND rank = -1", server_.database(), rows, Quoted(order_.run));
-      RETURN_IF_ERROR(server_.Query(select, [&used](const StoreRow& row) {
+    for (const std::string_view use : kUses) {
+      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, order_.run), [&used](const StoreRow& row) {
         used.insert(row.Uint(0));
         return Status();
       }));
@@ -198,6 +218,29 @@ Result<std::vector<std::string>> StoredRuns(StoreServer* server, size_t most) {
 std::string CommittedRows(const std::string& database, const std::string& run) {
   return fmt::format("run = {0} AND load GLOBAL IN (SELECT max(load) FROM {1}.{2} WHERE run = {0} AND state = 1 GROUP BY who)", Quoted(run), database,
                      kLoadsTable);
+}
+
+Result<std::string> RowsOfRanks(StoreServer* server, const std::string& run) {
+  std::string rows = CommittedRows(server->database(), run);
+  bool mixed = false;
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT countIf(rank >= 0), countIf(rank < 0) FROM {}.{} WHERE run = {} AND state = 1", server->database(), kLoadsTable,
+                                            Quoted(run)),
+                                [&mixed](const StoreRow& row) {
+                                  mixed = row.Uint(0) > 0 && row.Uint(1) > 0;
+                                  return Status();
+                                }));
+  if (!mixed) return rows;
+  rows += " AND (rank >= 0";
+  for (const std::string_view use : kUses) rows += fmt::format(" OR load GLOBAL IN ({})", LoadsInUse(server->database(), use, run));
+  return rows + ")";
+}
+
+Status AskProblems(StoreServer* server, const std::string& rows, const std::function<void(uint64_t load, Problem problem)>& take) {
+  return server->Query(fmt::format("SELECT load, name, value FROM {}.facts WHERE {} AND name LIKE '{}%' ORDER BY load, name", server->database(), rows, kProblemFact),
+                       [&take](const StoreRow& row) {
+                         take(row.Uint(0), {row.Text(1).substr(std::min(kProblemFact.size(), row.Text(1).size())), row.Text(2)});
+                         return Status();
+                       });
 }
 
 }  // namespace profd::analysis

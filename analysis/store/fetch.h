@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,5 +35,10 @@ Result<std::vector<std::string>> StoredRuns(StoreServer* server, size_t most);
 
 // "run = 'x' AND load GLOBAL IN (...)": rows of the loads that count.
 std::string CommittedRows(const std::string& database, const std::string& run);
+// Of them, those that answers are made of: where ranks have numbers, not of devices without one that ran nothing.
+Result<std::string> RowsOfRanks(StoreServer* server, const std::string& run);
+
+// What was wrong when loads were loaded, in their order; `rows`: of which, as a condition.
+Status AskProblems(StoreServer* server, const std::string& rows, const std::function<void(uint64_t load, Problem problem)>& take);
 
 }  // namespace profd::analysis

@@ -71,7 +71,7 @@ class StoredTables : public FakeServer {
 };
 
 const std::map<std::string, std::string> kStored = {
-    {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d"]])"},
+    {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d", "5"]])"},
     {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"]])"},
     {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5]])"},
     {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0]])"},
@@ -108,7 +108,7 @@ const std::string kLoadsAsked = "loads WHERE run = 'run' AND state = 1 ORDER";
 
 TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
   // The latest load first, as the server is asked.
-  StoredTables server(std::map<std::string, std::string>{std::pair(kLoadsAsked, R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c"], ["n/npu0#2", -1, "8", 0, "n", "b", "/b"], ["n/npu0", -1, "7", 0, "n", "a", "/a"]])")});
+  StoredTables server(std::map<std::string, std::string>{std::pair(kLoadsAsked, R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c", 1], ["n/npu0#2", -1, "8", 0, "n", "b", "/b", 1], ["n/npu0", -1, "7", 0, "n", "a", "/a", 1]])")});
   FetchOrder order;
   order.run = "run";
   const auto run = FetchRun(&server, order);
@@ -118,7 +118,7 @@ TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
 }
 
 TEST(StoreFetch, DevicesThatNoJobUses) {
-  const std::string loads = R"([["n/npu2", -1, "9", 2, "n", "dump", "/c"], ["n/npu1", -1, "8", 1, "n", "dump", "/b"], ["0", 0, "7", 0, "n", "dump", "/a"]])";
+  const std::string loads = R"([["n/npu2", -1, "9", 2, "n", "dump", "/c", 1], ["n/npu1", -1, "8", 1, "n", "dump", "/b", 1], ["0", 0, "7", 0, "n", "dump", "/a", 1]])";
   StoredTables server({{kLoadsAsked, loads}, {"collectives WHERE run = 'run' AND rank = -1", R"([["8"]])"}});
   FetchOrder order;
   order.run = "run";
@@ -131,10 +131,10 @@ TEST(StoreFetch, DevicesThatNoJobUses) {
   EXPECT_EQ(run->ranks[1]->path, "/b");
 }
 
-// A run of so many ranks and rows. `asked`: how often for operations of communication.
-Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order, int64_t* asked = nullptr) {
+// A run of so many ranks and rows; `of_each`: a rank has in all tables. `asked`: how often for operations of communication.
+Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order, int64_t* asked = nullptr, uint64_t of_each = 0) {
   std::string loads = "[";
-  for (int rank = 0; rank < ranks; ++rank) loads += (rank > 0 ? ", " : "") + fmt::format(R"(["{0}", {0}, "{1}", 0, "n", "made", ""])", rank, rank + 1);
+  for (int rank = 0; rank < ranks; ++rank) loads += (rank > 0 ? ", " : "") + fmt::format(R"(["{0}", {0}, "{1}", 0, "n", "made", "", "{2}"])", rank, rank + 1, of_each);
   StoredTables server({{kLoadsAsked, loads + "]"},
                        {"steps WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", steps)},
                        {"collectives WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", collectives)},
@@ -164,6 +164,19 @@ TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
   order.beside = false;
   order.only = {"communication"};
   EXPECT_TRUE(Large(65, 1000, kMostFetchedRows, order).ok());
+}
+
+TEST(StoreFetch, AllRowsOfSmallRanksInOneAnswer) {
+  FetchOrder order;
+  order.run = "run";
+  order.complete = true;
+  int64_t asked = 0;
+  for (const auto& [of_each, answers] : {std::pair<uint64_t, int64_t>(1000, 4), {50'000, 50}, {100'001, 200}, {10'000'000, 200}}) {
+    const auto run = Large(200, 0, 0, order, &asked, of_each);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    EXPECT_EQ(run->ranks.size(), 200u);
+    EXPECT_EQ(asked, answers) << of_each;
+  }
 }
 
 TEST(StoreFetch, ReportsProblemsOfTheLoad) {
@@ -211,7 +224,7 @@ TEST(StoreOverviewTest, TotalsWithoutARow) {
 }
 
 TEST(StoreOverviewTest, AnOperatorWithoutATime) {
-  StoredTables server({{"totals", "[[1, 2, 3, 9.0, 4.5, 1.5, 0.6, 2.4]]"}, {"operators", R"([[3.5, "AI_CORE", 1, null, null, null, null]])"}});
+  StoredTables server({{"steps", "[]"}, {"totals", "[[1, 2, 9.0, 4.5, 1.5, 0.6, 2.4]]"}, {"operators", R"([[3.5, "AI_CORE", 1, null, null, null, null]])"}});
   const Result<Json> overview = StoreOverview(&server, "run", {});
   ASSERT_TRUE(overview.ok()) << overview.status().message();
   EXPECT_EQ((*overview)["operator_types"][0]["share"], 0.0);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "analysis/checks/advise.h"
+#include "analysis/store/fetch.h"
 
 namespace profd::analysis {
 namespace {
@@ -95,6 +96,19 @@ bool StoreLoader::IsLoaded(uint64_t source_stamp) const {
     wanted = known.ranks;
   }
   return found == wanted;
+}
+
+Result<std::vector<Problem>> StoreLoader::ProblemsOf(const std::set<uint64_t>& source_stamps) {
+  std::set<uint64_t> loads;
+  for (const auto& [who, known] : known_) {
+    if (known.latest > 0 && source_stamps.contains(known.stamp)) loads.insert(known.latest);
+  }
+  std::vector<Problem> problems;
+  if (loads.empty()) return problems;
+  RETURN_IF_ERROR(AskProblems(&server_, "run = " + Quoted(options_.run), [&](uint64_t load, Problem problem) {
+    if (loads.contains(load)) problems.push_back(std::move(problem));
+  }));
+  return problems;
 }
 
 std::string StoreLoader::Shown(const std::string& path) const {

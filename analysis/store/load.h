@@ -47,6 +47,8 @@ class StoreLoader {
   Status Prepare();
   // Whether all ranks of this source are loaded as it is now.
   bool IsLoaded(uint64_t source_stamp) const;
+  // What was found wrong in these sources when they were loaded.
+  Result<std::vector<Problem>> ProblemsOf(const std::set<uint64_t>& source_stamps);
   // All ranks of one source, with what was found wrong in them. What was loaded stays when a later one fails.
   Status Load(const Run& source, uint64_t source_stamp, std::vector<RankLoad>* done);
   // Deletes rows of loads that do not count any more, those of ranks this object has loaded. The server does it by and by.

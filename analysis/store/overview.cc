@@ -28,11 +28,19 @@ struct List {
   std::span<const Field> fields;
 };
 
+constexpr std::string_view kStepsTable = "steps";
+
+// Which rows of a run are asked for.
+struct Rows {
+  std::string all;
+  std::string steps;  // of steps, those that `steps` of a rank lists: without times only where the rank has none with times
+};
+
 constexpr auto kRankFields = std::to_array<Field>({
     {"rank", "rank", Kind::kInt},
     {"steps", "count()", Kind::kInt},
-    {"total_ms", "avg(end_ns - start_ns) / 1e6"},
-    {"max_ms", "max(end_ns - start_ns) / 1e6"},
+    {"total_ms", "avg(if(has_times = 1, (end_ns - start_ns) / 1e6, computing_ms + uncovered_ms + free_ms) AS total)"},
+    {"max_ms", "max(total)"},
     {"computing_ms", "avgIf(computing_ms, has_shares = 1) AS computing"},
     {"communication_ms", "avgIf(communication_ms, has_shares = 1)"},
     {"uncovered_communication_ms", "avgIf(uncovered_ms, has_shares = 1)"},
@@ -41,9 +49,9 @@ constexpr auto kRankFields = std::to_array<Field>({
 constexpr auto kStepFields = std::to_array<Field>({
     {"step", "step", Kind::kInt},
     {"ranks", "count()", Kind::kInt},
-    {"mean_ms", "avg(end_ns - start_ns) / 1e6"},
-    {"max_ms", "max(end_ns - start_ns) / 1e6"},
-    {"longest_rank", "argMax(rank, end_ns - start_ns)", Kind::kInt},
+    {"mean_ms", "avg(if(has_times = 1, (end_ns - start_ns) / 1e6, computing_ms + uncovered_ms + free_ms) AS total)"},
+    {"max_ms", "max(total)"},
+    {"longest_rank", "argMax(rank, total)", Kind::kInt},
     {"computing_ms", "avgIf(computing_ms, has_shares = 1)"},
     {"max_computing_ms", "if(max(has_shares) = 1, max(computing_ms), NULL)"},
     {"slowest_rank", "if(max(has_shares) = 1, argMax(rank, computing_ms), NULL)", Kind::kInt},
@@ -90,8 +98,8 @@ constexpr auto kLinkFields = std::to_array<Field>({
 });
 
 constexpr auto kLists = std::to_array<List>({
-    {"slow_ranks", "steps", " AND has_times = 1", "GROUP BY load, rank ORDER BY computing DESC, rank, load", kOverviewRows, kRankFields},
-    {"steps", "steps", " AND has_times = 1", "GROUP BY step ORDER BY step", kOverviewSteps, kStepFields},
+    {"slow_ranks", kStepsTable, "", "GROUP BY load, rank ORDER BY computing DESC, rank, load", kOverviewRows, kRankFields},
+    {"steps", kStepsTable, "", "GROUP BY step ORDER BY step", kOverviewSteps, kStepFields},
     {"operator_types", "operators", " AND executions > 0", "GROUP BY type, core ORDER BY total DESC, type, core", kOverviewRows, kTypeFields},
     {"operators", "operators", " AND executions > 0", "GROUP BY name, type, core ORDER BY total DESC, name, type, core", kOverviewRows, kOperatorFields},
     {"communication", "collectives", "", "GROUP BY group_name, type ORDER BY elapse DESC, group_name, type", kOverviewRows, kCommunicationFields},
@@ -111,10 +119,10 @@ std::string SelectOf(std::span<const Field> fields) {
   return select;
 }
 
-Status AskList(StoreServer* server, const List& list, const std::string& committed, Json* overview) {
+Status AskList(StoreServer* server, const List& list, const Rows& rows_of, Json* overview) {
   Json rows = Json::array();
-  const std::string select = fmt::format("{} FROM {}.{} WHERE {}{} {} LIMIT {}", SelectOf(list.fields), server->database(), list.table, committed,
-                                         list.where, list.tail, list.most);
+  const std::string select = fmt::format("{} FROM {}.{} WHERE {}{} {} LIMIT {}", SelectOf(list.fields), server->database(), list.table,
+                                         list.table == kStepsTable ? rows_of.steps : rows_of.all, list.where, list.tail, list.most);
   const Status asked = server->Query(select, [&](const StoreRow& row) {
     Json json;
     for (size_t i = 0; i < list.fields.size(); ++i) json[std::string(list.fields[i].name)] = ValueOf(row, i, list.fields[i].kind);
@@ -128,7 +136,6 @@ Status AskList(StoreServer* server, const List& list, const std::string& committ
 constexpr auto kTotalFields = std::to_array<Field>({
     {"ranks", "count()", Kind::kInt},
     {"executions", "sum(executions)", Kind::kInt},
-    {"steps", "max(steps)", Kind::kInt},
     {"e2e_ms", "avgIf(e2e_ms, has_overall = 1)"},
     {"computing_ms", "avgIf(computing_ms, has_overall = 1)"},
     {"communication_ms", "avgIf(communication_ms, has_overall = 1)"},
@@ -139,31 +146,45 @@ constexpr auto kTotalFields = std::to_array<Field>({
 }  // namespace
 
 Result<Json> StoreOverview(StoreServer* server, const std::string& run, const Progress& go_on) {
-  const std::string committed = CommittedRows(server->database(), run);
+  Result<std::string> counted = RowsOfRanks(server, run);
+  if (!counted.ok()) return counted.status();
+  Rows rows{std::move(*counted), {}};
+  rows.steps = fmt::format("{} AND (has_times = 1 OR step >= 0 AND load GLOBAL NOT IN (SELECT load FROM {}.totals WHERE run = {} AND steps > 0))", rows.all,
+                           server->database(), Quoted(run));
   Json overview;
   overview["run"] = {{"name", run}, {"inputs", {fmt::format("{}/{}", server->database(), run)}}};
   // All that ran in all ranks, which shares are of.
-  RETURN_IF_ERROR(server->Query(fmt::format("{} FROM {}.totals WHERE {}", SelectOf(kTotalFields), server->database(), committed), [&](const StoreRow& row) {
+  RETURN_IF_ERROR(server->Query(fmt::format("{} FROM {}.totals WHERE {}", SelectOf(kTotalFields), server->database(), rows.all), [&](const StoreRow& row) {
     for (size_t i = 0; i < kTotalFields.size(); ++i) overview["overall"][std::string(kTotalFields[i].name)] = ValueOf(row, i, kTotalFields[i].kind);
     return Status();
   }));
-  const Json& all = overview["overall"];
+  Json& all = overview["overall"];
   if (!all.is_object() || all["ranks"] == 0 || all["ranks"].is_null()) {
     const auto runs = StoredRuns(server, 1);
     return NotFound(fmt::format("no run {} in {}{}", run, server->database(), runs.ok() && !runs->empty() ? "; the latest there: " + runs->front() : ""));
   }
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT max(steps) FROM (SELECT count() AS steps FROM {}.{} WHERE {} GROUP BY load)", server->database(), kStepsTable,
+                                            rows.steps),
+                                [&all](const StoreRow& row) {
+                                  all["steps"] = row.IsNull(0) ? 0 : row.Int(0);
+                                  return Status();
+                                }));
   double all_ms = 0;
-  RETURN_IF_ERROR(server->Query(fmt::format("SELECT sum(total_ns) / 1e6 FROM {}.operators WHERE {}", server->database(), committed), [&all_ms](const StoreRow& row) {
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT sum(total_ns) / 1e6 FROM {}.operators WHERE {}", server->database(), rows.all), [&all_ms](const StoreRow& row) {
     all_ms = row.Float(0);
     return Status();
   }));
   for (const List& list : kLists) {
     if (go_on && !go_on()) return Status(StatusCode::kCancelled, "interrupted");
-    RETURN_IF_ERROR(AskList(server, list, committed, &overview));
+    RETURN_IF_ERROR(AskList(server, list, rows, &overview));
   }
   for (const char* name : {"operator_types", "operators"}) {
     for (Json& row : overview[name]) row["share"] = all_ms > 0 && row["total_ms"].is_number() ? row["total_ms"].get<double>() / all_ms : 0.0;
   }
+  overview["problems"] = Json::array();
+  RETURN_IF_ERROR(AskProblems(server, rows.all, [&overview](uint64_t, const Problem& each) {
+    overview["problems"].push_back({{"where", each.where}, {"what", each.what}});
+  }));
   return overview;
 }
 

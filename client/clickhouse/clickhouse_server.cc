@@ -36,6 +36,7 @@ using Request = http::request<http::span_body<const char>>;
 
 constexpr uint32_t kMaxHead = 64 * 1024;
 constexpr auto kSlice = std::chrono::milliseconds(100);
+constexpr int kQueryTries = 2;
 
 std::string EncodedUrl(std::string_view text) {
   std::string encoded;
@@ -142,6 +143,8 @@ class Exchange {
     Allow(ClickHouseServer::kStatementSeconds);
     return tls_ ? SendOn(*tls_, request) : SendOn(socket_, request);
   }
+  // The connection ended before the first byte of an answer.
+  bool unanswered() const { return unanswered_; }
 
  private:
   void Allow(int seconds) { deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(seconds); }
@@ -186,7 +189,8 @@ class Exchange {
     const error_code error = Wait([&](auto done) { http::async_read(stream, buffer, parser, done); });
     if (error == http::error::body_limit) return ResourceExhausted(fmt::format("{}: the answer is too long; ask for fewer ranks (--ranks)", url_.Shown()));
     // With TLS, some servers end without a word; what came is complete by its own length.
-    if (error && !parser.is_done()) return Explain(broken ? broken : error, "the connection broke");
+    unanswered_ = error && !Over() && !parser.got_some();
+    if (error && !parser.is_done()) return Explain(broken ? broken : error, unanswered_ ? "the server ended the connection without an answer" : "the connection broke");
     std::string body = std::move(parser.get().body());
     const auto status = static_cast<int>(parser.get().result_int());
     // Exceptions after the first rows come in the body of a good answer.
@@ -201,6 +205,7 @@ class Exchange {
   SteadyTime deadline_;
   bool stopped_ = false;
   bool timed_out_ = false;
+  bool unanswered_ = false;
   asio::io_context io_;
   tcp::socket socket_{io_};
   std::optional<TlsStream> tls_;
@@ -275,7 +280,7 @@ Status ClickHouseServer::PrepareTls() {
 
 Result<std::string> ClickHouseServer::Send(std::string_view statement, std::string_view rows) {
   // Settings only where they matter: a user who may read and nothing else may not change any.
-  if (rows.empty()) return Post("", statement);
+  if (rows.empty()) return Post("", statement, statement.starts_with("SELECT ") ? kQueryTries : 1);
   // An insert into a distributed table is over when all shards have it.
   return Post("&insert_distributed_sync=1&query=" + EncodedUrl(statement), rows);
 }
@@ -284,7 +289,7 @@ Result<std::string> ClickHouseServer::SendToCluster(std::string_view statement, 
   return Post(fmt::format("&distributed_ddl_task_timeout={}", wait_s), statement);
 }
 
-Result<std::string> ClickHouseServer::Post(const std::string& settings, std::string_view body) {
+Result<std::string> ClickHouseServer::Post(const std::string& settings, std::string_view body, int tries) {
   if (url_.tls) RETURN_IF_ERROR(PrepareTls());
   // An answer begins when the query is over.
   Request request(http::verb::post, "/?wait_end_of_query=1" + settings, 11);
@@ -296,10 +301,13 @@ Result<std::string> ClickHouseServer::Post(const std::string& settings, std::str
   request.prepare_payload();
   request.keep_alive(false);
   try {
-    Exchange exchange(url_, go_on_);
-    RETURN_IF_ERROR(exchange.Connect());
-    if (url_.tls) RETURN_IF_ERROR(exchange.Handshake(tls_->context));
-    return exchange.Send(request);
+    for (int left = tries;; --left) {
+      Exchange exchange(url_, go_on_);
+      RETURN_IF_ERROR(exchange.Connect());
+      if (url_.tls) RETURN_IF_ERROR(exchange.Handshake(tls_->context));
+      Result<std::string> answer = exchange.Send(request);
+      if (left <= 1 || !exchange.unanswered()) return answer;
+    }
   } catch (const boost::system::system_error& error) {
     // Its descriptors are made by constructors.
     return Unavailable(fmt::format("{}: {}", url_.Shown(), error.what()));

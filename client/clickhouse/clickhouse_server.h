@@ -1,4 +1,6 @@
-// ClickHouse over its HTTP interface. A connection per statement; every wait ends at a deadline or when it is given up.
+// ClickHouse over its HTTP interface. A connection per statement, none is kept; every wait ends at a deadline or when it is given
+// up. A query is asked once more where the server ended the connection without an answer; rows are not sent again: it may have
+// taken them.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +33,8 @@ class ClickHouseServer : public analysis::StoreServer {
  private:
   struct Tls;
   Status PrepareTls();
-  // `settings` of this statement, "&name=value"; `body`: the rest of it, or all.
-  Result<std::string> Post(const std::string& settings, std::string_view body);
+  // `settings` of this statement, "&name=value"; `body`: the rest of it, or all. `tries`: where no answer begins.
+  Result<std::string> Post(const std::string& settings, std::string_view body, int tries = 1);
 
   const ClickHouseUrl url_;
   const TlsFiles files_;

@@ -66,14 +66,14 @@ void PrintJson(std::ostream& out, const analysis::Run& run, const analysis::View
   out << "\n}" << std::endl;
 }
 
-void Warn(const Io& io, const std::vector<analysis::Problem>& problems) {
+void Warn(const Io& io, const Json& problems) {
   size_t shown = 0;
-  for (const analysis::Problem& problem : problems) {
+  for (const Json& problem : problems) {
     if (shown++ == kMaxWarnings) {
       io.err << fmt::format("profctl: warning: and {} more; all of them with --json", problems.size() - kMaxWarnings) << std::endl;
       return;
     }
-    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem.where + ": " + problem.what)
+    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem["where"].get<std::string>() + ": " + problem["what"].get<std::string>())
            << std::endl;
   }
 }
@@ -106,6 +106,7 @@ int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Pro
   }
   PrintOverview(io.out, *made, io.out_color());
   io.out.flush();
+  Warn(io, (*made)["problems"]);
   io.err << CostText((*made)["store"]) << std::endl;
   return kExitOk;
 }
@@ -166,7 +167,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();
   if (baseline) std::ranges::move(baseline->problems, std::back_inserter(run->problems));
-  Warn(io, run->problems);
+  Warn(io, analysis::ProblemsJson(*run));
   if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   return kExitOk;
 }

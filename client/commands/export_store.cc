@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <vector>
 
 #include "analysis/store/load.h"
 #include "client/clickhouse/run_source.h"
@@ -24,13 +27,13 @@ std::string NameOfFirst(const ExportCommand& command) {
 struct Loaded {
   std::vector<analysis::RankLoad> ranks;
   std::vector<analysis::Problem> problems;
-  size_t skipped = 0;  // sources
+  std::vector<uint64_t> skipped;  // stamps of sources
   std::string note;    // of servers that were away
   double seconds = 0;
 };
 
 Json ToJson(const Loaded& loaded, const std::string& run) {
-  Json json = {{"ok", true}, {"damaged", !loaded.problems.empty()}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped}};
+  Json json = {{"ok", true}, {"damaged", !loaded.problems.empty()}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped.size()}};
   if (!loaded.note.empty()) json["note"] = loaded.note;
   json["ranks"] = Json::array();
   for (const analysis::RankLoad& rank : loaded.ranks) json["ranks"].push_back({{"rank", rank.who}, {"rows", rank.rows}, {"bytes", rank.bytes}});
@@ -51,7 +54,7 @@ void Print(const Io& io, const Loaded& loaded, const std::string& run) {
   if (!table.empty()) table.Print(io.out, io.out_color());
   io.out << fmt::format("{}: {} rows of {} {}, {} in {:.1f} s", Printable(run), rows, loaded.ranks.size(), loaded.ranks.size() == 1 ? "rank" : "ranks",
                         FormatBytes(bytes), loaded.seconds);
-  if (loaded.skipped > 0) io.out << fmt::format("; {} loaded before and not changed since", loaded.skipped);
+  if (!loaded.skipped.empty()) io.out << fmt::format("; {} loaded before and not changed since", loaded.skipped.size());
   io.out << std::endl;
   size_t shown = 0;
   for (const analysis::Problem& problem : loaded.problems) {
@@ -68,7 +71,7 @@ Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, cons
   analysis::SourceCalls calls;
   calls.wants = [&](uint64_t stamp) {
     const bool skip = command.resume && loader->IsLoaded(stamp);
-    if (skip) ++loaded->skipped;
+    if (skip) loaded->skipped.push_back(stamp);
     return !skip;
   };
   calls.take = [&](const analysis::Run& source, uint64_t stamp) {
@@ -77,6 +80,11 @@ Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, cons
   };
   Status done = analysis::LoadBySource(command.dumps, go_on, calls);
   if (done.code() == StatusCode::kCancelled) return done;
+  if (done.ok() && !loaded->skipped.empty()) {
+    Result<std::vector<analysis::Problem>> stored = loader->ProblemsOf({loaded->skipped.begin(), loaded->skipped.end()});
+    if (stored.ok()) std::ranges::move(*stored, std::back_inserter(loaded->problems));
+    done = stored.status();
+  }
   // Also of those that were loaded before an error.
   const Status cleaned = loader->CleanUp();
   return done.ok() ? cleaned : done;

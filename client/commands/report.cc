@@ -19,7 +19,13 @@
 namespace profd::client {
 namespace {
 
-Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, analysis::Language language, size_t* problems) {
+// What was read for the page.
+struct Read {
+  size_t problems = 0;
+  Json cost;  // null: no database was asked
+};
+
+Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, analysis::Language language, Read* read) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   RunReader reader(command.store, [&signals] { return signals.Poll() == 0; });
   const ReadHow how{true};
@@ -31,7 +37,7 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
     if (!other.ok()) return other.status();
     baseline = std::move(*other);
   }
-  *problems = run->problems.size();
+  *read = {run->problems.size(), reader.CostJson()};
   const analysis::Run* other_or_null = baseline ? &*baseline : nullptr;
   analysis::Json data =
       analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits(), language), slices,
@@ -97,22 +103,24 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
   if (!language.ok()) return fail(language.status(), kExitUsage);
   if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return fail(good, kExitUsage);
   const std::string out = command.out.value_or("report.html");
-  size_t problems = 0;
-  Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &problems);
+  Read read;
+  Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &read);
   if (!data.ok()) return fail(data.status(), ExitCodeFor(data.status().code()));
   Result<std::string> packed = analysis::PackedJson(*data);
   if (!packed.ok()) return fail(packed.status(), ExitCodeFor(packed.status().code()));
   const std::string page = analysis::PageHtml(*packed);
   if (Status written = WriteWhole(out, page, command.force); !written.ok()) return fail(written, ExitCodeFor(written.code()));
   if (json) {
-    io.out << JsonText(Json{{"out", out}, {"bytes", page.size()}, {"ranks", (*data)["ranks"].size()}, {"problems", problems}}, true)
-           << std::endl;
+    Json made = {{"out", out}, {"bytes", page.size()}, {"ranks", (*data)["ranks"].size()}, {"problems", read.problems}};
+    if (!read.cost.is_null()) made["store"] = read.cost;
+    io.out << JsonText(made, true) << std::endl;
     return kExitOk;
   }
   io.out << fmt::format("{}: {}, {} {}; open it in a browser\n", Printable(out), FormatBytes(page.size()), (*data)["ranks"].size(),
                         (*data)["ranks"].size() == 1 ? "rank" : "ranks");
   io.out.flush();
-  if (problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; the page lists them\n", problems);
+  if (read.problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; the page lists them\n", read.problems);
+  if (!read.cost.is_null()) io.err << CostText(read.cost) << std::endl;
   return kExitOk;
 }
 

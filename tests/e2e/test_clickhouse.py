@@ -16,7 +16,7 @@ import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
 from profd_harness import BUILD, REPO, eventually, main
 from test_activity import ActivityCase
-from test_report import make_pipeline, make_rank
+from test_report import BEGIN_US, make_pipeline, make_rank, write
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
@@ -129,7 +129,8 @@ class OneServer(Answers):
         compared = profctl_json("analyze", "--from", self.url("advice"), "--baseline", self.pipeline)["compare"]
         self.assert_same(compared["differences"], profctl_json("analyze", self.run_path, "--baseline", self.pipeline)["compare"]["differences"])
         page = os.path.join(self.folder, "page.html")
-        self.assertEqual(profctl_json("report", "--from", self.url("advice"), "-o", page)["ranks"], 2)
+        done = profctl_json("report", "--from", self.url("advice"), "-o", page)
+        self.assertEqual((done["ranks"], done["problems"], done["store"]["rows_read"] > 0), (2, 0, True))
         local = os.path.join(self.folder, "local.html")
         profctl("report", self.run_path, "-o", local)
         self.assertLess(abs(os.path.getsize(page) - os.path.getsize(local)), 2000)
@@ -187,6 +188,29 @@ class OneServer(Answers):
         self.assertAlmostEqual(shown[3], slow[1]["computing_ms"], 6)
         for title, computing in (("Parts of a step", 1), ("Computing of the ten slowest ranks", 2)):
             self.assertTrue(all(row[computing] > 0 for row in self.server.rows(by_title[title])), title)
+
+    def test_steps_without_times(self):
+        """They are as long as their parts, in the overview as of the files, where a rank has no others."""
+        path = os.path.join(self.folder, "parts")
+        for rank in (0, 1):
+            write(os.path.join(path, f"r{rank}_ascend_pt"), f"profiler_info_{rank}.json", "{}")
+            write(os.path.join(path, f"r{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "step_trace_time.csv",
+                  "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n" +
+                  "".join(f"{rank},{step},{(4 + rank) * 1000},1000,500,1500,{step * 1000}\n" for step in (1, 2)))
+        self.load(path, "parts")
+        ranks = profctl_json("analyze", path)["ranks"]
+        self.assertEqual([[step["total_ms"] for step in rank["steps"]] for rank in ranks], [[6, 7], [7, 8]])
+        got = profctl_json("analyze", "--from", self.url("parts"), "--overview")
+        self.assertEqual((got["overall"]["ranks"], got["overall"]["steps"]), (2, 2))
+        self.assertEqual([[step[name] for name in ("step", "ranks", "mean_ms", "max_ms", "longest_rank", "computing_ms", "slowest_rank")] for step in got["steps"]],
+                         [[1, 2, 6.5, 7, 1, 4.5, 1], [2, 2, 7.5, 8, 1, 4.5, 1]])
+        self.assertEqual([[row[name] for name in ("rank", "steps", "total_ms", "computing_ms")] for row in got["slow_ranks"]], [[1, 2, 7.5, 5], [0, 2, 6.5, 4]])
+        # Beside steps with times, what has none is in no list.
+        self.load(self.run_path, "mixed")
+        load = self.server.number(f"SELECT max(load) FROM {DATABASE}.loads WHERE run = 'mixed' AND rank = 1")
+        self.server.ask(f"INSERT INTO {DATABASE}.steps (run, rank, load, step, has_shares, computing_ms) VALUES ('mixed', 1, {load}, 9, 1, 5)")
+        self.assertNotIn(9, [step["step"] for step in profctl_json("analyze", "--from", self.url("mixed"))["ranks"][1]["steps"]])
+        self.assertEqual([step["step"] for step in profctl_json("analyze", "--from", self.url("mixed"), "--overview")["steps"]], [3])
 
     def test_a_second_load_replaces_the_first(self):
         self.load(self.run_path, "again")
@@ -290,6 +314,21 @@ class OneServer(Answers):
         self.load(paths[1], "nameless")
         self.assertEqual(self.counted("kernels", "nameless"), 2 * 10)
         self.assertEqual(len(profctl_json("analyze", "--from", self.url("nameless"), "--only", "overall")["ranks"]), 2)
+
+    def test_devices_that_ran_nothing_are_no_ranks(self):
+        """Where ranks have numbers: of files that are read together, and of a run that several nodes were loaded into."""
+        ran, idle = (os.path.join(self.folder, "beside", name) for name in ("ran_ascend_pt", "idle_ascend_pt"))
+        make_nameless(ran, 7)
+        write(os.path.join(idle, "ASCEND_PROFILER_OUTPUT"), "memory_record.csv",
+              f"Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB)\nPTA,{BEGIN_US},1,2,1\n")
+        for paths, ranks in (((idle,), 1), ((self.run_path, ran, idle), 3)):
+            run = f"beside{ranks}"
+            for path in paths:
+                self.load(path, run)
+            self.assertEqual(self.server.number(f"SELECT uniqExact(who) FROM {DATABASE}.loads WHERE run = '{run}'"), len(paths) + (ranks == 3))
+            self.assertEqual(len(profctl_json("analyze", *paths)["ranks"]), ranks)
+            self.assertEqual(len(profctl_json("analyze", "--from", self.url(run))["ranks"]), ranks)
+            self.assertEqual(profctl_json("analyze", "--from", self.url(run), "--overview")["overall"]["ranks"], ranks)
 
     def test_names_are_no_statements(self):
         name = "it's \\'; DROP TABLE x --"
@@ -444,8 +483,17 @@ class RecordedJob(ActivityCase, Answers):
         self.assertTrue(done["damaged"])
         problems = profctl_json("analyze", damaged)["problems"]
         self.assertTrue(problems)
-        self.assertEqual(profctl_json("analyze", "--from", server.url(DATABASE) + "/damaged")["problems"], problems)
-        self.assertEqual(profctl_json("analyze", "--from", server.url(DATABASE) + "/job")["problems"], [])
+        for run, wrong in (("damaged", problems), ("job", [])):
+            for how in ((), ("--overview",)):
+                self.assertEqual(profctl_json("analyze", "--from", f"{server.url(DATABASE)}/{run}", *how)["problems"], wrong)
+        self.assertIn("hbm.data: damaged", profctl("analyze", "--from", server.url(DATABASE) + "/damaged", "--overview").stderr)
+        # Also where it is loaded already, and therefore not read again.
+        again = ("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", "--resume")
+        done = profctl_json(*again, code=5)
+        self.assertEqual((done["skipped_sources"], done["ranks"], done["problems"]), (1, [], problems))
+        self.assertIn("hbm.data: damaged", profctl(*again, code=5).stderr)
+        self.assertTrue(profctl_json(*again, "--allow-damaged")["damaged"])
+        self.assertFalse(profctl_json("export", dump, "--to", server.url(DATABASE), "--run", "job", "--resume")["damaged"])
 
 
 if __name__ == "__main__":

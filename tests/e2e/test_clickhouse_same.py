@@ -21,7 +21,8 @@ from test_activity import ActivityCase
 from test_clickhouse import DATA, DATABASE, profctl, profctl_json
 
 sys.path.insert(0, os.path.join(REPO, "tests", "fidelity"))
-from cluster_case import ClusterCase, ClusterRanks
+from advise_case import x
+from cluster_case import BEGIN_US, ClusterCase, ClusterRanks
 
 WALKTHROUGHS = os.path.join(REPO, "docs", "walkthroughs")
 OUT = "cluster_analysis_output"
@@ -134,6 +135,29 @@ class MadeRuns(Same, ClusterCase):
         paths = [os.path.join(self.folder, "local")]
         got = self.assert_all_same(os.path.join(self.folder, "again"), paths, self.load(self.server, "again", paths))
         self.assertEqual({(rank["dp"], rank["pp"], rank["tp"]) for rank in got["cluster"]["rank_times"]}, {(d, p, t) for d in (0, 1) for p in (0, 1) for t in (0, 1)})
+
+    def test_advice_that_waits_and_copies_change(self):
+        """Where uncovered communication and free time went, and whether PCIe was full while the device copied."""
+        names = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}} for pid, name in ((3, "Ascend Hardware"), (6, "Communication"))]
+        events = [*names, x("Computing", 0, 1000, pid=5), x("Communication(Not Overlapped)", 1000, 1000, pid=5), x("Free", 2000, 198_000, pid=5),
+                  x("hcom_a__1_0_1", 900, 1100, pid=6) | {"tid": 9}, x("k", 0, 1000, pid=3, args={"Task Type": "AI_CORE"})]
+        # 18 GB/s from 100 to 150 ms, which is little on average.
+        counter = "pcie_bandwidth_bytes_per_second direction=tx type=posted stat=avg"
+        events += [{"ph": "C", "name": counter, "pid": 9, "tid": 0, "ts": BEGIN_US + i * 10_000, "args": {"value": 18e9 if 10 < i <= 15 else 0}} for i in range(20)]
+        waits = [x("Notify_Wait", 900, 400, pid=6) | {"tid": 1}, x("RDMASend", 1400, 10, pid=6) | {"tid": 1}, x("Notify_Wait", 1410, 50, pid=6) | {"tid": 1}]
+        copies = [x("copy", 100_000, 50_000, pid=3, args={"Task Type": "PCIE_DMA_SQE"})]
+        advice = {}
+        for name, more in (("neither", []), ("waits", waits), ("copies", copies), ("both", waits + copies)):
+            with self.subTest(name):
+                paths = [self.run_of(events + more, name=name)]
+                url = self.load(self.server, name, paths)
+                self.assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
+                found = {finding["check"]: finding for finding in profctl_json("advise", "--from", url)["findings"]}
+                parts = {row[0]: round(row[1], 6) for row in found["overall_summary"]["table"]["rows"] if row[0].startswith(("uncovered communication: ", "free: "))}
+                advice[name] = parts, found.get("hardware_pcie", {}).get("cost_ms")
+        # 300 us of the first wait lie in uncovered communication; the second follows what was sent. The copy lies in free time.
+        waited, copied = {"uncovered communication: wait": 0.3, "uncovered communication: transmit": 0.7}, {"free: SDMA": 50, "free: free": 148}
+        self.assertEqual(advice, {"neither": ({}, None), "waits": (waited, None), "copies": (copied, 50), "both": (waited | copied, 50)})
 
     @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
     def test_known_data(self):
