@@ -59,7 +59,7 @@ constexpr std::string_view kRdmaBandwidth = "atlas_npu_rdma_bandwidth_bytes_per_
 constexpr std::string_view kNetworkBytes = "atlas_npu_network_bytes_total";
 constexpr std::string_view kBandwidthNote =
     "from the nic channel while it runs, else the growth of the byte counter between its last two "
-    "readings";
+    "samples";
 
 constexpr std::string_view kVnpuNote = "aicore_count is empty; the pod is that of the complete NPU";
 constexpr std::string_view kUbErrors = "atlas_npu_ub_errors_total";

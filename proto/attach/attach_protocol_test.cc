@@ -408,7 +408,7 @@ TEST(AttachProtocol, ALargeReplyIsCutToAPacket) {
   EXPECT_EQ(got.seq, 1U);
   ASSERT_TRUE(got.session.has_value());
   EXPECT_EQ(got.session->session_id, "s-1");
-  EXPECT_THAT(got.session->warnings.back(), HasSubstr("did not fit"));
+  EXPECT_THAT(got.session->warnings.back(), HasSubstr("was shortened"));
 
   const auto refused = ParseToProcess(Encode(ToProcess(Refused{3, std::string(kMaxPacket, 'm')})));
   ASSERT_TRUE(refused.ok());

@@ -314,7 +314,7 @@ TEST(OptionValueTest, SuggestsTheNearestKey) {
   EXPECT_THAT(Texts(CheckJson(R"({"task_trce": "on"})")), HasSubstr("did you mean task_trace?"));
   EXPECT_THAT(Texts(CheckJson(R"({"sys_hardware_mem": 5})")),
               HasSubstr("did you mean sys_hardware_mem_freq?"));
-  EXPECT_THAT(Texts(CheckJson(R"({"gpu": "on"})")), testing::EndsWith("unknown option"));
+  EXPECT_THAT(Texts(CheckJson(R"({"gpu": "on"})")), testing::EndsWith("unknown option\n"));
   EXPECT_THAT(Texts(CheckJson(R"({"L2": "on"})")), HasSubstr("unknown option"));
 }
 
