@@ -25,16 +25,16 @@ std::string NameOf(const std::string& path) {
   return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
 }
 
-Status ReadOne(const Source& source, const ReadOrder& order, Ranks* ranks) {
+Status ReadOne(const Source& source, const ReadContext& context, Ranks* ranks) {
   switch (source.kind) {
     case SourceKind::kText:
-      return ReadProfilerOutput(source.path, order, ranks);
+      return ReadProfilerOutput(source.path, context, ranks);
     case SourceKind::kDatabase:
-      return ReadDatabase(source.path, order, ranks);
+      return ReadDatabase(source.path, context, ranks);
     case SourceKind::kMindSpore:
-      return ReadMindSpore(source.path, order, ranks);
+      return ReadMindSpore(source.path, context, ranks);
     case SourceKind::kCluster:
-      return ReadCluster(source.path, order, ranks);
+      return ReadCluster(source.path, context, ranks);
     case SourceKind::kDump:
       break;
   }
@@ -113,9 +113,9 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
     }
   }
   RETURN_IF_ERROR(ReadSources(others, progress, detail, run));
-  const ReadOrder order{&run->problems, &progress, detail};
+  const ReadContext context{&run->problems, &progress, detail};
   if (!dumps.empty()) {
-    const Status read = ReadDumps(dumps, order, &run->ranks);
+    const Status read = ReadDumps(dumps, context, &run->ranks);
     if (read.code() == StatusCode::kCancelled) return read;
     if (!read.ok()) run->problems.push_back({dumps.front().string(), read.message()});
   }

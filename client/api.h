@@ -45,7 +45,7 @@ class ProfdApi {
   virtual Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest& request) = 0;
   virtual Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest& request) = 0;
   virtual Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest& request) = 0;
-  virtual Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() = 0;
+  virtual Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() = 0;
   virtual Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest& request) = 0;
 
   virtual Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) = 0;

@@ -3,7 +3,7 @@
 #include <initializer_list>
 
 #include "client/connection.h"
-#include "client/order_flags.h"
+#include "client/session_flags.h"
 
 #ifndef PROFD_VERSION
 #error "the build defines PROFD_VERSION"
@@ -117,7 +117,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
       "  $ profctl start --all --collector hbm=100 --collector host_cpu --in 5s --detach\n"
       "  $ profctl start --all --options-json '{\"l2\":\"on\"}' --acl aiCoreMetricsType=2\n"
       "  $ id=$(profctl start --job j42 --dvpp-freq 10 --json | jq -r .session_id)\n");
-  AddOrderFlags(start, &p->start);
+  AddSessionFlags(start, &p->start);
   AddStartFlags(start, &p->start);
 
   start->add_flag("--all-or-nothing", p->fleet.all_or_nothing,
@@ -283,7 +283,7 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
       "The command begins with the first word that is not a flag, or after --.\n"
       "The exit code is the command's (128+signal when killed, 127 when it is not "
       "found).\n");
-  AddOrderFlags(run, &p->run.start);
+  AddSessionFlags(run, &p->run.start);
   run->add_option("--export", p->run.export_formats,
                   "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded")
       ->type_name("LIST");

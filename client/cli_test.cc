@@ -226,7 +226,7 @@ TEST_F(CliTest, FindsTheSocket) {
 }
 
 // Also what no daemon accepts: ranges and words are its business.
-TEST_F(CliTest, StartSendsTheOrderAsWritten) {
+TEST_F(CliTest, StartSendsTheRequestAsWritten) {
   std::istringstream words(
       "start --detach --job j1 --rank 7 --label a-b --devices 0,4-6 --collector hccs=50 "
       "--collector host_cpu --sys-hardware-mem-freq 101 --llc-profiling sideways "

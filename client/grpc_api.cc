@@ -130,8 +130,8 @@ class GrpcApi final : public ProfdApi {
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncArchiveDumps, request, kQueryMs);
   }
-  Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override {
-    return Unary(&v1::DumpService::Stub::AsyncTakeArchiveOrder, v1::TakeArchiveOrderRequest(), kQueryMs);
+  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override {
+    return Unary(&v1::DumpService::Stub::AsyncClaimArchiveUpload, v1::ClaimArchiveUploadRequest(), kQueryMs);
   }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest& request) override {
     return Unary(&v1::DumpService::Stub::AsyncReportArchive, request, kQueryMs);

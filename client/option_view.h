@@ -1,4 +1,4 @@
-// Options and what else a session was ordered with, for people.
+// Options and what else a session was requested with, for people.
 #pragma once
 
 #include <sys/types.h>

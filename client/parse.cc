@@ -79,18 +79,18 @@ Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
 
 Result<NamedRate> ParseNamedRate(std::string_view text) {
   size_t equals = text.find('=');
-  NamedRate order;
-  order.name = std::string(text.substr(0, equals));
-  if (order.name.empty()) {
+  NamedRate rate;
+  rate.name = std::string(text.substr(0, equals));
+  if (rate.name.empty()) {
     return InvalidArgument(fmt::format("\"{}\" names no collector; write NAME or NAME=HZ", text));
   }
-  if (equals == std::string_view::npos) return order;
-  if (!ParseNumber(text.substr(equals + 1), &order.hz) || !std::isfinite(order.hz) ||
-      order.hz <= 0) {
+  if (equals == std::string_view::npos) return rate;
+  if (!ParseNumber(text.substr(equals + 1), &rate.hz) || !std::isfinite(rate.hz) ||
+      rate.hz <= 0) {
     return InvalidArgument(fmt::format(
-        "\"{}\": the rate must be a number of Hz above zero, as in {}=50", text, order.name));
+        "\"{}\": the rate must be a number of Hz above zero, as in {}=50", text, rate.name));
   }
-  return order;
+  return rate;
 }
 
 Result<int32_t> ParsePid(std::string_view text) {

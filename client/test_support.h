@@ -191,7 +191,7 @@ class FakeApi final : public ProfdApi {
     return Answer(daemon_.stacks);
   }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return Answer(v1::ArchiveDumpsResponse()); }
-  Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override { return Answer(v1::TakeArchiveOrderResponse()); }
+  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override { return Answer(v1::ClaimArchiveUploadResponse()); }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return Answer(v1::ReportArchiveResponse()); }
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
     daemon_.tuning_requests.push_back(request);

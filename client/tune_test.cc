@@ -30,27 +30,27 @@ TuneFacts GoodFacts() {
   facts.work_path = ".";
   return facts;
 }
-TuneOrder GoodOrder() {
-  TuneOrder order;
-  order.devices = {0};
-  order.devices_given = true;
-  order.model_bytes = uint64_t{16} << 30;
-  order.parallel_num = 4;
-  order.parallel_given = true;
-  order.command = {"python", "train.py"};
-  return order;
+TuneRequest GoodRequest() {
+  TuneRequest request;
+  request.devices = {0};
+  request.devices_given = true;
+  request.model_bytes = uint64_t{16} << 30;
+  request.parallel_num = 4;
+  request.parallel_given = true;
+  request.command = {"python", "train.py"};
+  return request;
 }
-TuneCondition Of(std::string_view name, const TuneOrder& order, const TuneFacts& facts) {
-  for (const TuneCondition& each : CheckConditions(order, facts)) {
+TuneCondition Of(std::string_view name, const TuneRequest& request, const TuneFacts& facts) {
+  for (const TuneCondition& each : CheckConditions(request, facts)) {
     if (each.name == name) return each;
   }
   ADD_FAILURE() << "no condition " << name;
   return {};
 }
-TuneVerdict VerdictOf(std::string_view name, const TuneOrder& order, const TuneFacts& facts) { return Of(name, order, facts).verdict; }
+TuneVerdict VerdictOf(std::string_view name, const TuneRequest& request, const TuneFacts& facts) { return Of(name, request, facts).verdict; }
 
 TEST(TuneConditionsTest, AllHold) {
-  for (const TuneCondition& each : CheckConditions(GoodOrder(), GoodFacts())) EXPECT_EQ(each.verdict, TuneVerdict::kOk) << each.name << ": " << each.figure;
+  for (const TuneCondition& each : CheckConditions(GoodRequest(), GoodFacts())) EXPECT_EQ(each.verdict, TuneVerdict::kOk) << each.name << ": " << each.figure;
 }
 
 // Each of analysis 8.1, with the least that does not hold.
@@ -58,83 +58,83 @@ TEST(TuneConditionsTest, EachFailsByItself) {
   struct Case {
     const char* name;
     TuneVerdict verdict;
-    std::function<void(TuneOrder*, TuneFacts*)> spoil;
+    std::function<void(TuneRequest*, TuneFacts*)> spoil;
   };
   const Case cases[] = {
-      {"mode", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts*) { order->subgraph = true; }},
-      {"device", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts*) { order->devices = {7}; }},
-      {"device", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->devices[0].problem = "gone"; }},
-      {"device", TuneVerdict::kAdvice, [](TuneOrder* order, TuneFacts*) { order->devices = {0, 1}; }},
-      {"lease", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->lease = ResourceExhausted("another user"); }},
-      {"lease", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->node = Unavailable("no profd"); }},
-      {"single_rank", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->environment["RANK_SIZE"] = "2"; }},
-      {"single_rank", TuneVerdict::kImpossible, [](TuneOrder*, TuneFacts* facts) { facts->profile->ranks = 8; }},
-      {"single_rank", TuneVerdict::kAdvice, [](TuneOrder* order, TuneFacts*) { order->command = {"/usr/bin/torchrun", "x"}; }},
-      {"home_disk", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->home_free = 19'999'999'999; }},
-      {"memory", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { --*facts->memory_available; }},
-      {"memory", TuneVerdict::kUnknown, [](TuneOrder* order, TuneFacts*) { order->model_bytes.reset(); }},
-      {"device_cores", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->profile->most_blocks = 25; }},
-      {"device_cores", TuneVerdict::kUnknown, [](TuneOrder*, TuneFacts* facts) { facts->profile.reset(); }},
-      {"static_shapes", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->profile->dynamic = true; }},
-      {"profiling_off", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment["PROFILING_MODE"] = "true"; }},
-      {"profiling_off", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment["PROFILING_OPTIONS"] = "{}"; }},
-      {"static_memory", TuneVerdict::kUnknown, [](TuneOrder*, TuneFacts* facts) { facts->script_files = 0; }},
-      {"cpu_binding", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->cpus_allowed = 4; }},
-      {"environment", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->environment.clear(); }},
-      {"python", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->python_library.clear(); }},
-      {"bank", TuneVerdict::kImpossible, [](TuneOrder* order, TuneFacts* facts) {
-         order->variables["TUNE_BANK_PATH"] = "/no";
+      {"mode", TuneVerdict::kImpossible, [](TuneRequest* request, TuneFacts*) { request->subgraph = true; }},
+      {"device", TuneVerdict::kImpossible, [](TuneRequest* request, TuneFacts*) { request->devices = {7}; }},
+      {"device", TuneVerdict::kImpossible, [](TuneRequest*, TuneFacts* facts) { facts->devices[0].problem = "gone"; }},
+      {"device", TuneVerdict::kAdvice, [](TuneRequest* request, TuneFacts*) { request->devices = {0, 1}; }},
+      {"lease", TuneVerdict::kImpossible, [](TuneRequest*, TuneFacts* facts) { facts->lease = ResourceExhausted("another user"); }},
+      {"lease", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->node = Unavailable("no profd"); }},
+      {"single_rank", TuneVerdict::kImpossible, [](TuneRequest*, TuneFacts* facts) { facts->environment["RANK_SIZE"] = "2"; }},
+      {"single_rank", TuneVerdict::kImpossible, [](TuneRequest*, TuneFacts* facts) { facts->profile->ranks = 8; }},
+      {"single_rank", TuneVerdict::kAdvice, [](TuneRequest* request, TuneFacts*) { request->command = {"/usr/bin/torchrun", "x"}; }},
+      {"home_disk", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->home_free = 19'999'999'999; }},
+      {"memory", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { --*facts->memory_available; }},
+      {"memory", TuneVerdict::kUnknown, [](TuneRequest* request, TuneFacts*) { request->model_bytes.reset(); }},
+      {"device_cores", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->profile->most_blocks = 25; }},
+      {"device_cores", TuneVerdict::kUnknown, [](TuneRequest*, TuneFacts* facts) { facts->profile.reset(); }},
+      {"static_shapes", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->profile->dynamic = true; }},
+      {"profiling_off", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->environment["PROFILING_MODE"] = "true"; }},
+      {"profiling_off", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->environment["PROFILING_OPTIONS"] = "{}"; }},
+      {"static_memory", TuneVerdict::kUnknown, [](TuneRequest*, TuneFacts* facts) { facts->script_files = 0; }},
+      {"cpu_binding", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->cpus_allowed = 4; }},
+      {"environment", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->environment.clear(); }},
+      {"python", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->python_library.clear(); }},
+      {"bank", TuneVerdict::kImpossible, [](TuneRequest* request, TuneFacts* facts) {
+         request->variables["TUNE_BANK_PATH"] = "/no";
          facts->bank = NotFound("/no: not there");
        }},
-      {"work_path", TuneVerdict::kAdvice, [](TuneOrder*, TuneFacts* facts) { facts->work_path_state = PermissionDenied("x"); }},
+      {"work_path", TuneVerdict::kAdvice, [](TuneRequest*, TuneFacts* facts) { facts->work_path_state = PermissionDenied("x"); }},
   };
   for (const Case& each : cases) {
-    TuneOrder order = GoodOrder();
+    TuneRequest request = GoodRequest();
     TuneFacts facts = GoodFacts();
-    each.spoil(&order, &facts);
-    EXPECT_EQ(VerdictOf(each.name, order, facts), each.verdict) << each.name << ": " << Of(each.name, order, facts).figure;
-    EXPECT_EQ(MayTune(CheckConditions(order, facts), false), each.verdict == TuneVerdict::kUnknown) << each.name;
-    EXPECT_EQ(MayTune(CheckConditions(order, facts), true), each.verdict != TuneVerdict::kImpossible) << each.name;
+    each.spoil(&request, &facts);
+    EXPECT_EQ(VerdictOf(each.name, request, facts), each.verdict) << each.name << ": " << Of(each.name, request, facts).figure;
+    EXPECT_EQ(MayTune(CheckConditions(request, facts), false), each.verdict == TuneVerdict::kUnknown) << each.name;
+    EXPECT_EQ(MayTune(CheckConditions(request, facts), true), each.verdict != TuneVerdict::kImpossible) << each.name;
   }
 }
 
 // Operators: 2 x (8 + 4 + min(n / 2, 8) + 50) = 140 of more than 16; subgraphs: 2 x (2 x 4 + 8) = 32.
 TEST(TuneConditionsTest, CpusByTheTwoFormulas) {
-  TuneOrder order = GoodOrder();
-  order.processes = 2;
+  TuneRequest request = GoodRequest();
+  request.processes = 2;
   TuneFacts facts = GoodFacts();
   const auto with = [&](uint64_t cpus) {
     facts.cpus = facts.cpus_allowed = cpus;
-    return VerdictOf("cpus", order, facts);
+    return VerdictOf("cpus", request, facts);
   };
   EXPECT_EQ(with(140), TuneVerdict::kOk);
   EXPECT_EQ(with(139), TuneVerdict::kAdvice);
-  EXPECT_THAT(Of("cpus", order, facts).figure, HasSubstr("139 CPUs; 2 x (8 + 4 + 8 + 50) = 140"));
-  order.subgraph = true;
+  EXPECT_THAT(Of("cpus", request, facts).figure, HasSubstr("139 CPUs; 2 x (8 + 4 + 8 + 50) = 140"));
+  request.subgraph = true;
   EXPECT_EQ(with(32), TuneVerdict::kOk);
   EXPECT_EQ(with(31), TuneVerdict::kAdvice);
   // With 4 CPUs min(4 / 2, 8) is 2.
-  order.subgraph = false;
+  request.subgraph = false;
   facts.cpus = 4;
-  EXPECT_THAT(Of("cpus", order, facts).figure, HasSubstr("2 x (8 + 4 + 2 + 50) = 128"));
+  EXPECT_THAT(Of("cpus", request, facts).figure, HasSubstr("2 x (8 + 4 + 2 + 50) = 128"));
 }
 
 TEST(TuneConditionsTest, SubgraphTuningByChip) {
-  TuneOrder order = GoodOrder();
-  order.subgraph = true;
-  order.devices = {1};
-  EXPECT_EQ(VerdictOf("mode", order, GoodFacts()), TuneVerdict::kOk);
+  TuneRequest request = GoodRequest();
+  request.subgraph = true;
+  request.devices = {1};
+  EXPECT_EQ(VerdictOf("mode", request, GoodFacts()), TuneVerdict::kOk);
 }
 
 TEST(TuneConditionsTest, ScriptIsSearchedForConditions) {
   TuneFacts facts = GoodFacts();
   LookThroughScript("import x\ncustom_op.parameter_map[\"static_memory_policy\"].i = 0\n# profiling_mode = True\n", "train.py", &facts);
-  EXPECT_EQ(VerdictOf("static_memory", GoodOrder(), facts), TuneVerdict::kOk);
-  EXPECT_EQ(VerdictOf("profiling_off", GoodOrder(), facts), TuneVerdict::kOk);
+  EXPECT_EQ(VerdictOf("static_memory", GoodRequest(), facts), TuneVerdict::kOk);
+  EXPECT_EQ(VerdictOf("profiling_off", GoodRequest(), facts), TuneVerdict::kOk);
   LookThroughScript("a\n  custom_op.parameter_map[\"static_memory_policy\"].i = 1\ncustom_op.parameter_map[\"profiling_mode\"].b = True\n", "train.py", &facts);
-  EXPECT_EQ(VerdictOf("static_memory", GoodOrder(), facts), TuneVerdict::kAdvice);
-  EXPECT_THAT(Of("static_memory", GoodOrder(), facts).figure, HasSubstr("train.py:2: custom_op"));
-  EXPECT_THAT(Of("profiling_off", GoodOrder(), facts).figure, HasSubstr("train.py:3: "));
+  EXPECT_EQ(VerdictOf("static_memory", GoodRequest(), facts), TuneVerdict::kAdvice);
+  EXPECT_THAT(Of("static_memory", GoodRequest(), facts).figure, HasSubstr("train.py:2: custom_op"));
+  EXPECT_THAT(Of("profiling_off", GoodRequest(), facts).figure, HasSubstr("train.py:3: "));
 }
 
 TEST(TuneSignsTest, AreFoundWhereverTheOutputIsCut) {

@@ -38,7 +38,7 @@ AcceptorOptions App::Impl::AcceptorOptionsNow() const {
 
 void App::Impl::AnswerArchive(RpcDeps* deps) {
   using Finish = std::function<void(const Status&)>;
-  deps->take_archive = [this](const Peer& peer, const v1::TakeArchiveOrderRequest&, v1::TakeArchiveOrderResponse* out,
+  deps->take_archive = [this](const Peer& peer, const v1::ClaimArchiveUploadRequest&, v1::ClaimArchiveUploadResponse* out,
                               const Finish& finish) { finish(archive->Take(peer, out)); };
   deps->archive_dumps = [this](const Peer& peer, const v1::ArchiveDumpsRequest& request, v1::ArchiveDumpsResponse* out,
                                const Finish& finish) { finish(archive->Request(peer, request, out)); };

@@ -195,13 +195,13 @@ struct Manifest {
   std::string job_id;
   std::optional<int> rank;
   std::string label;
-  std::map<std::string, std::string> requested;  // collectors the order meant
+  std::map<std::string, std::string> requested;  // collectors the request meant
   std::map<std::string, std::string> effective;  // collectors of the plan
   std::vector<ManifestOption> options;           // every option in force
   std::map<std::string, std::string> metadata;   // the caller's own
   std::vector<ManifestProcess> processes;
-  std::optional<int64_t> start_step;  // the step it was ordered to start at
-  uint32_t steps = 0;                 // and how many it was ordered to last; 0 = not tied to steps
+  std::optional<int64_t> start_step;  // the step it was requested to start at
+  uint32_t steps = 0;                 // and how many it was requested to last; 0 = not tied to steps
   uint32_t steps_done = 0;
   uint64_t marks = 0;  // of the processes, in marks.tsv
   uint64_t dropped_marks = 0;

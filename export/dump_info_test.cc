@@ -236,7 +236,7 @@ TEST_F(DumpInfoTest, RanksOfDevicesAreThoseOfTheProcessesThatHaveThem) {
   EXPECT_EQ(info.ProcessName(13, 6), "rank 6, pid 13");
   info.manifest->processes.resize(1);
   EXPECT_EQ(info.RankOf(-1), 4);
-  info.rank = 9;  // what the order says
+  info.rank = 9;  // what the request says
   EXPECT_EQ(info.RankOf(0), 9);
 }
 

@@ -282,40 +282,40 @@ bool ExportRun::Progress(uint64_t bytes) {
 }
 
 void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
-  const ExportTask& order = task.task;
-  FanOut fan(filters_[order.dump]);
+  const ExportTask& part = task.task;
+  FanOut fan(filters_[part.dump]);
   uint64_t tables = task.rows ? TablesOf(*task.spec) : 0;
-  fan.Open(formats_, order, tables, task.spec->tables.empty() || !task.losses.empty());
+  fan.Open(formats_, part, tables, task.spec->tables.empty() || !task.losses.empty());
   if (fan.empty()) {
-    Progress(order.file->bytes);
+    Progress(part.file->bytes);
     return;
   }
   for (const Event& loss : task.losses) fan.TakeEvent(loss);
   ChannelReport channel;
-  channel.dump = dumps_[order.dump].info().name;
-  channel.device = order.place->device;
-  channel.file = order.file->base;
+  channel.dump = dumps_[part.dump].info().name;
+  channel.device = part.place->device;
+  channel.file = part.file->base;
   if (task.rows) {
     DecodeContext context;
-    context.dump = &dumps_[order.dump].info();
-    context.place = order.place;
-    context.file = order.file;
-    context.clock = ClockOf(*order.place);
+    context.dump = &dumps_[part.dump].info();
+    context.place = part.place;
+    context.file = part.file;
+    context.clock = ClockOf(*part.place);
     context.window = options_.window;
     context.strings = &strings_;
     context.rows = &fan;
-    context.step_parts = step_parts_[order.dump].get();
-    if (const auto& names = names_[order.dump]; names != nullptr) {
+    context.step_parts = step_parts_[part.dump].get();
+    if (const auto& names = names_[part.dump]; names != nullptr) {
       context.name_of = [names](uint64_t hash) { return names->NameOf(hash); };
     }
-    if (const auto& marks = device_marks_[order.dump]; marks != nullptr) {
+    if (const auto& marks = device_marks_[part.dump]; marks != nullptr) {
       context.on_device = [marks](uint64_t mark) { return operators::FindMark(*marks, mark); };
     }
     context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
     std::unique_ptr<Decoder> decoder = task.spec->make(context);
-    FileFeeder feeder(dumps_[order.dump].reader(), RecordSizeOf(*task.spec, *order.place), buffer,
+    FileFeeder feeder(dumps_[part.dump].reader(), RecordSizeOf(*task.spec, *part.place), buffer,
                       [this](uint64_t bytes) { return Progress(bytes); });
-    feeder.Run(*order.file, decoder.get());
+    feeder.Run(*part.file, decoder.get());
     channel.bytes = feeder.bytes();
     channel.records = decoder->stats().records;
     channel.bad_records = decoder->stats().bad_records;
@@ -323,18 +323,18 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     channel.clipped = decoder->stats().clipped;
     channel.unpaired = decoder->stats().unpaired;
     for (const DumpInfo::Problem& problem : feeder.problems()) {
-      Problem(order.dump, problem.file, problem.what, problem.broken);
+      Problem(part.dump, problem.file, problem.what, problem.broken);
     }
   } else {
-    Progress(order.file->bytes);
+    Progress(part.file->bytes);
   }
   fan.Finish();
   {
     const MutexLock lock(steps_mutex_);
-    steps_[order.dump].Merge(fan.TakeSteps());
+    steps_[part.dump].Merge(fan.TakeSteps());
   }
   channel.rows = fan.rows();
-  Add(order.dump, std::move(channel));
+  Add(part.dump, std::move(channel));
 }
 
 void ExportRun::Add(size_t dump, ChannelReport channel) {

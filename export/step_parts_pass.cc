@@ -68,11 +68,11 @@ class Rows : public BatchSink {
 
 class Pass {
  public:
-  explicit Pass(const StepPartsOrder& order) : order_(order), info_(order.dump->info()) {}
+  explicit Pass(const StepPartsRequest& request) : request_(request), info_(request.dump->info()) {}
 
   std::unique_ptr<StepPartFinder> Run() {
     const bool recorded = Has(info_, kKernels);
-    if (!Has(info_, kSteps) || (!recorded && !order_.operators)) return nullptr;
+    if (!Has(info_, kSteps) || (!recorded && !request_.operators)) return nullptr;
     auto finder = std::make_unique<StepPartFinder>(PointsOf(info_));
     Read(kSteps, nullptr, [&](const Event& event) {
       if (event.kind != EventKind::kDeviceStep || event.partial) return;
@@ -109,8 +109,8 @@ class Pass {
   // are none.
   bool AddOperators(StepPartFinder* finder) {
     bool found = false;
-    for (const Dump& dump : order_.dumps) {
-      if (order_.cancelled()) return false;
+    for (const Dump& dump : request_.dumps) {
+      if (request_.cancelled()) return false;
       if (AreOfOneSession(info_, dump.info())) found |= AddOperatorsOf(dump, finder);
     }
     return found;
@@ -121,7 +121,7 @@ class Pass {
     operators::LoadReport unused;
     const std::unique_ptr<operators::Model> model = operators::LoadModel(
         {.reader = dump.reader(), .info = dump.info(), .filter = all, .runtime_apis = false, .details = false,
-         .clock_of = order_.clock, .progress = [this](uint64_t) { return !order_.cancelled(); }},
+         .clock_of = request_.clock, .progress = [this](uint64_t) { return !request_.cancelled(); }},
         &unused);
     if (model == nullptr || model->rows.empty()) return false;
     AddCommunicationOf(*model, finder);
@@ -165,24 +165,24 @@ class Pass {
   void Read(std::string_view base, BatchSink* rows, const std::function<void(const Event&)>& event) {
     for (const Place& place : info_.places) {
       const DataFile* const file = FileOf(place, base);
-      const DecoderSpec* const spec = file == nullptr ? nullptr : order_.find(base, place.kind, place.chip);
+      const DecoderSpec* const spec = file == nullptr ? nullptr : request_.find(base, place.kind, place.chip);
       if (spec == nullptr) continue;
       DecodeContext context;
       context.dump = &info_;
       context.place = &place;
       context.file = file;
-      context.clock = order_.clock(place);
+      context.clock = request_.clock(place);
       context.strings = &strings_;
       context.rows = rows;
       context.event = event;
       const std::unique_ptr<Decoder> decoder = spec->make(context);
-      FileFeeder feeder(order_.dump->reader(), RecordSizeOf(*spec, place), &buffer_,
-                        [this](uint64_t) { return !order_.cancelled(); });
+      FileFeeder feeder(request_.dump->reader(), RecordSizeOf(*spec, place), &buffer_,
+                        [this](uint64_t) { return !request_.cancelled(); });
       feeder.Run(*file, decoder.get());
     }
   }
 
-  const StepPartsOrder& order_;
+  const StepPartsRequest& request_;
   const DumpInfo& info_;
   Strings strings_;
   std::vector<std::byte> buffer_;
@@ -190,6 +190,6 @@ class Pass {
 
 }  // namespace
 
-std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsOrder& order) { return Pass(order).Run(); }
+std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsRequest& request) { return Pass(request).Run(); }
 
 }  // namespace profd::exporting

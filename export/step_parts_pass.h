@@ -13,7 +13,7 @@
 
 namespace profd::exporting {
 
-struct StepPartsOrder {
+struct StepPartsRequest {
   const Dump* dump = nullptr;
   std::span<const Dump> dumps;  // of the export, `dump` among them
   const DecoderSpec* (*find)(std::string_view base, Place::Kind kind, int chip) = nullptr;
@@ -23,6 +23,6 @@ struct StepPartsOrder {
 };
 
 // Null: the dump has no complete steps, or nothing of what ran in them.
-std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsOrder& order);
+std::unique_ptr<StepPartFinder> FindStepParts(const StepPartsRequest& request);
 
 }  // namespace profd::exporting

@@ -39,7 +39,7 @@ std::vector<int> NumbersIn(std::string_view text) {
 
 class ClusterReader {
  public:
-  ClusterReader(const fs::path& directory, const ReadOrder& order) : directory_(directory), order_(order) {}
+  ClusterReader(const fs::path& directory, const ReadContext& context) : directory_(directory), context_(context) {}
 
   void Read() {
     std::error_code error;
@@ -113,7 +113,7 @@ class ClusterReader {
     if (!fs::exists(path, error)) return;
     const Result<std::string> text = ReadWhole(path, kMostClusterJson);
     if (!text.ok()) return AddProblem(path, text.status().message());
-    take(*text, path.string(), order_, [this](std::string_view number) { return RankOf(number); });
+    take(*text, path.string(), context_, [this](std::string_view number) { return RankOf(number); });
   }
 
   void AddGroup(std::string_view name, const GroupFacts& group) {
@@ -123,9 +123,9 @@ class ClusterReader {
   }
 
   void ReadGroups() {
-    ReadJson("communication_group.json", [this](std::string_view text, const std::string& where, const ReadOrder& order, const auto&) {
+    ReadJson("communication_group.json", [this](std::string_view text, const std::string& where, const ReadContext& context, const auto&) {
       const Json json = Json::parse(text, nullptr, false);
-      if (!json.is_object()) return order.problems->push_back({where, "no JSON object"});
+      if (!json.is_object()) return context.problems->push_back({where, "no JSON object"});
       const auto list = json.find("comm_group_parallel_info");
       if (list == json.end() || !list->is_array()) return;
       for (const Json& each : *list) {
@@ -238,10 +238,10 @@ class ClusterReader {
     rank->links.push_back(link);
   }
 
-  void AddProblem(const fs::path& path, std::string what) { order_.problems->push_back({path.string(), std::move(what)}); }
+  void AddProblem(const fs::path& path, std::string what) { context_.problems->push_back({path.string(), std::move(what)}); }
 
   const fs::path& directory_;
-  const ReadOrder& order_;
+  const ReadContext& context_;
   std::map<int, std::unique_ptr<Rank>> ranks_;
   std::set<std::string> p2p_groups_;
 };
@@ -253,8 +253,8 @@ bool IsCluster(const fs::path& directory) {
   return fs::is_regular_file(directory / kClusterSteps, error) || fs::is_regular_file(directory / kClusterDatabase, error);
 }
 
-Status ReadCluster(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {
-  ClusterReader reader(directory, order);
+Status ReadCluster(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
+  ClusterReader reader(directory, context);
   reader.Read();
   reader.MoveTo(ranks);
   return Status::Ok();

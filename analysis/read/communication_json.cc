@@ -88,10 +88,10 @@ void AddOperation(const Place& place, std::string_view key, const Json& op, Rank
 
 // Step -> collective or p2p -> operation; of a cluster group -> step -> operation.
 template <class Take>
-void EachOperation(std::string_view text, std::string_view where, bool of_cluster, const ReadOrder& order, const Take& take) {
+void EachOperation(std::string_view text, std::string_view where, bool of_cluster, const ReadContext& context, const Take& take) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) {
-    order.problems->push_back({std::string(where), "no JSON object"});
+    context.problems->push_back({std::string(where), "no JSON object"});
     return;
   }
   for (const auto& [outer, middle] : json.items()) {
@@ -185,22 +185,22 @@ void AddPackets(const TransportRow& row, const PacketSize& size, Collective* op)
   known->sizes.push_back(size);
 }
 
-void ReadCommunication(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank) {
-  EachOperation(json, where, false, order, [rank](const Place& place, std::string_view key, const Json& op) {
+void ReadCommunication(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank) {
+  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& op) {
     if (!key.starts_with(kTotal)) AddOperation(place, key, op, rank);
   });
 }
 
-void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank) {
-  EachOperation(json, where, false, order, [rank](const Place& place, std::string_view key, const Json& pairs) {
+void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank) {
+  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& pairs) {
     const std::string_view name = NameAndGroup(key).first;
     if (name == kTotal) return;
     EachLink(place, key, IsPartOfTotal(name), pairs, [rank](std::string_view) { return rank; });
   });
 }
 
-void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of) {
-  EachOperation(json, where, true, order, [&rank_of](const Place& place, std::string_view key, const Json& ranks) {
+void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of) {
+  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& ranks) {
     if (key.starts_with(kTotal)) return;
     for (const auto& [number, op] : ranks.items()) {
       Rank* rank = rank_of(number);
@@ -209,9 +209,9 @@ void ReadClusterCommunication(std::string_view json, std::string_view where, con
   });
 }
 
-void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of) {
+void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of) {
   // Where an operation has no total of its group, it is one of its own.
-  EachOperation(json, where, true, order, [&rank_of](const Place& place, std::string_view key, const Json& pairs) {
+  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& pairs) {
     const std::string_view name = NameAndGroup(key).first;
     if (name != kTotal) EachLink(place, key, IsPartOfTotal(name), pairs, rank_of);
   });

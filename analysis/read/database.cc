@@ -53,8 +53,8 @@ std::string Unescaped(std::string_view word) {
 
 class DatabaseReader {
  public:
-  DatabaseReader(const Database& database, std::string where, const ReadOrder& order)
-      : database_(database), where_(std::move(where)), order_(order) {}
+  DatabaseReader(const Database& database, std::string where, const ReadContext& context)
+      : database_(database), where_(std::move(where)), context_(context) {}
 
   // Devices and, where it is known, their ranks.
   std::vector<std::pair<int, std::optional<int>>> Devices() {
@@ -97,7 +97,7 @@ class DatabaseReader {
   template <class Take>
   void Run(const std::string& sql, const Take& take) {
     const Status status = database_.Each(sql, take);
-    if (!status.ok()) order_.problems->push_back({where_, status.message()});
+    if (!status.ok()) context_.problems->push_back({where_, status.message()});
   }
   TextId Name(int64_t id) const {
     const auto found = texts_.find(id);
@@ -377,7 +377,7 @@ class DatabaseReader {
 
   const Database& database_;
   std::string where_;
-  const ReadOrder& order_;
+  const ReadContext& context_;
   Rank* rank_ = nullptr;
   std::unordered_map<int64_t, TextId> texts_;
   Intervals tasks_;
@@ -402,16 +402,16 @@ void TakeLink(const Row& row, Rank* rank) {
 }
 
 // What the analysis beside the database adds: parts of collectives, links, shares of steps.
-void ReadAnalysis(const fs::path& file, const ReadOrder& order, Rank* rank) {
+void ReadAnalysis(const fs::path& file, const ReadContext& context, Rank* rank) {
   Result<Database> database = Database::Open(file);
   if (!database.ok()) {
-    order.problems->push_back({file.string(), database.status().message()});
+    context.problems->push_back({file.string(), database.status().message()});
     return;
   }
   const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
     if (!database->Has(table)) return;
     const Status status = database->Each(sql, take);
-    if (!status.ok()) order.problems->push_back({file.string(), status.message()});
+    if (!status.ok()) context.problems->push_back({file.string(), status.message()});
   };
   const bool stages = database->HasColumn("StepTraceTime", "preparing");
   run("StepTraceTime", fmt::format("SELECT step, computing, communication, communication_not_overlapped, free{} FROM StepTraceTime",
@@ -463,31 +463,31 @@ bool IsDatabase(const fs::path& file) {
          (name.starts_with("msprof_") || name.starts_with("ascend_pytorch_profiler") || name.starts_with("ascend_mindspore_profiler"));
 }
 
-Status ReadDatabase(const fs::path& file, const ReadOrder& order, Ranks* ranks) {
+Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ranks) {
   Result<Database> database = Database::Open(file);
   if (!database.ok()) return database.status();
-  DatabaseReader reader(*database, file.string(), order);
+  DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
   const fs::path parent = file.parent_path();
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
   const fs::path above = exported ? parent.parent_path() : parent;
   for (const auto& [device, number] : devices) {
     auto rank = std::make_unique<Rank>();
-    if (devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"))) ReadDeviceFacts(above, order, rank.get());
+    if (devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"))) ReadDeviceFacts(above, context, rank.get());
     rank->path = file.string();
     rank->device = device;
     rank->rank = number;
     const std::string name = file.filename().string();
     rank->source = name.starts_with("msprof") ? "msprof, database"
                    : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
-    DatabaseReader(*database, file.string(), order).Read(device, devices.size() == 1, rank.get());
+    DatabaseReader(*database, file.string(), context).Read(device, devices.size() == 1, rank.get());
     if (exported) {
       const std::optional<int> known = rank->rank;
-      ReadProfilerInfo(above, order, rank.get());
+      ReadProfilerInfo(above, context, rank.get());
       if (known) rank->rank = known;
     }
     const fs::path more = parent / "analysis.db";
-    if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysis(more, order, rank.get());
+    if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysis(more, context, rank.get());
     ranks->push_back(std::move(rank));
   }
   return Status::Ok();

@@ -56,7 +56,7 @@ using exporting::TableId;
 
 class AnalysisFormat : public exporting::Format {
  public:
-  AnalysisFormat(const ReadOrder& order, Ranks* ranks) : order_(order), ranks_(*ranks) {}
+  AnalysisFormat(const ReadContext& context, Ranks* ranks) : context_(context), ranks_(*ranks) {}
 
   std::string_view name() const override { return "analysis"; }
   bool Wants(TableId table) const override {
@@ -67,7 +67,7 @@ class AnalysisFormat : public exporting::Format {
   bool WantsStepParts() const override { return true; }
   bool WantsStepPartsOfOperators() const override { return false; }  // FindPoints has each rank's
   bool WantsOperators() const override { return true; }
-  bool WantsOperatorDetails() const override { return order_.detail.operators; }
+  bool WantsOperatorDetails() const override { return context_.detail.operators; }
 
   Status Begin(const exporting::ExportPlan& plan) override {
     plan_ = &plan;
@@ -92,7 +92,7 @@ class AnalysisFormat : public exporting::Format {
     for (const auto& [device, unused] : devices) {
       Rank* rank = RankOf(dump, device);
       const auto steps = spans.For(device, rank->rank.value_or(-1));
-      AddOperators(model, device, steps, order_, rank);
+      AddOperators(model, device, steps, context_, rank);
       AddSteps(dump, device, steps, rank);
     }
     return {};
@@ -112,7 +112,7 @@ class AnalysisFormat : public exporting::Format {
       for (const auto& series : rank->hardware) series->Sort();
     }
     if (gathered_.left_out > 0) {
-      order_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
+      context_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
     }
     return {};
   }
@@ -312,7 +312,7 @@ class AnalysisFormat : public exporting::Format {
     }
   }
 
-  const ReadOrder& order_;
+  const ReadContext& context_;
   Ranks& ranks_;
   Mutex mutex_;
   const exporting::ExportPlan* plan_ = nullptr;
@@ -327,21 +327,21 @@ class AnalysisFormat : public exporting::Format {
 
 }  // namespace
 
-Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadOrder& order, Ranks* ranks) {
+Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadContext& context, Ranks* ranks) {
   exporting::ExportOptions options;
   for (const std::filesystem::path& dump : dumps) options.dumps.push_back(dump.string());
   std::vector<std::unique_ptr<exporting::Format>> formats;
-  formats.push_back(std::make_unique<AnalysisFormat>(order, ranks));
-  const auto report = exporting::RunExportInto(options, std::move(formats), [&order](const exporting::ExportProgress&) {
-    return !*order.progress || (*order.progress)();
+  formats.push_back(std::make_unique<AnalysisFormat>(context, ranks));
+  const auto report = exporting::RunExportInto(options, std::move(formats), [&context](const exporting::ExportProgress&) {
+    return !*context.progress || (*context.progress)();
   });
   if (!report.ok()) return report.status();
   for (const DumpInfo::Problem& problem : report->problems) {
-    if (problem.broken) order.problems->push_back({problem.file, problem.what});
+    if (problem.broken) context.problems->push_back({problem.file, problem.what});
   }
   for (const exporting::ChannelReport& channel : report->channels) {
     if (channel.bad_records == 0) continue;
-    order.problems->push_back({channel.dump + "/" + channel.file,
+    context.problems->push_back({channel.dump + "/" + channel.file,
                                fmt::format("{} records could not be decoded", channel.bad_records)});
   }
   return Status::Ok();

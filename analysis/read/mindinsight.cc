@@ -22,8 +22,8 @@ constexpr uint64_t kMostText = 64 << 20;
 
 class MindInsightReader {
  public:
-  MindInsightReader(const fs::path& directory, int device, const ReadOrder& order, Rank* rank)
-      : directory_(directory), device_(std::to_string(device)), order_(order), rank_(*rank) {}
+  MindInsightReader(const fs::path& directory, int device, const ReadContext& context, Rank* rank)
+      : directory_(directory), device_(std::to_string(device)), context_(context), rank_(*rank) {}
 
   void Read() {
     ReadOperators();
@@ -46,10 +46,10 @@ class MindInsightReader {
       auto take = open(*file);
       uint64_t wrong = 0;
       while (file->Next()) wrong += take(*file) ? 0 : 1;
-      if (wrong > 0) order_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are not of this table: left out", wrong)});
+      if (wrong > 0) context_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are not of this table: left out", wrong)});
       status = file->status();
     }
-    if (!status.ok()) order_.problems->push_back({(directory_ / name).string(), status.message()});
+    if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});
   }
 
   // {"input_0": {"format": .., "data_type": .., "shape": "1,2"}, "output_0": ..} as "1,2;3"
@@ -210,7 +210,7 @@ class MindInsightReader {
     if (!fs::exists(path, error)) return;
     const Result<std::string> text = ReadWhole(path, kMostText);
     if (!text.ok()) {
-      order_.problems->push_back({path.string(), text.status().message()});
+      context_.problems->push_back({path.string(), text.status().message()});
       return;
     }
     std::string_view rest = *text;
@@ -227,15 +227,15 @@ class MindInsightReader {
 
   const fs::path& directory_;
   const std::string device_;
-  const ReadOrder& order_;
+  const ReadContext& context_;
   Rank& rank_;
   std::map<std::string, int32_t, std::less<>> operators_;  // by name
 };
 
 }  // namespace
 
-void ReadMindInsight(const fs::path& directory, int device, const ReadOrder& order, Rank* rank) {
-  MindInsightReader(directory, device, order, rank).Read();
+void ReadMindInsight(const fs::path& directory, int device, const ReadContext& context, Rank* rank) {
+  MindInsightReader(directory, device, context, rank).Read();
 }
 
 }  // namespace profd::analysis

@@ -106,12 +106,12 @@ class Files {
 };
 
 // All slices one behind the other.
-std::string ReadAll(const std::vector<fs::path>& files, const ReadOrder& order) {
+std::string ReadAll(const std::vector<fs::path>& files, const ReadContext& context) {
   std::string bytes;
   for (const fs::path& file : files) {
     Result<std::string> slice = ReadWhole(file, kMostBytes);
     if (!slice.ok()) {
-      order.problems->push_back({file.string(), slice.status().message()});
+      context.problems->push_back({file.string(), slice.status().message()});
       continue;
     }
     bytes += *slice;
@@ -126,8 +126,8 @@ struct Task {
 
 class MindSporeReader {
  public:
-  MindSporeReader(const Files& files, int device, const ReadOrder& order, Rank* rank)
-      : files_(files), device_(device), order_(order), rank_(*rank) {}
+  MindSporeReader(const Files& files, int device, const ReadContext& context, Rank* rank)
+      : files_(files), device_(device), context_(context), rank_(*rank) {}
 
   void Read() {
     ReadGraph();
@@ -139,7 +139,7 @@ class MindSporeReader {
   }
 
  private:
-  std::string All(std::string_view prefix) { return ReadAll(files_.Of(prefix, device_), order_); }
+  std::string All(std::string_view prefix) { return ReadAll(files_.Of(prefix, device_), context_); }
 
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
   void ReadGraph() {
@@ -239,7 +239,7 @@ class MindSporeReader {
   }
 
   void AddCut(std::string_view what, size_t bytes) {
-    if (bytes > 0) order_.problems->push_back({std::string(what), fmt::format("ends in {} bytes of a record", bytes)});
+    if (bytes > 0) context_.problems->push_back({std::string(what), fmt::format("ends in {} bytes of a record", bytes)});
   }
 
   struct Raw {
@@ -278,7 +278,7 @@ class MindSporeReader {
     rank_.first_step_is_short = true;
     rank_.count_ns = kNsPerCount;
     if (left_out > 0) {
-      order_.problems->push_back({std::string(kTrace),
+      context_.problems->push_back({std::string(kTrace),
                                   fmt::format("{} steps lack where forward starts or backward ends: left out", left_out)});
     }
   }
@@ -308,7 +308,7 @@ class MindSporeReader {
     for (auto& [stream, of_stream] : points) {
       std::ranges::stable_sort(of_stream, {}, &Raw::tag);
       if (of_stream.size() % 2 != 0) {
-        order_.problems->push_back({std::string(kTrace), fmt::format("step {}: a point of stream {} has no partner: "
+        context_.problems->push_back({std::string(kTrace), fmt::format("step {}: a point of stream {} has no partner: "
                                                                      "its reduces are left out", number, stream)});
         continue;
       }
@@ -354,7 +354,7 @@ class MindSporeReader {
       const auto total = After(one, "totalTime=");
       const auto dispatch = After(one, "dispatchTime=");
       if (!total || !dispatch) {
-        order_.problems->push_back({std::string(kAiCpu), fmt::format("{}: no times: left out", name)});
+        context_.problems->push_back({std::string(kAiCpu), fmt::format("{}: no times: left out", name)});
         continue;
       }
       op.total_ms = static_cast<double>(*total) / 1000;
@@ -375,7 +375,7 @@ class MindSporeReader {
 
   const Files& files_;
   int device_;
-  const ReadOrder& order_;
+  const ReadContext& context_;
   Rank& rank_;
   std::map<std::string, Kind, std::less<>> kinds_;  // by operator
   std::unordered_map<uint64_t, int32_t> tasks_;     // operator by id
@@ -386,7 +386,7 @@ class MindSporeReader {
 
 bool IsMindSpore(const fs::path& directory) { return !Files(directory).Devices().empty(); }
 
-Status ReadMindSpore(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {
+Status ReadMindSpore(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   const Files files(directory);
   for (const int device : files.Devices()) {
     auto rank = std::make_unique<Rank>();
@@ -395,11 +395,11 @@ Status ReadMindSpore(const fs::path& directory, const ReadOrder& order, Ranks* r
     rank->source = files.HasRaw() ? "MindSpore, raw logs" : "MindInsight, parsed";
     rank->path = directory.string();
     if (files.HasRaw()) {
-      MindSporeReader(files, device, order, rank.get()).Read();
+      MindSporeReader(files, device, context, rank.get()).Read();
     } else {
-      ReadMindInsight(directory, device, order, rank.get());
+      ReadMindInsight(directory, device, context, rank.get());
     }
-    ReadPipeline(directory, device, order, rank.get());
+    ReadPipeline(directory, device, context, rank.get());
     ranks->push_back(std::move(rank));
   }
   return Status::Ok();

@@ -106,7 +106,7 @@ class OperatorReader {
     }
   }
 
-  void AddCollectives(const std::vector<exporting::StepSpan>& steps, const ReadOrder& order) {
+  void AddCollectives(const std::vector<exporting::StepSpan>& steps, const ReadContext& context) {
     for (const auto& op : model_.communication.ops) {
       if (!op.shown || op.device != device_) continue;
       rank_.slices.push_back({op.start_ns, op.end_ns, rank_.Text(model_.NameOf(op)),
@@ -115,8 +115,8 @@ class OperatorReader {
     AddTransfers();
     const auto made = exporting::csv::CollectivesAsJson(model_, device_, steps);
     if (made.operations == 0) return;
-    ReadCommunication(made.times, rank_.path, order, &rank_);
-    ReadCommunicationMatrix(made.matrix, rank_.path, order, &rank_);
+    ReadCommunication(made.times, rank_.path, context, &rank_);
+    ReadCommunicationMatrix(made.matrix, rank_.path, context, &rank_);
   }
 
  private:
@@ -239,15 +239,15 @@ class OperatorReader {
 
 }  // namespace
 
-void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadOrder& order,
+void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadContext& context,
                   Rank* rank) {
-  OperatorReader reader(model, device, order.detail.calls, rank);
+  OperatorReader reader(model, device, context.detail.calls, rank);
   // Made once, of the model alone: beside what fills the rank.
   exporting::RunBeside(2, [&](size_t part) { part == 0 ? reader.AddTasks() : void(exporting::operators::OverlapsOf(model)); });
   reader.AddApis();
   reader.AddFramework();
   reader.AddMemory();
-  reader.AddCollectives(steps, order);
+  reader.AddCollectives(steps, context);
   const auto& overlaps = exporting::operators::OverlapsOf(model);
   const auto found = overlaps.find(device);
   if (found == overlaps.end()) return;

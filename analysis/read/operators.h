@@ -10,6 +10,6 @@ namespace profd::analysis {
 
 // `steps`: of the device.
 void AddOperators(const exporting::operators::Model& model, int device, const std::vector<exporting::StepSpan>& steps,
-                  const ReadOrder& order, Rank* rank);
+                  const ReadContext& context, Rank* rank);
 
 }  // namespace profd::analysis

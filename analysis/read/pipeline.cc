@@ -19,14 +19,14 @@ using Json = nlohmann::json;
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 // Its file's text, in the directory or its `data`; none: there is no such file.
-std::optional<std::string> TextOf(const fs::path& directory, const std::string& name, const ReadOrder& order) {
+std::optional<std::string> TextOf(const fs::path& directory, const std::string& name, const ReadContext& context) {
   for (const fs::path& place : {directory, directory / "data"}) {
     const fs::path file = place / name;
     std::error_code error;
     if (!fs::is_regular_file(file, error)) continue;
     Result<std::string> text = ReadWhole(file, kMostBytes);
     if (text.ok()) return std::move(*text);
-    order.problems->push_back({file.string(), text.status().message()});
+    context.problems->push_back({file.string(), text.status().message()});
   }
   return std::nullopt;
 }
@@ -92,11 +92,11 @@ int64_t IntOr(const Json& object, const char* name, int64_t otherwise) {
   return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
 }
 
-void ReadOperatorsJson(std::string_view text, std::string_view where, const ReadOrder& order, Pipeline* pipeline) {
+void ReadOperatorsJson(std::string_view text, std::string_view where, const ReadContext& context, Pipeline* pipeline) {
   const Json json = Json::parse(text, nullptr, false);
   const auto list = json.is_object() ? json.find("op_info") : json.end();
   if (list == json.end() || !list->is_array()) {
-    order.problems->push_back({std::string(where), "no JSON with op_info"});
+    context.problems->push_back({std::string(where), "no JSON with op_info"});
     return;
   }
   for (const Json& each : *list) {
@@ -117,11 +117,11 @@ void ReadOperatorsJson(std::string_view text, std::string_view where, const Read
 }
 
 // Use of the host's CPUs, of the process (-1) and of each operator.
-void ReadCpuUse(std::string_view text, std::string_view where, const ReadOrder& order, Pipeline* pipeline) {
+void ReadCpuUse(std::string_view text, std::string_view where, const ReadContext& context, Pipeline* pipeline) {
   const Json json = Json::parse(text, nullptr, false);
   const auto list = json.is_object() ? json.find("op_info") : json.end();
   if (list == json.end() || !list->is_array()) {
-    order.problems->push_back({std::string(where), "no JSON with op_info"});
+    context.problems->push_back({std::string(where), "no JSON with op_info"});
     return;
   }
   if (json.contains("cpu_processor_num")) pipeline->processors = IntOr(json, "cpu_processor_num", 0);
@@ -142,10 +142,10 @@ void ReadCpuUse(std::string_view text, std::string_view where, const ReadOrder& 
 }
 
 // As MindInsight has parsed it: lists are JSON in a field.
-void ReadOperatorsCsv(const fs::path& path, const ReadOrder& order, Pipeline* pipeline) {
+void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline* pipeline) {
   Result<CsvFile> file = CsvFile::Open(path);
   if (!file.ok()) {
-    order.problems->push_back({path.string(), file.status().message()});
+    context.problems->push_back({path.string(), file.status().message()});
     return;
   }
   const int id = file->Column({"op_id"});
@@ -165,7 +165,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadOrder& order, Pipeline* pi
     if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
     pipeline->operators.push_back(std::move(op));
   }
-  if (!file->status().ok()) order.problems->push_back({path.string(), file->status().message()});
+  if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 
 // Breadth first from the root; an operator without a queue is passed over, to its children.
@@ -184,28 +184,28 @@ void TieOperators(Pipeline* pipeline) {
 
 }  // namespace
 
-void ReadPipeline(const fs::path& directory, int device, const ReadOrder& order, Rank* rank) {
+void ReadPipeline(const fs::path& directory, int device, const ReadContext& context, Rank* rank) {
   Pipeline& pipeline = rank->pipeline;
-  if (const auto text = TextOf(directory, fmt::format("minddata_aicpu_{}.txt", device), order)) {
+  if (const auto text = TextOf(directory, fmt::format("minddata_aicpu_{}.txt", device), context)) {
     ReadChipQueue(*text, &pipeline);
   }
-  if (const auto text = TextOf(directory, fmt::format("device_queue_profiling_{}.txt", device), order)) {
+  if (const auto text = TextOf(directory, fmt::format("device_queue_profiling_{}.txt", device), context)) {
     ReadHostQueue(*text, &pipeline);
-  } else if (const auto other = TextOf(directory, fmt::format("dataset_iterator_profiling_{}.txt", device), order)) {
+  } else if (const auto other = TextOf(directory, fmt::format("dataset_iterator_profiling_{}.txt", device), context)) {
     ReadHostQueue(*other, &pipeline);
     pipeline.host_is_iterator = true;
   }
   const std::string raw = fmt::format("pipeline_profiling_{}.json", device);
   const fs::path parsed = directory / fmt::format("minddata_pipeline_raw_{}.csv", device);
   std::error_code error;
-  if (const auto text = TextOf(directory, raw, order)) {
-    ReadOperatorsJson(*text, (directory / raw).string(), order, &pipeline);
+  if (const auto text = TextOf(directory, raw, context)) {
+    ReadOperatorsJson(*text, (directory / raw).string(), context, &pipeline);
   } else if (fs::is_regular_file(parsed, error)) {
-    ReadOperatorsCsv(parsed, order, &pipeline);
+    ReadOperatorsCsv(parsed, context, &pipeline);
   }
   const std::string cpu = fmt::format("minddata_cpu_utilization_{}.json", device);
-  if (const auto text = TextOf(directory, cpu, order)) {
-    ReadCpuUse(*text, (directory / cpu).string(), order, &pipeline);
+  if (const auto text = TextOf(directory, cpu, context)) {
+    ReadCpuUse(*text, (directory / cpu).string(), context, &pipeline);
   }
   TieOperators(&pipeline);
 }

@@ -42,10 +42,10 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
 
 // Runs `take` on each record.
 template <class Prepare>
-void EachRecord(const fs::path& path, const ReadOrder& order, const Prepare& prepare) {
+void EachRecord(const fs::path& path, const ReadContext& context, const Prepare& prepare) {
   Result<CsvFile> file = CsvFile::Open(path);
   if (!file.ok()) {
-    order.problems->push_back({path.string(), file.status().message()});
+    context.problems->push_back({path.string(), file.status().message()});
     return;
   }
   auto take = prepare(*file);
@@ -53,8 +53,8 @@ void EachRecord(const fs::path& path, const ReadOrder& order, const Prepare& pre
   while (file->Next()) {
     if (!take(*file)) ++bad;
   }
-  if (bad > 0) order.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out", bad)});
-  if (!file->status().ok()) order.problems->push_back({path.string(), file->status().message()});
+  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out", bad)});
+  if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 
 // kernel_details and op_summary.
@@ -144,14 +144,14 @@ class KernelReader {
   std::vector<std::pair<int, size_t>> units_;   // of unit_names
 };
 
-void ReadKernels(const fs::path& path, const ReadOrder& order, Rank* rank) {
-  EachRecord(path, order, [rank](const CsvFile& file) {
+void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank) {
+  EachRecord(path, context, [rank](const CsvFile& file) {
     return [reader = KernelReader(file, rank)](const CsvFile& record) mutable { return reader.Take(record); };
   });
 }
 
-void ReadStepShares(const fs::path& path, const ReadOrder& order, Rank* rank) {
-  EachRecord(path, order, [rank](const CsvFile& file) {
+void ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
+  EachRecord(path, context, [rank](const CsvFile& file) {
     return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
@@ -173,8 +173,8 @@ void TakeDevice(std::string_view text, Rank* rank) {
   if (!rank->device && text.starts_with(kNpu) && ParseNumber(text.substr(kNpu.size()), &device)) rank->device = device;
 }
 
-void ReadMemoryRecord(const fs::path& path, const ReadOrder& order, Rank* rank) {
-  EachRecord(path, order, [rank](const CsvFile& file) {
+void ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* rank) {
+  EachRecord(path, context, [rank](const CsvFile& file) {
     const int component = file.Column({"Component"});
     const int time = file.Column({"Timestamp(us)"});
     const int mb = file.Column({"Total Allocated(MB)"});
@@ -194,8 +194,8 @@ void ReadMemoryRecord(const fs::path& path, const ReadOrder& order, Rank* rank) 
   });
 }
 
-void ReadOperatorMemory(const fs::path& path, const ReadOrder& order, Rank* rank) {
-  EachRecord(path, order, [rank](const CsvFile& file) {
+void ReadOperatorMemory(const fs::path& path, const ReadContext& context, Rank* rank) {
+  EachRecord(path, context, [rank](const CsvFile& file) {
     const int name = file.Column({"Name"});
     const int size = file.Column({"Size(KB)"});
     const int taken = file.Column({"Allocation Time(us)"});
@@ -234,15 +234,15 @@ void AddOverlap(Rank* rank) {
   if (!recorded.empty()) free = std::move(recorded);
 }
 
-std::string Whole(const fs::path& path, const ReadOrder& order) {
+std::string Whole(const fs::path& path, const ReadContext& context) {
   Result<std::string> text = ReadWhole(path, kMostJson);
   if (text.ok()) return std::move(*text);
-  order.problems->push_back({path.string(), text.status().message()});
+  context.problems->push_back({path.string(), text.status().message()});
   return {};
 }
 
-void ReadMetadata(const fs::path& path, const ReadOrder& order, Rank* rank) {
-  const Json json = Json::parse(Whole(path, order), nullptr, false);
+void ReadMetadata(const fs::path& path, const ReadContext& context, Rank* rank) {
+  const Json json = Json::parse(Whole(path, context), nullptr, false);
   if (!json.is_object()) return;
   for (const char* name : {"ENV_VARIABLES", "parallel_group_info", "distributed_args"}) {
     if (const auto found = json.find(name); found != json.end()) AddMetadata(name, found->dump(-1, ' ', false, Json::error_handler_t::replace), rank);
@@ -301,7 +301,7 @@ void AddMetadata(std::string_view name, std::string_view text, Rank* rank) {
   }
 }
 
-void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* rank) {
+void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Rank* rank) {
   std::set<int> numbers;
   for (const fs::path& path : FilesOf(directory, "profiler_info", ".json")) {
     const std::string name = path.stem().string();
@@ -313,10 +313,10 @@ void ReadProfilerInfo(const fs::path& directory, const ReadOrder& order, Rank* r
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
   const fs::path metadata = directory / "profiler_metadata.json";
   std::error_code error;
-  if (fs::is_regular_file(metadata, error)) ReadMetadata(metadata, order, rank);
+  if (fs::is_regular_file(metadata, error)) ReadMetadata(metadata, context, rank);
 }
 
-void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* rank) {
+void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank* rank) {
   constexpr uint64_t kMostFacts = 1 << 20;
   std::error_code error;
   const int above = directory.filename().native().starts_with("PROF_") ? 0 : 1;  // folders above device_<n>
@@ -328,7 +328,7 @@ void ReadDeviceFacts(const fs::path& directory, const ReadOrder& order, Rank* ra
     const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
     const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
     if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {
-      order.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
+      context.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
       continue;
     }
     const Json& device = json["DeviceInfo"][0];
@@ -353,7 +353,7 @@ bool IsProfilerOutput(const fs::path& directory) {
   return std::ranges::any_of(std::array{"trace_view", "msprof", "communication"}, [&directory](const char* stem) { return !FilesOf(directory, stem, ".json").empty(); });
 }
 
-Status ReadProfilerOutput(const fs::path& directory, const ReadOrder& order, Ranks* ranks) {
+Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   auto rank = std::make_unique<Rank>();
   const fs::path parent = directory.parent_path();
   rank->path = directory.string();
@@ -361,28 +361,28 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadOrder& order, Ran
   rank->source = folder == "mindstudio_profiler_output" || folder == "timeline" ? "msprof, text"
                  : parent.native().ends_with("_ascend_ms")            ? "MindSpore, text"
                                                                       : "PyTorch, text";
-  ReadProfilerInfo(parent, order, rank.get());
-  ReadDeviceFacts(parent, order, rank.get());
+  ReadProfilerInfo(parent, context, rank.get());
+  ReadDeviceFacts(parent, context, rank.get());
   constexpr std::string_view kDevice = "device_";
   const std::string of = parent.filename().string();
   int device = 0;
   if (folder == "timeline" && of.starts_with(kDevice) && ParseNumber(std::string_view(of).substr(kDevice.size()), &device)) rank->device = device;
   for (const std::string_view stem : {"kernel_details", "op_summary"}) {
-    for (const fs::path& path : FilesOf(directory, stem, ".csv")) ReadKernels(path, order, rank.get());
+    for (const fs::path& path : FilesOf(directory, stem, ".csv")) ReadKernels(path, context, rank.get());
   }
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
-    for (const fs::path& path : FilesOf(directory, stem, ".json")) ReadTrace(path, kernels, order, rank.get());
+    for (const fs::path& path : FilesOf(directory, stem, ".json")) ReadTrace(path, kernels, context, rank.get());
   }
-  for (const fs::path& path : FilesOf(directory, "step_trace_time", ".csv")) ReadStepShares(path, order, rank.get());
+  for (const fs::path& path : FilesOf(directory, "step_trace_time", ".csv")) ReadStepShares(path, context, rank.get());
   for (const fs::path& path : FilesOf(directory, "communication", ".json")) {
-    ReadCommunication(Whole(path, order), path.string(), order, rank.get());
+    ReadCommunication(Whole(path, context), path.string(), context, rank.get());
   }
   for (const fs::path& path : FilesOf(directory, "communication_matrix", ".json")) {
-    ReadCommunicationMatrix(Whole(path, order), path.string(), order, rank.get());
+    ReadCommunicationMatrix(Whole(path, context), path.string(), context, rank.get());
   }
-  for (const fs::path& path : FilesOf(directory, "memory_record", ".csv")) ReadMemoryRecord(path, order, rank.get());
-  for (const fs::path& path : FilesOf(directory, "operator_memory", ".csv")) ReadOperatorMemory(path, order, rank.get());
+  for (const fs::path& path : FilesOf(directory, "memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
+  for (const fs::path& path : FilesOf(directory, "operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
   AddOverlap(rank.get());
   ranks->push_back(std::move(rank));
   return Status::Ok();

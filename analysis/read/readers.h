@@ -15,7 +15,7 @@
 
 namespace profd::analysis {
 
-struct ReadOrder {
+struct ReadContext {
   std::vector<Problem>* problems = nullptr;
   const Progress* progress = nullptr;  // may be empty
   ReadDetail detail = {};
@@ -33,39 +33,39 @@ struct Source {
 std::vector<Source> FindSources(const std::filesystem::path& path);
 
 // Dumps of profd and raw PROF directories, all of them together: a session's and those of its processes are one rank.
-Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadOrder& order, Ranks* ranks);
+Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadContext& context, Ranks* ranks);
 
 // `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output` with CSV and JSON.
-Status ReadProfilerOutput(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+Status ReadProfilerOutput(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);
 bool IsProfilerOutput(const std::filesystem::path& directory);
 
 // `ascend_pytorch_profiler_<rank>.db`, `msprof_<stamp>.db`, ...: one rank per device.
-Status ReadDatabase(const std::filesystem::path& file, const ReadOrder& order, Ranks* ranks);
+Status ReadDatabase(const std::filesystem::path& file, const ReadContext& context, Ranks* ranks);
 bool IsDatabase(const std::filesystem::path& file);
 
 // MindSpore's raw logs up to 1.x, and the logs of its input pipeline: one rank per device.
-Status ReadMindSpore(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+Status ReadMindSpore(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);
 bool IsMindSpore(const std::filesystem::path& directory);
 
 // `cluster_analysis_output`: one rank for each that was analysed. Only where the ranks themselves are not there.
 inline constexpr std::string_view kClusterSteps = "cluster_step_trace_time.csv";
 inline constexpr std::string_view kClusterDatabase = "cluster_analysis.db";
 inline constexpr std::string_view kClusterSource = "cluster analysis";  // Rank::source
-Status ReadCluster(const std::filesystem::path& directory, const ReadOrder& order, Ranks* ranks);
+Status ReadCluster(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);
 bool IsCluster(const std::filesystem::path& directory);
 
 // Parts of several readers.
 
 // What MindInsight made of MindSpore's raw logs, of a device.
-void ReadMindInsight(const std::filesystem::path& directory, int device, const ReadOrder& order, Rank* rank);
+void ReadMindInsight(const std::filesystem::path& directory, int device, const ReadContext& context, Rank* rank);
 
 // communication.json and communication_matrix.json, from their text.
-void ReadCommunication(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank);
-void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadOrder& order, Rank* rank);
+void ReadCommunication(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank);
+void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank);
 // The same of a cluster, where they are by rank; null: no such rank.
 using RankOf = std::function<Rank*(std::string_view number)>;
-void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
-void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadOrder& order, const RankOf& rank_of);
+void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of);
+void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of);
 // "hcom_allReduce_" of "hcom_allReduce__586_0_1"
 std::string_view CollectiveTypeOf(std::string_view name);
 bool IsSendOrReceive(std::string_view name);
@@ -86,13 +86,13 @@ struct TransportRow {
 };
 void AddPackets(const TransportRow& transport, const PacketSize& size, Collective* op);
 // trace_view.json or msprof_<stamp>.json. `kernels`: executions are read from it too.
-void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadOrder& order, Rank* rank);
+void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadContext& context, Rank* rank);
 // What the input pipeline of a device left in the directory.
-void ReadPipeline(const std::filesystem::path& directory, int device, const ReadOrder& order, Rank* rank);
+void ReadPipeline(const std::filesystem::path& directory, int device, const ReadContext& context, Rank* rank);
 // profiler_info_<rank>.json and profiler_metadata.json beside an output.
-void ReadProfilerInfo(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
+void ReadProfilerInfo(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
 // PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
-void ReadDeviceFacts(const std::filesystem::path& directory, const ReadOrder& order, Rank* rank);
+void ReadDeviceFacts(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
 // A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
 void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 

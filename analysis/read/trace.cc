@@ -409,10 +409,10 @@ struct CloseFile {
 
 }  // namespace
 
-void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadOrder& order, Rank* rank) {
+void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContext& context, Rank* rank) {
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
   if (file == nullptr) {
-    order.problems->push_back({path.string(), Status::FromErrno(errno, "open").message()});
+    context.problems->push_back({path.string(), Status::FromErrno(errno, "open").message()});
     return;
   }
   TraceReader reader(kernels, rank);
@@ -427,10 +427,10 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadOrder&
   const rapidjson::ParseResult parsed = parser.Parse<kFlags>(stream, handler);
   reader.Finish();
   if (parsed.IsError()) {
-    order.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
+    context.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
                                                           parsed.Offset())});
   }
-  if (bad > 0) order.problems->push_back({path.string(), fmt::format("{} events make no sense: left out", bad)});
+  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} events make no sense: left out", bad)});
 }
 
 }  // namespace profd::analysis

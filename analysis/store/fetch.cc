@@ -38,17 +38,17 @@ struct Chosen {
 
 class Fetcher {
  public:
-  Fetcher(StoreServer* server, const FetchOrder& order, Run* run) : server_(*server), order_(order), run_(*run) {}
+  Fetcher(StoreServer* server, const FetchRequest& request, Run* run) : server_(*server), request_(request), run_(*run) {}
 
   Status Choose() {
     const std::string select = fmt::format(
         "SELECT who, rank, load, device, host, source, path, row_count FROM {}.{} WHERE run = {} AND state = 1 ORDER BY load DESC LIMIT 1 BY who",
-        server_.database(), kLoadsTable, Quoted(order_.run));
+        server_.database(), kLoadsTable, Quoted(request_.run));
     bool any = false;
     RETURN_IF_ERROR(server_.Query(select, [this, &any](const StoreRow& row) {
       any = true;
       const int64_t number = row.Int(1);
-      if (!order_.ranks.empty() && !order_.ranks.contains(static_cast<int>(number))) return Status();
+      if (!request_.ranks.empty() && !request_.ranks.contains(static_cast<int>(number))) return Status();
       auto rank = std::make_unique<Rank>();
       if (number >= 0) rank->rank = static_cast<int>(number);
       if (row.Int(3) >= 0) rank->device = static_cast<int>(row.Int(3));
@@ -63,7 +63,7 @@ class Fetcher {
       return Status();
     }));
     if (!any) return NoRun();
-    if (chosen_.empty()) return NotFound(fmt::format("run {} has none of these ranks", order_.run));
+    if (chosen_.empty()) return NotFound(fmt::format("run {} has none of these ranks", request_.run));
     std::ranges::sort(chosen_, {}, &Chosen::load);  // as they were read, where they have no number
     RETURN_IF_ERROR(LeaveOutBeside());
     for (Chosen& each : chosen_) run_.ranks.push_back(std::move(each.rank));
@@ -85,7 +85,7 @@ class Fetcher {
         std::ranges::move(each.filling.problems, std::back_inserter(run_.problems));
       }
     }
-    if (const size_t left_out = details.Finish(); left_out > 0) run_.problems.push_back({order_.run, DetailsLeftOut(left_out)});
+    if (const size_t left_out = details.Finish(); left_out > 0) run_.problems.push_back({request_.run, DetailsLeftOut(left_out)});
     return {};
   }
 
@@ -93,7 +93,7 @@ class Fetcher {
   // How many ranks from this one on are asked for at once: one, or as many as have few enough rows.
   size_t Next(size_t begin) const {
     const size_t most = std::min(kRanksAtOnce, chosen_.size() - begin);
-    if (!order_.complete) return std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, most);
+    if (!request_.complete) return std::clamp<size_t>(kRowsAtOnce * chosen_.size() / std::max<uint64_t>(rows_, 1), 1, most);
     uint64_t rows = chosen_[begin].rows;
     size_t count = 1;
     while (count < most && (rows += chosen_[begin + count].rows) <= kRowsAtOnce) ++count;
@@ -103,8 +103,8 @@ class Fetcher {
   Status NoRun() {
     const auto runs = StoredRuns(&server_, kRunsNamed);
     if (!runs.ok()) return runs.status();
-    if (runs->empty()) return NotFound(fmt::format("no run {}: {} has no run yet; profctl export RUN --to loads one", order_.run, server_.database()));
-    return NotFound(fmt::format("no run {} in {}; the latest there: {}", order_.run, server_.database(), fmt::join(*runs, ", ")));
+    if (runs->empty()) return NotFound(fmt::format("no run {}: {} has no run yet; profctl export RUN --to loads one", request_.run, server_.database()));
+    return NotFound(fmt::format("no run {} in {}; the latest there: {}", request_.run, server_.database(), fmt::join(*runs, ", ")));
   }
 
   // Of devices that no job uses nothing counts, where ranks have numbers: as of files.
@@ -113,7 +113,7 @@ class Fetcher {
     if (std::ranges::none_of(chosen_, numbered) || std::ranges::all_of(chosen_, numbered)) return {};
     std::set<uint64_t> used;
     for (const std::string_view use : kUses) {
-      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, order_.run), [&used](const StoreRow& row) {
+      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, request_.run), [&used](const StoreRow& row) {
         used.insert(row.Uint(0));
         return Status();
       }));
@@ -125,12 +125,12 @@ class Fetcher {
   Status CheckRows() {
     if (chosen_.size() < 2) return {};
     std::vector<std::string_view> tables = {"steps"};
-    if (order_.complete || order_.beside) tables.insert(tables.end(), {"collectives", "links"});
+    if (request_.complete || request_.beside) tables.insert(tables.end(), {"collectives", "links"});
     std::string ranks;
-    if (!order_.ranks.empty()) ranks = fmt::format(" AND rank IN ({})", fmt::join(order_.ranks, ", "));
+    if (!request_.ranks.empty()) ranks = fmt::format(" AND rank IN ({})", fmt::join(request_.ranks, ", "));
     std::string counts;
     for (const std::string_view table : tables) {
-      RETURN_IF_ERROR(server_.Query(fmt::format("SELECT count() FROM {}.{} WHERE {}{}", server_.database(), table, CommittedRows(server_.database(), order_.run), ranks),
+      RETURN_IF_ERROR(server_.Query(fmt::format("SELECT count() FROM {}.{} WHERE {}{}", server_.database(), table, CommittedRows(server_.database(), request_.run), ranks),
                                     [&](const StoreRow& row) {
                                       rows_ += row.Uint(0);
                                       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", row.Uint(0), table);
@@ -139,20 +139,20 @@ class Fetcher {
     }
     if (rows_ <= kMostFetchedRows) return {};
     return ResourceExhausted(fmt::format("{} ranks of run {} have {}, more than {} together: name fewer with --ranks, leave out the analysis cluster with --only, "
-                                         "or take --overview", chosen_.size(), order_.run, counts, kMostFetchedRows));
+                                         "or take --overview", chosen_.size(), request_.run, counts, kMostFetchedRows));
   }
 
   bool Wanted(const FetchQuery& query) const {
-    const bool by_row = order_.complete || order_.beside;
+    const bool by_row = request_.complete || request_.beside;
     using enum FetchWhen;
-    if (query.when == (order_.complete ? kSums : kComplete) || query.when == (by_row ? kAdded : kRows)) return false;
-    if (order_.complete || order_.only.empty() || query.views.empty()) return true;
+    if (query.when == (request_.complete ? kSums : kComplete) || query.when == (by_row ? kAdded : kRows)) return false;
+    if (request_.complete || request_.only.empty() || query.views.empty()) return true;
     const auto is_for = [&query](std::string_view view) { return query.views.find(fmt::format(" {} ", view)) != std::string_view::npos; };
-    return (order_.beside && is_for(kClusterView)) || std::ranges::any_of(order_.only, is_for);
+    return (request_.beside && is_for(kClusterView)) || std::ranges::any_of(request_.only, is_for);
   }
 
   Status Ask(const FetchQuery& query, std::span<Chosen> some, const std::string& more) {
-    if (order_.go_on && !order_.go_on()) return Status(StatusCode::kCancelled, "interrupted");
+    if (request_.go_on && !request_.go_on()) return Status(StatusCode::kCancelled, "interrupted");
     std::map<uint64_t, Filling*> by_load;
     std::set<int> numbers;
     for (Chosen& each : some) {
@@ -163,7 +163,7 @@ class Fetcher {
     loads.reserve(by_load.size());
     for (const auto& [load, filling] : by_load) loads.push_back(load);
     const std::string select = fmt::format("SELECT load, {} FROM {}.{} {} WHERE run = {} AND rank IN ({}) AND load IN ({}){} {}", query.columns,
-                                           server_.database(), query.table, query.join, Quoted(order_.run), fmt::join(numbers, ", "),
+                                           server_.database(), query.table, query.join, Quoted(request_.run), fmt::join(numbers, ", "),
                                            fmt::join(loads, ", "), more, query.tail);
     return server_.Query(select, [&](const StoreRow& row) {
       const auto found = by_load.find(row.Uint(0));
@@ -182,7 +182,7 @@ class Fetcher {
   }
 
   StoreServer& server_;
-  const FetchOrder& order_;
+  const FetchRequest& request_;
   Run& run_;
   std::vector<Chosen> chosen_;
   uint64_t rows_ = 0;  // that are kept of all ranks
@@ -190,11 +190,11 @@ class Fetcher {
 
 }  // namespace
 
-Result<Run> FetchRun(StoreServer* server, const FetchOrder& order) {
+Result<Run> FetchRun(StoreServer* server, const FetchRequest& request) {
   Run run;
-  run.name = order.run;
-  run.inputs = {fmt::format("{}/{}", server->database(), order.run)};
-  Fetcher fetcher(server, order, &run);
+  run.name = request.run;
+  run.inputs = {fmt::format("{}/{}", server->database(), request.run)};
+  Fetcher fetcher(server, request, &run);
   RETURN_IF_ERROR(fetcher.Choose());
   RETURN_IF_ERROR(fetcher.Fill());
   std::ranges::stable_sort(run.ranks, {}, [](const std::unique_ptr<Rank>& each) {

@@ -13,7 +13,7 @@
 
 namespace profd::analysis {
 
-struct FetchOrder {
+struct FetchRequest {
   std::string run;
   std::set<int> ranks;  // empty: all
   // All rows, which checks and pages need. Otherwise what the views `only` (all if empty) are made of, added up by the
@@ -28,7 +28,7 @@ struct FetchOrder {
 // is 0.3 to 0.45 kB of memory (bench/RESULTS.md), so that this is 7 GB. Of what else there is, Details::kMostBytes.
 inline constexpr uint64_t kMostFetchedRows = 16'000'000;
 
-Result<Run> FetchRun(StoreServer* server, const FetchOrder& order);
+Result<Run> FetchRun(StoreServer* server, const FetchRequest& request);
 
 // Names of runs that are loaded, the latest first; at most so many.
 Result<std::vector<std::string>> StoredRuns(StoreServer* server, size_t most);

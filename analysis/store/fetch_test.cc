@@ -84,10 +84,10 @@ Result<Run> Stored(const std::string& table, const std::string& rows) {
   std::map<std::string, std::string> tables = kStored;
   if (!table.empty()) tables[table] = rows;
   StoredTables server(tables);
-  FetchOrder order;
-  order.run = "run";
-  order.complete = true;
-  return FetchRun(&server, order);
+  FetchRequest request;
+  request.run = "run";
+  request.complete = true;
+  return FetchRun(&server, request);
 }
 
 TEST(StoreFetch, RowsThatAreOneRun) {
@@ -109,9 +109,9 @@ const std::string kLoadsAsked = "loads WHERE run = 'run' AND state = 1 ORDER";
 TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
   // The latest load first, as the server is asked.
   StoredTables server(std::map<std::string, std::string>{std::pair(kLoadsAsked, R"([["n/npu0#3", -1, "9", 0, "n", "c", "/c", 1], ["n/npu0#2", -1, "8", 0, "n", "b", "/b", 1], ["n/npu0", -1, "7", 0, "n", "a", "/a", 1]])")});
-  FetchOrder order;
-  order.run = "run";
-  const auto run = FetchRun(&server, order);
+  FetchRequest request;
+  request.run = "run";
+  const auto run = FetchRun(&server, request);
   ASSERT_TRUE(run.ok()) << run.status().message();
   ASSERT_EQ(run->ranks.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(run->ranks[i]->path, std::string("/") + "abc"[i]);
@@ -120,10 +120,10 @@ TEST(StoreFetch, RanksWithoutANumberAreAsTheyWereRead) {
 TEST(StoreFetch, DevicesThatNoJobUses) {
   const std::string loads = R"([["n/npu2", -1, "9", 2, "n", "dump", "/c", 1], ["n/npu1", -1, "8", 1, "n", "dump", "/b", 1], ["0", 0, "7", 0, "n", "dump", "/a", 1]])";
   StoredTables server({{kLoadsAsked, loads}, {"collectives WHERE run = 'run' AND rank = -1", R"([["8"]])"}});
-  FetchOrder order;
-  order.run = "run";
-  order.only = {"overall"};
-  const auto run = FetchRun(&server, order);
+  FetchRequest request;
+  request.run = "run";
+  request.only = {"overall"};
+  const auto run = FetchRun(&server, request);
   ASSERT_TRUE(run.ok()) << run.status().message();
   // The second has operations of communication.
   ASSERT_EQ(run->ranks.size(), 2u);
@@ -132,47 +132,47 @@ TEST(StoreFetch, DevicesThatNoJobUses) {
 }
 
 // A run of so many ranks and rows; `of_each`: a rank has in all tables. `asked`: how often for operations of communication.
-Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchOrder& order, int64_t* asked = nullptr, uint64_t of_each = 0) {
+Result<Run> Large(int ranks, uint64_t steps, uint64_t collectives, const FetchRequest& request, int64_t* asked = nullptr, uint64_t of_each = 0) {
   std::string loads = "[";
   for (int rank = 0; rank < ranks; ++rank) loads += (rank > 0 ? ", " : "") + fmt::format(R"(["{0}", {0}, "{1}", 0, "n", "made", "", "{2}"])", rank, rank + 1, of_each);
   StoredTables server({{kLoadsAsked, loads + "]"},
                        {"steps WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", steps)},
                        {"collectives WHERE run = 'run' AND load GLOBAL", fmt::format("[[{}]]", collectives)},
                        {"links WHERE run = 'run' AND load GLOBAL", "[[0]]"}});
-  auto run = FetchRun(&server, order);
+  auto run = FetchRun(&server, request);
   const auto is_one = [](const std::string& each) { return each.find("FROM db.collectives  WHERE") != std::string::npos; };
   if (asked != nullptr) *asked = std::ranges::count_if(server.asked, is_one);
   return run;
 }
 
 TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
-  FetchOrder order;
-  order.run = "run";
-  order.beside = true;
+  FetchRequest request;
+  request.run = "run";
+  request.beside = true;
   int64_t asked = 0;
-  const auto run = Large(4096, 4'096'000, 4'096'000, order, &asked);
+  const auto run = Large(4096, 4'096'000, 4'096'000, request, &asked);
   ASSERT_TRUE(run.ok()) << run.status().message();
   EXPECT_EQ(run->ranks.size(), 4096u);
   EXPECT_EQ(asked, 64);
   // An answer is of fewer ranks where they have more rows.
-  EXPECT_TRUE(Large(128, 128'000, 15'000'000, order, &asked).ok());
+  EXPECT_TRUE(Large(128, 128'000, 15'000'000, request, &asked).ok());
   EXPECT_EQ(asked, 128);
-  const auto refused = Large(65, 1000, kMostFetchedRows, order);
+  const auto refused = Large(65, 1000, kMostFetchedRows, request);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.status().message().find("1000 steps, 16000000 collectives"), std::string::npos) << refused.status().message();
   // Without a look at ranks beside each other, the server adds up their communication.
-  order.beside = false;
-  order.only = {"communication"};
-  EXPECT_TRUE(Large(65, 1000, kMostFetchedRows, order).ok());
+  request.beside = false;
+  request.only = {"communication"};
+  EXPECT_TRUE(Large(65, 1000, kMostFetchedRows, request).ok());
 }
 
 TEST(StoreFetch, AllRowsOfSmallRanksInOneAnswer) {
-  FetchOrder order;
-  order.run = "run";
-  order.complete = true;
+  FetchRequest request;
+  request.run = "run";
+  request.complete = true;
   int64_t asked = 0;
   for (const auto& [of_each, answers] : {std::pair<uint64_t, int64_t>(1000, 4), {50'000, 50}, {100'001, 200}, {10'000'000, 200}}) {
-    const auto run = Large(200, 0, 0, order, &asked, of_each);
+    const auto run = Large(200, 0, 0, request, &asked, of_each);
     ASSERT_TRUE(run.ok()) << run.status().message();
     EXPECT_EQ(run->ranks.size(), 200u);
     EXPECT_EQ(asked, answers) << of_each;

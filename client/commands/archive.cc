@@ -144,11 +144,11 @@ class Archiver {
   int Run() {
     if (Status open = folder_.Open(); !open.ok()) return Fail(context_, open);
     while (GoOn()) {
-      // A connection for each order: while none waits the daemon has nothing to wake up for.
+      // A connection for each upload: while none waits the daemon has nothing to wake up for.
       const std::unique_ptr<ProfdApi> api = context_.make_api(std::nullopt);
-      const auto taken = api->TakeArchiveOrder();
-      if (taken.ok() && taken->has_order()) {
-        Handle(*api, taken->order());
+      const auto taken = api->ClaimArchiveUpload();
+      if (taken.ok() && taken->has_upload()) {
+        Handle(*api, taken->upload());
         continue;
       }
       if (options_.once) return taken.ok() ? Ended(*taken) : Fail(context_, taken.status());
@@ -175,42 +175,42 @@ class Archiver {
     said_ = problem;
   }
 
-  int Ended(const v1::TakeArchiveOrderResponse& last) const {
+  int Ended(const v1::ClaimArchiveUploadResponse& last) const {
     if (!context_.json) {
       context_.io.out << fmt::format("{} archived, {} failed, {} wait\n", loaded_, failed_, last.waiting());
     }
     return failed_ > 0 ? kExitPartial : kExitOk;
   }
 
-  void Handle(ProfdApi& api, const v1::ArchiveOrder& order) {
+  void Handle(ProfdApi& api, const v1::ArchiveUpload& upload) {
     const int64_t begin_ns = context_.clock.SteadyNs();
-    pace_.SetLimit(order.max_bytes_per_s());
+    pace_.SetLimit(upload.max_bytes_per_s());
     v1::ReportArchiveRequest report;
-    report.set_dump(order.dump().name());
-    Load(api, order, &report);
+    report.set_dump(upload.dump().name());
+    Load(api, upload, &report);
     folder_.Empty();
     // Interrupted: the daemon sees that this process is gone, and the dump waits.
     if (report.outcome_case() == v1::ReportArchiveRequest::OUTCOME_NOT_SET) return;
     const Status reported = Report(report);
-    Print(order, report, reported, context_.clock.SteadyNs() - begin_ns);
+    Print(upload, report, reported, context_.clock.SteadyNs() - begin_ns);
   }
 
-  void Load(ProfdApi& api, const v1::ArchiveOrder& order, v1::ReportArchiveRequest* report) {
+  void Load(ProfdApi& api, const v1::ArchiveUpload& upload, v1::ReportArchiveRequest* report) {
     const auto go_on = [this] { return GoOn(); };
     const auto fail = [this, report](const v1::ArchiveFailed& failed) {
       if (GoOn()) *report->mutable_failed() = failed;
     };
-    Result<OpenedStore> store = OpenStore(order.to(), order.run(), options_.tls, go_on);
+    Result<OpenedStore> store = OpenStore(upload.to(), upload.run(), options_.tls, go_on);
     if (!store.ok()) return fail(Failed(v1::ArchiveFailed::REASON_REFUSED, store.status()));
     PacedServer server(*store->server, pace_);
-    analysis::StoreLoader loader(&server, {order.run(), order.cluster(), &context_.clock, go_on, folder_.dumps() + "/"});
+    analysis::StoreLoader loader(&server, {upload.run(), upload.cluster(), &context_.clock, go_on, folder_.dumps() + "/"});
     // Before anything is fetched: nothing need be where the database does not answer.
     if (const Status ready = loader.Prepare(); !ready.ok()) return fail(FailedAtServer(ready));
-    Status fetched = folder_.CheckRoom(order.dump().bytes());
+    Status fetched = folder_.CheckRoom(upload.dump().bytes());
     std::vector<std::string> paths;
     if (fetched.ok()) {
       Context once{api, context_.io, context_.clock, context_.endpoint, context_.json};
-      FetchResult result = FetchInto(once, order.dump().name(), folder_.dumps(), false, go_on,
+      FetchResult result = FetchInto(once, upload.dump().name(), folder_.dumps(), false, go_on,
                                      [this](size_t bytes) { (void)pace_.Take(bytes); });
       fetched = result.status;
       paths = std::move(result.paths);
@@ -249,12 +249,12 @@ class Archiver {
     return last;
   }
 
-  void Print(const v1::ArchiveOrder& order, const v1::ReportArchiveRequest& report, const Status& reported, int64_t took_ns) {
-    const std::string& name = order.dump().name();
+  void Print(const v1::ArchiveUpload& upload, const v1::ReportArchiveRequest& report, const Status& reported, int64_t took_ns) {
+    const std::string& name = upload.dump().name();
     const bool loaded = report.has_loaded();
     ++(loaded ? loaded_ : failed_);
     if (context_.json) {
-      Json json = {{"dump", name}, {"run", order.run()}, {"loaded", loaded}, {"attempt", order.attempt()}, {"reported", reported.ok()},
+      Json json = {{"dump", name}, {"run", upload.run()}, {"loaded", loaded}, {"attempt", upload.attempt()}, {"reported", reported.ok()},
                    {"seconds", static_cast<double>(took_ns) / static_cast<double>(kNsPerSecond)}};
       if (loaded) {
         json.update({{"ranks", report.loaded().ranks()}, {"rows", report.loaded().rows()}, {"bytes", report.loaded().bytes()}});
@@ -264,11 +264,11 @@ class Archiver {
       }
       context_.io.out << JsonText(json, false) << std::endl;
     } else if (loaded) {
-      context_.io.out << fmt::format("{} archived as {}: {} rows of {} ranks, {} in {}", Printable(name), Printable(order.run()), report.loaded().rows(),
+      context_.io.out << fmt::format("{} archived as {}: {} rows of {} ranks, {} in {}", Printable(name), Printable(upload.run()), report.loaded().rows(),
                                      report.loaded().ranks(), FormatBytes(report.loaded().bytes()), FormatSpan(took_ns))
                       << std::endl;
     } else {
-      context_.io.err << fmt::format("profctl: {} not archived (attempt {}): {}", Printable(name), order.attempt(), PrintableLines(report.failed().message())) << std::endl;
+      context_.io.err << fmt::format("profctl: {} not archived (attempt {}): {}", Printable(name), upload.attempt(), PrintableLines(report.failed().message())) << std::endl;
     }
     if (!context_.json && !report.loaded().damage().empty()) Warn(context_, fmt::format("{}: {}", name, report.loaded().damage()));
     if (!reported.ok()) Warn(context_, fmt::format("{}: profd does not take the report: {}", name, reported.message()));

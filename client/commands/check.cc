@@ -10,18 +10,18 @@
 namespace profd::client {
 namespace {
 
-v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions& options,
+v1::CheckOptionsResponse CheckHere(const VendorOptions& vendor, const CheckOptions& options,
                                    const options::NodeSupport* node) {
   v1::CheckOptionsResponse response;
   options::CheckRequest request;
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
-  request.given = options::FromMessage(order.options);
-  if (!order.json.empty()) options::ParseJson(order.json, &request.given, &problems);
-  options::FromAclSwitches(order.acl, /*with_defaults=*/false, &request.given, &problems,
+  request.given = options::FromMessage(vendor.options);
+  if (!vendor.json.empty()) options::ParseJson(vendor.json, &request.given, &problems);
+  options::FromAclSwitches(vendor.acl, /*with_defaults=*/false, &request.given, &problems,
                            &warnings);
   request.node = node;
-  request.best_effort = order.best_effort;
+  request.best_effort = vendor.best_effort;
   request.has_process = !options.no_job;
   options::CheckResult result = options::Check(request);
   problems.insert(problems.end(), result.problems.begin(), result.problems.end());
@@ -38,15 +38,15 @@ v1::CheckOptionsResponse CheckHere(const VendorOrder& order, const CheckOptions&
   return response;
 }
 
-Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorOrder& order,
+Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorOptions& vendor,
                                            const CheckOptions& options) {
   v1::CheckOptionsRequest request;
   // Judged as for a job, whichever it will be.
   if (!options.no_job) request.mutable_spec()->mutable_target()->set_job_id("any");
-  *request.mutable_spec()->mutable_options() = order.options;
-  request.mutable_spec()->set_options_json(order.json);
-  request.mutable_spec()->mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
-  request.mutable_spec()->set_best_effort(order.best_effort);
+  *request.mutable_spec()->mutable_options() = vendor.options;
+  request.mutable_spec()->set_options_json(vendor.json);
+  request.mutable_spec()->mutable_acl_switches()->insert(vendor.acl.begin(), vendor.acl.end());
+  request.mutable_spec()->set_best_effort(vendor.best_effort);
   return WithProgress(context, "checking", [&] { return context.api.CheckOptions(request); });
 }
 
@@ -82,17 +82,17 @@ int RunCheck(const Context& context, const CheckOptions& options) {
                                      fmt::join(options::ChipNames(), ", ")));
     }
   }
-  VendorOrder order = ReadOptions(options.options, &problems);
+  VendorOptions vendor = ReadOptions(options.options, &problems);
   if (!problems.empty()) return UsageError(context, "check", problems);
   v1::CheckOptionsResponse response;
   if (options.offline) {
-    response = CheckHere(order, options, chip ? &*chip : nullptr);
+    response = CheckHere(vendor, options, chip ? &*chip : nullptr);
   } else {
-    auto answer = AskDaemon(context, order, options);
+    auto answer = AskDaemon(context, vendor, options);
     if (!answer.ok()) return Fail(context, answer.status());
     response = std::move(*answer);
   }
-  for (const Problem& problem : UnfitProblems(order)) ToWire(problem, response.add_problems());
+  for (const Problem& problem : UnfitProblems(vendor)) ToWire(problem, response.add_problems());
   if (context.json) {
     Json json = ToJson(response);
     json["ok"] = response.problems_size() == 0;

@@ -64,7 +64,7 @@ Status Receive(const Context& context, const std::string& id, const std::string&
   return sinks->back()->Finish();
 }
 
-// Where the session's own order wanted the dump. Only of the caller's sessions: no other user chooses
+// Where the session's own request wanted the dump. Only of the caller's sessions: no other user chooses
 // where another one writes.
 std::string OutputOf(const Context& context, const std::string& id) {
   if (context.endpoint.remote()) return "";

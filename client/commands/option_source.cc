@@ -52,7 +52,7 @@ Result<std::string> ReadJson(const OptionSource& source) {
   return value;
 }
 
-void TakeJson(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
+void TakeJson(const OptionSource& source, VendorOptions* vendor, std::vector<std::string>* problems) {
   if (source.json && source.from_environment) {
     problems->emplace_back("--options-json and --options-env: give one of them");
     return;
@@ -61,7 +61,7 @@ void TakeJson(const OptionSource& source, VendorOrder* order, std::vector<std::s
     if (source.environment_json.empty()) {
       problems->emplace_back("--options-env: PROFILING_OPTIONS is not set");
     }
-    order->json = source.environment_json;
+    vendor->json = source.environment_json;
     return;
   }
   if (!source.json) return;
@@ -72,18 +72,18 @@ void TakeJson(const OptionSource& source, VendorOrder* order, std::vector<std::s
     // On the wire nothing would mean "not given".
     problems->emplace_back("--options-json is empty; write an object, as in {\"l2\":\"on\"}");
   } else {
-    order->json = std::move(*text);
+    vendor->json = std::move(*text);
   }
 }
 
-void TakeAcl(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
+void TakeAcl(const OptionSource& source, VendorOptions* vendor, std::vector<std::string>* problems) {
   for (const std::string& text : source.acl) {
     auto pair = ParsePair(text);
     if (!pair.ok()) {
       problems->push_back("--acl " + pair.status().message());
       continue;
     }
-    auto [known, added] = order->acl.insert(*pair);
+    auto [known, added] = vendor->acl.insert(*pair);
     if (!added && known->second != pair->second) {
       problems->push_back(fmt::format("--acl {}: given twice, as \"{}\" and \"{}\"", pair->first,
                                       known->second, pair->second));
@@ -92,8 +92,8 @@ void TakeAcl(const OptionSource& source, VendorOrder* order, std::vector<std::st
 }
 
 // Options that are given by name win over the preset's.
-void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std::string>* problems) {
-  order->best_effort = source.best_effort || source.preset.has_value();
+void TakePreset(const OptionSource& source, VendorOptions* vendor, std::vector<std::string>* problems) {
+  vendor->best_effort = source.best_effort || source.preset.has_value();
   if (!source.preset) return;
   const options::Preset* preset = options::FindPreset(*source.preset);
   if (preset == nullptr) {
@@ -101,28 +101,28 @@ void TakePreset(const OptionSource& source, VendorOrder* order, std::vector<std:
                                     options::PresetNames()));
     return;
   }
-  std::vector<options::OptionInput> given = options::FromMessage(order->options);
+  std::vector<options::OptionInput> given = options::FromMessage(vendor->options);
   std::vector<Problem> ignored;
   std::vector<std::string> warnings;
-  if (!order->json.empty()) options::ParseJson(order->json, &given, &ignored);
-  options::FromAclSwitches(order->acl, /*with_defaults=*/false, &given, &ignored, &warnings);
-  given.insert(given.end(), order->unfit.begin(), order->unfit.end());
+  if (!vendor->json.empty()) options::ParseJson(vendor->json, &given, &ignored);
+  options::FromAclSwitches(vendor->acl, /*with_defaults=*/false, &given, &ignored, &warnings);
+  given.insert(given.end(), vendor->unfit.begin(), vendor->unfit.end());
   for (const auto& [key, value] : preset->options) {
     const bool named = std::any_of(given.begin(), given.end(),
                                    [key = key](const options::OptionInput& one) { return one.key == key; });
-    if (!named) (void)options::SetField(key, value, &order->options);
+    if (!named) (void)options::SetField(key, value, &vendor->options);
   }
 }
 
 // The value of `output`, where it is valid; problems of it are reported with those of the other options.
-std::string GivenOutput(const VendorOrder& order) {
+std::string GivenOutput(const VendorOptions& vendor) {
   options::CheckRequest request;
   std::vector<Problem> ignored;
-  if (order.options.has_output()) {
-    request.given.push_back({.key = "output", .value = order.options.output()});
-  } else if (!order.json.empty()) {
+  if (vendor.options.has_output()) {
+    request.given.push_back({.key = "output", .value = vendor.options.output()});
+  } else if (!vendor.json.empty()) {
     std::vector<options::OptionInput> given;
-    options::ParseJson(order.json, &given, &ignored);
+    options::ParseJson(vendor.json, &given, &ignored);
     for (options::OptionInput& one : given) {
       if (one.key == "output") request.given.push_back(std::move(one));
     }
@@ -135,9 +135,9 @@ std::string Absolute(const OptionSource& source, const std::string& path) {
   return source.working_directory + "/" + path;
 }
 
-std::string OutputOf(const OptionSource& source, const VendorOrder& order,
+std::string OutputOf(const OptionSource& source, const VendorOptions& vendor,
                      std::vector<std::string>* problems) {
-  std::string output = GivenOutput(order);
+  std::string output = GivenOutput(vendor);
   if (!output.empty()) return Absolute(source, output);
   if (source.ascend_work_path.empty()) return "";
   options::CheckRequest request;
@@ -155,26 +155,26 @@ OptionSource::OptionSource() {
   for (const options::Option& option : options::Table()) flags[std::string(option.key)];
 }
 
-VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* problems) {
-  VendorOrder order;
+VendorOptions ReadOptions(const OptionSource& source, std::vector<std::string>* problems) {
+  VendorOptions vendor;
   for (const options::Option& option : options::Table()) {
     auto flag = source.flags.find(std::string(option.key));
     if (flag == source.flags.end() || !flag->second) continue;
-    if (!options::SetField(option.key, *flag->second, &order.options)) {
-      order.unfit.push_back(
+    if (!options::SetField(option.key, *flag->second, &vendor.options)) {
+      vendor.unfit.push_back(
           {.key = std::string(option.key), .value = *flag->second, .via = options::OptionSyntax::kFlag});
     }
   }
-  TakeJson(source, &order, problems);
-  TakeAcl(source, &order, problems);
-  TakePreset(source, &order, problems);
-  order.output = OutputOf(source, order, problems);
-  return order;
+  TakeJson(source, &vendor, problems);
+  TakeAcl(source, &vendor, problems);
+  TakePreset(source, &vendor, problems);
+  vendor.output = OutputOf(source, vendor, problems);
+  return vendor;
 }
 
-std::vector<Problem> UnfitProblems(const VendorOrder& order) {
+std::vector<Problem> UnfitProblems(const VendorOptions& vendor) {
   std::vector<Problem> problems;
-  for (const options::OptionInput& given : order.unfit) {
+  for (const options::OptionInput& given : vendor.unfit) {
     // One by one: what they need of each other is not the point.
     options::CheckRequest request;
     request.given = {given};

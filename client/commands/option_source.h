@@ -36,7 +36,7 @@ struct OptionSource {
 };
 
 // The same, ready to be sent.
-struct VendorOrder {
+struct VendorOptions {
   v1::ProfilingOptions options;
   std::string json;
   std::map<std::string, std::string> acl;
@@ -50,9 +50,9 @@ struct VendorOrder {
 
 // Reads files and stdin as asked. `problems` are of the command line: what a value may be is the
 // daemon's business. A --options-json that does not begin as JSON does names a file.
-VendorOrder ReadOptions(const OptionSource& source, std::vector<std::string>* problems);
+VendorOptions ReadOptions(const OptionSource& source, std::vector<std::string>* problems);
 
 // What is wrong with the flags that cannot be sent.
-std::vector<Problem> UnfitProblems(const VendorOrder& order);
+std::vector<Problem> UnfitProblems(const VendorOptions& vendor);
 
 }  // namespace profd::client

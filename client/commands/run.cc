@@ -83,11 +83,11 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   err.flush();
 }
 
-// The dump to where the order wants it, as the user; empty when it does not get there.
+// The dump to where the request wants it, as the user; empty when it does not get there.
 std::string Deliver(const Context& context, SignalWatch* signals,
-                    const v1::SessionSpec& order, const v1::Session& session) {
-  auto output = order.metadata().find(kOutputMetadata);
-  if (output == order.metadata().end() || session.status().dump_path().empty()) return "";
+                    const v1::SessionSpec& spec, const v1::Session& session) {
+  auto output = spec.metadata().find(kOutputMetadata);
+  if (output == spec.metadata().end() || session.status().dump_path().empty()) return "";
   if (!IsFinal(session.status().state())) return "";
   FetchResult fetched =
       FetchInto(context, session.session_id(), output->second, /*keep=*/false, [signals] {
@@ -116,7 +116,7 @@ void Export(const Context& context, const RunOptions& options, const std::string
 }
 
 void StopAndReport(const Context& context, SignalWatch* signals, const RunOptions& options,
-                   const v1::SessionSpec& order, const std::string& id, int command_exit) {
+                   const v1::SessionSpec& spec, const std::string& id, int command_exit) {
   v1::StopSessionRequest request;
   request.set_session_id(id);
   Result<v1::Session> session = [&] {
@@ -127,7 +127,7 @@ void StopAndReport(const Context& context, SignalWatch* signals, const RunOption
     return context.api.StopSession(request);
   }();
   if (session.ok()) {
-    const std::string fetched = Deliver(context, signals, order, *session);
+    const std::string fetched = Deliver(context, signals, spec, *session);
     ReportEnd(context, *session, command_exit, fetched);
     Export(context, options, fetched);
     return;
@@ -137,30 +137,30 @@ void StopAndReport(const Context& context, SignalWatch* signals, const RunOption
                             id, Explain(session.status(), context.endpoint), id));
 }
 
-v1::SessionSpec BuildOrder(StartOptions options, std::vector<std::string>* problems) {
+v1::SessionSpec BuildSpec(StartOptions options, std::vector<std::string>* problems) {
   options.for_run = true;
   options.options.no_stdin = true;
-  v1::SessionSpec order = BuildStartRequest(options, problems);
+  v1::SessionSpec spec = BuildStartRequest(options, problems);
   // The command belongs to no job yet that the node could know.
-  if (order.target().devices().empty() && order.target().ranks().empty()) order.mutable_target()->set_all(true);
-  AddDefaultLease(options, getpid(), &order);
-  return order;
+  if (spec.target().devices().empty() && spec.target().ranks().empty()) spec.mutable_target()->set_all(true);
+  AddDefaultLease(options, getpid(), &spec);
+  return spec;
 }
 
 // What is exported has to be here.
-void AddExport(const RunOptions& options, v1::SessionSpec* order,
+void AddExport(const RunOptions& options, v1::SessionSpec* spec,
                std::vector<std::string>* problems) {
   if (!options.export_formats) return;
   CheckFormats(*options.export_formats, problems);
   if (options.start.no_dump) problems->emplace_back("--export needs a dump: leave --no-dump out");
   const std::string& here = options.start.options.working_directory;
-  order->mutable_metadata()->insert({kOutputMetadata, here.empty() ? "." : here});
+  spec->mutable_metadata()->insert({kOutputMetadata, here.empty() ? "." : here});
 }
 
 // The dump's folder, which a wrong path or a full disk would otherwise keep from it only at the end.
-Status CheckOutput(const v1::SessionSpec& order) {
-  auto output = order.metadata().find(kOutputMetadata);
-  if (output == order.metadata().end()) return Status::Ok();
+Status CheckOutput(const v1::SessionSpec& spec) {
+  auto output = spec.metadata().find(kOutputMetadata);
+  if (output == spec.metadata().end()) return Status::Ok();
   const std::string& folder = output->second;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -172,7 +172,7 @@ Status CheckOutput(const v1::SessionSpec& order) {
 
 int RunRun(const Context& context, const RunOptions& options) {
   std::vector<std::string> problems;
-  v1::SessionSpec request = BuildOrder(options.start, &problems);
+  v1::SessionSpec request = BuildSpec(options.start, &problems);
   AddExport(options, &request, &problems);
   if (options.command.empty()) problems.emplace_back("no command; write it last, as in: profctl run sleep 1");
   if (!problems.empty()) return UsageError(context, "run", problems);

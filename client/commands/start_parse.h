@@ -1,4 +1,4 @@
-// The small languages of an order's flags. Only syntax, as in client/parse.h.
+// The small languages of a request's flags. Only syntax, as in client/parse.h.
 #pragma once
 
 #include <cstdint>

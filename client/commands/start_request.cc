@@ -66,14 +66,14 @@ Result<uint32_t> ParseSteps(std::string_view text) {
 
 void ReadVendorOptions(const StartOptions& options, Reader* reader,
                        std::vector<std::string>* problems, v1::SessionSpec* request) {
-  VendorOrder order = ReadOptions(options.options, problems);
-  for (const Problem& problem : UnfitProblems(order)) reader->Add(Describe(problem));
-  if (order.options.ByteSizeLong() > 0) *request->mutable_options() = std::move(order.options);
-  request->set_options_json(order.json);
-  request->mutable_acl_switches()->insert(order.acl.begin(), order.acl.end());
-  request->set_best_effort(order.best_effort);
-  if (!order.output.empty() && !options.no_dump) {
-    (*request->mutable_metadata())[kOutputMetadata] = order.output;
+  VendorOptions vendor = ReadOptions(options.options, problems);
+  for (const Problem& problem : UnfitProblems(vendor)) reader->Add(Describe(problem));
+  if (vendor.options.ByteSizeLong() > 0) *request->mutable_options() = std::move(vendor.options);
+  request->set_options_json(vendor.json);
+  request->mutable_acl_switches()->insert(vendor.acl.begin(), vendor.acl.end());
+  request->set_best_effort(vendor.best_effort);
+  if (!vendor.output.empty() && !options.no_dump) {
+    (*request->mutable_metadata())[kOutputMetadata] = vendor.output;
   }
 }
 
@@ -142,11 +142,11 @@ void ReadWhat(const StartOptions& options, Reader* reader, v1::SessionSpec* requ
     reader->Add("--all and --devices: give one of them; --devices alone takes only these");
   }
   for (const std::string& collector : options.collectors) {
-    NamedRate order;
-    if (!reader->Take("--collector", ParseNamedRate(collector), &order)) continue;
+    NamedRate rate;
+    if (!reader->Take("--collector", ParseNamedRate(collector), &rate)) continue;
     v1::CollectorRequest* added = request->add_collectors();
-    added->set_name(order.name);
-    if (order.hz > 0) added->set_hz(order.hz);
+    added->set_name(rate.name);
+    if (rate.hz > 0) added->set_hz(rate.hz);
   }
   int32_t pid = 0;
   for (const std::string& text : options.pids) {

@@ -70,8 +70,8 @@ class PassedStream {
 
 class TuneRun {
  public:
-  TuneRun(const Context& context, const TuneOrder& order, int64_t interval_ns, SignalWatch* signals)
-      : context_(context), order_(order), interval_ns_(interval_ns), signals_(*signals), out_(context.io.out), err_(context.io.err) {}
+  TuneRun(const Context& context, const TuneRequest& request, int64_t interval_ns, SignalWatch* signals)
+      : context_(context), request_(request), interval_ns_(interval_ns), signals_(*signals), out_(context.io.out), err_(context.io.err) {}
 
   int Run(const std::string& program, const TuneFacts& facts, const std::string& job) {
     watch_.emplace(facts.work_path);
@@ -94,9 +94,9 @@ class TuneRun {
   Result<HeldChild> Fork(const std::string& program, const std::string& job) {
     RETURN_IF_ERROR(out_.Open());
     RETURN_IF_ERROR(err_.Open());
-    HeldChild::Plan plan{.program = program, .argv = order_.command, .environment = {}, .signal_mask = signals_.original_mask(),
+    HeldChild::Plan plan{.program = program, .argv = request_.command, .environment = {}, .signal_mask = signals_.original_mask(),
                          .stdout_fd = out_.write_end(), .stderr_fd = err_.write_end()};
-    for (const auto& [name, value] : order_.variables) plan.environment.push_back(fmt::format("{}={}", name, value));
+    for (const auto& [name, value] : request_.variables) plan.environment.push_back(fmt::format("{}={}", name, value));
     if (!job.empty()) plan.environment.push_back("PROFD_JOB_ID=" + job);
     Result<HeldChild> child = HeldChild::Fork(plan);
     out_.CloseWriteEnd();
@@ -111,15 +111,15 @@ class TuneRun {
       return Status::Ok();
     }
     v1::AcquireTuningLeaseRequest request;
-    for (const uint32_t device : order_.devices) request.add_devices(device);
+    for (const uint32_t device : request_.devices) request.add_devices(device);
     // A daemon outside of this container numbers processes otherwise: then the lease lives as long as profctl.
     if (facts.caller_pid == 0 || facts.caller_pid == ::getpid()) request.set_pid(pid);
     request.set_job_id(job);
-    request.set_mode(order_.subgraph ? v1::TuningLease::MODE_SUBGRAPH : v1::TuningLease::MODE_OPERATOR);
+    request.set_mode(request_.subgraph ? v1::TuningLease::MODE_SUBGRAPH : v1::TuningLease::MODE_OPERATOR);
     const Result<v1::TuningLease> lease = context_.api.AcquireTuningLease(request);
     if (!lease.ok()) return lease.status();
     lease_ = lease->lease_id();
-    if (!context_.json) context_.io.err << fmt::format("profctl: NPU {} kept for tuning, lease {}\n", fmt::join(order_.devices, ","), Printable(lease_));
+    if (!context_.json) context_.io.err << fmt::format("profctl: NPU {} kept for tuning, lease {}\n", fmt::join(request_.devices, ","), Printable(lease_));
     return Status::Ok();
   }
   void Release() {
@@ -179,11 +179,11 @@ class TuneRun {
 
   void Report(int code) {
     const Json tuning = analysis::TuningView(watch_->Look());
-    const auto bank = order_.variables.find("TUNE_BANK_PATH");
-    const std::vector<std::string> steps = RestoreSteps(order_.subgraph, bank == order_.variables.end() ? "" : bank->second);
+    const auto bank = request_.variables.find("TUNE_BANK_PATH");
+    const std::vector<std::string> steps = RestoreSteps(request_.subgraph, bank == request_.variables.end() ? "" : bank->second);
     std::ostream& err = context_.io.err;
     if (context_.json) {
-      err << JsonText(Json{{"command_exit_code", code}, {"mode", order_.subgraph ? "subgraph" : "operator"}, {"lease_id", lease_},
+      err << JsonText(Json{{"command_exit_code", code}, {"mode", request_.subgraph ? "subgraph" : "operator"}, {"lease_id", lease_},
                            {"signs", {{"adapter", signs_.adapter()}, {"tool", signs_.tool()}}}, {"tuning", tuning}, {"restore", steps}}, false)
           << std::endl;
       return;
@@ -202,7 +202,7 @@ class TuneRun {
   }
 
   const Context& context_;
-  const TuneOrder& order_;
+  const TuneRequest& request_;
   const int64_t interval_ns_;
   SignalWatch& signals_;
   PassedStream out_, err_;
@@ -271,7 +271,7 @@ int RunTune(const Context& context, const TuneCommand& command) {
   if (command.action == TuneCommand::Action::kRelease) return RunRelease(context, command.lease);
   const bool only_check = command.action == TuneCommand::Action::kCheck;
   std::vector<std::string> problems;
-  const TuneOrder order = ReadTuneOrder(command, &problems);
+  const TuneRequest request = ReadTuneRequest(command, &problems);
   const Result<uint64_t> interval_ms = ParseDurationMs(command.interval.value_or("10s"));
   if (!interval_ms.ok()) problems.push_back("--interval " + interval_ms.status().message());
   if (command.command.empty() && !only_check) problems.emplace_back("no command; write it behind --, as in: profctl tune -- python train.py");
@@ -291,15 +291,15 @@ int RunTune(const Context& context, const TuneCommand& command) {
   // Before the connection's threads: what they do not block would end the process.
   SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
   TuneFacts facts;
-  GatherMachine(order, command.surroundings, &facts);
-  GatherNode(context, order, &facts);
+  GatherMachine(request, command.surroundings, &facts);
+  GatherNode(context, request, &facts);
   if (command.profile) {
     const Result<TuneProfile> profile = ReadTuneProfile(*command.profile);
     if (!profile.ok()) return Fail(quiet, profile.status());
     facts.profile = *profile;
   }
   if (const int signal = signals.Poll(); signal != 0 && signal != SIGCHLD) return kExitKilledBase + signal;
-  const std::vector<TuneCondition> conditions = CheckConditions(order, facts);
+  const std::vector<TuneCondition> conditions = CheckConditions(request, facts);
   const bool may = MayTune(conditions, command.force);
   if (only_check) return PrintCheck(context, conditions, may);
   if (!context.json) PrintConditions(context.io.err, conditions, context.io.err_color());
@@ -307,7 +307,7 @@ int RunTune(const Context& context, const TuneCommand& command) {
     if (context.json) context.io.err << JsonText(Json{{"may_tune", false}, {"conditions", ToJson(conditions)}}, false) << std::endl;
     return Fail(quiet, Refusal(conditions, command.force));
   }
-  TuneRun run(context, order, static_cast<int64_t>(*interval_ms) * kNsPerMs, &signals);
+  TuneRun run(context, request, static_cast<int64_t>(*interval_ms) * kNsPerMs, &signals);
   return run.Run(program, facts, command.job.value_or(""));
 }
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 7> kLaunchers = {"mpirun", "mpiexec", "to
 
 class Checker {
  public:
-  Checker(const TuneOrder& order, const TuneFacts& facts) : order_(order), facts_(facts) {}
+  Checker(const TuneRequest& request, const TuneFacts& facts) : request_(request), facts_(facts) {}
 
   std::vector<TuneCondition> Run() && {
     Mode();
@@ -53,31 +53,31 @@ class Checker {
 
   void Mode() {
     constexpr std::string_view kWhat = "the chip can be tuned in this mode";
-    const std::string mode = order_.subgraph ? "subgraph (AOE_MODE=1)" : "operator (AOE_MODE=2)";
+    const std::string mode = request_.subgraph ? "subgraph (AOE_MODE=1)" : "operator (AOE_MODE=2)";
     std::string chip = "chip not known";
     bool a2 = false, known = false;
     for (const TuneDevice& device : facts_.devices) {
-      if (std::ranges::find(order_.devices, device.id) == order_.devices.end()) continue;
+      if (std::ranges::find(request_.devices, device.id) == request_.devices.end()) continue;
       chip = device.chip;
       known = true;
       a2 = a2 || device.chip_id == kChip910B;
     }
     const std::string figure = mode + ", " + chip;
-    if (!order_.subgraph) return Add("mode", kWhat, figure, TuneVerdict::kOk);
+    if (!request_.subgraph) return Add("mode", kWhat, figure, TuneVerdict::kOk);
     if (!known) return Add("mode", kWhat, figure, TuneVerdict::kUnknown, "subgraph tuning is not there on Atlas A2 training and 800I A2");
     Add("mode", kWhat, figure, OkOr(!a2, TuneVerdict::kImpossible), "Atlas A2 training and 800I A2 have operator tuning only: --mode operator");
   }
 
   void Devices() {
     constexpr std::string_view kWhat = "one device, which is there";
-    const std::string figure = fmt::format("NPU {}{}", fmt::join(order_.devices, ","), order_.devices_given ? "" : " (not given)");
+    const std::string figure = fmt::format("NPU {}{}", fmt::join(request_.devices, ","), request_.devices_given ? "" : " (not given)");
     if (!facts_.node.ok()) return Add("device", kWhat, figure, TuneVerdict::kUnknown, "profd does not answer: " + facts_.node.message());
-    for (const uint32_t id : order_.devices) {
+    for (const uint32_t id : request_.devices) {
       const auto found = std::ranges::find(facts_.devices, id, &TuneDevice::id);
       if (found == facts_.devices.end()) return Add("device", kWhat, fmt::format("NPU {} is not there", id), TuneVerdict::kImpossible, "profctl devices lists them");
       if (!found->problem.empty()) return Add("device", kWhat, fmt::format("NPU {}: {}", id, found->problem), TuneVerdict::kImpossible, "profctl health shows what is wrong with it");
     }
-    Add("device", kWhat, figure, OkOr(order_.devices.size() == 1, TuneVerdict::kAdvice), "a training on several devices is not tuned; keep one, --devices N");
+    Add("device", kWhat, figure, OkOr(request_.devices.size() == 1, TuneVerdict::kAdvice), "a training on several devices is not tuned; keep one, --devices N");
   }
 
   void Lease() {
@@ -99,7 +99,7 @@ class Checker {
     if (facts_.profile && facts_.profile->ranks > 1) {
       return Add("single_rank", kWhat, fmt::format("{} ranks in the profile", facts_.profile->ranks), TuneVerdict::kImpossible, "several ranks are not tuned; start the training with one");
     }
-    const std::string program = order_.command.empty() ? "" : order_.command.front().substr(order_.command.front().rfind('/') + 1);
+    const std::string program = request_.command.empty() ? "" : request_.command.front().substr(request_.command.front().rfind('/') + 1);
     const bool launcher = std::ranges::find(kLaunchers, program) != kLaunchers.end();
     Add("single_rank", kWhat, launcher ? program + " starts several processes" : "no launcher, RANK_SIZE and WORLD_SIZE at most 1", OkOr(!launcher, TuneVerdict::kAdvice),
         "start the training itself, as one process");
@@ -112,15 +112,15 @@ class Checker {
         OkOr(*facts_.home_free >= kHomeBytes, TuneVerdict::kAdvice), "free some, or set HOME to a larger disk");
   }
 
-  std::string Parallel() const { return fmt::format("{}{}", order_.parallel_num, order_.parallel_given ? "" : " (taken; --parallel-num)"); }
+  std::string Parallel() const { return fmt::format("{}{}", request_.parallel_num, request_.parallel_given ? "" : " (taken; --parallel-num)"); }
 
   void Memory() {
     constexpr std::string_view kWhat = "memory for the model TUNING_PARALLEL_NUM times";
     if (!facts_.memory_available) return Add("memory", kWhat, "not known", TuneVerdict::kUnknown);
     const std::string available = FormatBytes(*facts_.memory_available);
-    if (!order_.model_bytes) return Add("memory", kWhat, available + " available; what the model needs is not known", TuneVerdict::kUnknown, "give it: --model-memory SIZE");
-    const auto needed = static_cast<double>(*order_.model_bytes) * static_cast<double>(order_.parallel_num);
-    Add("memory", kWhat, fmt::format("{} available, {} x {} needed", available, FormatBytes(*order_.model_bytes), Parallel()),
+    if (!request_.model_bytes) return Add("memory", kWhat, available + " available; what the model needs is not known", TuneVerdict::kUnknown, "give it: --model-memory SIZE");
+    const auto needed = static_cast<double>(*request_.model_bytes) * static_cast<double>(request_.parallel_num);
+    Add("memory", kWhat, fmt::format("{} available, {} x {} needed", available, FormatBytes(*request_.model_bytes), Parallel()),
         OkOr(static_cast<double>(*facts_.memory_available) >= needed, TuneVerdict::kAdvice), "lower TUNING_PARALLEL_NUM in AOE's configuration, or end other programs");
   }
 
@@ -130,10 +130,10 @@ class Checker {
     constexpr std::string_view kWhat = "CPUs for compiling and tuning beside the training";
     if (facts_.cpus == 0) return Add("cpus", kWhat, "not known", TuneVerdict::kUnknown);
     const double half = std::min(static_cast<double>(facts_.cpus) / 2, 8.0);
-    const auto processes = static_cast<double>(order_.processes), te = static_cast<double>(order_.te_parallel), num = static_cast<double>(order_.parallel_num);
-    const double needed = order_.subgraph ? processes * (2 * num + te) : processes * (te + num + half + 50);
-    const std::string formula = order_.subgraph ? fmt::format("{} x (2 x {} + {})", order_.processes, Parallel(), order_.te_parallel)
-                                                : fmt::format("{} x ({} + {} + {} + 50)", order_.processes, order_.te_parallel, Parallel(), half);
+    const auto processes = static_cast<double>(request_.processes), te = static_cast<double>(request_.te_parallel), num = static_cast<double>(request_.parallel_num);
+    const double needed = request_.subgraph ? processes * (2 * num + te) : processes * (te + num + half + 50);
+    const std::string formula = request_.subgraph ? fmt::format("{} x (2 x {} + {})", request_.processes, Parallel(), request_.te_parallel)
+                                                : fmt::format("{} x ({} + {} + {} + 50)", request_.processes, request_.te_parallel, Parallel(), half);
     Add("cpus", kWhat, fmt::format("{} CPUs; {} = {}", facts_.cpus, formula, needed), OkOr(static_cast<double>(facts_.cpus) >= needed, TuneVerdict::kAdvice),
         "it takes longer; lower TE_PARALLEL_COMPILER (--te-parallel)");
   }
@@ -194,8 +194,8 @@ class Checker {
   }
 
   void Bank() {
-    const auto given = order_.variables.find("TUNE_BANK_PATH");
-    const std::string path = given != order_.variables.end() ? given->second : Variable("TUNE_BANK_PATH");
+    const auto given = request_.variables.find("TUNE_BANK_PATH");
+    const std::string path = given != request_.variables.end() ? given->second : Variable("TUNE_BANK_PATH");
     if (path.empty()) return Add("bank", "the bank's folder can be written", "AOE's own default", TuneVerdict::kOk);
     Add("bank", "the bank's folder can be written", facts_.bank.ok() ? path : facts_.bank.message(), OkOr(facts_.bank.ok(), TuneVerdict::kImpossible),
         "AOE ends where it is not there: mkdir -p " + path);
@@ -206,7 +206,7 @@ class Checker {
         OkOr(facts_.work_path_state.ok(), TuneVerdict::kAdvice), "set ASCEND_WORK_PATH to a folder of yours");
   }
 
-  const TuneOrder& order_;
+  const TuneRequest& request_;
   const TuneFacts& facts_;
   std::vector<TuneCondition> conditions_;
 };
@@ -234,7 +234,7 @@ std::string_view WordOf(TuneVerdict verdict) {
   return "";
 }
 
-std::vector<TuneCondition> CheckConditions(const TuneOrder& order, const TuneFacts& facts) { return Checker(order, facts).Run(); }
+std::vector<TuneCondition> CheckConditions(const TuneRequest& request, const TuneFacts& facts) { return Checker(request, facts).Run(); }
 
 bool MayTune(const std::vector<TuneCondition>& conditions, bool force) {
   return std::ranges::none_of(conditions, [force](const TuneCondition& each) {

@@ -14,7 +14,7 @@
 namespace profd::client {
 
 // What is to be tuned, and how.
-struct TuneOrder {
+struct TuneRequest {
   bool subgraph = false;
   std::vector<uint32_t> devices;
   bool devices_given = false;
@@ -81,7 +81,7 @@ struct TuneCondition {
   std::string advice;  // what to do; empty: nothing
 };
 
-std::vector<TuneCondition> CheckConditions(const TuneOrder& order, const TuneFacts& facts);
+std::vector<TuneCondition> CheckConditions(const TuneRequest& request, const TuneFacts& facts);
 // Whether tuning may start; `force`: conditions that are advice do not count.
 bool MayTune(const std::vector<TuneCondition>& conditions, bool force);
 

@@ -46,30 +46,30 @@ bool ParseSize(std::string_view text, uint64_t* bytes) {
   return true;
 }
 
-class OrderReader {
+class RequestReader {
  public:
-  OrderReader(const TuneCommand& command, std::vector<std::string>* problems) : command_(command), problems_(*problems) {}
+  RequestReader(const TuneCommand& command, std::vector<std::string>* problems) : command_(command), problems_(*problems) {}
 
-  TuneOrder Read() {
+  TuneRequest Read() {
     ReadMode();
     ReadDevices();
     if (command_.model_memory) {
       uint64_t bytes = 0;
       if (!ParseSize(*command_.model_memory, &bytes)) Wrong("--model-memory", *command_.model_memory, "a size, for example 12G");
-      order_.model_bytes = bytes;
+      request_.model_bytes = bytes;
     }
-    order_.parallel_given = Number("--parallel-num", command_.parallel_num, "TUNING_PARALLEL_NUM", &order_.parallel_num);
-    order_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &order_.te_parallel);
-    Number("--processes", command_.processes, nullptr, &order_.processes);
-    if (command_.te_parallel) order_.variables["TE_PARALLEL_COMPILER"] = std::to_string(order_.te_parallel);
-    if (command_.bank) order_.variables["TUNE_BANK_PATH"] = fs::absolute(*command_.bank).lexically_normal().string();
+    request_.parallel_given = Number("--parallel-num", command_.parallel_num, "TUNING_PARALLEL_NUM", &request_.parallel_num);
+    request_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &request_.te_parallel);
+    Number("--processes", command_.processes, nullptr, &request_.processes);
+    if (command_.te_parallel) request_.variables["TE_PARALLEL_COMPILER"] = std::to_string(request_.te_parallel);
+    if (command_.bank) request_.variables["TUNE_BANK_PATH"] = fs::absolute(*command_.bank).lexically_normal().string();
     if (command_.repeat) {
       const bool yes = *command_.repeat == "true" || *command_.repeat == "True";
       if (!yes && *command_.repeat != "false" && *command_.repeat != "False") Wrong("--repeat", *command_.repeat, "true or false");
-      order_.variables["REPEAT_TUNE"] = yes ? "True" : "False";
+      request_.variables["REPEAT_TUNE"] = yes ? "True" : "False";
     }
-    order_.command = command_.command;
-    return std::move(order_);
+    request_.command = command_.command;
+    return std::move(request_);
   }
 
  private:
@@ -81,25 +81,25 @@ class OrderReader {
     const std::string variable = command_.surroundings.Variable("AOE_MODE");
     if (command_.mode) {
       if (*command_.mode != "operator" && *command_.mode != "subgraph") Wrong("--mode", *command_.mode, "operator or subgraph");
-      order_.subgraph = *command_.mode == "subgraph";
+      request_.subgraph = *command_.mode == "subgraph";
     } else if (!variable.empty() && variable != "1" && variable != "2") {
       Wrong("AOE_MODE", variable, "1 (subgraph) or 2 (operator); --mode comes before it");
     } else {
-      order_.subgraph = variable == "1";
+      request_.subgraph = variable == "1";
     }
-    order_.variables["AOE_MODE"] = order_.subgraph ? "1" : "2";
+    request_.variables["AOE_MODE"] = request_.subgraph ? "1" : "2";
   }
 
   void ReadDevices() {
     const std::string variable = command_.surroundings.Variable("ASCEND_DEVICE_ID");
-    order_.devices_given = command_.devices.has_value() || !variable.empty();
+    request_.devices_given = command_.devices.has_value() || !variable.empty();
     const Result<std::vector<uint32_t>> devices = ParseDevices(command_.devices ? *command_.devices : variable.empty() ? "0" : variable);
     if (!devices.ok()) {
       problems_.push_back(fmt::format("{} {}", command_.devices ? "--devices" : "ASCEND_DEVICE_ID", devices.status().message()));
       return;
     }
-    order_.devices = *devices;
-    if (order_.devices.size() == 1) order_.variables["ASCEND_DEVICE_ID"] = std::to_string(order_.devices.front());
+    request_.devices = *devices;
+    if (request_.devices.size() == 1) request_.variables["ASCEND_DEVICE_ID"] = std::to_string(request_.devices.front());
   }
 
   // From the flag, else the variable; whether it was given.
@@ -117,7 +117,7 @@ class OrderReader {
 
   const TuneCommand& command_;
   std::vector<std::string>& problems_;
-  TuneOrder order_;
+  TuneRequest request_;
 };
 
 std::optional<uint64_t> MemoryAvailable() {
@@ -166,8 +166,8 @@ bool IsScript(std::string_view name) {
   return false;
 }
 
-void ReadScripts(const TuneOrder& order, TuneFacts* facts) {
-  for (const std::string& argument : order.command) {
+void ReadScripts(const TuneRequest& request, TuneFacts* facts) {
+  for (const std::string& argument : request.command) {
     if (!IsScript(argument) || facts->script_files >= kMostScripts) continue;
     const UniqueFd fd(::open(argument.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat about {};
@@ -180,9 +180,9 @@ void ReadScripts(const TuneOrder& order, TuneFacts* facts) {
 
 }  // namespace
 
-TuneOrder ReadTuneOrder(const TuneCommand& command, std::vector<std::string>* problems) { return OrderReader(command, problems).Read(); }
+TuneRequest ReadTuneRequest(const TuneCommand& command, std::vector<std::string>* problems) { return RequestReader(command, problems).Read(); }
 
-void GatherMachine(const TuneOrder& order, const TuneSurroundings& surroundings, TuneFacts* facts) {
+void GatherMachine(const TuneRequest& request, const TuneSurroundings& surroundings, TuneFacts* facts) {
   for (const char* name : kVariables) {
     if (std::string value = surroundings.Variable(name); !value.empty()) facts->environment[name] = std::move(value);
   }
@@ -195,24 +195,24 @@ void GatherMachine(const TuneOrder& order, const TuneSurroundings& surroundings,
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   facts->cpus_allowed = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? static_cast<uint64_t>(CPU_COUNT(&allowed)) : facts->cpus;
-  ReadScripts(order, facts);
+  ReadScripts(request, facts);
   facts->python_library = PythonLibrary(surroundings.Variable("LD_LIBRARY_PATH"));
-  const auto given = order.variables.find("TUNE_BANK_PATH");
-  const std::string bank = given != order.variables.end() ? given->second : surroundings.Variable("TUNE_BANK_PATH");
+  const auto given = request.variables.find("TUNE_BANK_PATH");
+  const std::string bank = given != request.variables.end() ? given->second : surroundings.Variable("TUNE_BANK_PATH");
   if (!bank.empty()) facts->bank = CanWrite(bank);
   facts->work_path = surroundings.work_path.empty() ? surroundings.working_directory : surroundings.work_path;
   if (facts->work_path.empty()) facts->work_path = ".";
   facts->work_path_state = CanWrite(facts->work_path);
 }
 
-void GatherNode(const Context& context, const TuneOrder& order, TuneFacts* facts) {
+void GatherNode(const Context& context, const TuneRequest& request, TuneFacts* facts) {
   const Result<v1::Node> node = context.api.GetNode();
   facts->node = node.status();
   if (!node.ok()) return;
   facts->caller_pid = node->caller().pid();
   for (const v1::Device& device : node->devices()) facts->devices.push_back({device.id(), device.chip(), device.chip_id(), device.problem()});
   v1::AcquireTuningLeaseRequest request;
-  for (const uint32_t device : order.devices) request.add_devices(device);
+  for (const uint32_t device : request.devices) request.add_devices(device);
   request.set_check_only(true);
   facts->lease = context.api.AcquireTuningLease(request).status();
 }

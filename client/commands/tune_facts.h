@@ -6,13 +6,13 @@
 
 namespace profd::client {
 
-// The order that the command line and the environment give; every problem of them is a line.
-TuneOrder ReadTuneOrder(const TuneCommand& command, std::vector<std::string>* problems);
+// The request that the command line and the environment give; every problem of them is a line.
+TuneRequest ReadTuneRequest(const TuneCommand& command, std::vector<std::string>* problems);
 
 // Of machine, environment and script.
-void GatherMachine(const TuneOrder& order, const TuneSurroundings& surroundings, TuneFacts* facts);
+void GatherMachine(const TuneRequest& request, const TuneSurroundings& surroundings, TuneFacts* facts);
 // Of the daemon: devices, and whether they could be kept.
-void GatherNode(const Context& context, const TuneOrder& order, TuneFacts* facts);
+void GatherNode(const Context& context, const TuneRequest& request, TuneFacts* facts);
 // Of a run of the training.
 Result<TuneProfile> ReadTuneProfile(const std::string& run);
 

@@ -127,9 +127,9 @@ Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
 }
 
 // The node's part of a stop: nothing there to stop is kNotFound.
-Status StopOnNode(NodeCall* call, const FleetStop& order, NodeResult* result) {
-  auto found = order.ids.empty() ? OwnSessions(call->api(), order.job_id)
-                                 : SessionsOf(call->api(), order.ids);
+Status StopOnNode(NodeCall* call, const FleetStop& wanted, NodeResult* result) {
+  auto found = wanted.ids.empty() ? OwnSessions(call->api(), wanted.job_id)
+                                 : SessionsOf(call->api(), wanted.ids);
   if (!found.ok()) return found.status();
   const std::vector<std::string> ids = std::move(*found);
   // Others are stopped all the same when one cannot be.
@@ -147,12 +147,12 @@ Status StopOnNode(NodeCall* call, const FleetStop& order, NodeResult* result) {
 
 }  // namespace
 
-FleetReport StopOnAll(Fleet* fleet, const FleetStop& order) {
-  FleetReport report = fleet->NewReport("stop", order.job_id);
+FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted) {
+  FleetReport report = fleet->NewReport("stop", wanted.job_id);
   MarkNotAsked(&report);
   report.interrupted = !fleet->ForAll("stopping", [&](size_t node, NodeCall* call) {
     NodeResult& result = report.nodes[node];
-    Status status = call->Explain(StopOnNode(call, order, &result));
+    Status status = call->Explain(StopOnNode(call, wanted, &result));
     result.none = status.code() == StatusCode::kNotFound;
     if (status.code() == StatusCode::kDeadlineExceeded) {
       result.note = "the node may still complete the stop";

@@ -131,7 +131,7 @@ struct FleetStart {
   // An interrupt leaves what was started.
   bool keep = false;
 };
-FleetReport StartOnAll(Fleet* fleet, const FleetStart& order);
+FleetReport StartOnAll(Fleet* fleet, const FleetStart& wanted);
 
 // Exactly one of the three, as in `profctl stop`.
 struct FleetStop {
@@ -139,7 +139,7 @@ struct FleetStop {
   std::string job_id;
   bool all_mine = false;
 };
-FleetReport StopOnAll(Fleet* fleet, const FleetStop& order);
+FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted);
 
 FleetReport StatusOfAll(Fleet* fleet);
 FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request);
@@ -175,7 +175,7 @@ struct FleetExportArgs {
 // Adds what is wrong with the arguments.
 FleetExport BuildFleetExport(const ExportCommand& command, const FleetExportArgs& args, std::vector<std::string>* problems);
 // Each node queues its dumps (or refuses), and its own profctl archive loads them.
-FleetReport ExportOnAll(Fleet* fleet, const FleetExport& order);
+FleetReport ExportOnAll(Fleet* fleet, const FleetExport& wanted);
 
 struct FleetQuestion {
   // "jobs"
@@ -197,6 +197,6 @@ struct FleetFetch {
 // Every finished dump of what was requested into out/rank_<r>/ (the node's name where no rank is known,
 // both where several nodes claim one), and an index of them, out/fleet.json. A dump that is there is not
 // fetched again; one that arrived incomplete is removed. The error is that of `out` itself.
-Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order);
+Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& wanted);
 
 }  // namespace profd::client

@@ -35,11 +35,11 @@ std::string WhyWaiting(const v1::ArchiveStatus& archive, int64_t since_ns) {
 
 class Exporter {
  public:
-  Exporter(Fleet* fleet, const FleetExport& order) : fleet_(*fleet), order_(order), report_(fleet->NewReport("export", order.job_id)) {
-    request_.set_job_id(order.job_id);
-    request_.mutable_ids()->Assign(order.ids.begin(), order.ids.end());
-    request_.set_to(order.to);
-    request_.set_run(order.run);
+  Exporter(Fleet* fleet, const FleetExport& wanted) : fleet_(*fleet), wanted_(wanted), report_(fleet->NewReport("export", wanted.job_id)) {
+    request_.set_job_id(wanted.job_id);
+    request_.mutable_ids()->Assign(wanted.ids.begin(), wanted.ids.end());
+    request_.set_to(wanted.to);
+    request_.set_run(wanted.run);
     status_.resize(report_.nodes.size());
   }
 
@@ -47,7 +47,7 @@ class Exporter {
     for (NodeResult& result : report_.nodes) result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
     report_.interrupted = !fleet_.ForAll("asking", [this](size_t node, NodeCall* call) { Ask(node, call); });
     request_.set_only_look(true);
-    if (order_.wait && !report_.interrupted) Wait();
+    if (wanted_.wait && !report_.interrupted) Wait();
     for (size_t node = 0; node < report_.nodes.size(); ++node) Judge(node);
     Warn();
     return std::move(report_);
@@ -103,8 +103,8 @@ class Exporter {
 
   void Wait() {
     last_error_.resize(report_.nodes.size());
-    const int64_t until_ns = fleet_.clock().SteadyNs() + order_.timeout_ns;
-    for (int64_t pause_ms = order_.first_pause_ms;; pause_ms = std::min(pause_ms * 2, kLongestPauseMs)) {
+    const int64_t until_ns = fleet_.clock().SteadyNs() + wanted_.timeout_ns;
+    for (int64_t pause_ms = wanted_.first_pause_ms;; pause_ms = std::min(pause_ms * 2, kLongestPauseMs)) {
       std::vector<size_t> pending;
       for (size_t node = 0; node < report_.nodes.size(); ++node) {
         if (IsPending(report_.nodes[node])) pending.push_back(node);
@@ -137,7 +137,7 @@ class Exporter {
       const bool waits = dump.archive().state() == Archived::STATE_WAITING;
       waiting_ += waits ? 1 : 0;
       const bool damaged = dump.archive().state() == Archived::STATE_LOADED && !dump.archive().problem().empty();
-      if (dump.archive().state() == Archived::STATE_LOST || damaged || (waits && order_.wait)) result.partial = true;
+      if (dump.archive().state() == Archived::STATE_LOST || damaged || (waits && wanted_.wait)) result.partial = true;
       if (damaged && result.note.empty()) result.note = dump.archive().problem();
       if (!waits) continue;
       std::string why = WhyWaiting(status_[node], dump.archive().since_ns());
@@ -147,7 +147,7 @@ class Exporter {
   }
 
   void Warn() {
-    if (waiting_ == 0 || !order_.wait) return;
+    if (waiting_ == 0 || !wanted_.wait) return;
     const std::string_view whether = expired_ ? "did not confirm them in time (--timeout waits longer)" : "has not confirmed them yet";
     report_.warnings.push_back(fmt::format("dumps that wait: {}. The database {}; they stay in the queues of their nodes and are loaded "
                                            "without this command. The same command once more shows how far they are",
@@ -155,7 +155,7 @@ class Exporter {
   }
 
   Fleet& fleet_;
-  const FleetExport& order_;
+  const FleetExport& wanted_;
   FleetReport report_;
   v1::ArchiveDumpsRequest request_;
   std::vector<v1::ArchiveStatus> status_;
@@ -179,16 +179,16 @@ bool HasPassword(const std::string& address) {
 }  // namespace
 
 FleetExport BuildFleetExport(const ExportCommand& command, const FleetExportArgs& args, std::vector<std::string>* problems) {
-  FleetExport order;
-  order.ids = command.dumps;
-  order.job_id = order.ids.empty() ? args.job.value_or(args.source_job) : "";
-  order.wait = !args.no_wait;
+  FleetExport wanted;
+  wanted.ids = command.dumps;
+  wanted.job_id = wanted.ids.empty() ? args.job.value_or(args.source_job) : "";
+  wanted.wait = !args.no_wait;
   if (!command.to || !IsClickHouseUrl(*command.to)) {
     problems->push_back("on many nodes each loads its dumps into its own database ([archive]): give --to clickhouse://HOST[:PORT]/DATABASE; for files, "
                         "fetch the dumps and export them here");
-    return order;
+    return wanted;
   }
-  if ((!order.ids.empty() && args.job) || (order.ids.empty() && order.job_id.empty() && !args.has_source_job)) {
+  if ((!wanted.ids.empty() && args.job) || (wanted.ids.empty() && wanted.job_id.empty() && !args.has_source_job)) {
     problems->push_back("give --job JOB, or ids of sessions, fleets or dumps");
   }
   auto url = ParseClickHouseUrl(*command.to);
@@ -197,20 +197,20 @@ FleetExport BuildFleetExport(const ExportCommand& command, const FleetExportArgs
   } else if (HasPassword(*command.to)) {
     problems->push_back("leave the password out of --to: the nodes have their own (/etc/profd/archive.env)");
   }
-  order.to = url.ok() ? url->Shown() : "";
-  order.run = RunOf(command);
+  wanted.to = url.ok() ? url->Shown() : "";
+  wanted.run = RunOf(command);
   if (command.run_name && !IsRunName(*command.run_name)) problems->push_back("--run: a name has 1 to 200 bytes and no control characters");
   if (const auto unfit = UnfitForStore(command)) problems->push_back(*unfit);
   if (command.cluster) problems->push_back("--cluster is for dumps of this machine; on nodes it is archive.cluster");
   if (command.resume) problems->push_back("--resume is for dumps of this machine; what is loaded is not loaded again on nodes");
   if (args.timeout) {
     auto ms = ParseDurationMs(*args.timeout);
-    if (ms.ok()) order.timeout_ns = static_cast<int64_t>(*ms) * kNsPerMs;
+    if (ms.ok()) wanted.timeout_ns = static_cast<int64_t>(*ms) * kNsPerMs;
     if (!ms.ok()) problems->push_back("--timeout " + ms.status().message());
   }
-  return order;
+  return wanted;
 }
 
-FleetReport ExportOnAll(Fleet* fleet, const FleetExport& order) { return Exporter(fleet, order).Run(); }
+FleetReport ExportOnAll(Fleet* fleet, const FleetExport& wanted) { return Exporter(fleet, wanted).Run(); }
 
 }  // namespace profd::client

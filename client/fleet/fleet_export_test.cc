@@ -37,17 +37,17 @@ v1::ArchiveDumpsResponse Answer(State::State state, const std::string& problem =
 class FleetExportTest : public FleetTest {
  protected:
   FleetExportTest() {
-    order_.job_id = "j";
-    order_.to = "clickhouse://db:8123/profiles";
-    order_.run = "llama";
-    order_.first_pause_ms = 1;
+    wanted_.job_id = "j";
+    wanted_.to = "clickhouse://db:8123/profiles";
+    wanted_.run = "llama";
+    wanted_.first_pause_ms = 1;
   }
   int Export(SignalWatch* signals = nullptr, bool json = false) {
     Fleet fleet = MakeFleet(signals);
-    return Print(ExportOnAll(&fleet, order_), json);
+    return Print(ExportOnAll(&fleet, wanted_), json);
   }
 
-  FleetExport order_;
+  FleetExport wanted_;
 };
 
 TEST_F(FleetExportTest, WaitsUntilTheDatabaseHasConfirmedAll) {
@@ -106,7 +106,7 @@ TEST_F(FleetExportTest, DumpsNotConfirmedInTimeStayQueued) {
   v1::ArchiveDumpsResponse stopped = Answer(State::STATE_WAITING);
   stopped.mutable_archive()->set_asked_ns(999);
   Node(2).archive_answers = {stopped};
-  order_.timeout_ns = 20 * kNsPerMs;
+  wanted_.timeout_ns = 20 * kNsPerMs;
   EXPECT_EQ(Export(), kExitPartial);
   EXPECT_THAT(out_.str(), HasSubstr("unreachable: connection refused"));
   EXPECT_THAT(out_.str(), HasSubstr("systemctl enable --now profd-archive"));
@@ -139,8 +139,8 @@ TEST_F(FleetExportTest, SessionsThatHaveNotEndedAreNamed) {
   answer.add_unfinished("s2");
   Node(0).archive_answers = {answer};
   EXPECT_EQ(Export(), kExitPartial);
-  order_.ids = {"s1"};
-  order_.job_id = "";
+  wanted_.ids = {"s1"};
+  wanted_.job_id = "";
   Export(nullptr, true);
   const Json json = Json::parse(out_.str());
   EXPECT_THAT(json["nodes"][0]["note"].get<std::string>(), HasSubstr("profctl stop s2"));
@@ -152,7 +152,7 @@ TEST_F(FleetExportTest, SessionsThatHaveNotEndedAreNamed) {
 TEST_F(FleetExportTest, WithoutWaiting) {
   Make(1);
   Node(0).archive_answers = {Answer(State::STATE_WAITING)};
-  order_.wait = false;
+  wanted_.wait = false;
   EXPECT_EQ(Export(), kExitOk);
   EXPECT_THAT(out_.str(), HasSubstr("waiting"));
   EXPECT_EQ(Node(0).archive_requests.size(), 1U);
@@ -162,7 +162,7 @@ TEST_F(FleetExportTest, AnInterruptLeavesThemQueued) {
   Make(1);
   Node(0).archive_answers = {Answer(State::STATE_WAITING)};
   SignalWatch signals({SIGUSR1});
-  order_.first_pause_ms = 60'000;
+  wanted_.first_pause_ms = 60'000;
   kill(getpid(), SIGUSR1);
   EXPECT_EQ(Export(&signals), kExitPartial);
   EXPECT_THAT(err_.str(), HasSubstr("interrupted"));
@@ -182,19 +182,19 @@ std::vector<std::string> ProblemsOf(const ExportCommand& command, const FleetExp
 
 TEST(FleetExportArgsTest, FromTheCommandLine) {
   std::vector<std::string> problems;
-  FleetExport order = BuildFleetExport(Command(), {"j42", "2m"}, &problems);
+  FleetExport wanted = BuildFleetExport(Command(), {"j42", "2m"}, &problems);
   EXPECT_THAT(problems, IsEmpty());
-  EXPECT_EQ(order.to, "clickhouse://db.example.com:8123/profiles") << "neither user nor run";
-  EXPECT_EQ(order.run, "llama");
-  EXPECT_EQ(order.job_id, "j42");
-  EXPECT_EQ(order.timeout_ns, 120 * kNsPerSecond);
+  EXPECT_EQ(wanted.to, "clickhouse://db.example.com:8123/profiles") << "neither user nor run";
+  EXPECT_EQ(wanted.run, "llama");
+  EXPECT_EQ(wanted.job_id, "j42");
+  EXPECT_EQ(wanted.timeout_ns, 120 * kNsPerSecond);
   ExportCommand named = Command();
   named.run_name = "other";
   named.dumps = {"71bd0e29b475"};
-  order = BuildFleetExport(named, {.has_source_job = true, .source_job = "5000"}, &problems);
-  EXPECT_EQ(order.run, "other");
-  EXPECT_EQ(order.job_id, "") << "what is named counts";
-  EXPECT_THAT(order.ids, ElementsAre("71bd0e29b475"));
+  wanted = BuildFleetExport(named, {.has_source_job = true, .source_job = "5000"}, &problems);
+  EXPECT_EQ(wanted.run, "other");
+  EXPECT_EQ(wanted.job_id, "") << "what is named counts";
+  EXPECT_THAT(wanted.ids, ElementsAre("71bd0e29b475"));
   EXPECT_EQ(BuildFleetExport(Command(), {.has_source_job = true, .source_job = "5000"}, &problems).job_id, "5000");
 }
 

@@ -72,8 +72,8 @@ std::string DumpNameOf(const v1::Session& session) {
 
 class Fetcher {
  public:
-  Fetcher(Fleet* fleet, const FleetFetch& order)
-      : fleet_(*fleet), order_(order), report_(fleet->NewReport("fetch", order.job_id)) {}
+  Fetcher(Fleet* fleet, const FleetFetch& wanted)
+      : fleet_(*fleet), wanted_(wanted), report_(fleet->NewReport("fetch", wanted.job_id)) {}
 
   FleetReport Run() {
     for (NodeResult& result : report_.nodes) {
@@ -92,7 +92,7 @@ class Fetcher {
   bool List() {
     return fleet_.ForAll("asking", [this](size_t node, NodeCall* call) {
       v1::ListSessionsRequest request;
-      request.set_job_id(order_.job_id);
+      request.set_job_id(wanted_.job_id);
       auto list = call->api().ListSessions(request);
       NodeResult& result = report_.nodes[node];
       result.status = call->Explain(list.status());
@@ -101,15 +101,15 @@ class Fetcher {
   }
 
   bool Means(const v1::Session& session) const {
-    if (order_.ids.empty() || order_.ids.contains(session.session_id())) return true;
+    if (wanted_.ids.empty() || wanted_.ids.contains(session.session_id())) return true;
     auto fleet = session.spec().metadata().find(kFleetId);
-    return fleet != session.spec().metadata().end() && order_.ids.contains(fleet->second);
+    return fleet != session.spec().metadata().end() && wanted_.ids.contains(fleet->second);
   }
 
   // "job j42", "0123456789abcdef"
   std::string What() const {
-    return order_.ids.empty() ? "job " + order_.job_id
-                              : fmt::format("{}", fmt::join(order_.ids, ", "));
+    return wanted_.ids.empty() ? "job " + wanted_.job_id
+                              : fmt::format("{}", fmt::join(wanted_.ids, ", "));
   }
 
   // What there is to fetch, and why the rest is not.
@@ -196,7 +196,7 @@ class Fetcher {
   Status FetchOne(NodeCall* call, FetchedDump* dump) const {
     std::string name = DumpNameOf(dump->session);
     if (name.empty()) return DataLoss("the node's name of the dump is not acceptable");
-    std::string target = order_.out + "/" + dump->path;
+    std::string target = wanted_.out + "/" + dump->path;
     std::string folder = target.substr(0, target.rfind('/'));
     struct stat info = {};
     if (lstat(target.c_str(), &info) == 0) {
@@ -261,7 +261,7 @@ class Fetcher {
   // Dumps of earlier fetches into the same directory stay listed.
   Json OldEntries(const std::set<std::string>& now) const {
     Json kept = Json::array();
-    std::ifstream file(order_.out + "/" + kIndexName, std::ios::binary);
+    std::ifstream file(wanted_.out + "/" + kIndexName, std::ios::binary);
     if (!file) return kept;
     std::string text(static_cast<size_t>(kMaxIndexBytes), '\0');
     file.read(text.data(), kMaxIndexBytes);
@@ -287,7 +287,7 @@ class Fetcher {
     }
     if (entries.empty()) return;
     for (Json& entry : OldEntries(now)) entries.push_back(std::move(entry));
-    std::string path = order_.out + "/" + kIndexName;
+    std::string path = wanted_.out + "/" + kIndexName;
     std::string unfinished = path + ".part";
     std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
     file << JsonText(Json{{"version", 1}, {"dumps", std::move(entries)}}, /*indent=*/true) << '\n';
@@ -301,16 +301,16 @@ class Fetcher {
   }
 
   Fleet& fleet_;
-  const FleetFetch& order_;
+  const FleetFetch& wanted_;
   FleetReport report_;
 };
 
 }  // namespace
 
-Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& order) {
-  RETURN_IF_ERROR(MakeDirectory(order.out));
-  if (access(order.out.c_str(), W_OK | X_OK) != 0) return Status::FromErrno(errno, order.out);
-  return Fetcher(fleet, order).Run();
+Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& wanted) {
+  RETURN_IF_ERROR(MakeDirectory(wanted.out));
+  if (access(wanted.out.c_str(), W_OK | X_OK) != 0) return Status::FromErrno(errno, wanted.out);
+  return Fetcher(fleet, wanted).Run();
 }
 
 }  // namespace profd::client

@@ -82,7 +82,7 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   AddDump(0, "PROF_0", {0});
   AddDump(1, "PROF_1", {1});
   Fleet fleet = MakeFleet();
-  FleetReport started = StartOnAll(&fleet, Order());
+  FleetReport started = StartOnAll(&fleet, Wanted());
   Print(started);
   const std::string id = started.fleet_id;
   EXPECT_TRUE(IsFleetId(id)) << id;

@@ -21,12 +21,12 @@ std::string RandomId() {
 
 class Starter {
  public:
-  Starter(Fleet* fleet, const FleetStart& order)
+  Starter(Fleet* fleet, const FleetStart& wanted)
       : fleet_(*fleet),
-        order_(order),
-        request_(order.request),
+        wanted_(wanted),
+        request_(wanted.request),
         id_(RandomId()),
-        report_(fleet->NewReport("start", order.request.target().job_id())),
+        report_(fleet->NewReport("start", wanted.request.target().job_id())),
         took_ns_(report_.nodes.size(), 0),
         sent_(report_.nodes.size(), 0) {}
 
@@ -37,7 +37,7 @@ class Starter {
     report_.interrupted = !Measure();
     std::vector<size_t> reached = Reached();
     bool missing = reached.size() < report_.nodes.size();
-    if (report_.interrupted || (order_.all_or_nothing && missing)) {
+    if (report_.interrupted || (wanted_.all_or_nothing && missing)) {
       NothingStarted(reached);
       return std::move(report_);
     }
@@ -50,7 +50,7 @@ class Starter {
     report_.interrupted = !Start(reached);
     bool failed = std::any_of(report_.nodes.begin(), report_.nodes.end(),
                               [](const NodeResult& result) { return !result.status.ok(); });
-    if ((report_.interrupted && !order_.keep) || (order_.all_or_nothing && failed)) Undo();
+    if ((report_.interrupted && !wanted_.keep) || (wanted_.all_or_nothing && failed)) Undo();
     Judge();
     return std::move(report_);
   }
@@ -183,7 +183,7 @@ class Starter {
   // Sessions of this very start that have not ended.
   Result<std::vector<std::string>> Ours(NodeCall* call) const {
     v1::ListSessionsRequest request;
-    request.set_job_id(order_.request.target().job_id());
+    request.set_job_id(wanted_.request.target().job_id());
     request.set_active_only(true);
     auto list = call->api().ListSessions(request);
     if (!list.ok()) return list.status();
@@ -257,7 +257,7 @@ class Starter {
   }
 
   Fleet& fleet_;
-  const FleetStart& order_;
+  const FleetStart& wanted_;
   v1::SessionSpec request_;
   const std::string id_;
   FleetReport report_;
@@ -270,8 +270,8 @@ class Starter {
 
 }  // namespace
 
-FleetReport StartOnAll(Fleet* fleet, const FleetStart& order) {
-  return Starter(fleet, order).Run();
+FleetReport StartOnAll(Fleet* fleet, const FleetStart& wanted) {
+  return Starter(fleet, wanted).Run();
 }
 
 }  // namespace profd::client

@@ -88,7 +88,7 @@ TEST_F(FleetTest, SlowRefusingAndDeadOnesAreNamed) {
             {63, FakeNode::Kind::kDead}});
   node_timeout_ns_ = 100 * kNsPerMs;
   Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, Order());
+  FleetReport report = StartOnAll(&fleet, Wanted());
   EXPECT_EQ(report.nodes[3].status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(report.nodes[5].status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(report.nodes[7].status.code(), StatusCode::kUnavailable);
@@ -104,10 +104,10 @@ TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
   Make(3);
   Node(0).offset_ns = 3600 * kNsPerSecond;
   Node(2).offset_ns = -5 * kNsPerSecond;
-  FleetStart order = Order();
-  (*order.request.mutable_metadata())["mine"] = "kept";
+  FleetStart wanted = Wanted();
+  (*wanted.request.mutable_metadata())["mine"] = "kept";
   Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, order);
+  FleetReport report = StartOnAll(&fleet, wanted);
   EXPECT_EQ(Print(report), kExitOk);
   ASSERT_GT(report.common_start_ns, 0);
   for (size_t i = 0; i < 3; ++i) {
@@ -130,25 +130,25 @@ TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
 TEST_F(FleetTest, TheUsersInstantAndSteps) {
   Make(1);
   Fleet fleet = MakeFleet();
-  FleetStart order = Order();
-  order.request.mutable_schedule()->set_start_at_ns(1234);
-  FleetReport report = StartOnAll(&fleet, order);
+  FleetStart wanted = Wanted();
+  wanted.request.mutable_schedule()->set_start_at_ns(1234);
+  FleetReport report = StartOnAll(&fleet, wanted);
   EXPECT_EQ(report.common_start_ns, 1234);
   // That was long ago.
   EXPECT_TRUE(report.nodes[0].late);
   EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("n00 answered after the common start")));
 
-  order.request.mutable_schedule()->clear_start_at_ns();
-  order.request.mutable_schedule()->set_start_in_ms(3'600'000);
+  wanted.request.mutable_schedule()->clear_start_at_ns();
+  wanted.request.mutable_schedule()->set_start_in_ms(3'600'000);
   int64_t before = cluster_.clock.WallNs();
-  report = StartOnAll(&fleet, order);
+  report = StartOnAll(&fleet, wanted);
   EXPECT_GE(report.common_start_ns, before + 3600 * kNsPerSecond);
   EXPECT_EQ(Node(0).starts.back().schedule().start_in_ms(), 0u);
   EXPECT_FALSE(report.nodes[0].late);
 
-  order.request.mutable_schedule()->clear_start_in_ms();
-  order.request.mutable_schedule()->set_start_step(11);
-  report = StartOnAll(&fleet, order);
+  wanted.request.mutable_schedule()->clear_start_in_ms();
+  wanted.request.mutable_schedule()->set_start_step(11);
+  report = StartOnAll(&fleet, wanted);
   EXPECT_EQ(report.common_start_ns, 0);
   EXPECT_EQ(Node(0).starts.back().schedule().start_at_ns(), 0);
   EXPECT_EQ(Node(0).starts.back().schedule().start_step(), 11);
@@ -157,10 +157,10 @@ TEST_F(FleetTest, TheUsersInstantAndSteps) {
 
 TEST_F(FleetTest, AllOrNothingStopsWhatWasStarted) {
   Make(8, {{4, FakeNode::Kind::kRefuses}});
-  FleetStart order = Order();
-  order.all_or_nothing = true;
+  FleetStart wanted = Wanted();
+  wanted.all_or_nothing = true;
   Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, order);
+  FleetReport report = StartOnAll(&fleet, wanted);
   for (size_t i = 0; i < 8; ++i) {
     if (i == 4) continue;
     EXPECT_THAT(Node(i).stopped, ElementsAre("s0")) << i;
@@ -172,10 +172,10 @@ TEST_F(FleetTest, AllOrNothingStopsWhatWasStarted) {
 
 TEST_F(FleetTest, AllOrNothingStartsNothingWhenOneIsAway) {
   Make(3, {{1, FakeNode::Kind::kDead}});
-  FleetStart order = Order();
-  order.all_or_nothing = true;
+  FleetStart wanted = Wanted();
+  wanted.all_or_nothing = true;
   Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, order);
+  FleetReport report = StartOnAll(&fleet, wanted);
   EXPECT_THAT(Node(0).starts, IsEmpty());
   EXPECT_THAT(Node(2).starts, IsEmpty());
   EXPECT_EQ(Print(report), kExitUnreachable);
@@ -190,10 +190,10 @@ TEST_F(FleetTest, FindsAndStopsSessionsThatStartedWithoutAnAnswer) {
   other.mutable_status()->set_state(v1::Session::STATE_RUNNING);
   Node(1).sessions.push_back(other);
   node_timeout_ns_ = 200 * kNsPerMs;
-  FleetStart order = Order();
-  order.all_or_nothing = true;
+  FleetStart wanted = Wanted();
+  wanted.all_or_nothing = true;
   Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, order);
+  FleetReport report = StartOnAll(&fleet, wanted);
   EXPECT_EQ(report.nodes[1].status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Node(1).stopped, ElementsAre("s1"));
   EXPECT_TRUE(report.nodes[1].undone);
@@ -217,10 +217,10 @@ TEST_F(FleetTest, AnInterruptStopsWhatWasStartedUnlessKept) {
       }
       kill(getpid(), SIGUSR2);
     });
-    FleetStart order = Order();
-    order.keep = keep;
+    FleetStart wanted = Wanted();
+    wanted.keep = keep;
     Fleet fleet = MakeFleet(&signals);
-    FleetReport report = StartOnAll(&fleet, order);
+    FleetReport report = StartOnAll(&fleet, wanted);
     interrupter.join();
     EXPECT_TRUE(report.interrupted);
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Node(i).stopped.size(), keep ? 0u : 1u) << i;
@@ -232,7 +232,7 @@ TEST_F(FleetTest, AnInterruptStopsWhatWasStartedUnlessKept) {
 TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
   Make(3);
   Fleet fleet = MakeFleet();
-  (void)StartOnAll(&fleet, Order());
+  (void)StartOnAll(&fleet, Wanted());
   Node(1).sessions.clear();
   FleetReport report = StopOnAll(&fleet, {{}, "j", false});
   EXPECT_EQ(Print(report), kExitOk);
@@ -249,7 +249,7 @@ TEST_F(FleetTest, ExitCodesShowTheResult) {
     cluster_.nodes.clear();
     Make(2, kinds);
     Fleet fleet = MakeFleet();
-    return Print(StartOnAll(&fleet, Order()));
+    return Print(StartOnAll(&fleet, Wanted()));
   };
   EXPECT_EQ(code({}), kExitOk);
   EXPECT_EQ(code({{0, Kind::kDead}}), kExitPartial);
@@ -262,7 +262,7 @@ TEST_F(FleetTest, ExitCodesShowTheResult) {
 TEST_F(FleetTest, Json) {
   Make(2, {{1, FakeNode::Kind::kDead}});
   Fleet fleet = MakeFleet();
-  EXPECT_EQ(Print(StartOnAll(&fleet, Order()), /*json=*/true), kExitPartial);
+  EXPECT_EQ(Print(StartOnAll(&fleet, Wanted()), /*json=*/true), kExitPartial);
   Json json = Json::parse(out_.str(), nullptr, false);
   ASSERT_TRUE(json.is_object()) << out_.str();
   EXPECT_EQ(json["ok"], 1);

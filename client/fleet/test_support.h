@@ -89,7 +89,7 @@ class DeafApi : public ProfdApi {
   Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest&) override { return No(); }
   Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest&) override { return No(); }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return No(); }
-  Result<v1::TakeArchiveOrderResponse> TakeArchiveOrder() override { return No(); }
+  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override { return No(); }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return No(); }
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest&) override { return No(); }
   Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest&) override { return No(); }
@@ -230,10 +230,10 @@ class FleetTest : public ::testing::Test {
     err_.str("");
     return PrintReport(io_, cluster_.clock, json, report);
   }
-  static FleetStart Order(const std::string& job = "j") {
-    FleetStart order;
-    order.request.mutable_target()->set_job_id(job);
-    return order;
+  static FleetStart Wanted(const std::string& job = "j") {
+    FleetStart wanted;
+    wanted.request.mutable_target()->set_job_id(job);
+    return wanted;
   }
   // A session with a dump of one small file.
   void AddDump(size_t node, const std::string& name, const std::vector<int>& ranks = {}) {

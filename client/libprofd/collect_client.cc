@@ -74,7 +74,7 @@ void CollectClient::OnWelcome(const attach::Welcome& welcome) {
 void CollectClient::OnNotice(const attach::SessionNotice& notice) {
   if (!takes_collector_) return;
   const std::string& id = notice.session_id;
-  const auto known = orders_.find(id);
+  const auto known = requests_.find(id);
   const bool recording = notice.state == attach::kRecording;
   armed_.erase(id);
   if (notice.state == "armed" && notice.collect) {
@@ -82,22 +82,22 @@ void CollectClient::OnNotice(const attach::SessionNotice& notice) {
     return;
   }
   if ((notice.state == "running" || recording) && notice.collect) return Carry(id, *notice.collect, recording);
-  if (known == orders_.end()) return;
+  if (known == requests_.end()) return;
   Ending end;
   if (&PluginOf(known->second) == &mspti_ || id == aclprof_session_) end.plugin = &PluginOf(known->second);
-  orders_.erase(known);
+  requests_.erase(known);
   Update();
   if (end.plugin != nullptr) end.starts = ReportOf(*end.plugin).starts;
   if (ended_.size() < kMaxSessions) ended_[id] = end;
 }
 
-void CollectClient::Carry(const std::string& session_id, const attach::CollectOrder& wanted, bool recording) {
-  const bool is_new = !orders_.contains(session_id);
-  if (is_new && orders_.size() >= kMaxSessions) return;
-  Order& order = orders_[session_id];
-  if (is_new) order.number = next_number_++;
-  order.order = wanted;
-  order.recording = recording;
+void CollectClient::Carry(const std::string& session_id, const attach::CollectRequest& wanted, bool recording) {
+  const bool is_new = !requests_.contains(session_id);
+  if (is_new && requests_.size() >= kMaxSessions) return;
+  Request& request = requests_[session_id];
+  if (is_new) request.number = next_number_++;
+  request.wanted = wanted;
+  request.recording = recording;
   ended_.erase(session_id);
   Update();
 }
@@ -114,7 +114,7 @@ void CollectClient::OnFilesTaken(const attach::FilesTaken& taken) {
 }
 
 void CollectClient::OnDisconnected() {
-  orders_.clear();
+  requests_.clear();
   armed_.clear();
   ended_.clear();
   takes_collector_ = false;
@@ -124,15 +124,15 @@ void CollectClient::OnDisconnected() {
   if (aclprof_.calls != nullptr) aclprof_.calls->files_taken();
 }
 
-CollectClient::Plugin& CollectClient::PluginOf(const Order& order) {
-  const CollectProvider provider = order.order.provider;
-  const bool chosen_here = provider == kAuto && mode_ == WordOf(kAclprof) && order.order.aclprof;
+CollectClient::Plugin& CollectClient::PluginOf(const Request& request) {
+  const CollectProvider provider = request.wanted.provider;
+  const bool chosen_here = provider == kAuto && mode_ == WordOf(kAclprof) && request.wanted.aclprof;
   return provider == kAclprof || chosen_here ? aclprof_ : mspti_;
 }
 
-std::optional<attach::CollectorReport> CollectClient::Refusal(const Order& order) const {
-  const Plugin& plugin = PluginOf(order);
-  const CollectProvider provider = order.order.provider;
+std::optional<attach::CollectorReport> CollectClient::Refusal(const Request& request) const {
+  const Plugin& plugin = PluginOf(request);
+  const CollectProvider provider = request.wanted.provider;
   const auto refuse = [&](CollectState state, std::string detail) -> std::optional<attach::CollectorReport> {
     return Reporting(plugin.provider, state, std::move(detail));
   };
@@ -148,8 +148,8 @@ std::optional<attach::CollectorReport> CollectClient::Refusal(const Order& order
     return refuse(CollectState::kOff, "the application does not allow it (profd_collect_allow)");
   }
   if (&plugin == &aclprof_) {
-    if (!order.order.aclprof) return refuse(CollectState::kUnsupported, "the order says nothing of what aclprof is to collect");
-  } else if (order.order.kinds.empty()) {
+    if (!request.wanted.aclprof) return refuse(CollectState::kUnsupported, "the request names nothing that aclprof is to collect");
+  } else if (request.wanted.kinds.empty()) {
     return refuse(CollectState::kUnsupported, "this libprofd knows none of the kinds");
   }
   return std::nullopt;
@@ -171,9 +171,9 @@ CollectClient::Plugin* CollectClient::Holder() {
   return IsAtWork(aclprof_) ? &aclprof_ : nullptr;
 }
 
-std::vector<std::map<std::string, CollectClient::Order>::iterator> CollectClient::InOrder() {
-  std::vector<std::map<std::string, Order>::iterator> all;
-  for (auto it = orders_.begin(); it != orders_.end(); ++it) {
+std::vector<std::map<std::string, CollectClient::Request>::iterator> CollectClient::InTurn() {
+  std::vector<std::map<std::string, Request>::iterator> all;
+  for (auto it = requests_.begin(); it != requests_.end(); ++it) {
     if (IsCarriedOut(it->second)) all.push_back(it);
   }
   std::sort(all.begin(), all.end(), [](auto a, auto b) {
@@ -187,25 +187,25 @@ void CollectClient::Update() {
   start_again_ = false;
   const auto update = [this](const Plugin* plugin) { plugin == &mspti_ ? UpdateMspti() : UpdateAclprof(); };
   if (const Plugin* const holder = Holder(); holder != nullptr) return update(holder);
-  for (const auto& order : InOrder()) {
-    update(&PluginOf(order->second));
+  for (const auto& request : InTurn()) {
+    update(&PluginOf(request->second));
     // One whose plug-in is still ending keeps its turn.
     if (Holder() != nullptr || start_again_) return;
   }
 }
 
 bool CollectClient::MsptiGivesWay() {
-  const auto orders = InOrder();
+  const auto requests = InTurn();
   const auto wants = [this](const Plugin& plugin) {
-    return [this, &plugin](const auto& order) { return !order->second.recording && &PluginOf(order->second) == &plugin; };
+    return [this, &plugin](const auto& request) { return !request->second.recording && &PluginOf(request->second) == &plugin; };
   };
-  return aclprof_.problem.empty() && std::ranges::any_of(orders, wants(aclprof_)) && std::ranges::none_of(orders, wants(mspti_));
+  return aclprof_.problem.empty() && std::ranges::any_of(requests, wants(aclprof_)) && std::ranges::none_of(requests, wants(mspti_));
 }
 
 void CollectClient::UpdateMspti() {
   CollectKinds kinds;
-  for (const auto& [id, order] : orders_) {
-    if (IsCarriedOut(order) && &PluginOf(order) == &mspti_) kinds |= order.order.kinds;
+  for (const auto& [id, request] : requests_) {
+    if (IsCarriedOut(request) && &PluginOf(request) == &mspti_) kinds |= request.wanted.kinds;
   }
   if (MsptiGivesWay()) kinds = {};
   if (kinds.empty()) {
@@ -217,8 +217,8 @@ void CollectClient::UpdateMspti() {
 }
 
 void CollectClient::UpdateAclprof() {
-  const auto current = orders_.find(aclprof_session_);
-  const bool wanted = current != orders_.end() && IsCarriedOut(current->second);
+  const auto current = requests_.find(aclprof_session_);
+  const bool wanted = current != requests_.end() && IsCarriedOut(current->second);
   if (aclprof_.started) {
     if (wanted) return;
     aclprof_.started = false;
@@ -226,9 +226,9 @@ void CollectClient::UpdateAclprof() {
     return;
   }
   if (IsAtWork(aclprof_)) return;  // ends
-  for (const auto& order : InOrder()) {
-    if (&PluginOf(order->second) != &aclprof_) continue;
-    if (Load(aclprof_)) StartAclprof(order->first, *order->second.order.aclprof);
+  for (const auto& request : InTurn()) {
+    if (&PluginOf(request->second) != &aclprof_) continue;
+    if (Load(aclprof_)) StartAclprof(request->first, *request->second.wanted.aclprof);
     return;
   }
 }
@@ -264,7 +264,7 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   } else if (error == ECHILD) {
     plugin.problem = "this process was forked from one that was being collected from";
   } else if (error == EINVAL) {
-    plugin.problem = "this libprofd knows nothing of what the order asks for";
+    plugin.problem = "this libprofd knows nothing of what is requested";
   } else if (error != 0) {
     plugin.problem = "cannot collect: " + std::generic_category().message(error);
   }
@@ -275,34 +275,34 @@ void CollectClient::StartMspti(CollectKinds kinds) {
   profd_collect_config config = {};
   config.kinds = kinds.bits();
   bool limited = true;
-  for (const auto& [id, order] : orders_) {
-    if (!IsCarriedOut(order) || &PluginOf(order) != &mspti_) continue;
-    // An order without an interval means the default one, also beside an order with a longer one.
-    const uint32_t flush_ms = order.order.flush_ms > 0 ? order.order.flush_ms : uint32_t{PROFD_COLLECT_FLUSH_MS};
+  for (const auto& [id, request] : requests_) {
+    if (!IsCarriedOut(request) || &PluginOf(request) != &mspti_) continue;
+    // A request without an interval means the default one, also beside a request with a longer one.
+    const uint32_t flush_ms = request.wanted.flush_ms > 0 ? request.wanted.flush_ms : uint32_t{PROFD_COLLECT_FLUSH_MS};
     if (config.flush_ms == 0 || flush_ms < config.flush_ms) config.flush_ms = flush_ms;
-    config.ring_bytes = std::max(config.ring_bytes, order.order.ring_bytes);
-    limited = limited && order.order.max_permille > 0;  // 0 = no limit
-    config.max_permille = std::max(config.max_permille, order.order.max_permille);
+    config.ring_bytes = std::max(config.ring_bytes, request.wanted.ring_bytes);
+    limited = limited && request.wanted.max_permille > 0;  // 0 = no limit
+    config.max_permille = std::max(config.max_permille, request.wanted.max_permille);
   }
   if (!limited) config.max_permille = 0;
   Start(mspti_, config);
 }
 
-void CollectClient::StartAclprof(const std::string& session, const attach::AclprofOrder& order) {
+void CollectClient::StartAclprof(const std::string& session, const attach::AclprofRequest& request) {
   aclprof_session_ = session;
   stopping_sent_ = files_sent_ = false;
-  const std::string items = ItemLines(order.config);
+  const std::string items = ItemLines(request.config);
   profd_collect_config config = {};
   config.session = session.c_str();
-  config.aclprof_bits = order.bits;
-  config.aclprof_metrics = order.metrics;
+  config.aclprof_bits = request.bits;
+  config.aclprof_metrics = request.metrics;
   config.aclprof_config = items.c_str();
   Start(aclprof_, config);
 }
 
-std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string& id, const Order& order) {
-  if (std::optional<attach::CollectorReport> refusal = Refusal(order)) return refusal;
-  const Plugin& plugin = PluginOf(order);
+std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string& id, const Request& request) {
+  if (std::optional<attach::CollectorReport> refusal = Refusal(request)) return refusal;
+  const Plugin& plugin = PluginOf(request);
   if (!plugin.problem.empty()) return Reporting(plugin.provider, CollectState::kUnsupported, plugin.problem);
   const Plugin* const holder = Holder();
   if (holder != nullptr && holder != &plugin) {
@@ -316,7 +316,7 @@ std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string
   const profd_collect_report report = ReportOf(plugin);
   if (report.state <= PROFD_COLLECT_OFF || report.state > PROFD_COLLECT_FAILED) return std::nullopt;
   const auto collected = CollectKinds::OfBits(report.kinds);
-  const CollectKinds& wanted = order.order.kinds;
+  const CollectKinds& wanted = request.wanted.kinds;
   const bool all = &plugin == &mspti_ && (wanted - collected).empty();
   attach::CollectorReport state = Reporting(plugin.provider, static_cast<CollectState>(report.state), report.detail);
   // What another session requested may have been refused.
@@ -328,17 +328,17 @@ std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string
   return state;
 }
 
-void CollectClient::ReportTo(const std::string& id, Order& order, const Send& send) {
-  std::optional<attach::CollectorReport> state = StateFor(id, order);
+void CollectClient::ReportTo(const std::string& id, Request& request, const Send& send) {
+  std::optional<attach::CollectorReport> state = StateFor(id, request);
   if (!state) return;  // has only just begun
   state->session_id = id;
   const std::string text = attach::Encode(attach::ToDaemon(*state));
-  if (text == order.sent) return;
+  if (text == request.sent) return;
   const int ring = mspti_.started && !ring_sent_ ? mspti_.calls->ring() : -1;
   state->has_ring = ring >= 0;
   if (!send(*state, ring)) return;
   ring_sent_ = ring_sent_ || ring >= 0;
-  order.sent = text;
+  request.sent = text;
 }
 
 void CollectClient::ReportFiles(const Send& send) {
@@ -383,22 +383,22 @@ void CollectClient::ReportEnds(const Send& send) {
 
 bool CollectClient::IsOneWaiting() {
   if (Holder() != nullptr) return false;
-  const auto orders = InOrder();
-  return std::any_of(orders.begin(), orders.end(),
-                     [this](const auto& order) { return PluginOf(order->second).problem.empty(); });
+  const auto requests = InTurn();
+  return std::any_of(requests.begin(), requests.end(),
+                     [this](const auto& request) { return PluginOf(request->second).problem.empty(); });
 }
 
 void CollectClient::Report(const Send& send) {
   if (!takes_collector_) return;
   const bool allowed_changed = allowed_seen_ != host_.allowed.load(std::memory_order_relaxed);
-  if (start_again_ || (allowed_changed && !orders_.empty()) || IsOneWaiting()) Update();
+  if (start_again_ || (allowed_changed && !requests_.empty()) || IsOneWaiting()) Update();
   ReportFiles(send);
   ReportEnds(send);
-  for (auto& [id, order] : orders_) ReportTo(id, order, send);
+  for (auto& [id, request] : requests_) ReportTo(id, request, send);
 }
 
 void CollectClient::End(uint32_t wait_ms, uint32_t files_ms) {
-  orders_.clear();
+  requests_.clear();
   if (std::exchange(mspti_.started, false)) mspti_.calls->stop(wait_ms);
   aclprof_.started = false;
   if (IsAtWork(aclprof_)) aclprof_.calls->stop(files_ms);

@@ -1,7 +1,7 @@
 // What sessions want collected from inside this process, and the plug-ins that do it
-// (collect_plugin.h): opened at the first request of a session, started and stopped by their orders, their state
+// (collect_plugin.h): opened at the first request of a session, started and stopped by their requests, their state
 // reported to each of them. One plug-in is at work at a time, since the vendor's profilers take each other's
-// data: the other's orders wait. Of the thread that keeps the daemon's connection; nothing here waits but End.
+// data: the other's requests wait. Of the thread that keeps the daemon's connection; nothing here waits but End.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,8 @@ class CollectClient {
   void OnNotice(const attach::SessionNotice& notice);
   // An order of this session is there, and nothing was reported of it.
   bool HasUnreported(const std::string& session_id) const {
-    const auto found = orders_.find(session_id);
-    return found != orders_.end() && found->second.sent.empty();
+    const auto found = requests_.find(session_id);
+    return found != requests_.end() && found->second.sent.empty();
   }
   // A session that is armed is carried out from now on, as if it ran.
   void WarmUp(const std::string& session_id);
@@ -69,33 +69,33 @@ class CollectClient {
     bool started = false;
     std::string problem = {};  // why it could not be opened or started
   };
-  struct Order {
-    attach::CollectOrder order;
+  struct Request {
+    attach::CollectRequest wanted;
     uint64_t number = 0;  // the first that arrived is served first
     bool recording = false;  // the flight recorder's, which gives way
     std::string sent;     // the last report
   };
-  Plugin& PluginOf(const Order& order);
-  const Plugin& PluginOf(const Order& order) const { return const_cast<CollectClient*>(this)->PluginOf(order); }
+  Plugin& PluginOf(const Request& request);
+  const Plugin& PluginOf(const Request& request) const { return const_cast<CollectClient*>(this)->PluginOf(request); }
   // Why this order is not carried out; nothing: it is.
-  std::optional<attach::CollectorReport> Refusal(const Order& order) const;
-  bool IsCarriedOut(const Order& order) const { return !Refusal(order); }
+  std::optional<attach::CollectorReport> Refusal(const Request& request) const;
+  bool IsCarriedOut(const Request& request) const { return !Refusal(request); }
   static profd_collect_report ReportOf(const Plugin& plugin);
   static bool IsAtWork(const Plugin& plugin);
   // The plug-in at work; null: none.
   Plugin* Holder();
   // Those that are carried out, the first first, the flight recorder's last.
-  std::vector<std::map<std::string, Order>::iterator> InOrder();
+  std::vector<std::map<std::string, Request>::iterator> InTurn();
   void Update();
   void UpdateMspti();
   void UpdateAclprof();
   static bool Load(Plugin& plugin);
   void Start(Plugin& plugin, profd_collect_config config);
   void StartMspti(attach::CollectKinds kinds);
-  void StartAclprof(const std::string& session, const attach::AclprofOrder& order);
+  void StartAclprof(const std::string& session, const attach::AclprofRequest& request);
   bool IsOneWaiting();
-  std::optional<attach::CollectorReport> StateFor(const std::string& id, const Order& order);
-  void ReportTo(const std::string& id, Order& order, const Send& send);
+  std::optional<attach::CollectorReport> StateFor(const std::string& id, const Request& request);
+  void ReportTo(const std::string& id, Request& request, const Send& send);
   void ReportFiles(const Send& send);
   void ReportEnds(const Send& send);
 
@@ -103,12 +103,12 @@ class CollectClient {
   std::string mode_ = "auto";
   bool takes_collector_ = false;
   bool ring_sent_ = false;
-  void Carry(const std::string& session_id, const attach::CollectOrder& wanted, bool recording = false);
+  void Carry(const std::string& session_id, const attach::CollectRequest& wanted, bool recording = false);
   // Only the flight recorder keeps MSPTI at work, and a session waits for aclprof.
   bool MsptiGivesWay();
 
-  std::map<std::string, Order> orders_;
-  std::map<std::string, attach::CollectOrder> armed_;  // of sessions that have not begun
+  std::map<std::string, Request> requests_;
+  std::map<std::string, attach::CollectRequest> armed_;  // of sessions that have not begun
   uint64_t next_number_ = 0;
   struct Ending {
     const Plugin* plugin = nullptr;  // that served it; null: none did

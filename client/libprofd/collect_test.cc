@@ -1,4 +1,4 @@
-// Collecting from inside the process as sessions order it, with the real plug-in and a stand-in of the
+// Collecting from inside the process as sessions request it, with the real plug-in and a stand-in of the
 // vendor's library. Whatever loads something is a process of its own: the plug-in stays for good.
 #include <dirent.h>
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ class CollectTest : public LibprofdTest {
   }
 };
 
-TEST_F(CollectTest, WithoutAnOrderNothingIsLoaded) {
+TEST_F(CollectTest, WithoutARequestNothingIsLoaded) {
   RunAlone([this] {
     FakeDaemon daemon(path_);
     Attach();
@@ -137,7 +137,7 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
 }
 
 // As beside a flight recorder, which is in no hurry.
-TEST_F(CollectTest, AnOrderWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
+TEST_F(CollectTest, ARequestWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
   RunAlone([this] {
     FakeDaemon daemon(path_);
     Attach();

@@ -1,4 +1,4 @@
-// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it receives, sends what the test orders
+// A daemon made for tests: listens on a SOCK_SEQPACKET, keeps all it receives, sends what the test requests
 // to.
 #pragma once
 

@@ -182,7 +182,7 @@ class Library {
   };
   std::deque<Outgoing> outbox_ GUARDED_BY(mutex_);
   StepWatch watch_ GUARDED_BY(mutex_);
-  // Sessions that run and order records from inside, until the collector has reported its state.
+  // Sessions that run and request records from inside, until the collector has reported its state.
   std::set<std::string> collector_awaited_ GUARDED_BY(mutex_);
   bool answers_stacks_ GUARDED_BY(mutex_) = false;  // an interpreter has asked whether it should
   uint64_t stacks_asked_ GUARDED_BY(mutex_) = 0;    // the call that is not answered yet

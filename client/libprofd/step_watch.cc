@@ -6,7 +6,7 @@
 namespace profd::lib {
 namespace {
 
-constexpr int kMaxStackOrders = 1 << 30;
+constexpr int kMaxStackRequests = 1 << 30;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice, int64_t last_step)
   session.running = notice.state == "running";
   const auto stacks = notice.options.find("TORCH_CALL_STACK");
   const bool wants = session.running && stacks != notice.options.end() && stacks->second != "off";
-  if (wants && !std::exchange(session.stacks, true)) stack_orders_ = stack_orders_ % kMaxStackOrders + 1;
+  if (wants && !std::exchange(session.stacks, true)) stack_orders_ = stack_orders_ % kMaxStackRequests + 1;
   session.start_step = notice.start_step;
   session.steps = notice.steps;
   session.warms_up = !session.running && notice.collect && notice.start_step;

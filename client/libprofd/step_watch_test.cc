@@ -77,7 +77,7 @@ TEST_F(StepWatchTest, TheFirstStepOfAllIsDueAtOnce) {
   EXPECT_EQ(watch_.TakeDue(), std::vector<std::string>{"s2"});
 }
 
-TEST_F(StepWatchTest, NothingIsDueWithoutAnOrderToCollect) {
+TEST_F(StepWatchTest, NothingIsDueWithoutARequestToCollect) {
   watch_.OnNotice({"s", "armed", 11, 2, {}}, 10);
   SessionNotice running{"r", "running", 11, 2, {}};
   running.collect.emplace();
@@ -162,7 +162,7 @@ TEST_F(StepWatchTest, SessionsAreBounded) {
   EXPECT_FALSE(watch_.wants_steps());
 }
 
-TEST_F(StepWatchTest, StacksAreWantedWhileASessionRunsThatOrdersThem) {
+TEST_F(StepWatchTest, StacksAreWantedWhileASessionThatRequestsThemRuns) {
   EXPECT_EQ(watch_.wants_stacks(), 0);
   watch_.OnNotice({"s", "armed", 3, 0, {{"TORCH_CALL_STACK", "on"}}});
   watch_.OnNotice({"other", "running", {}, 0, {{"msproftx", "on"}}});

@@ -11,7 +11,7 @@
 namespace profd::client::selftest {
 namespace {
 
-// Why there is no answer from a session; unset: it ran, and processes were ordered to collect.
+// Why there is no answer from a session; unset: it ran, and processes were requested to collect.
 std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
   if (!recorded) return Open("no session was started");
   if (!recorded->status.ok()) return Open("the session did not run: " + recorded->status.message());

@@ -260,7 +260,7 @@ std::string ArchiveQueue::RunOf(const KeptDump& dump, const Entry& entry) const 
   return ArchiveRunName(pattern, SubjectOf(dump), deps_.host);
 }
 
-Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
+Status ArchiveQueue::Take(const Peer& peer, v1::ClaimArchiveUploadResponse* out) {
   DCHECK_ON(deps_.control);
   if (!on()) return FailedPrecondition("nothing is archived on this node: archive.to is not set");
   asked_wall_ns_ = deps_.clock.WallNs();
@@ -280,22 +280,22 @@ Status ArchiveQueue::Take(const Peer& peer, v1::TakeArchiveOrderResponse* out) {
   entry.pid_started = peer.pid == 0 ? 0 : deps_.start_time_of(peer.pid).value_or(0);
   ++entry.attempts;
   const KeptDump& dump = *deps_.dumps.Find(best->first);
-  v1::ArchiveOrder& order = *out->mutable_order();
-  order.mutable_dump()->set_name(dump.name);
-  order.mutable_dump()->set_uid(dump.uid);
-  order.mutable_dump()->set_session_id(dump.session_id);
-  order.mutable_dump()->set_job_id(dump.job_id);
-  order.mutable_dump()->set_bytes(dump.bytes);
-  order.mutable_dump()->set_segment(dump.segment);
-  order.set_to(config_.archive_to);
-  order.set_run(RunOf(dump, entry));
-  order.set_cluster(config_.archive_cluster);
-  if (config_.archive_mb_per_s > 0) order.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
-  order.set_attempt(entry.attempts);
+  v1::ArchiveUpload& upload = *out->mutable_upload();
+  upload.mutable_dump()->set_name(dump.name);
+  upload.mutable_dump()->set_uid(dump.uid);
+  upload.mutable_dump()->set_session_id(dump.session_id);
+  upload.mutable_dump()->set_job_id(dump.job_id);
+  upload.mutable_dump()->set_bytes(dump.bytes);
+  upload.mutable_dump()->set_segment(dump.segment);
+  upload.set_to(config_.archive_to);
+  upload.set_run(RunOf(dump, entry));
+  upload.set_cluster(config_.archive_cluster);
+  if (config_.archive_mb_per_s > 0) upload.set_max_bytes_per_s(static_cast<uint64_t>(config_.archive_mb_per_s) << 20);
+  upload.set_attempt(entry.attempts);
   const std::string to = DatabaseOf(config_.archive_to);
-  if (entry.run != order.run() || entry.to != to) {
+  if (entry.run != upload.run() || entry.to != to) {
     // For a report that the next daemon receives, or after archive.to was changed.
-    entry.run = order.run();
+    entry.run = upload.run();
     entry.to = to;
     Save();
   }

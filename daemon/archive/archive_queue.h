@@ -72,7 +72,7 @@ class ArchiveQueue {
 
   // A user's own dumps, by request (archive_request.cc).
   Status Request(const Peer& peer, const v1::ArchiveDumpsRequest& request_untrusted, v1::ArchiveDumpsResponse* out);
-  Status Take(const Peer& peer, v1::TakeArchiveOrderResponse* out);
+  Status Take(const Peer& peer, v1::ClaimArchiveUploadResponse* out);
   Status Report(const v1::ReportArchiveRequest& request_untrusted);
   // Whether the user that archives may fetch it.
   bool IsWaiting(std::string_view name) const;

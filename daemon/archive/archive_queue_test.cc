@@ -20,9 +20,9 @@ TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
   EXPECT_EQ(queue_->waiting().dumps, 2U);
   EXPECT_EQ(queue_->waiting().bytes, 2 * kMiB);
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.to(), "clickhouse://db/profiles");
-  EXPECT_EQ(order_.run(), "1000-train-s1");
-  EXPECT_EQ(order_.attempt(), 1U);
+  EXPECT_EQ(upload_.to(), "clickhouse://db/profiles");
+  EXPECT_EQ(upload_.run(), "1000-train-s1");
+  EXPECT_EQ(upload_.attempt(), 1U);
   EXPECT_TRUE(Loaded(1).ok());
   EXPECT_FALSE(IsProtected(1)) << "confirmed: ordinary retention";
   EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOADED);
@@ -96,7 +96,7 @@ TEST_F(ArchiveQueueTest, WhereTheDatabaseFailsAllWaitLongerAndLonger) {
   EXPECT_EQ(status.problem(), "unreachable: connection refused");
   EXPECT_THAT(queue_->counts().failures, ElementsAre(Pair("unreachable", 5U)));
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.attempt(), 6U);
+  EXPECT_EQ(upload_.attempt(), 6U);
   EXPECT_TRUE(Loaded(1).ok());
   EXPECT_EQ(Take(), Name(2)) << "at once: the database is there again";
   status.Clear();
@@ -257,7 +257,7 @@ TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
   config_.archive_to = "";
   Configure();
   Finish(2);
-  v1::TakeArchiveOrderResponse response;
+  v1::ClaimArchiveUploadResponse response;
   EXPECT_EQ(queue_->Take(peer_, &response).code(), StatusCode::kFailedPrecondition);
   time_.Advance(kNsPerSecond);
   config_.archive_to = "clickhouse://other/profiles";

@@ -62,7 +62,7 @@ TEST_F(ArchiveRequestTest, DumpsLoadedIntoAnotherDatabaseAreLoadedAgain) {
   request.set_to("clickhouse://other:8123/profiles");
   ASSERT_TRUE(Ask(request).ok());
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.to(), "clickhouse://other/profiles");
+  EXPECT_EQ(upload_.to(), "clickhouse://other/profiles");
 }
 
 TEST_F(ArchiveRequestTest, AJobsDumpsWaitAndAreLoaded) {
@@ -147,7 +147,7 @@ TEST_F(ArchiveRequestTest, ANameOfTheUsers) {
   ASSERT_TRUE(AskJob("llama").ok());
   EXPECT_THAT(Runs(), ElementsAre("1000-llama"));
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.run(), "1000-llama");
+  EXPECT_EQ(upload_.run(), "1000-llama");
   EXPECT_TRUE(Loaded(1).ok());
   ASSERT_TRUE(AskJob().ok());
   EXPECT_EQ(response_.dumps(0).archive().state(), v1::ArchiveState::STATE_LOADED) << "any name will do";
@@ -155,7 +155,7 @@ TEST_F(ArchiveRequestTest, ANameOfTheUsers) {
   EXPECT_EQ(Take(), "") << "it is there under that name";
   ASSERT_TRUE(AskJob("{user}-bert").ok());
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.run(), "1000-bert");
+  EXPECT_EQ(upload_.run(), "1000-bert");
   // Where the operator does not keep users apart.
   EXPECT_TRUE(Loaded(1).ok());
   config_.archive_run = "{job}";
@@ -174,7 +174,7 @@ TEST_F(ArchiveRequestTest, AnotherNameWhileItIsLoaded) {
   EXPECT_TRUE(Loaded(1).ok()) << "as one";
   EXPECT_TRUE(IsProtected(1));
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.run(), "1000-two");
+  EXPECT_EQ(upload_.run(), "1000-two");
   EXPECT_TRUE(Loaded(1).ok());
   EXPECT_FALSE(IsProtected(1));
   EXPECT_EQ(StateOf(1).run(), "1000-two");
@@ -274,7 +274,7 @@ TEST_F(ArchiveRequestTest, SurvivesTheDaemonWithItsName) {
   queue_->OnComplete();
   EXPECT_TRUE(IsProtected(1));
   EXPECT_EQ(Take(), Name(1));
-  EXPECT_EQ(order_.run(), "1000-llama");
+  EXPECT_EQ(upload_.run(), "1000-llama");
 }
 
 }  // namespace

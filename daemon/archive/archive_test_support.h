@@ -67,10 +67,10 @@ class ArchiveQueueTest : public ::testing::Test {
   }
   // What the companion is given; empty: nothing is due.
   std::string Take() {
-    v1::TakeArchiveOrderResponse response;
+    v1::ClaimArchiveUploadResponse response;
     EXPECT_TRUE(queue_->Take(peer_, &response).ok());
-    order_ = response.order();
-    return response.order().dump().name();
+    upload_ = response.upload();
+    return response.upload().dump().name();
   }
   Status Loaded(int number) {
     v1::ReportArchiveRequest report;
@@ -107,7 +107,7 @@ class ArchiveQueueTest : public ::testing::Test {
   std::string saved_;
   std::map<pid_t, uint64_t> lives_;  // processes and their start times
   Peer peer_;
-  v1::ArchiveOrder order_;
+  v1::ArchiveUpload upload_;
   std::unique_ptr<DumpRetention> retention_;
   std::unique_ptr<ArchiveQueue> queue_;
 };

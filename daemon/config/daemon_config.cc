@@ -142,7 +142,7 @@ void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problem
     problems->push_back(fmt::format("sampling.options: {}", valid.message()));
   }
   for (const std::string& text : config.sampling_collectors) {
-    if (Status valid = ParseRecorderOrder(text).status(); !valid.ok()) {
+    if (Status valid = ParseWantedCollector(text).status(); !valid.ok()) {
       problems->push_back(fmt::format("sampling.collectors: {}: {}", text, valid.message()));
     }
   }

@@ -69,7 +69,7 @@ struct FeedOptions {
   std::span<const RecordPart> record_parts{};
   bool keep_all = false;  // no thinning, whatever the rates: a dump of what the recorder holds
   int64_t session_start_ns = 0;  // H of the device's start_info
-  bool in_past = false;          // the session was ordered after that
+  bool in_past = false;          // the session was requested after that
   uint32_t chip_id = 0;
   double device_counter_hz = 0;
   double host_counter_hz = 0;

@@ -24,7 +24,7 @@ class LossLedger {
     SessionDump& dump;
   };
 
-  // `session_start_ns`: H of the device's start_info. `in_past`: the session was ordered after that.
+  // `session_start_ns`: H of the device's start_info. `in_past`: the session was requested after that.
   LossLedger(int64_t session_start_ns, bool in_past) : session_start_ns_(session_start_ns), in_past_(in_past) {}
 
   // Any thread. Lost, or not read, for a reason that Settle brings into the manifest: kQueueFull, kNoBuffer, kLate

@@ -31,7 +31,7 @@ struct KeptDump {
   bool pinned = false;
   bool waiting = false;   // for the database (archive/): goes only where nothing else is left
   bool writing = false;   // by this daemon, now
-  bool removing = false;  // its removal has been ordered
+  bool removing = false;  // its removal has been requested
 };
 
 // The metadata of a session by which profctl marks those it starts on several nodes.

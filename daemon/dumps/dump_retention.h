@@ -79,7 +79,7 @@ class DumpRetention {
   void CompleteLater(const std::string& name, Manifest manifest);
   void Tick();
 
-  // Null if there is none, or its removal has been ordered.
+  // Null if there is none, or its removal has been requested.
   const KeptDump* Find(std::string_view name) const;
   std::vector<const KeptDump*> All() const;  // oldest first
   uint64_t total_bytes() const;

@@ -10,14 +10,14 @@ namespace {
 
 // "hccs" or "hccs=50". What is not a rate stays in the name, where the planner complains about it.
 void AddCollector(const std::string& text, v1::SessionSpec* request) {
-  v1::CollectorRequest& order = *request->add_collectors();
+  v1::CollectorRequest& request = *request->add_collectors();
   size_t equals = text.find('=');
   double hz = 0;
   if (equals != std::string::npos && ParseNumber(std::string_view(text).substr(equals + 1), &hz)) {
-    order.set_name(text.substr(0, equals));
-    order.set_hz(hz);
+    request.set_name(text.substr(0, equals));
+    request.set_hz(hz);
   } else {
-    order.set_name(text);
+    request.set_name(text);
   }
 }
 

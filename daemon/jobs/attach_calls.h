@@ -1,4 +1,4 @@
-// Orders of attached processes in the words of the session manager, and its answers in theirs. Pure.
+// Requests of attached processes in the words of the session manager, and its answers in theirs. Pure.
 #pragma once
 
 #include <map>

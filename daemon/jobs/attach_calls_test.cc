@@ -7,7 +7,7 @@
 namespace profd {
 namespace {
 
-TEST(AttachCalls, AnOrderIsOfTheProcessItself) {
+TEST(AttachCalls, ARequestIsOfTheProcessItself) {
   TrainingProcess process;
   process.pid = 4711;
   process.job_id = "j";

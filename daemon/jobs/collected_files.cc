@@ -268,19 +268,19 @@ FileCopier::Worker* FileCopier::WorkerFor(uid_t user) {
   return &workers_.back();
 }
 
-void FileCopier::Copy(Order order, std::function<void(CopiedFiles)> done) {
+void FileCopier::Copy(Request request, std::function<void(CopiedFiles)> done) {
   DCHECK_ON(control_);
-  Worker* const worker = WorkerFor(order.user);
+  Worker* const worker = WorkerFor(request.user);
   if (worker == nullptr) {
     CopiedFiles refused;
     refused.status = Unavailable("the files of other processes are being copied, and their file systems do not answer");
     control_.Post([done = std::move(done), refused] { done(refused); });
     return;
   }
-  worker->user = order.user;
+  worker->user = request.user;
   ++*worker->waiting;
   // A thread that is left behind keeps what it works with.
-  auto held = std::make_shared<Order>(std::move(order));
+  auto held = std::make_shared<Request>(std::move(request));
   auto copied = std::make_shared<CopiedFiles>();
   GuardedJob job;
   job.what = "copying the files of a process";

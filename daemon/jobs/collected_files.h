@@ -77,7 +77,7 @@ class FileCopier {
   FileCopier(Strand& control, const Clock& clock, DumpIo& io = SystemDumpIo())
       : control_(control), clock_(clock), io_(io) {}
 
-  struct Order {
+  struct Request {
     UniqueFd from;
     uid_t user = 0;  // whose files may be copied
     UniqueFd to;
@@ -86,7 +86,7 @@ class FileCopier {
   };
   // `done` on the control strand, exactly once as long as that runs, at the latest a little after
   // limits.until_steady_ns. What had been copied by then is in `to` in any case.
-  void Copy(Order order, std::function<void(CopiedFiles)> done);
+  void Copy(Request request, std::function<void(CopiedFiles)> done);
   // Every 50 ms or so.
   void CheckDeadlines(int64_t now_steady_ns);
   bool stuck() const;
@@ -94,7 +94,7 @@ class FileCopier {
  private:
   struct Worker {
     uid_t user = 0;
-    std::shared_ptr<size_t> waiting = std::make_shared<size_t>(0);  // orders not yet answered
+    std::shared_ptr<size_t> waiting = std::make_shared<size_t>(0);  // requests not yet answered
     std::unique_ptr<GuardedThread> thread;
   };
   // Null: all are at work for others.

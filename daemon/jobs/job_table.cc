@@ -224,7 +224,7 @@ void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice
   report.detail = why.message();
   notice.collect.reset();
   deps_.send(attach_id, notice);
-  // Who ordered it is in the middle of it.
+  // Who requested it is in the middle of it.
   deps_.control.Post([this, alive = std::weak_ptr<WatchList>(watchers_), attach_id, report] {
     if (alive.lock() != nullptr) OnCollector(attach_id, report, nullptr);
   });

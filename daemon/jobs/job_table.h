@@ -34,7 +34,7 @@ class JobTable final : public JobDirectory {
     std::function<void(uint64_t attach_id, const attach::ToProcess&)> send;
     // Its ring is not read any more.
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
-    // Whether something may be collected inside the process now; the error's text goes to who ordered it. Null: it may.
+    // Whether something may be collected inside the process now; the error's text goes to who requested it. Null: it may.
     std::function<Status(const TrainingProcess&)> may_collect = nullptr;
     // Of a core that collecting may take in a process. Null: there is no limit.
     std::function<uint32_t()> collect_permille = nullptr;

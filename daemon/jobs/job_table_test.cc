@@ -477,7 +477,7 @@ TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
 }
 
 // A device that is kept for tuning: the process hears of the session, which hears why nothing comes of it.
-TEST_F(JobTableTest, NothingIsOrderedFromInsideWhereItMayNot) {
+TEST_F(JobTableTest, NothingIsRequestedFromInsideWhereItMayNot) {
   Enter(1, 10);
   std::vector<std::string> heard;
   JobDirectory::Watcher watcher;

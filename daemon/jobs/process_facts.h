@@ -69,7 +69,7 @@ std::string SchedulerOf(const EnvironmentFacts& environment, const CgroupFacts& 
 // Physical ids of the devices the process was given; empty if it is unknown.
 std::vector<int> DevicesOf(const EnvironmentFacts& environment);
 
-// Letters, digits and . _ - : /, 1..128 of them: what orders take for a job id.
+// Letters, digits and . _ - : /, 1..128 of them: what requests take for a job id.
 bool IsJobId(std::string_view text);
 
 // "0,1,4-7" as the ASCEND_*VISIBLE_DEVICES variables take it; false when it is something else.

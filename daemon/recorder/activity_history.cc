@@ -73,10 +73,10 @@ attach::SessionNotice ActivityHistory::Notice() const {
   attach::SessionNotice notice;
   notice.session_id = kRecorderSession;
   notice.state = attach::kRecording;
-  attach::CollectOrder& order = notice.collect.emplace();
-  order.kinds = kinds_;
-  order.flush_ms = kFlushMs;
-  order.provider = attach::CollectProvider::kMspti;
+  attach::CollectRequest& request = notice.collect.emplace();
+  request.kinds = kinds_;
+  request.flush_ms = kFlushMs;
+  request.provider = attach::CollectProvider::kMspti;
   return notice;
 }
 

@@ -40,7 +40,7 @@ class ActivityHistory {
   attach::CollectKinds kinds() const { return kinds_; }
   attach::SessionNotice Notice() const;
 
-  // False: it belongs to no job, or there are too many; nothing shall be ordered from it.
+  // False: it belongs to no job, or there are too many; nothing shall be requested from it.
   bool Join(const TrainingProcess& process);
   bool Has(uint64_t attach_id) const { return processes_.contains(attach_id); }
   void OnReport(uint64_t attach_id, const attach::CollectorReport& report, int64_t now_ns);

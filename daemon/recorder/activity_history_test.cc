@@ -271,7 +271,7 @@ TEST_F(ActivityHistoryTest, NamesAreBounded) {
   EXPECT_EQ(history_->names_refused(), refused);
 }
 
-TEST_F(ActivityHistoryTest, OrdersOfJobsOnly) {
+TEST_F(ActivityHistoryTest, RequestsOfJobsOnly) {
   EXPECT_FALSE(history_->Join(Process(9, 1000, "")));
   const attach::SessionNotice notice = history_->Notice();
   EXPECT_EQ(notice.state, attach::kRecording);

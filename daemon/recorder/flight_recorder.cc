@@ -75,26 +75,26 @@ RecorderRing::RouteId FlightRecorder::AddRoute(const Route& route) {
   return ring_->AddRoute(route.channel != 0);
 }
 
-ChannelOptions FlightRecorder::OptionsOf(const RecorderOrder& order) const {
+ChannelOptions FlightRecorder::OptionsOf(const WantedCollector& wanted) const {
   ChannelOptions options;
-  SetEverything(*Collectors()[order.collector].spec, order.hz, &options);
+  SetEverything(*Collectors()[wanted.collector].spec, wanted.hz, &options);
   return options;
 }
 
-void FlightRecorder::AddChannels(const RecorderOrder& order) {
-  const CollectorEntry& entry = Collectors()[order.collector];
+void FlightRecorder::AddChannels(const WantedCollector& wanted) {
+  const CollectorEntry& entry = Collectors()[wanted.collector];
   for (const DeviceInfo& device : deps_.session.host.devices) {
     Claimed& one = claimed_.emplace_back();
-    one.order = order;
+    one.wanted = wanted;
     one.device = device.id;
     if (Status probe = entry.probe_device(deps_.session.host, device); !probe.ok()) {
       one.problem = probe.message();
       continue;
     }
-    for (const ChannelRequest& request : entry.plan(device, OptionsOf(order))) {
+    for (const ChannelRequest& request : entry.plan(device, OptionsOf(wanted))) {
       if (abi::FindChannelFormat(request.channel) == nullptr) continue;
       RecorderRing::RouteId route =
-          AddRoute({order.collector, device.id, request.channel, request.effective_hz});
+          AddRoute({wanted.collector, device.id, request.channel, request.effective_hz});
       taps_.push_back(std::make_unique<ChannelTap>(ring_, route));
       deps_.router.SetTap(static_cast<uint32_t>(device.id), request.channel, taps_.back().get());
     }
@@ -104,29 +104,29 @@ void FlightRecorder::AddChannels(const RecorderOrder& order) {
   }
 }
 
-void FlightRecorder::AddPoller(const RecorderOrder& order) {
-  const CollectorEntry& entry = Collectors()[order.collector];
+void FlightRecorder::AddPoller(const WantedCollector& wanted) {
+  const CollectorEntry& entry = Collectors()[wanted.collector];
   const CollectorSpec& spec = *entry.spec;
   Claimed& one = claimed_.emplace_back();
-  one.order = order;
+  one.wanted = wanted;
   if (Status probe = entry.probe_host(deps_.session.host); !probe.ok()) {
     one.problem = probe.message();
     return;
   }
   std::map<int, RecorderRing::RouteId> routes;
-  routes[kHostDevice] = AddRoute({order.collector, kHostDevice, 0, order.hz});
+  routes[kHostDevice] = AddRoute({wanted.collector, kHostDevice, 0, wanted.hz});
   if (!spec.vendor_files) {
     for (const DeviceInfo& device : deps_.session.host.devices) {
-      routes[device.id] = AddRoute({order.collector, device.id, 0, order.hz});
+      routes[device.id] = AddRoute({wanted.collector, device.id, 0, wanted.hz});
     }
   }
   one.sink = std::make_shared<RecorderPollSink>(deps_.session.store, deps_.session.host.clock,
                                                 ring_, routes, spec.vendor_files);
   // The node's values only: the owner of a process is no longer known when a dump is requested.
   PollOptions options;
-  options.hz = order.hz;
+  options.hz = wanted.hz;
   Result<PollEngine::Handle> handle =
-      deps_.session.pollers.Start(order.collector, options, one.sink);
+      deps_.session.pollers.Start(wanted.collector, options, one.sink);
   if (handle.ok()) {
     one.poller = *handle;
   } else {
@@ -139,12 +139,12 @@ void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null)
   jobs_ = jobs_or_null;
   clocks_[kHostDevice].Add(CorrelateHostClock(deps_.session.host.clock));
   for (const std::string& text : config_.recorder_collectors) {
-    Result<RecorderOrder> order = ParseRecorderOrder(text);
-    if (!order.ok()) continue;  // the configuration has been checked
-    if (Collectors()[order->collector].spec->source == CollectorSource::kChannel) {
-      AddChannels(*order);
+    Result<WantedCollector> wanted = ParseWantedCollector(text);
+    if (!wanted.ok()) continue;  // the configuration has been checked
+    if (Collectors()[wanted->collector].spec->source == CollectorSource::kChannel) {
+      AddChannels(*wanted);
     } else {
-      AddPoller(*order);
+      AddPoller(*wanted);
     }
   }
   // Clocks before channels: samples are stamped with them from the first record on.
@@ -179,7 +179,7 @@ void FlightRecorder::ReadClocks(const std::function<void(int device)>& ready) {
 
 void FlightRecorder::ClaimDevice(int device) {
   for (Claimed& one : claimed_) {
-    bool of_channel = Collectors()[one.order.collector].spec->source == CollectorSource::kChannel;
+    bool of_channel = Collectors()[one.wanted.collector].spec->source == CollectorSource::kChannel;
     if (of_channel && one.device == device && one.problem.empty()) Claim(one);
   }
 }
@@ -187,8 +187,8 @@ void FlightRecorder::ClaimDevice(int device) {
 void FlightRecorder::Claim(Claimed& one) {
   ClaimRequest request;
   request.device = one.device;
-  request.collector = one.order.collector;
-  request.options = OptionsOf(one.order);
+  request.collector = one.wanted.collector;
+  request.options = OptionsOf(one.wanted);
   request.owner = "recorder";
   request.resident = true;
   one.claim = deps_.session.arbiter.Claim(request, [] {});
@@ -253,7 +253,7 @@ std::string FlightRecorder::ProblemOf(const Claimed& one) const {
 }
 
 bool FlightRecorder::Owns(const Claimed& one, const Route& route) const {
-  return route.collector == one.order.collector &&
+  return route.collector == one.wanted.collector &&
          (one.sink != nullptr || route.device == one.device);
 }
 
@@ -268,9 +268,9 @@ void FlightRecorder::Describe(v1::Recorder* out) {
   out->set_evicted_early(all.ring.evicted_early);
   for (const Claimed& one : claimed_) {
     v1::RecorderChannel& channel = *out->add_channels();
-    channel.set_collector(std::string(Collectors()[one.order.collector].spec->name));
+    channel.set_collector(std::string(Collectors()[one.wanted.collector].spec->name));
     if (one.device != kHostDevice) channel.set_device(static_cast<uint32_t>(one.device));
-    channel.set_hz(one.order.hz);
+    channel.set_hz(one.wanted.hz);
     channel.set_problem(ProblemOf(one));
     int64_t oldest = now;
     for (RecorderRing::RouteId route = 0; route < routes_.size(); ++route) {

@@ -38,7 +38,7 @@ class RecorderPollSink;
 class RecorderDump;
 
 // What a dump of the recorder shall hold and say.
-struct RecorderDumpOrder {
+struct RecorderDumpRequest {
   uint32_t uid = 0;
   uint32_t gid = 0;
   pid_t pid = 0;
@@ -115,7 +115,7 @@ class FlightRecorder final : public RecorderHistory {
   };
   // One collector on one device, or on the host.
   struct Claimed {
-    RecorderOrder order;
+    WantedCollector wanted;
     int device = kHostDevice;
     std::optional<ChannelArbiter::ClaimId> claim;
     std::optional<PollEngine::Handle> poller;
@@ -126,9 +126,9 @@ class FlightRecorder final : public RecorderHistory {
   FlightRecorder(const Deps& deps, const DaemonConfig& config, std::shared_ptr<RecorderRing> ring,
                  std::unique_ptr<ActivityHistory> activity_or_null);
   RecorderRing::RouteId AddRoute(const Route& route);
-  ChannelOptions OptionsOf(const RecorderOrder& order) const;
-  void AddChannels(const RecorderOrder& order);
-  void AddPoller(const RecorderOrder& order);
+  ChannelOptions OptionsOf(const WantedCollector& wanted) const;
+  void AddChannels(const WantedCollector& wanted);
+  void AddPoller(const WantedCollector& wanted);
   void ClaimDevice(int device);
   bool Owns(const Claimed& one, const Route& route) const;
   void Claim(Claimed& one);
@@ -147,7 +147,7 @@ class FlightRecorder final : public RecorderHistory {
   void EvictTriggerDumps();
   // recorder_dump.cc
   Result<std::vector<int>> DevicesFor(const Peer& peer, const v1::DumpRecorderRequest& request);
-  void Write(RecorderDumpOrder order, SessionReply reply);
+  void Write(RecorderDumpRequest wanted, SessionReply reply);
 
   Deps deps_;
   DaemonConfig config_;

@@ -37,10 +37,10 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 // writer's callbacks.
 class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
  public:
-  RecorderDump(FlightRecorder& recorder, RecorderDumpOrder order, SessionManager::SessionReply reply)
+  RecorderDump(FlightRecorder& recorder, RecorderDumpRequest request, SessionManager::SessionReply reply)
       : recorder_(recorder),
         deps_(recorder.deps_.session),
-        order_(std::move(order)),
+        request_(std::move(request)),
         reply_(std::move(reply)) {}
 
   void Run();
@@ -71,7 +71,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
 
   FlightRecorder& recorder_;
   const SessionDeps& deps_;
-  const RecorderDumpOrder order_;
+  const RecorderDumpRequest request_;
   SessionManager::SessionReply reply_;
   std::string id_;
   int64_t now_ns_ = 0;
@@ -96,16 +96,16 @@ void RecorderDump::FindTimes() {
   now_ns_ = host.host_ns;
   now_wall_ns_ = clock.WallNs() - (clock.MonotonicRawNs() - now_ns_);
   int64_t reach = std::min(recorder_.Reach(), now_ns_);
-  int64_t wanted = order_.last_ns > 0 ? now_ns_ - std::min(order_.last_ns, now_ns_) : reach;
+  int64_t wanted = request_.last_ns > 0 ? now_ns_ - std::min(request_.last_ns, now_ns_) : reach;
   from_ns_ = std::max(wanted, reach);
   start_ns_ = from_ns_ - kPastLeadNs;
   if (reach > wanted + kSlackNs) {
     bool full = recorder_.ring_->stats().evicted_early > 0;
     warnings_.push_back(fmt::format(
-        "the last {:g} s were requested, {:.3f} s are held ({})", Seconds(order_.last_ns),
+        "the last {:g} s were requested, {:.3f} s are held ({})", Seconds(request_.last_ns),
         Seconds(now_ns_ - from_ns_),
         full ? "recorder.memory_mb is full"
-             : order_.last_ns > recorder_.config_.recorder_seconds * kNsPerSecond
+             : request_.last_ns > recorder_.config_.recorder_seconds * kNsPerSecond
                    ? "recorder.seconds is the limit"
                    : "the recorder has not been running for longer"));
   }
@@ -113,22 +113,22 @@ void RecorderDump::FindTimes() {
 
 SessionPlan RecorderDump::Plan() const {
   SessionPlan plan;
-  plan.devices = order_.devices;
+  plan.devices = request_.devices;
   std::set<CollectorIndex> seen;
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
-    if (!seen.insert(one.order.collector).second) continue;
+    if (!seen.insert(one.request.collector).second) continue;
     PlannedCollector planned;
-    planned.index = one.order.collector;
-    planned.hz = one.order.hz;
-    planned.channel = recorder_.OptionsOf(one.order);
-    planned.poll.hz = one.order.hz;
+    planned.index = one.request.collector;
+    planned.hz = one.request.hz;
+    planned.channel = recorder_.OptionsOf(one.request);
+    planned.poll.hz = one.request.hz;
     plan.collectors.push_back(std::move(planned));
   }
   return plan;
 }
 
 void RecorderDump::AddDevices(SessionDumpOptions* options) {
-  for (int device : order_.devices) {
+  for (int device : request_.devices) {
     SessionDumpOptions::Device facts;
     facts.facts = deps_.device_facts(device);
     ClockPair then;
@@ -145,9 +145,9 @@ void RecorderDump::AddDevices(SessionDumpOptions* options) {
 SessionDumpOptions RecorderDump::Options() {
   SessionDumpOptions options;
   options.session.session_id = id_;
-  options.session.pid = order_.pid;
-  options.session.job_id = order_.job_id;
-  options.session.devices = order_.devices;
+  options.session.pid = request_.pid;
+  options.session.job_id = request_.job_id;
+  options.session.devices = request_.devices;
   options.session.options = SampleFactsOf(Plan(), deps_.host.devices);
   options.session.start_wall_ns = now_wall_ns_ - (now_ns_ - start_ns_);
   options.session.start_raw_ns = start_ns_;
@@ -155,22 +155,22 @@ SessionDumpOptions RecorderDump::Options() {
   ClockPair host;
   recorder_.ClockAt(kHostDevice, start_ns_, &host);
   options.host_clocks = ForDump(host);
-  options.owner = {order_.uid, order_.gid};
+  options.owner = {request_.uid, request_.gid};
   options.max_bytes = static_cast<uint64_t>(recorder_.config_.max_session_mb) << 20;
   Manifest& manifest = options.manifest;
   manifest = deps_.manifest_base;
   manifest.session_id = id_;
-  manifest.uid = order_.uid;
-  manifest.gid = order_.gid;
-  manifest.pid = order_.pid;
-  manifest.job_id = order_.job_id;
-  manifest.label = order_.label;
+  manifest.uid = request_.uid;
+  manifest.gid = request_.gid;
+  manifest.pid = request_.pid;
+  manifest.job_id = request_.job_id;
+  manifest.label = request_.label;
   manifest.requested["flight_recorder"] =
-      order_.last_ns > 0 ? fmt::format("last {:g} s", Seconds(order_.last_ns)) : "all that is held";
-  if (!order_.reason.empty()) manifest.requested["reason"] = order_.reason;
+      request_.last_ns > 0 ? fmt::format("last {:g} s", Seconds(request_.last_ns)) : "all that is held";
+  if (!request_.reason.empty()) manifest.requested["reason"] = request_.reason;
   manifest.effective["flight_recorder"] =
       fmt::format("last {:.3f} s", Seconds(now_ns_ - from_ns_));
-  manifest.effective["because"] = order_.counted;
+  manifest.effective["because"] = request_.counted;
   if (recorder_.activity_ != nullptr) manifest.effective["activity"] = recorder_.config_.recorder_activity;
   for (const PlannedCollector& planned : Plan().collectors) {
     std::string name(Collectors()[planned.index].spec->name);
@@ -178,8 +178,8 @@ SessionDumpOptions RecorderDump::Options() {
   }
   AddDevices(&options);
   for (const auto& [device, track] : recorder_.clocks_) {
-    bool ours = std::find(order_.devices.begin(), order_.devices.end(), device) !=
-                order_.devices.end();
+    bool ours = std::find(request_.devices.begin(), request_.devices.end(), device) !=
+                request_.devices.end();
     for (const ClockPair& pair : track.pairs()) {
       if (ours && pair.host_ns > start_ns_ && pair.host_ns <= now_ns_) {
         manifest.clocks.push_back({device, "periodic", ForDump(pair)});
@@ -197,9 +197,9 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
     const DeviceInfo& device =
         *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
                       [&route](const DeviceInfo& d) { return d.id == route.device; });
-    RecorderOrder order{route.collector, part->hz};
+    WantedCollector request{route.collector, part->hz};
     options = ChannelFeed(deps_.host, device, route.collector, route.channel,
-                          recorder_.OptionsOf(order));
+                          recorder_.OptionsOf(request));
     options.session_start_ns = start_ns_;
   } else if (!part->feeds.empty()) {
     // What one collector reads of several devices is one file.
@@ -217,16 +217,16 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
 void RecorderDump::AddParts() {
   feed_of_.assign(recorder_.routes_.size(), nullptr);
   auto allowed = [this](int device) {
-    return device == kHostDevice || std::find(order_.devices.begin(), order_.devices.end(),
-                                              device) != order_.devices.end();
+    return device == kHostDevice || std::find(request_.devices.begin(), request_.devices.end(),
+                                              device) != request_.devices.end();
   };
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
     if (!allowed(one.device)) continue;
     DumpPart& part = parts_.emplace_back();
-    part.collector = one.order.collector;
+    part.collector = one.request.collector;
     part.device = one.device;
     part.problem = recorder_.ProblemOf(one);
-    part.hz = one.order.hz;
+    part.hz = one.request.hz;
     for (RecorderRing::RouteId id = 0; id < recorder_.routes_.size(); ++id) {
       const FlightRecorder::Route& route = recorder_.routes_[id];
       if (recorder_.Owns(one, route) && allowed(route.device)) AddFeed(id, &part);
@@ -270,7 +270,7 @@ void RecorderDump::Replay() {
 // What happened just now is still in the processes.
 void RecorderDump::AwaitActivity() {
   const ActivityHistory* history = recorder_.activity_.get();
-  if (recorder_.ended_ || history == nullptr || !order_.may_hold || history->collecting() == 0) {
+  if (recorder_.ended_ || history == nullptr || !request_.may_hold || history->collecting() == 0) {
     ReplayActivity();
     return;
   }
@@ -284,11 +284,11 @@ void RecorderDump::AwaitActivity() {
 
 void RecorderDump::ReplayActivity() {
   const ActivityHistory* history = recorder_.activity_.get();
-  if (history == nullptr || !order_.may_hold) {
+  if (history == nullptr || !request_.may_hold) {
     Finish();
     return;
   }
-  ActivityHistory::Past past = history->Read(start_ns_, order_.may_hold, now_ns_);
+  ActivityHistory::Past past = history->Read(start_ns_, request_.may_hold, now_ns_);
   for (const auto& [id, process] : past.processes) processes_.push_back(process.Describe());
   if (past.held_from_ns > from_ns_ + kSlackNs) {
     late_warnings_.push_back(fmt::format("of what processes did, the last {:.3f} s are held ({})",
@@ -307,7 +307,7 @@ void RecorderDump::Finish() {
   EndFacts end;
   end.wall_ns = now_wall_ns_;
   end.raw_ns = now_ns_;
-  end.reason = "flight recorder: " + (order_.reason.empty() ? order_.counted : order_.reason);
+  end.reason = "flight recorder: " + (request_.reason.empty() ? request_.counted : request_.reason);
   dump_->Finish(
       end,
       [self = shared_from_this()](Manifest& manifest) {
@@ -330,14 +330,14 @@ void RecorderDump::Finish() {
 v1::Session RecorderDump::View() const {
   v1::Session session;
   session.set_session_id(id_);
-  session.mutable_owner()->set_uid(order_.uid);
-  session.mutable_owner()->set_pid(order_.pid);
-  session.mutable_spec()->mutable_target()->set_job_id(order_.job_id);
-  session.mutable_spec()->set_label(order_.label);
+  session.mutable_owner()->set_uid(request_.uid);
+  session.mutable_owner()->set_pid(request_.pid);
+  session.mutable_spec()->mutable_target()->set_job_id(request_.job_id);
+  session.mutable_spec()->set_label(request_.label);
   v1::SessionStatus& view = *session.mutable_status();
   view.set_state(v1::Session::STATE_DONE);
-  view.set_reason("flight recorder: " + (order_.reason.empty() ? order_.counted : order_.reason));
-  for (int device : order_.devices) view.add_devices(static_cast<uint32_t>(device));
+  view.set_reason("flight recorder: " + (request_.reason.empty() ? request_.counted : request_.reason));
+  for (int device : request_.devices) view.add_devices(static_cast<uint32_t>(device));
   view.set_started_ns(now_wall_ns_ - (now_ns_ - start_ns_));
   view.set_ended_ns(now_wall_ns_);
   view.set_dump_path(path_);
@@ -393,11 +393,11 @@ void RecorderDump::OnFinished(const Status& status) {
   }
   v1::Session view = View();
   recorder_.sessions_->AddRecovered(view);
-  ++recorder_.dumps_[order_.counted];
+  ++recorder_.dumps_[request_.counted];
   log::Info("flight recorder dumped", {{"session", id_},
-                                       {"uid", order_.uid},
-                                       {"because", order_.counted},
-                                       {"reason", order_.reason},
+                                       {"uid", request_.uid},
+                                       {"because", request_.counted},
+                                       {"reason", request_.reason},
                                        {"seconds", Seconds(now_ns_ - from_ns_)},
                                        {"bytes", dump_->bytes()},
                                        {"dump", path_}});
@@ -405,13 +405,13 @@ void RecorderDump::OnFinished(const Status& status) {
 }
 
 void RecorderDump::Answer(const Result<v1::Session>& result) {
-  if (--recorder_.writing_[order_.uid] == 0) recorder_.writing_.erase(order_.uid);
+  if (--recorder_.writing_[request_.uid] == 0) recorder_.writing_.erase(request_.uid);
   reply_(result);
 }
 
-void FlightRecorder::Write(RecorderDumpOrder order, SessionReply reply) {
-  ++writing_[order.uid];
-  std::make_shared<RecorderDump>(*this, std::move(order), std::move(reply))->Run();
+void FlightRecorder::Write(RecorderDumpRequest request, SessionReply reply) {
+  ++writing_[request.uid];
+  std::make_shared<RecorderDump>(*this, std::move(request), std::move(reply))->Run();
 }
 
 }  // namespace profd

@@ -82,25 +82,25 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     reply(devices.status());
     return;
   }
-  RecorderDumpOrder order;
-  order.uid = peer.uid;
-  order.gid = peer.gid;
-  order.pid = peer.pid;
+  RecorderDumpRequest request;
+  request.uid = peer.uid;
+  request.gid = peer.gid;
+  request.pid = peer.pid;
   constexpr uint64_t kDayMs = 86'400'000;
-  order.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
-  order.devices = std::move(devices).value();
-  order.job_id = request_untrusted.job_id();
-  order.label = request_untrusted.label();
-  order.reason = request_untrusted.reason();
-  order.counted = "request";
-  order.may_hold = [peer, job = order.job_id, named = !request_untrusted.devices().empty(),
-                    devices = order.devices](const TrainingProcess& process) {
+  request.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
+  request.devices = std::move(devices).value();
+  request.job_id = request_untrusted.job_id();
+  request.label = request_untrusted.label();
+  request.reason = request_untrusted.reason();
+  request.counted = "request";
+  request.may_hold = [peer, job = request.job_id, named = !request_untrusted.devices().empty(),
+                    devices = request.devices](const TrainingProcess& process) {
     if (!peer.Owns(process.uid) || (!job.empty() && process.job_id != job)) return false;
     return !named || std::any_of(process.devices.begin(), process.devices.end(), [&devices](int device) {
       return std::find(devices.begin(), devices.end(), device) != devices.end();
     });
   };
-  Write(std::move(order), std::move(reply));
+  Write(std::move(request), std::move(reply));
 }
 
 }  // namespace profd

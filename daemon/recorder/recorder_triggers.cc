@@ -163,18 +163,18 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
     triggered_ = true;
     log::Warning("trigger", {{"trigger", firing.trigger}, {"seen", firing.detail}});
     Peer myself = Myself();
-    RecorderDumpOrder order;
-    order.uid = myself.uid;
-    order.gid = myself.gid;
-    order.pid = myself.pid;
-    order.last_ns = config_.recorder_dump_seconds * kNsPerSecond;
-    for (const DeviceInfo& device : deps_.session.host.devices) order.devices.push_back(device.id);
-    order.job_id = firing.job_id;
-    order.label = std::string(kLabel) + kind;
-    order.reason = fmt::format("{}: {}", firing.trigger, firing.detail);
-    order.counted = kind;
-    order.may_hold = [](const TrainingProcess&) { return true; };
-    Write(std::move(order), [this](const Result<v1::Session>& session) {
+    RecorderDumpRequest request;
+    request.uid = myself.uid;
+    request.gid = myself.gid;
+    request.pid = myself.pid;
+    request.last_ns = config_.recorder_dump_seconds * kNsPerSecond;
+    for (const DeviceInfo& device : deps_.session.host.devices) request.devices.push_back(device.id);
+    request.job_id = firing.job_id;
+    request.label = std::string(kLabel) + kind;
+    request.reason = fmt::format("{}: {}", firing.trigger, firing.detail);
+    request.counted = kind;
+    request.may_hold = [](const TrainingProcess&) { return true; };
+    Write(std::move(request), [this](const Result<v1::Session>& session) {
       triggered_ = false;
       if (!session.ok()) {
         cool_until_ns_ = 0;

@@ -250,7 +250,7 @@ Result<Trigger> ParseTrigger(std::string_view text) {
   return trigger;
 }
 
-Result<RecorderOrder> ParseRecorderOrder(std::string_view text) {
+Result<WantedCollector> ParseWantedCollector(std::string_view text) {
   size_t equals = text.find('=');
   std::string_view name = Trim(text.substr(0, equals));
   const CollectorEntry* entry = FindCollector(name);
@@ -259,16 +259,16 @@ Result<RecorderOrder> ParseRecorderOrder(std::string_view text) {
         fmt::format("no collector {}{}", log::Quote(name), CollectorHint(name)));
   }
   const CollectorSpec& spec = *entry->spec;
-  RecorderOrder order;
-  order.collector = static_cast<uint16_t>(entry - Collectors().data());
-  order.hz = spec.default_hz;
-  if (equals == std::string_view::npos) return order;
+  WantedCollector wanted;
+  wanted.collector = static_cast<uint16_t>(entry - Collectors().data());
+  wanted.hz = spec.default_hz;
+  if (equals == std::string_view::npos) return wanted;
   std::string_view rate = Trim(text.substr(equals + 1));
   double most = spec.max_hz > 0 ? spec.max_hz : 1000;
-  if (!ParseNumber(rate, &order.hz) || !(order.hz >= kMinHz && order.hz <= most)) {
+  if (!ParseNumber(rate, &wanted.hz) || !(wanted.hz >= kMinHz && wanted.hz <= most)) {
     return InvalidArgument(fmt::format("{} must be {}..{} Hz", log::Quote(rate), kMinHz, most));
   }
-  return order;
+  return wanted;
 }
 
 void ValidateRecorder(const std::vector<std::string>& collectors,
@@ -276,11 +276,11 @@ void ValidateRecorder(const std::vector<std::string>& collectors,
                       std::vector<std::string>* problems) {
   std::set<uint16_t> seen;
   for (const std::string& text : collectors) {
-    Result<RecorderOrder> order = ParseRecorderOrder(text);
-    if (!order.ok()) {
+    Result<WantedCollector> wanted = ParseWantedCollector(text);
+    if (!wanted.ok()) {
       problems->push_back(fmt::format("recorder.collectors: {}: {}", log::Quote(text),
-                                      order.status().message()));
-    } else if (!seen.insert(order->collector).second) {
+                                      wanted.status().message()));
+    } else if (!seen.insert(wanted->collector).second) {
       problems->push_back(
           fmt::format("recorder.collectors: {}: named twice", log::Quote(text)));
     }

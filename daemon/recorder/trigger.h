@@ -47,12 +47,12 @@ bool Holds(TriggerOp op, double left, double right);
 // kInvalidArgument with what is wrong and what would be right.
 Result<Trigger> ParseTrigger(std::string_view text);
 
-struct RecorderOrder {
+struct WantedCollector {
   uint16_t collector = 0;  // index in Collectors()
   double hz = 0;
 };
 // "hbm" or "hbm=10".
-Result<RecorderOrder> ParseRecorderOrder(std::string_view text);
+Result<WantedCollector> ParseWantedCollector(std::string_view text);
 
 // Everything that is wrong with the two lists, a line each.
 void ValidateRecorder(const std::vector<std::string>& collectors,

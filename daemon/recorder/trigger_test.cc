@@ -114,17 +114,17 @@ TEST(ParseTrigger, EveryMistakeHasItsText) {
   }
 }
 
-TEST(ParseRecorderOrder, RatesWithinTheCollectorsLimits) {
-  Result<RecorderOrder> order = ParseRecorderOrder("hbm=10");
-  ASSERT_TRUE(order.ok());
-  EXPECT_EQ(Collectors()[order->collector].spec->name, "hbm");
-  EXPECT_EQ(order->hz, 10);
-  EXPECT_EQ(ParseRecorderOrder("hbm")->hz, FindCollector("hbm")->spec->default_hz);
+TEST(ParseWantedCollector, RatesWithinTheCollectorsLimits) {
+  Result<WantedCollector> wanted = ParseWantedCollector("hbm=10");
+  ASSERT_TRUE(wanted.ok());
+  EXPECT_EQ(Collectors()[wanted->collector].spec->name, "hbm");
+  EXPECT_EQ(wanted->hz, 10);
+  EXPECT_EQ(ParseWantedCollector("hbm")->hz, FindCollector("hbm")->spec->default_hz);
   for (std::string_view bad : {"", "hbn", "hbm=", "hbm=0", "hbm=x", "hbm=1e9", "hbm=-1", "hbm=nan"}) {
-    EXPECT_FALSE(ParseRecorderOrder(bad).ok()) << bad;
+    EXPECT_FALSE(ParseWantedCollector(bad).ok()) << bad;
   }
   std::string most = "hbm=" + std::to_string(FindCollector("hbm")->spec->max_hz);
-  EXPECT_TRUE(ParseRecorderOrder(most).ok());
+  EXPECT_TRUE(ParseWantedCollector(most).ok());
 }
 
 TEST(ValidateRecorder, ReportsEveryProblemAtOnce) {

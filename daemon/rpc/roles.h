@@ -19,7 +19,7 @@ namespace profd::rpc {
 
 enum class Role : uint8_t {
   kViewer = 0,  // looks
-  kUser = 1,    // orders for itself
+  kUser = 1,    // requests for itself
   kAdmin = 2,   // may act for all users
 };
 

@@ -53,7 +53,7 @@ TEST(RolesTest, ViewersOnlyLook) {
                                             "GetAdvice",    "WatchAdvice"};
   ForEachMethod([&looks](const MethodRoles& roles, const std::string& method) {
     EXPECT_EQ(roles.MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;
-    const bool archives = method == "TakeArchiveOrder" || method == "ReportArchive";
+    const bool archives = method == "ClaimArchiveUpload" || method == "ReportArchive";
     EXPECT_EQ(roles.MayCall(WithRole(Role::kUser), method).ok(), !archives) << method;
     EXPECT_TRUE(roles.MayCall(WithRole(Role::kAdmin), method).ok()) << method;
   });
@@ -61,7 +61,7 @@ TEST(RolesTest, ViewersOnlyLook) {
 
 // The user that archives fetches and reports; what it may fetch is decided elsewhere.
 TEST(RolesTest, TheArchivesUserDoesNothingElse) {
-  const std::set<std::string_view> its = {"FetchDump", "TakeArchiveOrder", "ReportArchive"};
+  const std::set<std::string_view> its = {"FetchDump", "ClaimArchiveUpload", "ReportArchive"};
   Peer archiver;
   archiver.uid = 990;
   archiver.archiver = true;
@@ -72,7 +72,7 @@ TEST(RolesTest, TheArchivesUserDoesNothingElse) {
   Peer user;
   user.uid = 1000;
   const MethodRoles dumps(*v1::Node::descriptor()->file()->FindServiceByName("DumpService"));
-  EXPECT_EQ(dumps.MayCall(user, "TakeArchiveOrder").code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(dumps.MayCall(user, "ClaimArchiveUpload").code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(dumps.MayCall(user, "ReportArchive").message(), ::testing::HasSubstr("administrators"));
 }
 

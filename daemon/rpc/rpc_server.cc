@@ -121,8 +121,8 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
                                          const v1::StartSessionRequest* request,
                                          v1::Session* reply) override {
     return Answer(__func__, call, *request, reply,
-                  [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    context_.deps.sessions.Start(peer, order.spec(), Into(reply, finish));
+                  [this, reply](const Peer& peer, const auto& request, auto finish) {
+                    context_.deps.sessions.Start(peer, request.spec(), Into(reply, finish));
                   });
   }
 
@@ -130,8 +130,8 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
                                         const v1::StopSessionRequest* request,
                                         v1::Session* reply) override {
     return Answer(__func__, call, *request, reply,
-                  [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    context_.deps.sessions.Stop(peer, order, Into(reply, finish));
+                  [this, reply](const Peer& peer, const auto& request, auto finish) {
+                    context_.deps.sessions.Stop(peer, request, Into(reply, finish));
                   });
   }
 
@@ -139,8 +139,8 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
                                        const v1::GetSessionRequest* request,
                                        v1::Session* reply) override {
     return Answer(__func__, call, *request, reply,
-                  [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    Into(reply, finish)(context_.deps.sessions.Get(peer, order.session_id()));
+                  [this, reply](const Peer& peer, const auto& request, auto finish) {
+                    Into(reply, finish)(context_.deps.sessions.Get(peer, request.session_id()));
                   });
   }
 
@@ -148,8 +148,8 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
                                          const v1::ListSessionsRequest* request,
                                          v1::ListSessionsResponse* reply) override {
     return Answer(__func__, call, *request, reply,
-                  [this, reply](const Peer& peer, const auto& order, auto finish) {
-                    *reply = context_.deps.sessions.List(peer, order);
+                  [this, reply](const Peer& peer, const auto& request, auto finish) {
+                    *reply = context_.deps.sessions.List(peer, request);
                     finish(Status::Ok());
                   });
   }
@@ -242,9 +242,9 @@ class DumpCalls final : public v1::DumpService::CallbackService, private rpc::Se
     return Delegate(__func__, call, *request, reply, context_.deps.archive_dumps);
   }
 
-  grpc::ServerUnaryReactor* TakeArchiveOrder(grpc::CallbackServerContext* call,
-                                             const v1::TakeArchiveOrderRequest* request,
-                                             v1::TakeArchiveOrderResponse* reply) override {
+  grpc::ServerUnaryReactor* ClaimArchiveUpload(grpc::CallbackServerContext* call,
+                                             const v1::ClaimArchiveUploadRequest* request,
+                                             v1::ClaimArchiveUploadResponse* reply) override {
     return Delegate(__func__, call, *request, reply, context_.deps.take_archive);
   }
 

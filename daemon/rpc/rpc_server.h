@@ -54,7 +54,7 @@ struct RpcDeps {
   Handler<v1::PinDumpRequest, v1::PinDumpResponse> pin_dump = nullptr;
   Handler<v1::UnpinDumpRequest, v1::UnpinDumpResponse> unpin_dump = nullptr;
   Handler<v1::ArchiveDumpsRequest, v1::ArchiveDumpsResponse> archive_dumps = nullptr;
-  Handler<v1::TakeArchiveOrderRequest, v1::TakeArchiveOrderResponse> take_archive = nullptr;
+  Handler<v1::ClaimArchiveUploadRequest, v1::ClaimArchiveUploadResponse> take_archive = nullptr;
   Handler<v1::ReportArchiveRequest, v1::ReportArchiveResponse> report_archive = nullptr;
   Handler<v1::AcquireTuningLeaseRequest, v1::TuningLease> acquire_tuning = nullptr;
   Handler<v1::ReleaseTuningLeaseRequest, v1::ReleaseTuningLeaseResponse> release_tuning = nullptr;

@@ -127,11 +127,11 @@ class ServiceCalls {
                                      const Request& request, Message* reply,
                                      const Handler& handler) {
     return Answer(method, call, request, reply,
-                  [reply, &handler](const Peer& peer, const Request& order, auto finish) {
+                  [reply, &handler](const Peer& peer, const Request& request, auto finish) {
                     if (handler == nullptr) {
                       finish(Unimplemented("this daemon does not answer that call"));
                     } else {
-                      handler(peer, order, reply, finish);
+                      handler(peer, request, reply, finish);
                     }
                   });
   }

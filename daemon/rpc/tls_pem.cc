@@ -23,7 +23,7 @@ constexpr int kMaxCertificates = 256;
 // No prompt for a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-// Who can write one of the files decides who may order; who can read the key can pretend to be the
+// Who can write one of the files decides who may start sessions; who can read the key can pretend to be the
 // node.
 Status CheckMode(const struct stat& info, bool secret) {
   if (info.st_uid != 0 && info.st_uid != ::geteuid()) {

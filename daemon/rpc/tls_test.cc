@@ -95,8 +95,8 @@ TEST_F(TlsIdentityTest, HostileNames) {
   for (const std::string& name :
        {std::string("alice\0x", 7), std::string("alice\nx"), std::string("alice=1000"),
         std::string("\x1b[2J"), std::string("\xc3\xa9"), std::string(65, 'a')}) {
-    TestOrder order{.subject = {{"OU", "profd-user"}}, .issuer = &ca_};
-    TestPair pair = MakeTestPair(order);
+    CertificateSpec spec{.subject = {{"OU", "profd-user"}}, .issuer = &ca_};
+    TestPair pair = MakeTestPair(spec);
     // Longer than OpenSSL itself would write; the signature is made anew.
     X509_NAME* subject = X509_get_subject_name(pair.certificate.get());
     ASN1_STRING* raw = ASN1_STRING_type_new(V_ASN1_UTF8STRING);
@@ -132,8 +132,8 @@ TEST_F(TlsIdentityTest, OnlyWhatAnAuthoritySignedForClientsAndIsValidNow) {
   TestPair other = MakeTestPair({.subject = {{"CN", "ca"}}, .authority = true});
   const std::vector<std::pair<std::string, std::string>> alice = {{"OU", "profd-user"},
                                                                   {"CN", "alice"}};
-  auto code = [this](const TestOrder& order) {
-    return Identify(CertificatePem(MakeTestPair(order))).status().code();
+  auto code = [this](const CertificateSpec& spec) {
+    return Identify(CertificatePem(MakeTestPair(spec))).status().code();
   };
   EXPECT_EQ(code({.subject = alice, .issuer = &ca_}), StatusCode::kOk);
   EXPECT_EQ(code({.subject = alice, .issuer = &other}), StatusCode::kUnauthenticated);

@@ -17,7 +17,7 @@ struct TestPair {
   ossl::KeyPtr key;
 };
 
-struct TestOrder {
+struct CertificateSpec {
   // Field and raw value; the values' bytes are taken as they are.
   std::vector<std::pair<std::string, std::string>> subject;
   const TestPair* issuer = nullptr;  // null = signs itself
@@ -34,19 +34,19 @@ inline void AddTestExtension(X509* certificate, X509* issuer, int nid, const cha
   ASSERT_EQ(X509_add_ext(certificate, extension.get(), -1), 1);
 }
 
-inline TestPair MakeTestPair(const TestOrder& order) {
+inline TestPair MakeTestPair(const CertificateSpec& spec) {
   TestPair pair{ossl::X509Ptr(X509_new()), ossl::KeyPtr(EVP_EC_gen("P-256"))};
   X509* certificate = pair.certificate.get();
-  const TestPair& issuer = order.issuer == nullptr ? pair : *order.issuer;
+  const TestPair& issuer = spec.issuer == nullptr ? pair : *spec.issuer;
   EXPECT_EQ(X509_set_version(certificate, 2), 1);
   static long serial = 1;
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -7200);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), order.valid_s);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), spec.valid_s);
   X509_set_pubkey(certificate, pair.key.get());
-  for (const auto& [field, value] : order.subject) {
+  for (const auto& [field, value] : spec.subject) {
     EXPECT_EQ(X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), field.c_str(),
-                                         order.encoding,
+                                         spec.encoding,
                                          reinterpret_cast<const unsigned char*>(value.data()),
                                          static_cast<int>(value.size()), -1, 0),
               1)
@@ -54,10 +54,10 @@ inline TestPair MakeTestPair(const TestOrder& order) {
   }
   X509_set_issuer_name(certificate, X509_get_subject_name(issuer.certificate.get()));
   AddTestExtension(certificate, issuer.certificate.get(), NID_basic_constraints,
-                   order.authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
-  if (!order.authority) {
+                   spec.authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
+  if (!spec.authority) {
     AddTestExtension(certificate, issuer.certificate.get(), NID_ext_key_usage,
-                     order.purpose.c_str());
+                     spec.purpose.c_str());
   }
   EXPECT_GT(X509_sign(certificate, issuer.key.get(), EVP_sha256()), 0);
   return pair;

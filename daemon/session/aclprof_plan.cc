@@ -52,28 +52,28 @@ bool NeedsAclprof(std::string_view option, std::string_view value) {
   return value == "on" && (option == "aicpu" || option == "l2" || option == "training_trace");
 }
 
-std::optional<attach::AclprofOrder> AclprofOrderOf(const std::map<std::string, std::string>& options,
+std::optional<attach::AclprofRequest> AclprofRequestOf(const std::map<std::string, std::string>& options,
                                                    uint64_t storage_limit_mb) {
-  attach::AclprofOrder order;
+  attach::AclprofRequest request;
   for (const auto& [option, value] : options) {
     if (option == "aic_metrics") {
-      order.metrics = MetricsOf(value);
-      if (order.metrics != kNoMetrics) order.bits |= kAicoreMetrics;
+      request.metrics = MetricsOf(value);
+      if (request.metrics != kNoMetrics) request.bits |= kAicoreMetrics;
     } else if (value != "off") {
-      order.bits |= value == "l0" ? kTaskTimeL0 : BitsOf(option);
+      request.bits |= value == "l0" ? kTaskTimeL0 : BitsOf(option);
     }
   }
-  if (order.bits == 0) return std::nullopt;
-  if (storage_limit_mb > 0) order.config["storage_limit"] = std::to_string(storage_limit_mb) + "MB";
-  return order;
+  if (request.bits == 0) return std::nullopt;
+  if (storage_limit_mb > 0) request.config["storage_limit"] = std::to_string(storage_limit_mb) + "MB";
+  return request;
 }
 
-bool Serves(const attach::AclprofOrder& order, std::string_view option) {
+bool Serves(const attach::AclprofRequest& request, std::string_view option) {
   // They name operators, which come with the tasks.
   if (option == "fp_point" || option == "bp_point") option = "task_time";
   uint64_t bits = BitsOf(option);
   if (bits == kTaskTimeL1) bits = kTaskTimeL0;
-  return bits != 0 && (order.bits & bits) == bits;
+  return bits != 0 && (request.bits & bits) == bits;
 }
 
 }  // namespace profd

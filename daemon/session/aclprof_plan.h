@@ -17,9 +17,9 @@ bool NeedsAclprof(std::string_view option, std::string_view value);
 
 // Its part of the options of the application that are on, by name. Nothing: none of them is its.
 // `storage_limit_mb` 0: none is asked for.
-std::optional<attach::AclprofOrder> AclprofOrderOf(const std::map<std::string, std::string>& options,
+std::optional<attach::AclprofRequest> AclprofRequestOf(const std::map<std::string, std::string>& options,
                                                    uint64_t storage_limit_mb);
-// Whether the order brings what this option is about.
-bool Serves(const attach::AclprofOrder& order, std::string_view option);
+// Whether the request brings what this option is about.
+bool Serves(const attach::AclprofRequest& request, std::string_view option);
 
 }  // namespace profd

@@ -18,8 +18,8 @@ TEST(AclprofPlan, OnlyItMeasuresTheseOptions) {
 
 TEST(AclprofPlan, BitsOfTheOptions) {
   const auto bits = [](const std::map<std::string, std::string>& options) {
-    const auto order = AclprofOrderOf(options, 0);
-    return order ? order->bits : 0;
+    const auto request = AclprofRequestOf(options, 0);
+    return request ? request->bits : 0;
   };
   EXPECT_EQ(bits({{"task_time", "l0"}}), 0x800u);
   EXPECT_EQ(bits({{"task_time", "l1"}}), 0x822u) << "collectives are among the operators";
@@ -38,27 +38,27 @@ TEST(AclprofPlan, MetricsByTheirNumbers) {
   } kNames[] = {{"ArithmeticUtilization", 0}, {"PipeUtilization", 1}, {"Memory", 2}, {"MemoryL0", 3},
                 {"ResourceConflictRatio", 4}, {"MemoryUB", 5},        {"L2Cache", 6}};
   for (const auto& each : kNames) {
-    const auto order = AclprofOrderOf({{"aic_metrics", each.name}}, 0);
-    ASSERT_TRUE(order.has_value()) << each.name;
-    EXPECT_EQ(order->bits, 0x4u);
-    EXPECT_EQ(order->metrics, each.metrics) << each.name;
+    const auto request = AclprofRequestOf({{"aic_metrics", each.name}}, 0);
+    ASSERT_TRUE(request.has_value()) << each.name;
+    EXPECT_EQ(request->bits, 0x4u);
+    EXPECT_EQ(request->metrics, each.metrics) << each.name;
   }
-  EXPECT_FALSE(AclprofOrderOf({{"aic_metrics", "Custom:0x8"}}, 0).has_value());
+  EXPECT_FALSE(AclprofRequestOf({{"aic_metrics", "Custom:0x8"}}, 0).has_value());
 }
 
 TEST(AclprofPlan, TheStorageLimitIsTheSessions) {
-  EXPECT_EQ(AclprofOrderOf({{"l2", "on"}}, 500)->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
-  EXPECT_TRUE(AclprofOrderOf({{"l2", "on"}}, 0)->config.empty());
+  EXPECT_EQ(AclprofRequestOf({{"l2", "on"}}, 500)->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
+  EXPECT_TRUE(AclprofRequestOf({{"l2", "on"}}, 0)->config.empty());
 }
 
-TEST(AclprofPlan, WhatAnOrderServes) {
-  const attach::AclprofOrder order = *AclprofOrderOf({{"task_time", "l0"}, {"l2", "on"}}, 0);
-  EXPECT_TRUE(Serves(order, "task_time"));
-  EXPECT_TRUE(Serves(order, "task_trace"));
-  EXPECT_TRUE(Serves(order, "l2"));
-  EXPECT_FALSE(Serves(order, "aicpu"));
-  EXPECT_TRUE(Serves(order, "fp_point")) << "among the operators";
-  EXPECT_FALSE(Serves(*AclprofOrderOf({{"l2", "on"}}, 0), "bp_point"));
+TEST(AclprofPlan, OptionsThatARequestServes) {
+  const attach::AclprofRequest request = *AclprofRequestOf({{"task_time", "l0"}, {"l2", "on"}}, 0);
+  EXPECT_TRUE(Serves(request, "task_time"));
+  EXPECT_TRUE(Serves(request, "task_trace"));
+  EXPECT_TRUE(Serves(request, "l2"));
+  EXPECT_FALSE(Serves(request, "aicpu"));
+  EXPECT_TRUE(Serves(request, "fp_point")) << "among the operators";
+  EXPECT_FALSE(Serves(*AclprofRequestOf({{"l2", "on"}}, 0), "bp_point"));
 }
 
 }  // namespace

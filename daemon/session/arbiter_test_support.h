@@ -106,18 +106,18 @@ class ArbiterTest : public ::testing::Test {
     return OnControl([&] { return arbiter_->AnswerOf(claim); });
   }
   // Starts and stops only, in order.
-  std::vector<std::string> Orders() {
-    std::vector<std::string> orders;
+  std::vector<std::string> DriverCalls() {
+    std::vector<std::string> calls;
     for (const std::string& line : hal_.log()) {
       size_t period = line.find(" period ");
       if (line.starts_with("stop")) {
-        orders.push_back(line);
+        calls.push_back(line);
       } else if (line.starts_with("start") && period != std::string::npos) {
         size_t end = line.find(' ', period + 8);
-        orders.push_back(line.substr(0, line.find(" type")) + line.substr(period, end - period));
+        calls.push_back(line.substr(0, line.find(" type")) + line.substr(period, end - period));
       }
     }
-    return orders;
+    return calls;
   }
 
   testing::ScriptedHal hal_;

@@ -31,28 +31,28 @@ TEST_F(ArbiterTest, OneChannelServesAllWhoAskForTheSameRate) {
   EXPECT_EQ(Answer(b).state, OutcomeState::kRunning);
   EXPECT_EQ(Answer(b).hz, 50);
   Release(a);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20"));
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20"));
   Release(b);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9"));
 }
 
 TEST_F(ArbiterTest, FasterNewcomerRestartsSlowerOneJoins) {
   auto slow = Claim("hccs", 10);
   auto fast = Claim("hccs", 50);
-  EXPECT_THAT(Orders(),
+  EXPECT_THAT(DriverCalls(),
               ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20"));
   EXPECT_EQ(Answer(slow).state, OutcomeState::kRunning);
   EXPECT_EQ(Answer(slow).hz, 10);
   EXPECT_EQ(Answer(fast).hz, 50);
   auto slower = Claim("hccs", 5);
   EXPECT_EQ(Answer(slower).state, OutcomeState::kRunning);
-  EXPECT_EQ(Orders().size(), 3U);
+  EXPECT_EQ(DriverCalls().size(), 3U);
   // The others continue when the fast one leaves.
   Release(fast);
-  EXPECT_EQ(Orders().size(), 3U);
+  EXPECT_EQ(DriverCalls().size(), 3U);
   Release(slow);
   Release(slower);
-  EXPECT_EQ(Orders().back(), "stop 0/9");
+  EXPECT_EQ(DriverCalls().back(), "stop 0/9");
 }
 
 TEST_F(ArbiterTest, BusyChannelIsSaidAndTriedAgain) {
@@ -92,10 +92,10 @@ TEST_F(ArbiterTest, TheRecorderAloneGetsBackItsOwnRate) {
   // The restart is under way; a session that comes now is served as well.
   auto same = Claim("hccs", 10);
   EXPECT_EQ(Answer(same).state, OutcomeState::kRunning);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20",
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20",
                                     "stop 0/9", "start 0/9 period 100"));
   Release(same);
-  EXPECT_EQ(Orders().size(), 5U);
+  EXPECT_EQ(DriverCalls().size(), 5U);
   Release(recorder);
 }
 
@@ -115,7 +115,7 @@ TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
   recorder = Claim("llc", 10, "recorder", false, true);
   EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
   Release(recorder);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/8 period 100", "stop 0/8", "start 0/8 period 100",
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/8 period 100", "stop 0/8", "start 0/8 period 100",
                                     "stop 0/8", "start 0/8 period 100", "stop 0/8"));
 }
 
@@ -184,7 +184,7 @@ TEST_F(ArbiterTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   uint64_t records = 0;
   dump->VisitFeeds([&](const DumpFeed& feed) { records += feed.counters().records; });
   EXPECT_EQ(records, 1u);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20"));
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20"));
   // Where the driver does not answer, the manifest says so.
   auto again = OnControl([&] { return arbiter_->Claim(request, [] {}); });
   hal_.Hold(Call::kFlush);
@@ -257,7 +257,7 @@ TEST_F(ArbiterTest, ReleaseWhileStartingStopsWhatWasStarted) {
   });
   hal_.Release(Call::kStart);
   Await(done->get_future());
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9"));
 }
 
 TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsQueried) {
@@ -316,7 +316,7 @@ TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
   Release(claim);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9", "start 0/9 period 20",
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9", "start 0/9 period 20",
                                     "stop 0/9"));
 }
 
@@ -339,7 +339,7 @@ TEST_F(ArbiterTest, ChannelsStartedAfterTheLossAreNotRestarted) {
   EXPECT_EQ(Answer(after).state, OutcomeState::kRunning);
   Release(after);
   Release(before);
-  EXPECT_THAT(Orders(), ElementsAre("start 0/1 period 20", "start 0/9 period 20", "stop 0/1",
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/1 period 20", "start 0/9 period 20", "stop 0/1",
                                     "start 0/1 period 20", "stop 0/9", "stop 0/1"));
 }
 

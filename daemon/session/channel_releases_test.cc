@@ -93,7 +93,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   owners_["mine"] = kHolder;
   auto claim = Claim("hccs", 50, "mine");
   ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
-  EXPECT_THAT(Orders(), ElementsAre("start 0/9 period 20", "stop 0/9"));
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9"));
   ASSERT_THAT(answer_.releases(), SizeIs(1));
   EXPECT_EQ(answer_.releases(0).name(), "hccs");
   EXPECT_THAT(answer_.releases(0).sessions(), ElementsAre("mine"));
@@ -103,11 +103,11 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_THAT(Answer(claim).detail, AllOf(HasSubstr("uid 1000"), HasSubstr("2026-01-01 00:10:00")));
   EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, "released");
   Tick();
-  EXPECT_EQ(Orders().size(), 2u) << "no start while another tool has it";
+  EXPECT_EQ(DriverCalls().size(), 2u) << "no start while another tool has it";
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   EXPECT_THAT(answer_.releases(), SizeIs(1));
   AwaitState(claim, OutcomeState::kRunning);
-  EXPECT_EQ(Orders().back(), "start 0/9 period 20");
+  EXPECT_EQ(DriverCalls().back(), "start 0/9 period 20");
 }
 
 TEST_F(ChannelReleasesTest, ItsTimeEnds) {
@@ -126,7 +126,7 @@ TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   auto claim = Claim("hccs", 50);
   EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
-  EXPECT_THAT(Orders(), IsEmpty());
+  EXPECT_THAT(DriverCalls(), IsEmpty());
   auto other = Claim("hbm", 50);
   EXPECT_EQ(Answer(other).state, OutcomeState::kRunning) << "another channel";
 }

@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMaxOrders = 128;
+constexpr size_t kMaxRequests = 128;
 // Rates of collectors by name; periods in ns and ms must stay numbers.
 constexpr double kMinHz = 0.001;
 constexpr double kMaxHz = 1000;
@@ -109,39 +109,39 @@ void CollectorPlanner::AddHost(CollectorIndex index, const CollectorSpec& spec) 
   if (usage) planned.poll.processes.only_uid = UINT32_MAX;
 }
 
-void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> orders_untrusted) {
-  if (orders_untrusted.size() > kMaxOrders) {
-    deps_.problem(fmt::format("collectors: {} given, at most {}", orders_untrusted.size(),
-                              kMaxOrders));
+void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> requests_untrusted) {
+  if (requests_untrusted.size() > kMaxRequests) {
+    deps_.problem(fmt::format("collectors: {} given, at most {}", requests_untrusted.size(),
+                              kMaxRequests));
     return;
   }
   std::set<std::string_view> seen;
-  for (const v1::CollectorRequest* order : orders_untrusted) {
-    if (seen.insert(order->name()).second) {
-      AddOrder(*order);
+  for (const v1::CollectorRequest* request : requests_untrusted) {
+    if (seen.insert(request->name()).second) {
+      AddRequest(*request);
     } else {
-      deps_.problem(fmt::format("collector {} is named twice", log::Quote(order->name())));
+      deps_.problem(fmt::format("collector {} is named twice", log::Quote(request->name())));
     }
   }
 }
 
-void CollectorPlanner::AddOrder(const v1::CollectorRequest& order) {
+void CollectorPlanner::AddRequest(const v1::CollectorRequest& request) {
   auto found = std::find_if(
       deps_.collectors.begin(), deps_.collectors.end(),
-      [&order](const CollectorEntry& entry) { return entry.spec->name == order.name(); });
+      [&request](const CollectorEntry& entry) { return entry.spec->name == request.name(); });
   if (found == deps_.collectors.end()) {
-    deps_.problem(fmt::format("collector {}: no such collector{}", log::Quote(order.name()),
-                              CollectorHint(order.name())));
+    deps_.problem(fmt::format("collector {}: no such collector{}", log::Quote(request.name()),
+                              CollectorHint(request.name())));
     return;
   }
   const CollectorSpec& spec = *found->spec;
-  const bool by_default = !order.has_hz();
+  const bool by_default = !request.has_hz();
   if (spec.default_hz == 0 && !by_default) {
     deps_.problem(fmt::format("collector {} = {} Hz: has no rate in Hz; omit it, or set {}", spec.name,
-                              order.hz(), OptionKeys(spec)));
+                              request.hz(), OptionKeys(spec)));
     return;
   }
-  const double hz = by_default ? Allowed(spec.default_hz) : order.hz();
+  const double hz = by_default ? Allowed(spec.default_hz) : request.hz();
   const double max_hz = spec.max_hz > 0 ? spec.max_hz : kMaxHz;
   if (!by_default && hz != spec.default_hz && !(hz >= kMinHz && hz <= max_hz)) {
     deps_.problem(fmt::format("collector {} = {} Hz: must be at least {} and at most {}", spec.name,

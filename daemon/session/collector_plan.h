@@ -1,4 +1,4 @@
-// Which collectors an order runs, and with what: by the vendor's options, by name, or all of them.
+// Which collectors a request runs, and with what: by the vendor's options, by name, or all of them.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class CollectorPlanner {
   struct Deps {
     std::span<const CollectorEntry> collectors;
     const options::OptionSet& options;
-    ProcessScope job;     // the order's own processes
+    ProcessScope job;     // the request's own processes
     double max_hz;        // for users other than administrators; 0 = no limit
     std::function<void(std::string)> problem;
   };
@@ -30,7 +30,7 @@ class CollectorPlanner {
   // Everything, none of it demanded.
   void AddAll();
   void AddByOptions();
-  void AddByName(std::span<const v1::CollectorRequest* const> orders_untrusted);
+  void AddByName(std::span<const v1::CollectorRequest* const> requests_untrusted);
 
   std::vector<PlannedCollector>& planned() { return planned_; }
   // A rate that was not requested is lower than it would be for an administrator.
@@ -39,7 +39,7 @@ class CollectorPlanner {
  private:
   void AddChannel(CollectorIndex index, const CollectorSpec& spec);
   void AddHost(CollectorIndex index, const CollectorSpec& spec);
-  void AddOrder(const v1::CollectorRequest& order);
+  void AddRequest(const v1::CollectorRequest& request);
   PlannedCollector& Entry(CollectorIndex index);
   double Allowed(double hz);
 

@@ -1,4 +1,4 @@
-// From the options of an order to what they turn on. Everything about the options themselves (keys,
+// From the options of a request to what they turn on. Everything about the options themselves (keys,
 // ranges, conflicts) is proto/options' business; here is what they mean on this node. Pure functions.
 #pragma once
 
@@ -39,7 +39,7 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
 // The one check behind StartSession and CheckOptions: all three forms of giving an option.
 options::CheckResult CheckOptionsOf(const v1::SessionSpec& spec_untrusted, const options::NodeSupport& support);
 
-// Does the order ask for anything at the devices or the host, or for data of the application?
+// Does the request ask for anything at the devices or the host, or for data of the application?
 struct OptionAims {
   bool node = false;
   bool application = false;

@@ -103,7 +103,7 @@ TEST_F(OptionPlanTest, BestEffortTurnsUnsupportedAndOnlyThatIntoWarnings) {
   EXPECT_FALSE(plan->application_options.contains("aic_metrics"));
   request_.set_options_json(R"({"sys_io_sampling_freq":101,"aic_metrics":"L2Cache"})");
   EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
-  // Nothing is left of the order: it must not become an order of everything.
+  // Nothing is left of the request: it must not become a request of everything.
   request_.set_options_json(R"({"instr_profiling_freq":300})");
   EXPECT_EQ(Plan().status().code(), StatusCode::kUnimplemented);
 }
@@ -195,16 +195,16 @@ TEST_F(OptionPlanTest, UsersRatesAreLimitedAdministratorsAreNot) {
   EXPECT_THAT(Problems(), AllOf(HasSubstr("sys_io_sampling_freq = 41: at most 40 Hz"),
                                 HasSubstr("limits.max_user_hz")));
   request_.Clear();
-  v1::CollectorRequest* order = request_.add_collectors();
-  order->set_name("hbm");
-  order->set_hz(41);
+  v1::CollectorRequest* request = request_.add_collectors();
+  request->set_name("hbm");
+  request->set_hz(41);
   EXPECT_THAT(Problems(), HasSubstr("limits.max_user_hz"));
-  order->clear_hz();
+  request->clear_hz();
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(Of(*plan, "hbm").hz, 40);  // its default is 50
   EXPECT_THAT(plan->warnings, Contains(HasSubstr("limits.max_user_hz")));
-  order->set_hz(41);
+  request->set_hz(41);
   peer_.admin = true;
   EXPECT_TRUE(Plan().ok());
 }
@@ -297,7 +297,7 @@ TEST_F(OptionPlanTest, OptionsOnlyAclprofMeasuresAreSentToIt) {
   // What the dump may hold at most is a limit of the vendor's files, too, whether or not it was asked for.
   EXPECT_EQ(Plan()->aclprof->config.at("storage_limit"), fmt::format("{}MB", Plan()->max_bytes >> 20));
   EXPECT_EQ(Option(*Plan(), "l2").note, "");
-  // Where another provider is ordered, or the files have no place.
+  // Where another provider is requested, or the files have no place.
   request_.set_provider(v1::SessionSpec::PROVIDER_MSPTI);
   EXPECT_FALSE(Plan()->aclprof.has_value());
   EXPECT_THAT(Option(*Plan(), "l2").note, HasSubstr("the session's provider is mspti; use auto or aclprof"));

@@ -1,4 +1,4 @@
-// What the tests of planning share: a node of four devices, an order, and what becomes of it.
+// What the tests of planning share: a node of four devices, a request, and what becomes of it.
 #pragma once
 
 #include <gtest/gtest.h>

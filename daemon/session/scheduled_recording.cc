@@ -140,11 +140,11 @@ v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const
   spec.set_best_effort(true);
   spec.set_marks(true);
   for (const std::string& text : config_.sampling_collectors) {
-    Result<RecorderOrder> order = ParseRecorderOrder(text);
-    if (!order.ok()) continue;  // valid, or the configuration was refused
+    Result<WantedCollector> wanted = ParseWantedCollector(text);
+    if (!wanted.ok()) continue;  // valid, or the configuration was refused
     v1::CollectorRequest& collector = *spec.add_collectors();
-    collector.set_name(std::string(Collectors()[order->collector].spec->name));
-    if (order->hz > 0) collector.set_hz(order->hz);
+    collector.set_name(std::string(Collectors()[wanted->collector].spec->name));
+    if (wanted->hz > 0) collector.set_hz(wanted->hz);
   }
   return spec;
 }

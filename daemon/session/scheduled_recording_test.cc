@@ -107,7 +107,7 @@ TEST_F(ScheduledRecordingTest, BySteps) {
 TEST_F(ScheduledRecordingTest, AJobThatIsProfiledAnywayIsLeftAlone) {
   AttachAlices();
   Pass(1);
-  const std::string own = Started(As(kAlice), Order("job"));
+  const std::string own = Started(As(kAlice), Spec("job"));
   Pass(70);
   EXPECT_THAT(Sessions(), SizeIs(1));
   EXPECT_EQ(recording().counts().busy, 1u);
@@ -159,7 +159,7 @@ TEST_F(ScheduledRecordingTest, TheOldestGo) {
 TEST_F(ScheduledRecordingTest, ARefusalIsCountedAndTriedAgain) {
   config_.max_sessions_per_uid = 1;
   AttachAlices();
-  Started(As(kAlice), Order());
+  Started(As(kAlice), Spec());
   Pass(61);
   EXPECT_EQ(recording().counts().failed, 1u);
   EXPECT_EQ(recording().counts().started, 0u);

@@ -18,24 +18,24 @@ constexpr int64_t kClockRetryNs = 5 * kNsPerSecond;
 
 }  // namespace
 
-Session::Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
+Session::Session(const SessionDeps& deps, std::string id, Owner owner, Request request,
                  std::function<void(Session&)> on_change)
     : deps_(deps),
       id_(std::move(id)),
       owner_(owner),
-      spec_(std::move(order.spec)),
-      plan_(std::move(order.plan)),
-      starter_(order.starter),
+      spec_(std::move(request.spec)),
+      plan_(std::move(request.plan)),
+      starter_(request.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
-      continues_(order.continues),
-      plan_for_(std::move(order.plan_for)) {
-  warnings_.insert(warnings_.end(), order.targets.warnings.begin(), order.targets.warnings.end());
+      continues_(request.continues),
+      plan_for_(std::move(request.plan_for)) {
+  warnings_.insert(warnings_.end(), request.targets.warnings.begin(), request.targets.warnings.end());
   const SessionProcesses::Deps theirs{deps_.control,       deps_.host,           deps_.process_start_time,
                                       deps_.jobs_or_null, deps_.copier_or_null, deps_.history_or_null};
   processes_ = std::make_shared<SessionProcesses>(
-      theirs, SessionProcesses::Order{spec_, plan_, id_, {owner_.uid, owner_.gid}, std::move(order.targets),
+      theirs, SessionProcesses::Request{spec_, plan_, id_, {owner_.uid, owner_.gid}, std::move(request.targets),
                                       continues_ && continues_->started, continues_ ? continues_->steps_done : 0});
 }
 
@@ -425,16 +425,16 @@ void Session::CloseDump() {
   for (Row& row : rows) {
     if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
   }
-  Manifest order;
-  processes_->Describe(&order);
+  Manifest own;
+  processes_->Describe(&own);
   dump_->Finish(
       end,
-      [self = shared_from_this(), rows = std::move(rows), order = std::move(order),
+      [self = shared_from_this(), rows = std::move(rows), own = std::move(own),
        warnings = warnings_](Manifest& manifest) {
         self->WriteOutcomes(manifest, rows);
-        manifest.processes = order.processes;
+        manifest.processes = own.processes;
         manifest.stop_raw_ns = self->stop_raw_ns_;
-        manifest.steps_done = order.steps_done;
+        manifest.steps_done = own.steps_done;
         self->processes_->EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },

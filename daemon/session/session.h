@@ -1,4 +1,4 @@
-// One order being carried out: clocks, dump, collectors; then waiting; then the same backwards.
+// One request being carried out: clocks, dump, collectors; then waiting; then the same backwards.
 // scheduled -> starting -> running -> stopping -> done | failed | interrupted (its end took longer than it may: the
 // dump is completed later). Lives on the control strand.
 #pragma once
@@ -81,7 +81,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   };
 
   // What is collected, when, and of which processes.
-  struct Order {
+  struct Request {
     v1::SessionSpec spec;  // as it was admitted
     SessionPlan plan;
     ProcessId starter;  // pid 0: no process renews the lease by being alive
@@ -91,11 +91,11 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
     std::function<Result<SessionPlan>(const SessionTargets&)> plan_for = nullptr;
   };
 
-  Session(const SessionDeps& deps, std::string id, Owner owner, Order order,
+  Session(const SessionDeps& deps, std::string id, Owner owner, Request request,
           std::function<void(Session&)> on_change);
   ~Session();
 
-  // `started` runs once: Ok when the session is running (or waits for the start it was ordered for),
+  // `started` runs once: Ok when the session is running (or waits for the start it was requested for),
   // the reason when it is not (state failed).
   void Start(std::function<void(const Status&)> started);
   // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete, or after
@@ -120,7 +120,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const ProcessId& starter() const { return starter_; }
   // It has collected something, or tried to: otherwise its dump is worth nothing.
   bool ran() const { return ran_; }
-  // When it will have ended by its own order; 0 = not known.
+  // When it will have ended by its own request; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
   uint64_t queued_bytes() const { return dump_ != nullptr ? dump_->queued_bytes() : 0; }
@@ -240,7 +240,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   uint64_t dump_bytes_ = 0;
   int64_t start_wall_ns_ = 0;
   int64_t start_raw_ns_ = 0;
-  int64_t ordered_wall_ns_ = 0;  // not 0: the start above lies in the past, this is when it was ordered
+  int64_t ordered_wall_ns_ = 0;  // not 0: the start above lies in the past, this is when it was requested
   int64_t end_wall_ns_ = 0;
   int64_t next_clock_ns_ = 0;
   uint64_t end_pid_start_ = 0;

@@ -248,7 +248,7 @@ void SessionActivity::Take(const ActivityBatch& batch) {
         break;
       case ActivityType::kPad:
       case ActivityType::kClock:
-      case ActivityType::kExternalCorrelation:  // never ordered
+      case ActivityType::kExternalCorrelation:  // never requested
         break;
     }
     ring.last_ns = std::max(ring.last_ns, frame.base_ns);

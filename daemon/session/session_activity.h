@@ -74,7 +74,7 @@ class SessionActivity {
   // For one process another start than the session's.
   void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
   int64_t StartOf(pid_t pid) const;
-  // Kinds of the order that the process leaves out from now on, to stay within its share of a core.
+  // Kinds of the request that the process leaves out from now on, to stay within its share of a core.
   void OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns);
   // The process's profiler is another's from now on, or is not any more.
   void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);

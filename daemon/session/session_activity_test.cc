@@ -164,8 +164,8 @@ TEST_F(SessionActivityTest, OnlyWhatBeganInTheSession) {
   EXPECT_EQ(Names(), "id\tname\n1\tMatMul\n2\tKERNEL_AICORE\n") << "of what is there";
 }
 
-// Another session may have ordered more of the same process.
-TEST_F(SessionActivityTest, OnlyTheKindsOfTheOrder) {
+// Another session may have requested more of the same process.
+TEST_F(SessionActivityTest, OnlyTheKindsOfTheRequest) {
   Want({kNodeApi});
   attach::ApiRecord api{};
   api.name = 1;
@@ -264,7 +264,7 @@ TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
   attach::LossRecord early = full;
   early.from_ns = early.to_ns = kBegin - 1;
   attach::LossRecord other = full;
-  other.type = static_cast<uint16_t>(ActivityType::kMemory);  // not ordered
+  other.type = static_cast<uint16_t>(ActivityType::kMemory);  // not requested
   Take(kRank0, std::vector{full, buffer, early, other}, 5 + 5 + 5);
   Take(kRank1, std::vector<KernelRecord>{Kernel(250, 1)}, 3);  // and never said when
   const Manifest manifest = Finish();
@@ -319,7 +319,7 @@ TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
   ASSERT_EQ(kernel.gaps.size(), 1u);
   EXPECT_EQ(kernel.gaps[0].from_ns, kBegin + 350);
   EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 400);
-  // Marks of the process were not ordered.
+  // Marks of the process were not requested.
   for (const ManifestChannel& channel : manifest.channels) EXPECT_NE(channel.collector, "activity_marker");
 }
 

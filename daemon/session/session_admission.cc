@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-// How often one order may push others aside, should another request take the place meanwhile.
+// How often one request may push others aside, should another request take the place meanwhile.
 constexpr int kMaxPreemptions = 3;
 constexpr int kMaxHostPids = 1024;
 
@@ -51,18 +51,18 @@ bool Exclude(const SessionPlan& a, const SessionPlan& b) {
 
 }  // namespace
 
-Result<Session::Order> SessionManager::Plan(const Peer& peer, const v1::SessionSpec& spec_untrusted) const {
-  Session::Order order;
-  order.spec = spec_untrusted;
+Result<Session::Request> SessionManager::Plan(const Peer& peer, const v1::SessionSpec& spec_untrusted) const {
+  Session::Request request;
+  request.spec = spec_untrusted;
   std::vector<TrainingProcess> known;
   if (deps_.session.jobs_or_null != nullptr) known = deps_.session.jobs_or_null->Processes();
-  Result<SessionTargets> targets = ResolveTargets(order.spec.target(), peer, known);
-  if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &order.spec));
+  Result<SessionTargets> targets = ResolveTargets(request.spec.target(), peer, known);
+  if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &request.spec));
   Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
                                           deps_.session.process_start_time},
-                                         &order.spec);
+                                         &request.spec);
   // A missing job is not examined further; everything else is checked at once.
-  Result<SessionPlan> plan = PlanFor(peer, order.spec, targets.ok() ? *targets : SessionTargets());
+  Result<SessionPlan> plan = PlanFor(peer, request.spec, targets.ok() ? *targets : SessionTargets());
   // An unknown job is reported only where the request is valid otherwise.
   Status problems = JoinProblems(plan.ok() ? Status::Ok() : plan.status(),
                                  starter.ok() ? Status::Ok() : starter.status());
@@ -74,11 +74,11 @@ Result<Session::Order> SessionManager::Plan(const Peer& peer, const v1::SessionS
     return named ? problems : JoinProblems(problems, targets.status());
   }
   if (!problems.ok()) return problems;
-  order.plan = std::move(plan).value();
-  order.starter = *starter;
-  order.targets = std::move(targets).value();
-  RETURN_IF_ERROR(CheckSteps(order));
-  return order;
+  request.plan = std::move(plan).value();
+  request.starter = *starter;
+  request.targets = std::move(targets).value();
+  RETURN_IF_ERROR(CheckSteps(request));
+  return request;
 }
 
 // The plan of the processes' devices, if the order is bound to processes; host_sys follows too.
@@ -157,12 +157,12 @@ std::function<Result<SessionPlan>(const SessionTargets&)> SessionManager::Planne
 }
 
 // Steps are counted on the attached process with the lowest rank.
-Status SessionManager::CheckSteps(const Session::Order& order) const {
-  if (!NeedsSteps(order.spec) || order.targets.awaits()) return Status::Ok();
-  SessionJob job(nullptr, order.targets, deps_.session.process_start_time, "");
+Status SessionManager::CheckSteps(const Session::Request& request) const {
+  if (!NeedsSteps(request.spec) || request.targets.awaits()) return Status::Ok();
+  SessionJob job(nullptr, request.targets, deps_.session.process_start_time, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
-  const std::optional<int64_t> start_step = StartStepOf(order.spec);
+  const std::optional<int64_t> start_step = StartStepOf(request.spec);
   if (!start_step || !counting->step || *counting->step < *start_step) {
     return Status::Ok();
   }
@@ -193,17 +193,17 @@ void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int pree
     Refuse(Unavailable("profd is stopping"), reply);
     return;
   }
-  Result<Session::Order> order = Plan(peer, spec);
-  if (!order.ok()) {
-    Refuse(order.status(), reply);
+  Result<Session::Request> request = Plan(peer, spec);
+  if (!request.ok()) {
+    Refuse(request.status(), reply);
     return;
   }
-  if (Status tuning = CheckTuning(peer, *order); !tuning.ok()) {
+  if (Status tuning = CheckTuning(peer, *request); !tuning.ok()) {
     Refuse(tuning, reply);
     return;
   }
-  if (order->spec.preempt() && preemptions > 0) {
-    std::vector<std::shared_ptr<Session>> victims = Conflicts(*order);
+  if (request->spec.preempt() && preemptions > 0) {
+    std::vector<std::shared_ptr<Session>> victims = Conflicts(*request);
     auto waiting = std::make_shared<size_t>(victims.size());
     for (const auto& victim : victims) {
       victim->Stop(fmt::format("preempted by uid {}", peer.uid));
@@ -219,38 +219,38 @@ void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int pree
   }
   const int64_t wall_ns = deps_.session.host.clock.WallNs();
   const int64_t now_ns = deps_.session.host.clock.SteadyNs();
-  const bool reserves = order->plan.storage_limited && !order->spec.no_dump();
-  const uint64_t reserve = reserves ? order->plan.max_bytes : 0;
+  const bool reserves = request->plan.storage_limited && !request->spec.no_dump();
+  const uint64_t reserve = reserves ? request->plan.max_bytes : 0;
   Status limits = CheckSessionLimits(Briefs(), peer, config_, wall_ns, reserve);
   if (limits.ok()) limits = rates_.Check(peer.uid, now_ns, config_.max_starts_per_minute);
   if (!limits.ok()) {
     Refuse(limits, reply);
     return;
   }
-  if (deps_.may_give_dump != nullptr && !order->spec.no_dump()) {
+  if (deps_.may_give_dump != nullptr && !request->spec.no_dump()) {
     if (Status given = deps_.may_give_dump(peer.uid); !given.ok()) {
       Refuse(given, reply);
       return;
     }
   }
-  if (deps_.dumps_or_null != nullptr && !order->spec.no_dump()) {
+  if (deps_.dumps_or_null != nullptr && !request->spec.no_dump()) {
     if (Status room = deps_.dumps_or_null->CheckStart(peer.uid); !room.ok()) {
       Refuse(room, reply);
       return;
     }
   }
   rates_.Note(peer.uid, now_ns);
-  Launch(peer, std::move(order).value(), std::move(reply));
+  Launch(peer, std::move(request).value(), std::move(reply));
 }
 
-void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply reply) {
+void SessionManager::Launch(const Peer& peer, Session::Request request, SessionReply reply) {
   std::string id = NewId();
   if (id.empty() || records_.contains(id)) {
     reply(Unavailable("no randomness for a session id; try again"));
     return;
   }
-  order.plan_for = PlannerFor(peer, order.spec);
-  Record& record = AddLive(id, peer, std::move(order));
+  request.plan_for = PlannerFor(peer, request.spec);
+  Record& record = AddLive(id, peer, std::move(request));
   std::shared_ptr<Session> session = record.live;
   session->Start([this, id, peer, session, reply = std::move(reply)](const Status& status) {
     if (!status.ok()) {
@@ -286,10 +286,10 @@ void SessionManager::Launch(const Peer& peer, Session::Order order, SessionReply
 }
 
 // Where processes have not reported which devices they use, the request to each of them is checked (JobTable::Notify).
-Status SessionManager::CheckTuning(const Peer& peer, const Session::Order& order) const {
-  if (deps_.may_profile == nullptr || order.plan.collect.empty() || !order.targets.any()) return Status::Ok();
-  std::vector<int> devices = order.targets.bound ? order.plan.devices : std::vector<int>();
-  for (const TrainingProcess& process : order.targets.processes) {
+Status SessionManager::CheckTuning(const Peer& peer, const Session::Request& request) const {
+  if (deps_.may_profile == nullptr || request.plan.collect.empty() || !request.targets.any()) return Status::Ok();
+  std::vector<int> devices = request.targets.bound ? request.plan.devices : std::vector<int>();
+  for (const TrainingProcess& process : request.targets.processes) {
     devices.insert(devices.end(), process.devices.begin(), process.devices.end());
   }
   return deps_.may_profile(peer, devices);
@@ -318,16 +318,16 @@ std::string SessionManager::ProfilingOn(const Peer& peer, std::span<const uint32
 
 // Whom an administrator's order may end: for a place on the node, and for channels that can serve
 // only one of the two.
-std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::Order& order) const {
+std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::Request& request) const {
   std::vector<std::shared_ptr<Session>> victims;
   std::vector<SessionBrief> live = Briefs();
   for (const SessionBrief& brief : live) {
     const std::shared_ptr<Session>& session = records_.at(brief.id).live;
-    bool lower = brief.priority < PriorityOf(order.spec) && !brief.ending;
-    if (lower && Exclude(order.plan, session->plan())) victims.push_back(session);
+    bool lower = brief.priority < PriorityOf(request.spec) && !brief.ending;
+    if (lower && Exclude(request.plan, session->plan())) victims.push_back(session);
   }
   if (victims.empty() && NodeIsFull(live, config_)) {
-    const SessionBrief* victim = FindVictim(live, PriorityOf(order.spec));
+    const SessionBrief* victim = FindVictim(live, PriorityOf(request.spec));
     if (victim != nullptr) victims.push_back(records_.at(victim->id).live);
   }
   return victims;

@@ -39,16 +39,16 @@ std::string StateText(const TrainingProcess& process, std::optional<CollectState
 }  // namespace
 
 SessionCollect::SessionCollect(std::map<std::string, attach::CollectKinds> kinds,
-                               std::optional<attach::AclprofOrder> aclprof)
+                               std::optional<attach::AclprofRequest> aclprof)
     : kinds_(std::make_move_iterator(kinds.begin()), std::make_move_iterator(kinds.end())),
       aclprof_(std::move(aclprof)) {}
 
-attach::CollectOrder SessionCollect::Order() const {
-  attach::CollectOrder order;
-  for (const auto& [option, of_option] : kinds_) order.kinds |= of_option;
-  order.provider = aclprof_ ? attach::CollectProvider::kAclprof : attach::CollectProvider::kMspti;
-  order.aclprof = aclprof_;
-  return order;
+attach::CollectRequest SessionCollect::Request() const {
+  attach::CollectRequest request;
+  for (const auto& [option, of_option] : kinds_) request.kinds |= of_option;
+  request.provider = aclprof_ ? attach::CollectProvider::kAclprof : attach::CollectProvider::kMspti;
+  request.aclprof = aclprof_;
+  return request;
 }
 
 bool SessionCollect::Process::collects() const {

@@ -1,4 +1,4 @@
-// What a session orders from inside its processes, and how each of them is getting on with it: from their
+// What a session requests from inside its processes, and how each of them is getting on with it: from their
 // reports to what became of an option. Control strand.
 #pragma once
 
@@ -21,13 +21,13 @@ namespace profd {
 
 class SessionCollect {
  public:
-  // `kinds`: by option, what the plan orders; with `aclprof` that serves all of them.
+  // `kinds`: by option, what the plan requests; with `aclprof` that serves all of them.
   SessionCollect(std::map<std::string, attach::CollectKinds> kinds,
-                 std::optional<attach::AclprofOrder> aclprof = std::nullopt);
+                 std::optional<attach::AclprofRequest> aclprof = std::nullopt);
 
   // Nothing is to be collected: no order goes out.
   bool empty() const { return kinds_.empty(); }
-  attach::CollectOrder Order() const;
+  attach::CollectRequest Request() const;
   bool Has(std::string_view option) const { return kinds_.contains(option); }
   // What is collected is received as files, when it has ended.
   bool leaves_files() const { return aclprof_.has_value(); }
@@ -61,7 +61,7 @@ class SessionCollect {
                      std::span<const TrainingProcess> processes) const;
 
   const std::map<std::string, attach::CollectKinds, std::less<>> kinds_;
-  const std::optional<attach::AclprofOrder> aclprof_;
+  const std::optional<attach::AclprofRequest> aclprof_;
   std::map<pid_t, Process> processes_;
   bool ending_ = false;
 };

@@ -44,19 +44,19 @@ class SessionCollectTest : public ::testing::Test {
   SessionCollect collect_{{{"task_time", all_}, {"hccl", {kCommunication}}}};
 };
 
-TEST_F(SessionCollectTest, OneOrderForAllOptions) {
-  EXPECT_EQ(collect_.Order().kinds, all_);
-  EXPECT_EQ(collect_.Order().provider, attach::CollectProvider::kMspti);
+TEST_F(SessionCollectTest, OneRequestForAllOptions) {
+  EXPECT_EQ(collect_.Request().kinds, all_);
+  EXPECT_EQ(collect_.Request().provider, attach::CollectProvider::kMspti);
   EXPECT_FALSE(collect_.leaves_files());
   EXPECT_TRUE(SessionCollect({}).empty());
 }
 
 TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
-  const attach::AclprofOrder ordered{0x812, 0xFF, {}};
+  const attach::AclprofRequest ordered{0x812, 0xFF, {}};
   SessionCollect collect({{"l2", {}}}, ordered);
-  EXPECT_EQ(collect.Order().provider, attach::CollectProvider::kAclprof);
-  ASSERT_TRUE(collect.Order().aclprof.has_value());
-  EXPECT_EQ(collect.Order().aclprof->bits, 0x812u);
+  EXPECT_EQ(collect.Request().provider, attach::CollectProvider::kAclprof);
+  ASSERT_TRUE(collect.Request().aclprof.has_value());
+  EXPECT_EQ(collect.Request().aclprof->bits, 0x812u);
   EXPECT_TRUE(collect.leaves_files());
   processes_.resize(2);
   attach::CollectorReport report;

@@ -38,7 +38,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   Status probe = entry.probe_device(deps_.host, device);
   if (!probe.ok()) {
     // Of an option's collectors the chip has some and lacks others; that it has none of them the
-    // order's check would have reported.
+    // request's check would have reported.
     if (planned.named && !planned.by_option) {
       row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
       rows_.push_back(std::move(row));

@@ -77,18 +77,18 @@ void SessionFiles::Begin(std::shared_ptr<Copy> copy, Result<UniqueFd> folder) {
   if (!folder.ok()) failed.status = folder.status();
   if (abandoned_) failed.status = DeadlineExceeded("the session has ended meanwhile");
   if (!failed.status.ok()) return End(copy, std::move(failed));
-  FileCopier::Order order;
-  order.from = std::move(*copy->directory);
-  order.user = copy->user;
-  order.to = std::move(folder).value();
-  order.owner = deps_.owner;
-  order.limits.bytes = UINT64_MAX;
-  order.limits.until_steady_ns = deps_.clock.SteadyNs() + kCopyNs;
-  order.limits.cancelled = cancelled_;
-  order.limits.reserve = [reserve = deps_.dump.reserve, until_ns = order.limits.until_steady_ns](uint64_t bytes) {
+  FileCopier::Request request;
+  request.from = std::move(*copy->directory);
+  request.user = copy->user;
+  request.to = std::move(folder).value();
+  request.owner = deps_.owner;
+  request.limits.bytes = UINT64_MAX;
+  request.limits.until_steady_ns = deps_.clock.SteadyNs() + kCopyNs;
+  request.limits.cancelled = cancelled_;
+  request.limits.reserve = [reserve = deps_.dump.reserve, until_ns = request.limits.until_steady_ns](uint64_t bytes) {
     return reserve(bytes, until_ns);
   };
-  deps_.copier.Copy(std::move(order), [weak = weak_from_this(), copy](CopiedFiles copied) {
+  deps_.copier.Copy(std::move(request), [weak = weak_from_this(), copy](CopiedFiles copied) {
     if (const auto self = weak.lock()) self->End(copy, std::move(copied));
   });
 }

@@ -7,7 +7,7 @@
 
 namespace profd {
 
-// Moves the session's start back as far as it was ordered and the recorder reaches.
+// Moves the session's start back as far as it was requested and the recorder reaches.
 Status Session::BeginInHistory() {
   if (!spec_.schedule().has_since_ms()) return {};
   if (deps_.history_or_null == nullptr) {

@@ -22,7 +22,7 @@ struct SessionBrief {
   uint32_t priority = 0;
   uint64_t order = 0;        // later sessions have higher ones
   bool ending = false;
-  int64_t end_wall_ns = 0;   // when it will have ended by its own order; 0 = not known
+  int64_t end_wall_ns = 0;   // when it will have ended by its own request; 0 = not known
   uint64_t written = 0;      // bytes of its dump so far
   uint64_t reserved = 0;     // bytes it may write at most by its own spec; 0 = not set
 };
@@ -33,7 +33,7 @@ std::string DescribeHolder(const SessionBrief& session, const Peer& peer, int64_
 std::string DescribeHolders(std::span<const SessionBrief> sessions, const Peer& peer,
                             int64_t wall_ns);
 
-// The order that may not start: RESOURCE_EXHAUSTED naming limit, holders and the earliest known end.
+// The request that may not start: RESOURCE_EXHAUSTED naming limit, holders and the earliest known end.
 // `reserve` bytes: what the new session may write by its spec.
 Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
                           const DaemonConfig& config, int64_t wall_ns, uint64_t reserve);

@@ -1,4 +1,4 @@
-// All sessions of the node: orders in, states out, who may see what, limits. Lives on the control
+// All sessions of the node: requests in, states out, who may see what, limits. Lives on the control
 // strand; nothing here waits.
 #pragma once
 
@@ -134,29 +134,29 @@ class SessionManager {
   // session_admission.cc: from a request to a running session, or to why there is none.
   void Try(const Peer& peer, const v1::SessionSpec& spec, int preemptions,
            SessionReply reply);
-  void Launch(const Peer& peer, Session::Order order, SessionReply reply);
-  Record& AddLive(const std::string& id, const Peer& peer, Session::Order order);
+  void Launch(const Peer& peer, Session::Request request, SessionReply reply);
+  Record& AddLive(const std::string& id, const Peer& peer, Session::Request request);
   void Save(Record& record);
   // Its state has changed: what is kept of it, and of its dump.
   void NoteProgress(Record& record);
   void NoteRecovered(v1::Session* session);
   static void DropSegment(v1::SessionStatus* session, const std::string& dump);
-  Result<Session::Order> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
+  Result<Session::Request> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
   void GiveUp(const state::StoredSession& stored, const std::string& why);
   void DeleteDump(const Peer& peer, const std::string& dump,
                   std::function<void(Result<uint64_t>)> reply);
   const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
   void Refuse(const Status& status, const SessionReply& reply);
-  Status CheckTuning(const Peer& peer, const Session::Order& order) const;
-  Result<Session::Order> Plan(const Peer& peer, const v1::SessionSpec& spec) const;
+  Status CheckTuning(const Peer& peer, const Session::Request& request) const;
+  Result<Session::Request> Plan(const Peer& peer, const v1::SessionSpec& spec) const;
   Result<SessionPlan> PlanFor(const Peer& peer, v1::SessionSpec spec,
                               const SessionTargets& targets) const;
-  Status CheckSteps(const Session::Order& order) const;
+  Status CheckSteps(const Session::Request& request) const;
   // start_in_steps becomes start_step.
   Status ResolveStep(const SessionTargets& targets, v1::SessionSpec* spec) const;
   std::function<Result<SessionPlan>(const SessionTargets&)> PlannerFor(
       const Peer& peer, v1::SessionSpec spec) const;
-  std::vector<std::shared_ptr<Session>> Conflicts(const Session::Order& order) const;
+  std::vector<std::shared_ptr<Session>> Conflicts(const Session::Request& request) const;
   SessionBrief BriefOf(const Record& record) const;
   std::vector<SessionBrief> Briefs() const;
   template <class Request, class Response>

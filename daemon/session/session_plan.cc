@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxText = 128;
 constexpr int kMaxPids = 1024;
-// Of the volume's free space, when the order sets no limit.
+// Of the volume's free space, when the request sets no limit.
 constexpr uint64_t kFreePercent = 90;
 
 bool IsPrintable(std::string_view text) {
@@ -296,7 +296,7 @@ class Planner {
     if (!options_.Asked("task_time") && !options_.Asked("task_trace")) {
       ordered["task_time"] = options_.Text("task_time");
     }
-    plan_.aclprof = AclprofOrderOf(ordered, plan_.max_bytes >> 20);
+    plan_.aclprof = AclprofRequestOf(ordered, plan_.max_bytes >> 20);
     plan_.collect.clear();
     if (!plan_.aclprof) return;
     for (const auto& [key, value] : asked) {

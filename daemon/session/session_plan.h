@@ -1,4 +1,4 @@
-// From an order to a plan: a pure function that touches nothing, so that a bad order starts nothing
+// From a request to a plan: a pure function that touches nothing, so that a bad request starts nothing
 // and every problem is named at once. Facts about options: proto/options.
 #pragma once
 
@@ -49,10 +49,10 @@ struct SessionPlan {
   std::vector<options::Effective> options;
   // Those whose data come from inside the application and that are on: for the attached processes.
   std::map<std::string, std::string> application_options;
-  // By option, what MSPTI is to collect inside the attached processes (attach::CollectOrder); with aclprof, the
+  // By option, what MSPTI is to collect inside the attached processes (attach::CollectRequest); with aclprof, the
   // options that it serves, without kinds.
   std::map<std::string, attach::CollectKinds> collect;
-  std::optional<attach::AclprofOrder> aclprof;
+  std::optional<attach::AclprofRequest> aclprof;
   bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
   // Of these the ones asked for: each gets an outcome of its own.
   std::vector<std::string> awaited_options;

@@ -37,7 +37,7 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
 }
 
 // An order of a quarter of a megabyte must not make an answer of many.
-TEST_F(SessionPlanTest, TheListOfProblemsIsShortHoweverLongTheOrder) {
+TEST_F(SessionPlanTest, TheListOfProblemsIsShortForAnyRequest) {
   request_.mutable_options()->set_storage_limit(std::string(100'000, 'x'));
   for (uint32_t id = 100; id < 50'000; ++id) request_.mutable_target()->add_devices(id);
   EXPECT_LT(Problems().size(), 6000u);
@@ -50,9 +50,9 @@ TEST_F(SessionPlanTest, RatesByNameAreBounded) {
                     std::numeric_limits<double>::quiet_NaN()}) {
     for (const CollectorEntry& entry : Collectors()) {
       request_.Clear();
-      v1::CollectorRequest* order = request_.add_collectors();
-      order->set_name(std::string(entry.spec->name));
-      order->set_hz(hz);
+      v1::CollectorRequest* request = request_.add_collectors();
+      request->set_name(std::string(entry.spec->name));
+      request->set_hz(hz);
       EXPECT_THAT(Problems(), HasSubstr(entry.spec->default_hz > 0 ? "must be at least 0.001"
                                                                    : "has no rate in Hz"))
           << entry.spec->name << " " << hz;
@@ -150,19 +150,19 @@ TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
 }
 
 TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
-  v1::CollectorRequest* order = request_.add_collectors();
-  order->set_name("hccs");
-  order->set_hz(20);
+  v1::CollectorRequest* request = request_.add_collectors();
+  request->set_name("hccs");
+  request->set_hz(20);
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(Of(*plan, "hccs").hz, 20);
   EXPECT_THAT(Named(*plan), ElementsAre("hccs"));
-  order->set_hz(50.5);
+  request->set_hz(50.5);
   EXPECT_THAT(Problems(), HasSubstr("at most 50"));
-  order->set_hz(-1);
+  request->set_hz(-1);
   EXPECT_THAT(Problems(), HasSubstr("at least 0.001"));
-  order->set_hz(20);
-  *request_.add_collectors() = *order;
+  request->set_hz(20);
+  *request_.add_collectors() = *request;
   EXPECT_THAT(Problems(), HasSubstr("named twice"));
 }
 

@@ -18,20 +18,20 @@ constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
 
 }  // namespace
 
-SessionProcesses::SessionProcesses(const Deps& deps, Order order)
+SessionProcesses::SessionProcesses(const Deps& deps, Request request)
     : deps_(deps),
-      spec_(order.spec),
-      plan_(order.plan),
-      owner_(order.owner),
-      resumed_(order.resumed),
+      spec_(request.spec),
+      plan_(request.plan),
+      owner_(request.owner),
+      resumed_(request.resumed),
       launchers_([this](uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
         deps_.jobs_or_null->LookupThreads(attach_id, std::move(done));  // no other source of activity
       }),
       steps_(StartStepOf(spec_), spec_.schedule().steps()),
       collect_(plan_.collect, plan_.aclprof) {
-  steps_.Restore(order.steps_done);
-  if (!order.targets.any()) return;
-  job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(order.targets), deps_.process_start_time, order.session_id);
+  steps_.Restore(request.steps_done);
+  if (!request.targets.any()) return;
+  job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(request.targets), deps_.process_start_time, request.session_id);
 }
 
 void SessionProcesses::Watch(std::weak_ptr<Listener> listener) {
@@ -74,7 +74,7 @@ void SessionProcesses::Arm() {
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
   // What writes files has no part of a step.
-  if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Order();
+  if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
 }
 
@@ -200,7 +200,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   }
   MakeFiles();
   if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
-    activity_ = std::make_unique<SessionActivity>(dump_, collect_.Order().kinds, start_raw_ns_);
+    activity_ = std::make_unique<SessionActivity>(dump_, collect_.Request().kinds, start_raw_ns_);
   }
   if (early != nullptr) early->HandOver(marks_.get(), activity_.get());
   ReplayActivity();
@@ -210,7 +210,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   notice.start_step = StartStepOf(spec_);
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
-  if (!collect_.empty()) notice.collect = collect_.Order();
+  if (!collect_.empty()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
   if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
 }
@@ -230,7 +230,7 @@ void SessionProcesses::ReplayActivity() {
   constexpr int64_t kSlackNs = kNsPerSecond;
   const int64_t late = past_activity_->HeldFrom() - start_raw_ns_;
   if (const auto session = session_.lock(); late > kSlackNs && session != nullptr) {
-    session->Warn(fmt::format("of what processes did before the order, the first {:.3f} s are not held any more",
+    session->Warn(fmt::format("of what processes did before the request, the first {:.3f} s are not held any more",
                               static_cast<double>(late) / 1e9));
   }
   for (const auto& [from_ns, to_ns] : past_activity_->Busy()) activity_->AddBusy(from_ns, to_ns);

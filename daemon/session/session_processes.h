@@ -57,7 +57,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
     FileCopier* copier_or_null = nullptr;
     RecorderHistory* history_or_null = nullptr;
   };
-  struct Order {
+  struct Request {
     const v1::SessionSpec& spec;
     const SessionPlan& plan;
     std::string session_id;
@@ -67,7 +67,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
     uint32_t steps_done = 0;  // in its time
   };
 
-  SessionProcesses(const Deps& deps, Order order);
+  SessionProcesses(const Deps& deps, Request request);
   SessionProcesses(const SessionProcesses&) = delete;
   SessionProcesses& operator=(const SessionProcesses&) = delete;
 
@@ -88,7 +88,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   // No more events.
   void Leave();
 
-  // Null: the order names no job and no process.
+  // Null: the request names no job and no process.
   SessionJob* job() { return job_.get(); }
   const SessionJob* job() const { return job_.get(); }
   const SessionCollect& collect() const { return collect_; }
@@ -142,7 +142,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   int64_t start_raw_ns_ = 0;
   std::unique_ptr<SessionMarks> marks_;
   std::unique_ptr<SessionActivity> activity_;      // null without a dump
-  std::unique_ptr<ActivitySource> past_activity_;  // what is not in `activity_` yet of the time before the order
+  std::unique_ptr<ActivitySource> past_activity_;  // what is not in `activity_` yet of the time before the request
   std::shared_ptr<SessionFiles> files_;            // null where none will come
   bool taking_marks_ = false;
   bool start_step_seen_ = false;

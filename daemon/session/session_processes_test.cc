@@ -52,14 +52,14 @@ class SessionProcessesTest : public ::testing::Test {
     }
   }
 
-  // As admission makes an order for the job.
+  // As admission makes a request for the job.
   void Make() {
     SessionTargets targets;
     targets.job_id = "job";
     targets.processes = directory_.Processes();
     targets.bound = true;
     const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
-    processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Order{spec_, plan_, "s-1", Myself(), std::move(targets)});
+    processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), std::move(targets)});
     processes_->Watch(session_);
   }
   std::shared_ptr<WriterSession> Dump() {
@@ -191,9 +191,9 @@ TEST_F(SessionProcessesTest, OutlivesItsSession) {
   EXPECT_EQ(processes_->steps_done(), 0u);
 }
 
-TEST_F(SessionProcessesTest, AnOrderWithoutProcessesHasNothingToDo) {
+TEST_F(SessionProcessesTest, ARequestWithoutProcessesHasNothingToDo) {
   const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
-  processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Order{spec_, plan_, "s-1", Myself(), {}});
+  processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), {}});
   processes_->Watch(session_);
   Begin();
   processes_->End();

@@ -191,7 +191,7 @@ void Session::FillSegments(v1::SessionStatus* out) const {
 }
 
 SessionManager::Record& SessionManager::AddLive(const std::string& id, const Peer& peer,
-                                                Session::Order order) {
+                                                Session::Request request) {
   auto stored = std::make_shared<state::StoredSession>();
   stored->set_version(kStoredVersion);
   stored->set_session_id(id);
@@ -204,15 +204,15 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
   who.set_admin(peer.admin);
   who.set_remote(peer.remote);
   who.set_certificate(peer.certificate);
-  *stored->mutable_spec() = order.spec;
-  if (order.starter.pid != 0) {
-    stored->mutable_starter()->set_pid(order.starter.pid);
-    stored->mutable_starter()->set_start_ticks(order.starter.start_ticks);
+  *stored->mutable_spec() = request.spec;
+  if (request.starter.pid != 0) {
+    stored->mutable_starter()->set_pid(request.starter.pid);
+    stored->mutable_starter()->set_start_ticks(request.starter.start_ticks);
   }
   Record& record = records_[id];
   record.live = std::make_shared<Session>(deps_.session, id,
                                           Session::Owner{peer.uid, peer.gid, peer.pid},
-                                          std::move(order),
+                                          std::move(request),
                                           [this](Session& changed) { OnChange(changed); });
   if (deps_.on_begun != nullptr) deps_.on_begun();
   record.uid = peer.uid;
@@ -358,11 +358,11 @@ std::string WhyOver(const state::StoredSession& stored, bool same_boot, const Cl
 }  // namespace
 
 // The spec is planned anew, as if given now, but for what has to do with its start.
-Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& stored,
+Result<Session::Request> SessionManager::PlanAgain(const state::StoredSession& stored,
                                                  bool same_boot) const {
   const Peer peer = PeerOf(stored.peer());
-  Session::Order order;
-  order.spec = stored.spec();
+  Session::Request request;
+  request.spec = stored.spec();
   v1::SessionSpec again = stored.spec();
   v1::SessionSpec::Target& target = *again.mutable_target();
   auto lives = [&](const state::StoredProcess& process) {
@@ -373,15 +373,15 @@ Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& sto
   if (stored.has_end_with() && !lives(stored.end_with())) {
     return FailedPrecondition(fmt::format("process {} ended meanwhile", stored.end_with().pid()));
   }
-  order.targets = TargetsOf(stored, same_boot);
+  request.targets = TargetsOf(stored, same_boot);
   target.clear_pids();
   for (const auto* list : {&stored.targets().processes(), &stored.targets().unknown()}) {
     for (const state::StoredProcess& process : *list) {
       if (lives(process)) target.add_pids(process.pid());
     }
   }
-  const bool tied = order.targets.bound || !order.targets.pids.empty() || stored.targets().unknown_size() > 0;
-  if (tied && target.pids().empty() && !order.targets.awaits()) {
+  const bool tied = request.targets.bound || !request.targets.pids.empty() || stored.targets().unknown_size() > 0;
+  if (tied && target.pids().empty() && !request.targets.awaits()) {
     return FailedPrecondition("all processes of the job ended meanwhile");
   }
   // One that is renewed by calls alone gets another lease.
@@ -398,9 +398,9 @@ Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& sto
                                           deps_.session.process_start_time},
                                          &again);
   if (!starter.ok()) return starter.status();
-  if (lives(stored.starter())) order.starter = {stored.starter().pid(), stored.starter().start_ticks()};
+  if (lives(stored.starter())) request.starter = {stored.starter().pid(), stored.starter().start_ticks()};
   // Who was attached will be again; the plan must not hang on who is first.
-  SessionTargets as_attached = order.targets;
+  SessionTargets as_attached = request.targets;
   for (int i = 0; i < stored.targets().processes_size(); ++i) {
     if (stored.targets().processes(i).attached()) {
       as_attached.processes[static_cast<size_t>(i)].attach_id = UINT64_MAX;
@@ -408,12 +408,12 @@ Result<Session::Order> SessionManager::PlanAgain(const state::StoredSession& sto
   }
   Result<SessionPlan> plan = PlanFor(peer, again, as_attached);
   if (!plan.ok()) return plan.status();
-  order.plan = std::move(plan).value();
-  order.plan_for = PlannerFor(peer, stored.spec());
+  request.plan = std::move(plan).value();
+  request.plan_for = PlannerFor(peer, stored.spec());
   // What is over: the past it began in, and that all of its collectors had to start.
-  order.spec.mutable_schedule()->clear_since_ms();
-  order.spec.clear_require_all();
-  return order;
+  request.spec.mutable_schedule()->clear_since_ms();
+  request.spec.clear_require_all();
+  return request;
 }
 
 namespace {
@@ -459,9 +459,9 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   int64_t left_ms = 0;
   std::string over = config_.resume ? WhyOver(stored, same_boot, deps_.session.host.clock, &left_ms)
                                     : "dump.resume is off";
-  Result<Session::Order> order = Aborted(over);
-  if (over.empty()) order = PlanAgain(stored, same_boot);
-  if (over.empty() && !order.ok()) over = order.status().message();
+  Result<Session::Request> request = Aborted(over);
+  if (over.empty()) request = PlanAgain(stored, same_boot);
+  if (over.empty() && !request.ok()) over = request.status().message();
   if (!over.empty()) {
     GiveUp(stored, over);
     return;
@@ -471,11 +471,11 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   continues.started_wall_ns = stored.started_ns();
   continues.left_ms = left_ms;
   continues.steps_done = stored.steps_done();
-  order->continues = continues;
+  request->continues = continues;
   v1::Session before;
   if (known != records_.end()) before = known->second.frozen.Get();
   records_.erase(id);
-  Record& record = AddLive(id, PeerOf(stored.peer()), std::move(order).value());
+  Record& record = AddLive(id, PeerOf(stored.peer()), std::move(request).value());
   if (stored.has_started_ns()) {
     record.stored->set_started_ns(stored.started_ns());
     // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.

@@ -67,7 +67,7 @@ struct TermsContext {
 // lease, pid 0 = none; or INVALID_ARGUMENT or PERMISSION_DENIED with all problems, one per line.
 Result<ProcessId> AdmitTerms(const TermsContext& context, v1::SessionSpec* spec_untrusted);
 
-// Of two checks of one order: what the caller gets. Refusals for want of permission come first,
+// Of two checks of one request: what the caller gets. Refusals for want of permission come first,
 // problems of both together.
 Status JoinProblems(const Status& a, const Status& b);
 
@@ -86,9 +86,9 @@ class StepCounter {
   void Restore(uint32_t done) { done_ = done; }
   void OnBegin(int64_t step);
   void OnEnd(int64_t step);
-  // The process, which counts too, reports that the last step that was ordered has ended.
+  // The process, which counts too, reports that the last step that was requested has ended.
   void OnLastEnd();
-  // The last step that was ordered has ended.
+  // The last step that was requested has ended.
   bool over() const { return over_; }
   uint32_t done() const { return done_; }
   // "2 steps (11..12)"

@@ -234,7 +234,7 @@ TEST(StepCounter, TheProcessMaySayThatTheLastHasEnded) {
   EXPECT_FALSE(endless.over());
 }
 
-TEST(StepCounter, WithoutAnOrderItOnlyCounts) {
+TEST(StepCounter, WithoutARequestItOnlyCounts) {
   StepCounter counter(std::nullopt, 0);
   counter.Open(std::nullopt);
   for (int step = 0; step < 3; ++step) {

@@ -1,4 +1,4 @@
-// Which training processes an order means, and which devices follow from that. Pure: what it must know
+// Which training processes a request means, and which devices follow from that. Pure: what it must know
 // about processes is given to it.
 #pragma once
 
@@ -23,7 +23,7 @@ struct SessionTargets {
   std::set<pid_t> pids;  // the job's processes it is narrowed to, or named without a job; empty = all
   bool admin = false;    // may act on the processes of all users
   uint32_t uid = UINT32_MAX;
-  std::vector<TrainingProcess> processes;  // known when it was ordered
+  std::vector<TrainingProcess> processes;  // known when it was requested
   // Devices and the end of the session follow from the processes; otherwise the complete node is meant
   // and the processes only take part with their marks and steps.
   bool bound = false;

@@ -194,12 +194,12 @@ TEST_F(SessionManagerTest, ProfilingInsideIsRefusedWhereSomeoneTunes) {
   may_profile_ = [](std::span<const int> devices) {
     return std::ranges::find(devices, 0) == devices.end() ? Status::Ok() : FailedPrecondition("NPU 0 is kept for tuning");
   };
-  v1::SessionSpec inside = Order("job");
+  v1::SessionSpec inside = Spec("job");
   (*inside.mutable_options()).set_task_time("on");
   EXPECT_EQ(Start(As(kAlice), inside).status().message(), "NPU 0 is kept for tuning");
   EXPECT_EQ(Dumps(), 0u);
   // Sampling disturbs nothing.
-  Stop(Started(As(kAlice), Order("job")));
+  Stop(Started(As(kAlice), Spec("job")));
   may_profile_ = [](std::span<const int>) { return Status::Ok(); };
   const std::string id = Started(As(kAlice), inside);
   const uint32_t zero[] = {0}, one[] = {1};

@@ -318,43 +318,43 @@ std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpIn
   return names;
 }
 
-std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
-  const Place* host = order.info.Find(Place::Kind::kHost, -1);
+std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report) {
+  const Place* host = request.info.Find(Place::Kind::kHost, -1);
   if (host == nullptr) return nullptr;
   const auto has_records = [](const Place& place) {
     return std::ranges::any_of(place.files, [&](const DataFile& file) { return IsOperatorFile(place, file.base); });
   };
-  const std::optional<FrameworkFiles> framework = FindFramework(order.info.path);
-  if (!framework && (order.only_framework || std::ranges::none_of(order.info.places, has_records))) return nullptr;
-  const ClockMap clock = order.clock_of(*host);
+  const std::optional<FrameworkFiles> framework = FindFramework(request.info.path);
+  if (!framework && (request.only_framework || std::ranges::none_of(request.info.places, has_records))) return nullptr;
+  const ClockMap clock = request.clock_of(*host);
   HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
-                   order.runtime_apis);
+                   request.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
-  Loader host_loader(order.reader, order.progress);
-  Loader description_loader(order.reader, order.progress);
-  Loader device_loader(order.reader, order.progress);
+  Loader host_loader(request.reader, request.progress);
+  Loader description_loader(request.reader, request.progress);
+  Loader device_loader(request.reader, request.progress);
   // It is not among the bytes that progress is counted in.
-  const std::function<bool(uint64_t)> goes_on = [&order](uint64_t) { return order.progress(0); };
-  Loader framework_loader(framework ? framework->reader : order.reader, goes_on);
-  if (order.only_framework) {
+  const std::function<bool(uint64_t)> goes_on = [&request](uint64_t) { return request.progress(0); };
+  Loader framework_loader(framework ? framework->reader : request.reader, goes_on);
+  if (request.only_framework) {
     model->framework = ReadFramework(framework_loader, *framework, clock, true);
     return model;
   }
   const bool wide_streams = HasWideStreams(host_loader, *host);
   std::vector<Device> devices;
-  for (const Place& place : order.info.places) {
-    if (place.kind != Place::Kind::kDevice || !order.filter.HasDevice(place.device)) continue;
+  for (const Place& place : request.info.places) {
+    if (place.kind != Place::Kind::kDevice || !request.filter.HasDevice(place.device)) continue;
     devices.emplace_back(place, wide_streams);
   }
   HostData descriptions([](uint64_t) { return 0; }, 0, false);
   // Records that stand alone are read beside the others, so that each thread has about as much: tensors are half of all
   // bytes.
-  const auto is_beside = [&order](HostFileKind kind) { return kind == (order.details ? HostFileKind::kTensors : HostFileKind::kNode); };
+  const auto is_beside = [&request](HostFileKind kind) { return kind == (request.details ? HostFileKind::kTensors : HostFileKind::kNode); };
   const auto is_main = [&](HostFileKind kind) { return kind != HostFileKind::kTensors && !is_beside(kind); };
   RunBeside(framework ? 3 : 2, [&](size_t part) {
     if (part == 0) return ReadHost(host_loader, *host, is_main, &model->host);
     if (part == 2) return void(model->framework = ReadFramework(framework_loader, *framework, clock, false));
-    for (Device& device : devices) ReadDevice(device_loader, order.details, &device);
+    for (Device& device : devices) ReadDevice(device_loader, request.details, &device);
     ReadHost(description_loader, *host, is_beside, &descriptions);
   });
   RunBeside(2, [&](size_t part) {
@@ -363,18 +363,18 @@ std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report) {
   });
   model->TieFramework();
   for (Device& device : devices) {
-    const ClockMap device_clock = order.clock_of(*device.place);
+    const ClockMap device_clock = request.clock_of(*device.place);
     JoinDevice(device_loader, device_clock, std::move(device), model.get());
   }
-  model->marks = LoadDeviceMarks(order.reader, order.info, order.clock_of);
-  std::erase_if(model->marks, [&order](const DeviceMark& mark) { return !order.filter.HasDevice(mark.device); });
-  NameDeviceMarks(order.reader, order.info, &model->marks);
+  model->marks = LoadDeviceMarks(request.reader, request.info, request.clock_of);
+  std::erase_if(model->marks, [&request](const DeviceMark& mark) { return !request.filter.HasDevice(mark.device); });
+  NameDeviceMarks(request.reader, request.info, &model->marks);
   host_loader.AddTo(report);
   description_loader.AddTo(report);
   device_loader.AddTo(report);
   framework_loader.AddTo(report);
-  model->KeepOnly(order.filter.window);
-  if (order.longest > 0) model->KeepLongest(order.longest);
+  model->KeepOnly(request.filter.window);
+  if (request.longest > 0) model->KeepLongest(request.longest);
   return model;
 }
 

@@ -174,7 +174,7 @@ class Model {
 
 // Whether a file of this place belongs to the operators' records.
 bool IsOperatorFile(const Place& place, std::string_view base);
-// One of those that LoadOrder::details is about.
+// One of those that LoadRequest::details is about.
 bool IsDetailFile(const Place& place, std::string_view base);
 
 struct LoadReport {
@@ -193,7 +193,7 @@ struct LoadReport {
 // The dictionary of the host's records alone. Null: there is none.
 std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpInfo& info);
 
-struct LoadOrder {
+struct LoadRequest {
   const DumpReader& reader;
   const DumpInfo& info;
   const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the complete collection
@@ -206,6 +206,6 @@ struct LoadOrder {
 };
 
 // Null: the dump has no such records. The host's and the devices' files are read by a thread each.
-std::unique_ptr<Model> LoadModel(const LoadOrder& order, LoadReport* report);
+std::unique_ptr<Model> LoadModel(const LoadRequest& order, LoadReport* report);
 
 }  // namespace profd::exporting::operators

@@ -92,7 +92,7 @@ struct StepReport {  // "step"
   int64_t step = 0;
   bool begin = true;
 };
-// Answer to a SessionNotice with an order to collect, and again whenever something of it changes. Only to
+// Answer to a SessionNotice with a request to collect, and again whenever something of it changes. Only to
 // a daemon whose welcome takes it.
 struct CollectorReport {  // "collector"
   std::string session_id;
@@ -101,7 +101,7 @@ struct CollectorReport {  // "collector"
   int code = 0;  // the vendor's; 0 = none
   std::string detail;
   CollectKinds kinds;  // that are collected
-  CollectKinds left_out;  // that are not, to stay within CollectOrder::max_permille; `detail` says it
+  CollectKinds left_out;  // that are not, to stay within CollectRequest::max_permille; `detail` says it
   std::string version;             // of the vendor's library
   bool has_ring = false;  // the descriptor of the activity ring is attached: once in a connection
   bool has_files = false;  // with kFiles: that of the directory does (O_RDONLY)
@@ -163,20 +163,20 @@ struct Reply {  // "reply" to the call of that seq
   std::optional<SessionSummary> session;
 };
 // For the vendor's profiler that writes files; only it has AI Core metrics, AI CPU, L2, iterations, shapes.
-struct AclprofOrder {
+struct AclprofRequest {
   uint64_t bits = 0;  // dataTypeConfig
   uint32_t metrics = 0xFF;  // aclprofAicoreMetrics; 0xFF = none
   // By the vendor's names in lower case ("storage_limit": "500MB").
   std::map<std::string, std::string> config;
 };
 // What a session wants from inside the process.
-struct CollectOrder {
+struct CollectRequest {
   CollectKinds kinds;  // those that the process does not know are left out
   uint32_t flush_ms = 0;         // how long a record may stay in the process; 0 = its default
   uint64_t ring_bytes = 0;       // of the first order; 0 = its default
   uint32_t max_permille = 0;     // of a core that collecting may take in the process; 0 = no limit
   CollectProvider provider = CollectProvider::kAuto;  // unknown: one that the process does not know
-  std::optional<AclprofOrder> aclprof = std::nullopt;  // with kAclprof
+  std::optional<AclprofRequest> aclprof = std::nullopt;  // with kAclprof
 };
 // A session that concerns this process.
 inline constexpr std::string_view kRecording = "recording";
@@ -191,7 +191,7 @@ struct SessionNotice {  // "session"
   std::map<std::string, std::string> options;  // effective ones that the application serves
   // While "running" or "recording". With "armed" and start_step: from shortly before that step, so that it is
   // recorded from its begin.
-  std::optional<CollectOrder> collect = std::nullopt;
+  std::optional<CollectRequest> collect = std::nullopt;
 };
 
 // Answer to "files": they were copied, or will not be; the process may remove its directory.

@@ -171,11 +171,11 @@ TEST(AttachProtocol, ReplyAndNotice) {
 
 TEST(AttachProtocol, Collecting) {
   SessionNotice notice{"s-1", "running", {}, 0, {}};
-  CollectOrder& order = notice.collect.emplace();
-  order.kinds = {CollectKind::kKernel, CollectKind::kAclApi};
-  order.flush_ms = 200;
-  order.ring_bytes = 1 << 20;
-  order.provider = CollectProvider::kMspti;
+  CollectRequest& request = notice.collect.emplace();
+  request.kinds = {CollectKind::kKernel, CollectKind::kAclApi};
+  request.flush_ms = 200;
+  request.ring_bytes = 1 << 20;
+  request.provider = CollectProvider::kMspti;
   ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
       "collect":{"kinds":["kernel","acl_api"],"flush_ms":200,"ring_bytes":1048576,
       "provider":"mspti"}})");
@@ -200,10 +200,10 @@ TEST(AttachProtocol, Collecting) {
 
 TEST(AttachProtocol, CollectingFiles) {
   SessionNotice notice{"s-1", "running", {}, 0, {}};
-  CollectOrder& order = notice.collect.emplace();
-  order.kinds = {CollectKind::kKernel};
-  order.provider = CollectProvider::kAclprof;
-  order.aclprof = AclprofOrder{0x2802, 1, {{"storage_limit", "500MB"}}};
+  CollectRequest& request = notice.collect.emplace();
+  request.kinds = {CollectKind::kKernel};
+  request.provider = CollectProvider::kAclprof;
+  request.aclprof = AclprofRequest{0x2802, 1, {{"storage_limit", "500MB"}}};
   ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"running",
       "collect":{"kinds":["kernel"],"provider":"aclprof",
       "aclprof":{"bits":10242,"metrics":1,"config":{"storage_limit":"500MB"}}}})");
@@ -220,14 +220,14 @@ TEST(AttachProtocol, CollectingFiles) {
   ExpectRoundTripToProcess(FilesTaken{"s-1", 0, ""}, R"({"type":"files_taken","session_id":"s-1","code":0})");
 }
 
-TEST(AttachProtocol, AnOrderToCollectHasDefaults) {
+TEST(AttachProtocol, ARequestToCollectHasDefaults) {
   const auto read = ParseToProcess(
       R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[]}})");
   ASSERT_TRUE(read.ok());
-  const auto& order = *std::get<SessionNotice>(*read).collect;
-  EXPECT_EQ(order.provider, CollectProvider::kAuto);
-  EXPECT_EQ(order.flush_ms, 0u);
-  EXPECT_EQ(order.ring_bytes, 0u);
+  const auto& request = *std::get<SessionNotice>(*read).collect;
+  EXPECT_EQ(request.provider, CollectProvider::kAuto);
+  EXPECT_EQ(request.flush_ms, 0u);
+  EXPECT_EQ(request.ring_bytes, 0u);
 }
 
 // A later version may know more kinds and providers; a state that is not known cannot be acted on.
@@ -235,9 +235,9 @@ TEST(AttachProtocol, WordsOfALaterVersion) {
   const auto read = ParseToProcess(R"({"type":"session","session_id":"s","state":"running",
       "collect":{"kinds":["kernel","network","memory"],"provider":"other"}})");
   ASSERT_TRUE(read.ok());
-  const auto& order = *std::get<SessionNotice>(*read).collect;
-  EXPECT_EQ(order.kinds, (CollectKinds{CollectKind::kKernel, CollectKind::kMemory}));
-  EXPECT_EQ(order.provider, CollectProvider::kUnknown);
+  const auto& request = *std::get<SessionNotice>(*read).collect;
+  EXPECT_EQ(request.kinds, (CollectKinds{CollectKind::kKernel, CollectKind::kMemory}));
+  EXPECT_EQ(request.provider, CollectProvider::kUnknown);
   const auto report = ParseToDaemon(R"({"type":"collector","session_id":"s","state":"asleep"})");
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.status().message().find("state"), std::string::npos) << report.status().message();
@@ -303,8 +303,8 @@ TEST(AttachProtocol, RefusesInvalidPacketsWithTheReason) {
   }
 }
 
-std::string Aclprof(const std::string& order) {
-  return R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[],"aclprof":)" + order + "}}";
+std::string Aclprof(const std::string& request) {
+  return R"({"type":"session","session_id":"s","state":"running","collect":{"kinds":[],"aclprof":)" + request + "}}";
 }
 
 TEST(AttachProtocol, RefusesInvalidPacketsOfTheDaemonToo) {

@@ -37,13 +37,13 @@ void ReadState(PacketReader& in, CollectState* state) {
   if (!known && in.ok()) in.Fail("state", "must be a state of collecting");
 }
 
-json AclprofJson(const AclprofOrder& m) {
+json AclprofJson(const AclprofRequest& m) {
   json out{{"bits", m.bits}, {"metrics", m.metrics}};
   if (!m.config.empty()) out["config"] = m.config;
   return out;
 }
 
-Status ReadAclprof(const json& object, AclprofOrder* m) {
+Status ReadAclprof(const json& object, AclprofRequest* m) {
   PacketReader in(object, "session.collect.aclprof");
   in.Needs("bits");
   in.Number("bits", uint64_t{1}, std::numeric_limits<uint64_t>::max(), &m->bits);
@@ -82,7 +82,7 @@ void Read(PacketReader& in, CollectorReport* m) {
   if (in.ok() && m->has_files && m->has_ring) in.Fail("has_files", "excludes has_ring");
 }
 
-json ToJson(const CollectOrder& m) {
+json ToJson(const CollectRequest& m) {
   json out{{"kinds", KindWords(m.kinds)}, {"provider", WordOf(m.provider)}};
   if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
   if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
@@ -91,7 +91,7 @@ json ToJson(const CollectOrder& m) {
   return out;
 }
 
-Status ReadCollect(const json& object, CollectOrder* m) {
+Status ReadCollect(const json& object, CollectRequest* m) {
   PacketReader in(object, "session.collect");
   in.Needs("kinds");
   ReadKinds(in, "kinds", &m->kinds);

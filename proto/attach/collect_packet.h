@@ -11,7 +11,7 @@ namespace profd::attach {
 
 nlohmann::json ToJson(const CollectorReport& m);
 void Read(PacketReader& in, CollectorReport* m);
-nlohmann::json ToJson(const CollectOrder& m);
-Status ReadCollect(const nlohmann::json& object, CollectOrder* m);
+nlohmann::json ToJson(const CollectRequest& m);
+Status ReadCollect(const nlohmann::json& object, CollectRequest* m);
 
 }  // namespace profd::attach

@@ -28,16 +28,16 @@ struct Operator {
   int64_t begin_ns = 0, end_ns = 0;
 };
 
-std::vector<Operator> Loop(const Order& order) {
+std::vector<Operator> Loop(const Spec& spec) {
   std::vector<Operator> operators;
   int64_t time = kStartNs + 1'000'000;
-  for (uint64_t i = 0; i < order.operators; ++i) {
+  for (uint64_t i = 0; i < spec.operators; ++i) {
     Operator op;
     op.number = i;
     op.step = i / kOperatorsOfAStep;
     op.name = kNames[i % kNames.size()];
-    if (order.damage == Damage::kNames && i % 3 == 1) op.name = "aten::\xff\xc3(\x80";
-    const uint64_t hash = Hash(order.seed, i, 11);
+    if (spec.damage == Damage::kNames && i % 3 == 1) op.name = "aten::\xff\xc3(\x80";
+    const uint64_t hash = Hash(spec.seed, i, 11);
     op.shapes = fmt::format("{},3,224,224;64,3,7,7", 1 + hash % 64);
     op.stack = fmt::format("train.py({}): forward;train.py(10): main", 20 + hash % 80);
     op.begin_ns = time;
@@ -50,10 +50,10 @@ std::vector<Operator> Loop(const Order& order) {
 
 class Maker {
  public:
-  explicit Maker(const Order& order) : order_(order), loop_(Loop(order)) {}
+  explicit Maker(const Spec& spec) : spec_(spec), loop_(Loop(spec)) {}
 
   Directory Run() && {
-    switch (order_.layout) {
+    switch (spec_.layout) {
       case Layout::kTorch:
       case Layout::kTorchNoScope:
         Torch();
@@ -69,10 +69,10 @@ class Maker {
   }
 
  private:
-  bool torch() const { return order_.layout == Layout::kTorch || order_.layout == Layout::kTorchNoScope; }
+  bool torch() const { return spec_.layout == Layout::kTorch || spec_.layout == Layout::kTorchNoScope; }
   // As the files have it.
   int64_t Stamp(int64_t ns) const {
-    return order_.counter ? kStartCount + (ns - kStartNs) * kCounterMhz / 1000 : ns;
+    return spec_.counter ? kStartCount + (ns - kStartNs) * kCounterMhz / 1000 : ns;
   }
 
   // Records of one file; a line of the truth goes with each that a reader can find.
@@ -91,14 +91,14 @@ class Maker {
     for (size_t i = 0; i < records.size(); ++i) {
       const bool last = i + 1 == records.size();
       std::string record = records[i].first;
-      if (last && order_.damage == Damage::kCut) record.resize(record.size() / 2);
+      if (last && spec_.damage == Damage::kCut) record.resize(record.size() / 2);
       // What follows it is lost, so it is the last.
-      if (last && order_.damage == Damage::kLength && has_lengths) {
+      if (last && spec_.damage == Damage::kLength && has_lengths) {
         const uint32_t beyond = 0x7FFFFFFF;
         record.replace(sizeof(uint16_t), sizeof beyond, reinterpret_cast<const char*>(&beyond), sizeof beyond);
       }
       bytes += record;
-      const bool damaged = last && (order_.damage == Damage::kCut || (order_.damage == Damage::kLength && has_lengths));
+      const bool damaged = last && (spec_.damage == Damage::kCut || (spec_.damage == Damage::kLength && has_lengths));
       if (!damaged) directory_.truth += fmt::format("{{\"file\":\"{}\",{}}}\n", name, records[i].second);
     }
   }
@@ -121,7 +121,7 @@ class Maker {
       Bytes fixed;
       fixed.Put(Stamp(op.begin_ns)).Put(Stamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
       fixed.Put(kPid).Put(kThread).Put(kThread).Put(uint64_t{0});
-      if (order_.layout == Layout::kTorch) fixed.Put(uint8_t{0});
+      if (spec_.layout == Layout::kTorch) fixed.Put(uint8_t{0});
       fixed.Put(uint8_t{0});
       const Fields fields = {{2, op.name}, {3, "float;float"}, {4, op.shapes}, {8, op.stack}, {9, "Net/conv1"}};
       file.Add(Record(1, fixed, fields),
@@ -165,7 +165,7 @@ class Maker {
   void TorchPython() {
     File calls, names;
     for (const Operator& op : loop_) {
-      const uint64_t key = Hash(order_.seed, op.number % 3, 12);
+      const uint64_t key = Hash(spec_.seed, op.number % 3, 12);
       for (const bool end : {false, true}) {
         const int64_t time = end ? op.end_ns : op.begin_ns;
         Bytes raw;
@@ -238,29 +238,29 @@ class Maker {
       Bytes fixed;
       fixed.Put(Stamp(op.begin_ns)).Put(Stamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
       fixed.Put(kPid).Put(kThread).Put(kThread).Put(uint64_t{0});
-      if (order_.layout != Layout::kMindSpore57) fixed.Put(op.number).Put(op.step);
-      if (order_.layout == Layout::kMindSpore74) fixed.Put(int8_t{0});
+      if (spec_.layout != Layout::kMindSpore57) fixed.Put(op.number).Put(op.step);
+      if (spec_.layout == Layout::kMindSpore74) fixed.Put(int8_t{0});
       fixed.Put(uint8_t{0});
       const Fields fields = {{3, op.name}, {4, "float;float"}, {5, op.shapes}, {6, op.stack}, {7, "Net/conv1"}};
       file.Add(Record(1, fixed, fields), fmt::format(R"({},"shapes":{},"stack":{})", Line(op), Quoted(op.shapes),
                                                      Quoted(op.stack)));
     }
-    Write(fmt::format("op_range_{}", order_.rank), file, true);
+    Write(fmt::format("op_range_{}", spec_.rank), file, true);
   }
 
   void Info() {
-    const bool counter = order_.counter;
+    const bool counter = spec_.counter;
     const int64_t end = loop_.empty() ? kStartNs : loop_.back().end_ns;
-    directory_.files[fmt::format("profiler_info_{}.json", order_.rank)] = fmt::format(
+    directory_.files[fmt::format("profiler_info_{}.json", spec_.rank)] = fmt::format(
         R"({{"config":{{"common_config":{{"record_shapes":true,"with_stack":true}}}},"start_info":{{"syscnt_enable":{},)"
         R"("freq":{},"start_cnt":{},"start_monotonic":{}}},"end_info":{{"collectionTimeEnd":{},"MonotonicTimeEnd":{}}},)"
         R"("{}":"2.7.0","rank_id":{}}})",
         counter, counter ? kCounterMhz : 0, counter ? kStartCount : 0, kStartNs, kWallNs + end - kStartNs, end,
-        torch() ? "torch_npu_version" : "ms_version", order_.rank);
+        torch() ? "torch_npu_version" : "ms_version", spec_.rank);
     directory_.files["profiler_metadata.json"] = R"({"parallel_group_info":{}})";
   }
 
-  const Order& order_;
+  const Spec& spec_;
   const std::vector<Operator> loop_;
   Directory directory_;
 };
@@ -294,6 +294,6 @@ bool DamageOf(std::string_view name, Damage* damage) {
   return Find(kDamages, name, damage);
 }
 
-Directory Make(const Order& order) { return Maker(order).Run(); }
+Directory Make(const Spec& spec) { return Maker(spec).Run(); }
 
 }  // namespace profd::sim::framework

@@ -26,7 +26,7 @@ enum class Damage {
   kNames,    // names that are no UTF-8
 };
 
-struct Order {
+struct Spec {
   Layout layout = Layout::kTorch;
   Damage damage = Damage::kNone;
   bool counter = false;  // times are the CPU's counter, not CLOCK_MONOTONIC_RAW
@@ -42,6 +42,6 @@ struct Directory {
 
 bool LayoutOf(std::string_view name, Layout* layout);
 bool DamageOf(std::string_view name, Damage* damage);
-Directory Make(const Order& order);
+Directory Make(const Spec& spec);
 
 }  // namespace profd::sim::framework

@@ -26,26 +26,26 @@ bool Write(const std::filesystem::path& path, const std::string& bytes) {
   return false;
 }
 
-bool Read(int argc, char** argv, Order* order) {
-  if (argc < 3 || argc > 7 || !LayoutOf(argv[1], &order->layout)) return false;
-  if (argc > 3 && !DamageOf(argv[3], &order->damage)) return false;
+bool Read(int argc, char** argv, Spec* spec) {
+  if (argc < 3 || argc > 7 || !LayoutOf(argv[1], &spec->layout)) return false;
+  if (argc > 3 && !DamageOf(argv[3], &spec->damage)) return false;
   const std::string_view clock = argc > 4 ? argv[4] : "raw";
-  order->counter = clock == "counter";
+  spec->counter = clock == "counter";
   if (clock != "raw" && clock != "counter") return false;
-  if (argc > 5 && !ParseNumber(std::string_view(argv[5]), &order->seed)) return false;
-  return argc < 7 || (ParseNumber(std::string_view(argv[6]), &order->operators) && order->operators <= 1'000'000);
+  if (argc > 5 && !ParseNumber(std::string_view(argv[5]), &spec->seed)) return false;
+  return argc < 7 || (ParseNumber(std::string_view(argv[6]), &spec->operators) && spec->operators <= 1'000'000);
 }
 
 int Main(int argc, char** argv) {
-  Order order;
-  if (!Read(argc, argv, &order)) {
+  Spec spec;
+  if (!Read(argc, argv, &spec)) {
     std::fputs(
         "usage: sim_framework torch|torch-57|mindspore|mindspore-57|mindspore-73|mindspore-74 FOLDER\n"
         "                     [none|cut|length|names [raw|counter [SEED [OPERATORS]]]]\n",
         stderr);
     return kUsage;
   }
-  const Directory made = Make(order);
+  const Directory made = Make(spec);
   const std::filesystem::path folder = argv[2];
   for (const auto& [name, bytes] : made.files) {
     if (!Write(folder / name, bytes)) return 1;

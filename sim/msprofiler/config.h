@@ -1,4 +1,4 @@
-// Which version of the library this is, and what it has been ordered to do wrong.
+// Which version of the library this is, and what it is to do wrong.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,7 @@ using aclprof::Settings;
 
 namespace {
 
-// A result that was ordered stands for the call, which then does nothing.
+// A result that was requested stands for the call, which then does nothing.
 template <class Call>
 int Answer(const char* function, Call call) {
   const int ordered = Settings::The().MayFail(function, aclprof::kOk);

@@ -351,7 +351,7 @@ TEST(MsptiFaults, AForkedChildHangsInAnyCall) {
   }));
 }
 
-TEST(MsptiRate, MakesAsManyKernelsAsOrdered) {
+TEST(MsptiRate, MakesAsManyKernelsAsRequested) {
   EXPECT_TRUE(InChild([] {
     Settings("mspti.rate=20000;mspti.rate_threads=4");
     Client::The().Begin({kKernel});

@@ -6,7 +6,7 @@
 
 namespace profd::sim::mspti {
 
-// Until it is ordered to stop; `thread` is the stream.
+// Until it is stopped; `thread` is the stream.
 void MakeKernels(int64_t per_second, int64_t thread, const std::atomic<bool>& stop);
 
 }  // namespace profd::sim::mspti

@@ -19,7 +19,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attack_common import ORDER, AttackCase, as_user, become_root_of_a_namespace, tree
+from attack_common import START, AttackCase, as_user, become_root_of_a_namespace, tree
 from attach_client import Client, Forked
 from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id,
                            is_sanitized, main, scaled, scenario)
@@ -81,7 +81,7 @@ def forge_credentials(path, job, claimed, in_namespace=False):
 class Files(AttackCase):
     def test_links_planted_in_a_running_dump(self):
         """The owner swaps files and folders of the dump for links to root's, at every moment of a session."""
-        session = self.ctl_as(ALICE, "start", *ORDER)
+        session = self.ctl_as(ALICE, "start", *START)
         self.daemon.until_records(session["session_id"], 50)
         dump = session["dump_path"]
         self.assertEqual(as_user(ALICE, (), plant_links, dump, self.secret), "None")
@@ -99,7 +99,7 @@ class Files(AttackCase):
     def test_links_planted_while_the_daemon_is_dead(self):
         """What a crash left is repaired: cut to whole records, completed, given away. Not what stands in its place."""
         for plant, more in ((os.link, ()), (os.symlink, ()), (os.link, ("profd_manifest.json", "host/profd/slices.tsv"))):
-            session = self.ctl_as(ALICE, "start", *ORDER)
+            session = self.ctl_as(ALICE, "start", *START)
             self.daemon.until_records(session["session_id"], 50)
             dump = session["dump_path"]
             slices = eventually(lambda path=dump: glob.glob(os.path.join(path, "device_0", "data", "*.slice_0")),
@@ -129,7 +129,7 @@ class Files(AttackCase):
             expected = {"job": 0 if job else 3, "label": 0 if len(text) <= 128 else 3, "metadata": 0}
             for name, order in (("job", ("--job", text)), ("label", ("--label", text)),
                                 ("metadata", ("--job", "j", "--metadata", f"k={text}"))):
-                answer = self.daemon.run("start", *order, *ORDER, "--duration", "100ms", user=ALICE,
+                answer = self.daemon.run("start", *order, *START, "--duration", "100ms", user=ALICE,
                                          groups=(self.group,))
                 self.assertEqual(answer.returncode, expected[name], (order, answer.stdout, answer.stderr))
         eventually(lambda: {s["state"] for s in self.daemon.ctl("list")["sessions"]} == {"done"},
@@ -165,7 +165,7 @@ class Files(AttackCase):
 class Identity(AttackCase):
     def test_root_of_a_user_namespace_is_nobody_special(self):
         """A container's uid 0 is the kernel's word for the user who made it, and has that user's rights."""
-        session = self.daemon.ctl("start", *ORDER, "--label", "root's")
+        session = self.daemon.ctl("start", *START, "--label", "root's")
         command = ["unshare", "--user", "--map-root-user", "--", *self.daemon.ctl_command("status")]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60),
@@ -283,8 +283,8 @@ class Output(unittest.TestCase):
             self.addCleanup(client.socket.close)
             client.hello(job_id=job, framework=HOSTILE, rank=0, devices=[0], metadata={ESCAPE: ESCAPE})
         for text in (ESCAPE, f"x{ESCAPE}", "tab\there", "\u202eevil", "a" * 4096):
-            for command in (("start", "--job", text, *ORDER), ("start", "--label", text, *ORDER),
-                            ("start", "--label", "x", "--metadata", f"k={text}", *ORDER, "--duration", "100ms"),
+            for command in (("start", "--job", text, *START), ("start", "--label", text, *START),
+                            ("start", "--label", "x", "--metadata", f"k={text}", *START, "--duration", "100ms"),
                             ("stop", text), ("show", text)):
                 answer = self.daemon.run(*command, json_output=False, user=ALICE, groups=(self.group,))
                 self.assert_harmless(answer.stdout + answer.stderr, command)
@@ -332,7 +332,7 @@ class Exhaustion(unittest.TestCase):
                 return sum(map(os.path.getsize, glob.glob(os.path.join(
                     d.dump_root, "PROF_*", "device_0", "data", "hbm.data.0.slice_*"))))
 
-            session = d.ctl("start", *ORDER)["session_id"]
+            session = d.ctl("start", *START)["session_id"]
             eventually(lambda: hbm_bytes() > 0, what="the first bytes are in the dump")
             flood = []
             try:
@@ -363,7 +363,7 @@ class Exhaustion(unittest.TestCase):
         base = tempfile.mkdtemp(prefix="profd-bomb-")
         self.addCleanup(shutil.rmtree, base)
         with Daemon() as d:
-            session = d.ctl("start", *ORDER, "--compress")["session_id"]
+            session = d.ctl("start", *START, "--compress")["session_id"]
             d.until_records(session, 100)
             d.ctl("stop", session)
             eventually(lambda: glob.glob(os.path.join(d.dump_root, "PROF_*", "*", "data", "*.zst")), 60,

@@ -17,7 +17,7 @@ import zlib
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import raw_http2
-from attack_common import ORDER, AttackCase, Attacker, as_user, tree
+from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
 from profd_harness import ALICE, ALL_OPTIONS, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled
 
@@ -122,29 +122,29 @@ class Quotas(AttackCase):
 
     def test_sessions_of_one_user(self):
         """Alice orders sessions in a crowd: two run, the minute has twelve starts, and Bob has his own."""
-        crowd = [self.daemon.spawn("start", "--no-dump", *ORDER, user=ALICE, groups=(self.group,))
+        crowd = [self.daemon.spawn("start", "--no-dump", *START, user=ALICE, groups=(self.group,))
                  for _ in range(4)]
         crowd_codes = sorted(child.wait(scaled(60)) for child in crowd)
         for child in crowd:
             child.communicate()
         self.assertEqual(crowd_codes, [0, 0, 3, 3])
         self.assertEqual(len(self.ctl_as(ALICE, "list", "--active")["sessions"]), 2)
-        self.ctl_as(BOB, "start", "--no-dump", *ORDER)
+        self.ctl_as(BOB, "start", "--no-dump", *START)
         # One after the other, then: each start counts, whether it is carried out or not.
         for session in self.ctl_as(ALICE, "list", "--active")["sessions"]:
             self.ctl_as(ALICE, "stop", session["session_id"])
         for _ in range(14):
-            answer = self.daemon.run("start", "--no-dump", *ORDER, user=ALICE, groups=(self.group,))
+            answer = self.daemon.run("start", "--no-dump", *START, user=ALICE, groups=(self.group,))
             if answer.returncode:
                 break
             self.ctl_as(ALICE, "stop", json.loads(answer.stdout)["session_id"])
         self.assertEqual(answer.returncode, 3, answer.stderr)
         self.assertIn("max_starts_per_minute", answer.stdout + answer.stderr)
-        self.ctl_as(BOB, "start", "--no-dump", *ORDER)
+        self.ctl_as(BOB, "start", "--no-dump", *START)
 
     def test_limits_of_one_user(self):
         """Alice's sessions may use up her limit; Bob's continues."""
-        bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
+        bobs = self.ctl_as(BOB, "start", *START)["session_id"]
         everything = ("--sys-hardware-mem-freq", "100", "--sys-io-sampling-freq", "100", "--dvpp-freq", "100",
                       "--sys-interconnection-freq", "50", "--llc-profiling", "read", "--storage-limit", "200MB")
         answer = self.daemon.run("start", *everything, user=ALICE, groups=(self.group,))
@@ -208,7 +208,7 @@ class Calls(AttackCase):
 
     def test_streams_of_one_user(self):
         """600 streams of Alice's: 64 are served, in 16 MiB; the daemon stays small, and Bob has his own."""
-        bobs = self.ctl_as(BOB, "start", *ORDER)["session_id"]
+        bobs = self.ctl_as(BOB, "start", *START)["session_id"]
         before = self.daemon.rss()
         with self.crowd(NODE + "StreamSamples", b"", self.CROWD, self.CROWD - self.STREAMS) as alice:
             self.assert_refused("stream", "live streams", self.STREAMS, alice)
@@ -224,11 +224,11 @@ class Calls(AttackCase):
         self.assertEqual(self.ctl_as(BOB, "stop", bobs)["sessions"][0]["dropped_records"], 0)
 
     def test_watches_of_one_user(self):
-        own = self.ctl_as(ALICE, "start", *ORDER)["session_id"]
+        own = self.ctl_as(ALICE, "start", *START)["session_id"]
         before = self.daemon.rss()
         with self.crowd(SESSION + "WatchSession", request_for(own), self.CROWD, self.CROWD - self.WATCHES) as alice:
             self.assert_refused("watch", "watches", self.WATCHES, alice)
-            bobs = self.ctl_as(BOB, "start", *ORDER, "--duration", "1s")["session_id"]
+            bobs = self.ctl_as(BOB, "start", *START, "--duration", "1s")["session_id"]
             self.assertEqual(self.daemon.run("watch", bobs, user=BOB, groups=(self.group,)).returncode, 0)
             if not is_sanitized():
                 self.assertLess(self.daemon.rss() - before, 96 * MIB)
@@ -236,7 +236,7 @@ class Calls(AttackCase):
 
     def test_fetches_of_one_user(self):
         """Fetches that are not read hold their chunk and names, and keep no other user from fetching."""
-        ended = {user: self.ctl_as(user, "start", *ORDER, "--duration", "500ms")["session_id"] for user in (ALICE, BOB)}
+        ended = {user: self.ctl_as(user, "start", *START, "--duration", "500ms")["session_id"] for user in (ALICE, BOB)}
         for session in ended.values():
             self.daemon.until_state(session, "done")
         with self.crowd(DUMP + "FetchDump", request_for(ended[ALICE]), self.CROWD, self.CROWD - self.FETCHES) as alice:
@@ -291,7 +291,7 @@ class CrowdedDumps(AttackCase):
 
     def make_dump(self, files):
         """A finished dump of Alice's with so many empty files of hers more."""
-        session = self.ctl_as(ALICE, "start", *ORDER, "--duration", "300ms")["session_id"]
+        session = self.ctl_as(ALICE, "start", *START, "--duration", "300ms")["session_id"]
         self.daemon.until_state(session, "done")
         path = self.daemon.show(session)["dump_path"]
 

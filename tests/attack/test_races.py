@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attack_common import ORDER, AttackCase, Attacker, exchange, next_slices, tree
+from attack_common import START, AttackCase, Attacker, exchange, next_slices, tree
 from attach_client import Client
 from profd_harness import ALICE, BOB, IS_ROOT, demote, eventually, main, scaled
 
@@ -69,7 +69,7 @@ class Links(AttackCase):
 
     def cycle(self, *how):
         """A session from its start to its removal; whatever the commands answer."""
-        session = self.ctl_as(ALICE, "start", *ORDER, *how)
+        session = self.ctl_as(ALICE, "start", *START, *how)
         yield session["dump_path"]
         eventually(lambda: self.daemon.show(session["session_id"])["state"] != "running"
                    or self.daemon.show(session["session_id"])["records"] > 200, what="it records, or has ended")
@@ -93,7 +93,7 @@ class Links(AttackCase):
         self.assertGreater(rounds, CYCLES)
         self.assertTrue(self.daemon.alive())
         # And it works as before.
-        session = self.ctl_as(BOB, "start", *ORDER)
+        session = self.ctl_as(BOB, "start", *START)
         self.daemon.until_records(session["session_id"], 20)
         self.assertEqual(self.ctl_as(BOB, "stop", session["session_id"])["sessions"][0]["state"], "done")
 
@@ -150,7 +150,7 @@ class Reuse(AttackCase):
 
     def test_a_user_number_given_to_somebody_else(self):
         """What a number owns is its owner's; no process gets more by having had the number, or the name."""
-        session = self.ctl_as(ALICE, "start", *ORDER, "--job", "reused")
+        session = self.ctl_as(ALICE, "start", *START, "--job", "reused")
         self.daemon.until_records(session["session_id"], 20)
         path = os.path.join(self.daemon.base, "attach.sock")
         with Client(path, timeout=scaled(30)) as roots:

@@ -18,7 +18,7 @@ import traceback
 
 import sandbox_probe
 import user_checks
-from boot_tools import (ORDER, OUT, UNIT, Failed, as_trainer, begin, ctl, drop_in, equal, eventually,
+from boot_tools import (START, OUT, UNIT, Failed, as_trainer, begin, ctl, drop_in, equal, eventually,
                         expect, finish, goes_on, journal, pid, run, running, scrape, series, show, status_of,
                         systemctl)
 
@@ -299,10 +299,10 @@ def without_any_capability():
     systemctl("restart", UNIT)
     equal(status_of(running())["CapEff"], "0" * 16, "capabilities")
     equal(len(series(scrape(), "atlas_npu_health_status")), 8, "NPUs in /metrics")
-    refused = run("profctl", "start", *ORDER, check=False, **as_trainer())
+    refused = run("profctl", "start", *START, check=False, **as_trainer())
     equal(refused.returncode, 3, "profctl start")
     expect("without CAP_CHOWN and CAP_DAC_OVERRIDE" in refused.stderr, f"unclear: {refused.stderr}")
-    session = ctl("start", "--no-dump", *ORDER, expect_code=(0, 5), **as_trainer())
+    session = ctl("start", "--no-dump", *START, expect_code=(0, 5), **as_trainer())
     ctl("stop", session["session_id"], expect_code=(0, 5), **as_trainer())
     drop_in("without", None)
     drop_in("unprivileged", None)

@@ -14,7 +14,7 @@ UNIT = "profd.service"
 OUT = "/boot-test-out"
 DROP_INS = f"/run/systemd/system/{UNIT}.d"
 METRICS = "http://127.0.0.1:9464"
-ORDER = ("--all", "--job", "boot", "--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50",
+START = ("--all", "--job", "boot", "--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50",
          "--host-sys", "cpu,mem")
 
 
@@ -123,7 +123,7 @@ def records(session_id, at_least):
 
 
 def begin(*order):
-    session = ctl("start", *(order or ORDER), expect_code=(0, 5), **as_trainer())
+    session = ctl("start", *(order or START), expect_code=(0, 5), **as_trainer())
     records(session["session_id"], 100)
     return session["session_id"]
 

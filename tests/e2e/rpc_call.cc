@@ -85,7 +85,7 @@ int Run(const std::string& socket, const std::string& method) {
       {"PinDump", Unary(&Dumps::PinDump)},           {"UnpinDump", Unary(&Dumps::UnpinDump)},
       {"DeleteDump", Unary(&Dumps::DeleteDump)},
       {"ArchiveDumps", Unary(&Dumps::ArchiveDumps)},
-      {"TakeArchiveOrder", Unary(&Dumps::TakeArchiveOrder)}, {"ReportArchive", Unary(&Dumps::ReportArchive)},
+      {"ClaimArchiveUpload", Unary(&Dumps::ClaimArchiveUpload)}, {"ReportArchive", Unary(&Dumps::ReportArchive)},
       {"AcquireTuningLease", Unary(&Sessions::AcquireTuningLease)},
       {"ReleaseTuningLease", Unary(&Sessions::ReleaseTuningLease)},
       {"ListTuningLeases", Unary(&Sessions::ListTuningLeases)},

@@ -182,7 +182,7 @@ TEST_F(RpcTest, OversizedMessagesAreRefused) {
   ExpectAlive();
 }
 
-TEST_F(RpcTest, OrdersBeyondReason) {
+TEST_F(RpcTest, RequestsBeyondReason) {
   std::map<std::string, v1::SessionSpec> orders;
   orders["label"].set_label(std::string(200, 'x'));
   orders["control characters"].set_label("a\nb\x1b[2J");

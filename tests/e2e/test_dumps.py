@@ -15,7 +15,7 @@ from profd_harness import *
 
 OK, REFUSED, NOT_FOUND, PARTIAL = 0, 3, 4, 5
 MB = 1 << 20
-ORDER = ["--collector", "hbm=100", "--collector", "hccs=50", "--collector", "pcie=50"]
+START = ["--collector", "hbm=100", "--collector", "hccs=50", "--collector", "pcie=50"]
 # Some megabytes in a second.
 MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "--host-sys-usage",
         "cpu,mem"]
@@ -75,7 +75,7 @@ class Punctual:
 
 class Dumps(unittest.TestCase):
     def start(self, d, *order, **how):
-        return d.ctl("start", *(order or ORDER), expect=(OK, PARTIAL), **how)["session_id"]
+        return d.ctl("start", *(order or START), expect=(OK, PARTIAL), **how)["session_id"]
 
     def stop(self, d, session_id):
         d.ctl("stop", session_id, expect=(OK, PARTIAL))
@@ -89,7 +89,7 @@ class Dumps(unittest.TestCase):
 
     def test_a_session_continues_after_a_crash(self):
         with daemon() as d:
-            session_id = self.start(d, *ORDER, "--all", "--job", "train", "--label", "mine")
+            session_id = self.start(d, *START, "--all", "--job", "train", "--label", "mine")
             before = d.until_records(session_id, 100)
             d.kill()
             d.start()
@@ -196,8 +196,8 @@ class Dumps(unittest.TestCase):
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         with daemon() as d:
-            short = self.start(d, *ORDER, "--duration", "300ms", "--devices", "0")
-            tied = self.start(d, *ORDER, "--end-with-pid", str(child.pid), "--devices", "1")
+            short = self.start(d, *START, "--duration", "300ms", "--devices", "0")
+            tied = self.start(d, *START, "--end-with-pid", str(child.pid), "--devices", "1")
             d.kill()
             child.kill()
             child.wait()
@@ -215,7 +215,7 @@ class Dumps(unittest.TestCase):
 
     def test_a_start_to_come_survives(self):
         with daemon() as d:
-            session_id = d.ctl("start", *ORDER, "--in", "4s", "--detach")["session_id"]
+            session_id = d.ctl("start", *START, "--in", "4s", "--detach")["session_id"]
             d.kill()
             d.start()
             session = d.show(session_id)
@@ -395,7 +395,7 @@ class Dumps(unittest.TestCase):
     def test_a_dump_of_an_earlier_version_is_fetched_with_todays_layout(self):
         """Earlier versions had profd/ directly in the dump, where the vendor's analyser stumbles over it."""
         with daemon() as d, tempfile.TemporaryDirectory() as out:
-            session_id = self.start(d, *ORDER, "--collector", "npu_state=5", "--collector", "host_mem=5")
+            session_id = self.start(d, *START, "--collector", "npu_state=5", "--collector", "host_mem=5")
             d.until_records(session_id, 50)
             done = self.stop(d, session_id)
             dump = done["dump_path"]
@@ -431,7 +431,7 @@ class Dumps(unittest.TestCase):
 
     def test_compressed(self):
         with daemon(devices=2) as d:
-            session_id = self.start(d, *ORDER, "--compress")
+            session_id = self.start(d, *START, "--compress")
             d.until_records(session_id, 2000)
             done = self.stop(d, session_id)
             names = [name for _, _, files in os.walk(done["dump_path"]) for name in files]

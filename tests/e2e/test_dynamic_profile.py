@@ -1,4 +1,4 @@
-"""Orders to torch_npu's dynamic profile: what is written, and that it is written into one's own folder only."""
+"""Requests to torch_npu's dynamic profile: what is written, and that it is written into one's own folder only."""
 
 import json
 import os

@@ -15,7 +15,7 @@ from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, even
 SETPRIV = shutil.which("setpriv")
 PROFD_USER = 61009
 REFUSED = 3
-ORDER = ("--all", "--job", "rights", "--sys-interconnection-freq", "20")
+START = ("--all", "--job", "rights", "--sys-interconnection-freq", "20")
 # What is lost without it; everything else must go on.
 LOST = {
     "CAP_CHOWN": {"sockets of the group", "dumps of users"},
@@ -82,7 +82,7 @@ class Confined(Daemon):
 
     def dumps_of_users(self):
         """A whole one: made, written on, read back, removed."""
-        started = self.alice("start", *ORDER)
+        started = self.alice("start", *START)
         if started.returncode == REFUSED:
             return started.stderr + started.stdout
         session = self.ctl("list", "--active", user=ALICE, groups=[group_id()])["sessions"][0]
@@ -184,7 +184,7 @@ class Privileges(unittest.TestCase):
             self.assertIs(works["jobs by environment"], False)
             self.assertIn("without CAP_CHOWN and CAP_DAC_OVERRIDE", works["dumps of users"])
             # Live samples need no rights.
-            started = d.ctl("start", "--no-dump", *ORDER, user=ALICE, groups=[group_id()])
+            started = d.ctl("start", "--no-dump", *START, user=ALICE, groups=[group_id()])
             d.ctl("stop", started["session_id"], user=ALICE, groups=[group_id()])
 
     def test_unsafe_libraries(self):

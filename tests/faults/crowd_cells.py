@@ -53,7 +53,7 @@ def crowd(count, life=0.0):
 @cells("proc_process")
 def processes_come_and_go(case, cell):
     with daemon() as d, crowd(40, 0.02):
-        session = start(d, *ORDER, *EVERYBODY)
+        session = start(d, *START, *EVERYBODY)
         d.until_records(session["session_id"], 800)
         seen = finish(d, session)
         case.assertEqual(seen["session"]["state"], "done")
@@ -64,7 +64,7 @@ def processes_come_and_go(case, cell):
 @cells("proc_4_000")
 def very_many_processes(case, cell):
     with daemon() as d, crowd(4000):
-        session = start(d, *ORDER, *EVERYBODY)
+        session = start(d, *START, *EVERYBODY)
         d.until_records(session["session_id"], 1500)
         seen = finish(d, session)
         case.assertEqual(seen["session"]["state"], "done")
@@ -112,7 +112,7 @@ def hundred_thousand_processes(case, cell):
     if not IS_ROOT:
         case.skipTest("only root can mount")
     with daemon_of(CrowdedProc) as d:
-        session = start(d, *ORDER, *EVERYBODY, "--detach")  # its starter is hidden, too
+        session = start(d, *START, *EVERYBODY, "--detach")  # its starter is hidden, too
         d.until_records(session["session_id"], 1500, seconds=120)
         left_out = r"9\d{4} processes are left out: no more than 4096 are watched"
         for name in ("host_cpu", "host_mem"):
@@ -153,12 +153,12 @@ def with_proc(case, mount, user=None):
     with d:
         if user:
             # Its starter is hidden, too: no lease can be watched.
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             case.assertEqual(refused.returncode, REFUSED)
             case.assertIn("the process is hidden from profd: /proc is mounted with hidepid", refused.stdout)
             case.assertIn("CAP_SYS_PTRACE", refused.stdout)
             case.assertIn("--detach", refused.stdout)
-        session = d.ctl("start", *ORDER, *HOST, "--detach", user=user)
+        session = d.ctl("start", *START, *HOST, "--detach", user=user)
         d.until_records(session["session_id"], 200)
         seen = finish(d, session)
         case.assertEqual(seen["session"]["state"], "done")

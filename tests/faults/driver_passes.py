@@ -80,7 +80,7 @@ def look_at(d, done, seconds=0.0):
 def everything_again(d):
     """The fault is over: a session on all devices begins, loses nothing and ends."""
     def begun():
-        answer = d.run("start", *ORDER, "--require-all")
+        answer = d.run("start", *START, "--require-all")
         return json.loads(answer.stdout) if answer.returncode == OK else None
 
     session = eventually(begun, 90, what="all devices can be recorded again", every=0.2)

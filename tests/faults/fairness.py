@@ -60,7 +60,7 @@ class Flood(Crowd):
         return super().__enter__()
 
     def call(self):
-        self.d.run("start", "--no-dump", "--devices", "9", *ORDER, user=self.user, groups=self.groups)
+        self.d.run("start", "--no-dump", "--devices", "9", *START, user=self.user, groups=self.groups)
         self.d.run("list", user=self.user, groups=self.groups)
         self.calls += 2
 

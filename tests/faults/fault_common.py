@@ -15,7 +15,7 @@ SIM_HAL = os.path.join(BUILD, "sim", "libascend_hal.so")
 # Quick to call a device stuck: the faults last seconds, not minutes.
 STUCK = {"driver": {"stuck_after_ms": 500}}
 HZ = 50
-ORDER = ["--collector", f"hccs={HZ}", "--collector", f"pcie={HZ}", "--collector", f"hbm={HZ}"]
+START = ["--collector", f"hccs={HZ}", "--collector", f"pcie={HZ}", "--collector", f"hbm={HZ}"]
 FILES = ("hccs.data", "pcie.data", "hbm.data")
 OK, REFUSED, PARTIAL = 0, 3, 5
 
@@ -69,7 +69,7 @@ class FaultAhead:
 
 
 def start(d, *order, expect=OK, devices=None):
-    options = list(order or ORDER) + (["--devices", devices] if devices else [])
+    options = list(order or START) + (["--devices", devices] if devices else [])
     return d.ctl("start", *options, expect=expect)
 
 

@@ -114,7 +114,7 @@ def slow_disk(case, cell):
         d.env["PROFD_FAULT_DISK"] = control
         write_control(control, str(-1_000_000))
         d.start()
-        live = d.ctl("start", *ORDER, "--no-dump")
+        live = d.ctl("start", *START, "--no-dump")
         session = start(d, *MUCH, expect=(OK, PARTIAL))
         eventually(lambda: d.show(session["session_id"])["dropped_records"] > 0, 90, what="the disk is too slow")
         seen = finish(d, session)

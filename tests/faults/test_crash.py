@@ -21,7 +21,7 @@ KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "25"))
 SEED = int(os.environ.get("PROFD_CRASH_SEED", str(random.SystemRandom().randrange(1 << 30))))
 MUCH = ["--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
         "--sys-interconnection-freq", "50", "--dvpp-freq", "100"]
-ORDERS = [
+STARTS = [
     [*MUCH, "--host-sys-usage", "cpu,mem", "--all", "--job", "crash"],
     [*MUCH, "--storage-limit", "200MB", "--devices", "0-3"],
     ["--collector", "hbm=100", "--collector", "hccs=50", "--devices", "4-7", "--duration", "3s"],
@@ -96,7 +96,7 @@ class Crash(FaultCase):
         marker.start()
         active = d.ctl("list", "--active")["sessions"]
         helpers = []
-        for order in ORDERS[len(active):] if len(active) < len(ORDERS) else []:
+        for order in STARTS[len(active):] if len(active) < len(STARTS) else []:
             helpers.append(d.spawn("start", *order))
         if active and self.dice.random() < 0.3:
             # One that is stopped before its start leaves nothing to be found again.

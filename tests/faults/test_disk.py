@@ -71,7 +71,7 @@ class Volume(FaultCase):
 
     def test_no_space_to_start(self):
         with self.volume(16, dump={"min_free_mb": 100}) as d:
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             error = json.loads(refused.stdout)["error"]
             self.assertEqual(error["code"], "resource_exhausted")
@@ -79,7 +79,7 @@ class Volume(FaultCase):
             self.assertIn("100 MB needed", error["message"])
             self.assertEqual(os.listdir(d.dump_root), [".state"])
             # Without a dump there is nothing to have room for.
-            session = d.ctl("start", *ORDER, "--no-dump")
+            session = d.ctl("start", *START, "--no-dump")
             self.assertEqual(stop(d, session)["state"], "done")
             eventually(lambda: d.metric("profd_dump_free_bytes") <= 16 * MB)
             eventually(lambda: d.metric("profd_sessions_refused_total") == 1, what="it is counted")
@@ -99,7 +99,7 @@ class Volume(FaultCase):
             dump = read_dump(done)
             self.assertEqual(dump.problems, [])
             self.assert_complete(dump, 0)
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED)
             os.unlink(os.path.join(d.dump_root, "ballast"))
             self.assert_serves(d, 1)
@@ -131,10 +131,10 @@ class Volume(FaultCase):
             self.assertEqual(LIBC.umount2(d.dump_root.encode(), MNT_DETACH), 0)
             ended = d.until_state(session["session_id"], "done", "failed")
             self.assertIn("has been unmounted", ended["reason"])
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn("has been unmounted", json.loads(refused.stdout)["error"]["message"])
-            stop(d, d.ctl("start", *ORDER, "--no-dump"))
+            stop(d, d.ctl("start", *START, "--no-dump"))
             self.assertEqual(os.listdir(d.dump_root), [], "below the mount point")
             self.assertEqual(mount(d.dump_root, "size=24m,mode=0711"), "")
             self.assert_serves(d, 1)
@@ -213,7 +213,7 @@ class Volume(FaultCase):
                 os.chmod(d.dump_root, 0o711)
                 stop(d, session)
                 self.assertEqual(mount(d.dump_root, "", MS_REMOUNT | MS_RDONLY), "")
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn("ead-only", json.loads(refused.stdout)["error"]["message"])
             self.assertEqual(mount(d.dump_root, "size=24m", MS_REMOUNT), "")
@@ -227,7 +227,7 @@ class Volume(FaultCase):
             d.until_records(session["session_id"], 100)
             self.fill(d, 0)
             d.until_state(session["session_id"], "done", "failed")
-            other = d.ctl("start", *ORDER, "--no-dump")
+            other = d.ctl("start", *START, "--no-dump")
             self.assertEqual(other["state"], "running")
             d.kill()
             os.unlink(os.path.join(d.dump_root, "ballast"))
@@ -248,7 +248,7 @@ class BadDisk(FaultCase):
             config = {"dump": {"flush_interval_ms": 100}}
             with daemon(config=config, env=env) as d:
                 session = start(d)
-                live = d.ctl("start", *ORDER, "--no-dump")
+                live = d.ctl("start", *START, "--no-dump")
                 d.until_records(session["session_id"], 100)
                 let_disk(control, str(error))
                 done = d.until_state(session["session_id"], "done", "failed")
@@ -323,7 +323,7 @@ class StuckDisk(FaultCase):
                 self.assertEqual(refused.returncode, REFUSED, refused.stderr)
                 self.assertIn("still being completed", refused.stderr + refused.stdout)
                 # The others are served: what needs no disk at all starts and stops.
-                stop(d, d.ctl("start", *ORDER, "--no-dump"))
+                stop(d, d.ctl("start", *START, "--no-dump"))
                 os.unlink(control)
                 eventually(lambda: state() == "done", what="the dump is completed")
                 self.assertEqual(manifest(ended)["state"], "done")
@@ -383,7 +383,7 @@ class Limits(FaultCase):
         with daemon() as d:
             used = d._status("VmSize") * 1024
             resource.prlimit(d.pid, resource.RLIMIT_AS, (used + 80 * MB, resource.RLIM_INFINITY))
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn("ulimit -v", json.loads(refused.stdout)["error"]["message"])
             resource.prlimit(d.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
@@ -397,13 +397,13 @@ class Limits(FaultCase):
             subprocess.run(["rm", "-rf", d.dump_root], check=True)
             with open(d.dump_root, "w", encoding="utf-8"):
                 pass  # something else is in its place
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertIn(d.dump_root, json.loads(refused.stdout)["error"]["message"])
             done = stop(d, session, expect=(OK, PARTIAL))
             self.assertIn(done["state"], ("done", "failed"))
             self.assertTrue(done["warnings"], "the dump is gone, without a warning")
-            session = d.ctl("start", *ORDER, "--no-dump")
+            session = d.ctl("start", *START, "--no-dump")
             stop(d, session)
             os.unlink(d.dump_root)
             self.assert_complete(read_dump(self.assert_serves(d, 1)), 1)  # made again

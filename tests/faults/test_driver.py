@@ -80,8 +80,8 @@ class ReportedFaults(FaultCase):
                    d.metric("atlas_npu_up", npu=str(DCMI)) == 0, what="both cards are down")
         found = {"session": d.show(cls.session["session_id"]), "problem": problem(d, MISSING),
                  "metrics": d.scrape()}
-        found["start"] = d.run("start", *ORDER, "--devices", str(MISSING))
-        found["strict"] = d.run("start", *ORDER, "--devices", f"{MISSING},{GOOD}", "--require-all")
+        found["start"] = d.run("start", *START, "--devices", str(MISSING))
+        found["strict"] = d.run("start", *START, "--devices", f"{MISSING},{GOOD}", "--require-all")
         return found
 
     @classmethod
@@ -214,7 +214,7 @@ class NothingStarts(FaultCase):
             self.assertIn("held by another process", answer["message"])
             eventually(lambda: os.listdir(d.dump_root) == [".state"], what="no dump of it is left")
             eventually(lambda: d.metric("profd_sessions_refused_total"), what="it is counted")
-            strict = d.run("start", *ORDER, "--require-all")
+            strict = d.run("start", *START, "--require-all")
             self.assertEqual(strict.returncode, REFUSED)
             self.assertEqual(d.ctl("list", "--active")["sessions"], [])
             self.assert_clean_end(d)

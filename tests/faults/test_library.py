@@ -63,7 +63,7 @@ class Libraries(FaultCase):
             devices = d.ctl("devices")["devices"]
             self.assertEqual([x["id"] for x in devices], [0, 1])
             self.assertTrue(all(x["problem"] for x in devices), devices)
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
             self.assertEqual(d.record("--collector", "host_cpu")["state"], "done")
             self.assert_clean_end(d)
@@ -124,7 +124,7 @@ class Inventory(FaultCase):
     def test_no_devices(self):
         with self.inventory(DEVICES=0) as d:
             self.assertEqual(d.ctl("devices")["devices"], [])
-            refused = d.run("start", *ORDER)
+            refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED)
             self.assert_clean_end(d)
 
@@ -147,7 +147,7 @@ class Inventory(FaultCase):
             self.assertEqual(sorted(n for n in os.listdir(done["dump_path"])
                                     if n.startswith("device_")),
                              ["device_1", "device_3", "device_5"])
-            wrong = d.run("start", *ORDER, "--devices", "0,2")
+            wrong = d.run("start", *START, "--devices", "0,2")
             self.assertEqual(wrong.returncode, REFUSED)
             self.assertIn("0", wrong.stdout)
             self.assert_clean_end(d)

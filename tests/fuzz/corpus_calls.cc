@@ -41,7 +41,7 @@ Request OfSession(const std::string& id = "@0") {
   return request;
 }
 
-v1::SessionSpec HostOrder() {
+v1::SessionSpec HostSpec() {
   v1::SessionSpec order;
   order.mutable_target()->set_all(true);
   order.set_label("fuzz");
@@ -50,7 +50,7 @@ v1::SessionSpec HostOrder() {
   collector->set_hz(50);
   return order;
 }
-v1::SessionSpec DeviceOrder() {
+v1::SessionSpec DeviceSpec() {
   v1::SessionSpec order;
   order.mutable_target()->add_devices(0);
   order.mutable_target()->set_job_id("j42");
@@ -90,7 +90,7 @@ void WriteCalls(Corpus& corpus) {
   v1::FetchDumpRequest fetch;
   fetch.set_dump("#0");
   corpus.Write("rpc", "host_session",
-               Call("StartSession", StartOf(HostOrder()), 1) +
+               Call("StartSession", StartOf(HostSpec()), 1) +
                    Call("GetSession", OfSession<v1::GetSessionRequest>(), 1) +
                    Call("WatchSession", watch, 1 | kMore) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
@@ -110,18 +110,18 @@ void WriteCalls(Corpus& corpus) {
   again.set_job_id("j42");
   again.set_to("clickhouse://127.0.0.1:8123/fuzz");
   again.set_run("mine-{session}");
-  v1::SessionSpec of_job = HostOrder();
+  v1::SessionSpec of_job = HostSpec();
   of_job.mutable_target()->set_job_id("j42");
   corpus.Write("rpc", "archive",
                Call("StartSession", StartOf(of_job), 1) + Call("StopSession", OfSession<v1::StopSessionRequest>(), 1) +
-                   Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest(), 1) + Call("TakeArchiveOrder", v1::TakeArchiveOrderRequest()) +
+                   Call("ClaimArchiveUpload", v1::ClaimArchiveUploadRequest(), 1) + Call("ClaimArchiveUpload", v1::ClaimArchiveUploadRequest()) +
                    Call("ReportArchive", failed) + Call("ReportArchive", loaded) + Call("ListDumps", v1::ListDumpsRequest(), 1) +
                    Call("ArchiveDumps", again, 1));
   v1::StreamSamplesRequest stream;
   stream.add_collectors("hbm");
   stream.set_interval_ms(10);
   corpus.Write("rpc", "device_session",
-               Call("StartSession", StartOf(DeviceOrder())) + Call("StreamSamples", stream, kMore) +
+               Call("StartSession", StartOf(DeviceSpec())) + Call("StreamSamples", stream, kMore) +
                    Call("RenewLease", OfSession<v1::RenewLeaseRequest>()) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), 2) +
                    Call("StopSession", OfSession<v1::StopSessionRequest>(), kBeside) +
@@ -129,9 +129,9 @@ void WriteCalls(Corpus& corpus) {
 }
 
 void WriteOtherCalls(Corpus& corpus) {
-  v1::SessionSpec later = HostOrder();
+  v1::SessionSpec later = HostSpec();
   later.mutable_schedule()->set_start_in_ms(60'000);
-  v1::SessionSpec stepped = HostOrder();
+  v1::SessionSpec stepped = HostSpec();
   stepped.mutable_schedule()->set_start_step(3);
   stepped.mutable_schedule()->set_steps(2);
   v1::DumpRecorderRequest recorder;
@@ -151,7 +151,7 @@ void WriteOtherCalls(Corpus& corpus) {
   corpus.Write("rpc", "tuning",
                Call("AcquireTuningLease", tuning) + Call("AcquireTuningLease", tuning, 1) +
                    Call("ListTuningLeases", v1::ListTuningLeasesRequest(), 2) +
-                   Call("StartSession", StartOf(DeviceOrder())) + Call("ReleaseTuningLease", release));
+                   Call("StartSession", StartOf(DeviceSpec())) + Call("ReleaseTuningLease", release));
   v1::CheckOptionsRequest check;
   check.mutable_spec()->set_options_json(R"({"sys_io_sampling_freq":"50","dvpp_freq":"0","gpu":1})");
   (*check.mutable_spec()->mutable_acl_switches())["ACL_PROF_L2CACHE"] = "on";
@@ -162,7 +162,7 @@ void WriteOtherCalls(Corpus& corpus) {
                    Raw(uint8_t{kOther + 2}, uint8_t{0}) + WithLength("\x3a\x00") +
                    Call("GetSession", OfSession<v1::GetSessionRequest>("../x")) +
                    Call("GetNode", v1::GetNodeRequest(), kTwice) +
-                   Call("StartSession", StartOf(HostOrder()), kCancel));
+                   Call("StartSession", StartOf(HostSpec()), kCancel));
   attach::Hello hello;
   hello.job_id = "job";
   hello.rank = 0;
@@ -335,7 +335,7 @@ std::string Der(X509* certificate) {
 }
 
 void WriteCertificates(Corpus& corpus) {
-  TestOrder order;
+  CertificateSpec order;
   order.valid_s = 3'000'000'000;
   order.authority = true;
   for (const char* role : {"profd-user", "profd-viewer", "profd-admin"}) {

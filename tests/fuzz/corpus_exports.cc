@@ -188,10 +188,10 @@ void WriteFrameworks(Corpus& corpus) {
                                            "mindspore-57", "mindspore-73", "mindspore-74"};
   for (const std::string_view layout : kLayouts) {
     for (const std::string_view damage : {"none", "cut", "length", "names"}) {
-      sim::framework::Order order;
-      order.operators = 4;
-      if (!LayoutOf(layout, &order.layout) || !DamageOf(damage, &order.damage)) std::abort();
-      const sim::framework::Directory made = Make(order);
+      sim::framework::Spec spec;
+      spec.operators = 4;
+      if (!LayoutOf(layout, &spec.layout) || !DamageOf(damage, &spec.damage)) std::abort();
+      const sim::framework::Directory made = Make(spec);
       std::string seed;
       for (uint8_t i = 0; i < std::size(kFiles); ++i) {
         const auto file = made.files.find("FRAMEWORK/" + std::string(kFiles[i]));

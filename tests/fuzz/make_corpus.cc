@@ -53,7 +53,7 @@ void WriteChannels(Corpus& corpus, const std::string& suffix, const char* scenar
   }
 }
 
-void WriteOrders(Corpus& corpus) {
+void WriteSessionSpecs(Corpus& corpus) {
   v1::SessionSpec order;
   order.mutable_target()->set_job_id("job-4711");
   order.mutable_target()->set_rank(3);
@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
   profd::Corpus corpus(argv[1]);
   profd::WriteChannels(corpus, "", "", profd::abi::kChip910B);
   profd::WriteChannels(corpus, "_910", "chip = \"910\"\n", profd::abi::kChip910);
-  profd::WriteOrders(corpus);
+  profd::WriteSessionSpecs(corpus);
   profd::WriteOptions(corpus);
   profd::WriteFetch(corpus);
   profd::WriteManifests(corpus);

@@ -60,7 +60,7 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
 }
 
 // What the order says about time and about processes.
-void CheckOrder(const v1::SessionSpec& request, const PlanContext& context) {
+void CheckSpec(const v1::SessionSpec& request, const PlanContext& context) {
   const std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
     return pid % 2 == 0 ? std::nullopt : std::optional<uint64_t>(7);
   };
@@ -121,7 +121,7 @@ void Run(fuzz::Input input) {
                             kNoDevices,
                             request.target().rank() % 3 == 0,
                             [&request](const SessionPlan&) { return request.target().rank() % 2 != 0; }};
-  CheckOrder(request, context);
+  CheckSpec(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
     const v1::SessionSpec::Schedule& schedule = request.schedule();

@@ -58,10 +58,10 @@ void CheckRank(const Rank& rank) {
 
 void Fetch(std::string_view text, bool complete) {
   Answers server(text);
-  FetchOrder order;
-  order.run = "run";
-  order.complete = complete;
-  const Result<Run> run = FetchRun(&server, order);
+  FetchRequest request;
+  request.run = "run";
+  request.complete = complete;
+  const Result<Run> run = FetchRun(&server, request);
   if (!run.ok()) {
     FUZZ_EXPECT(!run.status().message().empty());
     return;

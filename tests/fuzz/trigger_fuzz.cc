@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else if (trigger.status().message().empty()) {
     std::abort();
   }
-  profd::Result<profd::RecorderOrder> order = profd::ParseRecorderOrder(text);
+  profd::Result<profd::WantedCollector> order = profd::ParseWantedCollector(text);
   if (order.ok() && !(order->hz >= 0)) std::abort();
   return 0;
 }

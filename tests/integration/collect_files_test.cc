@@ -34,7 +34,7 @@ class CollectFilesTest : public LibprofdTest {
     static const sim::Library* const acl = new sim::Library(PROFD_SIM_ASCENDCL);
     EXPECT_EQ(CALL(*acl, aclrtSetDevice)(0), 0);
   }
-  static SessionNotice Ordering(const std::string& id, CollectProvider provider) {
+  static SessionNotice Requesting(const std::string& id, CollectProvider provider) {
     SessionNotice notice;
     notice.session_id = id;
     notice.state = "running";
@@ -42,7 +42,7 @@ class CollectFilesTest : public LibprofdTest {
     notice.collect->kinds = {attach::CollectKind::kKernel};
     notice.collect->flush_ms = 20;
     notice.collect->provider = provider;
-    if (provider != CollectProvider::kMspti) notice.collect->aclprof = attach::AclprofOrder{0x802, 0xFF, {{"storage_limit", "500MB"}}};
+    if (provider != CollectProvider::kMspti) notice.collect->aclprof = attach::AclprofRequest{0x802, 0xFF, {{"storage_limit", "500MB"}}};
     return notice;
   }
   static SessionNotice Ended(const std::string& id) {
@@ -77,7 +77,7 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    daemon.Send(Requesting("s", CollectProvider::kAclprof));
     const CollectorReport on = Reaches(daemon, "s", CollectState::kOn);
     EXPECT_EQ(on.provider, attach::CollectProvider::kAclprof);
     EXPECT_FALSE(on.has_ring);
@@ -94,7 +94,7 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     daemon.Send(FilesTaken{"another", 0, ""});
     daemon.Send(FilesTaken{"s", 0, ""});
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
-    daemon.Send(Ordering("t", CollectProvider::kAclprof));
+    daemon.Send(Requesting("t", CollectProvider::kAclprof));
     Reaches(daemon, "t", CollectState::kOn);
     const size_t reports = daemon.Count<CollectorReport>();
     for (size_t n = 0, count = 0; n < reports; ++n) {
@@ -110,16 +110,16 @@ TEST_F(CollectFilesTest, NeverBothAtOnce) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("live", CollectProvider::kMspti));
+    daemon.Send(Requesting("live", CollectProvider::kMspti));
     Reaches(daemon, "live", CollectState::kOn);
-    daemon.Send(Ordering("first", CollectProvider::kAclprof));
+    daemon.Send(Requesting("first", CollectProvider::kAclprof));
     EXPECT_THAT(Reaches(daemon, "first", CollectState::kBusy).detail, HasSubstr("mspti"));
     daemon.Send(Ended("live"));
     Reaches(daemon, "live", CollectState::kOff);
     Reaches(daemon, "first", CollectState::kOn);
-    daemon.Send(Ordering("second", CollectProvider::kAclprof));
+    daemon.Send(Requesting("second", CollectProvider::kAclprof));
     EXPECT_THAT(Reaches(daemon, "second", CollectState::kBusy).detail, HasSubstr("session first"));
-    daemon.Send(Ordering("live again", CollectProvider::kMspti));
+    daemon.Send(Requesting("live again", CollectProvider::kMspti));
     EXPECT_THAT(Reaches(daemon, "live again", CollectState::kBusy).detail, HasSubstr("aclprof"));
     daemon.Send(Ended("first"));
     Reaches(daemon, "first", CollectState::kFiles);
@@ -134,7 +134,7 @@ TEST_F(CollectFilesTest, ASessionThatOnlyWaitedHasNoFiles) {
   EXPECT_TRUE(InChild([this] {
     FakeDaemon daemon(path_);
     Attach();
-    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    daemon.Send(Requesting("s", CollectProvider::kAclprof));
     Reaches(daemon, "s", CollectState::kWaiting);
     daemon.Send(Ended("s"));
     EXPECT_FALSE(Reaches(daemon, "s", CollectState::kOff).has_files);
@@ -147,9 +147,9 @@ TEST_F(CollectFilesTest, TheEnvironmentChooses) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("m", CollectProvider::kMspti));
+    daemon.Send(Requesting("m", CollectProvider::kMspti));
     EXPECT_EQ(Reaches(daemon, "m", CollectState::kOff).detail, "PROFD_COLLECT=aclprof");
-    daemon.Send(Ordering("a", CollectProvider::kAuto));
+    daemon.Send(Requesting("a", CollectProvider::kAuto));
     EXPECT_EQ(Reaches(daemon, "a", CollectState::kOn).provider, attach::CollectProvider::kAclprof);
   }));
 }
@@ -160,7 +160,7 @@ TEST_F(CollectFilesTest, TheApplicationMayForbidIt) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    daemon.Send(Requesting("s", CollectProvider::kAclprof));
     EXPECT_THAT(Reaches(daemon, "s", CollectState::kOff).detail, HasSubstr("profd_collect_allow"));
     profd_collect_allow(PROFD_ALLOW_ALL);
     Reaches(daemon, "s", CollectState::kOn);
@@ -172,7 +172,7 @@ TEST_F(CollectFilesTest, WithoutItsDaemonNothingIsKept) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    daemon.Send(Requesting("s", CollectProvider::kAclprof));
     Reaches(daemon, "s", CollectState::kOn);
     EXPECT_EQ(Directories(), 1u);
     daemon.DropConnections();
@@ -185,7 +185,7 @@ TEST_F(CollectFilesTest, ShutdownHandsTheFilesOver) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Ordering("s", CollectProvider::kAclprof));
+    daemon.Send(Requesting("s", CollectProvider::kAclprof));
     Reaches(daemon, "s", CollectState::kOn);
     profd_shutdown();
     Reaches(daemon, "s", CollectState::kFiles);
@@ -199,7 +199,7 @@ TEST_F(CollectFilesTest, AProcessThatEndsHandsThemOverFirst) {
     auto* const daemon = new FakeDaemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon->Send(Ordering("s", CollectProvider::kAclprof));
+    daemon->Send(Requesting("s", CollectProvider::kAclprof));
     Reaches(*daemon, "s", CollectState::kOn);
     std::exit(HasFailure() ? 1 : 0);
   });

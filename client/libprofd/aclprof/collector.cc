@@ -42,7 +42,7 @@ int Collector::Start(const profd_collect_config& config) {
   if (stopping_) return EBUSY;
   if (running_) return 0;  // the vendor's profiler keeps the config it began with
   config_ = config;
-  order_ = {config.session == nullptr ? "" : config.session, config.aclprof_bits & kAllowedBits,
+  request_ = {config.session == nullptr ? "" : config.session, config.aclprof_bits & kAllowedBits,
             config.aclprof_metrics, ReadItems(config.aclprof_config)};
   config_.session = config_.aclprof_config = nullptr;
   taken_ = false;
@@ -55,7 +55,7 @@ void Collector::Run() {
     {
       const MutexLock lock(mutex_);
       if (stopping_) break;
-      carried_out_ = order_;
+      carried_out_ = request_;
     }
     Milliseconds pause = pauses_.busy;
     try {

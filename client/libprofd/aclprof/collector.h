@@ -35,7 +35,7 @@ class Collector final : public PluginCollector {
   void AtExit() override;
 
  private:
-  struct Order {
+  struct Request {
     std::string session;
     uint64_t bits = 0;
     uint32_t metrics = 0xFF;
@@ -57,12 +57,12 @@ class Collector final : public PluginCollector {
   std::atomic<int> files_fd_{-1};
 
   bool taken_ GUARDED_BY(mutex_) = false;
-  Order order_ GUARDED_BY(mutex_);
+  Request request_ GUARDED_BY(mutex_);
 
   // Of the thread.
   AclprofLibrary library_;
   ResultDirectory directory_;
-  Order carried_out_;
+  Request carried_out_;
   bool loaded_ = false;
   bool collecting_ = false;
   bool gave_up_ = false;  // unsupported or failed: until the next start

@@ -9,7 +9,7 @@
 namespace profd::lib::mspti {
 
 struct FakeMspti {
-  // Orders. Results of functions; kinds by number.
+  // Requests. Results of functions; kinds by number.
   std::atomic<int> subscribe_result{0};
   int enable_result[16] = {};
   std::atomic<bool> throws_on_subscribe{false};

@@ -1,6 +1,6 @@
 """usage: python3 -m profd.dynamic_profile --output DIR [--steps N] [--with-stack] ... [CONFIG_FOLDER]
 
-Orders a profile of torch_npu's own profiler from a job that was started with PROF_CONFIG_PATH in its environment, and
+Requests a profile of torch_npu's own profiler from a job that was started with PROF_CONFIG_PATH in its environment, and
 that profd need not be part of: writes profiler_config.json into that folder, where torch_npu's dynamic profile looks for
 changes. It records operators with shapes and call stacks, and takes aclprof: no session of profd that collects from
 the same processes at that time gets anything.

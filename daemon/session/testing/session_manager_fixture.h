@@ -113,8 +113,8 @@ class SessionManagerTest : public ::testing::Test {
     peer.admin = admin;
     return peer;
   }
-  // An order that collects something here: the host's memory.
-  static v1::SessionSpec Order(std::string job = {}) {
+  // A request that collects something here: the host's memory.
+  static v1::SessionSpec Spec(std::string job = {}) {
     v1::SessionSpec request;
     v1::CollectorRequest& collector = *request.add_collectors();
     collector.set_name("host_mem");

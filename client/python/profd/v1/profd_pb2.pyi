@@ -161,22 +161,6 @@ class ArchiveLoaded(_message.Message):
     rows: int
     def __init__(self, ranks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., damage: _Optional[str] = ...) -> None: ...
 
-class ArchiveOrder(_message.Message):
-    __slots__ = ["attempt", "cluster", "dump", "max_bytes_per_s", "run", "to"]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
-    CLUSTER_FIELD_NUMBER: _ClassVar[int]
-    DUMP_FIELD_NUMBER: _ClassVar[int]
-    MAX_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
-    RUN_FIELD_NUMBER: _ClassVar[int]
-    TO_FIELD_NUMBER: _ClassVar[int]
-    attempt: int
-    cluster: str
-    dump: Dump
-    max_bytes_per_s: int
-    run: str
-    to: str
-    def __init__(self, dump: _Optional[_Union[Dump, _Mapping]] = ..., to: _Optional[str] = ..., run: _Optional[str] = ..., cluster: _Optional[str] = ..., max_bytes_per_s: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
-
 class ArchiveState(_message.Message):
     __slots__ = ["attempts", "problem", "rows", "run", "since_ns", "state", "to"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -231,6 +215,22 @@ class ArchiveStatus(_message.Message):
     waiting: int
     waiting_bytes: int
     def __init__(self, to: _Optional[str] = ..., waiting: _Optional[int] = ..., waiting_bytes: _Optional[int] = ..., oldest_ns: _Optional[int] = ..., loaded: _Optional[int] = ..., lost: _Optional[int] = ..., failing_since_ns: _Optional[int] = ..., problem: _Optional[str] = ..., asked_ns: _Optional[int] = ..., loaded_elsewhere: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ArchiveUpload(_message.Message):
+    __slots__ = ["attempt", "cluster", "dump", "max_bytes_per_s", "run", "to"]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    DUMP_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    cluster: str
+    dump: Dump
+    max_bytes_per_s: int
+    run: str
+    to: str
+    def __init__(self, dump: _Optional[_Union[Dump, _Mapping]] = ..., to: _Optional[str] = ..., run: _Optional[str] = ..., cluster: _Optional[str] = ..., max_bytes_per_s: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class Caller(_message.Message):
     __slots__ = ["admin", "certificate", "pid", "uid", "viewer"]
@@ -315,6 +315,18 @@ class CheckOptionsResponse(_message.Message):
     problems: _containers.RepeatedCompositeFieldContainer[Problem]
     warnings: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ...) -> None: ...
+
+class ClaimArchiveUploadRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ClaimArchiveUploadResponse(_message.Message):
+    __slots__ = ["upload", "waiting"]
+    UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    upload: ArchiveUpload
+    waiting: int
+    def __init__(self, upload: _Optional[_Union[ArchiveUpload, _Mapping]] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class ClockPair(_message.Message):
     __slots__ = ["device_count", "device_ns", "host_count", "host_ns", "uncertainty_ns"]
@@ -1597,18 +1609,6 @@ class StreamSamplesRequest(_message.Message):
     interval_ms: int
     max_samples: int
     def __init__(self, collectors: _Optional[_Iterable[str]] = ..., devices: _Optional[_Iterable[int]] = ..., devices_only: bool = ..., interval_ms: _Optional[int] = ..., max_samples: _Optional[int] = ...) -> None: ...
-
-class TakeArchiveOrderRequest(_message.Message):
-    __slots__ = []
-    def __init__(self) -> None: ...
-
-class TakeArchiveOrderResponse(_message.Message):
-    __slots__ = ["order", "waiting"]
-    ORDER_FIELD_NUMBER: _ClassVar[int]
-    WAITING_FIELD_NUMBER: _ClassVar[int]
-    order: ArchiveOrder
-    waiting: int
-    def __init__(self, order: _Optional[_Union[ArchiveOrder, _Mapping]] = ..., waiting: _Optional[int] = ...) -> None: ...
 
 class ThreadStack(_message.Message):
     __slots__ = ["file", "frames", "kernel_function", "name", "state", "system_call", "thread", "trains"]

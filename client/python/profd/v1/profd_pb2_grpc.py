@@ -555,8 +555,8 @@ class SessionServiceServicer(object):
     """
 
     def StartSession(self, request, context):
-        """Validates the order, starts what can be started, answers what each collector said. A problem in
-        the order starts nothing; a collector that cannot run is an outcome, not an error, unless
+        """Validates the request, starts what can be started, answers what each collector said. A problem in
+        the request starts nothing; a collector that cannot run is an outcome, not an error, unless
         `require_all` is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -906,10 +906,10 @@ class DumpServiceStub(object):
                 request_serializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsRequest.SerializeToString,
                 response_deserializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsResponse.FromString,
                 )
-        self.TakeArchiveOrder = channel.unary_unary(
-                '/profd.v1.DumpService/TakeArchiveOrder',
-                request_serializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.SerializeToString,
-                response_deserializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.FromString,
+        self.ClaimArchiveUpload = channel.unary_unary(
+                '/profd.v1.DumpService/ClaimArchiveUpload',
+                request_serializer=profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadRequest.SerializeToString,
+                response_deserializer=profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadResponse.FromString,
                 )
         self.ReportArchive = channel.unary_unary(
                 '/profd.v1.DumpService/ReportArchive',
@@ -970,16 +970,16 @@ class DumpServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def TakeArchiveOrder(self, request, context):
+    def ClaimArchiveUpload(self, request, context):
         """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
-        says what came of it. FAILED_PRECONDITION while nothing is archived here.
+        reports how that ended. FAILED_PRECONDITION while nothing is archived here.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportArchive(self, request, context):
-        """What came of an order. NOT_FOUND when the dump does not wait any more.
+        """How an upload ended. NOT_FOUND when the dump does not wait any more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1018,10 +1018,10 @@ def add_DumpServiceServicer_to_server(servicer, server):
                     request_deserializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsRequest.FromString,
                     response_serializer=profd_dot_v1_dot_profd__pb2.ArchiveDumpsResponse.SerializeToString,
             ),
-            'TakeArchiveOrder': grpc.unary_unary_rpc_method_handler(
-                    servicer.TakeArchiveOrder,
-                    request_deserializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.FromString,
-                    response_serializer=profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.SerializeToString,
+            'ClaimArchiveUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimArchiveUpload,
+                    request_deserializer=profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadRequest.FromString,
+                    response_serializer=profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadResponse.SerializeToString,
             ),
             'ReportArchive': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportArchive,
@@ -1142,7 +1142,7 @@ class DumpService(object):
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
     @staticmethod
-    def TakeArchiveOrder(request,
+    def ClaimArchiveUpload(request,
             target,
             options=(),
             channel_credentials=None,
@@ -1152,9 +1152,9 @@ class DumpService(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/TakeArchiveOrder',
-            profd_dot_v1_dot_profd__pb2.TakeArchiveOrderRequest.SerializeToString,
-            profd_dot_v1_dot_profd__pb2.TakeArchiveOrderResponse.FromString,
+        return grpc.experimental.unary_unary(request, target, '/profd.v1.DumpService/ClaimArchiveUpload',
+            profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadRequest.SerializeToString,
+            profd_dot_v1_dot_profd__pb2.ClaimArchiveUploadResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -225,8 +225,8 @@ class SessionServiceStub:
     StartSession: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.StartSessionRequest,
         profd.v1.profd_pb2.Session]
-    """Validates the order, starts what can be started, answers what each collector said. A problem in
-    the order starts nothing; a collector that cannot run is an outcome, not an error, unless
+    """Validates the request, starts what can be started, answers what each collector said. A problem in
+    the request starts nothing; a collector that cannot run is an outcome, not an error, unless
     `require_all` is set.
     """
 
@@ -292,8 +292,8 @@ class SessionServiceServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.StartSessionRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.Session:
-        """Validates the order, starts what can be started, answers what each collector said. A problem in
-        the order starts nothing; a collector that cannot run is an outcome, not an error, unless
+        """Validates the request, starts what can be started, answers what each collector said. A problem in
+        the request starts nothing; a collector that cannot run is an outcome, not an error, unless
         `require_all` is set.
         """
         pass
@@ -424,17 +424,17 @@ class DumpServiceStub:
     RESOURCE_EXHAUSTED when the queue would hold more than it may: nothing is queued. NOT_FOUND: no such dump.
     """
 
-    TakeArchiveOrder: grpc.UnaryUnaryMultiCallable[
-        profd.v1.profd_pb2.TakeArchiveOrderRequest,
-        profd.v1.profd_pb2.TakeArchiveOrderResponse]
+    ClaimArchiveUpload: grpc.UnaryUnaryMultiCallable[
+        profd.v1.profd_pb2.ClaimArchiveUploadRequest,
+        profd.v1.profd_pb2.ClaimArchiveUploadResponse]
     """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
-    says what came of it. FAILED_PRECONDITION while nothing is archived here.
+    reports how that ended. FAILED_PRECONDITION while nothing is archived here.
     """
 
     ReportArchive: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.ReportArchiveRequest,
         profd.v1.profd_pb2.ReportArchiveResponse]
-    """What came of an order. NOT_FOUND when the dump does not wait any more."""
+    """How an upload ended. NOT_FOUND when the dump does not wait any more."""
 
 
 class DumpServiceServicer(metaclass=abc.ABCMeta):
@@ -498,12 +498,12 @@ class DumpServiceServicer(metaclass=abc.ABCMeta):
         pass
 
     @abc.abstractmethod
-    def TakeArchiveOrder(self,
-        request: profd.v1.profd_pb2.TakeArchiveOrderRequest,
+    def ClaimArchiveUpload(self,
+        request: profd.v1.profd_pb2.ClaimArchiveUploadRequest,
         context: grpc.ServicerContext,
-    ) -> profd.v1.profd_pb2.TakeArchiveOrderResponse:
+    ) -> profd.v1.profd_pb2.ClaimArchiveUploadResponse:
         """The next dump that is to be loaded into the database ([archive]): `profctl archive` fetches it, loads it and
-        says what came of it. FAILED_PRECONDITION while nothing is archived here.
+        reports how that ended. FAILED_PRECONDITION while nothing is archived here.
         """
         pass
 
@@ -512,7 +512,7 @@ class DumpServiceServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.ReportArchiveRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.ReportArchiveResponse:
-        """What came of an order. NOT_FOUND when the dump does not wait any more."""
+        """How an upload ended. NOT_FOUND when the dump does not wait any more."""
         pass
 
 
