@@ -235,7 +235,7 @@ void FlightRecorder::Tick() {
       if (!one.claim) continue;
       ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
       // Refused completely: the arbiter itself retries single channels only.
-      if (!answer.channels.empty() || answer.state != OutcomeState::kBusy) continue;
+      if (!answer.channels.empty() || answer.state != v1::Outcome::RESULT_BUSY) continue;
       deps_.session.arbiter.Release(*one.claim, [] {});
       Claim(one);
     }
@@ -248,7 +248,7 @@ std::string FlightRecorder::ProblemOf(const Claimed& one) const {
   if (one.sink != nullptr) return one.sink->LastError();
   if (!one.claim) return "not begun yet";
   ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
-  if (answer.state == OutcomeState::kPending) return "not begun yet";
+  if (answer.state == v1::Outcome::RESULT_UNSPECIFIED) return "not begun yet";
   return answer.detail;
 }
 

@@ -15,16 +15,16 @@ namespace {
 constexpr int64_t kFirstBackoffNs = kNsPerSecond;
 constexpr int64_t kMaxBackoffNs = 60 * kNsPerSecond;
 
-OutcomeState StateOf(const Status& status) {
+v1::Outcome::Result StateOf(const Status& status) {
   switch (status.code()) {
     case StatusCode::kResourceExhausted:
-      return OutcomeState::kBusy;
+      return v1::Outcome::RESULT_BUSY;
     case StatusCode::kUnimplemented:
-      return OutcomeState::kUnsupported;
+      return v1::Outcome::RESULT_UNSUPPORTED;
     case StatusCode::kPermissionDenied:
-      return OutcomeState::kDenied;
+      return v1::Outcome::RESULT_DENIED;
     default:
-      return OutcomeState::kFailed;
+      return v1::Outcome::RESULT_FAILED;
   }
 }
 
@@ -155,13 +155,13 @@ ChannelArbiter::ClaimId ChannelArbiter::Claim(const ClaimRequest& request,
   std::vector<ChannelRequest> plan =
       PlanFor(request.device, request.collector, request.options);
   if (plan.empty()) {
-    record.fixed = {OutcomeState::kUnsupported, "the driver names nothing to measure here (QoS without streams, SoC without parts)", 0, 0};
+    record.fixed = {v1::Outcome::RESULT_UNSUPPORTED, "the driver names nothing to measure here (QoS without streams, SoC without parts)", 0, 0};
   }
   for (const ChannelRequest& planned : plan) {
     Slot& slot = SlotOf(request.device, planned.channel, request.collector);
     if (!request.resident) PushOutResident(slot, request);
     if (const Participant* other = Conflict(slot, request.options); other != nullptr) {
-      record.fixed = {OutcomeState::kBusy,
+      record.fixed = {v1::Outcome::RESULT_BUSY,
                       fmt::format("session {} {} on this device", other->owner,
                                   ConflictText(request.collector, other->options, request.options)),
                       0, 0, other->owner};
@@ -183,7 +183,7 @@ void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
   if (other == nullptr || !other->resident) return;
   ClaimRecord& record = claims_[other->claim];
   std::erase(record.channels, std::make_pair(slot.device, slot.channel));
-  record.fixed = {OutcomeState::kBusy,
+  record.fixed = {v1::Outcome::RESULT_BUSY,
                   fmt::format("session {} measures something else on this device", request.owner),
                   0, 0, request.owner};
   std::erase_if(slot.parts, [other](const Participant& part) { return &part == other; });
@@ -304,7 +304,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     if (problem == problems_.end()) {
       Join(slot, part);
     } else {
-      Answer(part, OutcomeState::kFailed, problem->second);
+      Answer(part, v1::Outcome::RESULT_FAILED, problem->second);
     }
   }
 }
@@ -312,7 +312,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
 void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
   part.begun = true;
   if (part.target.feed == nullptr) return;
-  bool late = !part.ran && part.state != OutcomeState::kPending;
+  bool late = !part.ran && part.state != v1::Outcome::RESULT_UNSPECIFIED;
   part.target.session->SetEpoch(part.target.feed, slot.epoch, late);
   if (!part.attached) {
     deps_.router.Attach(static_cast<uint32_t>(slot.device), slot.channel, part.target,
@@ -325,7 +325,7 @@ void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
 void ChannelArbiter::Join(Slot& slot, Participant& part) {
   PushEpoch(slot, part);
   part.attached = part.ran = true;
-  Answer(part, OutcomeState::kRunning, "");
+  Answer(part, v1::Outcome::RESULT_RUNNING, "");
 }
 
 void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
@@ -379,7 +379,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
       // Parts that were added while the start was under way join in Reconcile.
       if (part.begun) {
         part.attached = part.ran = true;
-        Answer(part, OutcomeState::kRunning, "");
+        Answer(part, v1::Outcome::RESULT_RUNNING, "");
       }
     }
     Reconcile(slot);
@@ -396,7 +396,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
 }
 
 void ChannelArbiter::AnswerFailure(Slot& slot) {
-  OutcomeState state = StateOf(slot.last_error);
+  v1::Outcome::Result state = StateOf(slot.last_error);
   for (Participant& part : slot.parts) Answer(part, state, slot.last_error.message());
 }
 
@@ -457,8 +457,8 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   Reconcile(slot);
 }
 
-void ChannelArbiter::Answer(Participant& part, OutcomeState state, std::string detail) {
-  bool first = part.state == OutcomeState::kPending;
+void ChannelArbiter::Answer(Participant& part, v1::Outcome::Result state, std::string detail) {
+  bool first = part.state == v1::Outcome::RESULT_UNSPECIFIED;
   part.state = state;
   part.detail = std::move(detail);
   if (first) CheckSettled(part.claim);
@@ -467,7 +467,7 @@ void ChannelArbiter::Answer(Participant& part, OutcomeState state, std::string d
 void ChannelArbiter::CheckSettled(ClaimId id) {
   auto found = claims_.find(id);
   if (found == claims_.end() || !found->second.settled) return;
-  if (AnswerOf(id).state == OutcomeState::kPending) return;
+  if (AnswerOf(id).state == v1::Outcome::RESULT_UNSPECIFIED) return;
   auto settled = std::move(found->second.settled);
   found->second.settled = nullptr;
   // Not from inside Claim: its caller does not know the id yet.

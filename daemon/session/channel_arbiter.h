@@ -23,18 +23,9 @@
 #include "daemon/data/dump_writer.h"
 #include "driver/channel_pump.h"
 #include "driver/device_control.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-enum class OutcomeState : uint8_t {
-  kPending,
-  kRunning,
-  kUnsupported,
-  kDenied,
-  kBusy,
-  kFailed,
-  kFinished,
-};
 
 struct ClaimRequest {
   int device = 0;
@@ -54,13 +45,13 @@ FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorInd
                         uint32_t channel, const ChannelOptions& options);
 
 struct ClaimAnswer {
-  OutcomeState state = OutcomeState::kPending;
+  v1::Outcome::Result state = v1::Outcome::RESULT_UNSPECIFIED;  // not known yet
   std::string detail;
   double hz = 0;
   uint64_t garbage_bytes = 0;
-  std::string holder = {};  // kBusy: the session that has it, if one does
+  std::string holder = {};  // RESULT_BUSY: the session that has it, if one does
   struct Channel {
-    OutcomeState state = OutcomeState::kPending;
+    v1::Outcome::Result state = v1::Outcome::RESULT_UNSPECIFIED;
     std::string detail;
     uint64_t garbage_bytes = 0;
   };
@@ -136,7 +127,7 @@ class ChannelArbiter {
     bool attached = false;
     bool begun = false;  // was there when the present run was begun, or has joined it
     bool ran = false;    // has seen a run that the driver started
-    OutcomeState state = OutcomeState::kPending;
+    v1::Outcome::Result state = v1::Outcome::RESULT_UNSPECIFIED;
     std::string detail;
     uint64_t garbage_before = 0;
     int64_t since_ns = 0;
@@ -197,7 +188,7 @@ class ChannelArbiter {
   void OnStopped(Slot& slot, const StopOutcome& outcome);
   void NoteDataLost(const Slot& slot);
   void Join(Slot& slot, Participant& part);
-  void Answer(Participant& part, OutcomeState state, std::string detail);
+  void Answer(Participant& part, v1::Outcome::Result state, std::string detail);
   void AnswerFailure(Slot& slot);
   // What the driver holds by now is still the detached claim's: reads it, then detaches.
   void FetchFor(Slot& slot, ClaimId claim);

@@ -27,8 +27,8 @@ using profd::testing::ScriptedHal;
 TEST_F(ArbiterTest, OneChannelServesAllWhoAskForTheSameRate) {
   auto a = Claim("hccs", 50);
   auto b = Claim("hccs", 50);
-  EXPECT_EQ(Answer(a).state, OutcomeState::kRunning);
-  EXPECT_EQ(Answer(b).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(a).state, v1::Outcome::RESULT_RUNNING);
+  EXPECT_EQ(Answer(b).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(Answer(b).hz, 50);
   Release(a);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20"));
@@ -41,11 +41,11 @@ TEST_F(ArbiterTest, FasterNewcomerRestartsSlowerOneJoins) {
   auto fast = Claim("hccs", 50);
   EXPECT_THAT(DriverCalls(),
               ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20"));
-  EXPECT_EQ(Answer(slow).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(slow).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(Answer(slow).hz, 10);
   EXPECT_EQ(Answer(fast).hz, 50);
   auto slower = Claim("hccs", 5);
-  EXPECT_EQ(Answer(slower).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(slower).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(DriverCalls().size(), 3U);
   // The others continue when the fast one leaves.
   Release(fast);
@@ -58,11 +58,11 @@ TEST_F(ArbiterTest, FasterNewcomerRestartsSlowerOneJoins) {
 TEST_F(ArbiterTest, BusyChannelIsSaidAndTriedAgain) {
   hal_.Code(Call::kStart, -10);
   auto claim = Claim("hccs", 50);
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(Answer(claim).detail, HasSubstr("another process"));
   hal_.Code(Call::kStart, 0);
   auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(claim).state != OutcomeState::kRunning) {
+  while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) {
     OnControl([&] {
       arbiter_->Tick();
       return 0;
@@ -75,23 +75,23 @@ TEST_F(ArbiterTest, BusyChannelIsSaidAndTriedAgain) {
 TEST_F(ArbiterTest, LlcReadAndWriteDoNotMix) {
   auto reads = Claim("llc", 50, "first");
   auto writes = Claim("llc", 50, "second", true);
-  EXPECT_EQ(Answer(writes).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(writes).state, v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(Answer(writes).detail, HasSubstr("session first measures LLC reads"));
   Release(writes);
   Release(reads);
   auto again = Claim("llc", 50, "second", true);
-  EXPECT_EQ(Answer(again).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(again).state, v1::Outcome::RESULT_RUNNING);
   Release(again);
 }
 
 TEST_F(ArbiterTest, TheRecorderAloneGetsBackItsOwnRate) {
   auto recorder = Claim("hccs", 10, "recorder", false, true);
   auto fast = Claim("hccs", 50);
-  EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_RUNNING);
   Release(fast);
   // The restart is under way; a session that comes now is served as well.
   auto same = Claim("hccs", 10);
-  EXPECT_EQ(Answer(same).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(same).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 100", "stop 0/9", "start 0/9 period 20",
                                     "stop 0/9", "start 0/9 period 100"));
   Release(same);
@@ -102,18 +102,18 @@ TEST_F(ArbiterTest, TheRecorderAloneGetsBackItsOwnRate) {
 TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
   auto recorder = Claim("llc", 10, "recorder", false, true);
   auto session = Claim("llc", 10, "s1", true);
-  EXPECT_EQ(Answer(session).state, OutcomeState::kRunning);
-  EXPECT_EQ(Answer(recorder).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(session).state, v1::Outcome::RESULT_RUNNING);
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(Answer(recorder).detail, HasSubstr("session s1"));
   // Not the other way round.
   Release(recorder);
   recorder = Claim("llc", 10, "recorder", false, true);
-  EXPECT_EQ(Answer(recorder).state, OutcomeState::kBusy);
-  EXPECT_EQ(Answer(session).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_BUSY);
+  EXPECT_EQ(Answer(session).state, v1::Outcome::RESULT_RUNNING);
   Release(session);
   Release(recorder);
   recorder = Claim("llc", 10, "recorder", false, true);
-  EXPECT_EQ(Answer(recorder).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_RUNNING);
   Release(recorder);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/8 period 100", "stop 0/8", "start 0/8 period 100",
                                     "stop 0/8", "start 0/8 period 100", "stop 0/8"));
@@ -222,7 +222,7 @@ TEST_F(ArbiterTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
   const auto stays = Claim("hccs", 10, "me", false, false, dump);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   const auto faster = Claim("hccs", 50);
-  EXPECT_EQ(Answer(faster).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(faster).state, v1::Outcome::RESULT_RUNNING);
   hal_.Code(Call::kStop, 0);
   Release(faster);
   Release(stays);
@@ -238,7 +238,7 @@ TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {
   hal_.Hold(Call::kStop);
   Release(claim);  // returns although prof_stop does not
   auto next = Claim("hccs", 50);
-  EXPECT_EQ(Answer(next).state, OutcomeState::kFailed);
+  EXPECT_EQ(Answer(next).state, v1::Outcome::RESULT_FAILED);
   hal_.Release(Call::kStop);
   Release(next);
 }
@@ -305,14 +305,14 @@ TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
     arbiter_->OnDeviceStuck(0, "prof_channel_read has not returned");
     return 0;
   });
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kFailed);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_FAILED);
   EXPECT_THAT(Answer(claim).detail, HasSubstr("prof_channel_read"));
   OnControl([&] {
     arbiter_->OnDeviceRecovered(0);
     return 0;
   });
   auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(claim).state != OutcomeState::kRunning) {
+  while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
   Release(claim);
@@ -327,16 +327,16 @@ TEST_F(ArbiterTest, ChannelsStartedAfterTheLossAreNotRestarted) {
     return 0;
   });
   auto after = Claim("hccs", 50);
-  EXPECT_EQ(Answer(after).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(after).state, v1::Outcome::RESULT_RUNNING);
   OnControl([&] {
     arbiter_->OnDeviceRecovered(0);
     return 0;
   });
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(before).state != OutcomeState::kRunning) {
+  while (Answer(before).state != v1::Outcome::RESULT_RUNNING) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
-  EXPECT_EQ(Answer(after).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(after).state, v1::Outcome::RESULT_RUNNING);
   Release(after);
   Release(before);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/1 period 20", "start 0/9 period 20", "stop 0/1",

@@ -67,7 +67,7 @@ void ChannelArbiter::CheckSilence(Slot& slot, int64_t now_ns) {
                          since / kNsPerSecond);
   }
   for (Participant& part : slot.parts) {
-    if (part.state != OutcomeState::kRunning) continue;
+    if (part.state != v1::Outcome::RESULT_RUNNING) continue;
     if (part.target.feed != nullptr && detail.empty() != part.detail.empty()) {
       part.target.session->NoteOutage(part.target.feed, detail.empty());
     }
@@ -104,7 +104,7 @@ void ChannelArbiter::OnDeviceStuck(uint32_t device, const std::string& why) {
     if (slot->device != static_cast<int>(device) || slot->phase != Phase::kRunning) continue;
     slot->doubtful = true;
     for (Participant& part : slot->parts) {
-      part.state = OutcomeState::kFailed;
+      part.state = v1::Outcome::RESULT_FAILED;
       part.detail = why;
       if (part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
     }
@@ -184,7 +184,7 @@ void ChannelArbiter::StayAway(Slot& slot, HandedOver& away) {
   LetLeaversGo(slot);
   for (Participant& part : slot.parts) {
     if (part.target.feed != nullptr) part.target.session->NoteReleased(part.target.feed);
-    Answer(part, OutcomeState::kBusy, away.why);
+    Answer(part, v1::Outcome::RESULT_BUSY, away.why);
   }
   const Status stopped = slot.unstopped ? slot.last_error : Status::Ok();
   for (auto& done : std::exchange(away.waiting, {})) done(stopped);
@@ -237,7 +237,7 @@ std::string ChannelArbiter::ProblemOf(int device) const {
 ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
   DCHECK_ON(deps_.control);
   auto found = claims_.find(id);
-  if (found == claims_.end()) return {OutcomeState::kFinished, "", 0, 0};
+  if (found == claims_.end()) return {v1::Outcome::RESULT_FINISHED, "", 0, 0};
   const ClaimRecord& record = found->second;
   ClaimAnswer answer = record.fixed;
   bool any_running = false;
@@ -247,20 +247,20 @@ ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
     auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
                              [id](const Participant& p) { return p.claim == id; });
     if (part == slot.parts.end()) continue;
-    if (part->state == OutcomeState::kPending) return {OutcomeState::kPending, "", 0, 0};
+    if (part->state == v1::Outcome::RESULT_UNSPECIFIED) return {v1::Outcome::RESULT_UNSPECIFIED, "", 0, 0};
     uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)
                            .garbage_bytes;
     garbage -= std::min(garbage, part->garbage_before);
     answer.garbage_bytes += garbage;
     answer.channels[key.second] = {part->state, part->detail, garbage};
     answer.hz = std::max(answer.hz, part->hz);
-    if (part->state == OutcomeState::kRunning) any_running = true;
-    if (answer.state == OutcomeState::kPending || !any_running) answer.state = part->state;
+    if (part->state == v1::Outcome::RESULT_RUNNING) any_running = true;
+    if (answer.state == v1::Outcome::RESULT_UNSPECIFIED || !any_running) answer.state = part->state;
     if (!part->detail.empty() && problems.find(part->detail) == std::string::npos) {
       problems += (problems.empty() ? "" : "; ") + part->detail;
     }
   }
-  if (any_running) answer.state = OutcomeState::kRunning;
+  if (any_running) answer.state = v1::Outcome::RESULT_RUNNING;
   if (!problems.empty()) answer.detail = problems;
   return answer;
 }

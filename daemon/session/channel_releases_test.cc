@@ -75,7 +75,7 @@ class ChannelReleasesTest : public ArbiterTest {
       return 0;
     });
   }
-  void AwaitState(ChannelArbiter::ClaimId claim, OutcomeState state) {
+  void AwaitState(ChannelArbiter::ClaimId claim, v1::Outcome::Result state) {
     auto reached = std::async(std::launch::async, [this, claim, state] {
       while (Answer(claim).state != state) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     });
@@ -98,7 +98,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_EQ(answer_.releases(0).name(), "hccs");
   EXPECT_THAT(answer_.releases(0).sessions(), ElementsAre("mine"));
   EXPECT_EQ(answer_.releases(0).until_ns(), time_.wall_ns + 600 * kNsPerSecond);
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   // 2026-01-01T00:00:00Z and ten minutes.
   EXPECT_THAT(Answer(claim).detail, AllOf(HasSubstr("uid 1000"), HasSubstr("2026-01-01 00:10:00")));
   EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, "released");
@@ -106,7 +106,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_EQ(DriverCalls().size(), 2u) << "no start while another tool has it";
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   EXPECT_THAT(answer_.releases(), SizeIs(1));
-  AwaitState(claim, OutcomeState::kRunning);
+  AwaitState(claim, v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(DriverCalls().back(), "start 0/9 period 20");
 }
 
@@ -115,20 +115,20 @@ TEST_F(ChannelReleasesTest, ItsTimeEnds) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder), 5000).ok());
   time_.Advance(4999 * kNsPerMs);
   Tick();
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   time_.Advance(kNsPerMs);
   Tick();
-  AwaitState(claim, OutcomeState::kRunning);
+  AwaitState(claim, v1::Outcome::RESULT_RUNNING);
   EXPECT_EQ(releases_->size(), 0u);
 }
 
 TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   auto claim = Claim("hccs", 50);
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(DriverCalls(), IsEmpty());
   auto other = Claim("hbm", 50);
-  EXPECT_EQ(Answer(other).state, OutcomeState::kRunning) << "another channel";
+  EXPECT_EQ(Answer(other).state, v1::Outcome::RESULT_RUNNING) << "another channel";
 }
 
 TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
@@ -138,9 +138,9 @@ TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   ASSERT_THAT(refused.problems(), SizeIs(1));
   EXPECT_EQ(refused.problems()[0].holder, "bobs");
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kRunning);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_TRUE(ReleaseHccs(Administrator()).ok());
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
 }
 
 TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
@@ -191,7 +191,7 @@ TEST_F(ChannelReleasesTest, ADriverThatDoesNotStopIsReported) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder)).ok());
   ASSERT_THAT(answer_.releases(), SizeIs(1));
   EXPECT_THAT(answer_.releases(0).problem(), HasSubstr("stop"));
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
 }
 
 TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
@@ -202,7 +202,7 @@ TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
   OnControl([&] { releases_->Restore(saved); return 0; });
   EXPECT_EQ(releases_->size(), 1u);
   auto claim = Claim("hccs", 50);
-  EXPECT_EQ(Answer(claim).state, OutcomeState::kBusy);
+  EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   // Later than its time: it is over.
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();

@@ -41,7 +41,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Request r
 
 Session::~Session() = default;
 
-void Session::SetState(SessionState state) {
+void Session::SetState(v1::Session::State state) {
   state_ = state;
   on_change_(*this);
 }
@@ -75,7 +75,7 @@ void Session::SetStart() {
 }
 
 void Session::Begin() {
-  SetState(SessionState::kStarting);
+  SetState(v1::Session::STATE_STARTING);
   SetStart();
   if (Status past = BeginInHistory(); !past.ok()) {
     FailStart(past);
@@ -146,9 +146,9 @@ void Session::OpenDump() {
         return;
       }
       self->dump_path_ = *path;
-      if (self->state_ == SessionState::kStarting) {
+      if (self->state_ == v1::Session::STATE_STARTING) {
         self->GatherClocks();
-      } else if (self->state_ == SessionState::kStopping) {
+      } else if (self->state_ == v1::Session::STATE_STOPPING) {
         self->ReleaseAll();  // stopped before its start, while the dump was being made
       } else if (self->finished()) {
         self->CloseDump();
@@ -164,7 +164,7 @@ void Session::Settle() {
 ClaimAnswer Session::AnswerOf(const Row& row) const {
   if (!row.claim) {
     ClaimAnswer answer = row.answer;
-    if (row.sink != nullptr && answer.state == OutcomeState::kRunning) {
+    if (row.sink != nullptr && answer.state == v1::Outcome::RESULT_RUNNING) {
       answer.detail = row.sink->LastError();
       const auto add = [&answer](uint64_t samples, std::string_view what) {
         if (samples > 0) answer.detail += fmt::format("{}{} samples {}", answer.detail.empty() ? "" : "; ", samples, what);
@@ -179,13 +179,13 @@ ClaimAnswer Session::AnswerOf(const Row& row) const {
 
 namespace {
 
-Problem::Kind KindOf(OutcomeState state) {
+Problem::Kind KindOf(v1::Outcome::Result state) {
   switch (state) {
-    case OutcomeState::kUnsupported:
+    case v1::Outcome::RESULT_UNSUPPORTED:
       return Problem::Kind::kUnsupported;
-    case OutcomeState::kDenied:
+    case v1::Outcome::RESULT_DENIED:
       return Problem::Kind::kDenied;
-    case OutcomeState::kBusy:
+    case v1::Outcome::RESULT_BUSY:
       return Problem::Kind::kBusy;
     default:
       return Problem::Kind::kFailed;
@@ -210,7 +210,7 @@ std::vector<Problem> Session::Unstarted() const {
   std::map<std::pair<CollectorIndex, std::string>, Answer> unstarted;
   for (const Row& row : rows_) {
     ClaimAnswer answer = AnswerOf(row);
-    if (answer.state == OutcomeState::kRunning || !row.named) continue;
+    if (answer.state == v1::Outcome::RESULT_RUNNING || !row.named) continue;
     Answer& same = unstarted[{row.collector, answer.detail}];
     same.kind = KindOf(answer.state);
     same.holder = answer.holder;
@@ -240,13 +240,13 @@ void Session::OnSettled() {
     return;
   }
   bool any = std::any_of(rows_.begin(), rows_.end(), [this](const Row& row) {
-    return AnswerOf(row).state == OutcomeState::kRunning;
+    return AnswerOf(row).state == v1::Outcome::RESULT_RUNNING;
   });
   std::vector<Problem> unstarted = Unstarted();
   // A job to come brings its devices.
   if (!any && !plan_.application_only && !spec_.target().follow()) {
     const bool never = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [this](const Row& row) {
-      return AnswerOf(row).state == OutcomeState::kUnsupported;
+      return AnswerOf(row).state == v1::Outcome::RESULT_UNSUPPORTED;
     });
     constexpr std::string_view kNothing = "nothing could be collected";
     if (unstarted.size() == 1) {
@@ -266,7 +266,7 @@ void Session::OnSettled() {
 void Session::Running() {
   ran_ = true;
   TakeStatistics();
-  SetState(SessionState::kRunning);
+  SetState(v1::Session::STATE_RUNNING);
   std::vector<SessionMarks::Device> devices;
   for (const DeviceInfo& info : deps_.host.devices) {
     if (std::ranges::find(plan_.devices, info.id) != plan_.devices.end()) devices.push_back(MarksOf(info));
@@ -291,7 +291,7 @@ void Session::FailStart(Status status) {
   failure_ = status;
   reason_ = status.message();
   stop_requested_ = true;
-  SetState(SessionState::kStopping);
+  SetState(v1::Session::STATE_STOPPING);
   ReleaseAll();
 }
 
@@ -301,17 +301,17 @@ void Session::Stop(std::string reason) {
   stop_requested_ = true;
   reason_ = std::move(reason);
   BoundEnd();
-  if (state_ == SessionState::kScheduled) {
+  if (state_ == v1::Session::STATE_SCHEDULED) {
     reason_ += " before it started";
     wait_.reset();
-    SetState(SessionState::kStopping);
+    SetState(v1::Session::STATE_STOPPING);
     if (!opening_) ReleaseAll();
     return;
   }
   // A start under way is let through first: every step of it has a deadline, and undoing half of it
   // would need a second order of things.
-  if (state_ != SessionState::kRunning) return;
-  SetState(SessionState::kStopping);
+  if (state_ != v1::Session::STATE_RUNNING) return;
+  SetState(v1::Session::STATE_STOPPING);
   ReleaseAll();
 }
 
@@ -397,10 +397,10 @@ void Session::CutOff() {
       "the dump was not complete {:.0f} s after the stop (limits.stop_deadline_s) because the disk is slow or does "
       "not answer; profd continues to write it, and lists it as complete afterwards",
       static_cast<double>(deps_.stop_deadline_ns) / 1e9));
-  Conclude(SessionState::kInterrupted);
+  Conclude(v1::Session::STATE_INTERRUPTED);
 }
 
-void Session::Conclude(SessionState state) {
+void Session::Conclude(v1::Session::State state) {
   if (end_wall_ns_ == 0) end_wall_ns_ = deps_.host.clock.WallNs();
   processes_->Leave();
   SetState(state);
@@ -423,7 +423,7 @@ void Session::CloseDump() {
   end.reason = reason_;
   std::vector<Row> rows = rows_;
   for (Row& row : rows) {
-    if (row.answer.state == OutcomeState::kRunning) row.answer.state = OutcomeState::kFinished;
+    if (row.answer.state == v1::Outcome::RESULT_RUNNING) row.answer.state = v1::Outcome::RESULT_FINISHED;
   }
   Manifest own;
   processes_->Describe(&own);
@@ -457,13 +457,13 @@ void Session::OnClosed(const Status& status) {
     if (closed_) std::exchange(closed_, nullptr)(*this);
     return;
   }
-  Conclude(failure_.ok() ? SessionState::kDone : SessionState::kFailed);
+  Conclude(failure_.ok() ? v1::Session::STATE_DONE : v1::Session::STATE_FAILED);
 }
 
 void Session::Tick(const std::map<int, DeviceReading>& readings) {
   DCHECK_ON(deps_.control);
-  if (state_ != SessionState::kRunning && state_ != SessionState::kScheduled) return;
-  if (!StillWanted() || state_ != SessionState::kRunning) return;
+  if (state_ != v1::Session::STATE_RUNNING && state_ != v1::Session::STATE_SCHEDULED) return;
+  if (!StillWanted() || state_ != v1::Session::STATE_RUNNING) return;
   JoinDevices();
   statistics_.Take(readings, plan_.devices);
   if (dump_ != nullptr) {

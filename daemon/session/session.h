@@ -112,7 +112,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const std::string& id() const { return id_; }
   const Owner& owner() const { return owner_; }
   const SessionPlan& plan() const { return plan_; }
-  SessionState state() const override { return state_; }
+  v1::Session::State state() const override { return state_; }
   bool finished() const { return IsOver(state_); }
   void Fill(v1::Session* out) const;
 
@@ -159,7 +159,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
     std::vector<const DumpFeed*> feeds;
   };
 
-  void SetState(SessionState state);
+  void SetState(v1::Session::State state);
   void Begin();
   void SetStart();
   // session_terms.cc: starts to come, and what it is tied to.
@@ -192,7 +192,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void OnClosed(const Status& status);
   void BoundEnd();
   void CutOff();
-  void Conclude(SessionState state);
+  void Conclude(v1::Session::State state);
   void Recorrelate(const char* when, std::function<void()> done);
   ClaimAnswer AnswerOf(const Row& row) const;
   std::vector<Problem> Unstarted() const;
@@ -222,7 +222,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   SessionPlan plan_;  // as it was made, but for devices that join
   const ProcessId starter_;
   std::function<void(Session&)> on_change_;
-  SessionState state_ = SessionState::kScheduled;
+  v1::Session::State state_ = v1::Session::STATE_SCHEDULED;
   std::string reason_;
   Status failure_;
   std::vector<Row> rows_;

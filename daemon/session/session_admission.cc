@@ -268,7 +268,7 @@ void SessionManager::Launch(const Peer& peer, Session::Request request, SessionR
     ++started_total_;
     v1::Session view;
     session->Fill(&view);
-    const bool scheduled = session->state() == SessionState::kScheduled;
+    const bool scheduled = session->state() == v1::Session::STATE_SCHEDULED;
     log::Info(scheduled ? "session scheduled" : "session running", {{"session", id},
                                                                     {"uid", peer.uid},
                                                                     {"job", session->spec().target().job_id()},
@@ -341,7 +341,7 @@ SessionBrief SessionManager::BriefOf(const Record& record) const {
   brief.job_id = session.spec().target().job_id();
   brief.priority = PriorityOf(session.spec());
   brief.order = record.order;
-  brief.ending = session.state() == SessionState::kStopping || session.finished();
+  brief.ending = session.state() == v1::Session::STATE_STOPPING || session.finished();
   brief.end_wall_ns = session.KnownEndWallNs();
   if (session.spec().no_dump()) return brief;
   brief.written = session.written_bytes();

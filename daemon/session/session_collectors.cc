@@ -40,7 +40,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
     // Of an option's collectors the chip has some and lacks others; that it has none of them the
     // request's check would have reported.
     if (planned.named && !planned.by_option) {
-      row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+      row.answer = {v1::Outcome::RESULT_UNSUPPORTED, probe.message(), 0, 0};
       rows_.push_back(std::move(row));
     }
     settled();
@@ -70,7 +70,7 @@ void Session::StartPoller(const PlannedCollector& planned) {
   Status probe = entry.probe_host(deps_.host);
   if (!probe.ok()) {
     if (!planned.named) return;
-    row.answer = {OutcomeState::kUnsupported, probe.message(), 0, 0};
+    row.answer = {v1::Outcome::RESULT_UNSUPPORTED, probe.message(), 0, 0};
     rows_.push_back(std::move(row));
     return;
   }
@@ -85,9 +85,9 @@ void Session::StartPoller(const PlannedCollector& planned) {
       deps_.pollers.Start(planned.index, planned.poll, row.sink);
   if (handle.ok()) {
     row.poller = *handle;
-    row.answer = {OutcomeState::kRunning, "", planned.hz, 0};
+    row.answer = {v1::Outcome::RESULT_RUNNING, "", planned.hz, 0};
   } else {
-    row.answer = {OutcomeState::kFailed, handle.status().message(), 0, 0};
+    row.answer = {v1::Outcome::RESULT_FAILED, handle.status().message(), 0, 0};
   }
   rows_.push_back(std::move(row));
 }

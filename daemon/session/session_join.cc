@@ -11,7 +11,7 @@
 namespace profd {
 
 void Session::JoinDevices() {
-  if (state_ != SessionState::kRunning || stop_requested_ || joining_ > 0) return;
+  if (state_ != v1::Session::STATE_RUNNING || stop_requested_ || joining_ > 0) return;
   const SessionJob* const of_processes = job();
   if (of_processes == nullptr || !of_processes->targets().bound || plan_for_ == nullptr) return;
   SessionTargets targets = of_processes->targets();
@@ -51,7 +51,7 @@ void Session::JoinDevices() {
 }
 
 void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks) {
-  if (state_ != SessionState::kRunning || stop_requested_) return OnJoined();
+  if (state_ != v1::Session::STATE_RUNNING || stop_requested_) return OnJoined();
   std::optional<DumpClocks> for_dump;
   if (clocks.ok()) {
     clocks_[device] = *clocks;
@@ -81,7 +81,7 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
 }
 
 void Session::OnJoined() {
-  if (--joining_ > 0 || state_ != SessionState::kRunning) return;
+  if (--joining_ > 0 || state_ != v1::Session::STATE_RUNNING) return;
   if (dump_ != nullptr) {
     std::vector<Row> rows = rows_;
     for (Row& row : rows) row.answer = AnswerOf(row);

@@ -77,13 +77,13 @@ void SessionManager::Freeze(const std::string& id) {
   record.stored.reset();
   ++ended_total_;
   if (deps_.drop_session != nullptr) deps_.drop_session(id);
-  if (session->state() == SessionState::kInterrupted) {
+  if (session->state() == v1::Session::STATE_INTERRUPTED) {
     ++closing_;
     session->WhenClosed([this](Session& closed) { OnClosed(closed); });
     Forget();
     return;
   }
-  CloseKept(*session, session->state() == SessionState::kDone ? DumpState::kDone : DumpState::kFailed);
+  CloseKept(*session, session->state() == v1::Session::STATE_DONE ? DumpState::kDone : DumpState::kFailed);
   // A start that failed, or never happened, leaves no dump worth keeping; the caller knows its reason.
   bool failed = record.frozen.state() == v1::Session::STATE_FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
@@ -332,12 +332,12 @@ std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState(
   for (const auto& [id, record] : records_) {
     if (record.live == nullptr) {
       ++(record.frozen.state() == v1::Session::STATE_DONE ? done : failed);
-    } else if (record.live->state() == SessionState::kScheduled) {
+    } else if (record.live->state() == v1::Session::STATE_SCHEDULED) {
       ++scheduled;
-    } else if (record.live->state() == SessionState::kRunning) {
+    } else if (record.live->state() == v1::Session::STATE_RUNNING) {
       ++running;
     } else {
-      ++(record.live->state() == SessionState::kStopping ? stopping : starting);
+      ++(record.live->state() == v1::Session::STATE_STOPPING ? stopping : starting);
     }
   }
   return {{{"scheduled", scheduled}, {"starting", starting}, {"running", running},

@@ -36,13 +36,13 @@ void SessionProcesses::Fill(v1::SessionStatus* out) const {
 // Those in force lose the note that they need a process once one serves them; the requested ones are outcomes.
 void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   const auto session = session_.lock();
-  const SessionState state = session == nullptr ? SessionState::kDone : session->state();
+  const v1::Session::State state = session == nullptr ? v1::Session::STATE_DONE : session->state();
   Seen seen;
   seen.over = IsOver(state);
   const bool here = job_ != nullptr && job_->CountingProcess() != nullptr;
   const bool served = here && !seen.over;
   const bool has_marks = marks_ != nullptr && marks_->written() > 0;
-  seen.takes_marks = marks_ != nullptr ? has_marks || served : served && state == SessionState::kScheduled && !spec_.no_dump();
+  seen.takes_marks = marks_ != nullptr ? has_marks || served : served && state == v1::Session::STATE_SCHEDULED && !spec_.no_dump();
   seen.has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
   seen.attached = here || collect_.heard() || has_marks;  // also after its end
   if (job_ != nullptr) seen.processes = job_->Processes();

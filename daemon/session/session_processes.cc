@@ -63,7 +63,7 @@ bool SessionProcesses::WantsRings() const {
   const auto session = session_.lock();
   if (session == nullptr) return false;
   // The step to start at may be seen in a ring before the process has reported it.
-  const bool scheduled = session->state() == SessionState::kScheduled;
+  const bool scheduled = session->state() == v1::Session::STATE_SCHEDULED;
   return taking_marks_ || handing_over_ || (scheduled ? spec_.schedule().has_start_step() : early_ != nullptr);
 }
 
@@ -82,7 +82,7 @@ void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool
   DCHECK_ON(deps_.control);
   const auto session = session_.lock();
   if (session == nullptr || session->stopping()) return;
-  if (session->state() == SessionState::kScheduled && !start_step_seen_) {
+  if (session->state() == v1::Session::STATE_SCHEDULED && !start_step_seen_) {
     if (!begin || !steps_.Begins(step)) return;
     start_step_seen_ = true;
     steps_.Open(step);
@@ -92,7 +92,7 @@ void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool
   }
   begin ? steps_.OnBegin(step) : steps_.OnEnd(step);
   if (last) steps_.OnLastEnd();
-  if (!steps_.over() || session->state() != SessionState::kRunning) return;
+  if (!steps_.over() || session->state() != v1::Session::STATE_RUNNING) return;
   Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
 }
 
@@ -100,7 +100,7 @@ void SessionProcesses::OnMarks(const TrainingProcess& process, const MarkBatch& 
   DCHECK_ON(deps_.control);
   if (early_ != nullptr) early_->Take(process, batch);
   const auto session = session_.lock();
-  if (session == nullptr || (!taking_marks_ && session->state() != SessionState::kScheduled)) return;
+  if (session == nullptr || (!taking_marks_ && session->state() != v1::Session::STATE_SCHEDULED)) return;
   if (marks_ != nullptr) marks_->Take(process, batch);
   const TrainingProcess* counting = job_->CountingProcess();
   if (counting == nullptr || counting->pid != process.pid) return;
@@ -156,7 +156,7 @@ void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id
   WhenHandedOver();
   if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
   std::string reason;
-  if (session->state() == SessionState::kScheduled) {
+  if (session->state() == v1::Session::STATE_SCHEDULED) {
     reason = fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step());
   } else if (spec_.schedule().has_steps()) {
     reason = "no attached process is left to count steps";

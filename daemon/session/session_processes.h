@@ -31,7 +31,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   // The session.
   class Listener {
    public:
-    virtual SessionState state() const = 0;
+    virtual v1::Session::State state() const = 0;
     virtual bool stopping() const = 0;
     // These three do not come in the middle of the job directory's own doing: the step to start at has begun; the last
     // step has ended, or no process is left that counts them; another process of the job has attached.

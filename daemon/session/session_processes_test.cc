@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 class FakeSession : public SessionProcesses::Listener {
  public:
-  SessionState state() const override { return state_; }
+  v1::Session::State state() const override { return state_; }
   bool stopping() const override { return false; }
   void OnStartStep() override { events_.emplace_back("start step"); }
   void OnWantsToEnd(const std::string& reason) override { events_.push_back("end: " + reason); }
@@ -28,7 +28,7 @@ class FakeSession : public SessionProcesses::Listener {
   void OnHandedOver() override { events_.emplace_back("handed over"); }
   void Warn(std::string text) override { warnings_.push_back(std::move(text)); }
 
-  SessionState state_ = SessionState::kScheduled;
+  v1::Session::State state_ = v1::Session::STATE_SCHEDULED;
   std::vector<std::string> events_;
   std::vector<std::string> warnings_;
 };
@@ -72,7 +72,7 @@ class SessionProcessesTest : public ::testing::Test {
     return dump;
   }
   void Begin(std::shared_ptr<WriterSession> dump = nullptr) {
-    session_->state_ = SessionState::kRunning;
+    session_->state_ = v1::Session::STATE_RUNNING;
     processes_->Begin(std::move(dump), {}, clock_.MonotonicRawNs());
     time_.RunReady();
   }

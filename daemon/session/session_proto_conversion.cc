@@ -12,67 +12,14 @@
 #include "daemon/session/session.h"
 #include "daemon/session/session_poll_sink.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
 
-std::string_view ManifestState(OutcomeState state) {
-  switch (state) {
-    case OutcomeState::kRunning:
-      return "running";
-    case OutcomeState::kFinished:
-      return "finished";
-    case OutcomeState::kUnsupported:
-      return "unsupported";
-    case OutcomeState::kDenied:
-      return "denied";
-    case OutcomeState::kBusy:
-      return "busy";
-    case OutcomeState::kPending:
-    case OutcomeState::kFailed:
-      return "failed";
-  }
-  return "failed";
-}
-
-v1::Outcome::Result WireResult(OutcomeState state) {
-  switch (state) {
-    case OutcomeState::kRunning:
-      return v1::Outcome::RESULT_RUNNING;
-    case OutcomeState::kFinished:
-      return v1::Outcome::RESULT_FINISHED;
-    case OutcomeState::kUnsupported:
-      return v1::Outcome::RESULT_UNSUPPORTED;
-    case OutcomeState::kDenied:
-      return v1::Outcome::RESULT_DENIED;
-    case OutcomeState::kBusy:
-      return v1::Outcome::RESULT_BUSY;
-    case OutcomeState::kFailed:
-      return v1::Outcome::RESULT_FAILED;
-    case OutcomeState::kPending:
-      return v1::Outcome::RESULT_UNSPECIFIED;
-  }
-  return v1::Outcome::RESULT_UNSPECIFIED;
-}
-
-v1::Session::State WireState(SessionState state) {
-  switch (state) {
-    case SessionState::kScheduled:
-      return v1::Session::STATE_SCHEDULED;
-    case SessionState::kStarting:
-      return v1::Session::STATE_STARTING;
-    case SessionState::kRunning:
-      return v1::Session::STATE_RUNNING;
-    case SessionState::kStopping:
-      return v1::Session::STATE_STOPPING;
-    case SessionState::kDone:
-      return v1::Session::STATE_DONE;
-    case SessionState::kFailed:
-      return v1::Session::STATE_FAILED;
-    case SessionState::kInterrupted:
-      return v1::Session::STATE_INTERRUPTED;
-  }
-  return v1::Session::STATE_UNSPECIFIED;
+// As the contract's words; a collector that has not answered has failed.
+std::string ManifestState(v1::Outcome::Result state) {
+  return EnumWord(state == v1::Outcome::RESULT_UNSPECIFIED ? v1::Outcome::RESULT_FAILED : state);
 }
 
 DumpClocks ForDump(const ClockPair& pair) {
@@ -270,9 +217,9 @@ void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) co
       entry->garbage_bytes = row.answer.garbage_bytes;
       auto own = row.answer.channels.find(channel_id);
       if (own == row.answer.channels.end()) return;
-      bool finished = row.answer.state == OutcomeState::kFinished &&
-                      own->second.state == OutcomeState::kRunning;
-      entry->state = ManifestState(finished ? OutcomeState::kFinished : own->second.state);
+      bool finished = row.answer.state == v1::Outcome::RESULT_FINISHED &&
+                      own->second.state == v1::Outcome::RESULT_RUNNING;
+      entry->state = ManifestState(finished ? v1::Outcome::RESULT_FINISHED : own->second.state);
       entry->detail = own->second.detail;
       entry->garbage_bytes = own->second.garbage_bytes;
     };
@@ -293,14 +240,14 @@ void Session::Fill(v1::Session* out) const {
   out->mutable_owner()->set_pid(owner_.pid);
   *out->mutable_spec() = spec_;
   v1::SessionStatus& status = *out->mutable_status();
-  status.set_state(WireState(state_));
+  status.set_state(state_);
   status.set_reason(reason_);
   for (int device : plan_.devices) status.add_devices(static_cast<uint32_t>(device));
   const bool went_on = continues_ && continues_->started_wall_ns != 0;
   const int64_t started_ns = went_on                  ? continues_->started_wall_ns
                              : ordered_wall_ns_ != 0 ? ordered_wall_ns_
                                                      : start_wall_ns_;
-  if (started_ns != 0 && state_ != SessionState::kScheduled) status.set_started_ns(started_ns);
+  if (started_ns != 0 && state_ != v1::Session::STATE_SCHEDULED) status.set_started_ns(started_ns);
   if (ordered_wall_ns_ != 0) status.set_since_ns(start_wall_ns_);
   if (end_wall_ns_ != 0) status.set_ended_ns(end_wall_ns_);
   status.set_dump_path(dump_path_);
@@ -322,10 +269,10 @@ void Session::FillRows(v1::SessionStatus* out) const {
   for (const Row& row : rows_) {
     v1::Outcome& outcome = *out->add_outcomes();
     ClaimAnswer answer = AnswerOf(row);
-    bool over = finished() && answer.state == OutcomeState::kRunning;
+    bool over = finished() && answer.state == v1::Outcome::RESULT_RUNNING;
     outcome.set_collector(std::string(Collectors()[row.collector].spec->name));
     if (row.device != kHostDevice) outcome.set_device(static_cast<uint32_t>(row.device));
-    outcome.set_result(over ? v1::Outcome::RESULT_FINISHED : WireResult(answer.state));
+    outcome.set_result(over ? v1::Outcome::RESULT_FINISHED : answer.state);
     outcome.set_detail(answer.detail);
     outcome.set_holder(answer.holder);
     if (answer.hz > 0) outcome.set_hz(answer.hz);

@@ -5,17 +5,16 @@
 
 #include "collectors/collector.h"
 #include "daemon/session/option_plan.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
 
 // A daemon that was killed left "running": it did, up to there.
 v1::Outcome::Result ResultOf(std::string_view state) {
-  if (state == "finished" || state == "running") return v1::Outcome::RESULT_FINISHED;
-  if (state == "unsupported") return v1::Outcome::RESULT_UNSUPPORTED;
-  if (state == "denied") return v1::Outcome::RESULT_DENIED;
-  if (state == "busy") return v1::Outcome::RESULT_BUSY;
-  return v1::Outcome::RESULT_FAILED;
+  const auto result = EnumOf<v1::Outcome::Result>(state);
+  if (result == v1::Outcome::RESULT_RUNNING) return v1::Outcome::RESULT_FINISHED;
+  return result == v1::Outcome::RESULT_UNSPECIFIED ? v1::Outcome::RESULT_FAILED : result;
 }
 
 // The row of a collector on a device: it may have several channels, one of which ran if it did.

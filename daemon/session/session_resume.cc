@@ -225,7 +225,7 @@ void SessionManager::Save(Record& record) {
   if (deps_.save_session == nullptr || record.stored == nullptr) return;
   const Session& session = *record.live;
   state::StoredSession& stored = *record.stored;
-  const bool begun = session.state() != SessionState::kScheduled;
+  const bool begun = session.state() != v1::Session::STATE_SCHEDULED;
   // It starts before its clock was read.
   if (begun && !stored.has_started_ns() && session.start_wall_ns() != 0) {
     stored.set_started_ns(session.start_wall_ns());

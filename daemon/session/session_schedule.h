@@ -18,18 +18,8 @@
 
 namespace profd {
 
-enum class SessionState : uint8_t {
-  kScheduled,
-  kStarting,
-  kRunning,
-  kStopping,
-  kDone,
-  kFailed,
-  kInterrupted,
-};
-
-inline bool IsOver(SessionState state) {
-  return state == SessionState::kDone || state == SessionState::kFailed || state == SessionState::kInterrupted;
+inline bool IsOver(v1::Session::State state) {
+  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED || state == v1::Session::STATE_INTERRUPTED;
 }
 
 inline constexpr uint32_t kDefaultPriority = 5;

@@ -19,7 +19,7 @@ constexpr int64_t kLookAgainNs = kNsPerSecond;
 
 // The order is answered now; WatchSession reports what becomes of it.
 void Session::Schedule() {
-  SetState(SessionState::kScheduled);
+  SetState(v1::Session::STATE_SCHEDULED);
   if (spec_.schedule().has_start_step()) {
     processes_->Arm();
   } else {
@@ -30,7 +30,7 @@ void Session::Schedule() {
 }
 
 void Session::WaitForStart() {
-  if (state_ != SessionState::kScheduled) return;
+  if (state_ != v1::Session::STATE_SCHEDULED) return;
   // Once the dump has its start, a clock that is set does not change it.
   int64_t left = prepared_ ? start_raw_ns_ - deps_.host.clock.MonotonicRawNs()
                            : spec_.schedule().start_at_ns() - deps_.host.clock.WallNs();
@@ -64,12 +64,12 @@ void Session::Launch() {
     Begin();
     return;
   }
-  SetState(SessionState::kStarting);
+  SetState(v1::Session::STATE_STARTING);
   if (!opening_) GatherClocks();
 }
 
 void Session::OnStartStep() {
-  if (state_ == SessionState::kScheduled) Begin();
+  if (state_ == v1::Session::STATE_SCHEDULED) Begin();
 }
 
 // Whatever it was tied to is still there; otherwise it is stopped.
@@ -123,7 +123,7 @@ int64_t Session::LeftMs() const {
 int64_t Session::KnownEndWallNs() const {
   if (!spec_.schedule().has_duration_ms() || finished()) return 0;
   int64_t begin = ordered_wall_ns_ != 0 ? ordered_wall_ns_ : start_wall_ns_;
-  if (state_ == SessionState::kScheduled) begin = spec_.schedule().start_at_ns();
+  if (state_ == v1::Session::STATE_SCHEDULED) begin = spec_.schedule().start_at_ns();
   return begin == 0 ? 0 : begin + LeftMs() * kNsPerMs;
 }
 
