@@ -138,8 +138,9 @@ class Fetcher {
                                     }));
     }
     if (rows_ <= kMostFetchedRows) return {};
-    return ResourceExhausted(fmt::format("{} ranks of run {} have {}, more than {} together: name fewer with --ranks, leave out the analysis cluster with --only, "
-                                         "or take --overview", chosen_.size(), request_.run, counts, kMostFetchedRows));
+    const std::string_view instead = request_.complete ? "; profctl analyze --overview is of all of them" : ", leave out the analysis cluster with --only, or take --overview";
+    return ResourceExhausted(fmt::format("{} ranks of run {} have {}, more than {} together: name fewer with --ranks{}", chosen_.size(), request_.run, counts,
+                                         kMostFetchedRows, instead));
   }
 
   bool Wanted(const FetchQuery& query) const {

@@ -123,7 +123,7 @@ Status AskList(StoreServer* server, const List& list, const Rows& rows_of, Json*
   Json rows = Json::array();
   const std::string select = fmt::format("{} FROM {}.{} WHERE {}{} {} LIMIT {}", SelectOf(list.fields), server->database(), list.table,
                                          list.table == kStepsTable ? rows_of.steps : rows_of.all, list.where, list.tail, list.most);
-  const Status asked = server->Query(select, [&](const StoreRow& row) {
+  Status asked = server->Query(select, [&](const StoreRow& row) {
     Json json;
     for (size_t i = 0; i < list.fields.size(); ++i) json[std::string(list.fields[i].name)] = ValueOf(row, i, list.fields[i].kind);
     rows.push_back(std::move(json));

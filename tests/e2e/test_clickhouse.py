@@ -16,7 +16,7 @@ import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
 from profd_harness import BUILD, REPO, eventually, main
 from test_activity import ActivityCase
-from test_report import BEGIN_US, make_pipeline, make_rank, write
+from test_report import make_idle, make_pipeline, make_rank, write
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
@@ -319,8 +319,7 @@ class OneServer(Answers):
         """Where ranks have numbers: of files that are read together, and of a run that several nodes were loaded into."""
         ran, idle = (os.path.join(self.folder, "beside", name) for name in ("ran_ascend_pt", "idle_ascend_pt"))
         make_nameless(ran, 7)
-        write(os.path.join(idle, "ASCEND_PROFILER_OUTPUT"), "memory_record.csv",
-              f"Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB)\nPTA,{BEGIN_US},1,2,1\n")
+        make_idle(idle)
         for paths, ranks in (((idle,), 1), ((self.run_path, ran, idle), 3)):
             run = f"beside{ranks}"
             for path in paths:

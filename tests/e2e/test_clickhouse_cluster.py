@@ -11,7 +11,7 @@ import clickhouse_server
 from clickhouse_server import Cluster
 from profd_harness import eventually, main
 from test_clickhouse import DATABASE, Answers, profctl, profctl_json
-from test_report import make_rank
+from test_report import make_idle, make_rank
 
 
 @unittest.skipIf(clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper(),
@@ -58,6 +58,11 @@ class TwoShards(Answers):
         self.assertTrue(0 < shares[0] < 1200, shares)
         self.assertEqual((shares[0], shares[2]), (shares[1], shares[3]))
         self.assertEqual(shares[0] + shares[2], 1200)
+        idle = os.path.join(self.folder, "idle_ascend_pt")
+        make_idle(idle)
+        profctl("export", idle, "--to", first.url(DATABASE), "--run", "r", "--cluster", clickhouse_server.CLUSTER)
+        idle_rows = f"SELECT count() FROM {DATABASE}.loads_local WHERE rank = -1 AND state = 1"
+        eventually(lambda: sum(node.number(idle_rows) for node in self.cluster.nodes) == 2, seconds=30, what="the load is on both replicas of its shard")
         self.assertEqual(profctl_json("analyze", "--from", last.url(DATABASE) + "/r", "--overview")["overall"]["ranks"], 6)
         done = profctl("export", self.path, "--to", first.url(DATABASE), "--run", "r", code=3)
         self.assertIn("--cluster", done.stderr)

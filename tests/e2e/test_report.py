@@ -65,6 +65,12 @@ def make_rank(parent, rank, kernels=500):
     write(output, "operator_memory.csv", f"Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\naten::x,64,{BEGIN_US},,\n")
 
 
+def make_idle(folder):
+    """Memory of a device that ran nothing and whose rank is not known."""
+    write(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"), "memory_record.csv",
+          f"Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB)\nPTA,{BEGIN_US},1,2,1\n")
+
+
 def make_pipeline(folder):
     write(folder, "device_queue_profiling_0.txt", "".join(f"0 0 {s} 3\n0 1 {s} 2\n0 2 {s} 5\n1 64 {s} {0 if s <= 40 else 9}\n" for s in range(1, 101)))
     ops = [{"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": {"output_queue": {"size": [1, 1], "length": 10}}},
