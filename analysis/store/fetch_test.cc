@@ -162,10 +162,10 @@ TEST(StoreFetch, AsManyRanksAsThereIsMemoryFor) {
   EXPECT_NE(refused.status().message().find("1000 steps, 16000000 collectives"), std::string::npos) << refused.status().message();
   EXPECT_NE(refused.status().message().find("with --only"), std::string::npos) << refused.status().message();
   // advise and report have no other analyses.
-  order.complete = true;
-  const auto of_all = Large(65, 1000, kMostFetchedRows, order);
+  request.complete = true;
+  const auto of_all = Large(65, 1000, kMostFetchedRows, request);
   EXPECT_NE(of_all.status().message().find("--ranks; profctl analyze --overview"), std::string::npos) << of_all.status().message();
-  order.complete = false;
+  request.complete = false;
   // Without a look at ranks beside each other, the server adds up their communication.
   request.beside = false;
   request.only = {"communication"};

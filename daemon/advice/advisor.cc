@@ -1,10 +1,15 @@
 #include "daemon/advice/advisor.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "base/log.h"
 #include "daemon/advice/advice_view.h"
+#include "daemon/metrics/self_metrics.h"
 
 namespace profd {
 namespace {
@@ -17,6 +22,16 @@ RankHistory::Rules RulesOf(const analysis::Limits& limits) {
           limits.At("communication_slower", "ratio") * kSuspicious, static_cast<int64_t>(limits.At("live", "forget_s") * 1e9)};
 }
 
+void Log(const AdviceChange& change) {
+  const LiveAdvice& advice = change.advice;
+  if (change.raised) {
+    log::Warning("advice", {{"check", advice.check}, {"where", WhereOf(advice)}, {"what", advice.what},
+                            {"evidence", fmt::format("{}", fmt::join(advice.evidence, "; "))}});
+  } else {
+    log::Info("advice cleared", {{"check", advice.check}, {"where", WhereOf(advice)}, {"what", advice.what}});
+  }
+}
+
 }  // namespace
 
 Result<analysis::Limits> ParseAdviceLimits(const std::vector<std::string>& texts) {
@@ -25,11 +40,11 @@ Result<analysis::Limits> ParseAdviceLimits(const std::vector<std::string>& texts
   return limits;
 }
 
-Advisor::Advisor(Deps deps, analysis::Limits limits) : deps_(std::move(deps)), board_(std::move(limits)) { WatchJobs(); }
+Advisor::Advisor(Deps deps, analysis::Limits limits) : deps_(std::move(deps)), board_(std::move(limits)) {}
 
 Advisor::~Advisor() = default;
 
-void Advisor::WatchJobs() {
+void Advisor::Begin() {
   JobDirectory::Watcher watcher;
   watcher.wants = [](uint64_t) { return true; };
   watcher.hurries = false;
@@ -64,12 +79,20 @@ RankHistory* Advisor::HistoryOf(uint64_t attach_id) {
 }
 
 void Advisor::Tick() {
+  const int64_t begin_ns = deps_.clock.SteadyNs();
+  if (!attach_ids_.empty() || !jobs_.empty()) LookAtJobs();
+  look_ns_ = deps_.clock.SteadyNs() - begin_ns;
+}
+
+void Advisor::LookAtJobs() {
   const int64_t now_ns = deps_.clock.MonotonicRawNs();
-  if (attach_ids_.empty() && jobs_.empty()) return;
   hardware_.Update(deps_.store, now_ns);
   jobs_ = Look(deps_.jobs.Processes(), now_ns);
   const std::vector<AdviceChange> changes = board_.Update(jobs_, now_ns, deps_.clock.WallNs());
-  for (const AdviceChange& change : changes) deps_.on_change(change);
+  for (const AdviceChange& change : changes) {
+    Log(change);
+    deps_.on_change(change);
+  }
   if (changes.empty()) return;
   // A watcher may go while it is called.
   const auto watches = watches_;
@@ -141,6 +164,18 @@ Status Advisor::Describe(const Peer& peer, const v1::GetAdviceRequest& request_u
 uint64_t Advisor::Watch(std::function<void()> changed) {
   watches_.emplace(next_watch_, std::move(changed));
   return next_watch_++;
+}
+
+void Advisor::UpdateMetrics(SelfMetrics* self) const {
+  for (const LiveAdvice* advice : board_.Raised()) {
+    self->Set(MetricByName("profd_advice"), 1, advice->check, advice->job_id,
+              advice->rank ? std::to_string(*advice->rank) : std::string());
+  }
+  for (size_t i = 0; i < board_.raised_total().size(); ++i) {
+    self->Set(MetricByName("profd_advice_raised_total"), board_.raised_total()[i], LiveChecks()[i].id);
+  }
+  self->Set(MetricByName("profd_advice_suppressed_total"), board_.suppressed_total());
+  self->Set(MetricByName("profd_advice_duration_seconds"), static_cast<double>(look_ns_) / 1e9);
 }
 
 }  // namespace profd

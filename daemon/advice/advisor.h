@@ -18,6 +18,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 namespace v1 {
 class GetAdviceRequest;
 class GetAdviceResponse;
@@ -32,7 +34,7 @@ class Advisor {
     const Clock& clock;
     // The state of a process as the kernel has it ('S', 'T', ...); 0: not known. Must not wait.
     std::function<char(pid_t)> state_of;
-    std::function<void(const AdviceChange&)> on_change;
+    std::function<void(const AdviceChange&)> on_change;  // which has been logged
   };
   // Processes beyond these are not watched.
   static constexpr size_t kMaxProcesses = 256;
@@ -41,11 +43,14 @@ class Advisor {
   Advisor(Deps deps, analysis::Limits limits);
   ~Advisor();
 
+  // Watches jobs from now on. Once.
+  void Begin();
   void SetLimits(analysis::Limits limits) { board_.SetLimits(std::move(limits)); }
   // About once a second.
   void Tick();
 
   Status Describe(const Peer& peer, const v1::GetAdviceRequest& request_untrusted, v1::GetAdviceResponse* out) const;
+  void UpdateMetrics(SelfMetrics* self) const;
   const AdviceBoard& board() const { return board_; }
 
   // `changed` is called after each look that changed something, until Unwatch.
@@ -59,7 +64,7 @@ class Advisor {
   };
   using JobKey = std::tuple<std::string, uint32_t, pid_t>;  // the process: of one without a job
 
-  void WatchJobs();
+  void LookAtJobs();
   RankHistory* HistoryOf(uint64_t attach_id);
   std::vector<JobFacts> Look(const std::vector<TrainingProcess>& processes, int64_t now_ns);
   void LookAtStates(JobFacts* job) const;
@@ -72,6 +77,7 @@ class Advisor {
   std::map<pid_t, uint64_t> attach_ids_;
   std::map<JobKey, JobPast> pasts_;
   std::vector<JobFacts> jobs_;  // as of the last look
+  int64_t look_ns_ = 0;         // that it took
   std::map<uint64_t, std::function<void()>> watches_;
   uint64_t next_watch_ = 1;
   std::shared_ptr<void> watching_;

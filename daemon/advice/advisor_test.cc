@@ -35,6 +35,7 @@ class AdvisorTest : public ::testing::Test {
         Advisor::Deps{jobs_, [](uint64_t) { return LiveActivity(); }, store_, clock_, [this](pid_t pid) { return pid == stopped_ ? 'T' : 'S'; },
                       [this](const AdviceChange& change) { changes_.push_back(change); }},
         ParseAdviceLimits({"hang.least_s=5"}).value());
+    advisor_->Begin();
   }
   void Attach(int rank, uint32_t uid, const std::string& job) {
     TrainingProcess process;

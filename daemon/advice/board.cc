@@ -1,5 +1,7 @@
 #include "daemon/advice/board.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -30,6 +32,13 @@ bool IsHere(const std::vector<JobFacts>& jobs, const LiveAdvice& advice) {
 }
 
 }  // namespace
+
+std::string WhereOf(const LiveAdvice& advice) {
+  std::string text = advice.job_id.empty() ? fmt::format("process {}", advice.pid) : "job " + advice.job_id;
+  if (advice.rank) text += fmt::format(", rank {}", *advice.rank);
+  if (advice.device) text += fmt::format(", device {}", *advice.device);
+  return text;
+}
 
 std::vector<AdviceChange> AdviceBoard::Update(const std::vector<JobFacts>& jobs, int64_t now_ns, int64_t wall_ns) {
   std::vector<AdviceChange> changes;

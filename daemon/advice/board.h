@@ -35,6 +35,9 @@ struct LiveAdvice {
   std::optional<int64_t> step;
 };
 
+// "job j42, rank 3, device 1"; of a process without a job "process 4711".
+std::string WhereOf(const LiveAdvice& advice);
+
 struct AdviceChange {
   LiveAdvice advice;
   bool raised = false;  // else cleared

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "daemon/archive/archive_rule.h"
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/session/sampling_rule.h"
 #include "dump/dump_root.h"
 
@@ -371,6 +372,11 @@ int64_t ArchiveQueue::PauseAfter(uint32_t failures) const {
   return std::min(seconds, config_.archive_retry_longest_s) * kNsPerSecond;
 }
 
+std::vector<std::string> ArchiveQueue::WaitingOf(std::vector<std::string> names) const {
+  std::erase_if(names, [this](const std::string& name) { return !IsWaiting(name); });
+  return names;
+}
+
 bool ArchiveQueue::IsWaiting(std::string_view name) const {
   DCHECK_ON(deps_.control);
   auto found = entries_.find(name);
@@ -420,6 +426,19 @@ void ArchiveQueue::Describe(v1::ArchiveStatus* out) const {
   if (failing_since_wall_ns_ != 0) out->set_failing_since_ns(failing_since_wall_ns_);
   out->set_problem(problem_);
   if (asked_wall_ns_ != 0) out->set_asked_ns(asked_wall_ns_);
+}
+
+void ArchiveQueue::UpdateMetrics(SelfMetrics* self) const {
+  if (!on()) return;
+  const Waiting waiting = this->waiting();
+  self->Set(MetricByName("profd_archive_waiting_dumps"), waiting.dumps);
+  self->Set(MetricByName("profd_archive_waiting_bytes"), waiting.bytes);
+  const int64_t age = waiting.oldest_wall_ns == 0 ? 0 : std::max<int64_t>(0, deps_.clock.WallNs() - waiting.oldest_wall_ns);
+  self->Set(MetricByName("profd_archive_oldest_waiting_seconds"), static_cast<double>(age) / kNsPerSecond);
+  self->Set(MetricByName("profd_archive_loaded_total"), counts_.loaded);
+  self->Set(MetricByName("profd_archive_loaded_bytes_total"), counts_.loaded_bytes);
+  for (const auto& [reason, count] : counts_.failures) self->Set(MetricByName("profd_archive_failures_total"), count, reason);
+  for (const auto& [reason, count] : counts_.lost) self->Set(MetricByName("profd_archive_lost_total"), count, reason);
 }
 
 }  // namespace profd

@@ -28,6 +28,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 class ArchiveQueue {
  public:
   struct Deps {
@@ -76,9 +78,11 @@ class ArchiveQueue {
   Status Report(const v1::ReportArchiveRequest& request_untrusted);
   // Whether the user that archives may fetch it.
   bool IsWaiting(std::string_view name) const;
+  std::vector<std::string> WaitingOf(std::vector<std::string> names) const;
 
   void Describe(v1::Dump* out) const;
   void Describe(v1::ArchiveStatus* out) const;
+  void UpdateMetrics(SelfMetrics* self) const;
   Waiting waiting() const;
   const Counts& counts() const { return counts_; }
 

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "daemon/data/host_file_buffer.h"
+#include "daemon/metrics/self_metrics.h"
 
 namespace profd {
 namespace {
@@ -274,11 +275,6 @@ void DumpWriter::FlushAll(bool sync) {
   }
 }
 
-std::map<std::string, uint64_t> DumpWriter::aged_records() const {
-  MutexLock lock(aged_mutex_);
-  return aged_records_;
-}
-
 void DumpWriter::Run() {
   std::vector<Item> batch;
   int64_t next_flush = clock_.SteadyNs();
@@ -321,6 +317,24 @@ void DumpWriter::Run() {
     MutexLock lock(mutex_);
     if (queue_.empty()) return;
   }
+}
+
+void DumpWriter::UpdateMetrics(SelfMetrics* self) const {
+  constexpr MetricId kDropped = MetricByName("profd_dump_dropped_bytes_total");
+  constexpr MetricId kMissing = MetricByName("profd_dump_missing_records_total");
+  self->Set(MetricByName("profd_dump_bytes_total"), written_bytes_.load());
+  self->Set(kDropped, dropped_full_.load(), ToString(LossReason::kQueueFull));
+  self->Set(kDropped, dropped_error_.load(), ToString(LossReason::kWriteError));
+  self->Set(kMissing, missing_driver_.load(), ToString(LossReason::kDriver));
+  self->Set(kMissing, missing_late_.load(), ToString(LossReason::kLate));
+  self->Set(kMissing, missing_left_out_.load(), ToString(LossReason::kOverBudget));
+  {
+    MutexLock lock(aged_mutex_);
+    for (const auto& [collector, records] : aged_records_) self->Set(MetricByName("profd_dump_aged_records_total"), records, collector);
+  }
+  self->Set(MetricByName("profd_dump_queue_bytes"), queued_bytes_.load());
+  self->Set(MetricByName("profd_dump_free_bytes"), free_bytes());
+  if (const uint64_t size = size_bytes_.load(); size > 0) self->Set(MetricByName("profd_dump_volume_bytes"), size);
 }
 
 }  // namespace profd

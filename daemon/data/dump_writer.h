@@ -36,6 +36,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 // One run of a driver channel, from start to stop.
 struct ChannelEpoch {
   uint32_t number = 0;
@@ -149,20 +151,8 @@ class DumpWriter {
   void Flush(std::function<void()> done);
   // Root and its free space; writer thread only (use Post).
   DumpRoot& root() { return root_; }
-
-  uint64_t written_bytes() const { return written_bytes_.load(std::memory_order_relaxed); }
-  uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
-  uint64_t dropped_queue_full() const { return dropped_full_.load(std::memory_order_relaxed); }
-  // Records of all sessions that were never received: dropped by the driver, or read too late.
-  uint64_t missing_driver() const { return missing_driver_.load(std::memory_order_relaxed); }
-  uint64_t missing_late() const { return missing_late_.load(std::memory_order_relaxed); }
-  uint64_t missing_left_out() const { return missing_left_out_.load(std::memory_order_relaxed); }
-  uint64_t dropped_write_error() const { return dropped_error_.load(std::memory_order_relaxed); }
-  // Records that limits have removed from dumps, by collector.
-  std::map<std::string, uint64_t> aged_records() const;
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
-  // Of the volume.
-  uint64_t size_bytes() const { return size_bytes_.load(std::memory_order_relaxed); }
+  void UpdateMetrics(SelfMetrics* self) const;
 
  private:
   friend class WriterSession;
@@ -201,12 +191,14 @@ class DumpWriter {
   std::atomic<uint64_t> queued_bytes_{0};
   std::atomic<uint64_t> dropped_full_{0};
   std::atomic<uint64_t> dropped_error_{0};
+  // Records of all sessions that never came: dropped by the driver, read too late, left out.
   std::atomic<uint64_t> missing_driver_{0};
   std::atomic<uint64_t> missing_late_{0};
   std::atomic<uint64_t> missing_left_out_{0};
   std::atomic<uint64_t> free_bytes_{0};
-  std::atomic<uint64_t> size_bytes_{0};
+  std::atomic<uint64_t> size_bytes_{0};  // of the volume
   mutable Mutex aged_mutex_;
+  // That limits have removed from dumps, by collector.
   std::map<std::string, uint64_t> aged_records_ GUARDED_BY(aged_mutex_);
   int64_t sync_interval_ns_ = 0;  // writer thread, once it runs
   DumpSync sync_;  // its callbacks post to the writer, which ends after it has nothing to do

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "daemon/metrics/self_metrics.h"
 #include "dump/reader.h"
 
 namespace profd {
@@ -56,8 +57,7 @@ KeptDump Describe(const std::string& name, const Manifest& manifest) {
 }
 
 // Runs on the disk's thread.
-DumpRetention::Found Complete(const DumpRoot& root, const std::string& name,
-                           const RecoveryOptions& options, bool* empty) {
+DumpRetention::Found Complete(const DumpRoot& root, const std::string& name, const RecoveryOptions& options, bool* empty) {
   DumpRetention::Found found;
   found.dump.name = name;
   found.dump.state = DumpState::kInterrupted;
@@ -68,10 +68,8 @@ DumpRetention::Found Complete(const DumpRoot& root, const std::string& name,
     found.manifest = std::move(recovered->manifest);
     found.dump = Describe(name, found.manifest);
     if (recovered->outcome == RecoveredDump::Outcome::kRecovered) {
-      log::Info("dump completed", {{"dump", name},
-                                   {"session", found.dump.session_id},
-                                   {"cut_bytes", recovered->cut_bytes},
-                                   {"slices", recovered->ended_slices}});
+      log::Info("dump completed", {{"dump", name}, {"session", found.dump.session_id},
+                                   {"cut_bytes", recovered->cut_bytes}, {"slices", recovered->ended_slices}});
     }
   } else {
     found.problem = recovered.status();
@@ -138,8 +136,7 @@ struct DumpRetention::Disk {
   size_t next = 0;
 };
 
-void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
-                       std::function<void()> first_done) {
+void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first, std::function<void()> first_done) {
   DCHECK_ON(deps_.control);
   auto work = std::make_shared<Disk>();
   // Newest first, after those a client waits for.
@@ -151,11 +148,8 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
       names.begin(), names.end(), [&first](const auto& name) { return first.contains(name); }));
   work->names = std::move(names);
   work->first = std::move(first);
-  if (first_left_ == 0) {
-    first_done();
-  } else {
-    first_done_ = std::move(first_done);
-  }
+  first_done_ = std::move(first_done);
+  if (first_left_ == 0) std::exchange(first_done_, nullptr)();
   if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
   auto step = std::make_shared<std::function<void()>>();
   *step = [this, work, weak = std::weak_ptr(step)] {
@@ -198,8 +192,7 @@ void DumpRetention::Take(Found found) {
   if (dumps_.contains(found.dump.name)) return;
   found.dump.pinned = pinned_.contains(found.dump.name);
   if (!found.problem.ok()) {
-    log::Warning("dump not completed",
-                 {{"dump", found.dump.name}, {"why", found.problem.ToString()}});
+    log::Warning("dump not completed", {{"dump", found.dump.name}, {"why", found.problem.ToString()}});
   } else if (found.manifest.state == DumpState::kInterrupted) {
     ++recovered_;
   }
@@ -488,6 +481,18 @@ QuotaPlan DumpRetention::Enforce() {
 bool DumpRetention::FarBelow(uint64_t bytes) const {
   return (limits_.total == 0 || bytes <= limits_.total) &&
          (limits_.per_uid == 0 || bytes <= limits_.per_uid);
+}
+
+void DumpRetention::UpdateMetrics(SelfMetrics* self) const {
+  constexpr MetricId kBytes = MetricByName("profd_dump_root_bytes");
+  self->Set(kBytes, sums().running, "running");
+  self->Set(kBytes, sums().finished, "finished");
+  self->Set(kBytes, sums().pinned, "pinned");
+  for (std::string_view reason : {std::string_view("request"), kReasonTotal, kReasonPerUid}) {
+    const auto found = removed_.find(reason);
+    self->Set(MetricByName("profd_dumps_removed_total"), found == removed_.end() ? 0 : found->second, reason);
+  }
+  self->Set(MetricByName("profd_dumps_recovered_total"), recovered_);
 }
 
 }  // namespace profd

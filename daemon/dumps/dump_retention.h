@@ -23,6 +23,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 class DumpRetention {
  public:
   struct Deps {
@@ -105,9 +107,8 @@ class DumpRetention {
   Status CheckStart(uint32_t uid);
   // Frees space for what is being written. What it returns as `over_*` can only be freed by ending sessions.
   QuotaPlan Enforce();
+  void UpdateMetrics(SelfMetrics* self) const;
 
-  // Removed so far, by reason.
-  const std::map<std::string, uint64_t, std::less<>>& removed() const { return removed_; }
   uint64_t recovered() const { return recovered_; }
 
  private:
@@ -130,7 +131,7 @@ class DumpRetention {
   mutable uint64_t summed_changes_ = 0;
   mutable Sums sums_;
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
-  std::map<std::string, uint64_t, std::less<>> removed_;
+  std::map<std::string, uint64_t, std::less<>> removed_;  // so far, by reason
   uint64_t recovered_ = 0;
   struct Unended {
     Manifest manifest;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "daemon/metrics/self_metrics.h"
 #include "driver/dcmi_service.h"
 #include "profd/v1/profd.pb.h"
 
@@ -76,6 +77,7 @@ JobService::~JobService() {
 }
 
 Status JobService::Listen(const AttachServerOptions& options, std::string* warning) {
+  attach_socket_ = options.path;
   auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, service_->Events(),
                                      warning);
   if (!server.ok()) return server.status();
@@ -145,8 +147,27 @@ Status JobService::GetActivity(const Peer& peer, const v1::GetActivityRequest& r
       [this](uint64_t attach_id) { return table_->FindActivity(attach_id); }, out);
 }
 
-const AttachCounters* JobService::attach_counters() const {
-  return server_ == nullptr ? nullptr : &server_->counters();
+void JobService::UpdateMetrics(SelfMetrics* self) const {
+  const JobTable::Counters& table = table_->counters();
+  self->Set(MetricByName("profd_attached_processes"), table_->attached());
+  self->Set(MetricByName("profd_attaches_total"), table.attaches);
+  self->Set(MetricByName("profd_marks_total"), table.marks);
+  self->Set(MetricByName("profd_marks_dropped_total"), table.dropped_marks);
+  self->Set(MetricByName("profd_marks_clamped_total"), table.clamped_marks);
+  self->Set(MetricByName("profd_mark_rings_broken_total"), table.broken_rings);
+  self->Set(MetricByName("profd_activity_records_total"), table.activity_records);
+  self->Set(MetricByName("profd_activity_dropped_total"), table.dropped_activity);
+  self->Set(MetricByName("profd_activity_lost_bytes_total"), table.lost_activity_bytes);
+  self->Set(MetricByName("profd_activity_clamped_total"), table.clamped_activity);
+  self->Set(MetricByName("profd_activity_rings_broken_total"), table.broken_activity_rings);
+  if (server_ == nullptr) return;
+  const AttachCounters& attach = server_->counters();
+  constexpr MetricId kRefused = MetricByName("profd_attach_refused_total");
+  self->Set(kRefused, attach.refused_limit.load(), "limit");
+  self->Set(kRefused, attach.refused_user_limit.load(), "user_limit");
+  self->Set(kRefused, attach.refused_hello.load(), "hello");
+  self->Set(MetricByName("profd_attach_protocol_errors_total"), attach.protocol_errors.load());
+  self->Set(MetricByName("profd_attach_slow_disconnects_total"), attach.slow_disconnects.load());
 }
 
 }  // namespace profd

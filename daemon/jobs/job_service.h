@@ -16,6 +16,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 class DcmiService;
 
 class JobService {
@@ -45,6 +47,8 @@ class JobService {
   FileCopier& copier() { return copier_; }
   // Any thread. Without it processes cannot attach.
   Status Listen(const AttachServerOptions& options, std::string* warning);
+  // Empty: processes cannot attach.
+  const std::string& attach_socket() const { return attach_socket_; }
   // Any thread: no process attaches any more, attached ones are disconnected.
   void Stop();
   void Configure(const std::string& admin_group, size_t max_attached);
@@ -65,8 +69,7 @@ class JobService {
   }
   // A thread of ours sits in the kernel and will be left behind.
   bool stuck() const { return probe_.stuck() || copier_.stuck(); }
-  // Null while processes cannot attach.
-  const AttachCounters* attach_counters() const;
+  void UpdateMetrics(SelfMetrics* self) const;
 
  private:
   // Shared with the DCMI thread, which may outlive everything else.
@@ -80,6 +83,7 @@ class JobService {
   std::unique_ptr<StacksService> stacks_;
   std::unique_ptr<AttachService> service_;
   std::unique_ptr<AttachServer> server_;
+  std::string attach_socket_;
   std::shared_ptr<UserLook> look_;
   bool looking_ = false;  // a lookup of users is under way
 };

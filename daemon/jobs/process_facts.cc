@@ -337,4 +337,21 @@ std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name) 
   return std::string(FieldOf(ReadUpTo(proc, std::to_string(pid) + "/status", kMaxStatus), name));
 }
 
+std::vector<uint32_t> ReadGroups(const RootedFs& proc, pid_t pid) {
+  std::istringstream words(StatusField(proc, pid, "Groups"));
+  return {std::istream_iterator<uint32_t>(words), std::istream_iterator<uint32_t>()};
+}
+
+char ReadState(const RootedFs& proc, pid_t pid) {
+  std::array<char, 4096> buffer;
+  Result<size_t> size = proc.ReadInto(fmt::format("{}/stat", pid), buffer);
+  if (!size.ok()) return 0;
+  std::string_view rest(buffer.data(), *size);
+  const size_t end = rest.rfind(')');
+  if (end == std::string_view::npos) return 0;
+  rest.remove_prefix(end + 1);
+  const std::string_view state = NextToken(&rest);
+  return state.size() == 1 ? state.front() : '\0';
+}
+
 }  // namespace profd

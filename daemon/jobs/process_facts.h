@@ -61,6 +61,10 @@ std::string ReadUpTo(const RootedFs& proc, const std::string& path, size_t max_b
 std::string_view FieldOf(std::string_view status, std::string_view name);
 // The value of the line of /proc/PID/status, "Groups" for example; empty: there is none, or the process has gone.
 std::string StatusField(const RootedFs& proc, pid_t pid, std::string_view name);
+// Supplementary groups; of a process that has gone, none.
+std::vector<uint32_t> ReadGroups(const RootedFs& proc, pid_t pid);
+// As the kernel has it ('S', 'T', ...), which never waits; 0: not known.
+char ReadState(const RootedFs& proc, pid_t pid);
 
 // The job of a process that named none itself: empty if it is unknown.
 std::string JobOf(const EnvironmentFacts& environment, const CgroupFacts& cgroup);

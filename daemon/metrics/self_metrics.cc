@@ -82,8 +82,8 @@ void SelfMetrics::Remove(const Name& name, const Series& series) {
   }
 }
 
-void SelfMetrics::Set(MetricId metric, double value, std::string_view a, std::string_view b,
-                      std::string_view c) {
+void SelfMetrics::SetValue(MetricId metric, double value, std::string_view a, std::string_view b,
+                           std::string_view c) {
   const auto [found, added] =
       series_.try_emplace(Name{metric, {std::string(a), std::string(b), std::string(c)}});
   Series& series = found->second;

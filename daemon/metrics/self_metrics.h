@@ -28,8 +28,11 @@ class SelfMetrics final : public prometheus::Collectable {
   explicit SelfMetrics(const Host& host);
 
   // Sets one value. Its series is there until a round in which it is not set.
-  void Set(MetricId metric, double value, std::string_view a = {}, std::string_view b = {},
-           std::string_view c = {});
+  template <class Number>
+  void Set(MetricId metric, Number value, std::string_view a = {}, std::string_view b = {},
+           std::string_view c = {}) {
+    SetValue(metric, static_cast<double>(value), a, b, c);
+  }
   // Of a counter with many label values, most of which never count: its series begins with the first
   // event.
   void SetCount(MetricId metric, double value, std::string_view a = {}, std::string_view b = {});
@@ -54,6 +57,7 @@ class SelfMetrics final : public prometheus::Collectable {
     uint64_t round = 0;  // when it was set last
   };
 
+  void SetValue(MetricId metric, double value, std::string_view a, std::string_view b, std::string_view c);
   void Add(const Name& name, Series* series);
   void Remove(const Name& name, const Series& series);
   void SetMemory();

@@ -317,6 +317,14 @@ std::optional<uint64_t> Node::StartTimeOf(pid_t pid) const {
   return ticks;
 }
 
+std::string Node::BootId() const {
+  Result<std::string> text = proc_.ReadFile("sys/kernel/random/boot_id", 64);
+  if (!text.ok()) return {};
+  std::string id = std::move(text).value();
+  while (!id.empty() && id.back() <= ' ') id.pop_back();
+  return id;
+}
+
 std::string Node::UuidOf(const DeviceInfo& device) const {
   const DcmiDevice* known = dcmi_ != nullptr ? dcmi_->FindByLogicalId(device.id) : nullptr;
   return known != nullptr ? known->uuid : std::string();

@@ -56,6 +56,8 @@ class Node {
   const Host& host() const { return *host_; }
   const DriverReport& report() const { return report_; }
   const NodeFacts& facts() const { return facts_; }
+  // Of the machine's present run; empty if it is not known.
+  std::string BootId() const;
   DeviceFacts FactsOf(int device) const;
   DcmiService* dcmi_or_null() const { return dcmi_.get(); }
   BlockPool& pool() { return *pool_; }

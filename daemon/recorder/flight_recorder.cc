@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "collectors/channel_options.h"
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/recorder/recorder_poll_sink.h"
 #include "profd/v1/profd.pb.h"
 
@@ -360,6 +361,25 @@ double FlightRecorder::HostHz(uint16_t collector) const {
     if (route.collector == collector && route.channel == 0) return route.hz;
   }
   return 0;
+}
+
+void FlightRecorder::UpdateMetrics(SelfMetrics* self) {
+  const Stats held = stats();
+  self->Set(MetricByName("profd_recorder_seconds"), static_cast<double>(held.held_ns) / 1e9);
+  self->Set(MetricByName("profd_recorder_bytes"), held.ring.bytes);
+  self->Set(MetricByName("profd_recorder_limit_bytes"), held.ring.max_bytes);
+  self->Set(MetricByName("profd_recorder_blocks"), held.ring.blocks);
+  self->Set(MetricByName("profd_recorder_blocks_total"), held.ring.appended);
+  self->Set(MetricByName("profd_recorder_evicted_total"), held.ring.expired, "age");
+  self->Set(MetricByName("profd_recorder_evicted_total"), held.ring.evicted_early, "memory");
+  self->Set(MetricByName("profd_recorder_dropped_total"), held.ring.dropped);
+  self->Set(MetricByName("profd_recorder_sources"), held.recording, "recording");
+  self->Set(MetricByName("profd_recorder_sources"), held.failing, "failing");
+  for (std::string_view reason : {"request", "threshold", "error_code", "crash", "slow_step", "advice"}) {
+    const auto found = held.dumps.find(std::string(reason));
+    self->Set(MetricByName("profd_recorder_dumps_total"), found == held.dumps.end() ? 0 : found->second, reason);
+  }
+  self->Set(MetricByName("profd_recorder_suppressed_total"), held.suppressed);
 }
 
 }  // namespace profd

@@ -29,6 +29,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 namespace v1 {
 class DumpRecorderRequest;
 class Recorder;
@@ -92,6 +94,7 @@ class FlightRecorder final : public RecorderHistory {
     uint64_t suppressed = 0;
   };
   Stats stats();
+  void UpdateMetrics(SelfMetrics* self);
 
   // RecorderHistory:
   int64_t Reach() override;

@@ -223,4 +223,10 @@ size_t Acceptor::connections() const {
 
 uint64_t Acceptor::rejected() const { return impl_->rejected.load(std::memory_order_relaxed); }
 
+AcceptorOptions AcceptorOptionsOf(const DaemonConfig& config) {
+  // While nothing is archived, that user is one as all others.
+  return {config.socket, config.socket_group, config.admin_group, static_cast<int>(config.max_connections),
+          config.archive_to.empty() ? "" : config.archive_user};
+}
+
 }  // namespace profd

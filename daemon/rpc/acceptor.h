@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "daemon/config/daemon_config.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -24,6 +25,8 @@ struct AcceptorOptions {
   int max_connections = 256;
   std::string archive_user = {};  // Peer::archiver; empty = no user
 };
+
+AcceptorOptions AcceptorOptionsOf(const DaemonConfig& config);
 
 class Acceptor {
  public:

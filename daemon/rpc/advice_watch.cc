@@ -1,5 +1,6 @@
 // WatchAdvice: what the live checks say, at every change and at an interval.
 #include "base/clock.h"
+#include "daemon/advice/advisor.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
 
@@ -36,16 +37,11 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
                   Problem{.field = "interval_ms", .value = std::to_string(interval_ms_), .text = "must be 100ms..60s"}}));
       return;
     }
-    if (context_.deps.get_advice == nullptr || context_.deps.watch_advice == nullptr) {
-      End(ToGrpc(Unimplemented("this daemon does not answer that call")));
-      return;
-    }
     timer_ = std::make_unique<Timer>(control());
-    watch_ = context_.deps.watch_advice([this] { Show(); });
+    if (Advisor* advisor = context_.deps.advisor_or_null) watch_ = advisor->Watch([this] { Show(); });
     Show();
   }
 
-  // The handler answers at once.
   void Show() {
     if (!idle()) {
       again_ = true;
@@ -53,9 +49,7 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
     }
     again_ = false;
     v1::GetAdviceResponse advice;
-    Status status;
-    context_.deps.get_advice(peer_, request_, &advice, [&status](const Status& of_call) { status = of_call; });
-    if (!status.ok()) {
+    if (Status status = GetAdvice(context_.deps, peer_, request_, &advice); !status.ok()) {
       End(ToGrpc(status));
       return;
     }
@@ -69,7 +63,7 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
 
   void OnClosed() override {
     timer_.reset();
-    watch_.reset();
+    if (watch_ != 0) context_.deps.advisor_or_null->Unwatch(watch_);
   }
 
   Context& context_;
@@ -78,10 +72,15 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
   const uint64_t interval_ms_;
   bool again_ = false;
   std::unique_ptr<Timer> timer_;
-  std::shared_ptr<void> watch_;
+  uint64_t watch_ = 0;
 };
 
 }  // namespace
+
+Status GetAdvice(const RpcDeps& deps, const Peer& peer, const v1::GetAdviceRequest& request, v1::GetAdviceResponse* out) {
+  if (deps.advisor_or_null == nullptr) return FailedPrecondition("live advice is off here (advice.enabled)");
+  return deps.advisor_or_null->Describe(peer, request, out);
+}
 
 grpc::ServerWriteReactor<v1::GetAdviceResponse>* NewAdviceWatch(Context& context, const Peer& peer,
                                                                 const v1::WatchAdviceRequest& request,

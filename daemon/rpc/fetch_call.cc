@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/archive/archive_queue.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
 #include "dump/dump_root.h"
@@ -45,7 +46,7 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
   void OnReady() override {
     if (!found_) {
       found_ = true;
-      Result<std::vector<std::string>> names = context_.deps.dumps_to_fetch(peer_, request_);
+      Result<std::vector<std::string>> names = DumpsToFetch();
       if (!names.ok()) {
         End(ToGrpc(names.status()));
         return;
@@ -67,6 +68,18 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
     } else {
       End(grpc::Status::OK);
     }
+  }
+
+  // Directory names, oldest first. The user that archives: of all users' dumps those that wait, by name.
+  Result<std::vector<std::string>> DumpsToFetch() const {
+    const SessionManager& sessions = context_.deps.sessions;
+    if (!peer_.archiver) return sessions.DumpsOf(peer_, request_.session_id(), request_.dump());
+    if (!context_.deps.archive.IsWaiting(request_.dump())) {
+      return PermissionDenied("only dumps that wait for the database, by name");
+    }
+    Peer administrator;
+    administrator.admin = true;
+    return sessions.DumpsOf(administrator, "", request_.dump());
   }
 
   // Runs a step on a reader's thread and sends (or reports) what it made.

@@ -35,6 +35,9 @@ class Services {
 };
 std::unique_ptr<Services> NewServices(Context& context);
 
+// In advice_watch.cc, whose stream has the same messages.
+Status GetAdvice(const RpcDeps& deps, const Peer& peer, const v1::GetAdviceRequest& request, v1::GetAdviceResponse* out);
+
 // Streaming calls; each object lives until gRPC is done with it.
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
                                                 const v1::WatchSessionRequest& request,

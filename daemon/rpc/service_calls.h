@@ -121,18 +121,13 @@ class ServiceCalls {
     return reactor;
   }
 
-  // The same by a handler that may be null: UNIMPLEMENTED.
+  // The same where `answer(peer, request, reply)` gives its status at once.
   template <class Request, class Message, class Handler>
-  grpc::ServerUnaryReactor* Delegate(std::string_view method, grpc::CallbackServerContext* call,
-                                     const Request& request, Message* reply,
-                                     const Handler& handler) {
+  grpc::ServerUnaryReactor* AnswerAtOnce(std::string_view method, grpc::CallbackServerContext* call,
+                                         const Request& request, Message* reply, Handler answer) {
     return Answer(method, call, request, reply,
-                  [reply, &handler](const Peer& peer, const Request& request, auto finish) {
-                    if (handler == nullptr) {
-                      finish(Unimplemented("this daemon does not answer that call"));
-                    } else {
-                      handler(peer, request, reply, finish);
-                    }
+                  [reply, answer = std::move(answer)](const Peer& peer, const Request& asked, auto finish) {
+                    finish(answer(peer, asked, reply));
                   });
   }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "collectors/collector_hint.h"
 #include "collectors/metric_table.h"
+#include "daemon/node/node.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
 
@@ -150,12 +151,13 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
   // Series of single processes are for their owner. Checked once a series: a pid that is used again as
   // another user's is another series by then, the collectors let go of those that ended.
   bool MaySee(const SeriesDescription& description) const {
-    if (!context_.deps.may_see_process) return true;
     for (const auto& [name, value] : description.labels) {
       pid_t pid = 0;
       if (name != "pid") continue;
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), pid);
-      return error == std::errc() && context_.deps.may_see_process(peer_, pid);
+      if (error != std::errc()) return false;
+      const Result<uint32_t> owner = context_.deps.node.OwnerOf(pid);
+      return owner.ok() ? peer_.Sees(*owner) : peer_.admin || peer_.viewer;
     }
     return true;
   }

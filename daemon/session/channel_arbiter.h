@@ -106,7 +106,7 @@ class ChannelArbiter {
   struct ChannelStatus {
     int device = 0;
     uint32_t channel = 0;
-    std::string state;  // "idle", "running", "busy", "failed", "released"
+    v1::Channel::State state = v1::Channel::STATE_IDLE;
     std::string detail;
     double hz = 0;
     uint32_t users = 0;

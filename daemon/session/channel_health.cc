@@ -152,24 +152,22 @@ std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) 
     status.device = device;
     status.channel = slot->channel;
     status.users = static_cast<uint32_t>(slot->parts.size());
-    status.state = "idle";
     if (slot->phase == Phase::kRunning) {
-      status.state = "running";
+      status.state = v1::Channel::STATE_RUNNING;
       status.hz = slot->epoch->hz;
     } else if (!slot->parts.empty() && !slot->last_error.ok()) {
-      status.state =
-          slot->last_error.code() == StatusCode::kResourceExhausted ? "busy" : "failed";
+      status.state = slot->last_error.code() == StatusCode::kResourceExhausted ? v1::Channel::STATE_BUSY : v1::Channel::STATE_FAILED;
       status.detail = slot->last_error.message();
     }
     if (auto away = handed_over_.find(key); away != handed_over_.end()) {
-      status.state = "released";
+      status.state = v1::Channel::STATE_RELEASED;
       status.detail = away->second.why;
     }
     all.push_back(std::move(status));
   }
   for (const auto& [key, away] : handed_over_) {
     if (key.first != device || slots_.contains(key)) continue;
-    all.push_back({device, key.second, "released", away.why, 0, 0});
+    all.push_back({device, key.second, v1::Channel::STATE_RELEASED, away.why, 0, 0});
   }
   return all;
 }

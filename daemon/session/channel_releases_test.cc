@@ -101,7 +101,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   // 2026-01-01T00:00:00Z and ten minutes.
   EXPECT_THAT(Answer(claim).detail, AllOf(HasSubstr("uid 1000"), HasSubstr("2026-01-01 00:10:00")));
-  EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, "released");
+  EXPECT_EQ(OnControl([&] { return arbiter_->Channels(0); }).front().state, v1::Channel::STATE_RELEASED);
   Tick();
   EXPECT_EQ(DriverCalls().size(), 2u) << "no start while another tool has it";
   ASSERT_TRUE(Acquire(User(kHolder)).ok());

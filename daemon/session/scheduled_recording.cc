@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/recorder/trigger.h"
 
 namespace profd {
@@ -193,6 +194,13 @@ void ScheduledRecording::Evict(const Key& key) {
       if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
     });
   }
+}
+
+void ScheduledRecording::UpdateMetrics(SelfMetrics* self) const {
+  constexpr MetricId kTotal = MetricByName("profd_scheduled_recordings_total");
+  self->Set(kTotal, counts().started, "started");
+  self->Set(kTotal, counts().failed, "failed");
+  self->Set(kTotal, counts().busy, "busy");
 }
 
 }  // namespace profd

@@ -23,6 +23,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 class ScheduledRecording {
  public:
   static constexpr std::string_view kLabel = kSamplingLabel;
@@ -46,6 +48,7 @@ class ScheduledRecording {
   void Configure(const DaemonConfig& config);
   // About once a second.
   void Tick();
+  void UpdateMetrics(SelfMetrics* self) const;
   const Counts& counts() const { return state_->counts; }
 
  private:

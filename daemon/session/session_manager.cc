@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/session/stored_session.pb.h"
 
 namespace profd {
@@ -342,6 +343,25 @@ std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState(
   }
   return {{{"scheduled", scheduled}, {"starting", starting}, {"running", running},
            {"stopping", stopping}, {"done", done}, {"failed", failed}}};
+}
+
+void SessionManager::UpdateMetrics(SelfMetrics* self) const {
+  for (const auto& [state, count] : CountByState()) self->Set(MetricByName("profd_sessions"), count, state);
+  for (const auto& [reason, count] : refused_) self->Set(MetricByName("profd_sessions_refused_total"), count, reason);
+  self->Set(MetricByName("profd_sessions_started_total"), started_total_);
+}
+
+std::vector<ActiveSession> SessionManager::ActiveSessions() const {
+  Peer everybody;
+  everybody.admin = true;
+  v1::ListSessionsRequest request;
+  request.set_active_only(true);
+  std::vector<ActiveSession> active;
+  const v1::ListSessionsResponse all = List(everybody, request);
+  for (const v1::Session& session : all.sessions()) {
+    active.push_back({session.session_id(), session.spec().target().job_id(), session.owner().uid()});
+  }
+  return active;
 }
 
 }  // namespace profd

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/dumps/dump_retention.h"
+#include "daemon/jobs/job_view.h"
 #include "daemon/session/ended_session.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session.h"
@@ -25,6 +26,8 @@
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
+
+class SelfMetrics;
 
 namespace state {
 class StoredSession;
@@ -116,11 +119,11 @@ class SessionManager {
   void Shutdown(std::string reason, std::function<void()> done);
 
   size_t active() const;
-  uint64_t started_total() const { return started_total_; }
   // Their buffers are free again.
   uint64_t ended_total() const { return ended_total_; }
-  const std::map<std::string, uint64_t>& refused() const { return refused_; }
-  std::array<std::pair<std::string_view, size_t>, 6> CountByState() const;
+  // All users'.
+  std::vector<ActiveSession> ActiveSessions() const;
+  void UpdateMetrics(SelfMetrics* self) const;
 
  private:
   struct Record {
@@ -175,6 +178,7 @@ class SessionManager {
   static Status NoSession(const std::string& id_untrusted);
   void StopJob(const Peer& peer, const std::string& job_id, SessionReply reply);
   void CountRefusal(const Status& status);
+  std::array<std::pair<std::string_view, size_t>, 6> CountByState() const;
 
   Deps deps_;
   DaemonConfig config_;

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/problem.h"
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/stored_session.pb.h"
 
@@ -242,6 +243,12 @@ void TuningLeases::Load(std::string_view text) {
     leases_[one.lease().lease_id()] = {one.lease(), one.start_ticks()};
   }
   Tick();
+}
+
+void TuningLeases::UpdateMetrics(SelfMetrics* self) const {
+  self->Set(MetricByName("profd_tuning_leases"), leases_.size());
+  self->Set(MetricByName("profd_tuning_leases_acquired_total"), acquired_);
+  self->Set(MetricByName("profd_tuning_leases_refused_total"), refused_);
 }
 
 }  // namespace profd

@@ -21,6 +21,8 @@
 
 namespace profd {
 
+class SelfMetrics;
+
 class TuningLeases {
  public:
   static constexpr size_t kMaxPerUser = 16;
@@ -56,6 +58,7 @@ class TuningLeases {
   // About once a second.
   void Tick();
 
+  void UpdateMetrics(SelfMetrics* self) const;
   size_t active() const { return leases_.size(); }
   uint64_t acquired_total() const { return acquired_; }
   uint64_t refused_total() const { return refused_; }

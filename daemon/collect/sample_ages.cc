@@ -1,23 +1,24 @@
-// How old what the daemon shows is: profd_sample_age_seconds.
+#include "daemon/collect/sample_ages.h"
+
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "collectors/metric_table.h"
-#include "daemon/app_impl.h"
 #include "driver/dcmi_service.h"
 
 namespace profd {
 
-void App::Impl::UpdateSampleAges() {
+void UpdateSampleAges(const Host& host, const CollectorStatsTable& stats, const ChannelRouter& router, SelfMetrics* self) {
   constexpr MetricId kAge = MetricByName("profd_sample_age_seconds");
   constexpr int64_t kForgottenNs = 300 * kNsPerSecond;
-  auto set = [this](std::string_view collector, std::string_view npu, int64_t age_ns) {
+  auto set = [self](std::string_view collector, std::string_view npu, int64_t age_ns) {
     self->Set(kAge, static_cast<double>(std::max<int64_t>(age_ns, 0)) / 1e9, collector, npu);
   };
-  const int64_t raw = clock.MonotonicRawNs();
-  const int64_t steady = clock.SteadyNs();
-  DcmiService* dcmi = node->dcmi_or_null();
+  const int64_t raw = host.clock.MonotonicRawNs();
+  const int64_t steady = host.clock.SteadyNs();
+  DcmiService* dcmi = host.dcmi_or_null;
   std::span<const CollectorEntry> collectors = Collectors();
   for (size_t i = 0; i < collectors.size(); ++i) {
     const CollectorSpec& spec = *collectors[i].spec;
@@ -35,8 +36,8 @@ void App::Impl::UpdateSampleAges() {
     }
   }
   // Several channels may be one collector's: the newest counts.
-  newest_blocks.clear();
-  router->VisitRunning([this](CollectorIndex collector, uint32_t device, int64_t last_ns) {
+  std::vector<std::tuple<uint32_t, CollectorIndex, int64_t>> newest_blocks;
+  router.VisitRunning([&newest_blocks](CollectorIndex collector, uint32_t device, int64_t last_ns) {
     newest_blocks.emplace_back(device, collector, last_ns);
   });
   std::sort(newest_blocks.begin(), newest_blocks.end());
@@ -46,7 +47,7 @@ void App::Impl::UpdateSampleAges() {
                          std::get<0>(newest_blocks[i + 1]) != device ||
                          std::get<1>(newest_blocks[i + 1]) != collector;
     if (!is_last) continue;
-    for (const DeviceInfo& info : node->host().devices) {
+    for (const DeviceInfo& info : host.devices) {
       if (static_cast<uint32_t>(info.id) != device) continue;
       set(collectors[collector].spec->name, std::to_string(info.physical_id), raw - last_ns);
     }

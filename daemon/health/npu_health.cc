@@ -1,4 +1,5 @@
-// How the NPUs are: gathered once a second, logged where it changes, shown everywhere from here.
+#include "daemon/health/npu_health.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 
 #include "base/log.h"
 #include "collectors/metric_table.h"
-#include "daemon/app_impl.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -51,52 +51,28 @@ void Log(const HealthChange& change) {
 
 }  // namespace
 
-// Both driver libraries may have noticed; DCMI's text says what to do.
-DeviceReadings App::Impl::ReadingsOf(const DeviceInfo& device) {
-  DeviceReadings facts;
-  facts.device = device.id;
-  facts.npu = std::to_string(device.physical_id);
-  const int64_t now = clock.SteadyNs();
-  auto add = [&facts](const std::string& problem) {
-    if (problem.empty()) return;
-    facts.problem += (facts.problem.empty() ? "" : "; ") + problem;
-  };
-  add(arbiter->ProblemOf(device.id));
-  const HalDevice* hal = node->HalDeviceOf(device.id);
-  if (facts.problem.empty() && hal != nullptr && !hal->usable.ok()) add(hal->usable.message());
-  if (node->pump_or_null()->IsDeviceStuck(static_cast<uint32_t>(device.id))) facts.hangs = true;
-  if (DeviceControl* control_of = node->ControlOf(device.id); control_of != nullptr) {
-    if (const Status calls = control_of->Health(); !calls.ok()) facts.stuck_call = calls.message();
-  }
-  add(node->DcmiProblemOf(device));
-  if (const DcmiService* dcmi = node->dcmi_or_null(); dcmi != nullptr) {
-    if (!dcmi->SilenceOf(device.id, device.physical_id).empty()) facts.hangs = true;
-    for (const DcmiStuckCall& call : dcmi->StuckCalls(now)) {
-      if (call.physical_id == device.physical_id) facts.hangs = true;
-    }
-  }
-  return facts;
-}
-
-void App::Impl::UpdateHealth() {
-  std::vector<DeviceReadings> facts;
-  for (const DeviceInfo& device : node->host().devices) facts.push_back(ReadingsOf(device));
-  const int64_t now = clock.MonotonicRawNs();
-  AddStoredFacts(store, now, &facts);
-  const std::vector<HealthChange> changes = health.Update(std::move(facts), clock.WallNs());
+bool NpuHealth::Update(std::vector<DeviceReadings> facts) {
+  const int64_t now = clock_.MonotonicRawNs();
+  AddStoredFacts(store_, now, &facts);
+  const std::vector<HealthChange> changes = board_.Update(std::move(facts), clock_.WallNs());
   for (const HealthChange& change : changes) Log(change);
-  if (!changes.empty()) web_outdated = true;
-  for (const auto& [device, record] : health.devices()) {
-    auto [series, is_new] = verdict_series.try_emplace(device, kNoSeries);
-    if (is_new) series->second = store.Intern(kVerdict, device);
+  for (const auto& [device, record] : board_.devices()) {
+    auto [series, is_new] = verdict_series_.try_emplace(device, kNoSeries);
+    if (is_new) series->second = store_.Intern(kVerdict, device);
     const Sample sample{series->second, now, static_cast<double>(record.health.verdict)};
-    store.Write(std::span(&sample, 1));
+    store_.Write(std::span(&sample, 1));
   }
+  return !changes.empty();
 }
 
-void App::Impl::DescribeHealth(int device, v1::Device* out) const {
+bool NpuHealth::IsDown(int device) const {
+  const DeviceRecord* record = Of(device);
+  return record != nullptr && record->health.verdict == Verdict::kDown;
+}
+
+void NpuHealth::Describe(int device, v1::Device* out) const {
   v1::Health& wire = *out->mutable_health();
-  const DeviceRecord* record = health.Of(device);
+  const DeviceRecord* record = Of(device);
   wire.set_verdict(record == nullptr ? v1::Health::VERDICT_UNKNOWN : WireVerdict(record->health.verdict));
   if (record == nullptr) return;
   if (record->health.verdict == Verdict::kDown) out->set_problem(record->health.reasons.front());
@@ -115,16 +91,14 @@ void App::Impl::DescribeHealth(int device, v1::Device* out) const {
   if (record->since_ns != 0) wire.set_since_ns(record->since_ns);
 }
 
-void App::Impl::DescribeNodeHealth(v1::Node* out) const {
+void NpuHealth::Describe(const std::string& driver_problem, v1::Node* out) const {
   v1::Health& wire = *out->mutable_health();
-  wire.set_verdict(WireVerdict(health.node()));
-  if (health.devices().empty()) {
+  wire.set_verdict(WireVerdict(board_.node()));
+  if (board_.devices().empty()) {
     wire.add_flags(v1::Health::FLAG_NO_NPU);
-    const DriverReport& report = node->report();
-    wire.add_reasons("no usable NPU: " +
-                     (report.hal_error.empty() ? "no devices" : report.hal_error));
+    wire.add_reasons("no usable NPU: " + driver_problem);
   }
-  for (const auto& [device, record] : health.devices()) {
+  for (const auto& [device, record] : board_.devices()) {
     if (record.health.verdict == Verdict::kOk) continue;
     std::string text = fmt::format("NPU {} is {}", record.facts.npu,
                                    VerdictName(record.health.verdict));

@@ -1,4 +1,5 @@
-// Metrics that are pushed, where [push] names a receiver.
+#include "daemon/push/push_service.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "daemon/app_impl.h"
 #include "daemon/metrics/npu_exporter_names.h"
 #include "daemon/metrics/scrape.h"
 #include "daemon/push/push_config.h"
@@ -71,34 +71,34 @@ std::vector<PushMessage> TakePush(const MetricStore& store, const prometheus::Co
 
 }  // namespace
 
-Status App::Impl::ServePush() {
+Status PushService::Start(const DaemonConfig& config) {
   std::vector<std::string> problems;
-  PushConfig push = MakePushConfig(options.config, &problems);
+  PushConfig push = MakePushConfig(config, &problems);
   if (!problems.empty()) return FailedPrecondition(problems.front());
   const std::string host = HostName();
   for (PushSinkOptions& sink : push.sinks) {
     PushFacts facts;
-    facts.start_wall_ns = clock.WallNs();
+    facts.start_wall_ns = SystemClock().WallNs();
     facts.version = PROFD_VERSION;
     facts.about = About(sink.name, host, push.labels);
     log::Info("metrics are pushed", {{"sink", sink.name},
                                      {"to", sink.url.Authority()},
                                      {"tls", sink.url.tls},
                                      {"interval_s", sink.interval_ns / kNsPerSecond}});
-    pushes.emplace_back(sink.name, std::make_unique<PushSink>(
-        sink, [this, sink, facts, page = std::make_shared<Page>()] {
-          return TakePush(store, *self, options.config.metrics_names, sink, facts, page.get());
+    sinks_.emplace_back(sink.name, std::make_unique<PushSink>(
+        sink, [this, names = config.metrics_names, sink, facts, page = std::make_shared<Page>()] {
+          return TakePush(store_, self_, names, sink, facts, page.get());
         }));
-    pushes.back().second->Start();
+    sinks_.back().second->Start();
   }
   return Status::Ok();
 }
 
-void App::Impl::UpdatePushMetrics() {
-  for (const auto& [name, sink] : pushes) {
+void PushService::UpdateMetrics(SelfMetrics* self) const {
+  for (const auto& [name, sink] : sinks_) {
     const PushStats now = sink->stats();
-    auto set = [this, name = name](MetricId metric, auto value, std::string_view reason = {}) {
-      self->Set(metric, static_cast<double>(value), name, reason);
+    auto set = [self, name = name](MetricId metric, auto value, std::string_view reason = {}) {
+      self->Set(metric, value, name, reason);
     };
     set(MetricByName("profd_push_messages_total"), now.messages);
     set(MetricByName("profd_push_samples_total"), now.samples);

@@ -1,4 +1,5 @@
-// How the NPUs are connected: what libdcmi said (it is in the metric store) and what /sys says.
+#include "daemon/node/topology.h"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -6,8 +7,8 @@
 
 #include "base/text.h"
 #include "collectors/metric_table.h"
-#include "daemon/app_impl.h"
 #include "daemon/session/local_cpus.h"
+#include "driver/rooted_fs.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -98,9 +99,9 @@ void AddPcie(const RootedFs& sys, v1::DeviceTopology* device) {
 
 }  // namespace
 
-void App::Impl::DescribeTopology(v1::Topology* out) {
+void DescribeTopology(const Host& host, const MetricStore& store, const NpuHealth& health, v1::Topology* out) {
   std::map<int, v1::DeviceTopology*> by_device;
-  for (const DeviceInfo& info : node->host().devices) {
+  for (const DeviceInfo& info : host.devices) {
     v1::DeviceTopology& device = *out->add_devices();
     device.set_id(static_cast<uint32_t>(info.id));
     device.set_physical_id(static_cast<uint32_t>(info.physical_id));
@@ -111,7 +112,7 @@ void App::Impl::DescribeTopology(v1::Topology* out) {
   }
   std::vector<MetricId> metrics = {kInfo, kTopology};
   for (const LinkFact& fact : kLinkFacts) metrics.push_back(fact.metric);
-  store.VisitFreshOf(metrics, clock.MonotonicRawNs(), [&](const SeriesValue& series) {
+  store.VisitFreshOf(metrics, host.clock.MonotonicRawNs(), [&](const SeriesValue& series) {
     auto found = by_device.find(series.device);
     if (found == by_device.end()) return;
     v1::DeviceTopology& device = *found->second;
@@ -132,12 +133,9 @@ void App::Impl::DescribeTopology(v1::Topology* out) {
       if (fact.metric == series.metric) AddLinkFact(fact, series, &device);
     }
   });
-  const RootedFs& sys = node->host().sys;
   for (v1::DeviceTopology& device : *out->mutable_devices()) {
-    device.set_cpus(LocalCpusOf(node->host(), store, static_cast<int>(device.id())));
-    const DeviceRecord* record = health.Of(static_cast<int>(device.id()));
-    const bool down = record != nullptr && record->health.verdict == Verdict::kDown;
-    if (!device.pci_bus_id().empty() && !down) AddPcie(sys, &device);
+    device.set_cpus(LocalCpusOf(host, store, static_cast<int>(device.id())));
+    if (!device.pci_bus_id().empty() && !health.IsDown(static_cast<int>(device.id()))) AddPcie(host.sys, &device);
   }
 }
 

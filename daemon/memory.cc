@@ -1,9 +1,8 @@
-// Memory goes back to the system when what it was for is over: a daemon that runs for months is as large
-// as what it does now, not as what it did once.
+#include "daemon/memory.h"
+
 #include <malloc.h>
 
-#include "daemon/app_impl.h"
-#include "driver/block.h"
+#include "base/clock.h"
 
 namespace profd {
 namespace {
@@ -19,20 +18,17 @@ constexpr int64_t kTrimEveryNs = 10 * kNsPerSecond;
 
 }  // namespace
 
-// Before the first thread.
-void App::Impl::LimitMemory() {
+void LimitMemory() {
 #ifdef __GLIBC__
   ::mallopt(M_ARENA_MAX, kMaxHeaps);  // NOLINT(concurrency-mt-unsafe)
 #endif
 }
 
-// Every second.
-void App::Impl::TrimMemory(int64_t now_ns) {
-  const uint64_t ended = sessions->ended_total();
-  node->pool().Trim(kMaxParkedBlockBytes);
-  if (ended == trimmed_at_session || now_ns < next_trim_ns) return;
-  trimmed_at_session = ended;
-  next_trim_ns = now_ns + kTrimEveryNs;
+void MemoryTrim::Tick(uint64_t ended, int64_t now_ns, BlockPool* pool) {
+  pool->Trim(kMaxParkedBlockBytes);
+  if (ended == trimmed_at_ || now_ns < next_ns_) return;
+  trimmed_at_ = ended;
+  next_ns_ = now_ns + kTrimEveryNs;
 #ifdef __GLIBC__
   ::malloc_trim(0);
 #endif

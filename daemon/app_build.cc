@@ -1,0 +1,342 @@
+// Makes the daemon's parts and gives each what it needs of the others.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <future>
+#include <span>
+#include <utility>
+
+#include "base/log.h"
+#include "base/log_limit.h"
+#include "collectors/channel_options.h"
+#include "daemon/app_impl.h"
+#include "daemon/jobs/process_facts.h"
+#include "daemon/last_words.h"
+#include "daemon/node/rights.h"
+#include "daemon/session/session_plan.h"
+
+namespace profd {
+namespace {
+
+// Descriptors are cheap and host_cpu keeps one per process; systemd gives the hard limit.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  constexpr rlim_t kWanted = 65536;
+  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kWanted));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Every channel that some collector could ask for on some device gets its route now, so that the
+// router's table is fixed before the pump runs.
+void DeclareRoutes(std::span<const DeviceInfo> devices, ChannelRouter* router) {
+  std::span<const CollectorEntry> collectors = Collectors();
+  for (const DeviceInfo& device : devices) {
+    for (size_t i = 0; i < collectors.size(); ++i) {
+      if (collectors[i].plan == nullptr) continue;
+      ChannelOptions everything;
+      SetEverything(*collectors[i].spec, collectors[i].spec->default_hz, &everything);
+      for (const ChannelRequest& request : collectors[i].plan(device, everything)) {
+        router->Declare(static_cast<uint32_t>(device.id), request.channel,
+                        static_cast<CollectorIndex>(i));
+      }
+    }
+  }
+}
+
+std::unique_ptr<Attribution> NewAttribution(Attribution::Deps deps, const DaemonConfig& config) {
+  if (!config.attribution_enabled || !config.metrics_enabled) return nullptr;
+  deps.notice = [](const std::string& source, const std::string& what) {
+    log::Warning("attribution", {{"source", source}, {"what", what}});
+  };
+  deps.own_uid = ::geteuid();
+  return std::make_unique<Attribution>(std::move(deps), config);
+}
+
+}  // namespace
+
+QuotaLimits QuotaOf(const DaemonConfig& config) {
+  QuotaLimits limits;
+  limits.total = static_cast<uint64_t>(config.max_total_mb) << 20;
+  limits.per_uid = static_cast<uint64_t>(config.max_kept_mb_per_uid) << 20;
+  limits.pinned_per_uid = static_cast<uint64_t>(config.max_pinned_mb_per_uid) << 20;
+  return limits;
+}
+
+DumpWriter::Options WriterOptionsOf(const DaemonConfig& config) {
+  DumpWriter::Options result;
+  result.queue_bytes = static_cast<uint64_t>(config.queue_mb) << 20;
+  result.flush_interval_ns = config.flush_interval_ms * kNsPerMs;
+  result.min_free_bytes = static_cast<uint64_t>(config.min_free_mb) << 20;
+  result.sync_interval_ns = config.sync_interval_ms * kNsPerMs;
+  return result;
+}
+
+Status App::Impl::Build() {
+  EndCleanlyWithoutMemory();
+  LimitMemory();
+  RaiseFileLimit();
+  started_ns = clock.SteadyNs();
+  const DaemonConfig& config = options.config;
+  Result<std::unique_ptr<Node>> found = Node::Discover(config, clock);
+  if (!found.ok()) return found.status();
+  node = std::move(found).value();
+  if (options.simulator_only && node->host().devices.empty()) {
+    return FailedPrecondition("the simulated node has no devices (see the simulator's message above)");
+  }
+  for (const DeviceInfo& device : node->host().devices) {
+    store.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
+  }
+  Result<DumpRoot> root = DumpRoot::Open(config.dump_root);
+  if (!root.ok()) return root.status().Annotate("dump.root");
+  state_store = std::make_unique<StateStore>(StateDirOf(config));
+  if (Status locked = state_store->Lock(); !locked.ok()) return locked.Annotate("dump.state_dir");
+  Result<std::unique_ptr<EarlierRuns>> runs = EarlierRuns::Find(*root, *state_store);
+  if (!runs.ok()) return runs.status();
+  earlier = std::move(runs).value();
+  control_executor = std::make_unique<Executor>("profd-control", 1);
+  samplers = std::make_unique<SamplerPool>("profd-sample", 2);
+  control = std::make_unique<Strand>(*control_executor);
+  writer = std::make_unique<DumpWriter>(std::move(root).value(), clock, node->pool(), WriterOptionsOf(config));
+  BuildCollecting();
+  BuildJobs();
+  attribution = NewAttribution({*control, clock, node->host(), jobs->table(), store, &node->process_names()}, config);
+  retention = std::make_unique<DumpRetention>(
+      DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
+  BuildArchive();
+  self = std::make_unique<SelfMetrics>(node->host());
+  BuildTuning();
+  BuildSessions();
+  BuildReleases();
+  sampling = std::make_unique<ScheduledRecording>(
+      ScheduledRecording::Deps{*control, clock, *sessions, jobs->table(),
+                               [this](pid_t pid) { return ReadGroups(node->host().proc, pid); }},
+      config);
+  BuildAdvice();
+  web = std::make_unique<MetricsEndpoint>(store, *self, clock);
+  push = std::make_unique<PushService>(store, *self);
+  Recover();
+  return Status::Ok();
+}
+
+void App::Impl::BuildCollecting() {
+  router = std::make_unique<ChannelRouter>(
+      store, hub, stats,
+      ChannelRouter::Events{
+          [this](uint32_t device, std::string why) {
+            control->Post([this, device, why] {
+              arbiter->OnDeviceStuck(device, why);
+            });
+          },
+          [this](uint32_t device) {
+            control->Post([this, device] { arbiter->OnDeviceRecovered(device); });
+          }});
+  DeclareRoutes(node->host().devices, router.get());
+  node->StartChannels(*router, options.config);
+  arbiter = std::make_unique<ChannelArbiter>(
+      ChannelArbiter::Deps{*control, node->host(), store, *router, *node->pump_or_null()},
+      node->ArbiterDevices());
+  pollers = std::make_unique<PollEngine>(
+      PollEngine::Deps{node->host(), store, hub, *samplers, stats});
+  always_on = std::make_unique<AlwaysOn>(*control, node->host(), *pollers);
+  overhead = std::make_unique<DaemonOverhead>(*pollers, clock);
+}
+
+void App::Impl::Save(Status (StateStore::*save)(std::string_view), std::string text, std::string_view loss,
+                     std::function<void()> done) {
+  writer->Post([this, save, text = std::move(text), loss, done = std::move(done)] {
+    if (Status saved = (state_store.get()->*save)(text); !saved.ok()) log::Warning(loss, {{"why", saved.ToString()}});
+    if (done) control->Post(done);
+  });
+}
+
+void App::Impl::BuildJobs() {
+  JobService::Deps deps{*control, node->host()};
+  deps.daemon = "profd " PROFD_VERSION;
+  deps.start_ticks_of = [this](pid_t pid) { return node->StartTimeOf(pid); };
+  deps.start = [this](const Peer& peer, const v1::SessionSpec& request, AttachService::SessionReply reply) {
+    sessions->Start(peer, request, std::move(reply));
+  };
+  deps.stop = [this](const Peer& peer, const v1::StopSessionRequest& request, AttachService::SessionReply reply) {
+    sessions->Stop(peer, request, std::move(reply));
+  };
+  deps.get = [this](const Peer& peer, const std::string& id) { return sessions->Get(peer, id); };
+  deps.active_sessions = [this] { return sessions->ActiveSessions(); };
+  deps.on_ring_broken = [this, limit = LogLimit()](const TrainingProcess& process, const Status& why) mutable {
+    uint64_t left_out = 0;
+    if (!limit.Allow(process.uid, clock.SteadyNs(), &left_out)) return;
+    log::Warning("ring of a process given up", {{"pid", process.pid},
+                                                {"uid", process.uid},
+                                                {"why", why.message()},
+                                                {"left_out", left_out}});
+  };
+  deps.collect_permille = [this] { return static_cast<uint32_t>(options.config.overhead_max_process_permille); };
+  deps.may_collect = [this](const TrainingProcess& process) {
+    Peer owner;
+    owner.uid = process.uid;
+    return tuning->MayProfile(owner, process.devices);
+  };
+  jobs = std::make_unique<JobService>(std::move(deps));
+}
+
+void App::Impl::BuildArchive() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
+  ArchiveQueue::Deps deps{*control, clock, *retention, host.data(), nullptr,
+                          [this](pid_t pid) { return node->StartTimeOf(pid); }};
+  deps.save = [this](std::string text) {
+    Save(&StateStore::SaveArchive, std::move(text), "what waits for the database would not survive a crash of profd");
+  };
+  const Result<std::string> saved = state_store->LoadArchive();
+  if (!saved.ok()) log::Error("what waits for the database cannot be read", {{"why", saved.status().ToString()}});
+  archive = std::make_unique<ArchiveQueue>(std::move(deps), options.config, saved.value_or(""));
+}
+
+void App::Impl::BuildTuning() {
+  TuningLeases::Deps deps{clock, [this](pid_t pid) { return node->OwnerOf(pid); },
+                          [this](pid_t pid) { return node->StartTimeOf(pid); },
+                          nullptr, nullptr, nullptr, node->BootId()};
+  deps.may_use = [this](const Peer& peer, uint32_t device) -> Status {
+    const auto& all = node->host().devices;
+    const auto found = std::find_if(all.begin(), all.end(), [device](const DeviceInfo& each) {
+      return static_cast<uint32_t>(each.id) == device;
+    });
+    if (found == all.end()) return {StatusCode::kNotFound, NoSuchDevice(device, all)};
+    return Node::MayUse(peer, *found);
+  };
+  deps.profiled_by = [this](const Peer& peer, std::span<const uint32_t> devices) {
+    std::string session = sessions->ProfilingOn(peer, devices);
+    return session.empty() ? jobs->table().CollectingOn(devices) : session;
+  };
+  deps.save = [this](std::string text, std::function<void()> done) {
+    Save(&StateStore::SaveTuning, std::move(text), "tuning leases would not survive a crash of profd", std::move(done));
+  };
+  tuning = std::make_unique<TuningLeases>(std::move(deps));
+  const Result<std::string> saved = state_store->LoadTuning();
+  if (saved.ok()) {
+    tuning->Load(*saved);
+  } else {
+    log::Warning("saved tuning leases cannot be read", {{"why", saved.status().ToString()}});
+  }
+}
+
+void App::Impl::BuildSessions() {
+  const DaemonConfig& config = options.config;
+  SessionManager::Deps deps{
+      SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(),
+                  [this](int device) { return node->FactsOf(device); },
+                  [this](int device) { return node->ControlOf(device); },
+                  [this](pid_t pid) { return node->StartTimeOf(pid); }, Manifest{},
+                  config.stop_deadline_s * kNsPerSecond},
+      [this](pid_t pid) { return node->OwnerOf(pid); },
+      [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
+      [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
+        retention->Remove(name, "request", std::move(done));
+      }};
+  deps.dumps_or_null = retention.get();
+  deps.boot_id = node->BootId();
+  // On the writer's thread, so that it is there before the dump is, and gone after it is complete.
+  deps.save_session = [this](const std::string& id, std::string text) {
+    writer->Post([this, id, text = std::move(text)] {
+      if (Status saved = state_store->SaveSession(id, text, false); !saved.ok()) {
+        log::Warning("session would not survive a crash of profd",
+                     {{"session", id}, {"why", saved.ToString()}});
+      }
+    });
+  };
+  deps.drop_session = [this](const std::string& id) {
+    writer->Post([this, id] {
+      if (Status dropped = state_store->DropSession(id); !dropped.ok()) {
+        log::Warning("state of a session not removed",
+                     {{"session", id}, {"why", dropped.ToString()}});
+      }
+    });
+  };
+  deps.on_begun = [this] { CheckDeadlinesSoon(); };
+  deps.may_profile = [this](const Peer& peer, std::span<const int> devices) { return tuning->MayProfile(peer, devices); };
+  deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
+  deps.session.jobs_or_null = &jobs->table();
+  deps.session.copier_or_null = &jobs->copier();
+  Manifest& base = deps.session.manifest_base;
+  base.profd_version = PROFD_VERSION;
+  base.build = BuildText();
+  base.hal_api_version = static_cast<uint32_t>(node->report().hal_api_version);
+  base.driver_version = node->report().driver_version;
+  base.dcmi_version = node->report().dcmi_version;
+  BuildRecorder(&deps);
+  sessions = std::make_unique<SessionManager>(std::move(deps), config);
+}
+
+void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
+  if (!options.config.recorder_enabled) return;
+  Result<std::unique_ptr<FlightRecorder>> made = FlightRecorder::Create(
+      FlightRecorder::Deps{deps->session, *router, *self, deps->may_use, deps->remove_dump},
+      options.config);
+  if (!made.ok()) {
+    log::Error("no flight recorder", {{"why", made.status().ToString()}});
+    return;
+  }
+  recorder = std::move(made).value();
+  deps->session.history_or_null = recorder.get();
+}
+
+// Before the first session starts: an earlier run of the daemon may have released channels.
+void App::Impl::BuildReleases() {
+  ChannelReleases::Deps deps{*control, clock, *arbiter, node->host().devices,
+                             [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
+                             [this](const std::string& session) { return sessions->UidOf(session); }};
+  deps.save = [this](std::string text) {
+    Save(&StateStore::SaveReleases, std::move(text), "released channels would be taken back by a restart");
+  };
+  releases = std::make_unique<ChannelReleases>(std::move(deps));
+  Result<std::string> saved = state_store->LoadReleases();
+  if (!saved.ok()) {
+    log::Warning("released channels of an earlier run cannot be read", {{"why", saved.status().ToString()}});
+    return;
+  }
+  if (saved->empty()) return;
+  std::promise<void> done;
+  control->Post([this, &saved, &done] {
+    releases->Restore(*saved);
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void App::Impl::BuildAdvice() {
+  if (!options.config.advice_enabled) return;
+  Result<analysis::Limits> limits = ParseAdviceLimits(options.config.advice_limits);
+  advisor = std::make_unique<Advisor>(
+      Advisor::Deps{jobs->table(), [this](uint64_t id) { return jobs->table().FindActivity(id); }, store, clock,
+                    [this](pid_t pid) { return ReadState(node->host().proc, pid); },
+                    [this](const AdviceChange& change) {
+                      web->Outdate();
+                      if (!change.raised || recorder == nullptr) return;
+                      const LiveAdvice& advice = change.advice;
+                      recorder->OnAdvice(advice.check, WhereOf(advice) + ": " + advice.what, advice.job_id);
+                    }},
+      limits.ok() ? std::move(limits).value() : analysis::Limits());
+}
+
+void App::Impl::Recover() {
+  DumpRetention::Hooks hooks;
+  hooks.on_found = [this](const DumpRetention::Found& found) {
+    archive->OnFound(found.dump);
+    if (!found.dump.session_id.empty()) sessions->AddFound(SessionOf(found, options.config.dump_root));
+  };
+  hooks.on_removed = [this](const std::string& name, std::string_view reason) {
+    archive->OnRemoved(name, reason);
+    sessions->OnDumpRemoved(name, reason);
+  };
+  hooks.on_complete = [this] {
+    archive->OnComplete();
+    web->SetDumpsSeen();
+  };
+  hooks.on_closed = [this](const KeptDump& dump) { archive->OnClosed(dump); };
+  earlier->Begin(*control, retention.get(), std::move(hooks), node->BootId());
+}
+
+}  // namespace profd

@@ -1,0 +1,41 @@
+// The health of the NPUs, judged once a second from what the driver says and what was measured: logged where it changes,
+// and what GetNode, the page and atlas_npu_verdict show. Control strand.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/health/health_board.h"
+#include "daemon/metrics/metric_store.h"
+
+namespace profd {
+
+namespace v1 {
+class Device;
+class Node;
+}  // namespace v1
+
+class NpuHealth {
+ public:
+  NpuHealth(MetricStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // `facts`: of each device what the driver says. True: something has changed.
+  bool Update(std::vector<DeviceReadings> facts);
+
+  // Null before the first update.
+  const DeviceRecord* Of(int device) const { return board_.Of(device); }
+  bool IsDown(int device) const;
+  void Describe(int device, v1::Device* out) const;
+  // `driver_problem`: why there are no devices, where there are none.
+  void Describe(const std::string& driver_problem, v1::Node* out) const;
+
+ private:
+  MetricStore& store_;
+  const Clock& clock_;
+  HealthBoard board_;
+  std::map<int, SeriesId> verdict_series_;  // by device
+};
+
+}  // namespace profd

@@ -1,0 +1,31 @@
+// The node as clients, the judge of its health and Prometheus see it. Control strand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/collect/collector_stats.h"
+#include "daemon/health/npu_health.h"
+#include "daemon/metrics/self_metrics.h"
+#include "daemon/node/node.h"
+
+namespace profd {
+
+namespace v1 {
+class DriverInfo;
+class Node;
+}  // namespace v1
+
+// What both driver libraries say of each device.
+std::vector<DeviceReadings> DriverReadings(const Node& node, const ChannelArbiter& arbiter);
+
+void DescribeDriver(const DriverReport& report, v1::DriverInfo* out);
+void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out);
+// `off`: metrics.disable.
+void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, const std::vector<std::string>& off,
+                        v1::Node* out);
+
+// Of channels, the pump and devices that hang.
+void UpdateNodeMetrics(const Node& node, SelfMetrics* self);
+
+}  // namespace profd

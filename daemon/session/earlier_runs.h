@@ -1,0 +1,46 @@
+// What earlier runs of the daemon left: their dumps, which stay listed, fetched and removed like any other and are completed
+// where a crash left them unfinished, and their sessions that had not ended, which resume.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/strand.h"
+#include "daemon/dumps/dump_retention.h"
+#include "daemon/dumps/state_store.h"
+#include "daemon/session/session_manager.h"
+#include "dump/dump_root.h"
+
+namespace profd {
+
+class EarlierRuns {
+ public:
+  // What there is, before the first dump of this run. The store is locked: no other daemon works here, so unfinished dumps
+  // may be completed.
+  static Result<std::unique_ptr<EarlierRuns>> Find(const DumpRoot& root, const StateStore& store);
+
+  // Completes the dumps, in the background where there is much of it: `retention` calls its hooks, in `hooks.on_complete`
+  // after the last one. `boot_id`: of the machine's present run; empty if it is not known.
+  void Begin(Strand& control, DumpRetention* retention, DumpRetention::Hooks hooks, const std::string& boot_id);
+  // Before the first request: sessions resume when their dumps have been looked at, or when it is too late to wait for it.
+  void Resume(Strand& control, SessionManager* sessions);
+
+ private:
+  EarlierRuns() = default;
+
+  std::vector<std::string> dumps_;
+  std::map<std::string, std::string> sessions_;  // that had not ended: id, state file
+  // Shared with tasks, which may come after this has gone: the dumps of sessions have been looked at, all have.
+  std::shared_ptr<std::promise<void>> found_sessions_ = std::make_shared<std::promise<void>>();
+  std::shared_ptr<std::promise<void>> found_all_ = std::make_shared<std::promise<void>>();
+  bool dumps_unknown_ = false;  // a session's state was saved before its dump was made: it is known when all have been
+};
+
+// A dump that was found, as a session that has ended; `root` is the path of the dump root.
+v1::Session SessionOf(const DumpRetention::Found& found, const std::string& root);
+
+}  // namespace profd
