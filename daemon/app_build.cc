@@ -40,8 +40,7 @@ void DeclareRoutes(std::span<const DeviceInfo> devices, ChannelRouter* router) {
       ChannelOptions everything;
       SetEverything(*collectors[i].spec, collectors[i].spec->default_hz, &everything);
       for (const ChannelRequest& request : collectors[i].plan(device, everything)) {
-        router->Declare(static_cast<uint32_t>(device.id), request.channel,
-                        static_cast<CollectorIndex>(i));
+        router->Declare(static_cast<uint32_t>(device.id), request.channel, static_cast<CollectorIndex>(i));
       }
     }
   }
@@ -127,20 +126,14 @@ void App::Impl::BuildCollecting() {
       store, hub, stats,
       ChannelRouter::Events{
           [this](uint32_t device, std::string why) {
-            control->Post([this, device, why] {
-              arbiter->OnDeviceStuck(device, why);
-            });
+            control->Post([this, device, why] { arbiter->OnDeviceStuck(device, why); });
           },
-          [this](uint32_t device) {
-            control->Post([this, device] { arbiter->OnDeviceRecovered(device); });
-          }});
+          [this](uint32_t device) { control->Post([this, device] { arbiter->OnDeviceRecovered(device); }); }});
   DeclareRoutes(node->host().devices, router.get());
   node->StartChannels(*router, options.config);
   arbiter = std::make_unique<ChannelArbiter>(
-      ChannelArbiter::Deps{*control, node->host(), store, *router, *node->pump_or_null()},
-      node->ArbiterDevices());
-  pollers = std::make_unique<PollEngine>(
-      PollEngine::Deps{node->host(), store, hub, *samplers, stats});
+      ChannelArbiter::Deps{*control, node->host(), store, *router, *node->pump_or_null()}, node->ArbiterDevices());
+  pollers = std::make_unique<PollEngine>(PollEngine::Deps{node->host(), store, hub, *samplers, stats});
   always_on = std::make_unique<AlwaysOn>(*control, node->host(), *pollers);
   overhead = std::make_unique<DaemonOverhead>(*pollers, clock);
 }
@@ -168,10 +161,8 @@ void App::Impl::BuildJobs() {
   deps.on_ring_broken = [this, limit = LogLimit()](const TrainingProcess& process, const Status& why) mutable {
     uint64_t left_out = 0;
     if (!limit.Allow(process.uid, clock.SteadyNs(), &left_out)) return;
-    log::Warning("ring of a process given up", {{"pid", process.pid},
-                                                {"uid", process.uid},
-                                                {"why", why.message()},
-                                                {"left_out", left_out}});
+    log::Warning("ring of a process given up",
+                 {{"pid", process.pid}, {"uid", process.uid}, {"why", why.message()}, {"left_out", left_out}});
   };
   deps.collect_permille = [this] { return static_cast<uint32_t>(options.config.overhead_max_process_permille); };
   deps.may_collect = [this](const TrainingProcess& process) {
@@ -242,16 +233,14 @@ void App::Impl::BuildSessions() {
   deps.save_session = [this](const std::string& id, std::string text) {
     writer->Post([this, id, text = std::move(text)] {
       if (Status saved = state_store->SaveSession(id, text, false); !saved.ok()) {
-        log::Warning("session would not survive a crash of profd",
-                     {{"session", id}, {"why", saved.ToString()}});
+        log::Warning("session would not survive a crash of profd", {{"session", id}, {"why", saved.ToString()}});
       }
     });
   };
   deps.drop_session = [this](const std::string& id) {
     writer->Post([this, id] {
       if (Status dropped = state_store->DropSession(id); !dropped.ok()) {
-        log::Warning("state of a session not removed",
-                     {{"session", id}, {"why", dropped.ToString()}});
+        log::Warning("state of a session not removed", {{"session", id}, {"why", dropped.ToString()}});
       }
     });
   };
@@ -273,8 +262,7 @@ void App::Impl::BuildSessions() {
 void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
   if (!options.config.recorder_enabled) return;
   Result<std::unique_ptr<FlightRecorder>> made = FlightRecorder::Create(
-      FlightRecorder::Deps{deps->session, *router, *self, deps->may_use, deps->remove_dump},
-      options.config);
+      FlightRecorder::Deps{deps->session, *router, *self, deps->may_use, deps->remove_dump}, options.config);
   if (!made.ok()) {
     log::Error("no flight recorder", {{"why", made.status().ToString()}});
     return;

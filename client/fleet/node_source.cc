@@ -64,7 +64,7 @@ Result<SourcedNodes> AskKubernetes(const NodeSource& source, int port,
                                    std::vector<std::string>* problems) {
   for (const auto* text : {&source.k8s, &source.k8s_namespace}) {
     if (*text && ((*text)->empty() || (*text)->size() > kMaxSelector || (*text)->front() == '-')) {
-      problems->push_back(fmt::format("\"{}\" is no {}", **text,
+      problems->push_back(fmt::format("\"{}\" is not a {}", **text,
                                       text == &source.k8s ? "label selector; write --k8s app=train"
                                                           : "namespace"));
     }

@@ -209,7 +209,7 @@ void DrawHelp(Area area, Frame* frame) {
       "h, ?         toggle help",
       "",
       "HEALTH: ok, degraded (throttled, minor alarm), faulty, down, unknown; profctl",
-      "health has the reason. UTIL: AI Core. BW: share of the memory's bandwidth. HCCS,",
+      "health shows why. UTIL: AI Core. BW: share of the memory's bandwidth. HCCS,",
       "ROCE, PCIE: bytes per second, both directions; PCIE only while a session",
       "records it. TEMP: the hottest of chip and HBM. COMP, COMM, FREE: share of time",
       "with kernels, with communication, with neither, over the last 10 s, while a",

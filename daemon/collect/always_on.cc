@@ -19,13 +19,11 @@ void AlwaysOn::Start(const std::vector<std::string>& off) {
     }
     PollOptions poll;
     poll.hz = spec.always_on_hz;
-    Result<PollEngine::Handle> handle =
-        pollers_.Start(static_cast<CollectorIndex>(i), poll, nullptr);
+    Result<PollEngine::Handle> handle = pollers_.Start(static_cast<CollectorIndex>(i), poll, nullptr);
     if (handle.ok()) {
       running_.push_back({static_cast<CollectorIndex>(i), *handle});
     } else {
-      log::Warning("collector failed to start",
-                   {{"collector", spec.name}, {"why", handle.status().ToString()}});
+      log::Warning("collector failed to start", {{"collector", spec.name}, {"why", handle.status().ToString()}});
     }
   }
 }

@@ -43,8 +43,7 @@ void UpdateSampleAges(const Host& host, const CollectorStatsTable& stats, const 
   std::sort(newest_blocks.begin(), newest_blocks.end());
   for (size_t i = 0; i < newest_blocks.size(); ++i) {
     const auto& [device, collector, last_ns] = newest_blocks[i];
-    const bool is_last = i + 1 == newest_blocks.size() ||
-                         std::get<0>(newest_blocks[i + 1]) != device ||
+    const bool is_last = i + 1 == newest_blocks.size() || std::get<0>(newest_blocks[i + 1]) != device ||
                          std::get<1>(newest_blocks[i + 1]) != collector;
     if (!is_last) continue;
     for (const DeviceInfo& info : host.devices) {

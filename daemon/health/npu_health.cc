@@ -40,8 +40,7 @@ void Log(const HealthChange& change) {
   const auto& f = change.fields;
   const log::Level level = LevelOf(change.verdict);
   if (f.size() == 3) {
-    log::Write(level, change.event,
-               {{f[0].first, f[0].second}, {f[1].first, f[1].second}, {f[2].first, f[2].second}});
+    log::Write(level, change.event, {{f[0].first, f[0].second}, {f[1].first, f[1].second}, {f[2].first, f[2].second}});
   } else {
     log::Write(level, change.event,
                {{f[0].first, f[0].second}, {f[1].first, f[1].second}, {f[2].first, f[2].second},
@@ -100,13 +99,11 @@ void NpuHealth::Describe(const std::string& driver_problem, v1::Node* out) const
   }
   for (const auto& [device, record] : board_.devices()) {
     if (record.health.verdict == Verdict::kOk) continue;
-    std::string text = fmt::format("NPU {} is {}", record.facts.npu,
-                                   VerdictName(record.health.verdict));
     for (const std::string& word : record.health.flags) {
       const auto flag = EnumOf<v1::Health::Flag>(word);
       if (std::find(wire.flags().begin(), wire.flags().end(), flag) == wire.flags().end()) wire.add_flags(flag);
     }
-    wire.add_reasons(std::move(text));
+    wire.add_reasons(fmt::format("NPU {} is {}", record.facts.npu, VerdictName(record.health.verdict)));
   }
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 // "hccs" or "hccs=50". What is not a rate stays in the name, where the planner complains about it.
 void AddCollector(const std::string& text, v1::SessionSpec* request) {
-  v1::CollectorRequest& request = *request->add_collectors();
+  v1::CollectorRequest& collector = *request->add_collectors();
   size_t equals = text.find('=');
   double hz = 0;
   if (equals != std::string::npos && ParseNumber(std::string_view(text).substr(equals + 1), &hz)) {
-    request.set_name(text.substr(0, equals));
-    request.set_hz(hz);
+    collector.set_name(text.substr(0, equals));
+    collector.set_hz(hz);
   } else {
-    request.set_name(text);
+    collector.set_name(text);
   }
 }
 

@@ -33,9 +33,7 @@ std::string DcmiDenials(const DcmiService* dcmi_or_null) {
     if (ClassifyDcmi(code) == DcmiErrorClass::kDenied) ++denied;
   });
   if (denied == 0) return {};
-  return PermissionDenied(fmt::format("libdcmi permits {} queries not to uid {} here", denied,
-                                      ::geteuid()))
-      .ToString();
+  return PermissionDenied(fmt::format("libdcmi permits {} queries not to uid {} here", denied, ::geteuid())).ToString();
 }
 
 void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter, v1::Device* out) {
@@ -62,8 +60,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
     entry.set_state(v1::Channel::STATE_IDLE);
     const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
     if (format != nullptr) entry.set_name(std::string(format->name));
-    auto status = std::find_if(running.begin(), running.end(),
-                               [channel](const auto& s) { return s.channel == channel; });
+    auto status = std::find_if(running.begin(), running.end(), [channel](const auto& s) { return s.channel == channel; });
     if (status != running.end()) {
       entry.set_state(status->state);
       entry.set_detail(status->detail);
@@ -151,8 +148,7 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
       why = entry.probe_host(node.host());
       wire.set_available(why.ok());
     } else {
-      why = Unimplemented(node.report().hal_error.empty() ? "no devices on this node"
-                                                           : node.report().hal_error);
+      why = Unimplemented(node.report().hal_error.empty() ? "no devices on this node" : node.report().hal_error);
       for (const DeviceInfo& device : node.host().devices) {
         Status one = entry.probe_device(node.host(), device);
         if (one.ok()) {
@@ -189,8 +185,7 @@ void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
   node.pump_or_null()->VisitCounters(
       [&](uint32_t device, uint32_t channel, const ChannelCounters& counters) {
         const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
-        std::string name =
-            format != nullptr ? std::string(format->name) : std::to_string(channel);
+        std::string name = format != nullptr ? std::string(format->name) : std::to_string(channel);
         std::string id = npu(device);
         auto set = [&](MetricId metric, uint64_t value) {
           self->SetCount(metric, static_cast<double>(value), id, name);
@@ -205,14 +200,12 @@ void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
     self->Set(MetricByName("profd_pump_poll_errors_total"), count, std::to_string(code));
   }
   PumpStats pump = node.pump_or_null()->stats();
-  self->Set(MetricByName("profd_pump_restarts_total"),
-            pump.threads_started > 0 ? pump.threads_started - 1 : 0);
+  self->Set(MetricByName("profd_pump_restarts_total"), pump.threads_started > 0 ? pump.threads_started - 1 : 0);
   for (const DeviceInfo& device : node.host().devices) {
     DeviceControl* control_of = node.ControlOf(device.id);
     bool stuck = node.pump_or_null()->IsDeviceStuck(static_cast<uint32_t>(device.id)) ||
                  (control_of != nullptr && !control_of->Health().ok());
-    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0,
-              std::to_string(device.physical_id), "hal");
+    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0, std::to_string(device.physical_id), "hal");
   }
   if (node.dcmi_or_null() == nullptr) return;
   for (const DcmiDevice& device : node.dcmi_or_null()->devices()) {
@@ -220,8 +213,7 @@ void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
     for (const DcmiStuckCall& call : node.dcmi_or_null()->StuckCalls(node.host().clock.SteadyNs())) {
       stuck = stuck || call.physical_id == device.physical_id;
     }
-    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0,
-              std::to_string(device.physical_id), "dcmi");
+    self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0, std::to_string(device.physical_id), "dcmi");
   }
   for (const DeviceInfo& device : node.host().devices) {
     if (node.dcmi_or_null()->SilenceOf(device.id, device.physical_id).empty()) continue;

@@ -103,15 +103,9 @@ void PushService::UpdateMetrics(SelfMetrics* self) const {
     set(MetricByName("profd_push_messages_total"), now.messages);
     set(MetricByName("profd_push_samples_total"), now.samples);
     set(MetricByName("profd_push_queue_bytes"), now.queued_bytes);
-    if (now.last_success_s > 0) {
-      set(MetricByName("profd_push_last_success_timestamp_seconds"), now.last_success_s);
-    }
-    for (const auto& [reason, count] : now.failures) {
-      set(MetricByName("profd_push_failures_total"), count, reason);
-    }
-    for (const auto& [reason, count] : now.dropped_samples) {
-      set(MetricByName("profd_push_dropped_samples_total"), count, reason);
-    }
+    if (now.last_success_s > 0) set(MetricByName("profd_push_last_success_timestamp_seconds"), now.last_success_s);
+    for (const auto& [reason, count] : now.failures) set(MetricByName("profd_push_failures_total"), count, reason);
+    for (const auto& [reason, count] : now.dropped_samples) set(MetricByName("profd_push_dropped_samples_total"), count, reason);
   }
 }
 

@@ -116,12 +116,12 @@ SessionPlan RecorderDump::Plan() const {
   plan.devices = request_.devices;
   std::set<CollectorIndex> seen;
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
-    if (!seen.insert(one.request.collector).second) continue;
+    if (!seen.insert(one.wanted.collector).second) continue;
     PlannedCollector planned;
-    planned.index = one.request.collector;
-    planned.hz = one.request.hz;
-    planned.channel = recorder_.OptionsOf(one.request);
-    planned.poll.hz = one.request.hz;
+    planned.index = one.wanted.collector;
+    planned.hz = one.wanted.hz;
+    planned.channel = recorder_.OptionsOf(one.wanted);
+    planned.poll.hz = one.wanted.hz;
     plan.collectors.push_back(std::move(planned));
   }
   return plan;
@@ -223,10 +223,10 @@ void RecorderDump::AddParts() {
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
     if (!allowed(one.device)) continue;
     DumpPart& part = parts_.emplace_back();
-    part.collector = one.request.collector;
+    part.collector = one.wanted.collector;
     part.device = one.device;
     part.problem = recorder_.ProblemOf(one);
-    part.hz = one.request.hz;
+    part.hz = one.wanted.hz;
     for (RecorderRing::RouteId id = 0; id < recorder_.routes_.size(); ++id) {
       const FlightRecorder::Route& route = recorder_.routes_[id];
       if (recorder_.Owns(one, route) && allowed(route.device)) AddFeed(id, &part);

@@ -20,16 +20,16 @@ using profd::testing::FakeJobDirectory;
 
 TEST_F(SessionManagerTest, AnUnknownJobStartsNothing) {
   AttachTwo();
-  Result<v1::Session> session = Start(As(kAlice), Request("other"));
+  Result<v1::Session> session = Start(As(kAlice), Spec("other"));
   EXPECT_EQ(session.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(session.status().message(), HasSubstr("job (2 processes)"));
-  EXPECT_EQ(Start(As(kBob), Request("job")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Start(As(kBob), Spec("job")).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Dumps(), 0u);
 }
 
 TEST_F(SessionManagerTest, AllProblemsOfARequestComeTogether) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_target()->add_ranks(9);
   request.set_priority(10);
   request.set_label(std::string(200, 'x'));
@@ -39,7 +39,7 @@ TEST_F(SessionManagerTest, AllProblemsOfARequestComeTogether) {
 
 TEST_F(SessionManagerTest, ProcessesOfTheJobAreNotifiedAndMarked) {
   AttachTwo();
-  std::string id = Started(As(kAlice), Request("job"));
+  std::string id = Started(As(kAlice), Spec("job"));
   Jobs([&](FakeJobDirectory& jobs) {
     jobs.Hand(1, MarkNow(attach::MarkKind::kMark), "load", 3);
     jobs.Keep(2, MarkNow(attach::MarkKind::kRangePush), "forward");
@@ -72,7 +72,7 @@ TEST_F(SessionManagerTest, ProcessesOfTheJobAreNotifiedAndMarked) {
 
 TEST_F(SessionManagerTest, LatecomersJoin) {
   AttachTwo();
-  std::string id = Started(As(kAlice), Request("job"));
+  std::string id = Started(As(kAlice), Spec("job"));
   Alive(12, kAlice);
   Jobs([&](FakeJobDirectory& jobs) {
     jobs.Attach(Process(12, kAlice, 2, 3));
@@ -88,7 +88,7 @@ TEST_F(SessionManagerTest, LatecomersJoin) {
 
 TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_start_step(11);
   request.mutable_schedule()->set_steps(2);
   Result<v1::Session> ordered = Start(As(kAlice), request);
@@ -120,7 +120,7 @@ TEST_F(SessionManagerTest, StartsAtAStepAndEndsAfterSteps) {
 
 TEST_F(SessionManagerTest, TheProcessReportsWhenItsStepsAreOver) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_steps(3);
   std::string id = Started(As(kAlice), request);
   Jobs([&](FakeJobDirectory& jobs) {
@@ -134,7 +134,7 @@ TEST_F(SessionManagerTest, TheProcessReportsWhenItsStepsAreOver) {
 
 TEST_F(SessionManagerTest, StepsAreCountedByMarksToo) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_steps(1);
   std::string id = Started(As(kAlice), request);
   Jobs([&](FakeJobDirectory& jobs) {
@@ -151,7 +151,7 @@ TEST_F(SessionManagerTest, StepsAreCountedByMarksToo) {
 
 TEST_F(SessionManagerTest, TheNextRankCountsWhenTheFirstGoes) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_start_step(3);
   std::string id = Started(As(kAlice), request);
   Jobs([](FakeJobDirectory& jobs) {
@@ -161,7 +161,7 @@ TEST_F(SessionManagerTest, TheNextRankCountsWhenTheFirstGoes) {
   Until(id, v1::Session::STATE_RUNNING);
   Stop(id);
   id = Started(As(kAlice), [] {
-    v1::SessionSpec again = Request("job");
+    v1::SessionSpec again = Spec("job");
     again.mutable_schedule()->set_start_step(9);
     return again;
   }());
@@ -172,7 +172,7 @@ TEST_F(SessionManagerTest, TheNextRankCountsWhenTheFirstGoes) {
 }
 
 TEST_F(SessionManagerTest, StepsNeedAProcessThatHasNotPassedThem) {
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_start_step(5);
   jobs_.Add(Process(10, kAlice, 0, 0));
   EXPECT_EQ(Start(As(kAlice), request).status().code(), StatusCode::kFailedPrecondition);
@@ -190,7 +190,7 @@ TEST_F(SessionManagerTest, StartsSoManyStepsAfterThePresentOne) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.step = 200;
   jobs_.Add(process);
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_start_in_steps(20);
   Result<v1::Session> ordered = Start(As(kAlice), request);
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
@@ -199,7 +199,7 @@ TEST_F(SessionManagerTest, StartsSoManyStepsAfterThePresentOne) {
 
 TEST_F(SessionManagerTest, StepsAfterThePresentOneNeedAPresentOne) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_schedule()->set_start_in_steps(20);
   EXPECT_THAT(Start(As(kAlice), request).status().message(),
               HasSubstr("process 10 has begun no step yet"));
@@ -209,13 +209,13 @@ TEST_F(SessionManagerTest, ReportsHowManyRanksThereWillBe) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.world_size = 2;
   jobs_.Add(process);
-  std::string id = Started(As(kAlice), Request("job"));
+  std::string id = Started(As(kAlice), Spec("job"));
   EXPECT_EQ(Show(id).status().expected_ranks(), 2u);
 }
 
 TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
   AttachTwo();
-  std::string id = Started(As(kAlice), Request("job"));
+  std::string id = Started(As(kAlice), Spec("job"));
   Dies(10);
   Tick();
   EXPECT_EQ(Show(id).status().state(), v1::Session::STATE_RUNNING);
@@ -226,7 +226,7 @@ TEST_F(SessionManagerTest, EndsWithTheLastProcessOfTheJob) {
 
 TEST_F(SessionManagerTest, ASessionOfTheNodeDoesNotEndWithAJob) {
   AttachTwo();
-  v1::SessionSpec request = Request("job");
+  v1::SessionSpec request = Spec("job");
   request.mutable_target()->set_all(true);
   std::string id = Started(As(kAlice), request);
   Dies(10);

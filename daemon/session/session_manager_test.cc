@@ -22,7 +22,7 @@ using profd::testing::kBob;
 using profd::testing::SessionManagerTest;
 
 TEST_F(SessionManagerTest, StartsAtAnInstant) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_start_in_ms(300);
   Result<v1::Session> ordered = Start(As(kAlice), request);
   ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
@@ -38,7 +38,7 @@ TEST_F(SessionManagerTest, StartsAtAnInstant) {
 }
 
 TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_start_at_ns(clock_.WallNs() + 3600 * kNsPerSecond);
   request.set_no_dump(true);
   std::string id = Started(As(kAlice), request);
@@ -49,7 +49,7 @@ TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
 }
 
 TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_start_in_ms(800);  // its dump is made at once
   v1::Session session = Stop(Started(As(kAlice), request));
   EXPECT_EQ(session.status().state(), v1::Session::STATE_DONE);
@@ -60,7 +60,7 @@ TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
 }
 
 TEST_F(SessionManagerTest, LeaseExpiresWhenNoClientIsLeft) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_lease()->set_lease_ms(5000);
   request.mutable_lease()->set_starter_pid(10);
   std::string id = Started(As(kAlice), request);
@@ -81,20 +81,20 @@ TEST_F(SessionManagerTest, LeaseExpiresWhenNoClientIsLeft) {
 }
 
 TEST_F(SessionManagerTest, WithoutALeaseThereIsNothingToRenew) {
-  std::string id = Started(As(kAlice), Request());
+  std::string id = Started(As(kAlice), Spec());
   EXPECT_EQ(manager().RenewLease(As(kAlice), id).value_or(7), std::nullopt);
 }
 
 TEST_F(SessionManagerTest, AnAdministratorPushesTheLowestAside) {
   config_.max_sessions = 2;
-  v1::SessionSpec low = Request();
+  v1::SessionSpec low = Spec();
   low.set_priority(2);
-  std::string keeps = Started(As(kAlice), Request());
+  std::string keeps = Started(As(kAlice), Spec());
   std::string gives = Started(As(kBob), low);
-  Status full = Start(As(0, true), Request()).status();
+  Status full = Start(As(0, true), Spec()).status();
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), AllOf(HasSubstr("1 of uid 1000"), HasSubstr("no")));
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.set_preempt(true);
   std::string id = Started(As(0, true), request);
   EXPECT_EQ(Show(gives).status().reason(), "preempted by uid 0");
@@ -106,16 +106,16 @@ TEST_F(SessionManagerTest, AnAdministratorPushesTheLowestAside) {
 
 TEST_F(SessionManagerTest, StartsPerMinute) {
   config_.max_starts_per_minute = 2;
-  for (int i = 0; i < 2; ++i) Stop(Started(As(kAlice), Request()));
-  EXPECT_THAT(Start(As(kAlice), Request()).status().message(),
+  for (int i = 0; i < 2; ++i) Stop(Started(As(kAlice), Spec()));
+  EXPECT_THAT(Start(As(kAlice), Spec()).status().message(),
               HasSubstr("limits.max_starts_per_minute"));
-  EXPECT_TRUE(Start(As(kBob), Request()).ok());
+  EXPECT_TRUE(Start(As(kBob), Spec()).ok());
   time_.Advance(60 * kNsPerSecond);
-  EXPECT_TRUE(Start(As(kAlice), Request()).ok());
+  EXPECT_TRUE(Start(As(kAlice), Spec()).ok());
 }
 
 TEST_F(SessionManagerTest, EndsAfterItsDuration) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_duration_ms(3'600'000);
   const int64_t begin = clock_.WallNs();
   std::string id = Started(As(kAlice), request);
@@ -129,7 +129,7 @@ TEST_F(SessionManagerTest, EndsAfterItsDuration) {
 
 // A disk that hangs: the session is over for its user, and its dump is completed when it can be.
 TEST_F(SessionManagerTest, AnEndThatTakesTooLongIsInterrupted) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_duration_ms(1000);
   std::string id = Started(As(kAlice), request);
   std::promise<void> hang;
@@ -150,8 +150,8 @@ TEST_F(SessionManagerTest, AnEndThatTakesTooLongIsInterrupted) {
 
 TEST_F(SessionManagerTest, StoppingAJobNamesItsOtherSessions) {
   AttachTwo();
-  std::string first = Started(As(kAlice), Request("job"));
-  std::string second = Started(As(kAlice), Request("job"));
+  std::string first = Started(As(kAlice), Spec("job"));
+  std::string second = Started(As(kAlice), Spec("job"));
   v1::StopSessionRequest request;
   request.set_job_id("job");
   v1::Session last = Stop(As(kAlice), request);
@@ -164,7 +164,7 @@ TEST_F(SessionManagerTest, StoppingAJobNamesItsOtherSessions) {
 
 // What another daemon would find of a session that waits for its start: it continues by this alone.
 TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   request.set_label("later");
   request.mutable_schedule()->set_start_in_ms(60'000);
   request.mutable_schedule()->set_duration_ms(5'000);
@@ -196,7 +196,7 @@ TEST_F(SessionManagerTest, AStateFileOfAnotherVersionIsDropped) {
 }
 
 TEST_F(SessionManagerTest, MetadataAndPriorityAreKept) {
-  v1::SessionSpec request = Request();
+  v1::SessionSpec request = Spec();
   (*request.mutable_metadata())["git"] = "abc";
   std::string id = Started(As(kAlice), request);
   v1::Session session = Stop(id);

@@ -20,8 +20,7 @@ constexpr std::string_view kAtlas = "atlas";
 constexpr std::string_view kNpuExporter = "npu-exporter";
 
 bool IsLoopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("[::1]") ||
-         address.starts_with("localhost:");
+  return address.starts_with("127.") || address.starts_with("[::1]") || address.starts_with("localhost:");
 }
 
 bool Speaks(const std::vector<std::string>& names, std::string_view name) {
@@ -92,8 +91,7 @@ Status MetricsEndpoint::Listen(const DaemonConfig& config) {
   if (!listening.ok()) return listening.status();
   server_ = std::move(listening).value();
   const WebServer& server = *server_;
-  address_ = config.metrics_listen.substr(0, config.metrics_listen.rfind(':')) + ":" +
-                    std::to_string(server.port());
+  address_ = config.metrics_listen.substr(0, config.metrics_listen.rfind(':')) + ":" + std::to_string(server.port());
   log::Info("metrics", {{"address", address_},
                         {"tls", server.tls()},
                         {"authentication", server.authenticates()},
