@@ -26,7 +26,7 @@ constexpr int64_t kDeadlineCheckNs = 200 * kNsPerMs;
 constexpr int64_t kEndGraceNs = 5 * kNsPerSecond;
 // How long the dumps of sessions that are left to the next daemon may take to be flushed.
 constexpr auto kFlushPatience = std::chrono::seconds(10);
-// How often DCMI is asked who uses a device.
+// How often users of a device are read through DCMI.
 constexpr double kDeviceUsersHz = 0.2;
 
 }  // namespace
@@ -40,7 +40,7 @@ Status App::Run() {
     return built;
   }
   Result<bool> resume = impl_->Serve();
-  // Before what is said of the end.
+  // Logged before the end.
   if (!resume.ok()) log::Error("cannot serve", {{"why", resume.status().ToString()}});
   if (resume.ok() && *resume) impl_->LeaveSessions();
   impl_->End();
@@ -173,7 +173,7 @@ void App::Impl::Configure(const DaemonConfig& fresh) {
   writer->SetOptions(WriterOptionsOf(config));
 }
 
-// The control strand's only timer. What guards what is going on comes every 200 ms while anything is,
+// The control strand's only timer. Deadlines are checked every 200 ms while there are sessions,
 // and every second otherwise: a node without sessions wakes up once a second.
 void App::Impl::Tick() {
   const int64_t now = clock.SteadyNs();

@@ -74,7 +74,7 @@ struct App::Impl {
   void LeaveSessions();
   void End();
 
-  // app_view.cc: what all parts say of themselves.
+  // app_view.cc: what all parts report.
   void DescribeNode(const Peer& peer, v1::Node* out);
   void UpdateSelfMetrics();
   void ShowPage();

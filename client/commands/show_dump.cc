@@ -104,11 +104,11 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   }
   std::vector<std::unique_ptr<exporting::Format>> formats;
   formats.push_back(exporting::MakeSummaryFormat(&picture.summary));
-  exporting::ExportOptions options;
-  options.dumps = found;
+  exporting::ExportOptions exported;
+  exported.dumps = found;
   {
     ExportProgressLine line(io, clock, "reading", !json);
-    auto report = exporting::RunExportInto(options, std::move(formats),
+    auto report = exporting::RunExportInto(exported, std::move(formats),
                                            [&](const exporting::ExportProgress& progress) {
                                              line.Show(progress);
                                              return signals.Poll() == 0;

@@ -211,10 +211,10 @@ void GatherNode(const Context& context, const TuneRequest& request, TuneFacts* f
   if (!node.ok()) return;
   facts->caller_pid = node->caller().pid();
   for (const v1::Device& device : node->devices()) facts->devices.push_back({device.id(), device.chip(), device.chip_id(), device.problem()});
-  v1::AcquireTuningLeaseRequest request;
-  for (const uint32_t device : request.devices) request.add_devices(device);
-  request.set_check_only(true);
-  facts->lease = context.api.AcquireTuningLease(request).status();
+  v1::AcquireTuningLeaseRequest lease;
+  for (const uint32_t device : request.devices) lease.add_devices(device);
+  lease.set_check_only(true);
+  facts->lease = context.api.AcquireTuningLease(lease).status();
 }
 
 Result<TuneProfile> ReadTuneProfile(const std::string& path) {

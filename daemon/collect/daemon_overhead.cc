@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-// Of so many readings one takes place, by the steps of the budget_.
+// One of so many polls takes place, by the steps of budget_.
 constexpr std::array<int, 4> kPaces = {1, 2, 4, 8};
 
 int64_t CpuTimeNs() {

@@ -27,7 +27,7 @@ class DaemonOverhead {
   void UpdateMetrics(SelfMetrics* self) const;
 
  private:
-  int pace() const;  // of so many readings of polled collectors one takes place
+  int pace() const;  // one of so many polls of polled collectors takes place
 
   PollEngine& pollers_;
   const Clock& clock_;

@@ -1,4 +1,4 @@
-// The health of the NPUs, judged once a second from what the driver says and what was measured: logged where it changes,
+// The health of the NPUs, judged once a second from what the driver reports and what was measured: logged where it changes,
 // and what GetNode, the page and atlas_npu_verdict show. Control strand.
 #pragma once
 
@@ -21,7 +21,7 @@ class NpuHealth {
  public:
   NpuHealth(MetricStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // `facts`: of each device what the driver says. True: something has changed.
+  // `facts`: of each device what the driver reports. True: something has changed.
   bool Update(std::vector<DeviceReadings> facts);
 
   // Null before the first update.

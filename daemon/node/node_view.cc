@@ -74,7 +74,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
   }
 }
 
-// Both driver libraries may have noticed; DCMI's text says what to do.
+// Both driver libraries may have noticed; DCMI's text has what to do.
 DeviceReadings ReadingsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter) {
   DeviceReadings facts;
   facts.device = device.id;

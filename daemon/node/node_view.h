@@ -16,7 +16,7 @@ class DriverInfo;
 class Node;
 }  // namespace v1
 
-// What both driver libraries say of each device.
+// What both driver libraries report of each device.
 std::vector<DeviceReadings> DriverReadings(const Node& node, const ChannelArbiter& arbiter);
 
 void DescribeDriver(const DriverReport& report, v1::DriverInfo* out);

@@ -1,4 +1,4 @@
-// How the NPUs are connected: what libdcmi said (it is in the metric store) and what /sys says.
+// How the NPUs are connected: what libdcmi reported (in the metric store) and what /sys has.
 #pragma once
 
 #include "collectors/collector.h"

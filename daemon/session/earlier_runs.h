@@ -34,7 +34,7 @@ class EarlierRuns {
 
   std::vector<std::string> dumps_;
   std::map<std::string, std::string> sessions_;  // that had not ended: id, state file
-  // Shared with tasks, which may come after this has gone: the dumps of sessions have been looked at, all have.
+  // Shared with tasks, which may run after this has gone: the dumps of sessions have been looked at, all have.
   std::shared_ptr<std::promise<void>> found_sessions_ = std::make_shared<std::promise<void>>();
   std::shared_ptr<std::promise<void>> found_all_ = std::make_shared<std::promise<void>>();
   bool dumps_unknown_ = false;  // a session's state was saved before its dump was made: it is known when all have been

@@ -1,4 +1,4 @@
-// The HTTP endpoint: /metrics, the page and the probes. Control strand where nothing else is said.
+// The HTTP endpoint: /metrics, the page and the probes. On the control strand unless stated.
 #pragma once
 
 #include <memory>
