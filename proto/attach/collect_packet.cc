@@ -37,7 +37,7 @@ void ReadState(PacketReader& in, CollectState* state) {
   if (!known && in.ok()) in.Fail("state", "must be a state of collecting");
 }
 
-json AclprofJson(const AclprofRequest& m) {
+json ToJson(const AclprofRequest& m) {
   json out{{"bits", m.bits}, {"metrics", m.metrics}};
   if (!m.config.empty()) out["config"] = m.config;
   return out;
@@ -87,7 +87,7 @@ json ToJson(const CollectRequest& m) {
   if (m.flush_ms > 0) out["flush_ms"] = m.flush_ms;
   if (m.ring_bytes > 0) out["ring_bytes"] = m.ring_bytes;
   if (m.max_permille > 0) out["max_permille"] = m.max_permille;
-  if (m.aclprof) out["aclprof"] = AclprofJson(*m.aclprof);
+  if (m.aclprof) out["aclprof"] = ToJson(*m.aclprof);
   return out;
 }
 

@@ -148,7 +148,7 @@ class AttachProtocol(unittest.TestCase):
 
     def test_members(self):
         """Of each packet in its row; those of a part of packets in one row together."""
-        code = read("proto/attach/attach_protocol.cc") + read("proto/attach/stacks_packet.cc")
+        code = "".join(read(f"proto/attach/{name}.cc") for name in ("attach_protocol", "collect_packet", "stacks_packet"))
         functions = re.findall(r"^(?:nlohmann::)?json (\w+)\([^)]*\) \{(?: ([^\n]*) \}$|\n(.*?)^\}$)", code, re.M | re.S)
         helpers, wrong, types = {}, [], set()
         for name, line, body in functions:
@@ -179,7 +179,7 @@ class AttachProtocol(unittest.TestCase):
                 states |= set(re.findall(r'\bnotice\.state = "(\w+)"', read(name)))
         self.assertGreaterEqual(len(states), 4)
         self.assertEqual(states - self.words_of("session"), set())
-        states = set(re.findall(r'"(\w+)"', re.search(r"\bkStateNames\[\] = \{(.*?)\}", read("client/libprofd/collect_client.cc"), re.S)[1]))
+        states = set(re.findall(r'"(\w+)"', re.search(r"\bkCollectStateWords = \{(.*?)\}", read("proto/attach/collecting.h"), re.S)[1]))
         self.assertGreaterEqual(len(states), 10)
         self.assertEqual(states - self.words_of("collector"), set())
 

@@ -122,7 +122,7 @@ class Fleet(FleetCase):
         answer = self.export([here, elsewhere, off], "--job", "train", expect=PARTIAL)
         states = [node["state"] for node in answer["nodes"]]
         self.assertEqual(states, ["ok", "refused", "refused"])
-        self.assertIn(f"--to clickhouse://127.0.0.1:1/{self.database}", answer["nodes"][1]["error"]["message"])
+        self.assertIn(f"this node loads into clickhouse://127.0.0.1:1/{self.database} (archive.to) only", answer["nodes"][1]["error"]["message"])
         self.assertIn("archive.to is not set", answer["nodes"][2]["error"]["message"])
         self.assertEqual(elsewhere.metric("profd_archive_waiting_dumps"), 0)
         # Nowhere else, whatever a client says.
