@@ -115,7 +115,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
   RETURN_IF_ERROR(ReadSources(others, progress, detail, run));
   const ReadContext context{&run->problems, &progress, detail};
   if (!dumps.empty()) {
-    const Status read = ReadDumps(dumps, context, &run->ranks);
+    Status read = ReadDumps(dumps, context, &run->ranks);
     if (read.code() == StatusCode::kCancelled) return read;
     if (!read.ok()) run->problems.push_back({dumps.front().string(), read.message()});
   }

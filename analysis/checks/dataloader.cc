@@ -32,9 +32,10 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
   const Json& operators = pipeline["bottleneck_operators"];
   for (size_t i = 0; i < pipeline["suggestions"].size(); ++i) {
     const auto english = pipeline["suggestions"][i].get<std::string>();
-    finding.advice.push_back({english, i < operators.size() ? fmt::format("{}：增大 num_parallel_workers；执行 Python 的算子检查其脚本，Batch 调整 prefetch_size",
-                                                                        operators[i].get<std::string>())
-                                                            : english});
+    const std::string chinese = i < operators.size() ? fmt::format("{}：增大 num_parallel_workers；执行 Python 的算子检查其脚本，Batch 调整 prefetch_size",
+                                                                   operators[i].get<std::string>())
+                                                     : english;
+    finding.advice.emplace_back(english, chinese);
   }
   if (finding.advice.empty()) finding.advice.emplace_back(Text("Raise num_parallel_workers of the pipeline's operators, and keep the data on a fast local disk.", "增大流水线算子的 num_parallel_workers，并将数据放在高速本地盘。"));
   return finding;

@@ -93,6 +93,7 @@ std::vector<StepOfRank> StepsOfRanks(const Run& run) {
     }
   }
   std::vector<StepOfRank> all;
+  all.reserve(by_step.size());
   for (auto& [key, each] : by_step) all.push_back(std::move(each));
   return all;
 }

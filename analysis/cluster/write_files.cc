@@ -207,6 +207,7 @@ Status WriteGroups(const OutputModel& model, UnfinishedFile* file) {
   }
   for (const auto& stage : cluster.stages()) {
     std::vector<int> ranks;
+    ranks.reserve(stage.size());
     for (const size_t rank : stage) ranks.push_back(cluster.NumberOf(rank));
     json["p2p"].push_back(ranks);
   }

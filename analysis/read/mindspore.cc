@@ -75,6 +75,7 @@ class Files {
       if (place && place->first == device) found.emplace(place->second, path);
     }
     std::vector<fs::path> paths;
+    paths.reserve(found.size());
     for (auto& [slice, path] : found) paths.push_back(std::move(path));
     return paths;
   }

@@ -43,7 +43,7 @@ std::optional<std::pair<int, int>> VersionOf(std::string_view text) {
 
 Status TableChanger::Execute(std::string_view statement) {
   if (layout_.cluster.empty()) return server_.Execute(statement);
-  const Status status = server_.SendToCluster(statement, missed_ ? 0 : kClusterSeconds).status();
+  Status status = server_.SendToCluster(statement, missed_ ? 0 : kClusterSeconds).status();
   if (status.ok() || status.message().find(kNotInTime) == std::string::npos) return status;
   missed_ = true;
   return {};

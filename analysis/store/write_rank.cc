@@ -134,6 +134,7 @@ void WriteSlices(const Rank& rank, RowBlocks* blocks) {
 template <class T, class Of>
 std::vector<T> Column(const std::vector<Transport>& transports, Of of) {
   std::vector<T> column;
+  column.reserve(transports.size());
   for (const Transport& each : transports) column.push_back(of(each));
   return column;
 }
