@@ -113,7 +113,7 @@ void App::Impl::ShowPage() {
     const DeviceRecord* record = health.Of(device.id);
     const DeviceHealth state = record == nullptr ? DeviceHealth() : record->health;
     view.devices.push_back({device.id, std::to_string(device.physical_id), device.chip_name,
-                            std::string(VerdictName(state.verdict)), state.flags, state.reasons});
+                            std::string(VerdictName(state.verdict)), state.reasons});
   }
   for (const AlwaysOn::Running& running : always_on->running()) {
     const CollectorStats& one = stats[running.collector];

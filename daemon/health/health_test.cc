@@ -38,7 +38,7 @@ TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
   gone.up = false;
   gone.uncorrected_errors = 3;
   EXPECT_EQ(Judge(gone).verdict, Verdict::kDown);
-  EXPECT_THAT(Judge(gone).flags, ElementsAre("gone"));
+  EXPECT_THAT(Judge(gone).flags, ElementsAre(v1::Health::FLAG_GONE));
   // One library that says so is enough.
   DeviceReadings lost = Healthy();
   lost.problem = "the driver has lost communication with device 0";
@@ -47,14 +47,14 @@ TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
   DeviceReadings hung = Healthy();
   hung.hangs = true;
   EXPECT_EQ(Judge(hung).verdict, Verdict::kDown);
-  EXPECT_THAT(Judge(hung).flags, ElementsAre("hung"));
+  EXPECT_THAT(Judge(hung).flags, ElementsAre(v1::Health::FLAG_HUNG));
 }
 
 TEST(Judge, OneCallThatHangsLeavesTheRest) {
   DeviceReadings facts = Healthy();
   facts.stuck_call = "stopping channel hccs of device 0 has not returned for 9 s";
   EXPECT_EQ(Judge(facts).verdict, Verdict::kDegraded);
-  EXPECT_THAT(Judge(facts).flags, ElementsAre("stuck"));
+  EXPECT_THAT(Judge(facts).flags, ElementsAre(v1::Health::FLAG_STUCK));
   EXPECT_THAT(Judge(facts).reasons, ElementsAre(facts.stuck_call));
 }
 
@@ -64,7 +64,7 @@ TEST(Judge, AThrottledNpuIsDegraded) {
   facts.throttle_reasons = {"bit0", "bit2"};
   DeviceHealth health = Judge(facts);
   EXPECT_EQ(health.verdict, Verdict::kDegraded);
-  EXPECT_THAT(health.flags, ElementsAre("throttled", "alarm"));
+  EXPECT_THAT(health.flags, ElementsAre(v1::Health::FLAG_THROTTLED, v1::Health::FLAG_ALARM));
   EXPECT_THAT(health.reasons[0], HasSubstr("bit0, bit2"));
 }
 
@@ -75,7 +75,7 @@ TEST(Judge, UncorrectedMemoryErrorsAreFaulty) {
   facts.health_status = 2;
   DeviceHealth health = Judge(facts);
   EXPECT_EQ(health.verdict, Verdict::kFaulty);
-  EXPECT_THAT(health.flags, ElementsAre("ecc", "fault", "alarm"));
+  EXPECT_THAT(health.flags, ElementsAre(v1::Health::FLAG_ECC, v1::Health::FLAG_FAULT, v1::Health::FLAG_ALARM));
   EXPECT_EQ(health.reasons[1], "fault 0x80E01801 (major: HBM multi-bit ECC error)");
 }
 
@@ -89,7 +89,7 @@ TEST(Judge, SeveritiesOfFaults) {
     DeviceReadings facts = Healthy();
     facts.faults = {{"0x1", "", severity}};
     EXPECT_EQ(Judge(facts).verdict, verdict) << severity;
-    EXPECT_THAT(Judge(facts).flags, ElementsAre("fault")) << severity;
+    EXPECT_THAT(Judge(facts).flags, ElementsAre(v1::Health::FLAG_FAULT)) << severity;
   }
 }
 

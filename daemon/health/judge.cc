@@ -77,21 +77,21 @@ DeviceHealth Judge(const DeviceReadings& facts) {
   DeviceHealth health;
   const bool known = facts.up.has_value() || facts.health_status.has_value();
   health.verdict = known ? Verdict::kOk : Verdict::kUnknown;
-  auto note = [&health](Verdict verdict, std::string_view flag, std::string reason) {
+  auto note = [&health](Verdict verdict, v1::Health::Flag flag, std::string reason) {
     health.verdict = Worse(health.verdict, verdict);
-    health.flags.emplace_back(flag);
+    health.flags.push_back(flag);
     health.reasons.push_back(std::move(reason));
   };
   if (!facts.problem.empty() || facts.hangs || facts.up == false) {
-    note(Verdict::kDown, facts.hangs ? "hung" : "gone",
+    note(Verdict::kDown, facts.hangs ? v1::Health::FLAG_HUNG : v1::Health::FLAG_GONE,
          !facts.problem.empty() ? facts.problem
          : facts.hangs          ? "a call for it has not returned"
                                 : "does not answer the management library");
     return health;  // what was read before is out of date
   }
-  if (!facts.stuck_call.empty()) note(Verdict::kDegraded, "stuck", facts.stuck_call);
+  if (!facts.stuck_call.empty()) note(Verdict::kDegraded, v1::Health::FLAG_STUCK, facts.stuck_call);
   if (facts.uncorrected_errors > 0) {
-    note(Verdict::kFaulty, "ecc",
+    note(Verdict::kFaulty, v1::Health::FLAG_ECC,
          fmt::format("{:.0f} memory errors that could not be corrected since the NPU started",
                      facts.uncorrected_errors));
   }
@@ -103,17 +103,17 @@ DeviceHealth Judge(const DeviceReadings& facts) {
       texts.push_back(fmt::format("{} ({}{}{})", fault.code, fault.severity,
                                   fault.name.empty() ? "" : ": ", fault.name));
     }
-    note(worst, "fault", fmt::format("fault {}", fmt::join(texts, ", ")));
+    note(worst, v1::Health::FLAG_FAULT, fmt::format("fault {}", fmt::join(texts, ", ")));
   }
   if (!facts.throttle_reasons.empty()) {
-    note(Verdict::kDegraded, "throttled",
+    note(Verdict::kDegraded, v1::Health::FLAG_THROTTLED,
          fmt::format("the AI Core clock is lowered ({})", fmt::join(facts.throttle_reasons, ", ")));
   }
   if (const int level = facts.health_status.value_or(0); level > 0) {
     const std::string name =
         level < static_cast<int>(kLevels.size()) ? std::string(kLevels[static_cast<size_t>(level)])
                                                  : fmt::format("level {}", level);
-    note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, "alarm",
+    note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, v1::Health::FLAG_ALARM,
          fmt::format("health status {}: its worst alarm is {}", level, name));
   }
   return health;

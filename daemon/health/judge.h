@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "profd/v1/profd.pb.h"
+
 namespace profd {
 
 class MetricStore;
@@ -41,7 +43,7 @@ struct DeviceReadings {
 
 struct DeviceHealth {
   Verdict verdict = Verdict::kUnknown;
-  std::vector<std::string> flags;    // "gone", "hung", "stuck", "throttled", "ecc", "fault", "alarm"
+  std::vector<v1::Health::Flag> flags;
   std::vector<std::string> reasons;  // one for each flag
 };
 

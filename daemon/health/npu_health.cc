@@ -75,7 +75,7 @@ void NpuHealth::Describe(int device, v1::Device* out) const {
   wire.set_verdict(record == nullptr ? v1::Health::VERDICT_UNKNOWN : WireVerdict(record->health.verdict));
   if (record == nullptr) return;
   if (record->health.verdict == Verdict::kDown) out->set_problem(record->health.reasons.front());
-  for (const std::string& flag : record->health.flags) wire.add_flags(EnumOf<v1::Health::Flag>(flag));
+  for (const v1::Health::Flag flag : record->health.flags) wire.add_flags(flag);
   for (const std::string& reason : record->health.reasons) wire.add_reasons(reason);
   if (record->facts.health_status && record->health.verdict != Verdict::kDown) {
     wire.set_health_status(static_cast<uint32_t>(*record->facts.health_status));
@@ -99,8 +99,7 @@ void NpuHealth::Describe(const std::string& driver_problem, v1::Node* out) const
   }
   for (const auto& [device, record] : board_.devices()) {
     if (record.health.verdict == Verdict::kOk) continue;
-    for (const std::string& word : record.health.flags) {
-      const auto flag = EnumOf<v1::Health::Flag>(word);
+    for (const v1::Health::Flag flag : record.health.flags) {
       if (std::find(wire.flags().begin(), wire.flags().end(), flag) == wire.flags().end()) wire.add_flags(flag);
     }
     wire.add_reasons(fmt::format("NPU {} is {}", record.facts.npu, VerdictName(record.health.verdict)));

@@ -22,8 +22,7 @@ struct NodeView {
     std::string npu;  // its label in metrics
     std::string chip;
     std::string verdict;               // "ok", "degraded", "faulty", "down", "unknown"
-    std::vector<std::string> flags;    // its reasons
-    std::vector<std::string> reasons;  // one for each flag
+    std::vector<std::string> reasons;  // of it, a sentence each
   };
   struct Collector {
     std::string name;

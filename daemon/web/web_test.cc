@@ -134,8 +134,8 @@ NodeView Node() {
   NodeView view;
   view.version = "1.2";
   view.hostname = "n<1>";
-  view.devices = {{0, "0", "Ascend910B", "ok", {}, {}},
-                  {1, "1", "Ascend910B", "down", {"gone"}, {"has \"gone\""}}};
+  view.devices = {{0, "0", "Ascend910B", "ok", {}},
+                  {1, "1", "Ascend910B", "down", {"has \"gone\""}}};
   view.collectors = {{"host_cpu", true, ""}, {"npu_state", false, ""}};
   view.sessions = 3;
   view.flight_recorder = "off";

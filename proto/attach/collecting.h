@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -61,7 +60,6 @@ class CollectKinds {
   }
   constexpr uint32_t bits() const { return bits_; }
   constexpr bool empty() const { return bits_ == 0; }
-  constexpr size_t size() const { return static_cast<size_t>(std::popcount(bits_)); }
   constexpr bool Has(CollectKind kind) const { return (bits_ & BitOf(kind)) != 0; }
   // Those of both.
   constexpr CollectKinds operator&(CollectKinds other) const { return OfBits(bits_ & other.bits_); }
