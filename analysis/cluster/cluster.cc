@@ -46,19 +46,6 @@ int64_t SizeOf(const Rank& rank, std::string_view name) {
   return found == rank.parallel_sizes.end() ? 0 : found->second;
 }
 
-// "hcom_allReduce__241" of "hcom_allReduce__241_19_1": without the operation's number, which counts from where the rank's
-// recording began, and how often it has run.
-std::string_view WithoutNumbers(std::string_view name) {
-  std::string_view rest = name;
-  for (int i = 0; i < 2; ++i) {
-    const size_t at = rest.rfind('_');
-    if (at == std::string_view::npos || at + 1 == rest.size()) return name;
-    if (rest.find_first_not_of("0123456789", at + 1) != std::string_view::npos) return name;
-    rest = rest.substr(0, at);
-  }
-  return rest;
-}
-
 // Ranks do not begin to record at once, and then their numbers differ: operations of a step that all ranks of a group have
 // as many of are the same ones in their order. Memory grows with the steps and kinds of operations, not with the ranks.
 class SameOrder {
@@ -219,6 +206,17 @@ void Cluster::FindStages() {
   for (size_t stage = 0; stage < stages_.size(); ++stage) {
     for (const size_t rank : stages_[stage]) stage_of_[rank] = stage;
   }
+}
+
+std::string_view WithoutNumbers(std::string_view name) {
+  std::string_view rest = name;
+  for (int i = 0; i < 2; ++i) {
+    const size_t at = rest.rfind('_');
+    if (at == std::string_view::npos || at + 1 == rest.size()) return name;
+    if (rest.find_first_not_of("0123456789", at + 1) != std::string_view::npos) return name;
+    rest = rest.substr(0, at);
+  }
+  return rest;
 }
 
 std::string RankName(const Rank& rank) {

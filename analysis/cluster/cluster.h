@@ -73,6 +73,10 @@ class Cluster {
   std::vector<std::optional<size_t>> stage_of_;
 };
 
+// "hcom_allReduce__241" of "hcom_allReduce__241_19_1": without the operation's number, which counts from where the rank's
+// recording began, and how often it has run.
+std::string_view WithoutNumbers(std::string_view name);
+
 // "rank 3 on node7"
 std::string RankName(const Rank& rank);
 

@@ -1,7 +1,6 @@
 // What the files of cluster_analysis_output are made of; as written and read again: tests/fidelity/test_cluster.py.
 #include <gtest/gtest.h>
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,31 +41,6 @@ TEST(OutputModelTest, LinksWithoutANameAreAllKept) {
     EXPECT_TRUE(each.pairs.contains({0, 1})) << each.name;
     EXPECT_TRUE(each.pairs.contains({1, 0})) << each.name;
   }
-}
-
-// Numbers of operations count from where a rank's recording began.
-TEST(ClusterOperations, AreTheSameInTheirOrder) {
-  profd::analysis::Run run;
-  const auto add = [&run](int number, int first, std::initializer_list<int64_t> steps) {
-    auto rank = std::make_unique<Rank>();
-    rank->rank = number;
-    for (const int64_t step : steps) {
-      Collective& made = rank->collectives.emplace_back();
-      made.name = rank->Text("hcom_allReduce__241_" + std::to_string(first++) + "_1");
-      made.type = rank->Text("hcom_allReduce_");
-      made.group = rank->Text("g");
-      made.step = step;
-    }
-    run.ranks.push_back(std::move(rank));
-  };
-  add(0, 0, {1, 1, 2, 2});
-  add(1, 7, {1, 2, 2});  // its recording began within step 1
-  const Cluster cluster(run);
-  std::vector<size_t> ranks_of_step_1;
-  std::vector<size_t> ranks_of_step_2;
-  for (const ClusterOp& op : cluster.operations()) (op.step == 1 ? ranks_of_step_1 : ranks_of_step_2).push_back(op.ranks.size());
-  EXPECT_EQ(ranks_of_step_1, std::vector<size_t>({1, 1, 1})) << "which of two it is nothing says";
-  EXPECT_EQ(ranks_of_step_2, std::vector<size_t>({2, 2}));
 }
 
 }  // namespace

@@ -10,23 +10,58 @@
 namespace profd::analysis {
 namespace {
 
+// One side's messages of a step, in their order.
+struct MessagesOfRank {
+  std::vector<OnRank> sent;
+  std::vector<OnRank> received;
+};
+
+// Messages of one name, without its number, of a group in a step.
+struct Messages {
+  // "__241_19_1" of a send and of its receive.
+  std::map<std::pair<std::string_view, size_t>, std::vector<OnRank>> by_number;
+  std::map<size_t, MessagesOfRank> by_rank;
+
+  // Numbers count from where a rank's recording began, and a rank's sends and receives in one sequence: where both ranks
+  // recorded both sides of all messages, the order of the messages is what they have in common.
+  bool HaveBothSides() const {
+    if (by_rank.size() != 2) return false;
+    const MessagesOfRank& one = by_rank.begin()->second;
+    const MessagesOfRank& other = by_rank.rbegin()->second;
+    return one.sent.size() == other.received.size() && one.received.size() == other.sent.size();
+  }
+};
+
 // Both sides of a message, or all ranks of a collective.
 template <class Take>
 void EachMeeting(const Cluster& cluster, const Take& take) {
-  // A send and its receive have the same number.
-  std::map<std::tuple<size_t, int64_t, std::string_view, size_t>, std::vector<OnRank>> messages;
+  std::map<std::tuple<size_t, int64_t, std::string_view>, Messages> messages;
   for (const ClusterOp& op : cluster.operations()) {
     if (IsSendOrReceive(op.name)) {
       const size_t at = op.name.find("__");
       if (at == std::string_view::npos) continue;
-      std::vector<OnRank>& sides = messages[{op.group, op.step, op.name.substr(at), op.repeat}];
+      Messages& of = messages[{op.group, op.step, WithoutNumbers(op.name).substr(at)}];
+      std::vector<OnRank>& sides = of.by_number[{op.name.substr(at), op.repeat}];
       sides.insert(sides.end(), op.ranks.begin(), op.ranks.end());
+      if (op.step < 0) continue;  // recordings of unknown steps need not begin at the same message
+      for (const OnRank& each : op.ranks) (IsSend(op.name) ? of.by_rank[each.rank].sent : of.by_rank[each.rank].received).push_back(each);
     } else if (op.ranks.size() > 1) {
       take(op.step, op.ranks);
     }
   }
-  for (const auto& [key, sides] : messages) {
-    if (sides.size() == 2 && sides[0].rank != sides[1].rank) take(std::get<1>(key), sides);
+  const auto take_pairs = [&take](int64_t step, std::vector<OnRank>* sent, std::vector<OnRank>* received) {
+    for (std::vector<OnRank>* each : {sent, received}) std::ranges::stable_sort(*each, {}, [](const OnRank& side) { return side.op->start_ns; });
+    for (size_t i = 0; i < sent->size(); ++i) take(step, {(*sent)[i], (*received)[i]});
+  };
+  for (auto& [key, of] : messages) {
+    if (of.HaveBothSides()) {
+      take_pairs(std::get<1>(key), &of.by_rank.begin()->second.sent, &of.by_rank.rbegin()->second.received);
+      take_pairs(std::get<1>(key), &of.by_rank.rbegin()->second.sent, &of.by_rank.begin()->second.received);
+      continue;
+    }
+    for (const auto& [number, sides] : of.by_number) {
+      if (sides.size() == 2 && sides[0].rank != sides[1].rank) take(std::get<1>(key), sides);
+    }
   }
 }
 

@@ -145,9 +145,11 @@ std::string_view CollectiveTypeOf(std::string_view name) {
   return at == std::string_view::npos ? name : name.substr(0, at + 1);
 }
 
+bool IsSend(std::string_view name) { return name.starts_with("hcom_send"); }
+
 bool IsSendOrReceive(std::string_view name) {
   // "batchSendRecv" is of several ranks.
-  return name.starts_with("hcom_send") || name.starts_with("hcom_receive");
+  return IsSend(name) || name.starts_with("hcom_receive");
 }
 
 bool IsPartOfTotal(std::string_view name) {

@@ -68,6 +68,7 @@ void ReadClusterCommunication(std::string_view json, std::string_view where, con
 void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of);
 // "hcom_allReduce_" of "hcom_allReduce__586_0_1"
 std::string_view CollectiveTypeOf(std::string_view name);
+bool IsSend(std::string_view name);
 bool IsSendOrReceive(std::string_view name);
 // Of the links of an operation: of one of its executions, not of all.
 bool IsPartOfTotal(std::string_view name);

@@ -1,0 +1,94 @@
+// Operations that ranks recorded each by itself are found to be the same, whatever numbers they have.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/cluster/cluster.h"
+#include "analysis/cluster/cost.h"
+
+namespace profd::analysis {
+namespace {
+
+struct Op {
+  std::string_view type;
+  int64_t step = 0;
+  double ms = 1;
+};
+
+// A rank that recorded operations of one group, of which it had begun `first` before.
+void AddRank(Run* run, int first, const std::vector<Op>& ops) {
+  auto rank = std::make_unique<Rank>();
+  rank->rank = static_cast<int>(run->ranks.size());
+  for (const Op& op : ops) {
+    Collective& made = rank->collectives.emplace_back();
+    made.name = rank->Text("hcom_" + std::string(op.type) + "__241_" + std::to_string(first++) + "_1");
+    made.type = rank->Text("hcom_" + std::string(op.type) + "_");
+    made.group = rank->Text("g");
+    made.start_ns = static_cast<int64_t>(rank->collectives.size());
+    made.elapse_ms = op.ms;
+    made.step = op.step;
+  }
+  run->ranks.push_back(std::move(rank));
+}
+
+using Ranks = std::pair<size_t, size_t>;  // who waits, for whom
+std::map<Ranks, double> WaitsIn(const Run& run, int64_t step) {
+  const Cluster cluster(run);
+  std::map<Ranks, double> found;
+  for (const Wait& wait : WaitsOf(cluster)) {
+    if (wait.step == step) found[{wait.waiting, wait.last}] = wait.ms;
+  }
+  return found;
+}
+
+// Numbers of operations count from where a rank's recording began.
+TEST(ClusterOperations, AreTheSameInTheirOrder) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"allReduce", 1}, {"allReduce", 1}, {"allReduce", 2}, {"allReduce", 2}});
+  AddRank(&run, 7, {{"allReduce", 1}, {"allReduce", 2}, {"allReduce", 2}});  // its recording began within step 1
+  const Cluster cluster(run);
+  std::vector<size_t> ranks_of_step_1;
+  std::vector<size_t> ranks_of_step_2;
+  for (const ClusterOp& op : cluster.operations()) (op.step == 1 ? ranks_of_step_1 : ranks_of_step_2).push_back(op.ranks.size());
+  EXPECT_EQ(ranks_of_step_1, std::vector<size_t>({1, 1, 1})) << "which of two it is nothing says";
+  EXPECT_EQ(ranks_of_step_2, std::vector<size_t>({2, 2}));
+}
+
+TEST(ClusterMessages, AreTheSameInTheirOrder) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"send", 1, 1}, {"send", 2, 1}, {"send", 2, 3}, {"receive", 2, 6}});
+  AddRank(&run, 0, {{"receive", 2, 5}, {"receive", 2, 3.5}, {"send", 2, 4}});  // recorded nothing of step 1
+  EXPECT_EQ(WaitsIn(run, 2), (std::map<Ranks, double>{{{1, 0}, 4.5}, {{0, 1}, 2}}));
+  EXPECT_TRUE(WaitsIn(run, 1).empty());
+}
+
+// A rank numbers what it sends and what it receives in one sequence: of the same number both may send.
+TEST(ClusterMessages, OfBothDirectionsAreSendAndReceive) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"send", 1, 1}, {"send", 1, 2}, {"receive", 1, 10}, {"receive", 1, 20}});
+  AddRank(&run, 0, {{"receive", 1, 4}, {"send", 1, 3}, {"receive", 1, 6}, {"send", 1, 5}});
+  EXPECT_EQ(WaitsIn(run, 1), (std::map<Ranks, double>{{{1, 0}, 7}, {{0, 1}, 22}}));
+}
+
+TEST(ClusterMessages, OfPartOfAStepAreTheSameByTheirNumbers) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"send", 1, 1}, {"send", 1, 2}});
+  AddRank(&run, 1, {{"receive", 1, 7}});
+  EXPECT_EQ(WaitsIn(run, 1), (std::map<Ranks, double>{{{1, 0}, 5}}));
+}
+
+TEST(ClusterMessages, OfUnknownStepsAreTheSameByTheirNumbers) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"send", -1, 1}, {"send", -1, 2}});
+  AddRank(&run, 1, {{"receive", -1, 7}, {"receive", -1, 9}});  // began and ended one message later
+  EXPECT_EQ(WaitsIn(run, -1), (std::map<Ranks, double>{{{1, 0}, 5}}));
+}
+
+}  // namespace
+}  // namespace profd::analysis
