@@ -75,7 +75,7 @@ Status App::Impl::ServeAttach() {
   attach.admin_group = config.admin_group;
   attach.max_attached = static_cast<size_t>(config.max_attached);
   std::string warning;
-  RETURN_IF_ERROR(jobs->Listen(attach, &warning));
+  RETURN_IF_ERROR(jobs->Listen(attach, sessions.get(), &warning));
   if (!warning.empty()) log::Warning("attach socket", {{"problem", warning}});
   return Status::Ok();
 }
@@ -169,7 +169,7 @@ void App::Impl::Configure(const DaemonConfig& fresh) {
   Result<analysis::Limits> limits = ParseAdviceLimits(config.advice_limits);
   if (advisor != nullptr && limits.ok()) advisor->SetLimits(std::move(limits).value());
   archive->Configure(config);
-  jobs->Configure(config.admin_group, static_cast<size_t>(config.max_attached));
+  jobs->Configure(config.admin_group, static_cast<size_t>(config.max_attached), static_cast<uint32_t>(config.overhead_max_process_permille));
   writer->SetOptions(WriterOptionsOf(config));
 }
 

@@ -100,14 +100,15 @@ Status App::Impl::Build() {
   samplers = std::make_unique<SamplerPool>("profd-sample", 2);
   control = std::make_unique<Strand>(*control_executor);
   writer = std::make_unique<DumpWriter>(std::move(root).value(), clock, node->pool(), WriterOptionsOf(config));
+  states = std::make_unique<WriterStateSaver>(*control, *writer, *state_store);
   BuildCollecting();
+  BuildTuning();
   BuildJobs();
   attribution = NewAttribution({*control, clock, node->host(), jobs->table(), store, &node->process_names()}, config);
   retention = std::make_unique<DumpRetention>(
       DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
   BuildArchive();
   self = std::make_unique<SelfMetrics>(node->host());
-  BuildTuning();
   BuildSessions();
   BuildReleases();
   sampling = std::make_unique<ScheduledRecording>(
@@ -138,74 +139,28 @@ void App::Impl::BuildCollecting() {
   overhead = std::make_unique<DaemonOverhead>(*pollers, clock);
 }
 
-void App::Impl::Save(Status (StateStore::*save)(std::string_view), std::string text, std::string_view loss,
-                     std::function<void()> done) {
-  writer->Post([this, save, text = std::move(text), loss, done = std::move(done)] {
-    if (Status saved = (state_store.get()->*save)(text); !saved.ok()) log::Warning(loss, {{"why", saved.ToString()}});
-    if (done) control->Post(done);
-  });
-}
-
 void App::Impl::BuildJobs() {
-  JobService::Deps deps{*control, node->host()};
-  deps.daemon = "profd " PROFD_VERSION;
-  deps.start_ticks_of = [this](pid_t pid) { return node->StartTimeOf(pid); };
-  deps.start = [this](const Peer& peer, const v1::SessionSpec& request, AttachService::SessionReply reply) {
-    sessions->Start(peer, request, std::move(reply));
-  };
-  deps.stop = [this](const Peer& peer, const v1::StopSessionRequest& request, AttachService::SessionReply reply) {
-    sessions->Stop(peer, request, std::move(reply));
-  };
-  deps.get = [this](const Peer& peer, const std::string& id) { return sessions->Get(peer, id); };
-  deps.active_sessions = [this] { return sessions->ActiveSessions(); };
-  deps.on_ring_broken = [this, limit = LogLimit()](const TrainingProcess& process, const Status& why) mutable {
-    uint64_t left_out = 0;
-    if (!limit.Allow(process.uid, clock.SteadyNs(), &left_out)) return;
-    log::Warning("ring of a process given up",
-                 {{"pid", process.pid}, {"uid", process.uid}, {"why", why.message()}, {"left_out", left_out}});
-  };
-  deps.collect_permille = [this] { return static_cast<uint32_t>(options.config.overhead_max_process_permille); };
-  deps.may_collect = [this](const TrainingProcess& process) {
-    Peer owner;
-    owner.uid = process.uid;
-    return tuning->MayProfile(owner, process.devices);
-  };
-  jobs = std::make_unique<JobService>(std::move(deps));
+  jobs = std::make_unique<JobService>(JobService::Deps{*control, node->host(), *node, *tuning, "profd " PROFD_VERSION,
+                                                       static_cast<uint32_t>(options.config.overhead_max_process_permille)});
 }
 
 void App::Impl::BuildArchive() {
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  ArchiveQueue::Deps deps{*control, clock, *retention, host.data(), nullptr,
-                          [this](pid_t pid) { return node->StartTimeOf(pid); }};
-  deps.save = [this](std::string text) {
-    Save(&StateStore::SaveArchive, std::move(text), "what waits for the database would not survive a crash of profd");
-  };
   const Result<std::string> saved = state_store->LoadArchive();
   if (!saved.ok()) log::Error("what waits for the database cannot be read", {{"why", saved.status().ToString()}});
-  archive = std::make_unique<ArchiveQueue>(std::move(deps), options.config, saved.value_or(""));
+  archive = std::make_unique<ArchiveQueue>(ArchiveQueue::Deps{*control, clock, *retention, host.data(), *states, *node}, options.config,
+                                           saved.value_or(""));
 }
 
 void App::Impl::BuildTuning() {
-  TuningLeases::Deps deps{clock, [this](pid_t pid) { return node->OwnerOf(pid); },
-                          [this](pid_t pid) { return node->StartTimeOf(pid); },
-                          nullptr, nullptr, nullptr, node->BootId()};
-  deps.may_use = [this](const Peer& peer, uint32_t device) -> Status {
-    const auto& all = node->host().devices;
-    const auto found = std::find_if(all.begin(), all.end(), [device](const DeviceInfo& each) {
-      return static_cast<uint32_t>(each.id) == device;
-    });
-    if (found == all.end()) return {StatusCode::kNotFound, NoSuchDevice(device, all)};
-    return Node::MayUse(peer, *found);
-  };
-  deps.profiled_by = [this](const Peer& peer, std::span<const uint32_t> devices) {
+  // Both are made later, and for leases.
+  auto profiled_by = [this](const Peer& peer, std::span<const uint32_t> devices) {
     std::string session = sessions->ProfilingOn(peer, devices);
     return session.empty() ? jobs->table().CollectingOn(devices) : session;
   };
-  deps.save = [this](std::string text, std::function<void()> done) {
-    Save(&StateStore::SaveTuning, std::move(text), "tuning leases would not survive a crash of profd", std::move(done));
-  };
-  tuning = std::make_unique<TuningLeases>(std::move(deps));
+  tuning = std::make_unique<TuningLeases>(
+      TuningLeases::Deps{clock, node->host().devices, *node, *node, *states, std::move(profiled_by), node->BootId()});
   const Result<std::string> saved = state_store->LoadTuning();
   if (saved.ok()) {
     tuning->Load(*saved);
@@ -216,37 +171,10 @@ void App::Impl::BuildTuning() {
 
 void App::Impl::BuildSessions() {
   const DaemonConfig& config = options.config;
-  SessionManager::Deps deps{
-      SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(),
-                  [this](int device) { return node->FactsOf(device); },
-                  [this](int device) { return node->ControlOf(device); },
-                  [this](pid_t pid) { return node->StartTimeOf(pid); }, Manifest{},
-                  config.stop_deadline_s * kNsPerSecond},
-      [this](pid_t pid) { return node->OwnerOf(pid); },
-      [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
-      [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
-        retention->Remove(name, "request", std::move(done));
-      }};
-  deps.dumps_or_null = retention.get();
-  deps.boot_id = node->BootId();
-  // On the writer's thread, so that it is there before the dump is, and gone after it is complete.
-  deps.save_session = [this](const std::string& id, std::string text) {
-    writer->Post([this, id, text = std::move(text)] {
-      if (Status saved = state_store->SaveSession(id, text, false); !saved.ok()) {
-        log::Warning("session would not survive a crash of profd", {{"session", id}, {"why", saved.ToString()}});
-      }
-    });
-  };
-  deps.drop_session = [this](const std::string& id) {
-    writer->Post([this, id] {
-      if (Status dropped = state_store->DropSession(id); !dropped.ok()) {
-        log::Warning("state of a session not removed", {{"session", id}, {"why", dropped.ToString()}});
-      }
-    });
-  };
-  deps.on_begun = [this] { CheckDeadlinesSoon(); };
-  deps.may_profile = [this](const Peer& peer, std::span<const int> devices) { return tuning->MayProfile(peer, devices); };
-  deps.may_give_dump = [](uint32_t uid) { return Rights::OfThisProcess().MayGiveDump(uid); };
+  SessionManager::Deps deps{SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(), *node, *node, Manifest{},
+                                        config.stop_deadline_s * kNsPerSecond},
+                            *retention, *states, *tuning, Rights::OfThisProcess(), node->BootId(), retention.get(),
+                            [this] { CheckDeadlinesSoon(); }};
   deps.session.jobs_or_null = &jobs->table();
   deps.session.copier_or_null = &jobs->copier();
   Manifest& base = deps.session.manifest_base;
@@ -262,7 +190,7 @@ void App::Impl::BuildSessions() {
 void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
   if (!options.config.recorder_enabled) return;
   Result<std::unique_ptr<FlightRecorder>> made = FlightRecorder::Create(
-      FlightRecorder::Deps{deps->session, *router, *self, deps->may_use, deps->remove_dump}, options.config);
+      FlightRecorder::Deps{deps->session, *router, *self, *retention}, options.config);
   if (!made.ok()) {
     log::Error("no flight recorder", {{"why", made.status().ToString()}});
     return;
@@ -273,13 +201,9 @@ void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
 
 // Before the first session starts: an earlier run of the daemon may have released channels.
 void App::Impl::BuildReleases() {
-  ChannelReleases::Deps deps{*control, clock, *arbiter, node->host().devices,
-                             [](const Peer& peer, const DeviceInfo& device) { return Node::MayUse(peer, device); },
-                             [this](const std::string& session) { return sessions->UidOf(session); }};
-  deps.save = [this](std::string text) {
-    Save(&StateStore::SaveReleases, std::move(text), "released channels would be taken back by a restart");
-  };
-  releases = std::make_unique<ChannelReleases>(std::move(deps));
+  releases = std::make_unique<ChannelReleases>(
+      ChannelReleases::Deps{*control, clock, *arbiter, node->host().devices, *node, *states,
+                            [this](const std::string& session) { return sessions->UidOf(session); }});
   Result<std::string> saved = state_store->LoadReleases();
   if (!saved.ok()) {
     log::Warning("released channels of an earlier run cannot be read", {{"why", saved.status().ToString()}});

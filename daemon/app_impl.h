@@ -20,6 +20,7 @@
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/dumps/dump_retention.h"
+#include "daemon/dumps/state_saver.h"
 #include "daemon/dumps/state_store.h"
 #include "daemon/health/npu_health.h"
 #include "daemon/jobs/job_service.h"
@@ -54,9 +55,6 @@ struct App::Impl {
   void BuildReleases();
   void BuildAdvice();
   void Recover();
-  // On the writer's thread, as everything of the state folder; then `done` on the control strand.
-  void Save(Status (StateStore::*save)(std::string_view), std::string text, std::string_view loss,
-            std::function<void()> done = nullptr);
 
   // app.cc: serve, tick, end. Serve's answer: whether sessions are to resume at the next start (SIGUSR2).
   Result<bool> Serve();
@@ -91,6 +89,7 @@ struct App::Impl {
   std::unique_ptr<Strand> control;
   std::unique_ptr<StateStore> state_store;  // before the writer, whose last tasks use it
   std::unique_ptr<DumpWriter> writer;
+  std::unique_ptr<WriterStateSaver> states;
   std::unique_ptr<DumpRetention> retention;
   std::unique_ptr<ArchiveQueue> archive;
   std::unique_ptr<EarlierRuns> earlier;
@@ -99,11 +98,11 @@ struct App::Impl {
   std::unique_ptr<PollEngine> pollers;
   std::unique_ptr<AlwaysOn> always_on;
   std::unique_ptr<DaemonOverhead> overhead;
+  std::unique_ptr<TuningLeases> tuning;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
-  std::unique_ptr<TuningLeases> tuning;
   std::unique_ptr<SessionManager> sessions;
   std::unique_ptr<ChannelReleases> releases;
   std::unique_ptr<ScheduledRecording> sampling;

@@ -121,7 +121,7 @@ void ArchiveQueue::Save() {
     if (!entry.named.empty()) object["named"] = entry.named;
     if (entry.requested) object["requested"] = true;
   }
-  deps_.save(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  deps_.states.SaveArchive(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void ArchiveQueue::Configure(const DaemonConfig& config) {
@@ -253,7 +253,7 @@ void ArchiveQueue::Lose(Entries::iterator entry, std::string_view reason, std::s
 // By another process that still lives. Its own order of before is the asker's again: its report was lost.
 bool ArchiveQueue::IsHeld(const Entry& entry, const Peer& peer) const {
   if (entry.pid == 0 || entry.pid == peer.pid) return false;
-  return deps_.start_time_of(entry.pid) == std::optional(entry.pid_started);
+  return deps_.processes.StartTimeOf(entry.pid) == std::optional(entry.pid_started);
 }
 
 std::string ArchiveQueue::RunOf(const KeptDump& dump, const Entry& entry) const {
@@ -278,7 +278,7 @@ Status ArchiveQueue::Take(const Peer& peer, v1::ClaimArchiveUploadResponse* out)
   if (best == entries_.end()) return Status::Ok();
   Entry& entry = best->second;
   entry.pid = peer.pid;
-  entry.pid_started = peer.pid == 0 ? 0 : deps_.start_time_of(peer.pid).value_or(0);
+  entry.pid_started = peer.pid == 0 ? 0 : deps_.processes.StartTimeOf(peer.pid).value_or(0);
   ++entry.attempts;
   const KeptDump& dump = *deps_.dumps.Find(best->first);
   v1::ArchiveUpload& upload = *out->mutable_upload();

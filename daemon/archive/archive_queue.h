@@ -23,6 +23,8 @@
 #include "base/strand.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/dumps/dump_retention.h"
+#include "daemon/dumps/state_saver.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/peer.h"
 #include "profd/v1/profd.pb.h"
 
@@ -37,10 +39,8 @@ class ArchiveQueue {
     const Clock& clock;
     DumpRetention& dumps;
     std::string host;  // {host} of archive.run
-    // Keeps the text where the next daemon finds it.
-    std::function<void(std::string text)> save;
-    // Start time of a process as long as it lives.
-    std::function<std::optional<uint64_t>(pid_t)> start_time_of;
+    StateSaver& states;
+    const NodeProcesses& processes;
   };
   struct Counts {
     uint64_t loaded = 0;

@@ -197,15 +197,15 @@ TEST_F(ArchiveQueueTest, OneProcessAtATime) {
   EXPECT_EQ(Take(), Name(1));
   EXPECT_EQ(Take(), Name(1)) << "its report was lost";
   peer_.pid = 5000;
-  lives_[5000] = 1;
+  processes_.alive[5000] = {0, 1};
   EXPECT_EQ(Take(), Name(2)) << "the other one works on the first";
   peer_.pid = 6000;
   EXPECT_EQ(Take(), "");
-  lives_.erase(kCompanion);
+  processes_.alive.erase(kCompanion);
   EXPECT_EQ(Take(), Name(1)) << "it was killed";
   peer_.pid = 7000;
-  lives_[6000] = 2;
-  lives_[5000] = 3;
+  processes_.alive[6000] = {0, 2};
+  processes_.alive[5000] = {0, 3};
   EXPECT_EQ(Take(), Name(1)) << "this process was not there when it was taken";
 }
 
@@ -245,7 +245,7 @@ TEST_F(ArchiveQueueTest, RemovedDumpsAreForgotten) {
   Start();
   queue_->OnComplete();
   EXPECT_EQ(queue_->waiting().dumps, 0U);
-  EXPECT_EQ(saved_.find("PROF_"), std::string::npos);
+  EXPECT_EQ(states_.archive.find("PROF_"), std::string::npos);
 }
 
 TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
@@ -284,7 +284,7 @@ TEST_F(ArchiveQueueTest, TurnedOffNothingIsProtected) {
 TEST_F(ArchiveQueueTest, AFileThatMakesNoSenseIsAnEmptyQueue) {
   for (const char* text : {"{", "[]", R"({"dumps": 3})", R"({"since_ns": "x", "dumps": {"../x": {"state": "STATE_WAITING"}}})",
                            R"({"dumps": {"PROF_000001_20261121102319555_FFLQEJLNBPGEGPGC": {"state": 7}}})"}) {
-    saved_ = text;
+    states_.archive = text;
     Start();
     EXPECT_EQ(queue_->waiting().dumps, 0U) << text;
   }

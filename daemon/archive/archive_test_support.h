@@ -12,6 +12,7 @@
 
 #include "base/manual_executor.h"
 #include "daemon/archive/archive_queue.h"
+#include "daemon/session/testing/fake_node.h"
 #include "dump/test_support.h"
 
 namespace profd {
@@ -29,7 +30,7 @@ class ArchiveQueueTest : public ::testing::Test {
     config_.archive_retry_first_s = 10;
     config_.archive_retry_longest_s = 60;
     peer_.pid = kCompanion;
-    lives_[kCompanion] = 1;
+    processes_.alive[kCompanion] = {0, 1};
     Start();
   }
   ~ArchiveQueueTest() override { retention_->Stop(); }
@@ -39,12 +40,7 @@ class ArchiveQueueTest : public ::testing::Test {
     if (retention_ != nullptr) retention_->Stop();
     retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, QuotaLimits{});
     queue_ = std::make_unique<ArchiveQueue>(
-        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", [this](std::string text) { saved_ = std::move(text); },
-                           [this](pid_t pid) -> std::optional<uint64_t> {
-                             auto found = lives_.find(pid);
-                             return found == lives_.end() ? std::nullopt : std::optional(found->second);
-                           }},
-        config_, saved_);
+        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", states_, processes_}, config_, states_.archive);
     retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,
                           [this](const KeptDump& dump) { queue_->OnClosed(dump); }});
   }
@@ -104,8 +100,8 @@ class ArchiveQueueTest : public ::testing::Test {
   StateStore store_{tmp_ / "state"};
   DumpRoot root_;
   DaemonConfig config_;
-  std::string saved_;
-  std::map<pid_t, uint64_t> lives_;  // processes and their start times
+  testing::FakeStates states_;
+  testing::FakeProcesses processes_;
   Peer peer_;
   v1::ArchiveUpload upload_;
   std::unique_ptr<DumpRetention> retention_;

@@ -44,6 +44,7 @@ struct QuotaLimits {
   uint64_t pinned_per_uid = 0;
 };
 
+inline constexpr std::string_view kReasonRequest = "request";
 inline constexpr std::string_view kReasonTotal = "max_total";
 inline constexpr std::string_view kReasonPerUid = "max_kept_per_uid";
 

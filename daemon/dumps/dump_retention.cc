@@ -488,7 +488,7 @@ void DumpRetention::UpdateMetrics(SelfMetrics* self) const {
   self->Set(kBytes, sums().running, "running");
   self->Set(kBytes, sums().finished, "finished");
   self->Set(kBytes, sums().pinned, "pinned");
-  for (std::string_view reason : {std::string_view("request"), kReasonTotal, kReasonPerUid}) {
+  for (std::string_view reason : {kReasonRequest, kReasonTotal, kReasonPerUid}) {
     const auto found = removed_.find(reason);
     self->Set(MetricByName("profd_dumps_removed_total"), found == removed_.end() ? 0 : found->second, reason);
   }

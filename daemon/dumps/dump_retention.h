@@ -25,7 +25,16 @@ namespace profd {
 
 class SelfMetrics;
 
-class DumpRetention {
+class DumpRemover {
+ public:
+  // With the bytes freed, on the control strand.
+  using Removed = std::function<void(Result<uint64_t>)>;
+
+  virtual ~DumpRemover() = default;
+  virtual void Remove(const std::string& name, std::string_view reason, Removed done) = 0;
+};
+
+class DumpRetention final : public DumpRemover {
  public:
   struct Deps {
     Strand& control;
@@ -96,9 +105,7 @@ class DumpRetention {
   const Sums& sums() const;
   const QuotaLimits& limits() const { return limits_; }
 
-  // `done` runs on the control strand with the bytes freed.
-  using Removed = std::function<void(Result<uint64_t>)>;
-  void Remove(const std::string& name, std::string_view reason, Removed done);
+  void Remove(const std::string& name, std::string_view reason, Removed done) override;
   // kResourceExhausted when the owner would have too much pinned (unless `unlimited`).
   Status Pin(const std::vector<std::string>& names, bool pinned, bool unlimited);
 

@@ -58,7 +58,7 @@ TrainingProcess AttachService::Describe(const AttachArrival& arrival,
     if (physical.empty()) physical = DevicesOf(facts->environment);
   }
   if (process.start_ticks == 0) {
-    process.start_ticks = deps_.start_ticks_of(arrival.peer.pid).value_or(0);
+    process.start_ticks = deps_.processes.StartTimeOf(arrival.peer.pid).value_or(0);
   }
   process.pid = arrival.peer.pid;
   process.uid = arrival.peer.uid;
@@ -189,7 +189,7 @@ void AttachService::OnStart(uint64_t id, const attach::StartCall& call) {
   if (process == nullptr || !BeginCall(id, call.seq)) return;
   const Client& client = clients_.at(id);
   const Peer peer = client.peer;
-  deps_.start(peer, ToRequest(call, *process, client.metadata),
+  sessions_->Start(peer, ToRequest(call, *process, client.metadata),
               [this, id, seq = call.seq](const Result<v1::Session>& session) {
                 auto found = clients_.find(id);
                 if (found != clients_.end() && session.ok()) {
@@ -209,7 +209,7 @@ void AttachService::OnStop(uint64_t id, const attach::StopCall& call) {
     return;
   }
   const Peer peer = client.peer;
-  deps_.stop(peer, request, [this, id, seq = call.seq](const Result<v1::Session>& session) {
+  sessions_->Stop(peer, request, [this, id, seq = call.seq](const Result<v1::Session>& session) {
     Answer(id, seq, session);
   });
 }
@@ -222,7 +222,7 @@ void AttachService::OnStatus(uint64_t id, const attach::StatusCall& call) {
     Answer(id, call.seq, NotFound("this process has started no session"));
     return;
   }
-  Answer(id, call.seq, deps_.get(client.peer, wanted));
+  Answer(id, call.seq, sessions_->Get(client.peer, wanted));
 }
 
 void AttachService::OnMetadata(uint64_t id, const attach::MetadataCall& call) {

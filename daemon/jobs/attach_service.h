@@ -17,28 +17,20 @@
 #include "daemon/jobs/attach_server.h"
 #include "daemon/jobs/job_table.h"
 #include "daemon/jobs/process_probe.h"
+#include "daemon/jobs/session_calls.h"
+#include "daemon/node/node_access.h"
 
 namespace profd {
 
-namespace v1 {
-class Session;
-class SessionSpec;
-class StopSessionRequest;
-}  // namespace v1
-
 class AttachService {
  public:
-  using SessionReply = std::function<void(const Result<v1::Session>&)>;
   struct Deps {
     const Clock& clock;
     JobTable& table;
     ProcessProbe& probe;
     std::span<const DeviceInfo> devices;
     std::string daemon;  // "profd 0.1.0"
-    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of;
-    std::function<void(const Peer&, const v1::SessionSpec&, SessionReply)> start;
-    std::function<void(const Peer&, const v1::StopSessionRequest&, SessionReply)> stop;
-    std::function<Result<v1::Session>(const Peer&, const std::string& id)> get;
+    const NodeProcesses& processes;
     // The answer to AskStacks, and that none will come.
     std::function<void(uint64_t id, const attach::StacksReport&)> on_stacks = [](uint64_t, const attach::StacksReport&) {};
     std::function<void(uint64_t id)> on_gone = [](uint64_t) {};
@@ -51,7 +43,10 @@ class AttachService {
   // Requests the stacks of a process's threads; false when it cannot be requested.
   bool AskStacks(uint64_t id, uint64_t seq);
   // Before the server's first event.
-  void SetServer(AttachServer* server) { server_ = server; }
+  void Serve(AttachServer* server, SessionCalls* sessions) {
+    server_ = server;
+    sessions_ = sessions;
+  }
 
  private:
   struct Client {
@@ -81,6 +76,7 @@ class AttachService {
 
   Deps deps_;
   AttachServer* server_ = nullptr;
+  SessionCalls* sessions_ = nullptr;
   std::map<uint64_t, AttachArrival> arriving_;
   std::map<uint64_t, Client> clients_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "daemon/metrics/self_metrics.h"
 #include "driver/dcmi_service.h"
@@ -42,19 +43,11 @@ JobService::JobService(Deps deps)
       copier_(deps_.control, deps_.host.clock),
       look_(std::make_shared<UserLook>()) {
   table_ = std::make_unique<JobTable>(JobTable::Deps{
-      deps_.control, deps_.host.clock, deps_.start_ticks_of,
+      deps_.control, deps_.host.clock, deps_.processes, deps_.gate,
       [this](uint64_t id, const attach::ToProcess& message) {
         if (server_ != nullptr) server_->Send(id, message);
       },
-      [this](const TrainingProcess& process, const Status& why) {
-        if (server_ != nullptr) {
-          server_->Send(process.attach_id, attach::Reply{0, static_cast<int>(why.code()),
-                                                         why.message() + "; it is not read any more",
-                                                         {}});
-        }
-        deps_.on_ring_broken(process, why);
-      },
-      deps_.may_collect,
+      [this](const TrainingProcess& process, const Status& why) { OnRingBroken(process, why); },
       deps_.collect_permille,
       [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); }});
   stacks_ = std::make_unique<StacksService>(StacksService::Deps{
@@ -62,8 +55,7 @@ JobService::JobService(Deps deps)
       [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); },
       [this](uint64_t id, uint64_t seq) { return service_->AskStacks(id, seq); }});
   service_ = std::make_unique<AttachService>(AttachService::Deps{
-      deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.start_ticks_of,
-      deps_.start, deps_.stop, deps_.get,
+      deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.processes,
       [this](uint64_t id, const attach::StacksReport& report) { stacks_->OnReport(id, report); },
       [this](uint64_t id) { stacks_->OnClosed(id); }});
   look_->service = this;
@@ -76,14 +68,14 @@ JobService::~JobService() {
   look_->service = nullptr;
 }
 
-Status JobService::Listen(const AttachServerOptions& options, std::string* warning) {
+Status JobService::Listen(const AttachServerOptions& options, SessionCalls* sessions, std::string* warning) {
   attach_socket_ = options.path;
   auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, service_->Events(),
                                      warning);
   if (!server.ok()) return server.status();
   server_ = std::move(server).value();
   server_->SetDisposer([this](UniqueFd fd) { probe_.Dispose(std::move(fd)); });
-  service_->SetServer(server_.get());
+  service_->Serve(server_.get(), sessions);
   server_->Start();
   return Status::Ok();
 }
@@ -92,8 +84,9 @@ void JobService::Stop() {
   if (server_ != nullptr) server_->Stop();
 }
 
-void JobService::Configure(const std::string& admin_group, size_t max_attached) {
+void JobService::Configure(const std::string& admin_group, size_t max_attached, uint32_t collect_permille) {
   DCHECK_ON(deps_.control);
+  table_->SetCollectLimit(collect_permille);
   if (server_ != nullptr) server_->Configure(admin_group, max_attached);
 }
 
@@ -120,6 +113,16 @@ std::function<void()> JobService::DeviceUserTask() {
   };
 }
 
+void JobService::OnRingBroken(const TrainingProcess& process, const Status& why) {
+  if (server_ != nullptr) {
+    server_->Send(process.attach_id, attach::Reply{0, static_cast<int>(why.code()), why.message() + "; it is not read any more", {}});
+  }
+  uint64_t left_out = 0;
+  if (!broken_logged_.Allow(process.uid, deps_.host.clock.SteadyNs(), &left_out)) return;
+  log::Warning("ring of a process given up",
+               {{"pid", process.pid}, {"uid", process.uid}, {"why", why.message()}, {"left_out", left_out}});
+}
+
 void JobService::OnUses(std::vector<DeviceUse> uses) {
   DCHECK_ON(deps_.control);
   if (looking_) return;
@@ -131,10 +134,9 @@ void JobService::OnUses(std::vector<DeviceUse> uses) {
 }
 
 void JobService::ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
-                       v1::ListJobsResponse* out) const {
+                          std::span<const ActiveSession> sessions, v1::ListJobsResponse* out) const {
   DCHECK_ON(deps_.control);
-  DescribeJobs(peer, request_untrusted, table_->Processes(), deps_.active_sessions(),
-               deps_.host.clock.MonotonicRawNs(), out);
+  DescribeJobs(peer, request_untrusted, table_->Processes(), sessions, deps_.host.clock.MonotonicRawNs(), out);
 }
 
 Status JobService::GetActivity(const Peer& peer, const v1::GetActivityRequest& request_untrusted,

@@ -5,9 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/log_limit.h"
 #include "daemon/jobs/activity_view.h"
 #include "daemon/jobs/attach_service.h"
 #include "daemon/jobs/collected_files.h"
@@ -25,18 +27,10 @@ class JobService {
   struct Deps {
     Strand& control;
     const Host& host;
-    std::string daemon = {};  // "profd 0.1.0"
-    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of = nullptr;
-    std::function<void(const Peer&, const v1::SessionSpec&, AttachService::SessionReply)>
-        start = nullptr;
-    std::function<void(const Peer&, const v1::StopSessionRequest&, AttachService::SessionReply)> stop =
-        nullptr;
-    std::function<Result<v1::Session>(const Peer&, const std::string& id)> get = nullptr;
-    std::function<std::vector<ActiveSession>()> active_sessions = nullptr;
-    std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken = nullptr;
-    std::function<Status(const TrainingProcess&)> may_collect = nullptr;
-    // As JobTable::Deps has it.
-    std::function<uint32_t()> collect_permille = nullptr;
+    const NodeProcesses& processes;
+    const ProfilingGate& gate;
+    std::string daemon;             // "profd 0.1.0"
+    uint32_t collect_permille = 0;  // as JobTable has it
   };
 
   explicit JobService(Deps deps);
@@ -46,18 +40,18 @@ class JobService {
   // For what a watcher takes with on_files.
   FileCopier& copier() { return copier_; }
   // Any thread. Without it processes cannot attach.
-  Status Listen(const AttachServerOptions& options, std::string* warning);
+  Status Listen(const AttachServerOptions& options, SessionCalls* sessions, std::string* warning);
   // Empty: processes cannot attach.
   const std::string& attach_socket() const { return attach_socket_; }
   // Any thread: no process attaches any more, attached ones are disconnected.
   void Stop();
-  void Configure(const std::string& admin_group, size_t max_attached);
+  void Configure(const std::string& admin_group, size_t max_attached, uint32_t collect_permille);
 
   // For the DCMI thread, every few seconds: who uses a device now. Captures what may be left behind.
   std::function<void()> DeviceUserTask();
 
   void ListJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted,
-                v1::ListJobsResponse* out) const;
+                std::span<const ActiveSession> sessions, v1::ListJobsResponse* out) const;
   Status GetActivity(const Peer& peer, const v1::GetActivityRequest& request_untrusted,
                      v1::GetActivityResponse* out) const;
   StacksService& stacks() { return *stacks_; }
@@ -75,6 +69,7 @@ class JobService {
   // Shared with the DCMI thread, which may outlive everything else.
   struct UserLook;
   void OnUses(std::vector<DeviceUse> uses);
+  void OnRingBroken(const TrainingProcess& process, const Status& why);
 
   Deps deps_;
   ProcessProbe probe_;
@@ -85,6 +80,7 @@ class JobService {
   std::unique_ptr<AttachServer> server_;
   std::string attach_socket_;
   std::shared_ptr<UserLook> look_;
+  LogLimit broken_logged_;  // rings, by user
   bool looking_ = false;  // a lookup of users is under way
 };
 

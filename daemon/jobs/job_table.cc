@@ -77,7 +77,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
       watching->watcher.on_detached(process, in_good_order);
     }
   }
-  bool lives = deps_.start_ticks_of(process.pid) == process.start_ticks;
+  bool lives = deps_.processes.StartTimeOf(process.pid) == process.start_ticks;
   if (in_good_order || !lives || silent_.size() == kMaxSilent) return;
   process.attach_id = 0;
   process.silent_since_ns = deps_.clock.MonotonicRawNs();
@@ -172,7 +172,7 @@ void JobTable::Tick() {
   }
   std::erase_if(silent_, [&](const TrainingProcess& process) {
     return now - process.silent_since_ns > kSilentNs ||
-           deps_.start_ticks_of(process.pid) != process.start_ticks;
+           deps_.processes.StartTimeOf(process.pid) != process.start_ticks;
   });
 }
 
@@ -206,12 +206,13 @@ void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   DCHECK_ON(deps_.control);
   const auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
-  if (notice.collect && deps_.may_collect != nullptr) {
-    if (Status may = deps_.may_collect(found->second.process); !may.ok()) return RefuseCollection(attach_id, notice, may);
-  }
-  if (!notice.collect || deps_.collect_permille == nullptr) return deps_.send(attach_id, notice);
+  if (!notice.collect) return deps_.send(attach_id, notice);
+  const TrainingProcess& process = found->second.process;
+  Peer owner;
+  owner.uid = process.uid;
+  if (Status may = deps_.gate.MayProfile(owner, process.devices); !may.ok()) return RefuseCollection(attach_id, notice, may);
   attach::SessionNotice limited = notice;
-  limited.collect->max_permille = deps_.collect_permille();
+  limited.collect->max_permille = deps_.collect_permille;
   deps_.send(attach_id, limited);
 }
 

@@ -21,6 +21,8 @@
 #include "daemon/jobs/process_facts.h"
 #include "daemon/jobs/ring_reader.h"
 #include "daemon/jobs/step_clock.h"
+#include "daemon/node/node_access.h"
+#include "daemon/session/profiling_gate.h"
 
 namespace profd {
 
@@ -29,15 +31,13 @@ class JobTable final : public JobDirectory {
   struct Deps {
     Strand& control;
     const Clock& clock;
-    // Start time of a process as long as it lives; must not wait.
-    std::function<std::optional<uint64_t>(pid_t)> start_ticks_of;
+    const NodeProcesses& processes;
+    const ProfilingGate& gate;
     std::function<void(uint64_t attach_id, const attach::ToProcess&)> send;
     // Its ring is not read any more.
     std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
-    // Whether something may be collected inside the process now; the error's text goes to who requested it. Null: it may.
-    std::function<Status(const TrainingProcess&)> may_collect = nullptr;
-    // Of a core that collecting may take in a process. Null: there is no limit.
-    std::function<uint32_t()> collect_permille = nullptr;
+    // Of a core that collecting may take in a process; SetCollectLimit changes it.
+    uint32_t collect_permille = 0;
     // As ProcessProbe has it. Null: nothing is known of threads.
     std::function<void(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)>)> threads_of = nullptr;
   };
@@ -72,6 +72,7 @@ class JobTable final : public JobDirectory {
   void SetDeviceUsers(std::vector<TrainingProcess> users);
   const TrainingProcess* Find(uint64_t attach_id) const;
   LiveActivity FindActivity(uint64_t attach_id) const;
+  void SetCollectLimit(uint32_t permille) { deps_.collect_permille = permille; }
   // About once a second.
   void Tick();
 

@@ -4,6 +4,7 @@
 
 #include "base/manual_executor.h"
 #include "daemon/jobs/test_support.h"
+#include "daemon/session/testing/fake_node.h"
 
 namespace profd {
 namespace {
@@ -31,35 +32,33 @@ class JobTableTest : public ::testing::Test {
 
   JobTable::Deps MakeDeps() {
     return {control_, clock_,
-            [this](pid_t pid) -> std::optional<uint64_t> {
-              if (dead_.contains(pid)) return std::nullopt;
-              return static_cast<uint64_t>(pid) * 10;
-            },
+            processes_, gate_,
             [this](uint64_t id, const attach::ToProcess& message) {
               sent_.push_back(id);
-              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) orders_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
+              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) limits_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
               if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
             },
             [this](const TrainingProcess& process, const Status&) {
               broken_.push_back(process.pid);
             },
-            [this](const TrainingProcess&) { return may_collect_; }, [] { return 50u; }};
+            50};
   }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
   void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
     std::unique_ptr<RingReader> reader;
     if (ring != nullptr) reader = RingReader::Map(ring->fd()).value();
+    processes_.alive[pid] = {1000, static_cast<uint64_t>(pid) * 10};
     table_.Enter(MakeProcess(id, pid), false, std::move(reader));
   }
 
   ManualClock clock_;
   ManualExecutor time_{clock_};
   Strand control_;
-  std::set<pid_t> dead_;
+  testing::FakeProcesses processes_;
+  testing::FakeGate gate_;
   std::vector<uint64_t> sent_;
   std::vector<attach::FilesTaken> taken_;
-  std::vector<std::optional<uint32_t>> orders_;  // of each notice: what the collection may cost
-  Status may_collect_;
+  std::vector<std::optional<uint32_t>> limits_;  // of each notice: what the collection may cost
   std::vector<pid_t> broken_;
   JobTable table_;
 };
@@ -181,7 +180,7 @@ TEST_F(JobTableTest, LostConnectionsLeaveASilentProcess) {
   Enter(1, 11);
   Enter(2, 12);
   Enter(3, 13);
-  dead_ = {12};
+  processes_.alive.erase(12);
   table_.Detach(1, false);
   table_.Detach(2, false);
   table_.Detach(3, true);
@@ -197,10 +196,9 @@ TEST_F(JobTableTest, LostConnectionsLeaveASilentProcess) {
   table_.Detach(4, false);
   table_.Tick();
   EXPECT_EQ(table_.Processes().size(), 1u);
-  dead_.insert(11);
+  processes_.alive.erase(11);
   table_.Tick();
   EXPECT_TRUE(table_.Processes().empty());
-  dead_.clear();
   Enter(5, 15);
   table_.Detach(5, false);
   clock_.Advance(61 * kNsPerSecond);
@@ -486,13 +484,13 @@ TEST_F(JobTableTest, NothingIsRequestedFromInsideWhereItMayNot) {
   attach::SessionNotice notice;
   notice.session_id = "s1";
   notice.collect.emplace().provider = attach::CollectProvider::kMspti;
-  may_collect_ = FailedPrecondition("NPU 0 is kept for tuning");
+  gate_.answer = FailedPrecondition("NPU 0 is kept for tuning");
   table_.Notify(1, notice);
   time_.RunReady();
   EXPECT_EQ(heard, std::vector<std::string>{"s1 busy: NPU 0 is kept for tuning"});
-  may_collect_ = Status::Ok();
+  gate_.answer = Status::Ok();
   table_.Notify(1, notice);
-  EXPECT_EQ(orders_, (std::vector<std::optional<uint32_t>>{std::nullopt, 50}));
+  EXPECT_EQ(limits_, (std::vector<std::optional<uint32_t>>{std::nullopt, 50}));
 }
 
 }  // namespace

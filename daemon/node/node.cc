@@ -269,7 +269,7 @@ DeviceFacts Node::FactsOf(int device) const {
   return facts;
 }
 
-Status Node::MayUse(const Peer& peer, const DeviceInfo& device) {
+Status Node::MayUse(const Peer& peer, const DeviceInfo& device) const {
   if (peer.admin) return Status::Ok();
   std::string path = fmt::format("/dev/davinci{}", device.physical_id);
   struct stat info {};

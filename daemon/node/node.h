@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "collectors/collector.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/data/channel_router.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
 #include "driver/block.h"
@@ -39,12 +39,12 @@ struct DriverReport {
   std::vector<std::string> missing_symbols;
 };
 
-class Node {
+class Node final : public NodeProcesses, public NodeDevices {
  public:
   // Loads the libraries and queries the driver for devices. A driver that is missing or does not
   // answer leaves a node without devices, which still serves host collectors and reports the reason.
   static Result<std::unique_ptr<Node>> Discover(const DaemonConfig& config, const Clock& clock);
-  ~Node();
+  ~Node() override;
 
   // Starts the pump and the devices' control threads. Once.
   void StartChannels(ChannelRouter& router, const DaemonConfig& config);
@@ -58,20 +58,18 @@ class Node {
   const NodeFacts& facts() const { return facts_; }
   // Of the machine's present run; empty if it is not known.
   std::string BootId() const;
-  DeviceFacts FactsOf(int device) const;
+  DeviceFacts FactsOf(int device) const override;
   DcmiService* dcmi_or_null() const { return dcmi_.get(); }
   BlockPool& pool() { return *pool_; }
   ChannelPump* pump_or_null() const { return pump_.get(); }
-  DeviceControl* ControlOf(int device) const;
+  DeviceControl* ControlOf(int device) const override;
   std::vector<ChannelArbiter::Device> ArbiterDevices() const;
   // Name and problem of devices the driver listed but that cannot be used.
   const HalDevice* HalDeviceOf(int device) const;
 
-  // May the peer use the device? Follows the permissions of /dev/davinciN where it exists.
-  static Status MayUse(const Peer& peer, const DeviceInfo& device);
-  Result<uint32_t> OwnerOf(pid_t pid) const;
-  // Start time of a process in clock ticks since boot; nothing if there is no such process.
-  std::optional<uint64_t> StartTimeOf(pid_t pid) const;
+  Status MayUse(const Peer& peer, const DeviceInfo& device) const override;
+  Result<uint32_t> OwnerOf(pid_t pid) const override;
+  std::optional<uint64_t> StartTimeOf(pid_t pid) const override;
 
   // Empty where DCMI does not report it, or not yet.
   std::string UuidOf(const DeviceInfo& device) const;

@@ -164,7 +164,7 @@ void FlightRecorder::ReadClocks(const std::function<void(int device)>& ready) {
   next_clocks_ns_ = clock.MonotonicRawNs() + kClockIntervalNs;
   clocks_[kHostDevice].Add(CorrelateHostClock(clock));
   for (int device : devices_) {
-    deps_.session.device_control(device)->CorrelateClock(
+    deps_.session.devices.ControlOf(device)->CorrelateClock(
         [this, device, ready](const Result<ClockPair>& pair) {
           deps_.session.control.Post([this, device, ready, pair] {
             if (ended_) return;

@@ -20,6 +20,7 @@
 #include "daemon/config/daemon_config.h"
 #include "daemon/data/channel_router.h"
 #include "daemon/data/replay.h"
+#include "daemon/dumps/dump_retention.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/recorder/activity_history.h"
 #include "daemon/recorder/clock_track.h"
@@ -59,9 +60,7 @@ class FlightRecorder final : public RecorderHistory {
     SessionDeps session;  // what sessions work with; history_or_null is not looked at
     ChannelRouter& router;
     const prometheus::Collectable& self_metrics;  // for triggers on them
-    std::function<Status(const Peer&, const DeviceInfo&)> may_use;
-    std::function<void(const std::string& name, std::function<void(Result<uint64_t>)> done)>
-        remove_dump;
+    DumpRemover& dumps;
   };
   using SessionReply = SessionManager::SessionReply;
 

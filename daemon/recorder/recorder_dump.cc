@@ -130,7 +130,7 @@ SessionPlan RecorderDump::Plan() const {
 void RecorderDump::AddDevices(SessionDumpOptions* options) {
   for (int device : request_.devices) {
     SessionDumpOptions::Device facts;
-    facts.facts = deps_.device_facts(device);
+    facts.facts = deps_.devices.FactsOf(device);
     ClockPair then;
     if (recorder_.ClockAt(device, start_ns_, &then)) facts.clocks = ForDump(then);
     options->devices.push_back(std::move(facts));
@@ -387,7 +387,7 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
 
 void RecorderDump::OnFinished(const Status& status) {
   if (!status.ok()) {
-    recorder_.deps_.remove_dump(path_.substr(path_.rfind('/') + 1), [](const Result<uint64_t>&) {});
+    recorder_.deps_.dumps.Remove(path_.substr(path_.rfind('/') + 1), kReasonRequest, [](const Result<uint64_t>&) {});
     Answer(status);
     return;
   }

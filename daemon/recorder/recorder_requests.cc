@@ -51,7 +51,7 @@ Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
     bool is_named = named.erase(device.id) > 0;
     if (!is_named && !request.devices().empty()) continue;
     if (!request.job_id().empty() && !of_job.contains(device.id)) continue;
-    Status may = deps_.may_use(peer, device);
+    Status may = deps_.session.devices.MayUse(peer, device);
     if (!may.ok() && is_named) return may;
     if (may.ok()) devices.push_back(device.id);
   }

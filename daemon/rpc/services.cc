@@ -84,7 +84,7 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
 
   Reactor* ListJobs(Call* call, const v1::ListJobsRequest* request, v1::ListJobsResponse* reply) override {
     return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      deps_.jobs.ListJobs(peer, asked, out);
+      deps_.jobs.ListJobs(peer, asked, deps_.sessions.ActiveSessions(), out);
       return Status::Ok();
     });
   }

@@ -58,7 +58,7 @@ Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& pe
       problems.Add(NoSuchDevice(id, deps_.devices));
       continue;
     }
-    if (Status may = deps_.may_use(peer, *device); !may.ok()) return may;
+    if (Status may = deps_.node_devices.MayUse(peer, *device); !may.ok()) return may;
     std::vector<uint32_t> wanted(request.channels().begin(), request.channels().end());
     if (wanted.empty()) {
       std::copy_if(device->channels.begin(), device->channels.end(), std::back_inserter(wanted),
@@ -215,11 +215,10 @@ void ChannelReleases::Tick() {
 }
 
 void ChannelReleases::Save() const {
-  if (!deps_.save) return;
   v1::ChannelReleases all;
   for (const auto& [key, released] : released_) Add(key, released, &all);
   std::string text;
-  if (MessageToJsonString(all, &text).ok()) deps_.save(std::move(text));
+  if (MessageToJsonString(all, &text).ok()) deps_.states.SaveReleases(std::move(text));
 }
 
 }  // namespace profd

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/strand.h"
+#include "daemon/dumps/state_saver.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
 #include "profd/v1/profd.pb.h"
@@ -36,11 +38,10 @@ class ChannelReleases {
     const Clock& clock;
     ChannelArbiter& arbiter;
     std::span<const DeviceInfo> devices;
-    std::function<Status(const Peer&, const DeviceInfo&)> may_use;
+    const NodeDevices& node_devices;
+    StateSaver& states;  // keeps what Restore takes
     // Whose session it is; empty: it has ended.
     std::function<std::optional<uint32_t>(const std::string& session)> uid_of_session;
-    // Keeps what Restore takes; null: releases end with the daemon.
-    std::function<void(std::string text)> save = nullptr;
   };
   using Finish = std::function<void(const Status&)>;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/session/arbiter_test_support.h"
+#include "daemon/session/testing/fake_node.h"
 
 namespace profd {
 namespace {
@@ -22,12 +23,10 @@ class ChannelReleasesTest : public ArbiterTest {
  protected:
   ChannelReleasesTest() { Make(); }
   void Make() {
-    ChannelReleases::Deps deps{control_, time_, *arbiter_, devices_,
-                               [](const Peer&, const DeviceInfo&) { return Status::Ok(); },
+    ChannelReleases::Deps deps{control_, time_, *arbiter_, devices_, node_devices_, states_,
                                [this](const std::string& session) { return owners_.contains(session)
                                                                         ? std::optional(owners_.at(session))
                                                                         : std::nullopt; }};
-    deps.save = [this](std::string text) { saved_ = std::move(text); };
     releases_.emplace(std::move(deps));
   }
   static Peer User(uint32_t uid) {
@@ -84,7 +83,8 @@ class ChannelReleasesTest : public ArbiterTest {
 
   ManualClock time_;
   std::map<std::string, uint32_t> owners_;
-  std::string saved_;
+  testing::FakeDevices node_devices_;
+  testing::FakeStates states_;
   std::optional<ChannelReleases> releases_;
   v1::ChannelReleases answer_;
 };
@@ -196,7 +196,7 @@ TEST_F(ChannelReleasesTest, ADriverThatDoesNotStopIsReported) {
 
 TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder), 5000).ok());
-  const std::string saved = saved_;
+  const std::string saved = states_.releases;
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
   OnControl([&] { releases_->Restore(saved); return 0; });

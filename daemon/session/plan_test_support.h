@@ -10,6 +10,7 @@
 
 #include "collectors/channel_options.h"
 #include "daemon/session/session_plan.h"
+#include "daemon/session/testing/fake_node.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -19,6 +20,7 @@ class SessionPlanTest : public ::testing::Test {
   SessionPlanTest() {
     for (int id = 0; id < 4; ++id) devices_.push_back(Device(id, 5));
     peer_.uid = 1000;
+    processes_.alive = {{10, {1000, 0}}, {20, {2000, 0}}};
   }
 
   // As the vendor's own simulator lists the channels of 910 (1) and 910B (5): driver-abi 2.4.
@@ -42,15 +44,8 @@ class SessionPlanTest : public ::testing::Test {
                         devices_,
                         Collectors(),
                         peer_,
-                        [](pid_t pid) -> Result<uint32_t> {
-                          if (pid == 10) return 1000U;
-                          if (pid == 20) return 2000U;
-                          return NotFound("gone");
-                        },
-                        [this](const DeviceInfo& device) {
-                          return device.id == closed_device_ ? PermissionDenied("closed")
-                                                             : Status::Ok();
-                        },
+                        processes_,
+                        node_devices_,
                         [](const CollectorEntry& entry, const DeviceInfo* device) {
                           if (device == nullptr) return Status::Ok();
                           ChannelOptions everything;
@@ -92,7 +87,8 @@ class SessionPlanTest : public ::testing::Test {
   DaemonConfig config_;
   std::vector<DeviceInfo> devices_;
   Peer peer_;
-  int closed_device_ = -1;
+  testing::FakeProcesses processes_;
+  testing::FakeDevices node_devices_;
   uint64_t free_bytes_ = 0;
   bool attached_ = false;
   v1::SessionSpec request_;

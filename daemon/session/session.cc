@@ -32,7 +32,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Request r
       continues_(request.continues),
       plan_for_(std::move(request.plan_for)) {
   warnings_.insert(warnings_.end(), request.targets.warnings.begin(), request.targets.warnings.end());
-  const SessionProcesses::Deps theirs{deps_.control,       deps_.host,           deps_.process_start_time,
+  const SessionProcesses::Deps theirs{deps_.control,       deps_.host,           deps_.processes,
                                       deps_.jobs_or_null, deps_.copier_or_null, deps_.history_or_null};
   processes_ = std::make_shared<SessionProcesses>(
       theirs, SessionProcesses::Request{spec_, plan_, id_, {owner_.uid, owner_.gid}, std::move(request.targets),
@@ -50,7 +50,7 @@ void Session::Start(std::function<void(const Status&)> started) {
   DCHECK_ON(deps_.control);
   started_ = std::move(started);
   if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(pid);
+    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(pid);
     if (!begin) {
       FailStart(NotFound(fmt::format("process {} has already ended", pid)));
       return;
@@ -110,7 +110,7 @@ void Session::Recorrelate(const char* when, std::function<void()> done) {
   }
   bool first = std::string_view(when) == "start";
   for (int device : plan_.devices) {
-    deps_.device_control(device)->CorrelateClock(
+    deps_.devices.ControlOf(device)->CorrelateClock(
         [self = shared_from_this(), device, waiting, finish, when,
          first](const Result<ClockPair>& pair) {
           self->deps_.control.Post([self, device, waiting, finish, pair, when, first] {

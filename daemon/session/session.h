@@ -17,6 +17,7 @@
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/replay.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
 #include "daemon/session/session_plan.h"
@@ -36,11 +37,8 @@ struct SessionDeps {
   PollEngine& pollers;
   DumpWriter& writer;
   const NodeFacts& node;
-  // Dump facts of a device, by logical id.
-  std::function<DeviceFacts(int)> device_facts;
-  std::function<DeviceControl*(int)> device_control;
-  // Does the process still exist, and is it the same one? (start time in clock ticks)
-  std::function<std::optional<uint64_t>(pid_t)> process_start_time;
+  const NodeDevices& devices;
+  const NodeProcesses& processes;
   Manifest manifest_base;  // versions
   int64_t stop_deadline_ns = 10 * kNsPerSecond;
   RecorderHistory* history_or_null = nullptr;  // null: no flight recorder here

@@ -58,8 +58,7 @@ Result<Session::Request> SessionManager::Plan(const Peer& peer, const v1::Sessio
   if (deps_.session.jobs_or_null != nullptr) known = deps_.session.jobs_or_null->Processes();
   Result<SessionTargets> targets = ResolveTargets(request.spec.target(), peer, known);
   if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, &request.spec));
-  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
-                                          deps_.session.process_start_time},
+  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.session.processes},
                                          &request.spec);
   // A missing job is not examined further; everything else is checked at once.
   Result<SessionPlan> plan = PlanFor(peer, request.spec, targets.ok() ? *targets : SessionTargets());
@@ -98,11 +97,10 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
     if (pids.size() >= kMaxHostPids) break;
     if (std::find(pids.begin(), pids.end(), process.pid) != pids.end()) continue;
     // One that has just ended is not a problem of the request.
-    if (deps_.owner_of(process.pid).ok()) spec.mutable_target()->add_pids(process.pid);
+    if (deps_.session.processes.OwnerOf(process.pid).ok()) spec.mutable_target()->add_pids(process.pid);
   }
-  auto may_use = [this, &peer](const DeviceInfo& device) { return deps_.may_use(peer, device); };
   PlanContext context{config_,        devices, Collectors(), peer,
-                      deps_.owner_of, may_use, ProbeOn(deps_.session.host),
+                      deps_.session.processes, deps_.session.devices, ProbeOn(deps_.session.host),
                       deps_.session.writer.free_bytes()};
   if (targets.bound) context.no_devices = "the processes it is about use no device of this node";
   context.attached = [&targets](const SessionPlan&) {
@@ -130,7 +128,7 @@ Status SessionManager::ResolveStep(const SessionTargets& targets,
                                    v1::SessionSpec* spec) const {
   if (!spec->schedule().has_start_in_steps()) return Status::Ok();
   const uint32_t steps = spec->schedule().start_in_steps();
-  SessionJob job(nullptr, targets, deps_.session.process_start_time, "");
+  SessionJob job(nullptr, targets, deps_.session.processes, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
   if (!counting->step) {
@@ -159,7 +157,7 @@ std::function<Result<SessionPlan>(const SessionTargets&)> SessionManager::Planne
 // Steps are counted on the attached process with the lowest rank.
 Status SessionManager::CheckSteps(const Session::Request& request) const {
   if (!NeedsSteps(request.spec) || request.targets.awaits()) return Status::Ok();
-  SessionJob job(nullptr, request.targets, deps_.session.process_start_time, "");
+  SessionJob job(nullptr, request.targets, deps_.session.processes, "");
   const TrainingProcess* counting = job.CountingProcess();
   if (counting == nullptr) return NoCountingProcess();
   const std::optional<int64_t> start_step = StartStepOf(request.spec);
@@ -227,8 +225,8 @@ void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int pree
     Refuse(limits, reply);
     return;
   }
-  if (deps_.may_give_dump != nullptr && !request->spec.no_dump()) {
-    if (Status given = deps_.may_give_dump(peer.uid); !given.ok()) {
+  if (!request->spec.no_dump()) {
+    if (Status given = deps_.rights.MayGiveDump(peer.uid); !given.ok()) {
       Refuse(given, reply);
       return;
     }
@@ -274,7 +272,7 @@ void SessionManager::Launch(const Peer& peer, Session::Request request, SessionR
                                                                     {"job", session->spec().target().job_id()},
                                                                     {"dump", session->dump_path()}});
     AnnotateWithOwner(peer, &view);
-    if (!scheduled || deps_.save_session == nullptr) {
+    if (!scheduled) {
       reply(view);
       return;
     }
@@ -287,12 +285,12 @@ void SessionManager::Launch(const Peer& peer, Session::Request request, SessionR
 
 // Where processes have not reported which devices they use, the request to each of them is checked (JobTable::Notify).
 Status SessionManager::CheckTuning(const Peer& peer, const Session::Request& request) const {
-  if (deps_.may_profile == nullptr || request.plan.collect.empty() || !request.targets.any()) return Status::Ok();
+  if (request.plan.collect.empty() || !request.targets.any()) return Status::Ok();
   std::vector<int> devices = request.targets.bound ? request.plan.devices : std::vector<int>();
   for (const TrainingProcess& process : request.targets.processes) {
     devices.insert(devices.end(), process.devices.begin(), process.devices.end());
   }
-  return deps_.may_profile(peer, devices);
+  return deps_.gate.MayProfile(peer, devices);
 }
 
 std::string SessionManager::ProfilingOn(const Peer& peer, std::span<const uint32_t> devices) const {

@@ -179,7 +179,7 @@ void SessionManager::Delete(const Peer& peer, const std::string& id_untrusted,
   };
   auto sum = std::make_shared<Sum>(Sum{names->size(), 0, {}});
   for (const std::string& name : *names) {
-    deps_.remove_dump(name, [this, id = id_untrusted, sum, reply](Result<uint64_t> freed) {
+    deps_.remover.Remove(name, kReasonRequest, [this, id = id_untrusted, sum, reply](Result<uint64_t> freed) {
       if (freed.ok()) {
         sum->freed += *freed;
       } else if (freed.status().code() != StatusCode::kNotFound) {
@@ -207,7 +207,7 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
     record.frozen.Edit([&](v1::Session& view) {
       const int before = view.status().segments_size();
       DropSegment(view.mutable_status(), name);
-      if (view.status().segments_size() == before || reason == "request") return;
+      if (view.status().segments_size() == before || reason == kReasonRequest) return;
       view.mutable_status()->add_warnings(fmt::format("{} was removed by retention ({})", name, reason));
     });
   }

@@ -19,10 +19,10 @@ std::tuple<int, uint64_t> CountingOrder(const TrainingProcess& process) {
 }  // namespace
 
 SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
-                       const StartTime& start_time, std::string session_id)
+                       const NodeProcesses& processes, std::string session_id)
     : directory_(directory_or_null),
       targets_(std::move(targets)),
-      start_time_(start_time),
+      processes_(processes),
       session_id_(std::move(session_id)) {
   for (const TrainingProcess& process : targets_.processes) {
     members_[process.pid] = process;
@@ -31,7 +31,7 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
   for (pid_t pid : targets_.unknown_pids) {
     TrainingProcess process;
     process.pid = pid;
-    process.start_ticks = start_time_(pid).value_or(0);
+    process.start_ticks = processes_.StartTimeOf(pid).value_or(0);
     members_.try_emplace(pid, process);
   }
 }
@@ -165,7 +165,7 @@ const TrainingProcess* SessionJob::CountingProcess() const {
 
 bool SessionJob::AnyAlive() const {
   return std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
-    std::optional<uint64_t> begin = start_time_(member.first);
+    std::optional<uint64_t> begin = processes_.StartTimeOf(member.first);
     const uint64_t known = member.second.start_ticks;
     return begin && (known == 0 || *begin == known);
   });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/jobs/job_directory.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/session_targets.h"
 
 namespace profd {
@@ -22,7 +23,6 @@ class SessionStatus;
 
 class SessionJob {
  public:
-  using StartTime = std::function<std::optional<uint64_t>(pid_t)>;
   struct Events {
     // What the counting process reports of its steps. `last`: it answers that the last of the steps
     // this session is to last has ended.
@@ -40,7 +40,7 @@ class SessionJob {
   };
 
   // `directory_or_null`: without one no process attaches, and only processes named by pid are known.
-  SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const StartTime& start_time,
+  SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const NodeProcesses& processes,
              std::string session_id);
 
   // Events from now on, until the object goes. `with_rings`: what is in their rings is wanted now.
@@ -77,7 +77,7 @@ class SessionJob {
 
   JobDirectory* const directory_;
   const SessionTargets targets_;
-  const StartTime& start_time_;
+  const NodeProcesses& processes_;
   const std::string session_id_;
   Events events_;
   // By pid. A process that detached stays for as long as it lives; its successor replaces it.

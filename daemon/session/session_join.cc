@@ -41,7 +41,7 @@ void Session::JoinDevices() {
   }
   joining_ = plan->devices.size();
   for (int device : plan->devices) {
-    deps_.device_control(device)->CorrelateClock(
+    deps_.devices.ControlOf(device)->CorrelateClock(
         [self = shared_from_this(), device, plan = *plan](const Result<ClockPair>& clocks) {
           self->deps_.control.Post([self, device, plan, clocks] {
             self->Join(device, plan, clocks);
@@ -69,7 +69,7 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
     ManifestDevice described = Described(info);
     described.joined_raw_ns =
         clocks.ok() ? clocks->host_ns : deps_.host.clock.MonotonicRawNs();
-    dump_->AddDevice({deps_.device_facts(device), for_dump}, std::move(described), SampleFacts());
+    dump_->AddDevice({deps_.devices.FactsOf(device), for_dump}, std::move(described), SampleFacts());
   }
   processes_->AddDevice(MarksOf(info));
   for (const PlannedCollector& planned : plan.collectors) {

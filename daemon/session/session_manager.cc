@@ -77,7 +77,7 @@ void SessionManager::Freeze(const std::string& id) {
   record.live.reset();
   record.stored.reset();
   ++ended_total_;
-  if (deps_.drop_session != nullptr) deps_.drop_session(id);
+  deps_.states.DropSession(id);
   if (session->state() == v1::Session::STATE_INTERRUPTED) {
     ++closing_;
     session->WhenClosed([this](Session& closed) { OnClosed(closed); });
@@ -89,7 +89,7 @@ void SessionManager::Freeze(const std::string& id) {
   bool failed = record.frozen.state() == v1::Session::STATE_FAILED && empty;
   if ((failed || !ran) && !dump.empty()) {
     record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(ended.mutable_status(), dump); });
-    deps_.remove_dump(dump, [](Result<uint64_t>) {});
+    deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
   }
   Forget();
   EndIfIdle();
@@ -108,7 +108,7 @@ void SessionManager::OnClosed(Session& session) {
   }
   log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
   if (!dump.empty() && !session.ran()) {
-    deps_.remove_dump(dump, [](Result<uint64_t>) {});
+    deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
   } else {
     CloseKept(session, DumpState::kDone);
   }

@@ -18,9 +18,13 @@
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/dumps/dump_retention.h"
+#include "daemon/dumps/state_saver.h"
 #include "daemon/jobs/job_view.h"
+#include "daemon/jobs/session_calls.h"
+#include "daemon/node/rights.h"
 #include "daemon/session/ended_session.h"
 #include "daemon/session/peer.h"
+#include "daemon/session/profiling_gate.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_limits.h"
 #include "profd/v1/profd.pb.h"
@@ -40,28 +44,20 @@ inline bool IsFinished(const v1::Session& session) {
          state == v1::Session::STATE_INTERRUPTED;
 }
 
-class SessionManager {
+class SessionManager final : public SessionCalls {
  public:
   struct Deps {
     SessionDeps session;
-    std::function<Result<uint32_t>(pid_t)> owner_of;
-    std::function<Status(const Peer&, const DeviceInfo&)> may_use;
-    // Removes the named dump; runs `done` on the control strand with the bytes freed.
-    std::function<void(const std::string& name, std::function<void(Result<uint64_t>)> done)>
-        remove_dump;
-    // Keeps, or forgets, what a session needs to go on after the daemon was killed; null: nothing does.
-    std::function<void(const std::string& id, std::string text)> save_session = nullptr;
-    std::function<void(const std::string& id)> drop_session = nullptr;
+    DumpRemover& remover;
+    StateSaver& states;
+    const ProfilingGate& gate;
+    Rights rights;  // for whom it can make dumps
     std::string boot_id = {};
     DumpRetention* dumps_or_null = nullptr;
-    // Can the daemon make a dump that belongs to this user? Null: yes.
-    std::function<Status(uint32_t uid)> may_give_dump = nullptr;
     // There is one more session that CheckDiskSpace has to look after.
     std::function<void()> on_begun = nullptr;
-    // Whether anything may be profiled inside the applications of these devices (a tuning lease). Null: it may.
-    std::function<Status(const Peer&, std::span<const int> devices)> may_profile = nullptr;
   };
-  using SessionReply = std::function<void(const Result<v1::Session>&)>;
+  using SessionReply = SessionCalls::Reply;
 
   SessionManager(Deps deps, const DaemonConfig& config);
 
@@ -81,13 +77,11 @@ class SessionManager {
   // Dumps grow, and sessions end where there is no space for them; several times a second.
   void CheckDiskSpace();
 
-  void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted,
-             SessionReply reply);
-  // By id, or the peer's running sessions of a job (answers the last to end).
-  void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, SessionReply reply);
+  void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted, SessionReply reply) override;
+  void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, SessionReply reply) override;
   // How long the session now lives without its starter and its processes, ms; unset = it has no lease.
   Result<std::optional<uint64_t>> RenewLease(const Peer& peer, const std::string& id_untrusted);
-  Result<v1::Session> Get(const Peer& peer, const std::string& id_untrusted) const;
+  Result<v1::Session> Get(const Peer& peer, const std::string& id_untrusted) const override;
   v1::ListSessionsResponse List(const Peer& peer,
                                 const v1::ListSessionsRequest& request_untrusted) const;
   // Directory names of a finished session's dumps, oldest first, if the peer may take them; or the one

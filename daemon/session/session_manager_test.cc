@@ -171,10 +171,10 @@ TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
   const std::string id = Started(As(kAlice), request);
   const v1::Session before = Show(id);
   state::StoredSession stored;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(saved_.at(id), &stored).ok()) << saved_.at(id);
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &stored).ok()) << states_.sessions.at(id);
   EXPECT_EQ(stored.spec().SerializeAsString(), before.spec().SerializeAsString());
 
-  std::string found = saved_.at(id);
+  std::string found = states_.sessions.at(id);
   found.replace(found.find(id), id.size(), "0123456789ab");
   manager().Resume("0123456789ab", found);
   const v1::Session after = Show("0123456789ab");
@@ -187,11 +187,11 @@ TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
 
 TEST_F(SessionManagerTest, AStateFileOfAnotherVersionIsDropped) {
   for (const char* version : {"1", "3"}) {
-    saved_["0123456789ab"] = "kept";
+    states_.sessions["0123456789ab"] = "kept";
     manager().Resume("0123456789ab", fmt::format(R"({{"version": {}, "session_id": "0123456789ab",
                                                       "order": {{"job_id": "j"}}}})", version));
     EXPECT_TRUE(Show("0123456789ab").session_id().empty()) << version;
-    EXPECT_FALSE(saved_.contains("0123456789ab")) << version;
+    EXPECT_FALSE(states_.sessions.contains("0123456789ab")) << version;
   }
 }
 

@@ -94,7 +94,7 @@ class Planner {
     }
     for (const DeviceInfo& device : context_.devices) {
       if (!spec_.target().devices().empty() && !wanted.contains(device.id)) continue;
-      if (Status status = context_.may_use(device); !status.ok()) {
+      if (Status status = context_.node_devices.MayUse(context_.peer, device); !status.ok()) {
         // Without an explicit list "all" means all the caller may use.
         if (!spec_.target().devices().empty()) Deny("", "", status.message());
         continue;
@@ -109,7 +109,7 @@ class Planner {
       Refuse(key, std::to_string(pid), "must be a process id");
       return;
     }
-    Result<uint32_t> owner = context_.owner_of(pid);
+    Result<uint32_t> owner = context_.processes.OwnerOf(pid);
     if (!owner.ok()) {
       Refuse(key, std::to_string(pid), WhyNoOwner(owner.status()));
     } else if (!context_.peer.Owns(*owner)) {

@@ -16,6 +16,7 @@
 #include "collectors/collector.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/data/stream_hub.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/option_plan.h"
 #include "daemon/session/peer.h"
 #include "proto/attach/attach_protocol.h"
@@ -71,11 +72,8 @@ struct PlanContext {
   std::span<const DeviceInfo> devices;
   std::span<const CollectorEntry> collectors;
   const Peer& peer;
-  // Uid that owns a process; kPermissionDenied if it is there but profd may not see it, another error if
-  // there is no such process.
-  std::function<Result<uint32_t>(pid_t)> owner_of;
-  // May the peer use this device? (permissions of its node in /dev)
-  std::function<Status(const DeviceInfo&)> may_use;
+  const NodeProcesses& processes;
+  const NodeDevices& node_devices;
   // What runs on the node.
   ProbeCollector probe;
   // Bytes free on the dump volume; 0 = unknown.

@@ -141,7 +141,7 @@ TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
   EXPECT_TRUE(Plan().ok());
   peer_.admin = false;
   request_.Clear();
-  closed_device_ = 2;
+  node_devices_.closed = 2;
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(plan->devices, ElementsAre(0, 1, 3));  // "all" is all that may be used

@@ -31,7 +31,7 @@ SessionProcesses::SessionProcesses(const Deps& deps, Request request)
       collect_(plan_.collect, plan_.aclprof) {
   steps_.Restore(request.steps_done);
   if (!request.targets.any()) return;
-  job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(request.targets), deps_.process_start_time, request.session_id);
+  job_ = std::make_unique<SessionJob>(deps_.jobs_or_null, std::move(request.targets), deps_.processes, request.session_id);
 }
 
 void SessionProcesses::Watch(std::weak_ptr<Listener> listener) {

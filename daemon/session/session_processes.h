@@ -13,6 +13,7 @@
 #include "base/strand.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/replay.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/launching_threads.h"
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_collect.h"
@@ -52,7 +53,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   struct Deps {
     Strand& control;
     const Host& host;
-    const std::function<std::optional<uint64_t>(pid_t)>& process_start_time;
+    const NodeProcesses& processes;
     JobDirectory* jobs_or_null = nullptr;
     FileCopier* copier_or_null = nullptr;
     RecorderHistory* history_or_null = nullptr;

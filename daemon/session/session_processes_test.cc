@@ -7,6 +7,7 @@
 
 #include "base/manual_executor.h"
 #include "daemon/session/testing/fake_job_directory.h"
+#include "daemon/session/testing/fake_node.h"
 #include "driver/rooted_fs.h"
 #include "dump/test_support.h"
 
@@ -43,6 +44,7 @@ class SessionProcessesTest : public ::testing::Test {
         pool_(8 << 20),
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}) {
     for (const int rank : {0, 1}) {
+      processes_of_node_.alive[10 + rank] = {};
       TrainingProcess process;
       process.pid = 10 + rank;
       process.job_id = "job";
@@ -58,7 +60,7 @@ class SessionProcessesTest : public ::testing::Test {
     targets.job_id = "job";
     targets.processes = directory_.Processes();
     targets.bound = true;
-    const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
+    const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_};
     processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), std::move(targets)});
     processes_->Watch(session_);
   }
@@ -108,7 +110,7 @@ class SessionProcessesTest : public ::testing::Test {
   BlockPool pool_;
   DumpWriter writer_;
   testing::FakeJobDirectory directory_;
-  const std::function<std::optional<uint64_t>(pid_t)> start_time_ = [](pid_t) { return std::optional<uint64_t>(0); };
+  testing::FakeProcesses processes_of_node_;
   v1::SessionSpec spec_;
   SessionPlan plan_;
   std::shared_ptr<FakeSession> session_ = std::make_shared<FakeSession>();
@@ -192,7 +194,7 @@ TEST_F(SessionProcessesTest, OutlivesItsSession) {
 }
 
 TEST_F(SessionProcessesTest, ARequestWithoutProcessesHasNothingToDo) {
-  const SessionProcesses::Deps deps{control_, host_, start_time_, &directory_};
+  const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_};
   processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), {}});
   processes_->Watch(session_);
   Begin();

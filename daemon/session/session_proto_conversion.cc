@@ -161,7 +161,7 @@ SessionDumpOptions Session::DumpOptions() const {
   options.node = deps_.node;
   for (int device : plan_.devices) {
     SessionDumpOptions::Device facts;
-    facts.facts = deps_.device_facts(device);
+    facts.facts = deps_.devices.FactsOf(device);
     options.devices.push_back(std::move(facts));
   }
   options.clocks_later = true;

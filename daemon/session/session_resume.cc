@@ -222,7 +222,7 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
 }
 
 void SessionManager::Save(Record& record) {
-  if (deps_.save_session == nullptr || record.stored == nullptr) return;
+  if (record.stored == nullptr) return;
   const Session& session = *record.live;
   state::StoredSession& stored = *record.stored;
   const bool begun = session.state() != v1::Session::STATE_SCHEDULED;
@@ -246,7 +246,7 @@ void SessionManager::Save(Record& record) {
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
   if (!google::protobuf::util::MessageToJsonString(stored, &text, options).ok()) return;
-  deps_.save_session(session.id(), std::move(text));
+  deps_.states.SaveSession(session.id(), std::move(text));
 }
 
 void SessionManager::AddFound(v1::Session found) {
@@ -287,7 +287,7 @@ void SessionManager::GiveUp(const state::StoredSession& stored, const std::strin
   const std::string& id = stored.session_id();
   const std::string reason = fmt::format("{}; not continued: {}", kNotContinued, why);
   log::Info("session not continued", {{"session", id}, {"why", why}});
-  if (deps_.drop_session != nullptr) deps_.drop_session(id);
+  deps_.states.DropSession(id);
   auto known = records_.find(id);
   if (known != records_.end()) {
     EndedSession& frozen = known->second.frozen;
@@ -367,7 +367,7 @@ Result<Session::Request> SessionManager::PlanAgain(const state::StoredSession& s
   v1::SessionSpec::Target& target = *again.mutable_target();
   auto lives = [&](const state::StoredProcess& process) {
     if (!same_boot) return false;
-    std::optional<uint64_t> begin = deps_.session.process_start_time(process.pid());
+    std::optional<uint64_t> begin = deps_.session.processes.StartTimeOf(process.pid());
     return begin && *begin == process.start_ticks();
   };
   if (stored.has_end_with() && !lives(stored.end_with())) {
@@ -394,8 +394,7 @@ Result<Session::Request> SessionManager::PlanAgain(const state::StoredSession& s
   again.clear_preempt();
   again.clear_require_all();
   if (again.has_lease()) again.mutable_lease()->clear_starter_pid();
-  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.owner_of,
-                                          deps_.session.process_start_time},
+  Result<ProcessId> starter = AdmitTerms({config_, peer, deps_.session.host.clock.WallNs(), deps_.session.processes},
                                          &again);
   if (!starter.ok()) return starter.status();
   if (lives(stored.starter())) request.starter = {stored.starter().pid(), stored.starter().start_ticks()};
@@ -447,13 +446,13 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   if (!parsed || stored.session_id() != id || stored.version() != kStoredVersion) {
     log::Warning("session not continued: its state file is damaged or of another version of profd; its dump stays",
                  {{"session", id}, {"version", stored.version()}, {"reads", kStoredVersion}});
-    if (deps_.drop_session != nullptr) deps_.drop_session(id);
+    deps_.states.DropSession(id);
     return;
   }
   const bool same_boot = !deps_.boot_id.empty() && stored.boot_id() == deps_.boot_id;
   auto known = records_.find(id);
   if (known != records_.end() && known->second.frozen.state() != v1::Session::STATE_INTERRUPTED) {
-    if (deps_.drop_session != nullptr) deps_.drop_session(id);  // it had just ended
+    deps_.states.DropSession(id);  // it had just ended
     return;
   }
   int64_t left_ms = 0;

@@ -118,12 +118,12 @@ class TermsCheck {
       CheckStarter(pid);
     }
     // A caller that has gone already does not renew; the lease runs from now on.
-    std::optional<uint64_t> begin = pid > 0 ? context_.process_start_time(pid) : std::nullopt;
+    std::optional<uint64_t> begin = pid > 0 ? context_.processes.StartTimeOf(pid) : std::nullopt;
     if (begin) starter_ = {pid, *begin};
   }
 
   void CheckStarter(pid_t pid) {
-    Result<uint32_t> owner = context_.owner_of(pid);
+    Result<uint32_t> owner = context_.processes.OwnerOf(pid);
     if (!owner.ok()) {
       const bool hidden = owner.status().code() == StatusCode::kPermissionDenied;
       Refuse("starter_pid", pid,

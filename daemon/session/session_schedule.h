@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/peer.h"
 #include "profd/v1/profd.pb.h"
 
@@ -49,8 +49,7 @@ struct TermsContext {
   const DaemonConfig& config;
   const Peer& peer;
   int64_t wall_ns = 0;
-  const std::function<Result<uint32_t>(pid_t)>& owner_of;
-  const std::function<std::optional<uint64_t>(pid_t)>& process_start_time;
+  const NodeProcesses& processes;
 };
 
 // Checks the terms, makes a start that is so long from now an instant, and sets the priority. The process whose life renews the

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "daemon/session/testing/fake_node.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -19,6 +20,8 @@ class SessionTermsTest : public ::testing::Test {
   SessionTermsTest() {
     peer_.uid = 1000;
     peer_.pid = 99;
+    processes_.alive = {{10, {1000, 70}}, {20, {2000, 140}}, {40, {2000, 280}}, {99, {1000, 693}}};
+    processes_.hidden = 40;
   }
   // As it is admitted, and the process whose life renews the lease.
   struct Terms {
@@ -26,17 +29,8 @@ class SessionTermsTest : public ::testing::Test {
     ProcessId starter;
   };
   Result<Terms> Admit() const {
-    std::function<Result<uint32_t>(pid_t)> owner_of = [](pid_t pid) -> Result<uint32_t> {
-      if (pid == 10) return 1000U;
-      if (pid == 20) return 2000U;
-      if (pid == 40) return PermissionDenied("hidden");
-      return NotFound("gone");
-    };
-    std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
-      return std::optional<uint64_t>(static_cast<uint64_t>(pid) * 7);
-    };
     Terms terms{request_, {}};
-    Result<ProcessId> starter = AdmitTerms({config_, peer_, kWall, owner_of, start_time}, &terms.spec);
+    Result<ProcessId> starter = AdmitTerms({config_, peer_, kWall, processes_}, &terms.spec);
     if (!starter.ok()) return starter.status();
     terms.starter = *starter;
     return terms;
@@ -45,6 +39,7 @@ class SessionTermsTest : public ::testing::Test {
 
   DaemonConfig config_;
   Peer peer_;
+  testing::FakeProcesses processes_;
   v1::SessionSpec request_;
 };
 

@@ -77,7 +77,7 @@ bool Session::StillWanted() {
   SessionJob* const job = processes_->job();
   if (job != nullptr) job->Refresh();
   if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(pid);
+    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(pid);
     if (!begin || *begin != end_pid_start_) {
       Stop(fmt::format("process {} ended", pid));
       return false;
@@ -97,7 +97,7 @@ bool Session::StillWanted() {
   if (!spec_.has_lease()) return true;
   bool starter = false;
   if (starter_.pid != 0) {
-    std::optional<uint64_t> begin = deps_.process_start_time(starter_.pid);
+    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(starter_.pid);
     starter = begin && *begin == starter_.start_ticks;
   }
   const int64_t now = deps_.host.clock.SteadyNs();

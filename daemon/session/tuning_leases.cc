@@ -43,6 +43,12 @@ bool Overlap(std::span<const uint32_t> a, std::span<const uint32_t> b) {
 
 }  // namespace
 
+Status TuningLeases::MayUse(const Peer& peer, uint32_t device) const {
+  const auto found = std::ranges::find_if(deps_.devices, [device](const DeviceInfo& each) { return static_cast<uint32_t>(each.id) == device; });
+  if (found == deps_.devices.end()) return {StatusCode::kNotFound, NoSuchDevice(device, deps_.devices)};
+  return deps_.node_devices.MayUse(peer, *found);
+}
+
 Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::AcquireTuningLeaseRequest& request) const {
   ProblemList problems;
   const auto refuse = [&problems](const char* field, std::string value, std::string text) {
@@ -66,15 +72,15 @@ Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::Ac
   const uint64_t ms = request.has_duration_ms() ? request.duration_ms() : kDefaultMs;
   if (ms < 1000 || ms > kMaxMs) refuse("duration_ms", std::to_string(ms), "must be 1 s to 30 days");
   const pid_t pid = request.has_pid() ? request.pid() : peer.pid;
-  const std::optional<uint64_t> start = pid > 0 ? deps_.start_time_of(pid) : std::nullopt;
+  const std::optional<uint64_t> start = pid > 0 ? deps_.processes.StartTimeOf(pid) : std::nullopt;
   if (peer.remote) {
     refuse("pid", "", "a lease lives with a process of this node; acquire it there, over the unix socket");
   } else if (!start) {
     refuse("pid", std::to_string(pid), "no such process");
   }
   if (!problems.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems).Take());
-  for (const uint32_t device : devices) RETURN_IF_ERROR(deps_.may_use(peer, device));
-  const Result<uint32_t> owner = deps_.owner_of(pid);
+  for (const uint32_t device : devices) RETURN_IF_ERROR(MayUse(peer, device));
+  const Result<uint32_t> owner = deps_.processes.OwnerOf(pid);
   if (!owner.ok()) return InvalidArgument(fmt::format("pid {}: {}", pid, WhyNoOwner(owner.status())));
   if (!peer.Owns(*owner)) {
     return PermissionDenied(fmt::format("process {} belongs to uid {}, you are uid {}", pid, *owner, peer.uid));
@@ -198,7 +204,7 @@ void TuningLeases::End(const std::string& id, std::string_view why) {
 void TuningLeases::Tick() {
   std::vector<std::pair<std::string, const char*>> over;
   for (const auto& [id, lease] : leases_) {
-    if (deps_.start_time_of(lease.facts.pid()) != lease.start_ticks) {
+    if (deps_.processes.StartTimeOf(lease.facts.pid()) != lease.start_ticks) {
       over.emplace_back(id, "its process has ended");
     } else if (deps_.clock.WallNs() >= lease.facts.until_ns()) {
       over.emplace_back(id, "its time is over");
@@ -223,7 +229,7 @@ void TuningLeases::Save(std::function<void()> done) {
     log::Warning("tuning leases are not saved", {{"why", made.ToString()}});
     return done();
   }
-  deps_.save(std::move(text), std::move(done));
+  deps_.states.SaveTuning(std::move(text), std::move(done));
 }
 
 void TuningLeases::Load(std::string_view text) {

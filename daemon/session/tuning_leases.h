@@ -16,14 +16,17 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "daemon/dumps/state_saver.h"
+#include "daemon/node/node_access.h"
 #include "daemon/session/peer.h"
+#include "daemon/session/profiling_gate.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 
 class SelfMetrics;
 
-class TuningLeases {
+class TuningLeases final : public ProfilingGate {
  public:
   static constexpr size_t kMaxPerUser = 16;
   static constexpr size_t kMaxPerNode = 64;
@@ -32,15 +35,12 @@ class TuningLeases {
 
   struct Deps {
     const Clock& clock;
-    std::function<Result<uint32_t>(pid_t)> owner_of;
-    // Start time of a process as long as it lives.
-    std::function<std::optional<uint64_t>(pid_t)> start_time_of;
-    // Is it a device of this node that the peer may use?
-    std::function<Status(const Peer&, uint32_t device)> may_use;
+    std::span<const DeviceInfo> devices;
+    const NodeProcesses& processes;
+    const NodeDevices& node_devices;
+    StateSaver& states;  // keeps what Load takes
     // Who profiles inside applications on one of these devices, as far as the peer may see it; empty: nothing does.
     std::function<std::string(const Peer&, std::span<const uint32_t> devices)> profiled_by;
-    // Keeps the text where the next daemon finds it, then runs `done` on the control strand.
-    std::function<void(std::string text, std::function<void()> done)> save;
     std::string boot_id;
   };
   explicit TuningLeases(Deps deps) : deps_(std::move(deps)) {}
@@ -50,8 +50,8 @@ class TuningLeases {
   Status Release(const Peer& peer, const std::string& id_untrusted);
   void List(const Peer& peer, google::protobuf::RepeatedPtrField<v1::TuningLease>* out) const;
 
-  // Whether something may be profiled inside the applications of these devices: FAILED_PRECONDITION names the user who tunes there.
-  Status MayProfile(const Peer& peer, std::span<const int> devices) const;
+  // FAILED_PRECONDITION names the user who tunes there.
+  Status MayProfile(const Peer& peer, std::span<const int> devices) const override;
 
   // What was saved by the daemon before this one: leases whose processes still live.
   void Load(std::string_view text);
@@ -69,6 +69,7 @@ class TuningLeases {
     uint64_t start_ticks = 0;
   };
   Result<Lease> Admit(const Peer& peer, const v1::AcquireTuningLeaseRequest& request) const;
+  Status MayUse(const Peer& peer, uint32_t device) const;
   Result<Lease> Checked(const Peer& peer, const v1::AcquireTuningLeaseRequest& request) const;
   Status CheckConflicts(const Peer& peer, std::span<const uint32_t> devices) const;
   const Lease* HolderOf(std::span<const uint32_t> devices, std::optional<uint32_t> other_than) const;

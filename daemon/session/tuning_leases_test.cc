@@ -20,17 +20,14 @@ using profd::testing::SessionManagerTest;
 
 class TuningLeasesTest : public ::testing::Test {
  protected:
+  TuningLeasesTest() { processes_.alive = {{10, {kAlice, 100}}, {11, {kAlice, 110}}, {20, {kBob, 200}}}; }
+  static std::vector<DeviceInfo> FourDevices() {
+    std::vector<DeviceInfo> devices(4);
+    for (int id = 0; id < 4; ++id) devices[static_cast<size_t>(id)].id = devices[static_cast<size_t>(id)].physical_id = id;
+    return devices;
+  }
   TuningLeases::Deps Deps() {
-    return {clock_,
-            [this](pid_t pid) { return alive_.contains(pid) ? Result<uint32_t>(alive_[pid]) : NotFound("gone"); },
-            [this](pid_t pid) { return alive_.contains(pid) ? std::optional(starts_[pid]) : std::nullopt; },
-            [](const Peer&, uint32_t device) { return device < 4 ? Status::Ok() : NotFound("no NPU"); },
-            [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; },
-            [this](std::string text, const std::function<void()>& done) {
-              saved_ = std::move(text);
-              done();
-            },
-            "boot-1"};
+    return {clock_, devices_, processes_, node_devices_, states_, [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; }, "boot-1"};
   }
   static Peer As(uint32_t uid, pid_t pid, bool admin = false) {
     Peer peer;
@@ -57,10 +54,11 @@ class TuningLeasesTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  std::map<pid_t, uint32_t> alive_{{10, kAlice}, {11, kAlice}, {20, kBob}};
-  std::map<pid_t, uint64_t> starts_{{10, 100}, {11, 110}, {20, 200}};
+  std::vector<DeviceInfo> devices_ = FourDevices();
+  profd::testing::FakeProcesses processes_;
+  profd::testing::FakeDevices node_devices_;
+  profd::testing::FakeStates states_;
   std::string profiled_by_;
-  std::string saved_;
   TuningLeases leases_{Deps()};
 };
 
@@ -97,12 +95,12 @@ TEST_F(TuningLeasesTest, EndsWithItsProcess) {
   ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
   leases_.Tick();
   EXPECT_EQ(leases_.active(), 1u);
-  starts_[10] = 101;  // another process of the same number
+  processes_.alive[10].start_ticks = 101;  // another process of the same number
   leases_.Tick();
   EXPECT_EQ(leases_.active(), 0u);
-  EXPECT_THAT(saved_, Not(HasSubstr("lease_id")));
+  EXPECT_THAT(states_.tuning, Not(HasSubstr("lease_id")));
   ASSERT_TRUE(Acquire(As(kAlice, 11), {0}).ok());
-  alive_.erase(11);
+  processes_.alive.erase(11);
   leases_.Tick();
   EXPECT_TRUE(Acquire(As(kBob, 20), {0}).ok());
 }
@@ -154,14 +152,14 @@ TEST_F(TuningLeasesTest, ReportsProblemsOfARequest) {
 TEST_F(TuningLeasesTest, ACheckTakesNothing) {
   EXPECT_TRUE(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_check_only(true); }).ok());
   EXPECT_EQ(leases_.active(), 0u);
-  EXPECT_EQ(saved_, "");
+  EXPECT_EQ(states_.tuning, "");
 }
 
 TEST_F(TuningLeasesTest, LimitsForAUserAndForTheNode) {
   for (size_t i = 0; i < TuningLeases::kMaxPerUser; ++i) ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
   EXPECT_THAT(Acquire(As(kAlice, 10), {0}).status().message(), HasSubstr("the limit for one user"));
   // Root has no limit of its own, but the node has one.
-  alive_[30] = 0;
+  processes_.alive[30] = {};
   while (leases_.active() < TuningLeases::kMaxPerNode) ASSERT_TRUE(Acquire(As(0, 30, true), {1}).ok());
   EXPECT_THAT(Acquire(As(0, 30, true), {1}).status().message(), HasSubstr("the limit of this node"));
 }
@@ -169,8 +167,8 @@ TEST_F(TuningLeasesTest, LimitsForAUserAndForTheNode) {
 TEST_F(TuningLeasesTest, TheNextDaemonKnowsThoseWhoseProcessesLive) {
   ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
   ASSERT_TRUE(Acquire(As(kAlice, 11), {1}).ok());
-  const std::string saved = saved_;
-  alive_.erase(11);
+  const std::string saved = states_.tuning;
+  processes_.alive.erase(11);
   TuningLeases next(Deps());
   next.Load(saved);
   EXPECT_EQ(next.active(), 1u);
@@ -191,16 +189,15 @@ TEST_F(SessionManagerTest, ProfilingInsideIsRefusedWhereSomeoneTunes) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.devices = {0};
   jobs_.Add(process);
-  may_profile_ = [](std::span<const int> devices) {
-    return std::ranges::find(devices, 0) == devices.end() ? Status::Ok() : FailedPrecondition("NPU 0 is kept for tuning");
-  };
+  gate_.answer = FailedPrecondition("NPU 0 is kept for tuning");
+  gate_.device = 0;
   v1::SessionSpec inside = Spec("job");
   (*inside.mutable_options()).set_task_time("on");
   EXPECT_EQ(Start(As(kAlice), inside).status().message(), "NPU 0 is kept for tuning");
   EXPECT_EQ(Dumps(), 0u);
   // Sampling disturbs nothing.
   Stop(Started(As(kAlice), Spec("job")));
-  may_profile_ = [](std::span<const int>) { return Status::Ok(); };
+  gate_.answer = Status::Ok();
   const std::string id = Started(As(kAlice), inside);
   const uint32_t zero[] = {0}, one[] = {1};
   EXPECT_THAT(manager().ProfilingOn(As(kBob), zero), AllOf(HasSubstr(id), HasSubstr("of another user")));

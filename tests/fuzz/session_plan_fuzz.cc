@@ -59,15 +59,28 @@ void CheckPlan(const SessionPlan& plan, const PlanContext& context) {
   }
 }
 
-// What the order says about time and about processes.
+struct Processes final : NodeProcesses {
+  Result<uint32_t> OwnerOf(pid_t pid) const override {
+    if (pid <= 0 || pid % 3 == 0) return NotFound("gone");
+    return pid % 3 == 1 ? 1000U : 2000U;
+  }
+  std::optional<uint64_t> StartTimeOf(pid_t pid) const override { return pid % 2 == 0 ? std::nullopt : std::optional<uint64_t>(7); }
+};
+
+struct Devices final : NodeDevices {
+  Status MayUse(const Peer&, const DeviceInfo& device) const override {
+    return device.id == 5 ? PermissionDenied("closed") : Status::Ok();
+  }
+  DeviceFacts FactsOf(int) const override { return {}; }
+  DeviceControl* ControlOf(int) const override { return nullptr; }
+};
+
+// What the request has about time and about processes.
 void CheckSpec(const v1::SessionSpec& request, const PlanContext& context) {
-  const std::function<std::optional<uint64_t>(pid_t)> start_time = [](pid_t pid) {
-    return pid % 2 == 0 ? std::nullopt : std::optional<uint64_t>(7);
-  };
   constexpr int64_t kWall = 1'767'225'600'000'000'000;
   v1::SessionSpec spec = request;
   Result<ProcessId> starter =
-      AdmitTerms({context.config, context.peer, kWall, context.owner_of, start_time}, &spec);
+      AdmitTerms({context.config, context.peer, kWall, context.processes}, &spec);
   if (starter.ok()) {
     FUZZ_EXPECT(PriorityOf(spec) <= kDefaultPriority);
     FUZZ_EXPECT(!spec.preempt());
@@ -101,6 +114,8 @@ void CheckSpec(const v1::SessionSpec& request, const PlanContext& context) {
 void Run(fuzz::Input input) {
   static const DaemonConfig config;
   static const std::vector<DeviceInfo> devices = SomeDevices();
+  static const Processes processes;
+  static const Devices node_devices;
   Peer peer;
   peer.uid = 1000;
   v1::SessionSpec request;
@@ -109,13 +124,8 @@ void Run(fuzz::Input input) {
                             devices,
                             Collectors(),
                             peer,
-                            [](pid_t pid) -> Result<uint32_t> {
-                              if (pid <= 0 || pid % 3 == 0) return NotFound("gone");
-                              return pid % 3 == 1 ? 1000U : 2000U;
-                            },
-                            [](const DeviceInfo& device) {
-                              return device.id == 5 ? PermissionDenied("closed") : Status::Ok();
-                            },
+                            processes,
+                            node_devices,
                             Probe,
                             uint64_t{1} << 34,
                             kNoDevices,
@@ -134,7 +144,7 @@ void Run(fuzz::Input input) {
                 plan.status().code() == StatusCode::kPermissionDenied ||
                 plan.status().code() == StatusCode::kUnimplemented ||
                 plan.status().code() == StatusCode::kFailedPrecondition);
-    // However long the order: it must fit into a gRPC trailer.
+    // However long the request: it must fit into a gRPC trailer.
     FUZZ_EXPECT(!plan.status().message().empty() && plan.status().message().size() <= 6000);
   }
 }

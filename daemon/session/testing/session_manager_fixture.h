@@ -16,6 +16,7 @@
 #include "base/manual_executor.h"
 #include "daemon/session/session_manager.h"
 #include "daemon/session/testing/fake_job_directory.h"
+#include "daemon/session/testing/fake_node.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
 #include "dump/test_support.h"
@@ -57,38 +58,16 @@ class SessionManagerTest : public ::testing::Test {
   SessionManager& manager() {
     if (manager_ == nullptr) {
       SessionDeps session{control_, host_, store_, arbiter_, pollers_, writer_, node_,
-                          [](int) { return DeviceFacts(); },
-                          [](int) -> DeviceControl* { return nullptr; },
-                          [this](pid_t pid) { return StartTime(pid); }, Manifest()};
+                          devices_, processes_, Manifest()};
       session.jobs_or_null = &jobs_;
-      auto remove = [this](const std::string& name, std::function<void(Result<uint64_t>)> done) {
-        writer_.Post([this, name, done] {
-          Status status = writer_.root().Remove(name);
-          control_.Post([done, status] {
-            done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status));
-          });
-        });
-      };
-      SessionManager::Deps deps{session, [this](pid_t pid) { return Owner(pid); },
-                                [](const Peer&, const DeviceInfo&) { return Status::Ok(); }, remove,
-                                [this](const std::string& id, std::string text) { saved_[id] = std::move(text); },
-                                [this](const std::string& id) { saved_.erase(id); }};
-      deps.may_profile = [this](const Peer&, std::span<const int> devices) { return may_profile_(devices); };
-      manager_ = std::make_unique<SessionManager>(std::move(deps), config_);
+      manager_ = std::make_unique<SessionManager>(SessionManager::Deps{session, remover_, states_, gate_, Rights(0, ~uint64_t{0})}, config_);
     }
     return *manager_;
   }
 
   // The made-up processes: pid -> who, since when.
-  void Alive(pid_t pid, uint32_t uid) { alive_[pid] = uid; }
-  void Dies(pid_t pid) { alive_.erase(pid); }
-  std::optional<uint64_t> StartTime(pid_t pid) {
-    return alive_.contains(pid) ? std::optional<uint64_t>(static_cast<uint64_t>(pid) + 100)
-                                : std::nullopt;
-  }
-  Result<uint32_t> Owner(pid_t pid) {
-    return alive_.contains(pid) ? Result<uint32_t>(alive_[pid]) : NotFound("gone");
-  }
+  void Alive(pid_t pid, uint32_t uid) { processes_.alive[pid] = {uid, static_cast<uint64_t>(pid) + 100}; }
+  void Dies(pid_t pid) { processes_.alive.erase(pid); }
   static TrainingProcess Process(pid_t pid, uint32_t uid, int rank, uint64_t attach_id) {
     TrainingProcess process;
     process.pid = pid;
@@ -212,10 +191,24 @@ class SessionManagerTest : public ::testing::Test {
   PollEngine pollers_;
   FakeJobDirectory jobs_;
   DaemonConfig config_;
-  std::function<Status(std::span<const int>)> may_profile_ = [](std::span<const int>) { return Status::Ok(); };
+  // What the writer has removed, as the retention does it.
+  struct Remover final : DumpRemover {
+    Remover(DumpWriter& w, Strand& c) : writer(w), control(c) {}
+    void Remove(const std::string& name, std::string_view, Removed done) override {
+      writer.Post([this, name, done = std::move(done)] {
+        Status status = writer.root().Remove(name);
+        control.Post([done, status] { done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status)); });
+      });
+    }
+    DumpWriter& writer;
+    Strand& control;
+  };
+  Remover remover_{writer_, control_};
+  FakeProcesses processes_;
+  FakeDevices devices_;
+  FakeStates states_;
+  FakeGate gate_;
   std::unique_ptr<SessionManager> manager_;
-  std::map<pid_t, uint32_t> alive_;
-  std::map<std::string, std::string> saved_;  // state files, by session
 };
 
 }  // namespace profd::testing
