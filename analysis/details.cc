@@ -61,7 +61,7 @@ std::string DetailsLeftOut(size_t ranks) {
 }
 
 void Details::Add(Rank* rank) {
-  const Held held{rank, FiguresOf(*rank), BytesOf(*rank)};
+  const LoadedRank held{rank, FiguresOf(*rank), BytesOf(*rank)};
   const MutexLock lock(mutex_);
   held_.push_back(held);
   bytes_ += held.bytes;
@@ -76,15 +76,15 @@ size_t Details::Finish() {
 
 void Details::LeaveOut() {
   // Of equal ones the first is the smallest and the last the largest, as where checks choose.
-  const auto least = [this](auto value) REQUIRES(mutex_) { return std::ranges::min_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
-  const auto most = [this](auto value) REQUIRES(mutex_) { return std::ranges::max_element(held_, {}, [value](const Held& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
+  const auto least = [this](auto value) REQUIRES(mutex_) { return std::ranges::min_element(held_, {}, [value](const LoadedRank& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
+  const auto most = [this](auto value) REQUIRES(mutex_) { return std::ranges::max_element(held_, {}, [value](const LoadedRank& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
   const auto free = [](const Figures& of) { return of.free_ms; };
   const auto computing = [](const Figures& of) { return of.computing_ms; };
   const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.sdma; }),
                                       least([](const Figures& of) { return of.rdma; }), least([](const Figures&) { return 0; }),
                                       least([](const Figures& of) { return std::isinf(of.sdma); }), least([](const Figures& of) { return std::isinf(of.rdma); })};
-  std::vector<Held> still;
-  for (const Held& each : held_) {
+  std::vector<LoadedRank> still;
+  for (const LoadedRank& each : held_) {
     if (kept.contains(each.rank)) {
       still.push_back(each);
       continue;

@@ -35,7 +35,7 @@ class Details {
   static Figures FiguresOf(const Rank& rank);
 
  private:
-  struct Held {
+  struct LoadedRank {
     Rank* rank = nullptr;
     Figures figures;
     size_t bytes = 0;
@@ -44,7 +44,7 @@ class Details {
 
   const size_t most_bytes_;
   Mutex mutex_;
-  std::vector<Held> held_ GUARDED_BY(mutex_);
+  std::vector<LoadedRank> held_ GUARDED_BY(mutex_);
   size_t bytes_ GUARDED_BY(mutex_) = 0;
   size_t left_out_ GUARDED_BY(mutex_) = 0;
 };

@@ -140,14 +140,14 @@ std::vector<FoundRun> FindRuns(const std::vector<std::string>& paths) {
   return runs;
 }
 
-uint64_t StampOf(const FoundRun& run) {
-  uint64_t stamp = 0;
+uint64_t TimestampOf(const FoundRun& run) {
+  uint64_t timestamp = 0;
   size_t files = 0;
-  const auto add = [&stamp](const fs::path& path) {
+  const auto add = [&timestamp](const fs::path& path) {
     struct stat facts {};
     if (::lstat(path.c_str(), &facts) != 0) return;
     const std::string text = fmt::format("{} {} {}.{}", path.string(), facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
-    stamp += std::hash<std::string>()(text);  // in any order
+    timestamp += std::hash<std::string>()(text);  // in any order
   };
   for (const std::string& path : run.paths) {
     add(path);
@@ -155,7 +155,7 @@ uint64_t StampOf(const FoundRun& run) {
     fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error);
     for (; !error && it != fs::recursive_directory_iterator() && files < kMostFiles; it.increment(error), ++files) add(it->path());
   }
-  return stamp;
+  return timestamp;
 }
 
 }  // namespace profd::analysis

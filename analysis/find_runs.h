@@ -24,6 +24,6 @@ inline constexpr size_t kMostRuns = 10'000;
 std::vector<FoundRun> FindRuns(const std::vector<std::string>& paths);
 
 // Of the sizes and times of a run's files: another when it has changed.
-uint64_t StampOf(const FoundRun& run);
+uint64_t TimestampOf(const FoundRun& run);
 
 }  // namespace profd::analysis

@@ -72,13 +72,13 @@ TEST_F(FindRunsTest, TheSamePathTwiceIsOneRunAndKeepsItsId) {
   EXPECT_TRUE(FindRuns({dir_ / "none"}).empty());
 }
 
-TEST_F(FindRunsTest, TheStampOfARunChangesWithItsFiles) {
+TEST_F(FindRunsTest, TheTimestampOfARunChangesWithItsFiles) {
   Output("a_ascend_pt");
   const FoundRun run = FindRuns({dir_ / ""}).front();
-  const uint64_t before = StampOf(run);
-  EXPECT_EQ(StampOf(run), before);
+  const uint64_t before = TimestampOf(run);
+  EXPECT_EQ(TimestampOf(run), before);
   std::ofstream(dir_ / "a_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv", std::ios::app) << "k,1,2\n";
-  EXPECT_NE(StampOf(run), before);
+  EXPECT_NE(TimestampOf(run), before);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/checks/said.h"
+#include "analysis/checks/translated_text.h"
 #include "analysis/views/views.h"
 #include "base/status.h"
 

@@ -167,7 +167,7 @@ class Book {
     }
     if (shown == rows.size()) return;
     const std::string left_out =
-        Say({"{} more rows are left out: a sheet has at most {} rows; advice.json has all",
+        Translate({"{} more rows are left out: a sheet has at most {} rows; advice.json has all",
              "省略了 {} 行：工作表最多 {} 行；advice.json 中有全部数据"},
             rows.size() - shown, limits_.rows)
             .In(language_);
@@ -242,10 +242,10 @@ class Book {
     const size_t length = LengthOf(text);
     if (length <= limits_.text) return text;
     const std::string end =
-        Say({" ... (cut; {} characters)", " ……（已截断；共 {} 个字符）"}, length).In(language_);
+        Translate({" ... (cut; {} characters)", " ……（已截断；共 {} 个字符）"}, length).In(language_);
     constexpr size_t kMostNotices = 100;
     if (notices_.size() < kMostNotices) {
-      notices_.push_back(Say({"{}: a text of {} characters is cut to {}; advice.json has all of it",
+      notices_.push_back(Translate({"{}: a text of {} characters is cut to {}; advice.json has all of it",
                               "{}：{} 个字符的文本被截断为 {} 个；advice.json 中有全文"},
                              header, length, limits_.text)
                              .In(language_));

@@ -161,13 +161,13 @@ Status LoadBySource(const std::vector<std::string>& paths, const Progress& progr
   for (const std::vector<Source>& group : groups) {
     FoundRun files;
     for (const Source& source : group) files.paths.push_back(source.path.string());
-    const uint64_t stamp = StampOf(files);
-    if (!calls.wants(stamp)) continue;
+    const uint64_t timestamp = TimestampOf(files);
+    if (!calls.wants(timestamp)) continue;
     Run run;
     run.name = NameOf(files.paths.front());
     run.inputs = files.paths;
     RETURN_IF_ERROR(ReadAll(group, progress, {}, &run));
-    RETURN_IF_ERROR(calls.take(run, stamp));
+    RETURN_IF_ERROR(calls.take(run, timestamp));
   }
   return {};
 }

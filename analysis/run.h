@@ -33,10 +33,10 @@ struct ReadDetail {
 Result<Run> LoadRun(const std::vector<std::string>& paths, const Progress& progress, const ReadDetail& detail = {});
 
 // The same source by source, so that not all are in memory: a run is what one directory or database holds, or all dumps
-// together. `stamp`: of its files' sizes and times. What `wants` does not want is not read; an error of `take` ends it.
+// together. `timestamp`: of its files' sizes and times. What `wants` does not want is not read; an error of `take` ends it.
 struct SourceCalls {
-  std::function<bool(uint64_t stamp)> wants;
-  std::function<Status(const Run& source, uint64_t stamp)> take;
+  std::function<bool(uint64_t timestamp)> wants;
+  std::function<Status(const Run& source, uint64_t timestamp)> take;
 };
 Status LoadBySource(const std::vector<std::string>& paths, const Progress& progress, const SourceCalls& calls);
 

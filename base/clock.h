@@ -9,7 +9,7 @@ namespace profd {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // CLOCK_MONOTONIC_RAW, ns: the clock all samples and dumps are stamped with (not slewed by NTP).
+  // CLOCK_MONOTONIC_RAW, ns: the clock all samples and dumps are timestamped with (not slewed by NTP).
   virtual int64_t MonotonicRawNs() const = 0;
   // CLOCK_MONOTONIC, ns: what timers and deadlines run on.
   virtual int64_t SteadyNs() const = 0;

@@ -18,7 +18,7 @@
 namespace profd::client {
 namespace {
 
-using Words = std::vector<std::string>;
+using WordList = std::vector<std::string>;
 
 // The answer for which the shell completes file names.
 constexpr const char* kFiles = "<files>";
@@ -77,7 +77,7 @@ std::string Described(std::string_view word, std::string_view description) {
 }
 
 // `outer`: `app` is around the command of the line, which has its own --help, and no version.
-void AddFlags(const CLI::App& app, bool outer, Words* words) {
+void AddFlags(const CLI::App& app, bool outer, WordList* words) {
   for (const CLI::Option* option : app.get_options()) {
     if (outer && (option == app.get_help_ptr() || option->check_lname("version"))) continue;
     for (const std::string& name : option->get_lnames()) {
@@ -87,14 +87,14 @@ void AddFlags(const CLI::App& app, bool outer, Words* words) {
 }
 
 template <typename Items, typename Name>
-Words NamesOf(const Items& items, Name name) {
-  Words words;
+WordList NamesOf(const Items& items, Name name) {
+  WordList words;
   for (const auto& item : items) words.emplace_back(name(item));
   return words;
 }
 
-Words Split(std::string_view text, char separator) {
-  Words words;
+WordList Split(std::string_view text, char separator) {
+  WordList words;
   while (!text.empty()) {
     const size_t end = std::min(text.find(separator), text.size());
     words.emplace_back(text.substr(0, end));
@@ -103,22 +103,22 @@ Words Split(std::string_view text, char separator) {
   return words;
 }
 
-Words FormatNames() {
+WordList FormatNames() {
   return NamesOf(exporting::FormatNames(), [](std::string_view name) { return name; });
 }
 
 // The values of profiling options; none of one that takes no words.
-Words OptionValues(std::string key) {
+WordList OptionValues(std::string key) {
   std::replace(key.begin(), key.end(), '-', '_');
   const options::Option* option = options::Find(key);
   if (option == nullptr) return {};
-  Words words = Split(option->choices, ',');
+  WordList words = Split(option->choices, ',');
   if (option->type == options::Type::kList) words.emplace_back(option->choices);
   return words;
 }
 
 // What can be typed as the value of `--name`, without asking the daemon.
-Words ValuesOf(const std::string& name, const std::string& type, std::string_view command) {
+WordList ValuesOf(const std::string& name, const std::string& type, std::string_view command) {
   if (type == "PATH" || type == "DIR" || type == "FILE" || type == "JSON") return {kFiles};
   if (type.find('|') != std::string::npos) return Split(type, '|');
   if (name == "export") return FormatNames();
@@ -127,14 +127,14 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
   }
   if (name == "only") return AnalysisNames();
   if (name == "baseline" || type == "RUN") return {kFiles};
-  if (name == "format") return command == "export" ? FormatNames() : Words{"text", "json", "csv"};
+  if (name == "format") return command == "export" ? FormatNames() : WordList{"text", "json", "csv"};
   if (name == "sort") return Split("id util hbm power temp freq hccs roce pcie bw hbm-temp", ' ');
   if (name == "chip") return NamesOf(options::ChipNames(), [](std::string_view chip) { return chip; });
   if (name == "preset") {
     return NamesOf(options::Presets(), [](const options::Preset& preset) { return preset.name; });
   }
   if (name == "channels") {
-    Words words = NamesOf(exporting::Tables(), [](const auto& table) { return table.name; });
+    WordList words = NamesOf(exporting::Tables(), [](const auto& table) { return table.name; });
     words.emplace_back(exporting::kEventsChannel);
     return words;
   }
@@ -149,7 +149,7 @@ Words ValuesOf(const std::string& name, const std::string& type, std::string_vie
 struct Line {
   const CLI::App* command;            // the application itself before a command's name
   const CLI::Option* flag = nullptr;  // whose value is being typed
-  Words connect = {};                 // where profd is, as flags
+  WordList connect = {};                 // where profd is, as flags
   bool own_command = false;           // a command of the user's own has begun
 };
 
@@ -161,7 +161,7 @@ const CLI::Option* FindFlag(const CLI::App* command, const std::string& word) {
   return option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
 }
 
-Line Read(const CLI::App& app, const Words& words) {
+Line Read(const CLI::App& app, const WordList& words) {
   Line line{&app};
   for (size_t i = 0; i + 1 < words.size() && !line.own_command; ++i) {
     const std::string& word = words[i];
@@ -190,7 +190,7 @@ Line Read(const CLI::App& app, const Words& words) {
 }
 
 // What the daemon has of it; nothing when it does not answer.
-Words AskIds(ProfdApi& api, bool active) {
+WordList AskIds(ProfdApi& api, bool active) {
   v1::ListSessionsRequest request;
   request.set_active_only(active);
   const auto list = api.ListSessions(request);
@@ -198,13 +198,13 @@ Words AskIds(ProfdApi& api, bool active) {
   return NamesOf(list->sessions(), [](const v1::Session& session) { return session.session_id(); });
 }
 
-Words AskJobs(ProfdApi& api) {
+WordList AskJobs(ProfdApi& api) {
   const auto list = api.ListJobs({});
   if (!list.ok()) return {};
   return NamesOf(list->jobs(), [](const v1::Job& job) { return job.job_id(); });
 }
 
-Words AskNode(ProfdApi& api, bool devices) {
+WordList AskNode(ProfdApi& api, bool devices) {
   const auto node = api.GetNode();
   if (!node.ok()) return {};
   if (devices) {
@@ -214,11 +214,11 @@ Words AskNode(ProfdApi& api, bool devices) {
 }
 
 // Only names that are safe unquoted.
-Words Ask(const Line& line, const ConnectForCompletion& connect, std::string_view what) {
+WordList Ask(const Line& line, const ConnectForCompletion& connect, std::string_view what) {
   const std::unique_ptr<ProfdApi> api = connect(line.connect);
   if (api == nullptr) return {};
   const std::string& command = line.command->get_name();
-  Words names = what == "ID"    ? AskIds(*api, command == "stop" || command == "watch")
+  WordList names = what == "ID"    ? AskIds(*api, command == "stop" || command == "watch")
                 : what == "job" ? AskJobs(*api)
                                 : AskNode(*api, what == "devices");
   std::erase_if(names, [](const std::string& name) {
@@ -228,7 +228,7 @@ Words Ask(const Line& line, const ConnectForCompletion& connect, std::string_vie
   return names;
 }
 
-Words Candidates(const Line& line, const CLI::App& app, const std::string& current,
+WordList Candidates(const Line& line, const CLI::App& app, const std::string& current,
                  const ConnectForCompletion& connect) {
   if (line.own_command) return {kFiles};
   const CLI::App& command = *line.command;
@@ -239,7 +239,7 @@ Words Candidates(const Line& line, const CLI::App& app, const std::string& curre
     }
     return ValuesOf(name, line.flag->get_type_name(), command.get_name());
   }
-  Words words;
+  WordList words;
   for (const CLI::Option* argument : command.get_options()) {
     if (!argument->get_positional() || current.starts_with('-')) continue;
     const std::string name = argument->get_single_name();
@@ -264,9 +264,9 @@ std::string CompletionScript(std::string_view shell) {
   return std::string(shell == "fish" ? kFish : shell == "zsh" ? kZsh : kBash);
 }
 
-std::string Completions(const CLI::App& app, const Words& typed, const ConnectForCompletion& connect) {
+std::string Completions(const CLI::App& app, const WordList& typed, const ConnectForCompletion& connect) {
   // bash gives "--flag=value" as three words, and completes the last one.
-  Words words;
+  WordList words;
   bool joins = false;
   for (const std::string& word : typed) {
     const bool equals = word == "=";

@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/line_shape.h"
 #include "base/text.h"
-#include "collectors/channel_stamp.h"
+#include "collectors/record_timestamp.h"
 #include "collectors/collector.h"
 #include "driver/records/record.h"
 
@@ -97,8 +97,8 @@ class LineTokens {
     if (i >= count_ || i >= kMax) return false;
     return GetGauge(i, line_[edges_[2 * i + 1] - 1] == '%' ? 1 : 0, out);
   }
-  // "sec:ns", as StampFromText.
-  [[nodiscard]] std::optional<Stamp> GetStamp(size_t i, const TimeBase& time) const {
+  // "sec:ns", as TimestampFromText.
+  [[nodiscard]] std::optional<Timestamp> GetTimestamp(size_t i, const TimeBase& time) const {
     const std::string_view text = (*this)[i];
     constexpr size_t kFraction = 9;
     uint64_t seconds = 0;
@@ -107,9 +107,9 @@ class LineTokens {
     if (text.size() <= kFraction + 1 || text[colon] != ':' ||
         !ParseDigitsAhead(text.data(), colon, &seconds) ||
         !ParseDigitsWithin(text.data(), colon + 1, text.size(), &ns)) {
-      return StampFromText(text, time);
+      return TimestampFromText(text, time);
     }
-    return StampFromSeconds(seconds, ns, time);
+    return TimestampFromSeconds(seconds, ns, time);
   }
 
  private:

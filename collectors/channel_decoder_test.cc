@@ -14,46 +14,46 @@ namespace {
 
 TimeBase Base() { return testing::MakeTimeBase(); }
 
-TEST(ChannelStamp, TextNeedsSecondsAndNanoseconds) {
-  std::optional<Stamp> stamp = StampFromText("1000:000000007", Base());
-  ASSERT_TRUE(stamp);
-  EXPECT_EQ(stamp->source_ns, 1'000'000'000'007);
-  EXPECT_EQ(stamp->host_ns, 5'000'000'000'007);
+TEST(ChannelTimestamp, TextNeedsSecondsAndNanoseconds) {
+  std::optional<Timestamp> timestamp = TimestampFromText("1000:000000007", Base());
+  ASSERT_TRUE(timestamp);
+  EXPECT_EQ(timestamp->source_ns, 1'000'000'000'007);
+  EXPECT_EQ(timestamp->host_ns, 5'000'000'000'007);
   for (const char* bad : {"", ":", "1000", "1000:", ":5", "1000:1000000000", "-1:0", "1000:-1",
                           "99999999999:0", "18446744073709551616:0", "1000:5x", "1 000:5"}) {
-    EXPECT_FALSE(StampFromText(bad, Base())) << bad;
+    EXPECT_FALSE(TimestampFromText(bad, Base())) << bad;
   }
 }
 
-TEST(ChannelStamp, ImplausibleTimestampsAreRefusedInsteadOfOverflowing) {
-  EXPECT_FALSE(StampFromDeviceNs(UINT64_MAX, Base()));
-  EXPECT_FALSE(StampFromDeviceNs(uint64_t{1} << 63, Base()));
-  EXPECT_FALSE(StampFromMicros(UINT64_MAX / 2, Base()));
-  EXPECT_FALSE(StampFromDeviceCount(uint64_t{1} << 62, Base()));
-  EXPECT_FALSE(StampFromHostCount(uint64_t{1} << 62, Base()));
+TEST(ChannelTimestamp, ImplausibleTimestampsAreRefusedInsteadOfOverflowing) {
+  EXPECT_FALSE(TimestampFromDeviceNs(UINT64_MAX, Base()));
+  EXPECT_FALSE(TimestampFromDeviceNs(uint64_t{1} << 63, Base()));
+  EXPECT_FALSE(TimestampFromMicros(UINT64_MAX / 2, Base()));
+  EXPECT_FALSE(TimestampFromDeviceCount(uint64_t{1} << 62, Base()));
+  EXPECT_FALSE(TimestampFromHostCount(uint64_t{1} << 62, Base()));
   TimeBase unknown = Base();
   unknown.device_counter_hz = 0;
-  EXPECT_FALSE(StampFromDeviceCount(unknown.device_count, unknown));
+  EXPECT_FALSE(TimestampFromDeviceCount(unknown.device_count, unknown));
   unknown.host_counter_hz = 0;
-  EXPECT_FALSE(StampFromHostCount(UINT64_MAX, unknown));
+  EXPECT_FALSE(TimestampFromHostCount(UINT64_MAX, unknown));
 }
 
-TEST(ChannelStamp, CountersRunBackwardsFromThePairToo) {
+TEST(ChannelTimestamp, CountersRunBackwardsFromThePairToo) {
   // 50 MHz: 50 cycles are 1000 ns.
-  std::optional<Stamp> before = StampFromDeviceCount(Base().device_count - 50, Base());
+  std::optional<Timestamp> before = TimestampFromDeviceCount(Base().device_count - 50, Base());
   ASSERT_TRUE(before);
   EXPECT_EQ(before->host_ns, 4'999'999'999'000);
-  std::optional<Stamp> after = StampFromHostCount(Base().host_count + 50, Base());
+  std::optional<Timestamp> after = TimestampFromHostCount(Base().host_count + 50, Base());
   ASSERT_TRUE(after);
   EXPECT_EQ(after->host_ns, 5'000'000'000'500);
 }
 
-TEST(ChannelStamp, UnknownHostFrequencyMeansNanoseconds) {
+TEST(ChannelTimestamp, UnknownHostFrequencyMeansNanoseconds) {
   TimeBase time = Base();
   time.host_counter_hz = 0;
-  std::optional<Stamp> stamp = StampFromHostCount(123'456, time);
-  ASSERT_TRUE(stamp);
-  EXPECT_EQ(stamp->host_ns, 123'456);
+  std::optional<Timestamp> timestamp = TimestampFromHostCount(123'456, time);
+  ASSERT_TRUE(timestamp);
+  EXPECT_EQ(timestamp->host_ns, 123'456);
 }
 
 TEST(MicrosUnwrapper, AddsATurnOnlyForASmallStepOverTheEnd) {
@@ -168,11 +168,11 @@ void ExpectSameTokens(const LineTokens& fast, const LineTokens& slow, const std:
     if (is_percent) {
       ASSERT_EQ(real, expected_real) << line;
     }
-    std::optional<Stamp> stamp = fast.GetStamp(i, time);
-    std::optional<Stamp> expected_stamp = StampFromText(slow[i], time);
-    ASSERT_EQ(stamp.has_value(), expected_stamp.has_value()) << line << " at " << i;
-    if (stamp) {
-      ASSERT_EQ(stamp->source_ns, expected_stamp->source_ns) << line;
+    std::optional<Timestamp> timestamp = fast.GetTimestamp(i, time);
+    std::optional<Timestamp> expected_timestamp = TimestampFromText(slow[i], time);
+    ASSERT_EQ(timestamp.has_value(), expected_timestamp.has_value()) << line << " at " << i;
+    if (timestamp) {
+      ASSERT_EQ(timestamp->source_ns, expected_timestamp->source_ns) << line;
     }
   }
 }

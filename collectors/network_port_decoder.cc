@@ -75,18 +75,18 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
       return false;
     }
     if (tokens.size() > kPortColumn && !tokens.Get(kPortColumn, &port_id)) return false;
-    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
-    if (!stamp) return false;
+    std::optional<Timestamp> timestamp = tokens.GetTimestamp(0, time);
+    if (!timestamp) return false;
     Port* port = ports_.FindOrAdd(port_id, [&] { return MakePort(port_id); });
     double seconds = 0;
-    if (port == nullptr || port->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+    if (port == nullptr || port->timer.Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    if (instant_.Begin(stamp->source_ns)) EmitTotals(instant_host_ns_, out);
-    instant_host_ns_ = stamp->host_ns;
+    if (instant_.Begin(timestamp->source_ns)) EmitTotals(instant_host_ns_, out);
+    instant_host_ns_ = timestamp->host_ns;
     port->last = traffic;
-    EmitPort(*port, megabits, stamp->host_ns, out);
-    if (instant_.Add()) EmitTotals(stamp->host_ns, out);
+    EmitPort(*port, megabits, timestamp->host_ns, out);
+    if (instant_.Add()) EmitTotals(timestamp->host_ns, out);
     return true;
   }
 

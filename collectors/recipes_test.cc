@@ -77,7 +77,7 @@ TEST(Recipes, AHostCollectorIsAnEntry) {
 // ---- a channel collector: what would be its header in driver/records, and a decoder ----
 
 struct ToyRecord {
-  uint64_t stamp;  // us since the start
+  uint64_t timestamp;  // us since the start
   uint64_t centivolts;
 
   bool IsPlausible() const { return centivolts <= 1000; }
@@ -101,9 +101,9 @@ class ToyDecoder final : public BinaryDecoder<ToyDecoder, ToyRecord> {
     series_ = all_.Add(MetricByName("atlas_npu_voltage_volts"), device.id, {"toy"});
   }
   bool DecodeRecord(const ToyRecord& record, const TimeBase& time, SampleBatch& out) {
-    const auto stamp = StampFromMicros(record.stamp, time);
-    if (!stamp || !record.IsPlausible()) return false;
-    out.Emit(series_, stamp->host_ns, static_cast<double>(record.centivolts) / 100);
+    const auto timestamp = TimestampFromMicros(record.timestamp, time);
+    if (!timestamp || !record.IsPlausible()) return false;
+    out.Emit(series_, timestamp->host_ns, static_cast<double>(record.centivolts) / 100);
     return true;
   }
   void Reset() override {}

@@ -38,7 +38,7 @@ class SeriesRegistry {
   // for those who sum up and whose sum must not begin anew; 0 if there is no such value.
   virtual double LastTotal(SeriesId) const { return 0; }
   // The device stopped answering at `time_ns`: whatever was sampled on it until then is no longer
-  // shown, whoever else still owns the series.
+  // shown, also where the series has other owners.
   virtual void DeviceGone(int /*device*/, int64_t /*time_ns*/) {}
 
   SeriesId Intern(MetricId metric, int device, std::initializer_list<std::string_view> labels = {}) {

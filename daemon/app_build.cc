@@ -235,7 +235,7 @@ void App::Impl::BuildAdvice() {
 
 void App::Impl::Recover() {
   DumpRetention::Hooks hooks;
-  hooks.on_found = [this](const DumpRetention::Found& found) {
+  hooks.on_found = [this](const DumpRetention::RecoveredDump& found) {
     archive->OnFound(found.dump);
     if (!found.dump.session_id.empty()) sessions->AddFound(SessionOf(found, options.config.dump_root));
   };

@@ -135,7 +135,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
 
 // Late ones come behind the others: devices() must not move.
 std::vector<const DcmiDevice*> DcmiService::TakeFound() {
-  std::vector<State::Found> found;
+  std::vector<State::FoundNpu> found;
   std::vector<const DcmiDevice*> taken;
   MutexLock lock(state_->mutex);
   for (State::Card& card : state_->cards) {
@@ -148,10 +148,10 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
     }
     std::erase_if(card.searches, [](const auto& search) { return search->done; });
   }
-  std::sort(found.begin(), found.end(), [](const State::Found& a, const State::Found& b) {
+  std::sort(found.begin(), found.end(), [](const State::FoundNpu& a, const State::FoundNpu& b) {
     return a.device.logical_id < b.device.logical_id;
   });
-  for (State::Found& one : found) {
+  for (State::FoundNpu& one : found) {
     // One that is listed twice would be counted twice.
     if (FindByLogicalId(one.device.logical_id) != nullptr || devices_.size() >= kMaxDcmiDevices) {
       continue;
@@ -234,7 +234,7 @@ void DcmiService::State::FindOnCard(Search& search) {
 }
 
 void DcmiService::State::AddNpu(Search& search, int chip, int logical_id, int physical_id) {
-  Found& found = search.found.emplace_back();
+  FoundNpu& found = search.found.emplace_back();
   found.device.card = search.card;
   found.device.chip = chip;
   found.device.logical_id = logical_id;
@@ -258,7 +258,7 @@ int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
   return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, driver);
 }
 
-void DcmiService::State::ReadIdentity(Found& found) {
+void DcmiService::State::ReadIdentity(FoundNpu& found) {
   const DcmiFunctions& f = library.functions;
   DcmiDevice* device = &found.device;
   auto chip = Query<abi::DcmiChipInfoV2>(*device, found.slot, DcmiCall::kChipInfo, {}, [&](auto& at, auto* o) {
@@ -280,7 +280,7 @@ void DcmiService::State::ReadIdentity(Found& found) {
   }
 }
 
-void DcmiService::State::ReadLabels(Found& found) {
+void DcmiService::State::ReadLabels(FoundNpu& found) {
   const DcmiFunctions& f = library.functions;
   DcmiDevice* device = &found.device;
   auto pcie = Query<abi::DcmiPcieInfoAll>(*device, found.slot, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {

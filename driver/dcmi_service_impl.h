@@ -39,7 +39,7 @@ struct DcmiService::State {
   };
 
   // An NPU that was found, with what was learned about asking it.
-  struct Found {
+  struct FoundNpu {
     DcmiDevice device;
     Slot slot;
   };
@@ -48,7 +48,7 @@ struct DcmiService::State {
     explicit Search(int c) : card(c) {}
     const int card;
     Slot calls;                // those that are not about one NPU
-    std::vector<Found> found;  // the thread's until `done`
+    std::vector<FoundNpu> found;  // the thread's until `done`
     bool done = false;
   };
   struct Card {
@@ -78,8 +78,8 @@ struct DcmiService::State {
   // Start-up, one card: dcmi_identity.cc.
   void FindOnCard(Search& search);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
-  void ReadIdentity(Found& found);
-  void ReadLabels(Found& found);
+  void ReadIdentity(FoundNpu& found);
+  void ReadLabels(FoundNpu& found);
 
   const DcmiLibrary library;
   const Clock& clock;

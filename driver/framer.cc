@@ -52,42 +52,42 @@ bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
     std::span<const std::byte> record = rest.subspan(k * size, size);
     if (!IsPlausibleRecord(format_, record)) return false;
     if (k == 0) continue;
-    uint64_t previous = StampOf(format_, rest.subspan((k - 1) * size));
-    if (!StampFollows(format_, previous, StampOf(format_, record))) return false;
+    uint64_t previous = TimestampOf(format_, rest.subspan((k - 1) * size));
+    if (!TimestampFollows(format_, previous, TimestampOf(format_, record))) return false;
   }
   return true;
 }
 
 // How far a record's timestamp is from the last good one.
 uint64_t Framer::StepOf(std::span<const std::byte> record) const {
-  uint64_t step = StampOf(format_, record) - last_stamp_;
+  uint64_t step = TimestampOf(format_, record) - last_timestamp_;
   return std::min(step, ~step + 1);
 }
 
 Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
   if (!IsPlausibleRecord(format_, rest.first(size))) return Verdict::kSkip;
-  bool follows = !has_stamp_ || StampFollows(format_, last_stamp_, StampOf(format_, rest));
+  bool follows = !has_timestamp_ || TimestampFollows(format_, last_timestamp_, TimestampOf(format_, rest));
   if (!follows) return JudgeJump(rest, last);
   if (in_sync_) return Verdict::kAccept;
   if (rest.size() >= 2 * size && !InARow(rest, 2)) return Verdict::kSkip;
   if (FitsNearby(rest, StepOf(rest))) return Verdict::kSkip;
   if (rest.size() >= 2 * size || last) return Verdict::kAccept;
   // A record that ends with the bytes, as reads normally do, needs no successor.
-  return has_stamp_ && rest.size() == size ? Verdict::kAccept : Verdict::kWait;
+  return has_timestamp_ && rest.size() == size ? Verdict::kAccept : Verdict::kWait;
 }
 
 // Is there a place soon after the first byte where records go on from the last good one, with a
 // step smaller than `step`? Bytes out of step give timestamps that are off by powers of 256.
 bool Framer::FitsNearby(std::span<const std::byte> rest, uint64_t step) const {
   const size_t size = format_.record_size;
-  if (!has_stamp_ || format_.thinning == abi::Thinning::kEvent) return false;
+  if (!has_timestamp_ || format_.thinning == abi::Thinning::kEvent) return false;
   for (size_t shift = 1; shift < 2 * size && shift + size <= rest.size(); ++shift) {
     if (shift == size) continue;  // the same alignment
     std::span<const std::byte> there = rest.subspan(shift);
     if (there.size() > size && there.size() < 2 * size) continue;
     if (StepOf(there) < step && InARow(there, there.size() == size ? 1 : 2) &&
-        StampFollows(format_, last_stamp_, StampOf(format_, there))) {
+        TimestampFollows(format_, last_timestamp_, TimestampOf(format_, there))) {
       return true;
     }
   }
@@ -111,8 +111,8 @@ FrameResult Framer::FrameBinary(std::span<std::byte> buffer, bool last) {
     Verdict verdict = Judge(buffer.subspan(at), last);
     if (verdict == Verdict::kWait) break;
     if (verdict == Verdict::kAccept) {
-      last_stamp_ = StampOf(format_, buffer.subspan(at));
-      has_stamp_ = true;
+      last_timestamp_ = TimestampOf(format_, buffer.subspan(at));
+      has_timestamp_ = true;
       in_sync_ = true;
       ++out.result.records;
       at += size;

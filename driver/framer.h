@@ -49,8 +49,8 @@ class Framer {
   void CountGarbage(FrameResult& result, size_t bytes);
 
   const abi::ChannelFormat& format_;
-  uint64_t last_stamp_ = 0;
-  bool has_stamp_ = false;
+  uint64_t last_timestamp_ = 0;
+  bool has_timestamp_ = false;
   bool in_sync_ = true;     // false inside a run of garbage
   bool skip_line_ = false;  // text: the rest of an overlong line is still to come
 };

@@ -45,9 +45,9 @@ Buffer Hbm(uint64_t us, uint64_t count, uint32_t event, uint32_t id) {
 Buffer Sample(const abi::ChannelFormat& format, uint64_t n) {
   Buffer record(format.record_size);
   std::span<std::byte> r(record);
-  uint64_t stamp = 5'000'000'000 + n * 20'000;
-  if (format.stamp.width == 4) StoreUnchecked(r, format.stamp.offset, static_cast<uint32_t>(stamp));
-  if (format.stamp.width == 8) StoreUnchecked(r, format.stamp.offset, stamp);
+  uint64_t timestamp = 5'000'000'000 + n * 20'000;
+  if (format.timestamp.width == 4) StoreUnchecked(r, format.timestamp.offset, static_cast<uint32_t>(timestamp));
+  if (format.timestamp.width == 8) StoreUnchecked(r, format.timestamp.offset, timestamp);
   auto value = static_cast<uint32_t>(90'000 + n % 7);
   switch (format.id) {
     case abi::kChannelHbm:
@@ -81,7 +81,7 @@ Buffer Sample(const abi::ChannelFormat& format, uint64_t n) {
       StoreUnchecked(r, 0, 2u);
       StoreUnchecked(r, 4, static_cast<uint32_t>(n % 3));
       StoreUnchecked(r, 16, 1800u);
-      StoreUnchecked(r, 24, stamp + 900);
+      StoreUnchecked(r, 24, timestamp + 900);
       StoreUnchecked(r, 32, 1650u);
       break;
     case abi::kChannelQos:

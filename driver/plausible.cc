@@ -15,7 +15,7 @@ bool IsDigits(std::string_view text) {
 }
 
 // "sec:nnnnnnnnn": the analyser joins both parts, so the second has its nine digits.
-bool IsStampToken(std::string_view token) {
+bool IsTimestampToken(std::string_view token) {
   size_t colon = token.find(':');
   return colon != std::string_view::npos && colon <= 12 && IsDigits(token.substr(0, colon)) &&
          token.size() - colon == 10 && IsDigits(token.substr(colon + 1));
@@ -96,23 +96,23 @@ int64_t ForwardBound(abi::TimeKind time) {
 
 bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record) {
   if (record.size() < format.record_size) return false;
-  if (format.stamp.width == 8 &&
-      LoadUnchecked<uint64_t>(record, format.stamp.offset) > records::kMaxStamp) {
+  if (format.timestamp.width == 8 &&
+      LoadUnchecked<uint64_t>(record, format.timestamp.offset) > records::kMaxTimestamp) {
     return false;
   }
   return format.plausible == nullptr || format.plausible(record);
 }
 
-uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record) {
-  if (format.stamp.width == 8) return LoadUnchecked<uint64_t>(record, format.stamp.offset);
-  if (format.stamp.width == 4) return LoadUnchecked<uint32_t>(record, format.stamp.offset);
+uint64_t TimestampOf(const abi::ChannelFormat& format, std::span<const std::byte> record) {
+  if (format.timestamp.width == 8) return LoadUnchecked<uint64_t>(record, format.timestamp.offset);
+  if (format.timestamp.width == 4) return LoadUnchecked<uint32_t>(record, format.timestamp.offset);
   return 0;
 }
 
-bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp) {
-  if (format.stamp.width == 0 || format.thinning == abi::Thinning::kEvent) return true;
-  auto step = static_cast<int64_t>(stamp - previous);
-  if (format.stamp.width == 4) step = static_cast<int32_t>(static_cast<uint32_t>(step));
+bool TimestampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t timestamp) {
+  if (format.timestamp.width == 0 || format.thinning == abi::Thinning::kEvent) return true;
+  auto step = static_cast<int64_t>(timestamp - previous);
+  if (format.timestamp.width == 4) step = static_cast<int32_t>(static_cast<uint32_t>(step));
   return step >= -BackwardBound(format.time) && step <= ForwardBound(format.time);
 }
 
@@ -124,9 +124,9 @@ bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
   const size_t end = colon + 1 + kFraction;
   if (colon == 0 || colon > 12 || line[colon] != ':' || end > line.size()) return false;
   // No blank and nothing odd from the beginning to the end of the timestamp, and a blank behind it.
-  const Bits128 stamp = (Bits128{1} << end) - 1;
+  const Bits128 timestamp = (Bits128{1} << end) - 1;
   const Bits128 marks = shape.odd & (shape.odd - 1);
-  if ((~shape.solid & stamp) != 0 || (marks & stamp) != 0 || BitAt(shape.solid, end)) return false;
+  if ((~shape.solid & timestamp) != 0 || (marks & timestamp) != 0 || BitAt(shape.solid, end)) return false;
   const auto words = static_cast<int>(shape.words());
   return words >= format.words.min && words <= format.words.max &&
          AreNumberMarks(line, shape, marks) && !HasLongWord(shape.solid);
@@ -134,7 +134,7 @@ bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
 
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line) {
   std::string_view rest = line;
-  if (!IsStampToken(NextToken(&rest))) return false;
+  if (!IsTimestampToken(NextToken(&rest))) return false;
   int tokens = 1;
   int names = 0;
   for (std::string_view token = NextToken(&rest); !token.empty(); token = NextToken(&rest)) {

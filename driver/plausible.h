@@ -18,12 +18,12 @@ inline constexpr size_t kMaxLineBytes = 4096;
 bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
 // A record's timestamp, at its place in the format; 0 when the format has none.
-uint64_t StampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
+uint64_t TimestampOf(const abi::ChannelFormat& format, std::span<const std::byte> record);
 
 // Can `timestamp` come next after `previous` on a channel that runs without interruption: at most some
 // seconds earlier (several series share a channel), at most some minutes later; 32-bit microseconds
 // wrap. Always true for event-driven channels, whose records hold events of any age.
-bool StampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t stamp);
+bool TimestampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t timestamp);
 
 // A line that is certainly plausible, by its shape. False means nothing: ask IsPlausibleLine.
 bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line, const LineShape& shape);

@@ -46,7 +46,7 @@ std::string RandomLetters() {
 }
 
 // YYYYMMDDhhmmssmmm in local time.
-std::string LocalStamp(int64_t wall_ns) {
+std::string LocalTimestamp(int64_t wall_ns) {
   auto seconds = static_cast<time_t>(wall_ns / kNsPerSecond);
   tm local{};
   ::localtime_r(&seconds, &local);
@@ -216,7 +216,7 @@ Result<DumpRoot::NewDump> DumpRoot::CreateDump(DumpOwner owner, int64_t wall_ns)
   for (int attempt = 0; attempt < 16; ++attempt) {
     last_number_ = last_number_ % kMaxNumber + 1;
     std::string name =
-        fmt::format("PROF_{:06}_{}_{}", last_number_, LocalStamp(wall_ns), RandomLetters());
+        fmt::format("PROF_{:06}_{}_{}", last_number_, LocalTimestamp(wall_ns), RandomLetters());
     Result<UniqueFd> dir = MakeDirAt(fd_.get(), name, owner);
     if (dir.ok()) return NewDump{std::move(name), std::move(*dir)};
     if (dir.status().code() != StatusCode::kAlreadyExists) return dir.status();

@@ -13,28 +13,28 @@
 namespace profd {
 namespace {
 
-constexpr int64_t kNoStamp = std::numeric_limits<int64_t>::min();
+constexpr int64_t kNoTimestamp = std::numeric_limits<int64_t>::min();
 // Far beyond any clock, and far from overflowing when two are subtracted.
-constexpr int64_t kMaxStampNs = int64_t{1} << 61;
+constexpr int64_t kMaxTimestampNs = int64_t{1} << 61;
 
-// "sec:nnnnnnnnn" at the beginning of a line; kNoStamp if there is none. `*size` is the timestamp's.
-int64_t TextStamp(std::string_view line, size_t* size) {
+// "sec:nnnnnnnnn" at the beginning of a line; kNoTimestamp if there is none. `*size` is the timestamp's.
+int64_t TextTimestamp(std::string_view line, size_t* size) {
   int64_t seconds = 0;
   int64_t ns = 0;
   const char* end = line.data() + line.size();
   auto first = std::from_chars(line.data(), end, seconds);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return kNoStamp;
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return kNoTimestamp;
   auto second = std::from_chars(first.ptr + 1, end, ns);
-  if (second.ec != std::errc() || ns < 0 || ns >= 1'000'000'000) return kNoStamp;
-  if (seconds < 0 || seconds >= kMaxStampNs / 1'000'000'000) return kNoStamp;
+  if (second.ec != std::errc() || ns < 0 || ns >= 1'000'000'000) return kNoTimestamp;
+  if (seconds < 0 || seconds >= kMaxTimestampNs / 1'000'000'000) return kNoTimestamp;
   *size = static_cast<size_t>(second.ptr - line.data());
   return seconds * 1'000'000'000 + ns;
 }
 
 int64_t CyclesToNs(uint64_t cycles, uint64_t origin, double hz) {
-  if (hz <= 0) return kNoStamp;
+  if (hz <= 0) return kNoTimestamp;
   double ns = static_cast<double>(static_cast<int64_t>(cycles - origin)) * 1e9 / hz;
-  constexpr auto kMost = static_cast<double>(kMaxStampNs);
+  constexpr auto kMost = static_cast<double>(kMaxTimestampNs);
   return static_cast<int64_t>(std::clamp(ns, -kMost, kMost));
 }
 
@@ -68,8 +68,8 @@ uint64_t HashOf(std::string_view text) {
   return hash;
 }
 
-bool HasStamps(const abi::ChannelFormat* format) {
-  return format != nullptr && (format->framing == abi::Framing::kText || format->stamp.width != 0);
+bool HasTimestamps(const abi::ChannelFormat* format) {
+  return format != nullptr && (format->framing == abi::Framing::kText || format->timestamp.width != 0);
 }
 
 // Grid and timestamps are of different clocks, which run up to 500 ppm apart (NTP slews no faster): by so
@@ -88,7 +88,7 @@ GapDetector::GapDetector(const Options& options, OnGap on_gap)
     : options_(options), on_gap_(std::move(on_gap)) {}
 
 void GapDetector::Feed(std::span<const std::byte> bytes) {
-  if (!HasStamps(options_.format)) {
+  if (!HasTimestamps(options_.format)) {
     if (options_.format != nullptr) records_ += bytes.size() / options_.format->record_size;
     return;
   }
@@ -104,19 +104,19 @@ void GapDetector::FeedBinary(std::span<const std::byte> bytes) {
   for (size_t at = 0; at + size <= bytes.size(); at += size) {
     const std::byte* record = bytes.data() + at;
     ++records_;
-    int64_t stamp = StampOf(record);
-    if (stamp == kNoStamp) {
+    int64_t timestamp = TimestampOf(record);
+    if (timestamp == kNoTimestamp) {
       ++unreadable_;
     } else {
-      Take(KeyOf(record), stamp);
+      Take(KeyOf(record), timestamp);
     }
   }
 }
 
 void GapDetector::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
-  std::string_view stamped;  // the last timestamp as text, with the character that ends it
-  int64_t stamp = kNoStamp;
+  std::string_view timestamped;  // the last timestamp as text, with the character that ends it
+  int64_t timestamp = kNoTimestamp;
   while (!text.empty()) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -124,15 +124,15 @@ void GapDetector::FeedText(std::span<const std::byte> bytes) {
     // A header, or nothing.
     if (line.empty() || line[0] < '0' || line[0] > '9') continue;
     ++records_;
-    if (stamped.empty() || !line.starts_with(stamped)) {
+    if (timestamped.empty() || !line.starts_with(timestamped)) {
       size_t size = 0;
-      stamp = TextStamp(line, &size);
-      stamped = size > 0 && size < line.size() ? line.substr(0, size + 1) : std::string_view();
+      timestamp = TextTimestamp(line, &size);
+      timestamped = size > 0 && size < line.size() ? line.substr(0, size + 1) : std::string_view();
     }
-    if (stamp == kNoStamp) {
+    if (timestamp == kNoTimestamp) {
       ++unreadable_;
     } else {
-      Take(HashOf(LineKey(*options_.format, options_.chip_id, line)), stamp);
+      Take(HashOf(LineKey(*options_.format, options_.chip_id, line)), timestamp);
     }
   }
 }
@@ -148,18 +148,18 @@ uint64_t GapDetector::KeyOf(const std::byte* record) const {
   return key;
 }
 
-int64_t GapDetector::StampOf(const std::byte* record) {
+int64_t GapDetector::TimestampOf(const std::byte* record) {
   const abi::ChannelFormat& format = *options_.format;
   std::span<const std::byte> bytes(record, format.record_size);
   if (format.id == abi::kSocProfileChannel &&
       records::Read<records::SocRecord>(bytes).magic() != abi::kSocProfileMagic) {
-    return kNoStamp;
+    return kNoTimestamp;
   }
-  uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.stamp.offset)
-                                         : LoadUnchecked<uint64_t>(bytes, format.stamp.offset);
+  uint64_t raw = format.timestamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.timestamp.offset)
+                                         : LoadUnchecked<uint64_t>(bytes, format.timestamp.offset);
   switch (format.time) {
     case abi::TimeKind::kMicrosSinceStart:
-      if (format.stamp.width == 4) {
+      if (format.timestamp.width == 4) {
         // The nearest instant that shows these 32 bits.
         int64_t micros = static_cast<int64_t>(raw);
         if (has_micros_) {
@@ -170,7 +170,7 @@ int64_t GapDetector::StampOf(const std::byte* record) {
         last_micros_ = micros;
         return micros * 1000;
       }
-      return raw > static_cast<uint64_t>(kMaxStampNs / 1000) ? kNoStamp
+      return raw > static_cast<uint64_t>(kMaxTimestampNs / 1000) ? kNoTimestamp
                                                              : static_cast<int64_t>(raw) * 1000;
     case abi::TimeKind::kDeviceCounter:
       return CyclesToNs(raw, options_.origin_count, options_.device_counter_hz);
@@ -182,21 +182,21 @@ int64_t GapDetector::StampOf(const std::byte* record) {
     default:
       break;
   }
-  return raw > static_cast<uint64_t>(kMaxStampNs) ? kNoStamp : static_cast<int64_t>(raw);
+  return raw > static_cast<uint64_t>(kMaxTimestampNs) ? kNoTimestamp : static_cast<int64_t>(raw);
 }
 
-void GapDetector::Take(uint64_t key, int64_t stamp_ns) {
-  if (!has_first_) first_ns_ = last_ns_ = stamp_ns;
+void GapDetector::Take(uint64_t key, int64_t timestamp_ns) {
+  if (!has_first_) first_ns_ = last_ns_ = timestamp_ns;
   has_first_ = true;
-  first_ns_ = std::min(first_ns_, stamp_ns);
-  last_ns_ = std::max(last_ns_, stamp_ns);
+  first_ns_ = std::min(first_ns_, timestamp_ns);
+  last_ns_ = std::max(last_ns_, timestamp_ns);
   Series* found = SeriesOf(key);
   if (found == nullptr) return;
   Series& series = *found;
   const bool has_last = std::exchange(series.has_last, true);
-  const int64_t last = std::exchange(series.last_ns, stamp_ns);
+  const int64_t last = std::exchange(series.last_ns, timestamp_ns);
   if (!has_last) return;
-  if (stamp_ns < last) {
+  if (timestamp_ns < last) {
     ++backwards_;
     series.point_ns = -1;
     // The timestamp before was the odd one, if it seemed to come after a gap.
@@ -205,8 +205,8 @@ void GapDetector::Take(uint64_t key, int64_t stamp_ns) {
     return;
   }
   // Several lines of one instant.
-  if (stamp_ns == last) return;
-  Step(series, {last, stamp_ns, 0});
+  if (timestamp_ns == last) return;
+  Step(series, {last, timestamp_ns, 0});
 }
 
 // Records of several series come in the same order each time, so the next one is most often known.

@@ -55,9 +55,9 @@ class GapDetector {
   // Complete records or lines.
   void Feed(std::span<const std::byte> bytes_untrusted);
   // A record of a file without a ChannelFormat: its series and its timestamp.
-  void FeedStamp(uint64_t series, int64_t stamp_ns) {
+  void FeedTimestamp(uint64_t series, int64_t timestamp_ns) {
     ++records_;
-    Take(series, stamp_ns);
+    Take(series, timestamp_ns);
   }
   // The next records need not follow the earlier ones: a known loss, a restart of the channel.
   void Resync();
@@ -92,7 +92,7 @@ class GapDetector {
 
   void FeedBinary(std::span<const std::byte> bytes);
   void FeedText(std::span<const std::byte> bytes);
-  void Take(uint64_t key, int64_t stamp_ns);
+  void Take(uint64_t key, int64_t timestamp_ns);
   Series* SeriesOf(uint64_t key);  // null: there are too many
   void Step(Series& series, const Gap& step);
   void Judge(Series& series, const Gap& step);
@@ -100,7 +100,7 @@ class GapDetector {
   void Learn(Series& series);
   void Report(const Gap& gap);
   uint64_t KeyOf(const std::byte* record) const;
-  int64_t StampOf(const std::byte* record);
+  int64_t TimestampOf(const std::byte* record);
 
   Options options_;
   OnGap on_gap_;

@@ -41,7 +41,7 @@ class GapDetectorTest : public testing::Test {
     options.polled = true;
     GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
     for (double periods : at) {
-      finder.FeedStamp(0, 1000 * kMs + static_cast<int64_t>(periods * 1e7));
+      finder.FeedTimestamp(0, 1000 * kMs + static_cast<int64_t>(periods * 1e7));
     }
     finder.Finish();
   }
@@ -138,14 +138,14 @@ TEST_F(GapDetectorTest, LinesOfOneInstantAreSeries) {
     GapDetector finder = Make(channel, 10 * kMs);
     for (int64_t i = 0; i < 30; ++i) {
       std::string ns = std::to_string(i * 10 * kMs);
-      const std::string stamp = "1:" + std::string(9 - ns.size(), '0') + ns;
+      const std::string timestamp = "1:" + std::string(9 - ns.size(), '0') + ns;
       for (int part = 0; part < 2; ++part) {
         // Three instants are missing, and one line of the instant before and after.
         if ((i > 10 && i < 14) || (i == 10 && part == 1) || (i == 14 && part == 0)) continue;
         const std::string id = std::to_string(part);
         finder.Feed(AsBytes(channel == 4
-                                ? stamp + " 100 1 2 3 4 0 0 5 6 7 8 0 0 " + id + "\n"
-                                : stamp + " 1 " + id + " " + std::to_string(i) + " 2 3% 4 5 6% 7 8\n"));
+                                ? timestamp + " 100 1 2 3 4 0 0 5 6 7 8 0 0 " + id + "\n"
+                                : timestamp + " 1 " + id + " " + std::to_string(i) + " 2 3% 4 5 6% 7 8\n"));
       }
     }
     finder.Finish();
@@ -160,10 +160,10 @@ TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
   options.period_ns = 1000 * kMs;
   options.polled = true;
   GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
-  for (int64_t i = 0; i < 4; ++i) finder.FeedStamp(0, i * 1000 * kMs);
+  for (int64_t i = 0; i < 4; ++i) finder.FeedTimestamp(0, i * 1000 * kMs);
   finder.Restart(10 * kMs);
   for (int64_t i = 0; i < 40; ++i) {
-    if (i != 30) finder.FeedStamp(0, 3500 * kMs + i * 10 * kMs);
+    if (i != 30) finder.FeedTimestamp(0, 3500 * kMs + i * 10 * kMs);
   }
   finder.Finish();
   ASSERT_EQ(gaps_.size(), 1u);
@@ -239,7 +239,7 @@ TEST_F(GapDetectorTest, AfterAKnownLossItBeginsAnew) {
 TEST_F(GapDetectorTest, CountsTimestampsThatGoBackAndLinesWithoutOne) {
   GapDetector finder = Make(9, 10 * kMs);
   finder.Feed(AsBytes(Lines({1000, 990, 1000})));
-  finder.Feed(AsBytes("12 no stamp\n1:99999999999 1 1\n"));
+  finder.Feed(AsBytes("12 no timestamp\n1:99999999999 1 1\n"));
   finder.Finish();
   EXPECT_EQ(finder.backwards(), 1u);
   EXPECT_EQ(finder.unreadable(), 2u);

@@ -25,11 +25,11 @@ Status WriteControl(const RepairContext& context, const RepairedPlace& place, st
 
 bool HasControl(const RepairContext& context, const RepairedPlace& place, std::string name) {
   if (place.device >= 0) name += fmt::format(".{}", place.device);
-  uint64_t told = 0;
-  if (!ReadDone(place.dir.get(), name + std::string(kDone), context.owner.uid, &told)) return false;
+  uint64_t reported = 0;
+  if (!ReadDone(place.dir.get(), name + std::string(kDone), context.owner.uid, &reported)) return false;
   struct stat st {};
   return ::fstatat(place.dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == told;
+         S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == reported;
 }
 
 // As SessionDump::WriteClocks, for a crash before it.

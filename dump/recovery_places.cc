@@ -187,9 +187,9 @@ Status PlaceRepair::Slice(const std::string& name) {
   const SliceEntry* known = journal_.Find(PathOf(name));
   if (!entries_.contains(name)) return Compressed(name, known);
   const SliceShape shape = ShapeOf(base, place_.device < 0);
-  uint64_t told = 0;
-  const bool closed = ReadDone(data_.get(), name + std::string(kDone), context_.owner.uid, &told) &&
-                      told == entries_.at(name).bytes;
+  uint64_t reported = 0;
+  const bool closed = ReadDone(data_.get(), name + std::string(kDone), context_.owner.uid, &reported) &&
+                      reported == entries_.at(name).bytes;
   Status done = closed ? Closed(name, known, shape) : Repair(name, shape);
   if (done.code() != StatusCode::kPermissionDenied) return done;
   warnings_.push_back(fmt::format("{} was left as it is: {}", PathOf(name), done.message()));
@@ -297,8 +297,8 @@ Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
 
 Status PlaceRepair::WriteDone(const std::string& name, uint64_t bytes) {
   const std::string done = name + std::string(kDone);
-  uint64_t told = 0;
-  if (ReadDone(data_.get(), done, context_.owner.uid, &told) && told == bytes) return {};
+  uint64_t reported = 0;
+  if (ReadDone(data_.get(), done, context_.owner.uid, &reported) && reported == bytes) return {};
   return ReplaceFile(context_.io, data_.get(), done, SliceDone(bytes), context_.owner, false);
 }
 

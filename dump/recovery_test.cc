@@ -195,9 +195,9 @@ TEST_F(RecoveryTest, GapsWithoutANoteAreFound) {
   Make();
   Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
   ASSERT_TRUE(manifest.ok());
-  ManifestChannel& told = manifest->channels[1];
-  ASSERT_EQ(told.channel, kHccs);
-  told.hz_effective = 10;
+  ManifestChannel& listed = manifest->channels[1];
+  ASSERT_EQ(listed.channel, kHccs);
+  listed.hz_effective = 10;
   WriteText(At("profd_manifest.json"), Serialize(*manifest));
   std::string lines;
   for (int i = 1; i < 40; ++i) {

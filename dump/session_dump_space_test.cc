@@ -209,9 +209,9 @@ TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
     const ManifestChannel& roce = Channel(kRoce);
     EXPECT_GT(roce.aged.records, 0u);
     EXPECT_EQ(roce.records + roce.aged.records, 2000u);
-    uint64_t told = 0;
-    for (const AgedCount& one : dump_->TakeAged()) told += one.channel == kHbm ? one.records : 0;
-    EXPECT_EQ(told, hbm.aged.records);
+    uint64_t kept_sum = 0;
+    for (const AgedCount& one : dump_->TakeAged()) kept_sum += one.channel == kHbm ? one.records : 0;
+    EXPECT_EQ(kept_sum, hbm.aged.records);
     EXPECT_EQ(manifest_.limit_bytes, kLimit);
     EXPECT_EQ(manifest_.limit_action, "age");
   }

@@ -35,7 +35,7 @@ Status SliceWriter::Append(std::span<const std::byte> block, uint64_t records, i
   return AppendWhole(block, {records, host_ns});
 }
 
-Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, const Stamped& what) {
+Status SliceWriter::AppendWithoutHeaders(std::span<const std::byte> block, const Timestamped& what) {
   stripped_.clear();
   std::string_view rest = AsText(block);
   while (!rest.empty()) {
@@ -59,7 +59,7 @@ void SliceWriter::BeginSlice() {
   crc_ = 0;
 }
 
-Status SliceWriter::AppendWhole(std::span<const std::byte> block, const Stamped& what) {
+Status SliceWriter::AppendWhole(std::span<const std::byte> block, const Timestamped& what) {
   if (block.empty()) return {};
   if (!slice_open_) BeginSlice();
   if (block.size() >= std::min(kDirectBytes, options_.buffer_bytes)) {

@@ -110,12 +110,12 @@ class SliceWriter {
   std::string SliceName(uint32_t k) const;
 
  private:
-  struct Stamped {
+  struct Timestamped {
     uint64_t records = 0;
     int64_t host_ns = 0;
   };
-  Status AppendWithoutHeaders(std::span<const std::byte> block, const Stamped& what);
-  Status AppendWhole(std::span<const std::byte> block, const Stamped& what);
+  Status AppendWithoutHeaders(std::span<const std::byte> block, const Timestamped& what);
+  Status AppendWhole(std::span<const std::byte> block, const Timestamped& what);
   void BeginSlice();
   // Writes the buffer and `more` behind it: complete records both.
   Status WriteOut(std::span<const std::byte> more);

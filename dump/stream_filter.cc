@@ -31,8 +31,8 @@ constexpr std::array<uint16_t, 8> SioWords() {
 }
 
 // Beyond it (73 years) a timestamp is garbage; below it grid arithmetic cannot overflow.
-constexpr int64_t kMaxStampNs = int64_t{1} << 61;
-constexpr int64_t kMaxMicros = kMaxStampNs / 1000;
+constexpr int64_t kMaxTimestampNs = int64_t{1} << 61;
+constexpr int64_t kMaxMicros = kMaxTimestampNs / 1000;
 
 uint64_t SaturatingAdd(uint64_t a, uint64_t b, uint64_t most) {
   uint64_t sum = a + b;
@@ -40,14 +40,14 @@ uint64_t SaturatingAdd(uint64_t a, uint64_t b, uint64_t most) {
 }
 
 // "sec:nnnnnnnnn ..." as ns.
-bool ParseTextStamp(std::string_view line, int64_t* ns) {
+bool ParseTextTimestamp(std::string_view line, int64_t* ns) {
   std::string_view token = NextToken(&line);
   size_t colon = token.find(':');
   int64_t seconds = 0;
   int64_t fraction = 0;
   if (colon == std::string_view::npos || !ParseNumber(token.substr(0, colon), &seconds) ||
       !ParseNumber(token.substr(colon + 1), &fraction) || seconds < 0 || fraction < 0 ||
-      fraction >= kNsPerSecond || seconds >= kMaxStampNs / kNsPerSecond) {
+      fraction >= kNsPerSecond || seconds >= kMaxTimestampNs / kNsPerSecond) {
     return false;
   }
   *ns = seconds * kNsPerSecond + fraction;
@@ -138,14 +138,14 @@ StreamFilter::Output StreamFilter::FilterText(std::span<const std::byte> block) 
     std::string_view whole = before.substr(0, before.size() - rest.size());
     std::string_view token = options_.format->header_token;
     bool header = !token.empty() && line.find(token) != std::string_view::npos;
-    int64_t stamp_ns = 0;
+    int64_t timestamp_ns = 0;
     if (!header) {
       ++counters_.records_in;
-      if (whole.back() != '\n' || !ParseTextStamp(line, &stamp_ns)) {
+      if (whole.back() != '\n' || !ParseTextTimestamp(line, &timestamp_ns)) {
         Malformed(whole.size());
         continue;
       }
-      if (!Decide(grid_, 0, stamp_ns, kNoCounts, {})) continue;
+      if (!Decide(grid_, 0, timestamp_ns, kNoCounts, {})) continue;
       ++output.records;
     }
     std::memcpy(out_.data() + used, whole.data(), whole.size());
@@ -158,18 +158,18 @@ StreamFilter::Output StreamFilter::FilterText(std::span<const std::byte> block) 
 
 bool StreamFilter::TakeRecord(std::span<std::byte> record) {
   const abi::ChannelFormat& format = *options_.format;
-  int64_t stamp_ns = 0;
+  int64_t timestamp_ns = 0;
   if (format.time == TimeKind::kMicrosSinceStart) {
-    if (!RebaseMicros(record, &stamp_ns)) return false;
+    if (!RebaseMicros(record, &timestamp_ns)) return false;
   } else {
-    uint64_t raw = format.stamp.width == 4 ? LoadUnchecked<uint32_t>(record, format.stamp.offset)
-                                           : LoadUnchecked<uint64_t>(record, format.stamp.offset);
+    uint64_t raw = format.timestamp.width == 4 ? LoadUnchecked<uint32_t>(record, format.timestamp.offset)
+                                           : LoadUnchecked<uint64_t>(record, format.timestamp.offset);
     if (format.time == TimeKind::kDeviceCounter) {
-      stamp_ns = CyclesToNs(raw, options_.device_counter_hz);
+      timestamp_ns = CyclesToNs(raw, options_.device_counter_hz);
     } else if (format.time == TimeKind::kHostCounter && options_.host_counter_hz > 0) {
-      stamp_ns = CyclesToNs(raw, options_.host_counter_hz);
+      timestamp_ns = CyclesToNs(raw, options_.host_counter_hz);
     } else {
-      stamp_ns = static_cast<int64_t>(std::min(raw, static_cast<uint64_t>(kMaxStampNs)));
+      timestamp_ns = static_cast<int64_t>(std::min(raw, static_cast<uint64_t>(kMaxTimestampNs)));
     }
   }
   if (!thins_) return true;
@@ -182,7 +182,7 @@ bool StreamFilter::TakeRecord(std::span<std::byte> record) {
     counts.width = format.count.width;
     counts.size = 1;
   }
-  return Decide(grid_, key, stamp_ns, counts, record);
+  return Decide(grid_, key, timestamp_ns, counts, record);
 }
 
 bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
@@ -208,15 +208,15 @@ bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
     counts.offset = is_950 ? kWords950 : kWords;
     counts.size = kSumWords;
   }
-  int64_t stamp_ns = CyclesToNs(soc.stamp(), options_.device_counter_hz);
-  return Decide(grid, soc.SeriesKey(is_950), stamp_ns, counts, record);
+  int64_t timestamp_ns = CyclesToNs(soc.timestamp(), options_.device_counter_hz);
+  return Decide(grid, soc.SeriesKey(is_950), timestamp_ns, counts, record);
 }
 
-bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,
+bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t timestamp_ns, const Counts& counts,
                           std::span<std::byte> record) {
   Series* series = FindSeries(key);
   if (!series) return true;
-  bool keep = IsDue(grid, *series, stamp_ns);
+  bool keep = IsDue(grid, *series, timestamp_ns);
   const uint64_t most = counts.width == 4 ? std::numeric_limits<uint32_t>::max()
                                           : std::numeric_limits<uint64_t>::max();
   for (size_t i = 0; i < counts.size; ++i) {
@@ -235,38 +235,38 @@ bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Coun
   return keep;
 }
 
-bool StreamFilter::IsDue(Grid& grid, Series& series, int64_t stamp_ns) {
+bool StreamFilter::IsDue(Grid& grid, Series& series, int64_t timestamp_ns) {
   const int64_t period = grid.session_period_ns;
   const int64_t half_step = grid.channel_period_ns / 2;
   if (!grid.anchored) {
-    grid.origin_ns = stamp_ns;
+    grid.origin_ns = timestamp_ns;
     grid.anchored = true;
   }
   // Records of one instant share its fate even if their timestamps differ a little.
-  if (series.kept && stamp_ns >= series.kept_ns &&
-      stamp_ns - series.kept_ns < grid.channel_period_ns / 4) {
+  if (series.kept && timestamp_ns >= series.kept_ns &&
+      timestamp_ns - series.kept_ns < grid.channel_period_ns / 4) {
     return true;
   }
   // The clock went back, or a garbage timestamp had sent the series far ahead.
-  if (series.started && stamp_ns < series.due_ns - 2 * period) series.started = false;
+  if (series.started && timestamp_ns < series.due_ns - 2 * period) series.started = false;
   if (!series.started) {
-    if (stamp_ns < grid.origin_ns) grid.origin_ns = stamp_ns;
+    if (timestamp_ns < grid.origin_ns) grid.origin_ns = timestamp_ns;
     // The first point of the grid for which this record may still be the nearest.
-    int64_t ahead = stamp_ns - half_step - grid.origin_ns;
+    int64_t ahead = timestamp_ns - half_step - grid.origin_ns;
     int64_t index = ahead <= 0 ? 0 : (ahead + period - 1) / period;
     series.due_ns = grid.origin_ns + index * period;
     series.started = true;
   }
-  if (stamp_ns < series.due_ns - half_step) return false;
-  int64_t index = (stamp_ns - grid.origin_ns + period / 2) / period;
+  if (timestamp_ns < series.due_ns - half_step) return false;
+  int64_t index = (timestamp_ns - grid.origin_ns + period / 2) / period;
   series.due_ns = std::max(series.due_ns + period, grid.origin_ns + (index + 1) * period);
   series.kept = true;
-  series.kept_ns = stamp_ns;
+  series.kept_ns = timestamp_ns;
   return true;
 }
 
-bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns) {
-  const abi::Field& field = options_.format->stamp;
+bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* timestamp_ns) {
+  const abi::Field& field = options_.format->timestamp;
   int64_t micros = 0;
   if (field.width == 4) {
     // The nearest instant that shows these 32 bits.
@@ -293,7 +293,7 @@ bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns) 
   } else {
     StoreUnchecked(record, field.offset, static_cast<uint64_t>(micros));
   }
-  *stamp_ns = std::min(micros, kMaxMicros) * 1000;
+  *timestamp_ns = std::min(micros, kMaxMicros) * 1000;
   return true;
 }
 
@@ -319,7 +319,7 @@ int64_t StreamFilter::CyclesToNs(uint64_t cycles, double hz) {
     first_cycles_ = cycles;
   }
   double ns = static_cast<double>(static_cast<int64_t>(cycles - first_cycles_)) * 1e9 / hz;
-  constexpr auto kMost = static_cast<double>(kMaxStampNs);
+  constexpr auto kMost = static_cast<double>(kMaxTimestampNs);
   return static_cast<int64_t>(std::clamp(ns, -kMost, kMost));
 }
 

@@ -114,12 +114,12 @@ class StreamFilter {
   // True if `record` (a copy, about to be written) stays; rebases its timestamp, settles its counts.
   bool TakeRecord(std::span<std::byte> record);
   bool TakeSocRecord(std::span<std::byte> record);
-  bool Decide(Grid& grid, uint64_t key, int64_t stamp_ns, const Counts& counts,
+  bool Decide(Grid& grid, uint64_t key, int64_t timestamp_ns, const Counts& counts,
               std::span<std::byte> record);
-  bool RebaseMicros(std::span<std::byte> record, int64_t* stamp_ns);
+  bool RebaseMicros(std::span<std::byte> record, int64_t* timestamp_ns);
   void Malformed(size_t bytes);
   Series* FindSeries(uint64_t key);
-  static bool IsDue(Grid& grid, Series& series, int64_t stamp_ns);
+  static bool IsDue(Grid& grid, Series& series, int64_t timestamp_ns);
   int64_t CyclesToNs(uint64_t cycles, double hz);
 
   StreamFilterOptions options_;

@@ -91,13 +91,13 @@ StreamFilterOptions Options(uint32_t channel, double channel_ms, double session_
 
 // For every point of the grid from `timestamps[0]` on: the timestamp nearest to it, the earlier one of two.
 // The last point is the last one whose nearest timestamp no later timestamp could change.
-std::vector<int64_t> NearestOnGrid(const std::vector<int64_t>& stamps, int64_t period) {
-  const int64_t step = stamps[1] - stamps[0];
+std::vector<int64_t> NearestOnGrid(const std::vector<int64_t>& timestamps, int64_t period) {
+  const int64_t step = timestamps[1] - timestamps[0];
   std::vector<int64_t> kept;
-  for (int64_t point = stamps.front(); point <= stamps.back() + step / 2; point += period) {
-    int64_t best = stamps.front();
-    for (int64_t stamp : stamps) {
-      if (std::abs(stamp - point) < std::abs(best - point)) best = stamp;
+  for (int64_t point = timestamps.front(); point <= timestamps.back() + step / 2; point += period) {
+    int64_t best = timestamps.front();
+    for (int64_t timestamp : timestamps) {
+      if (std::abs(timestamp - point) < std::abs(best - point)) best = timestamp;
     }
     kept.push_back(best);
   }
@@ -130,7 +130,7 @@ TEST_P(Ratios, PicksTheRecordsNearestTheGrid) {
   };
   static_assert(sizeof(Qos) == 64);
   std::vector<Qos> qos(500);
-  std::vector<int64_t> stamps;
+  std::vector<int64_t> timestamps;
   std::mt19937 random(7);
   const int64_t period = 10'000'000;
   for (size_t i = 0; i < qos.size(); ++i) {
@@ -139,7 +139,7 @@ TEST_P(Ratios, PicksTheRecordsNearestTheGrid) {
                  (i == 0 ? 0 : static_cast<int64_t>(random() % 4'000'000) - 2'000'000);
     qos[i].cycles = static_cast<uint64_t>(1'000'000'000 + ns / 20);
     qos[i].words[0] = static_cast<uint32_t>(i);
-    stamps.push_back(ns / 20 * 20);
+    timestamps.push_back(ns / 20 * 20);
   }
   StreamFilterOptions options = Options(133, 10, 10 * ratio);
   options.device_counter_hz = 50e6;
@@ -150,7 +150,7 @@ TEST_P(Ratios, PicksTheRecordsNearestTheGrid) {
   EXPECT_NEAR(static_cast<double>(out.size()), expected, expected * 0.02 + 2);
   int64_t session = options.session_period_ns;
   for (const Qos& record : out) {
-    int64_t ns = stamps[record.words[0]];
+    int64_t ns = timestamps[record.words[0]];
     int64_t off = (ns + session / 2) % session - session / 2;
     EXPECT_LE(std::abs(off), period / 2 + 4'000'000) << ratio;
   }
@@ -166,12 +166,12 @@ TEST_P(Ratios, MatchesBruteForceOnAnEvenGrid) {
   };
   static_assert(sizeof(Mem) == 32);
   std::vector<Mem> records;
-  std::vector<int64_t> stamps;
+  std::vector<int64_t> timestamps;
   for (uint32_t i = 0; i < 400; ++i) {
     uint32_t us = 5'000 + i * 20'000;
     records.push_back({us, 0, 0, i, 0});
     records.push_back({us, 1, 0, i, 0});
-    stamps.push_back(int64_t{us} * 1000);
+    timestamps.push_back(int64_t{us} * 1000);
   }
   StreamFilterOptions options = Options(131, 20, 20 * ratio);
   StreamFilter filter(options);
@@ -181,10 +181,10 @@ TEST_P(Ratios, MatchesBruteForceOnAnEvenGrid) {
   }
   if (options.session_period_ns <= options.channel_period_ns) {
     EXPECT_TRUE(filter.verbatim());
-    EXPECT_EQ(kept[0], stamps);
+    EXPECT_EQ(kept[0], timestamps);
     return;
   }
-  std::vector<int64_t> expected = NearestOnGrid(stamps, options.session_period_ns);
+  std::vector<int64_t> expected = NearestOnGrid(timestamps, options.session_period_ns);
   EXPECT_EQ(kept[0], expected) << ratio;
   EXPECT_EQ(kept[1], kept[0]);  // series of one instant stay together
 }
@@ -337,7 +337,7 @@ TEST(StreamFilter, ImpossibleTimestampsAreLeftOutAndCounted) {
   EXPECT_EQ(filter.counters().malformed_bytes, 24u + 20u);
 }
 
-TEST(StreamFilter, ThinsTextByItsStamp) {
+TEST(StreamFilter, ThinsTextByItsTimestamp) {
   StreamFilter filter(Options(4, 10, 30));
   std::string text = "time bandwidth rxPacket/s\n";
   std::string expected = text;

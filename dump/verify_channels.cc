@@ -28,7 +28,7 @@ constexpr int64_t kSlackNs = 3 * kNsPerSecond;
 constexpr int64_t kEdgeNs = 5 * kNsPerSecond;
 
 // When a host file's line was taken; nothing for lines that do not say.
-std::optional<int64_t> LineStamp(std::string_view base, std::string_view line) {
+std::optional<int64_t> LineTimestamp(std::string_view base, std::string_view line) {
   auto number = [](std::string_view text) -> std::optional<int64_t> {
     int64_t value = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -77,7 +77,7 @@ class FileCheck {
   void OnGap(const GapDetector::Gap& gap);
   bool IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const;
   bool IsExplained(int64_t from_ns, int64_t to_ns) const;
-  int64_t ToHostNs(int64_t stamp_ns) const;
+  int64_t ToHostNs(int64_t timestamp_ns) const;
   void Conclude();
   const ManifestChannel* FindChannel() const;
   void AddToAccount(std::string what);
@@ -236,15 +236,15 @@ void FileCheck::TakeLines(std::string_view lines) {
       records_ += line.empty() || line.starts_with("time_ns\t") || line.starts_with("id\t") ? 0 : 1;
       continue;
     }
-    std::optional<int64_t> stamp = LineStamp(file_.base, line);
-    if (!stamp) continue;
+    std::optional<int64_t> timestamp = LineTimestamp(file_.base, line);
+    if (!timestamp) continue;
     ++records_;
     // Up to here it was the flight recorder that read, at its own rate.
-    if (seam_ns_ != 0 && *stamp >= seam_ns_) {
+    if (seam_ns_ != 0 && *timestamp >= seam_ns_) {
       seam_ns_ = 0;
       gaps_.Restart(static_cast<int64_t>(1e9 / poller_->hz_effective));
     }
-    gaps_.FeedStamp(0, *stamp);
+    gaps_.FeedTimestamp(0, *timestamp);
   }
 }
 
@@ -290,16 +290,16 @@ void FileCheck::CheckSum(const std::string& path, const SliceSource& source) {
 }
 
 // Of one instant on the timestamps' clock, on the host's.
-int64_t FileCheck::ToHostNs(int64_t stamp_ns) const {
-  if (format_ == nullptr) return stamp_ns;
-  if (!clocks_) return stamp_ns;
+int64_t FileCheck::ToHostNs(int64_t timestamp_ns) const {
+  if (format_ == nullptr) return timestamp_ns;
+  if (!clocks_) return timestamp_ns;
   switch (format_->time) {
     case abi::TimeKind::kDeviceMonotonicNs:
-      return stamp_ns - clocks_->device_ns + clocks_->host_ns;
+      return timestamp_ns - clocks_->device_ns + clocks_->host_ns;
     case abi::TimeKind::kHostCounter:
-      return run_.manifest->host_counter_hz > 0 ? stamp_ns + clocks_->host_ns : stamp_ns;
+      return run_.manifest->host_counter_hz > 0 ? timestamp_ns + clocks_->host_ns : timestamp_ns;
     default:
-      return stamp_ns + clocks_->host_ns;
+      return timestamp_ns + clocks_->host_ns;
   }
 }
 
@@ -334,9 +334,9 @@ void FileCheck::OnGap(const GapDetector::Gap& gap) {
     return;
   }
   unexplained_ += gap.missing;
-  const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
-  if (told != nullptr && run_.gaps.size() < kMaxManifestGaps) {
-    run_.gaps.push_back({told->collector, told->device, told->channel, from, to, gap.missing});
+  const ManifestChannel* entry = known_ != nullptr ? known_ : poller_;
+  if (entry != nullptr && run_.gaps.size() < kMaxManifestGaps) {
+    run_.gaps.push_back({entry->collector, entry->device, entry->channel, from, to, gap.missing});
   }
   if (first_unexplained_.empty() && run_.manifest) {
     const auto since = static_cast<double>(from - run_.manifest->start_raw_ns) / 1e9;
@@ -390,16 +390,16 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
     AddToAccount(fmt::format("{} of {} records are missing and not accounted for in the manifest; {}",
                              unexplained_, row.expected(), first_unexplained_));
   }
-  const ManifestChannel* told = known_ != nullptr ? known_ : poller_;
-  if (told == nullptr) return;
-  for (const ManifestLoss& loss : told->dropped) row.lost += loss.records;
+  const ManifestChannel* entry = known_ != nullptr ? known_ : poller_;
+  if (entry == nullptr) return;
+  for (const ManifestLoss& loss : entry->dropped) row.lost += loss.records;
   if (poller_ != nullptr) CheckReadings(row);
   if (known_ != nullptr && row.received != known_->records) {
     AddToAccount(
         fmt::format("{} records are here, the manifest counts {}", row.received, known_->records));
   }
   const bool all_counted =
-      std::none_of(told->gaps.begin(), told->gaps.end(),
+      std::none_of(entry->gaps.begin(), entry->gaps.end(),
                    [](const ManifestGap& gap) { return gap.lost_records == 0; });
   // Of a thinned session losses are counted before, gaps after the thinning.
   if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {

@@ -4,7 +4,7 @@ namespace profd::exporting {
 
 void BatchBuilder::Flush() {
   if (size_ == 0) return;
-  sink_.Take({&table_, device_, {stamps_.data(), size_}, cells_.get(), kRows});
+  sink_.Take({&table_, device_, {timestamps_.data(), size_}, cells_.get(), kRows});
   total_ += size_;
   size_ = 0;
 }

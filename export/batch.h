@@ -105,7 +105,7 @@ class BatchBuilder {
     if (!window_.Has(t_ns)) return nullptr;
     if (size_ == kRows) Flush();
     if (cells_ == nullptr) cells_ = std::make_unique<uint64_t[]>(kRows * table_.columns.size());
-    stamps_[size_] = t_ns;
+    timestamps_[size_] = t_ns;
     return cells_.get() + size_++;
   }
 
@@ -115,7 +115,7 @@ class BatchBuilder {
   BatchSink& sink_;
   size_t size_ = 0;
   uint64_t total_ = 0;
-  std::array<int64_t, kRows> stamps_;
+  std::array<int64_t, kRows> timestamps_;
   std::unique_ptr<uint64_t[]> cells_;
 };
 

@@ -1,4 +1,4 @@
-// Stamps of a dump to wall clock (dump-format 1.7). Arithmetic and rounding are the vendor's: the
+// Timestamps of a dump to wall clock (dump-format 1.7). Arithmetic and rounding are the vendor's: the
 // one clock pair taken at the start of the session, doubles where its analyser computes in doubles.
 // The later clock pairs of a manifest correct what the clocks drifted apart since.
 #pragma once
@@ -68,7 +68,7 @@ class ClockMap {
   const ClockFacts& facts() const { return facts_; }
 
  private:
-  // Stamps are untrusted: sums wrap around rather than overflow.
+  // Timestamps are untrusted: sums wrap around rather than overflow.
   static int64_t Plus(int64_t a, int64_t b) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }

@@ -79,13 +79,13 @@ TEST(ClockMap, WithoutFrequencies) {
 
 TEST(ClockMap, AnyTimestampIsSurvived) {
   ClockMap map(Facts());
-  for (uint64_t stamp : {uint64_t{0}, UINT64_MAX, uint64_t{1} << 63}) {
-    auto ns = static_cast<int64_t>(stamp);
+  for (uint64_t timestamp : {uint64_t{0}, UINT64_MAX, uint64_t{1} << 63}) {
+    auto ns = static_cast<int64_t>(timestamp);
     EXPECT_EQ(map.HostNs(ns), map.HostNs(ns));
     EXPECT_EQ(map.DeviceNs(ns), map.DeviceNs(ns));
     EXPECT_EQ(map.DeviceMicros(ns), map.DeviceMicros(ns));
-    EXPECT_EQ(map.DeviceCounter(stamp), map.DeviceCounter(stamp));
-    EXPECT_EQ(map.HostCounter(stamp), map.HostCounter(stamp));
+    EXPECT_EQ(map.DeviceCounter(timestamp), map.DeviceCounter(timestamp));
+    EXPECT_EQ(map.HostCounter(timestamp), map.HostCounter(timestamp));
   }
   EXPECT_EQ(ClockMap().DeviceNs(5), 5);
 }

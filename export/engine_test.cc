@@ -16,7 +16,7 @@
 namespace profd::exporting {
 namespace {
 
-// Records of 8 bytes: a stamp and a value. 0xFFFFFFFF as value makes no sense.
+// Records of 8 bytes: a timestamp and a value. 0xFFFFFFFF as value makes no sense.
 class NumberDecoder : public Decoder {
  public:
   explicit NumberDecoder(const DecodeContext& context)

@@ -27,7 +27,7 @@ constexpr size_t kMaxProblems = 10000;
 // In a set of devices that shall not mean all of them.
 constexpr int kNoDevice = -2;
 
-std::string LocalStamp() {
+std::string LocalTimestamp() {
   std::time_t now = std::time(nullptr);
   std::tm local{};
   if (::localtime_r(&now, &local) == nullptr) return "00000000000000";
@@ -240,7 +240,7 @@ void ExportRun::LoadNames() {
 
 Status ExportRun::Begin() {
   plan_.out_dir = options_.out_dir;
-  plan_.stamp = LocalStamp();
+  plan_.timestamp = LocalTimestamp();
   plan_.window = options_.window;
   plan_.strings = &strings_;
   plan_.gzip = options_.gzip;

@@ -74,7 +74,7 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   // Only advice.
   (void)::posix_fadvise(fd->get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   SliceSource source(std::move(*fd), slice.path, SliceSource::Sums::kNo);
-  uint64_t told = 0;
+  uint64_t reported = 0;
   while (!stopped_) {
     std::span<std::byte> room(buffer_.data() + carried_, kChunk);
     Result<size_t> got = source.Read(room);
@@ -84,8 +84,8 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
       break;
     }
     const uint64_t stored = source.stored_bytes();
-    bytes_ += stored - told;
-    if (!progress_(stored - std::exchange(told, stored))) stopped_ = true;
+    bytes_ += stored - reported;
+    if (!progress_(stored - std::exchange(reported, stored))) stopped_ = true;
     if (*got == 0) break;
     Consume(*got, decoder);
   }

@@ -23,7 +23,7 @@ namespace profd::exporting {
 struct ExportPlan {
   std::vector<const DumpInfo*> dumps;  // their order is their number
   std::string out_dir;                 // exists
-  std::string stamp;                   // YYYYMMDDhhmmss for file names
+  std::string timestamp;                   // YYYYMMDDhhmmss for file names
   TimeWindow window;
   Strings* strings = nullptr;
   bool gzip = false;  // Perfetto only

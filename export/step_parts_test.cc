@@ -20,13 +20,13 @@ struct Ran {
   int device = 0;
 };
 
-struct Given {
+struct StepInput {
   std::vector<std::pair<int64_t, int64_t>> steps = {{1000, 2000}};
   std::vector<Ran> communication, kernels;
   StepPoints points;
 };
 
-StepPartFinder Found(Given given) {
+StepPartFinder Found(StepInput given) {
   StepPartFinder finder(given.points);
   // Records come in nearly any order.
   std::shuffle(given.kernels.begin(), given.kernels.end(), std::minstd_rand(7));
@@ -38,15 +38,15 @@ StepPartFinder Found(Given given) {
   finder.Finish();
   return finder;
 }
-StepParts Of(const Given& given, int64_t begin_ns = 1000) {
+StepParts Of(const StepInput& given, int64_t begin_ns = 1000) {
   const StepPartFinder finder = Found(given);
   const StepParts* const parts = finder.Find(0, begin_ns);
   EXPECT_NE(parts, nullptr);
   return parts != nullptr ? *parts : StepParts{};
 }
 
-Given Training() {
-  Given given;
+StepInput Training() {
+  StepInput given;
   given.kernels = {{"Cast", 1010, 1020},          {"IteratorGetNext", 1030, 1050}, {"conv", 1060, 1100},
                    {"conv_grad", 1300, 1400},     {"relu_grad", 1410, 1450},       {"ApplyMomentum", 1700, 1800}};
   given.communication = {{"hcom_allReduce__conv_1", 1460, 1600}, {"hcom_allReduce__relu_0", 1405, 1460}};
@@ -63,19 +63,19 @@ TEST(StepParts, ForwardStartsAfterGetNextAndBackwardEndsBeforeTheLastAllReduce) 
 }
 
 TEST(StepParts, WithoutGetNextTheFirstOperatorIsIt) {
-  Given given = Training();
+  StepInput given = Training();
   given.kernels.erase(given.kernels.begin() + 1);
   EXPECT_EQ(Of(given).fp_start_ns, 1010);
 }
 
 TEST(StepParts, ABatchThatIsFetchedAheadDoesNotCount) {
-  Given given = Training();
+  StepInput given = Training();
   given.kernels.push_back({"GetNext", 1810, 1830});
   EXPECT_EQ(Of(given).fp_start_ns, 1060);
 }
 
 TEST(StepParts, WithoutAnAllReduceTheLastCommunicationAndWithoutThatTheLastOperator) {
-  Given given = Training();
+  StepInput given = Training();
   given.communication = {{"hcom_reduceScatter__0", 1405, 1500}};
   EXPECT_EQ(Of(given).bp_end_ns, 1400);
   EXPECT_THAT(Of(given).reduces, IsEmpty());
@@ -84,7 +84,7 @@ TEST(StepParts, WithoutAnAllReduceTheLastCommunicationAndWithoutThatTheLastOpera
 }
 
 TEST(StepParts, NamedOperatorsComeBeforeTheRules) {
-  Given given = Training();
+  StepInput given = Training();
   given.kernels.push_back({"conv", 1200, 1250});
   given.points = {"conv", "conv_grad"};
   EXPECT_EQ(Of(given).fp_start_ns, 1060) << "the first of the name";
@@ -95,7 +95,7 @@ TEST(StepParts, NamedOperatorsComeBeforeTheRules) {
 }
 
 TEST(StepParts, TasksOutsideOfStepsAreLeftOut) {
-  Given given;
+  StepInput given;
   given.kernels = {{"before", 900, 1100}, {"at the begin", 1000, 1010}, {"at the end", 2000, 2010}, {"other", 1500, 1600, 1}};
   given.communication = {{"hcom_allReduce__", 2500, 2600}};
   const StepParts parts = Of(given);
@@ -105,7 +105,7 @@ TEST(StepParts, TasksOutsideOfStepsAreLeftOut) {
 }
 
 TEST(StepParts, DataAugIsFromTheEndOfTheStepBefore) {
-  Given given;
+  StepInput given;
   given.steps = {{2100, 3000}, {1000, 2000}, {500, 900}};
   given.kernels = {{"a", 1010, 1020}, {"b", 2150, 2160}};
   EXPECT_EQ(Of(given, 1000).data_aug_ns, 110);
@@ -118,7 +118,7 @@ TEST(StepParts, DataAugIsFromTheEndOfTheStepBefore) {
 }
 
 TEST(StepParts, PairsOfAStepAreBounded) {
-  Given given;
+  StepInput given;
   for (int64_t i = 0; i < 5000; ++i) given.communication.push_back({"allreduce", 1000 + i / 10, 1900});
   EXPECT_EQ(Of(given).reduces.size(), StepPartFinder::kMaxPairs);
 }

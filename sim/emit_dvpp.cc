@@ -37,7 +37,7 @@ class DvppEmitter final : public Emitter {
     const uint64_t before = BusyUs(type, tick.before_ns);
     const uint64_t earlier = BusyUs(type, tick.before_ns - period_ns);
     const uint64_t frame = kFrameUs[type];
-    AppendTextStamp(tick.now_ns, out);
+    AppendTextTimestamp(tick.now_ns, out);
     fmt::format_to(std::back_inserter(*out), " 0 {} {} {} {} {}% {} {} {}% {} {}\n", type, id, now,
                    now / frame, Percent(now - BusyUs(type, start_ns), tick.scenario_ns - start_ns),
                    now - before, now / frame - before / frame, Percent(now - before, period_ns),

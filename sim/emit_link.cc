@@ -10,7 +10,7 @@
 
 namespace profd::sim {
 
-void AppendTextStamp(int64_t device_ns, std::string* out) {
+void AppendTextTimestamp(int64_t device_ns, std::string* out) {
   fmt::format_to(std::back_inserter(*out), "{}:{:09}", device_ns / kNsPerSecond,
                  device_ns % kNsPerSecond);
 }
@@ -71,7 +71,7 @@ class HccsEmitter final : public Emitter {
  public:
   explicit HccsEmitter(Target target) : target_(target) {}
   void Emit(const Tick& tick, std::string* out) override {
-    AppendTextStamp(tick.now_ns, out);
+    AppendTextTimestamp(tick.now_ns, out);
     fmt::format_to(std::back_inserter(*out), " {} {}\n", target_.model().HccsTx(tick.scenario_ns),
                    target_.model().HccsRx(tick.scenario_ns));
   }
@@ -87,7 +87,7 @@ class NetEmitter final : public Emitter {
   void Emit(const Tick& tick, std::string* out) override {
     const Side rx = Read(tick, false);
     const Side tx = Read(tick, true);
-    AppendTextStamp(tick.now_ns, out);
+    AppendTextTimestamp(tick.now_ns, out);
     fmt::format_to(std::back_inserter(*out), " {} {} {} {} {} {} {} {} {} {} {} {} {} 0\n",
                    target_.chip().roce_mbit_per_s, rx.packet_rate, rx.byte_rate, rx.packets,
                    rx.bytes, 0, 0, tx.packet_rate, tx.byte_rate, tx.packets, tx.bytes,

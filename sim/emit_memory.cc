@@ -129,14 +129,14 @@ class ModuleMemEmitter final : public Emitter {
  public:
   ModuleMemEmitter(Target target, bool host_cycles) : target_(target), host_cycles_(host_cycles) {}
   void Emit(const Tick& tick, std::string* out) override {
-    const uint64_t stamp =
+    const uint64_t timestamp =
         host_cycles_ ? HostCounterAt(target_.node->clock(), target_.node->played().ToReal(
                                                                 target_.clock().ToHost(tick.now_ns)))
                      : target_.clock().Counter(tick.now_ns);
     for (const ModuleMemory& module : ModuleTable()) {
       AppendLe(module.id, out);
       AppendLe(uint32_t{0}, out);
-      AppendLe(stamp, out);
+      AppendLe(timestamp, out);
       AppendLe(target_.model().ModuleBytes(module, tick.scenario_ns), out);
     }
   }

@@ -25,7 +25,7 @@ struct Target {
 };
 
 // "sec:nnnnnnnnn" with the ns part padded to nine digits.
-void AppendTextStamp(int64_t device_ns, std::string* out);
+void AppendTextTimestamp(int64_t device_ns, std::string* out);
 
 template <class T>
 void AppendLe(T value, std::string* out) {

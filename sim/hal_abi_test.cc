@@ -164,11 +164,11 @@ TEST(HalLibrary, TimestampsAreOnTheDevicesClock) {
   const std::string bytes = ReadAtLeast(hal, 1, abi::kChannelPcie, 5 * 96);
   ASSERT_EQ(hal.info(1, abi::kModuleSystem, abi::kInfoMonotonicRaw, &after), 0);
   for (size_t at = 0; at < bytes.size(); at += 96) {
-    const auto stamp = static_cast<int64_t>(At<uint64_t>(bytes, at));
-    EXPECT_GT(stamp, before);
-    EXPECT_LE(stamp, after);
+    const auto timestamp = static_cast<int64_t>(At<uint64_t>(bytes, at));
+    EXPECT_GT(timestamp, before);
+    EXPECT_LE(timestamp, after);
     if (at > 0) {
-      EXPECT_EQ(stamp - static_cast<int64_t>(At<uint64_t>(bytes, at - 96)), 2'000'000);
+      EXPECT_EQ(timestamp - static_cast<int64_t>(At<uint64_t>(bytes, at - 96)), 2'000'000);
     }
   }
   int64_t count = 0, other = 0;
@@ -178,15 +178,15 @@ TEST(HalLibrary, TimestampsAreOnTheDevicesClock) {
   EXPECT_GT(count, 0);
 }
 
-TEST(HalLibrary, ModuleMemoryCanBeStampedInHostCycles) {
+TEST(HalLibrary, ModuleMemoryCanBeTimestampedInHostCycles) {
   Hal hal;
   const uint64_t before = SystemClock().CpuCounter();
   StartPara para(abi::kChannelNpuModuleMem, 1);
   ASSERT_EQ(hal.start(0, abi::kChannelNpuModuleMem, para.Set(abi::MemCfg{1, 1, 0, 0}).get()), 0);
   const std::string bytes = ReadAtLeast(hal, 0, abi::kChannelNpuModuleMem, 24);
-  const auto stamp = At<uint64_t>(bytes, 8);
-  EXPECT_GT(stamp, before);
-  EXPECT_LT(stamp, SystemClock().CpuCounter());
+  const auto timestamp = At<uint64_t>(bytes, 8);
+  EXPECT_GT(timestamp, before);
+  EXPECT_LT(timestamp, SystemClock().CpuCounter());
 }
 
 TEST(HalLibrary, BadScenarioReportsWhyAndHasNoDevices) {

@@ -84,9 +84,9 @@ TEST(HalRecords, HccsText) {
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<std::string> words = Words(lines[i]);
     ASSERT_EQ(words.size(), 3u) << lines[i];
-    const int64_t stamp = StampNs(words[0]);
-    EXPECT_EQ(stamp, start + static_cast<int64_t>(i + 1) * 20 * kMs);
-    const int64_t t = e.ScenarioAt(0, stamp);
+    const int64_t timestamp = TimestampNs(words[0]);
+    EXPECT_EQ(timestamp, start + static_cast<int64_t>(i + 1) * 20 * kMs);
+    const int64_t t = e.ScenarioAt(0, timestamp);
     EXPECT_EQ(std::stoull(words[1]), e.node.model(0).HccsTx(t));
     EXPECT_EQ(std::stoull(words[2]), e.node.model(0).HccsRx(t));
   }

@@ -190,7 +190,7 @@ inline std::vector<std::string> Words(const std::string& line) {
 }
 
 // "sec:nnnnnnnnn" in ns.
-inline int64_t StampNs(const std::string& word) {
+inline int64_t TimestampNs(const std::string& word) {
   const size_t colon = word.find(':');
   EXPECT_NE(colon, std::string::npos) << word;
   EXPECT_EQ(word.size() - colon, 10u) << word;

@@ -113,9 +113,9 @@ Json RowIn(const Json& row, Language language) {
   return made;
 }
 
-Json TextsIn(const std::vector<Said>& texts, Language language) {
+Json TextsIn(const std::vector<TranslatedText>& texts, Language language) {
   Json made = Json::array();
-  for (const Said& each : texts) made.push_back(each.In(language));
+  for (const TranslatedText& each : texts) made.push_back(each.In(language));
   return made;
 }
 
@@ -156,14 +156,14 @@ constexpr auto kShared = std::to_array<Shared>({
     {"host_storage", "conjectured_gc"},
 });
 
-struct Found {
+struct RankedFinding {
   Priority priority;
   Json finding;
 };
 
-void Merge(std::vector<Found>* all) {
+void Merge(std::vector<RankedFinding>* all) {
   for (const Shared& shared : kShared) {
-    const auto of = [all](std::string_view check) { return std::ranges::find_if(*all, [check](const Found& each) { return each.finding["check"] == check; }); };
+    const auto of = [all](std::string_view check) { return std::ranges::find_if(*all, [check](const RankedFinding& each) { return each.finding["check"] == check; }); };
     const auto cause = of(shared.cause);
     const auto effect = of(shared.effect);
     if (cause == all->end() || effect == all->end()) continue;
@@ -188,7 +188,7 @@ void Merge(std::vector<Found>* all) {
 Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language) {
   const RankChoice choice(run);
   const Cluster cluster(run);
-  std::vector<Found> found;
+  std::vector<RankedFinding> found;
   for (const Check& check : Checks()) {
     // One rank beside another run is compared, not summed up.
     const bool summary = check.dimension == Dimension::kOverall && !check.of_run && check.find == CheckOverall;
@@ -200,9 +200,9 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     if (const auto finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
   }
   Merge(&found);
-  std::ranges::stable_sort(found, {}, &Found::priority);
+  std::ranges::stable_sort(found, {}, &RankedFinding::priority);
   Json findings = Json::array();
-  for (Found& each : found) findings.push_back(std::move(each.finding));
+  for (RankedFinding& each : found) findings.push_back(std::move(each.finding));
   return findings;
 }
 

@@ -42,8 +42,8 @@ std::optional<double> LeastIn(const Series& series, const Execution& each) {
 }
 
 // What was recorded beside it: the reasons, as far as the driver reports them, and the maxima of power and temperature.
-Said ReasonsOf(const CheckInput& input) {
-  Said text;
+TranslatedText ReasonsOf(const CheckInput& input) {
+  TranslatedText text;
   for (const auto& series : input.rank.hardware) {
     const bool reason = series->name.starts_with("throttle_reason") && series->max > 0;
     const bool state = series->name.starts_with("power_watts") || series->name.starts_with("temperature_celsius");
@@ -52,11 +52,11 @@ Said ReasonsOf(const CheckInput& input) {
     const std::string_view label = at == std::string::npos ? std::string_view() : std::string_view(series->name).substr(at + 1);
     const bool power = series->name.starts_with("power");
     if (reason) {
-      text += Say({"; throttled ({}) in {:.0f} % of the samples", "；{1:.0f} % 的采样中处于降频（{0}）"}, label, series->sum / static_cast<double>(series->count) * 100);
+      text += Translate({"; throttled ({}) in {:.0f} % of the samples", "；{1:.0f} % 的采样中处于降频（{0}）"}, label, series->sum / static_cast<double>(series->count) * 100);
     } else if (power) {
-      text += Say({"; power {} at most {:.0f} {}", "；功率 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
+      text += Translate({"; power {} at most {:.0f} {}", "；功率 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
     } else {
-      text += Say({"; temperature {} at most {:.0f} {}", "；温度 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
+      text += Translate({"; temperature {} at most {:.0f} {}", "；温度 {} 最高 {:.0f} {}"}, label, series->max, series->unit);
     }
   }
   return text;
@@ -101,7 +101,7 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, lost_ns / 1e6);
   finding.title = Text("The AI Core runs below its nominal frequency", "AI Core 运行频率低于标称频率");
-  finding.evidence = Say({"{} operators ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, found.size(),
+  finding.evidence = Translate({"{} operators ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, found.size(),
                          limit * 100, rank.core_mhz);
   finding.evidence += ReasonsOf(input);
   finding.advice = {Text("Check the temperature of the device and its power limit: profctl top shows both, with the causes of throttling.",

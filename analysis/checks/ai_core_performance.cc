@@ -37,7 +37,7 @@ struct Group {
 // What limits a group, or how far it is below its limits.
 struct Verdict {
   enum class Kind : uint8_t { kImprovable, kBound, kNotAffine, kUnknown } kind = Kind::kImprovable;
-  Said what;
+  TranslatedText what;
   double improvement = 0;
 };
 
@@ -63,7 +63,7 @@ class Looker {
     const bool affine = nz   ? fits(inputs[0][1] * inputs[0][2]) && fits(inputs[1][1] * inputs[1][2])
                         : nd ? fits(inputs[0].back()) && fits(inputs[1].back())
                              : false;
-    if (!affine) return {Verdict::Kind::kNotAffine, Say({"the inner axis is not a multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
+    if (!affine) return {Verdict::Kind::kNotAffine, Translate({"the inner axis is not a multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
     const double mac = Ratio(op, "aic_mac");
     const double mte2 = Ratio(op, "aic_mte2");
     if (mac >= Limit("mac_beside_mte2") && mte2 >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mac and mte2"};
@@ -74,14 +74,14 @@ class Looker {
 
   Verdict Attention(const Operator& op) const {
     if (ShapesOf(rank_.TextOf(op.input_shapes)).front().size() < 3) return {Verdict::Kind::kUnknown, {}};
-    if (const Said odd = OddAttention(op); !odd.empty()) return {Verdict::Kind::kNotAffine, odd};
+    if (const TranslatedText odd = OddAttention(op); !odd.empty()) return {Verdict::Kind::kNotAffine, odd};
     const bool backward = rank_.TextOf(op.type).ends_with("Grad");
     const std::string_view name = backward ? "fixpipe" : "vec";
     const double mte2 = Ratio(op, "aic_mte2");
     const double other = Ratio(op, backward ? "aic_fixpipe" : "aiv_vec");
     const bool moves = mte2 >= Limit("attention_mte2");
     const bool works = other >= Limit("attention_unit");
-    if (moves || works) return {Verdict::Kind::kBound, moves && works ? Said(fmt::format("mte2 and {}", name)) : Said(moves ? "mte2" : name)};
+    if (moves || works) return {Verdict::Kind::kBound, moves && works ? TranslatedText(fmt::format("mte2 and {}", name)) : TranslatedText(moves ? "mte2" : name)};
     return {Verdict::Kind::kImprovable, {}, std::max(Limit("attention_mte2") - mte2, Limit("attention_unit") - other)};
   }
 
@@ -99,7 +99,7 @@ class Looker {
     }
     if (sum >= Limit("vector_sum")) return {Verdict::Kind::kBound, "vec, mte2 and mte3"};
     for (const Unit& unit : units) {
-      if (unit.ratio >= Limit("vector_unit")) return {Verdict::Kind::kBound, Said(unit.name)};
+      if (unit.ratio >= Limit("vector_unit")) return {Verdict::Kind::kBound, TranslatedText(unit.name)};
     }
     return {Verdict::Kind::kImprovable, {}, Limit("vector_unit") - least};
   }
@@ -120,7 +120,7 @@ class Looker {
 
  private:
   // Empty: head dimension and length of the sequence fit.
-  Said OddAttention(const Operator& op) const {
+  TranslatedText OddAttention(const Operator& op) const {
     const std::vector<Shape> inputs = ShapesOf(rank_.TextOf(op.input_shapes));
     const std::vector<Shape> outputs = ShapesOf(rank_.TextOf(op.output_shapes));
     const auto mod = static_cast<int64_t>(Limit("attention_multiple"));
@@ -139,9 +139,9 @@ class Looker {
     }
     // The layout shows where the sequence is; softmax_max of the forward pass, (B, N, S, 8), has it in any.
     if (!varlen && rank_.TextOf(op.type) == "FlashAttentionScore" && outputs.front().size() == 4) length = outputs.front()[2];
-    Said odd;
-    if (head % mod != 0) odd = Say({"the head dimension ({}) is not a multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
-    if (length % mod != 0) Join(&odd, Text("; ", "；"), Say({"the sequence ({}) is not a multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));
+    TranslatedText odd;
+    if (head % mod != 0) odd = Translate({"the head dimension ({}) is not a multiple of {}", "head 维度（{}）不是 {} 的整数倍"}, head, mod);
+    if (length % mod != 0) Join(&odd, Text("; ", "；"), Translate({"the sequence ({}) is not a multiple of {}", "序列长度（{}）不是 {} 的整数倍"}, length, mod));
     return odd;
   }
 
@@ -220,7 +220,7 @@ std::optional<Finding> CheckAiCorePerformance(const CheckInput& input) {
                             row.verdict.kind == Verdict::Kind::kImprovable ? Json(std::round(row.verdict.improvement * 1e4) / 1e4) : Json(), rank.TextOf(op.type), rank.TextOf(op.name),
                             row.group.calls, row.group.ns / 1e6, rank.TextOf(op.input_shapes), rank.TextOf(op.input_types)});
   }
-  finding.evidence = Say({"{} operators could be faster, {} are as fast as a unit of the core, {} have shapes that do not fit the core",
+  finding.evidence = Translate({"{} operators could be faster, {} are as fast as a unit of the core, {} have shapes that do not fit the core",
                           "{} 个算子有优化空间，{} 个已达到某个计算单元的上限，{} 个的 shape 与硬件不亲和"}, counts[0], counts[1], counts[2]);
   return finding;
 }

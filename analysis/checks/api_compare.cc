@@ -78,7 +78,7 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
   finding.cost_ms = slower_ms;
-  finding.evidence = Say({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"}, input.compared_name,
+  finding.evidence = Translate({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"}, input.compared_name,
                          input.compared_with_name, *finding.cost_ms);
   finding.advice = {Text("Look at what is called more often, and at what takes longer for the same number of calls.", "关注调用次数变多的 API，以及次数相同但耗时变长的 API。")};
   return finding;

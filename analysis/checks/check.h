@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/checks/said.h"
+#include "analysis/checks/translated_text.h"
 #include "analysis/cluster/cluster.h"
 #include "analysis/rank.h"
 #include "analysis/rules/limits.h"
@@ -27,9 +27,9 @@ std::string_view PriorityWord(Priority priority);
 struct Finding {
   Priority priority = Priority::kInfo;
   std::optional<double> cost_ms = std::nullopt;  // of a step
-  Said title = {};
-  Said evidence = {};
-  std::vector<Said> advice = {};
+  TranslatedText title = {};
+  TranslatedText evidence = {};
+  std::vector<TranslatedText> advice = {};
   std::vector<std::string_view> code = {};  // to paste
   std::vector<std::string> columns = {};
   std::vector<Json> rows = {};  // each a list; the most important first; a text that is translated is a CellOf()

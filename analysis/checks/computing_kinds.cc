@@ -22,13 +22,13 @@ constexpr std::array<std::string_view, kComputingKinds> kNames = {
     "computing: page attention",
     "computing: fused with communication"};
 
-struct Words {
+struct KindWord {
   ComputingKind kind;
   std::string_view word;
 };
 // Of the framework's operators on the host.
 constexpr auto kHostWords =
-    std::to_array<Words>({{ComputingKind::kFlashAttention, "flash_attention"},
+    std::to_array<KindWord>({{ComputingKind::kFlashAttention, "flash_attention"},
                           {ComputingKind::kFlashAttention, "fusion_attention"},
                           {ComputingKind::kFlashAttention, "flashattn"},
                           {ComputingKind::kFlashAttention, "xformers_flash"},
@@ -49,7 +49,7 @@ bool Holds(std::string_view text, std::string_view word) {
 std::optional<ComputingKind> KindOfHostOperator(std::string_view name) {
   const std::string lower = LowerOf(name);
   const auto found = std::ranges::find_if(
-      kHostWords, [&lower](const Words& each) { return Holds(lower, each.word); });
+      kHostWords, [&lower](const KindWord& each) { return Holds(lower, each.word); });
   return found == kHostWords.end() ? std::nullopt : std::optional(found->kind);
 }
 

@@ -43,8 +43,8 @@ std::optional<double> MeanDuring(const Series& series, const Intervals& part) {
   return weight > 0 ? std::optional(sum / weight) : std::nullopt;
 }
 
-std::vector<Seen> SeenIn(const CheckInput& input, std::string_view check, std::span<const Watched> watched, const Intervals& part) {
-  std::vector<Seen> seen;
+std::vector<SeriesMean> SeriesOverLimit(const CheckInput& input, std::string_view check, std::span<const Watched> watched, const Intervals& part) {
+  std::vector<SeriesMean> seen;
   for (const auto& series : input.rank.hardware) {
     for (const Watched& each : watched) {
       if (series->count == 0 || !series->name.starts_with(each.series) || series->name.find(each.label) == std::string::npos) continue;
@@ -52,13 +52,13 @@ std::vector<Seen> SeenIn(const CheckInput& input, std::string_view check, std::s
       if (mean && *mean >= input.limits.At(check, each.limit)) seen.push_back({series.get(), *mean});
     }
   }
-  std::ranges::stable_sort(seen, std::ranges::greater(), &Seen::mean);
+  std::ranges::stable_sort(seen, std::ranges::greater(), &SeriesMean::mean);
   return seen;
 }
 
-void AddRows(const std::vector<Seen>& seen, Finding* finding) {
+void AddRows(const std::vector<SeriesMean>& seen, Finding* finding) {
   finding->columns = {"counter", "unit", "mean", "max"};
-  for (const Seen& each : seen) finding->rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
+  for (const SeriesMean& each : seen) finding->rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
 }
 
 }  // namespace profd::analysis

@@ -15,7 +15,7 @@ struct Watched {
   std::string_view label;   // and holds it; may be empty
   std::string_view limit;   // of the check: from this mean on
 };
-struct Seen {
+struct SeriesMean {
   const Series* series = nullptr;
   double mean = 0;
 };
@@ -24,8 +24,8 @@ struct Seen {
 // there are no samples of it.
 std::optional<double> MeanDuring(const Series& series, const Intervals& part);
 // All of the rank's series that reach their limit; the largest first. `part` empty: all the time.
-std::vector<Seen> SeenIn(const CheckInput& input, std::string_view check, std::span<const Watched> watched, const Intervals& part);
+std::vector<SeriesMean> SeriesOverLimit(const CheckInput& input, std::string_view check, std::span<const Watched> watched, const Intervals& part);
 // Adds a row for each: name, unit, mean, max.
-void AddRows(const std::vector<Seen>& seen, Finding* finding);
+void AddRows(const std::vector<SeriesMean>& seen, Finding* finding);
 
 }  // namespace profd::analysis

@@ -20,11 +20,11 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
     if (time["what"] == "get_next") finding.cost_ms = time["mean_ms"].get<double>();
   }
   finding.title = Text("The training waits for its input", "训练等待输入数据");
-  finding.evidence = Said(fmt::format("the queues of the input pipeline show a stage that is too slow: {}", PipelineStageName(stage)),
+  finding.evidence = TranslatedText(fmt::format("the queues of the input pipeline show a stage that is too slow: {}", PipelineStageName(stage)),
                           fmt::format("输入流水线的队列表明 {} 过慢", stage));
   finding.columns = {"queue", "empty", "total", "mean_size"};
   for (const Json& queue : pipeline["queues"]) {
-    finding.evidence += Say({"; the {} queue was empty at {} of {} steps", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),
+    finding.evidence += Translate({"; the {} queue was empty at {} of {} steps", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),
                             queue["empty"].get<uint64_t>(), queue["total"].get<uint64_t>());
     finding.rows.push_back({queue["queue"], queue["empty"], queue["total"], queue["mean_size"]});
   }
@@ -68,7 +68,7 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, Ms(in_steps_ns));
   finding.title = Text("Slow data loader", "数据加载慢");
-  finding.evidence = Say({"{} calls of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, found.size(), least_us,
+  finding.evidence = Translate({"{} calls of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, found.size(), least_us,
                          Ms(found.front()->end_ns - found.front()->start_ns));
   finding.advice = {Text("Keep the data on a fast local disk, and read it in few large files.", "将数据放在高速本地盘，并以少量大文件读取。"),
                     Text("Raise num_workers of the DataLoader.", "增大 DataLoader 的 num_workers。")};

@@ -31,7 +31,7 @@ std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
         finding.cost_ms = cost;
         finding.priority = PriorityOf(cost, StepMs(cluster.At(begin->rank)), input.limits);
       }
-      Join(&finding.evidence, kBetweenSentences, Say({"Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", "通信组 {}：{} 每个 step 与其他 rank 交换 {:.3f} MB，比平均多 {:.1f} %"},
+      Join(&finding.evidence, kBetweenSentences, Translate({"Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", "通信组 {}：{} 每个 step 与其他 rank 交换 {:.3f} MB，比平均多 {:.1f} %"},
                                                     cluster.groups()[begin->group].label(), NameOf(cluster.At(begin->rank)), begin->size_mb, begin->beside_mean * 100));
       for (auto each = begin; each != end; ++each) {
         finding.rows.push_back({cluster.groups()[each->group].label(), OrNull(cluster.At(each->rank).rank), HostOf(cluster.At(each->rank)), each->size_mb, each->transit_ms,

@@ -17,13 +17,13 @@ const Intervals& PartOf(const Rank& rank, OverlapKind kind) { return rank.overla
 
 std::optional<Finding> CheckThrottle(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"throttle_reason", "", "share"}});
-  const std::vector<Seen> seen = SeenIn(input, "hardware_throttle", kWatched, {});
+  const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_throttle", kWatched, {});
   // One cause, one finding: where operators were slower for it, that one has the reasons.
   if (seen.empty() || CheckAiCoreFrequency(input)) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("The device lowers its clock", "器件降频");
-  finding.evidence = Say({"{} reasons were set, the first for {:.0f} % of the samples", "出现 {} 种降频原因，首个占采样的 {:.0f} %"}, seen.size(), seen.front().mean * 100);
+  finding.evidence = Translate({"{} reasons were set, the first for {:.0f} % of the samples", "出现 {} 种降频原因，首个占采样的 {:.0f} %"}, seen.size(), seen.front().mean * 100);
   finding.advice = {Text("Look at power and temperature of the device (profctl top): cooling, power limit, neighbours in the chassis.", "查看器件的功耗和温度（profctl top）：散热、功耗上限、同机箱的其他器件。")};
   AddRows(seen, &finding);
   return finding;
@@ -33,12 +33,12 @@ std::optional<Finding> CheckHbm(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"hbm_bandwidth_utilization_ratio", "", "utilization"}});
   const Intervals& computing = PartOf(input.rank, OverlapKind::kComputing);
   if (computing.empty()) return std::nullopt;
-  const std::vector<Seen> seen = SeenIn(input, "hardware_hbm", kWatched, computing);
+  const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_hbm", kWatched, computing);
   if (seen.empty()) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kLow;
   finding.title = Text("HBM is busy all the time that operators run", "算子运行期间 HBM 带宽持续占满");
-  finding.evidence = Say({"{:.0f} % of its bandwidth is in use while operators run", "算子运行期间带宽使用率为 {:.0f} %"}, seen.front().mean * 100);
+  finding.evidence = Translate({"{:.0f} % of its bandwidth is in use while operators run", "算子运行期间带宽使用率为 {:.0f} %"}, seen.front().mean * 100);
   finding.advice = {Text("Move less: fused operators, smaller types, recomputation only where memory needs it.", "减少搬运：使用融合算子和更小的数据类型，仅在内存不足处使用重计算。")};
   AddRows(seen, &finding);
   return finding;
@@ -46,7 +46,7 @@ std::optional<Finding> CheckHbm(const CheckInput& input) {
 
 std::optional<Finding> CheckHccs(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"hccs_retries_total", "", "retries_per_s"}, {"hccs_crc_errors_total", "", "crc_errors_per_s"}});
-  std::vector<Seen> seen = SeenIn(input, "hardware_hccs", kWatched, {});
+  std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_hccs", kWatched, {});
   size_t lanes_lost = 0;
   for (const auto& series : input.rank.hardware) {
     if (!series->name.starts_with("hccs_lanes_up") || series->min >= series->max) continue;
@@ -57,7 +57,7 @@ std::optional<Finding> CheckHccs(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("HCCS links repeat data or lose lanes", "HCCS 链路重传或掉 lane");
-  finding.evidence = Say({"{} counters of links report retries or checksum errors, {} links lost lanes", "{} 个链路计数器报告重传或校验错误，{} 条链路掉 lane"}, seen.size() - lanes_lost, lanes_lost);
+  finding.evidence = Translate({"{} counters of links report retries or checksum errors, {} links lost lanes", "{} 个链路计数器报告重传或校验错误，{} 条链路掉 lane"}, seen.size() - lanes_lost, lanes_lost);
   finding.advice = {Text("Have the links of the named numbers checked; move the job to another node until then.", "请检修表中编号的链路；在此之前将作业迁移到其他节点。")};
   AddRows(seen, &finding);
   return finding;
@@ -71,12 +71,12 @@ std::optional<Finding> CheckRoce(const CheckInput& input) {
                                                     {"network_port_errors_total", "layer=roce", "errors_per_s"},
                                                     {"network_port_dropped_total", "layer=roce", "errors_per_s"},
                                                     {"network_fcs_errors_total", "", "errors_per_s"}});
-  const std::vector<Seen> seen = SeenIn(input, "hardware_roce", kWatched, {});
+  const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_roce", kWatched, {});
   if (seen.empty()) return std::nullopt;
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("The RoCE port sends again, is paused or drops", "RoCE 端口重传、被暂停或丢包");
-  finding.evidence = Say({"{} counters of the port are above their limits; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, seen.size(), seen.front().series->name,
+  finding.evidence = Translate({"{} counters of the port are above their limits; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, seen.size(), seen.front().series->name,
                          seen.front().mean);
   finding.advice = {Text("Check cable, optics and the switch's port (profctl top, docs/metrics.md), and its settings of PFC and ECN.", "检查线缆、光模块和交换机端口（profctl top、docs/metrics.md），以及 PFC 和 ECN 配置。"),
                     Text("See retransmission and slow_link for what it costs.", "影响程度见 retransmission 和 slow_link。")};
@@ -86,9 +86,9 @@ std::optional<Finding> CheckRoce(const CheckInput& input) {
 
 std::optional<Finding> CheckOtherProcess(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"process_memory_bytes", "", "least_bytes"}});
-  const std::vector<Seen> seen = SeenIn(input, "hardware_other_process", kWatched, {});
+  const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_other_process", kWatched, {});
   std::set<std::string> pids;
-  for (const Seen& each : seen) {
+  for (const SeriesMean& each : seen) {
     const std::string& name = each.series->name;
     const size_t at = name.find(" pid=");
     if (at != std::string::npos) pids.insert(name.substr(at + 1, name.find(' ', at + 1) - at - 1));
@@ -97,7 +97,7 @@ std::optional<Finding> CheckOtherProcess(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kMedium;
   finding.title = Text("Several processes use the NPU", "多个进程占用同一 NPU");
-  finding.evidence = Say({"{} processes held memory of it", "{} 个进程占用其内存"}, pids.size());
+  finding.evidence = Translate({"{} processes held memory of it", "{} 个进程占用其内存"}, pids.size());
   finding.advice = {Text("Where they are not all of this training: end the others, or move one of them to another device.", "若不都属于本次训练：结束其他进程，或将其迁移到其他器件。")};
   AddRows(seen, &finding);
   return finding;

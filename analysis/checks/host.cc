@@ -10,11 +10,11 @@
 namespace profd::analysis {
 namespace {
 
-std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, std::string_view resource, Text name, std::vector<Said> advice) {
+std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, std::string_view resource, Text name, std::vector<TranslatedText> advice) {
   const std::array<Watched, 1> watched = {{{"atlas_host_pressure_waiting_seconds_total", resource, "waiting"}}};
   const Intervals& free = input.rank.overlap[static_cast<size_t>(OverlapKind::kFree)];
   if (free.empty()) return std::nullopt;
-  const std::vector<Seen> seen = SeenIn(input, check, watched, free);
+  const std::vector<SeriesMean> seen = SeriesOverLimit(input, check, watched, free);
   if (seen.empty()) return std::nullopt;
   int64_t free_ns = 0;
   for (const Interval& each : free) free_ns += each.end_ns - each.start_ns;
@@ -45,7 +45,7 @@ void AddDisks(const CheckInput& input, Finding* finding) {
     finding->rows.push_back({series->name, series->unit, *mean, series->max});
   }
   if (written + read <= 0) return;
-  finding->evidence += Say({"; disks wrote {:.1f} MB/s and read {:.1f} MB/s in that time", "；期间磁盘写 {:.1f} MB/s，读 {:.1f} MB/s"}, written / 1e6, read / 1e6);
+  finding->evidence += Translate({"; disks wrote {:.1f} MB/s and read {:.1f} MB/s in that time", "；期间磁盘写 {:.1f} MB/s，读 {:.1f} MB/s"}, written / 1e6, read / 1e6);
 }
 
 }  // namespace

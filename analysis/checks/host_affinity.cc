@@ -60,7 +60,7 @@ std::optional<Finding> CheckHostAffinity(const CheckInput& input) {
     finding.title = all ? Text("The training process runs on CPUs far from its NPU", "训练进程运行在远离其 NPU 的 CPU 上")
                         : Text("The training process is not bound to the CPUs next to its NPU", "训练进程未绑定到靠近其 NPU 的 CPU");
   }
-  finding.evidence = Say({"it may run on CPUs {}; next to the NPU are {}", "可运行在 CPU {}；靠近 NPU 的是 {}"}, allowed_list, local_list);
+  finding.evidence = Translate({"it may run on CPUs {}; next to the NPU are {}", "可运行在 CPU {}；靠近 NPU 的是 {}"}, allowed_list, local_list);
   finding.advice = {Text("Let torch_npu bind its threads (CPU_AFFINITY_CONF), or start each rank with the CPUs of its NPU.", "使用 torch_npu 的绑核（CPU_AFFINITY_CONF），或在启动各 rank 时指定其 NPU 附近的 CPU。")};
   finding.code = {"export CPU_AFFINITY_CONF=1", fmt::format("taskset -c {} python train.py", local_list)};
   finding.columns = {of_launcher ? "cpus_of_launching_thread" : "cpus_of_process", "cpus_next_to_npu", "far_share"};

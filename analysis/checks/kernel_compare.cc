@@ -75,7 +75,7 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
   finding.cost_ms = slower / 1000;
-  finding.evidence = Say({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name, input.compared_with_name,
+  finding.evidence = Translate({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name, input.compared_with_name,
                          *finding.cost_ms);
   return finding;
 }

@@ -36,7 +36,7 @@ std::optional<Finding> CheckMemory(const CheckInput& input) {
     longest = std::max(longest, ms);
     all += ms;
     finding.rows.push_back({kind.api, calls.count, ms});
-    if (finding.advice.empty() || finding.advice.back() != Said(kind.advice)) finding.advice.emplace_back(kind.advice);
+    if (finding.advice.empty() || finding.advice.back() != TranslatedText(kind.advice)) finding.advice.emplace_back(kind.advice);
     if (!kind.code.empty()) finding.code.push_back(kind.code);
     finding.at_ns = std::min(finding.at_ns.value_or(INT64_MAX), *calls.first_ns);
   }
@@ -45,7 +45,7 @@ std::optional<Finding> CheckMemory(const CheckInput& input) {
   finding.priority = step > 0 ? PriorityOf(longest, step, input.limits) : Priority::kHigh;
   finding.cost_ms = PerStep(rank, all);
   finding.title = Text("Taking and freeing memory of the device", "申请和释放器件内存");
-  finding.evidence = Say({"{:.3f} ms in calls that take or free memory of the device", "申请或释放器件内存的调用共 {:.3f} ms"}, all);
+  finding.evidence = Translate({"{:.3f} ms in calls that take or free memory of the device", "申请或释放器件内存的调用共 {:.3f} ms"}, all);
   finding.columns = {"api", "calls", "total_ms"};
   return finding;
 }

@@ -16,7 +16,7 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
   const double whole = ms("e2e_ms");
   Finding finding;
   finding.title = Text("Where the time went", "耗时分布");
-  finding.evidence = Say({"{:.3f} ms from end to end: computing {:.3f} ms, communication that nothing covers {:.3f} ms, free {:.3f} ms",
+  finding.evidence = Translate({"{:.3f} ms from end to end: computing {:.3f} ms, communication that nothing covers {:.3f} ms, free {:.3f} ms",
                           "端到端 {:.3f} ms：计算 {:.3f} ms，未掩盖通信 {:.3f} ms，空闲 {:.3f} ms"},
                          whole, ms("computing_ms"), ms("uncovered_communication_ms"), ms("free_ms"));
   finding.columns = {"part", "duration_ms", "ratio", "executions"};

@@ -42,7 +42,7 @@ std::optional<Finding> CheckPacket(const CheckInput& input) {
     if (sizes.count > 0) finding.rows.push_back({name, sizes.count, sizes.small, sizes.Share(), sizes.small_ms});
     if (sizes.Share() <= limit) continue;
     Join(&finding.evidence, Text("; ", "；"),
-         Say({"{0} of {1} operations over {2} ({3:.2f} %) are small", "{2} 的 {1} 次通信中有 {0} 次为小包（{3:.2f} %）"}, sizes.small, sizes.count, name, sizes.Share() * 100));
+         Translate({"{0} of {1} operations over {2} ({3:.2f} %) are small", "{2} 的 {1} 次通信中有 {0} 次为小包（{3:.2f} %）"}, sizes.small, sizes.count, name, sizes.Share() * 100));
   }
   finding.advice = {Text("Use a larger batch or accumulate gradients over more of them.", "增大 batch 或梯度累积次数。"),
                     Text("With DeepSpeed's ZeRO-3, try ZeRO-2 or ZeRO-1.", "若使用 DeepSpeed ZeRO-3，可尝试 ZeRO-2 或 ZeRO-1。"),

@@ -54,19 +54,19 @@ std::optional<Finding> CheckPcie(const CheckInput& input) {
   if (most > 0) {
     finding.evidence =
         copies.empty()
-            ? Say({"PCIe moves {:.1f} GB/s on average", "PCIe 平均带宽为 {:.1f} GB/s"}, most)
-            : Say({"PCIe moves {:.1f} GB/s on average while the device copies",
+            ? Translate({"PCIe moves {:.1f} GB/s on average", "PCIe 平均带宽为 {:.1f} GB/s"}, most)
+            : Translate({"PCIe moves {:.1f} GB/s on average while the device copies",
                    "器件拷贝期间 PCIe 平均带宽为 {:.1f} GB/s"},
                   most);
     const double ms = FreeCopiesMs(rank);
     if (ms > 0) finding.cost_ms = PerStep(rank, ms);
   }
   constexpr auto kErrors = std::to_array<Watched>({{"pcie_errors_total", "", "errors_per_s"}});
-  const std::vector<Seen> errors = SeenIn(input, "hardware_pcie", kErrors, {});
+  const std::vector<SeriesMean> errors = SeriesOverLimit(input, "hardware_pcie", kErrors, {});
   if (!errors.empty())
     Join(&finding.evidence, Text("; ", "；"),
-         Say({"{} counters of PCIe report errors", "{} 个 PCIe 计数器报告错误"}, errors.size()));
-  for (const Seen& each : errors)
+         Translate({"{} counters of PCIe report errors", "{} 个 PCIe 计数器报告错误"}, errors.size()));
+  for (const SeriesMean& each : errors)
     finding.rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
   if (finding.rows.empty()) return std::nullopt;
   finding.priority = errors.empty() ? Priority::kMedium : Priority::kHigh;

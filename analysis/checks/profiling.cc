@@ -47,7 +47,7 @@ std::optional<Finding> CheckProfiling(const CheckInput& input) {
   if (cpus + collecting < input.limits.At("host_profiling", "cpus")) return std::nullopt;
   finding.priority = Priority::kLow;
   finding.title = Text("Recording itself takes CPU time of the node", "采集本身占用节点的 CPU");
-  finding.evidence = Say({"profd used {:.3f} CPUs on average, and {:.3f} inside the training process", "profd 平均占用 {:.3f} 个 CPU，训练进程内采集占用 {:.3f} 个"},
+  finding.evidence = Translate({"profd used {:.3f} CPUs on average, and {:.3f} inside the training process", "profd 平均占用 {:.3f} 个 CPU，训练进程内采集占用 {:.3f} 个"},
                          cpus, collecting);
   finding.advice = {
       Text("Lower the rates of the collectors, or record fewer of them (profctl status shows what "

@@ -35,11 +35,11 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
     const double extra = (pair.time_ms - pair.size_mb / pair.mean) / StepsOf(input.rank);
     finding->cost_ms = std::max(finding->cost_ms.value_or(0), extra);
     if (slow++ < kMostNamed) {
-      Join(&finding->evidence, kBetweenSentences, Say({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
+      Join(&finding->evidence, kBetweenSentences, Translate({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
                                              pair.destination, pair.transport, pair.bandwidth, pair.mean));
     }
   }
-  if (slow > kMostNamed) finding->evidence += Say({", and {} more links", "，另有 {} 条链路"}, slow - kMostNamed);
+  if (slow > kMostNamed) finding->evidence += Translate({", and {} more links", "，另有 {} 条链路"}, slow - kMostNamed);
   if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
 }
 
@@ -129,7 +129,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     const auto [least, most] = std::ranges::minmax_element(speeds, {}, [](const auto& each) { return std::llround(each.first * 1000); });
     double mean = 0;
     for (const auto& [speed, of] : speeds) mean += speed / static_cast<double>(speeds.size());
-    Join(&finding.evidence, kBetweenSentences, Say({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}, {:.3f} between them", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}），相差 {:.3f}"},
+    Join(&finding.evidence, kBetweenSentences, Translate({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}, {:.3f} between them", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}），相差 {:.3f}"},
                                           kTransports[i], mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second), most->first - least->first));
   }
   AddSlowPairs(input, &finding);

@@ -47,8 +47,8 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
   const auto index = static_cast<size_t>(most - votes.begin());
   const std::string name = NameOf(input.cluster->At(index));
-  Join(&finding->evidence, kBetweenSentences, Say({"{} arrives far behind all others at {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
-  finding->advice.push_back(Say({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
+  Join(&finding->evidence, kBetweenSentences, Translate({"{} arrives far behind all others at {} of {} collectives", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, most->operations));
+  finding->advice.push_back(Translate({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 
 }  // namespace
@@ -72,9 +72,9 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
     const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const Row& row) { return row.ms[part]; });
     const double difference = most->ms[part] - least->ms[part];
     if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
-    Said evidence = kParts[part];
-    evidence += Say({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most->ms[part]);
-    evidence += Said(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(*most, false), least->ms[part], PlaceOf(*least, false)),
+    TranslatedText evidence = kParts[part];
+    evidence += Translate({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most->ms[part]);
+    evidence += TranslatedText(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(*most, false), least->ms[part], PlaceOf(*least, false)),
                      fmt::format("{}），最小 {:.3f} ms（{}）", PlaceOf(*most, true), least->ms[part], PlaceOf(*least, true)));
     Join(&finding.evidence, kBetweenSentences, evidence);
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);

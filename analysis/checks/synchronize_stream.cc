@@ -34,7 +34,7 @@ std::optional<Finding> CheckSynchronizeStream(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("Launches wait for the stream", "下发等待同步流");
-  finding.evidence = Say({"{0} of {1} launches ({2:.1f} %) are followed by a synchronisation of the stream", "{1} 次下发中有 {0} 次（{2:.1f} %）之后紧跟同步流"}, waited, launches, share * 100);
+  finding.evidence = Translate({"{0} of {1} launches ({2:.1f} %) are followed by a synchronisation of the stream", "{1} 次下发中有 {0} 次（{2:.1f} %）之后紧跟同步流"}, waited, launches, share * 100);
   finding.advice = {Text("unset ASCEND_LAUNCH_BLOCKING, and leave out torch.npu.synchronize() and .item() in the loop.", "执行 unset ASCEND_LAUNCH_BLOCKING，并去掉循环中的 torch.npu.synchronize() 和 .item()。")};
   finding.code = {"unset ASCEND_LAUNCH_BLOCKING"};
   finding.at_ns = first;

@@ -22,10 +22,10 @@ std::optional<Finding> CheckWaitForRank(const CheckInput& input) {
   if (step_ms <= 0 || most->others_wait_ms < input.limits.At("wait_for_rank", "share") * step_ms) return std::nullopt;
   if (most->others_wait_ms < input.limits.At("wait_for_rank", "beside_mean") * mean) return std::nullopt;
   Finding finding;
-  finding.title = Say({"The other ranks wait for {}", "其他 rank 在等待 {}"}, NameOf(cluster.At(last)));
+  finding.title = Translate({"The other ranks wait for {}", "其他 rank 在等待 {}"}, NameOf(cluster.At(last)));
   finding.cost_ms = most->others_wait_ms;
   finding.priority = PriorityOf(*finding.cost_ms, step_ms, input.limits);
-  finding.evidence = Say({"{} arrives last at {} of {} operations of communication; the others wait {:.3f} ms of a step of {:.3f} ms for it, {:.3f} ms for a rank on average",
+  finding.evidence = Translate({"{} arrives last at {} of {} operations of communication; the others wait {:.3f} ms of a step of {:.3f} ms for it, {:.3f} ms for a rank on average",
                           "{} 在 {} / {} 个通信算子中最后到达；其他 rank 每个 step 为它等待 {:.3f} ms（step 时长 {:.3f} ms），平均每个 rank {:.3f} ms"},
                          NameOf(cluster.At(last)), most->last, most->operations, most->others_wait_ms, step_ms, mean);
   finding.advice = {Text("Look at what that rank does before it communicates: more computing (see slow_rank), a slower host, or data that arrives late.",

@@ -110,7 +110,7 @@ class AnalysisSink : public exporting::FormatSink {
   }
 
   // A column that is a metric, in one series.
-  struct Reading {
+  struct MetricColumn {
     size_t column = 0;
     double scale = 1;
     bool rate = false;
@@ -123,19 +123,19 @@ class AnalysisSink : public exporting::FormatSink {
   void TakeSamples(const Batch& batch, OfDevice* device) {
     const std::pair key(batch.table->id, batch.device);
     auto found = maps_.find(key);
-    if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<Reading>>(*batch.table)).first;
+    if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<MetricColumn>>(*batch.table)).first;
     for (size_t row = 0; row < batch.rows(); ++row) {
-      std::vector<Reading>* readings = found->second.Find(batch, row);
+      std::vector<MetricColumn>* readings = found->second.Find(batch, row);
       if (readings == nullptr) {
         if (series_ >= kMaxSeries) continue;
         readings = found->second.Add(Make(batch, found->second.keys(), device));
       }
-      for (Reading& reading : *readings) Read(batch, row, &reading);
+      for (MetricColumn& reading : *readings) Read(batch, row, &reading);
     }
   }
 
-  std::vector<Reading> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
-    std::vector<Reading> readings;
+  std::vector<MetricColumn> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
+    std::vector<MetricColumn> readings;
     for (const exporting::MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
       std::shared_ptr<Series>& series = device->series[NameOf(metric)];
       if (series == nullptr) {
@@ -150,7 +150,7 @@ class AnalysisSink : public exporting::FormatSink {
     return readings;
   }
 
-  static void Read(const Batch& batch, size_t row, Reading* reading) {
+  static void Read(const Batch& batch, size_t row, MetricColumn* reading) {
     double value = batch.Number(reading->column, row) * reading->scale;
     const int64_t t_ns = batch.t_ns[row];
     if (!std::isfinite(value)) return;
@@ -168,7 +168,7 @@ class AnalysisSink : public exporting::FormatSink {
   Gathered& out_ GUARDED_BY(mutex_);
   Mutex& mutex_;
   std::map<int, OfDevice> devices_;
-  std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<Reading>>> maps_;
+  std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<MetricColumn>>> maps_;
   size_t series_ = 0;
   std::vector<Event> parts_;
   std::vector<Event> marks_;

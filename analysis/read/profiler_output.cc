@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kMostJson = uint64_t{2} << 30;
 
-// `stem`.csv and stem_<stamp>.csv, also cut into slices, by name.
+// `stem`.csv and stem_<timestamp>.csv, also cut into slices, by name.
 std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, std::string_view ending) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -31,8 +31,8 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
     if (!name.starts_with(stem) || !name.ends_with(ending)) continue;
     name.remove_prefix(stem.size());
     name.remove_suffix(ending.size());
-    const std::string_view of_stamp = "0123456789_slice";
-    if (name.empty() || (name.starts_with('_') && name.find_first_not_of(of_stamp) == std::string_view::npos)) {
+    const std::string_view of_timestamp = "0123456789_slice";
+    if (name.empty() || (name.starts_with('_') && name.find_first_not_of(of_timestamp) == std::string_view::npos)) {
       found.push_back(it->path());
     }
   }
@@ -254,8 +254,8 @@ std::string HostOf(std::string_view folder) {
   for (const std::string_view ending : {"_ascend_pt", "_ascend_ms"}) {
     if (folder.ends_with(ending)) folder.remove_suffix(ending.size());
   }
-  constexpr size_t kLeastStamp = 14;
-  for (const size_t least : {kLeastStamp, size_t{1}}) {
+  constexpr size_t kLeastTimestamp = 14;
+  for (const size_t least : {kLeastTimestamp, size_t{1}}) {
     const size_t at = folder.rfind('_');
     const std::string_view number = at == std::string_view::npos ? std::string_view() : folder.substr(at + 1);
     if (number.size() < least || number.find_first_not_of("0123456789") != std::string_view::npos) return {};

@@ -39,7 +39,7 @@ Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadCont
 Status ReadProfilerOutput(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);
 bool IsProfilerOutput(const std::filesystem::path& directory);
 
-// `ascend_pytorch_profiler_<rank>.db`, `msprof_<stamp>.db`, ...: one rank per device.
+// `ascend_pytorch_profiler_<rank>.db`, `msprof_<timestamp>.db`, ...: one rank per device.
 Status ReadDatabase(const std::filesystem::path& file, const ReadContext& context, Ranks* ranks);
 bool IsDatabase(const std::filesystem::path& file);
 
@@ -86,7 +86,7 @@ struct TransportRow {
   double large_ratio = 0;
 };
 void AddPackets(const TransportRow& transport, const PacketSize& size, Collective* op);
-// trace_view.json or msprof_<stamp>.json. `kernels`: executions are read from it too.
+// trace_view.json or msprof_<timestamp>.json. `kernels`: executions are read from it too.
 void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadContext& context, Rank* rank);
 // What the input pipeline of a device left in the directory.
 void ReadPipeline(const std::filesystem::path& directory, int device, const ReadContext& context, Rank* rank);

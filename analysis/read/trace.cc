@@ -1,4 +1,4 @@
-// trace_view.json and msprof_<stamp>.json (analysis 2.3): the layers of the timeline that no table has. Read as a
+// trace_view.json and msprof_<timestamp>.json (analysis 2.3): the layers of the timeline that no table has. Read as a
 // stream: memory does not depend on the file's size, only on what is kept.
 #include <fmt/format.h>
 // Its empty stack adds to a null pointer, which UBSan takes for an error.

@@ -75,13 +75,13 @@ Status StoreLoader::ReadLoads() {
   const std::string select = fmt::format("SELECT who, load, state, source_stamp, source_ranks FROM {}.{} WHERE run = {}", layout_.database,
                                          kLoadsTable, Quoted(options_.run));
   return server_.Query(select, [this](const StoreRow& row) {
-    Known& known = known_[row.Text(0)];
+    LoadState& known = known_[row.Text(0)];
     const uint64_t load = row.Uint(1);
     known.loads.insert(load);
     last_load_ = std::max(last_load_, load);
     if (row.Uint(2) == 0 || load < known.latest) return Status();
     known.latest = load;
-    known.stamp = row.Uint(3);
+    known.timestamp = row.Uint(3);
     known.ranks = row.Uint(4);
     return Status();
   });
@@ -91,7 +91,7 @@ bool StoreLoader::IsLoaded(uint64_t source_stamp) const {
   uint64_t found = 0;
   uint64_t wanted = 1;
   for (const auto& [who, known] : known_) {
-    if (known.latest == 0 || known.stamp != source_stamp) continue;
+    if (known.latest == 0 || known.timestamp != source_stamp) continue;
     ++found;
     wanted = known.ranks;
   }
@@ -101,7 +101,7 @@ bool StoreLoader::IsLoaded(uint64_t source_stamp) const {
 Result<std::vector<Problem>> StoreLoader::ProblemsOf(const std::set<uint64_t>& source_stamps) {
   std::set<uint64_t> loads;
   for (const auto& [who, known] : known_) {
-    if (known.latest > 0 && source_stamps.contains(known.stamp)) loads.insert(known.latest);
+    if (known.latest > 0 && source_stamps.contains(known.timestamp)) loads.insert(known.latest);
   }
   std::vector<Problem> problems;
   if (loads.empty()) return problems;
@@ -137,7 +137,7 @@ std::string StoreLoader::WhoOf(const Rank& rank) {
 }
 
 Status StoreLoader::Load(const Run& source, uint64_t source_stamp, std::vector<RankLoad>* done) {
-  stamp_ = source_stamp;
+  timestamp_ = source_stamp;
   of_source_ = static_cast<uint32_t>(source.ranks.size());
   const Json findings = Advise(source, nullptr, Limits());
   // Those of the run are the first rank's, and so are problems of no rank's own path.
@@ -185,7 +185,7 @@ Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const OfR
 Status StoreLoader::WriteLoad(const Rank& rank, const std::string& who, const RowHead& head, uint64_t rows, bool committed) {
   std::string text;
   RowText(&text).Text(head.run).Int(head.rank).Uint(head.load).Text(who).Uint(committed).Int(options_.clock->WallNs() / kNsPerSecond)
-      .Int(rank.device.value_or(-1)).Text(rank.host).Text(rank.source).Text(Shown(rank.path)).Uint(rows).Uint(stamp_).Uint(of_source_).End();
+      .Int(rank.device.value_or(-1)).Text(rank.host).Text(rank.source).Text(Shown(rank.path)).Uint(rows).Uint(timestamp_).Uint(of_source_).End();
   return Insert(kLoadsTable, text);
 }
 
@@ -232,7 +232,7 @@ Status StoreLoader::Insert(std::string_view table, const std::string& rows) {
 Status StoreLoader::CleanUp() {
   std::vector<uint64_t> old;
   for (const std::string& who : loaded_) {
-    const Known& known = known_[who];
+    const LoadState& known = known_[who];
     for (const uint64_t load : known.loads) {
       if (load < known.latest) old.push_back(load);
     }

@@ -59,10 +59,10 @@ class StoreLoader {
   std::string Note() const { return changer_.Note(); }
 
  private:
-  struct Known {
+  struct LoadState {
     std::set<uint64_t> loads;  // begun ones, too
     uint64_t latest = 0;       // that was committed
-    uint64_t stamp = 0;
+    uint64_t timestamp = 0;
     uint64_t ranks = 0;
   };
 
@@ -85,10 +85,10 @@ class StoreLoader {
   Options options_;
   StoreLayout layout_;
   TableChanger changer_;
-  std::map<std::string, Known> known_;  // by who
+  std::map<std::string, LoadState> known_;  // by who
   std::set<std::string> loaded_;        // by this object
   uint64_t last_load_ = 0;
-  uint64_t stamp_ = 0;    // of the source that is loaded
+  uint64_t timestamp_ = 0;    // of the source that is loaded
   uint32_t of_source_ = 0;
 };
 

@@ -40,13 +40,13 @@ class Parser {
       if (key.starts_with("report_")) ReadTask(key);
     }, false);
     file_.complete = !json_.stopped();
-    if (json_.missing_commas() > 0) Say("", fmt::format("{} commas are missing", json_.missing_commas()));
-    if (json_.stopped()) Say("", json_.why());
-    if (file_.tasks.empty() && !json_.stopped()) Say("", "not a result of AOE: it has no report_...");
+    if (json_.missing_commas() > 0) Translate("", fmt::format("{} commas are missing", json_.missing_commas()));
+    if (json_.stopped()) Translate("", json_.why());
+    if (file_.tasks.empty() && !json_.stopped()) Translate("", "not a result of AOE: it has no report_...");
   }
 
  private:
-  void Say(std::string where, std::string what) {
+  void Translate(std::string where, std::string what) {
     if (file_.problems.size() < kMostTuningProblems) file_.problems.push_back({std::move(where), std::move(what)});
   }
 
@@ -105,7 +105,7 @@ class Parser {
         TunedOperator& row = modes.emplace_back();
         row.mode = mode;
         if (!ReadGain("(us)", &row.gain, &row.update) && !json_.stopped()) {
-          Say(common.name, mode + " has no times before and after");
+          Translate(common.name, mode + " has no times before and after");
           modes.pop_back();
         }
       });
@@ -168,7 +168,7 @@ class Parser {
         row.update = added ? "add" : "update";
         const bool whole = ReadGain("(ms)", &row.gain, &row.key);
         if (json_.stopped()) return;
-        if (!whole) return Say(row.key, "the subgraph has no times before and after");
+        if (!whole) return Translate(row.key, "the subgraph has no times before and after");
         if (HasPlace()) task->subgraphs.push_back(std::move(row));
       });
     });
@@ -202,11 +202,11 @@ class Parser {
   // What is written against what follows from it: operators are rounded to two decimals, subgraphs cut (8.3).
   void CheckGain(const std::string& where, const Gain& gain, bool rounded) {
     const std::optional<double> percent = gain.Percent();
-    if (!percent) return Say(where, "the time after tuning is 0");
+    if (!percent) return Translate(where, "the time after tuning is 0");
     if (!gain.written) return;
     const double expected = (rounded ? std::round(*percent * 100) : std::trunc(*percent * 100)) / 100;
     if (std::abs(expected - *gain.written) <= kTolerance + 1e-6) return;
-    Say(where, fmt::format("improvement is written as {:.2f} %, but {} -> {} is {:.2f} %", *gain.written, gain.before,
+    Translate(where, fmt::format("improvement is written as {:.2f} %, but {} -> {} is {:.2f} %", *gain.written, gain.before,
                            gain.after, expected));
   }
 
@@ -216,15 +216,15 @@ class Parser {
     if (task.model) CheckGain("model", *task.model, false);
     const TuningSummary& sum = task.summary;
     if (sum.total && sum.add && sum.hit && sum.unsatisfied && *sum.total != *sum.add + *sum.hit + *sum.unsatisfied) {
-      Say(task.key, fmt::format("total_num is {}, but added {} + hit {} + unsatisfied {} is {}", *sum.total, *sum.add,
+      Translate(task.key, fmt::format("total_num is {}, but added {} + hit {} + unsatisfied {} is {}", *sum.total, *sum.add,
                                 *sum.hit, *sum.unsatisfied, *sum.add + *sum.hit + *sum.unsatisfied));
     }
     if (sum.hit && sum.reserved && sum.update && *sum.hit != *sum.reserved + *sum.update) {
-      Say(task.key, fmt::format("repo_hit_num is {}, but reserved {} + updated {} is {}", *sum.hit, *sum.reserved,
+      Translate(task.key, fmt::format("repo_hit_num is {}, but reserved {} + updated {} is {}", *sum.hit, *sum.reserved,
                                 *sum.update, *sum.reserved + *sum.update));
     }
     if (!task.failed.empty() && task.result != "tuning failed") {
-      Say(task.key, "lists operators that failed, but its result is \"" + task.result + "\"");
+      Translate(task.key, "lists operators that failed, but its result is \"" + task.result + "\"");
     }
   }
 
@@ -266,7 +266,7 @@ std::string_view TuningTask::State() const {
   return "nothing";
 }
 
-bool IsTuningResultName(std::string_view name, std::string* stamp, int64_t* pid) {
+bool IsTuningResultName(std::string_view name, std::string* timestamp, int64_t* pid) {
   const auto digits = [](std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
   };
@@ -281,7 +281,7 @@ bool IsTuningResultName(std::string_view name, std::string* stamp, int64_t* pid)
   if (process.starts_with("pid")) process.remove_prefix(3);
   int64_t number = 0;
   if (!digits(time) || !digits(process) || !ParseNumber(process, &number)) return false;
-  if (stamp != nullptr) *stamp = time;
+  if (timestamp != nullptr) *timestamp = time;
   if (pid != nullptr) *pid = number;
   return true;
 }
@@ -297,7 +297,7 @@ Result<TuningFile> ReadTuningResult(const std::string& path) {
   if (!text.ok()) return text.status();
   TuningFile file = ParseTuningResult(*text);
   file.path = path;
-  (void)IsTuningResultName(fs::path(path).filename().string(), &file.stamp, &file.pid);
+  (void)IsTuningResultName(fs::path(path).filename().string(), &file.timestamp, &file.pid);
   return file;
 }
 

@@ -64,7 +64,7 @@ struct TuningTask {
 
 struct TuningFile {
   std::string path;
-  std::string stamp;       // yyyymmddhhmmssmmm, of its name
+  std::string timestamp;       // yyyymmddhhmmssmmm, of its name
   int64_t pid = 0;         // of its name; 0: not in it
   bool complete = false;   // its end is there
   std::vector<TuningTask> tasks;
@@ -77,8 +77,8 @@ inline constexpr size_t kMostTuningRows = 200'000;      // operators and subgrap
 inline constexpr size_t kMostTuningTasks = 10'000;
 inline constexpr size_t kMostTuningProblems = 100;
 
-// Of aoe_result_opat_<stamp>_<pid>.json and aoe_result_sgat_...; `stamp` and `pid` may be null.
-bool IsTuningResultName(std::string_view name, std::string* stamp, int64_t* pid);
+// Of aoe_result_opat_<timestamp>_<pid>.json and aoe_result_sgat_...; `timestamp` and `pid` may be null.
+bool IsTuningResultName(std::string_view name, std::string* timestamp, int64_t* pid);
 
 TuningFile ParseTuningResult(std::string_view text);
 Result<TuningFile> ReadTuningResult(const std::string& path);

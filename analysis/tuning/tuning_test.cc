@@ -139,10 +139,10 @@ TEST(TuningResultTest, BoundsHold) {
 }
 
 TEST(TuningResultTest, NamesOfFiles) {
-  std::string stamp;
+  std::string timestamp;
   int64_t pid = 0;
-  EXPECT_TRUE(IsTuningResultName("aoe_result_opat_20240101120000123_pid4242.json", &stamp, &pid));
-  EXPECT_EQ(stamp, "20240101120000123");
+  EXPECT_TRUE(IsTuningResultName("aoe_result_opat_20240101120000123_pid4242.json", &timestamp, &pid));
+  EXPECT_EQ(timestamp, "20240101120000123");
   EXPECT_EQ(pid, 4242);
   EXPECT_TRUE(IsTuningResultName("aoe_result_sgat_20240101120000123_7.json", nullptr, nullptr));
   for (const char* other : {"aoe_result_opat_x_pid1.json", "aoe_result_opat_1.json", "aoe_result_xxxx_1_1.json", "aoe_result_opat_1_pid.json"}) {

@@ -75,7 +75,7 @@ Json TuningView(const TuningResults& results) {
   size_t tasks = 0, operators = 0, subgraphs = 0, failed = 0, incomplete = 0;
   for (const TuningFile& file : results.files) {
     Json each = {{"path", file.path},
-                 {"stamp", file.stamp.empty() ? Json() : Json(file.stamp)},
+                 {"timestamp", file.timestamp.empty() ? Json() : Json(file.timestamp)},
                  {"pid", file.pid == 0 ? Json() : Json(file.pid)},
                  {"complete", file.complete},
                  {"left_out", file.left_out}};

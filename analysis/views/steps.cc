@@ -145,7 +145,7 @@ Json StepsView(const Rank& rank) {
     list.push_back(std::move(json));
   }
   if (!rank.steps.empty()) return list;
-  // Only what someone else added up: there are no points in time.
+  // Only sums that another tool had made: there are no points in time.
   for (const auto& [number, of] : shares) {
     if (number < 0) continue;
     Json json = {{"step", number}, {"start_ms", nullptr}, {"total_ms", of.computing + of.uncovered + of.free},

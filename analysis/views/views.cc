@@ -77,7 +77,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
   if (!span) span = exporting::operators::ExtentOf(rank.overlap);
   Shares all;
   if (!span) {
-    // Only what someone else added up.
+    // Only sums that another tool had made.
     if (rank.shares.empty()) return std::nullopt;
     for (const auto& [step, shares] : rank.shares) {
       all.computing += shares.computing;

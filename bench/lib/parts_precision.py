@@ -73,10 +73,10 @@ def slope(points):
     return fit(points)[0], fit(means)[1] if len(means) > 2 else 0.0
 
 
-def points_of_grid(stamps, first, period):
+def points_of_grid(timestamps, first, period):
     """The point each sample belongs to: up to three quarters of a period are lateness. One that is later than that
     comes to the next point, where the next sample is already; if its own point is empty, it belongs there."""
-    points = [math.floor((stamp - first + period / 4) / period) for stamp in stamps]
+    points = [math.floor((timestamp - first + period / 4) / period) for timestamp in timestamps]
     taken = list(points)
     for at in range(len(points) - 1):
         if points[at] == points[at + 1] and (at == 0 or points[at - 1] < points[at] - 1):
@@ -84,22 +84,22 @@ def points_of_grid(stamps, first, period):
     return points, taken
 
 
-def against_grid(stamps, hz, scale=1.0):
+def against_grid(timestamps, hz, scale=1.0):
     """Every sample against its point of start + k periods, start being where the most punctual one puts it.
-    `scale`: how many of the stamps' ns are one ns of the grid's clock."""
+    `scale`: how many of the timestamps' ns are one ns of the grid's clock."""
     period = 1e9 / hz * scale
     # Where most samples put the grid: the first may be a late one.
-    first = stamps[0] + median([(stamp - stamps[0] + period / 2) % period - period / 2 for stamp in stamps])
-    points, taken = points_of_grid(stamps, first, period)
-    errors = [stamp - first - point * period for stamp, point in zip(stamps, taken)]
+    first = timestamps[0] + median([(timestamp - timestamps[0] + period / 2) % period - period / 2 for timestamp in timestamps])
+    points, taken = points_of_grid(timestamps, first, period)
+    errors = [timestamp - first - point * period for timestamp, point in zip(timestamps, taken)]
     least = min(errors)
     late = [(error - least) / 1e3 for error in errors]
     # Neighbours apart by a period, as one who looks at differences sees it.
-    apart = [abs(b - a - period) / 1e3 for a, b in zip(stamps, stamps[1:])]
-    ppm, error = slope([((stamp - stamps[0]) / 1e9, us) for stamp, us in zip(stamps, late)])
-    seconds = (stamps[-1] - stamps[0]) / 1e9
+    apart = [abs(b - a - period) / 1e3 for a, b in zip(timestamps, timestamps[1:])]
+    ppm, error = slope([((timestamp - timestamps[0]) / 1e9, us) for timestamp, us in zip(timestamps, late)])
+    seconds = (timestamps[-1] - timestamps[0]) / 1e9
     empty = points[-1] - points[0] + 1 - len(set(points))
-    result = {"hz": hz, "samples": len(stamps), "missing": taken[-1] - taken[0] + 1 - len(set(taken)),
+    result = {"hz": hz, "samples": len(timestamps), "missing": taken[-1] - taken[0] + 1 - len(set(taken)),
               # Points of the grid without a sample, or samples at a point that has one already: who is late by
               # more than three quarters of a period leaves one and comes to the other.
               "grid_errors": max(empty, len(points) - len(set(points))),
@@ -112,45 +112,45 @@ def against_grid(stamps, hz, scale=1.0):
     return result
 
 
-def host_stamps(dump):
-    """Collector: stamps in CLOCK_MONOTONIC_RAW, from what the collector writes itself."""
+def host_timestamps(dump):
+    """Collector: timestamps in CLOCK_MONOTONIC_RAW, from what the collector writes itself."""
     found = {}
     for collector, name in (("host_cpu", "host_sys_cpu"), ("host_mem", "host_sys_mem")):
-        stamps = []
+        timestamps = []
         for path in sorted(glob.glob(os.path.join(dump, "host", "data", name + ".data.slice_*[0-9]")),
                            key=lambda path: int(path.rpartition("_")[2])):
             with open(path, "rb") as file:
-                stamps += [int(line[10:]) for line in file if line.startswith(b"TimeStamp:")]
-        found[collector] = stamps
-    stamps = {}
+                timestamps += [int(line[10:]) for line in file if line.startswith(b"TimeStamp:")]
+        found[collector] = timestamps
+    timestamps = {}
     with open(os.path.join(dump, "host", "profd", "samples.tsv"), encoding="utf-8") as file:
         next(file)
         for line in file:
-            stamp, metric, _ = line.split("\t", 2)
+            timestamp, metric, _ = line.split("\t", 2)
             if metric.startswith("atlas_host_pressure"):
-                stamps[int(stamp)] = None
-    found["host_pressure"] = list(stamps)
+                timestamps[int(timestamp)] = None
+    found["host_pressure"] = list(timestamps)
     return found
 
 
-def hbm_stamps(dump, device):
+def hbm_timestamps(dump, device):
     """ns on the device's grid: 24 bytes {u64 us since start, ...} of dump-format 2, several records a point."""
     import struct
     import prof_records
     layout = prof_records.BINARY["hbm.data"][0]
-    stamps = {}
+    timestamps = {}
     for path in sorted(glob.glob(f"{dump}/device_{device}/data/hbm.data.{device}.slice_*[0-9]"),
                        key=lambda path: int(path.rpartition("_")[2])):
         with open(path, "rb") as file:
             data = file.read()
         size = struct.calcsize(layout)
         for fields in struct.iter_unpack(layout, data[:len(data) // size * size]):
-            stamps[fields[0] * 1000] = None
-    return list(stamps)
+            timestamps[fields[0] * 1000] = None
+    return list(timestamps)
 
 
 def clock_rate():
-    """The grid is CLOCK_MONOTONIC's, stamps are CLOCK_MONOTONIC_RAW's: (one, other) now."""
+    """The grid is CLOCK_MONOTONIC's, timestamps are CLOCK_MONOTONIC_RAW's: (one, other) now."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
@@ -181,14 +181,14 @@ def recorded(daemon, seconds, options):
 def grids(daemon, seconds):
     options = [word for name, hz in RATES for word in ("--collector", f"{name}={hz}")]
     dump, scale = recorded(daemon, seconds, options)
-    found = host_stamps(dump)
-    found["hbm"] = hbm_stamps(dump, 0)
+    found = host_timestamps(dump)
+    found["hbm"] = hbm_timestamps(dump, 0)
     rows = {}
     for collector, hz in RATES:
-        stamps = found[collector]
-        if len(stamps) > 3:
+        timestamps = found[collector]
+        if len(timestamps) > 3:
             rows[f"{collector}, {hz} Hz"] = against_grid(
-                stamps, hz, 1.0 if collector == "hbm" else scale)
+                timestamps, hz, 1.0 if collector == "hbm" else scale)
     return rows, clocks(dump)
 
 
@@ -226,13 +226,13 @@ def skew(daemon, seconds):
             continue
         gaps = sorted(b - a for a, b in zip(walls, walls[1:]))
         if not 0.9 * period < gaps[len(gaps) // 2] < 1.1 * period:
-            continue  # several stamps a point, or a rate of its own
+            continue  # several timestamps a point, or a rate of its own
         firsts.setdefault(device, []).append(walls[0])
         count = round((walls[-1] - walls[0]) / period)
         drifts[device, name] = walls[-1] - walls[0] - count * period
     per_device, by_host = {}, [0]
     for (device, name), drift in drifts.items():
-        # One channel is stamped with the host's counter: what it shows is the device's crystal.
+        # One channel is timestamped with the host's counter: what it shows is the device's crystal.
         (by_host if name in HOST_STAMPED else per_device.setdefault(device, [])).append(drift)
     everything = [first for row in firsts.values() for first in row]
     return {"channels": len(drifts), "seconds": seconds,

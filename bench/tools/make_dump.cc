@@ -130,22 +130,22 @@ class Device {
     Hand(133, 1);
   }
 
-  std::string Stamp(int64_t tick) const {
+  std::string Timestamp(int64_t tick) const {
     const int64_t ns = kDeviceNs + (tick + 1) * 10 * kNsPerMs;
     return fmt::format("{}:{:09}", ns / kNsPerSecond, ns % kNsPerSecond);
   }
 
   void Network(int64_t tick) {
-    const std::string stamp = Stamp(tick);
+    const std::string timestamp = Timestamp(tick);
     for (uint32_t channel : {4u, 129u}) {
       const uint64_t rate = 8'000'000'000 + random_.Below(1'000'000'000);
       total_ += rate / 100;
-      PutText(fmt::format("{} 200000 {} {} {} {} 0 0 {} {} {} {} 0 0 0\n", stamp, rate / 4096, rate,
+      PutText(fmt::format("{} 200000 {} {} {} {} 0 0 {} {} {} {} 0 0 0\n", timestamp, rate / 4096, rate,
                           total_ / 4096, total_, rate / 4096, rate, total_ / 4096, total_));
       Hand(channel, 1);
     }
     for (int engine = 0; engine < 7; ++engine) {
-      PutText(fmt::format("{} 0 {} 0 {} {} {}% 0 0 0% 0 0\n", stamp, engine, random_.Below(10'000),
+      PutText(fmt::format("{} 0 {} 0 {} {} {}% 0 0 0% 0 0\n", timestamp, engine, random_.Below(10'000),
                           random_.Below(60), random_.Below(100)));
     }
     Hand(6, 7);
@@ -153,7 +153,7 @@ class Device {
 
   void Links(int64_t tick) {
     total_ += random_.Below(1'000'000'000);
-    PutText(fmt::format("{} {} {}\n", Stamp(tick), total_, total_ / 2));
+    PutText(fmt::format("{} {} {}\n", Timestamp(tick), total_, total_ / 2));
     Hand(9, 1);
     Put(static_cast<uint64_t>(kDeviceNs + (tick + 1) * 10 * kNsPerMs), static_cast<uint32_t>(id_));
     for (int group = 0; group < 7; ++group) {

@@ -152,7 +152,7 @@ class Archiver {
         continue;
       }
       if (options_.once) return taken.ok() ? Ended(*taken) : Fail(context_, taken.status());
-      Say(taken.ok() ? "" : taken.status().message());
+      Translate(taken.ok() ? "" : taken.status().message());
       (void)Wait(every_ms_);
     }
     return failed_ > 0 ? kExitPartial : kExitOk;
@@ -170,7 +170,7 @@ class Archiver {
   }
 
   // What keeps it from working, once.
-  void Say(const std::string& problem) {
+  void Translate(const std::string& problem) {
     if (problem != said_ && !problem.empty()) context_.io.err << "profctl: " << PrintableLines(problem) << std::endl;
     said_ = problem;
   }
@@ -221,9 +221,9 @@ class Archiver {
     analysis::SourceCalls calls;
     calls.wants = [](uint64_t) { return true; };
     std::vector<analysis::Problem> damage;
-    calls.take = [&](const analysis::Run& source, uint64_t stamp) {
+    calls.take = [&](const analysis::Run& source, uint64_t timestamp) {
       for (const analysis::Problem& problem : source.problems) damage.push_back({loader.Shown(problem.where), problem.what});
-      return sent = loader.Load(source, stamp, &ranks);
+      return sent = loader.Load(source, timestamp, &ranks);
     };
     const Status done = analysis::LoadBySource(paths, go_on, calls);
     if (!sent.ok()) return fail(FailedAtServer(sent));

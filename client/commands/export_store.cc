@@ -27,7 +27,7 @@ std::string NameOfFirst(const ExportCommand& command) {
 struct Loaded {
   std::vector<analysis::RankLoad> ranks;
   std::vector<analysis::Problem> problems;
-  std::vector<uint64_t> skipped;  // stamps of sources
+  std::vector<uint64_t> skipped;  // timestamps of sources
   std::string note;    // of servers that were away
   double seconds = 0;
 };
@@ -69,14 +69,14 @@ void Print(const Io& io, const Loaded& loaded, const std::string& run) {
 Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, const analysis::Progress& go_on, Loaded* loaded) {
   RETURN_IF_ERROR(loader->Prepare());
   analysis::SourceCalls calls;
-  calls.wants = [&](uint64_t stamp) {
-    const bool skip = command.resume && loader->IsLoaded(stamp);
-    if (skip) loaded->skipped.push_back(stamp);
+  calls.wants = [&](uint64_t timestamp) {
+    const bool skip = command.resume && loader->IsLoaded(timestamp);
+    if (skip) loaded->skipped.push_back(timestamp);
     return !skip;
   };
-  calls.take = [&](const analysis::Run& source, uint64_t stamp) {
+  calls.take = [&](const analysis::Run& source, uint64_t timestamp) {
     loaded->problems.insert(loaded->problems.end(), source.problems.begin(), source.problems.end());
-    return loader->Load(source, stamp, &loaded->ranks);
+    return loader->Load(source, timestamp, &loaded->ranks);
   };
   Status done = analysis::LoadBySource(command.dumps, go_on, calls);
   if (done.code() == StatusCode::kCancelled) return done;

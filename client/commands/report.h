@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/checks/said.h"
+#include "analysis/checks/translated_text.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "client/clickhouse/run_source.h"

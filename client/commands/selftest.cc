@@ -54,9 +54,9 @@ std::string Redacted(std::string text, const std::string& host, const std::strin
   return text;
 }
 
-Json ReportJson(const Facts& facts, const std::vector<Asked>& asked) {
+Json ReportJson(const Facts& facts, const std::vector<AnsweredQuestion>& asked) {
   Json answers = Json::array();
-  for (const Asked& each : asked) {
+  for (const AnsweredQuestion& each : asked) {
     answers.push_back({{"id", each.question->id}, {"question", each.question->text}, {"place", each.question->place}, {"needs", WordOf(each.question->needs)},
                        {"answer", WordOf(each.answer.verdict)}, {"why", each.answer.why}, {"evidence", each.answer.evidence}});
   }
@@ -116,10 +116,10 @@ int PrintQuestions(const Context& context, const std::vector<const Question*>& q
 
 Tone ToneOf(Verdict verdict) { return verdict == Verdict::kYes ? Tone::kGood : verdict == Verdict::kNo ? Tone::kWarning : Tone::kFaint; }
 
-void PrintAnswers(const Context& context, const Facts& facts, const std::vector<Asked>& asked) {
+void PrintAnswers(const Context& context, const Facts& facts, const std::vector<AnsweredQuestion>& asked) {
   Table table({"ID", "ANSWER", "QUESTION", "WHY"});
   size_t counts[3] = {};
-  for (const Asked& each : asked) {
+  for (const AnsweredQuestion& each : asked) {
     ++counts[static_cast<size_t>(each.answer.verdict)];
     table.AddRow({std::string(each.question->id), Cell(std::string(WordOf(each.answer.verdict)), ToneOf(each.answer.verdict)), std::string(each.question->text),
                   Printable(each.answer.why)});
@@ -155,7 +155,7 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   for (const std::optional<selftest::Recorded>& session : {facts.channels, facts.mspti, facts.aclprof}) {
     if (session && !session->left.empty()) Warn(context, session->left);
   }
-  std::vector<selftest::Asked> asked;
+  std::vector<selftest::AnsweredQuestion> asked;
   for (const selftest::Question* question : questions) {
     if (signals.Poll() != 0 || signals.caught() != 0) break;
     asked.push_back({question, selftest::Ask(*question, facts)});

@@ -28,12 +28,12 @@ int RunSelftest(const Context& context, const SelftestOptions& options);
 
 namespace selftest {
 
-struct Asked {
+struct AnsweredQuestion {
   const Question* question = nullptr;
   Answer answer;
 };
 // What is sent back: no environment, no names of users, hosts or jobs.
-Json ReportJson(const Facts& facts, const std::vector<Asked>& asked);
+Json ReportJson(const Facts& facts, const std::vector<AnsweredQuestion>& asked);
 // Without names of home directories, of this host and of the job.
 std::string Redacted(std::string text, const std::string& host, const std::string& job);
 

@@ -20,14 +20,14 @@ using analysis::StoredRun;
 constexpr int64_t kMostDays = 36'500;
 
 // The runs that a command is about.
-struct Asked {
+struct RunSelection {
   ClickHouseUrl url;
   std::vector<std::string> names;  // none: all
   int64_t before_ns = INT64_MAX;   // loaded earlier than this
 };
 
-Result<Asked> AskedOf(const StoreRunsCommand& command, const Clock& clock) {
-  Asked asked;
+Result<RunSelection> RunSelectionOf(const StoreRunsCommand& command, const Clock& clock) {
+  RunSelection asked;
   Result<ClickHouseUrl> url = ParseClickHouseUrl(command.from);
   if (!url.ok()) return url.status();
   asked.names = command.runs;
@@ -42,12 +42,12 @@ Result<Asked> AskedOf(const StoreRunsCommand& command, const Clock& clock) {
   return asked;
 }
 
-bool IsAsked(const Asked& asked, const StoredRun& run) {
+bool IsAsked(const RunSelection& asked, const StoredRun& run) {
   return run.loaded_ns < asked.before_ns && (asked.names.empty() || std::ranges::find(asked.names, run.name) != asked.names.end());
 }
 
 // Some, in the order of the database; an error where one that is named is not there.
-Result<std::vector<StoredRun>> Find(analysis::StoreServer* server, const Asked& asked) {
+Result<std::vector<StoredRun>> Find(analysis::StoreServer* server, const RunSelection& asked) {
   Result<std::vector<StoredRun>> runs = analysis::ListStoredRuns(server);
   if (!runs.ok()) return runs;
   for (const std::string& name : asked.names) {
@@ -64,7 +64,7 @@ Json ToJson(const StoredRun& run) { return {{"run", run.name}, {"complete", run.
 
 int RunListRuns(const Io& io, const Clock& clock, const StoreRunsCommand& command, bool json) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const Result<Asked> asked = AskedOf(command, clock);
+  const Result<RunSelection> asked = RunSelectionOf(command, clock);
   if (!asked.ok()) return FailWith(io, asked.status(), kExitUsage, json);
   ClickHouseServer server(asked->url, command.tls, [&signals] { return signals.Poll() == 0; });
   const auto runs = Find(&server, *asked);
@@ -89,7 +89,7 @@ int RunListRuns(const Io& io, const Clock& clock, const StoreRunsCommand& comman
 
 int RunRemoveRuns(const Io& io, const Clock& clock, const StoreRunsCommand& command, bool json) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const Result<Asked> asked = AskedOf(command, clock);
+  const Result<RunSelection> asked = RunSelectionOf(command, clock);
   if (!asked.ok()) return FailWith(io, asked.status(), kExitUsage, json);
   if (asked->names.empty() && !command.older_than) {
     return FailWith(io, InvalidArgument("which runs? name them, or those that were loaded long ago with --older-than DAYS"), kExitUsage, json);

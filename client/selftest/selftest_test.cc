@@ -282,7 +282,7 @@ TEST(SelftestReport, HasNoNames) {
   EXPECT_EQ(Redacted("in /home/" "bob: no", "", "n"), "in /home/...: no");
   Facts facts = Job();
   facts.node.mutable_driver()->set_hal_path("/home/" "alice/libascend_hal.so");
-  std::vector<Asked> asked;
+  std::vector<AnsweredQuestion> asked;
   for (const Question& question : Questions()) asked.push_back({&question, Ask(question, facts)});
   const std::string text = JsonText(ReportJson(facts, asked), true);
   for (const char* name : {"alice", "j42", "node-of"}) EXPECT_THAT(text, Not(HasSubstr(name)));

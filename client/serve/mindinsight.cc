@@ -22,7 +22,7 @@ double NumberOf(const Json& object, const char* name) {
   return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-struct Asked {
+struct RankQuery {
   const WebRequest& request;
   const analysis::Run& run;
   const Rank& rank;
@@ -34,7 +34,7 @@ struct Asked {
   }
 };
 
-Json Devices(const Asked& asked) {
+Json Devices(const RankQuery& asked) {
   Json list = Json::array();
   for (const auto& rank : asked.run.ranks) {
     if (rank->device) list.push_back(std::to_string(*rank->device));
@@ -43,7 +43,7 @@ Json Devices(const Asked& asked) {
 }
 
 // The step that `type` names, 0 the average; null: there is none.
-Json StepOf(const Asked& asked, const std::string& type) {
+Json StepOf(const RankQuery& asked, const std::string& type) {
   int64_t number = 0;
   if (!type.empty() && !ParseNumber(std::string_view(type), &number)) return nullptr;
   if (number == 0) return analysis::StepAverageView(asked.rank);
@@ -90,7 +90,7 @@ Json GraphOf(const Json& step) {
 
 std::string Percent(double part, double whole) { return fmt::format("{:.2f}%", whole > 0 ? part / whole * 100 : 0); }
 
-Json StepSummary(const Asked& asked, const Json& step) {
+Json StepSummary(const RankQuery& asked, const Json& step) {
   const double total = NumberOf(step, "total_ms");
   Json summary = {{"total_time", Rounded(total)}};
   for (const auto& [name, field] : {std::pair("iteration_interval", "iteration_interval_ms"), std::pair("fp_and_bp", "fp_and_bp_ms"),
@@ -102,7 +102,7 @@ Json StepSummary(const Asked& asked, const Json& step) {
   return summary;
 }
 
-Json TrainingTrace(const Asked& asked) {
+Json TrainingTrace(const RankQuery& asked) {
   const Json step = StepOf(asked, asked.Parameter("type"));
   const size_t size = asked.rank.steps.size();
   if (step.is_null()) return {{"size", size}, {"training_trace_graph", Json::array()}, {"summary", Json::object()}, {"point_info", Json::object()}};
@@ -112,7 +112,7 @@ Json TrainingTrace(const Asked& asked) {
   return {{"size", size}, {"training_trace_graph", GraphOf(step)}, {"summary", StepSummary(asked, step)}, {"point_info", std::move(info)}};
 }
 
-Json TargetTime(const Asked& asked) {
+Json TargetTime(const RankQuery& asked) {
   const std::string type = asked.Parameter("type").empty() ? "iteration_interval" : asked.Parameter("type");
   Json values = Json::array();
   const std::string field = type + "_ms";
@@ -133,7 +133,7 @@ Json QueueOf(const Json& pipeline, std::string_view name) {
   return nullptr;
 }
 
-Json QueueInfo(const Asked& asked) {
+Json QueueInfo(const RankQuery& asked) {
   const bool chip = asked.Parameter("type") != "device_queue";
   const Json queue = QueueOf(analysis::DataPipelineView(asked.rank), chip ? "device" : "host");
   if (queue.is_null()) return {{"size", 0}, {"info", {{"queue", Json::array()}}}, {"summary", {{"queue_summary", Json::object()}}}};
@@ -142,7 +142,7 @@ Json QueueInfo(const Asked& asked) {
   return {{"size", queue["total"]}, {"info", {{"queue", queue["sizes"]}}}, {"summary", {{"queue_summary", std::move(summary)}}}};
 }
 
-Json MindDataOp(const Asked& asked) {
+Json MindDataOp(const RankQuery& asked) {
   const bool chip = asked.Parameter("type") != "device_queue";
   const analysis::Pipeline& pipeline = asked.rank.pipeline;
   const auto mean = [](const std::vector<double>& values) {
@@ -160,7 +160,7 @@ Json MindDataOp(const Asked& asked) {
                                          {"push_cost", mean(pipeline.push_ms)}}}}}};
 }
 
-Json ProcessSummary(const Asked& asked) {
+Json ProcessSummary(const RankQuery& asked) {
   const Json pipeline = analysis::DataPipelineView(asked.rank);
   Json summary = Json::object();
   if (!pipeline.is_object()) return summary;
@@ -177,7 +177,7 @@ Json ProcessSummary(const Asked& asked) {
   return summary;
 }
 
-Json Propose(const Asked& asked) {
+Json Propose(const RankQuery& asked) {
   Json made = Json::object();
   const Json average = analysis::StepAverageView(asked.rank);
   if (average.is_object() && NumberOf(average, "iteration_interval_ms") > 0.5) {
@@ -189,14 +189,14 @@ Json Propose(const Asked& asked) {
   return made;
 }
 
-Json TimelineSummary(const Asked& asked) {
+Json TimelineSummary(const RankQuery& asked) {
   const Json timeline = analysis::TimelineView(asked.rank);
   return {{"total_time", NumberOf(timeline, "total_ms") * 1000}, {"num_of_streams", timeline["streams"]},
           {"num_of_ops", timeline["operators"]}, {"op_exe_times", timeline["executions"]}};
 }
 
 // Operators of the AI CPU are not in it: their times are on a clock of their own.
-Json TimelineEvents(const Asked& asked) {
+Json TimelineEvents(const RankQuery& asked) {
   constexpr size_t kMostEvents = 200'000;
   constexpr int kReducePid = 10'000;  // analysis 4.4
   const Rank& rank = asked.rank;
@@ -335,7 +335,7 @@ Listing CpuOperatorTypes(const Rank& rank) {
   return made;
 }
 
-Json SearchOperators(const Asked& asked) {
+Json SearchOperators(const RankQuery& asked) {
   const auto type = asked.body.find("op_type");
   const std::string kind = type != asked.body.end() && type->is_string() ? type->get<std::string>() : "aicore_type";
   if (kind == "aicore_detail") return Answer(OperatorDetails(asked.rank), asked.body);
@@ -349,7 +349,7 @@ Json PipelineRow(const Json& op) {
                       op["queue_use"].is_null() ? Json(0) : op["queue_use"], nullptr, op["parent"], op["children"]});
 }
 
-Json SearchPipeline(const Asked& asked) {
+Json SearchPipeline(const RankQuery& asked) {
   Listing made{{"op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length",
                 "output_queue_usage_rate", "sample_interval", "parent_id", "children_id"}, {}};
   const Json pipeline = analysis::DataPipelineView(asked.rank);
@@ -359,7 +359,7 @@ Json SearchPipeline(const Asked& asked) {
   return Answer(std::move(made), asked.body);
 }
 
-Json PipelineQueue(const Asked& asked) {
+Json PipelineQueue(const RankQuery& asked) {
   const auto named = [](const Json& op) { return Json{{"op_id", op["id"]}, {"op_type", op["type"]}, {"num_workers", op["workers"]}}; };
   Json made = {{"current_op", Json::object()}, {"parent_op", Json::object()}, {"queue_info", Json::object()}};
   const Json pipeline = analysis::DataPipelineView(asked.rank);
@@ -381,7 +381,7 @@ Json PipelineQueue(const Asked& asked) {
 struct Path {
   std::string_view name;
   std::string_view method;
-  Json (*answer)(const Asked& asked);
+  Json (*answer)(const RankQuery& asked);
 };
 constexpr auto kPaths = std::to_array<Path>({
     {"devices", "GET", Devices},
@@ -413,7 +413,7 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   for (const auto& each : run.ranks) {
     if (each->device && std::to_string(*each->device) == device) rank = each.get();
   }
-  const Asked asked{request, run, *rank, std::move(body)};
+  const RankQuery asked{request, run, *rank, std::move(body)};
   return WebAnswer{200, "application/json", JsonText(found->answer(asked), false)};
 }
 

@@ -45,12 +45,12 @@ std::shared_ptr<RunStore::Loaded> RunStore::EntryOf(const std::string& id) {
 }
 
 Status RunStore::Refresh(const analysis::FoundRun& found, Loaded* entry) {
-  const uint64_t stamp = analysis::StampOf(found);
-  if (entry->run != nullptr && entry->stamp == stamp) return Status::Ok();
+  const uint64_t timestamp = analysis::TimestampOf(found);
+  if (entry->run != nullptr && entry->timestamp == timestamp) return Status::Ok();
   Result<analysis::Run> run = analysis::LoadRun(found.paths, options_.go_on);
   if (!run.ok()) return run.status();
   run->name = found.name;
-  entry->stamp = stamp;
+  entry->timestamp = timestamp;
   entry->run = std::make_shared<const analysis::Run>(std::move(*run));
   entry->page = nullptr;
   return Status::Ok();

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/checks/said.h"
+#include "analysis/checks/translated_text.h"
 #include "analysis/find_runs.h"
 #include "analysis/run.h"
 #include "base/clock.h"
@@ -45,7 +45,7 @@ class RunStore {
  private:
   struct Loaded {
     Mutex mutex;
-    uint64_t stamp GUARDED_BY(mutex) = 0;
+    uint64_t timestamp GUARDED_BY(mutex) = 0;
     std::shared_ptr<const analysis::Run> run GUARDED_BY(mutex);
     std::shared_ptr<const std::string> page GUARDED_BY(mutex);  // without a baseline
   };

@@ -50,11 +50,11 @@ struct Column {
 // What fits, the most wanted first, then in the order of the screen.
 std::vector<Column> ColumnsFor(int width) {
   using Kind = Column::Kind;
-  struct Wanted {
+  struct ColumnFromWidth {
     Column column;
     int from;
   };
-  const std::vector<Wanted> all = {
+  const std::vector<ColumnFromWidth> all = {
       {{Kind::kId, "NPU", 4}, 0},
       {{Kind::kHealth, "HEALTH", 8}, 78},
       {{Kind::kChip, "CHIP", 12}, 150},
@@ -74,7 +74,7 @@ std::vector<Column> ColumnsFor(int width) {
   };
   std::vector<Column> columns;
   int taken = 0;
-  for (const Wanted& wanted : all) {
+  for (const ColumnFromWidth& wanted : all) {
     if (width < wanted.from) continue;
     columns.push_back(wanted.column);
     taken += wanted.column.width + 1;
@@ -295,13 +295,13 @@ void DrawFooter(const View& view, Frame* frame) {
 }
 
 // How the rows below the devices are shared out.
-struct Share {
+struct PanelRows {
   int graphs = 0;
   int processes = 0;
   int sessions = 0;
 };
 
-Share ShareOf(int rows, int processes, int sessions, Panel panel) {
+PanelRows PanelRowsOf(int rows, int processes, int sessions, Panel panel) {
   switch (panel) {
     case Panel::kGraphs:
       return {rows, 0, 0};
@@ -312,7 +312,7 @@ Share ShareOf(int rows, int processes, int sessions, Panel panel) {
     case Panel::kAll:
       break;
   }
-  Share share;
+  PanelRows share;
   if (sessions > 0 && rows >= 6) share.sessions = std::min(1 + sessions, std::max(2, rows / 6));
   share.processes =
       std::min({1 + std::max(1, processes), std::max(3, rows * 2 / 5), rows - share.sessions});
@@ -348,7 +348,7 @@ Frame Draw(const Model& model, const View& view, Size size, const Times& times) 
   int device_rows =
       std::min(std::max(1, static_cast<int>(devices.size())), std::max(2, room * 2 / 3));
   DrawDevices(devices, 2, device_rows, view, &frame);
-  Share share = ShareOf(room - device_rows, static_cast<int>(processes.size()),
+  PanelRows share = PanelRowsOf(room - device_rows, static_cast<int>(processes.size()),
                         static_cast<int>(sessions.size()), view.panel);
   int y = 3 + device_rows;
   if (const ProcessRow* selected = SelectedProcess(processes, view)) {

@@ -48,25 +48,25 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecor
     bool good = true;
     for (uint32_t i = 0; i < count; ++i) {
       const LpmEntry entry = record.entry(i);
-      std::optional<Stamp> stamp = StampFromDeviceCount(entry.device_count, time);
-      if (!stamp) {
+      std::optional<Timestamp> timestamp = TimestampFromDeviceCount(entry.device_count, time);
+      if (!timestamp) {
         good = false;
         continue;
       }
-      if (stamp->host_ns < time.channel_start_ns) {
+      if (timestamp->host_ns < time.channel_start_ns) {
         // A change from before the start only has the value at the start: the last one.
-        std::optional<Stamp> next =
-            i + 1 < count ? StampFromDeviceCount(record.entry(i + 1).device_count, time)
+        std::optional<Timestamp> next =
+            i + 1 < count ? TimestampFromDeviceCount(record.entry(i + 1).device_count, time)
                           : std::nullopt;
         if (next && next->host_ns < time.channel_start_ns) continue;
-        stamp->host_ns = time.channel_start_ns;
+        timestamp->host_ns = time.channel_start_ns;
       }
       double seconds = 0;
-      if (timers_[type].Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+      if (timers_[type].Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) {
         good = false;
         continue;
       }
-      out.Emit(ids_[type], stamp->host_ns,
+      out.Emit(ids_[type], timestamp->host_ns,
                entry.value * (type == LpmRecord::kFrequencyMhz ? 1e6 : 1e-3));
     }
     return good;

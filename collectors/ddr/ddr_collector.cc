@@ -32,19 +32,19 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, DdrRecord> {
       : device_(device.id), bytes_per_access_(BytesPerAccess(device.chip_id)), series_(registry) {}
 
   bool DecodeRecord(const DdrRecord& record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromMicros(micros_.Widen(record.stamp), time);
-    if (!stamp || !record.IsPlausible()) return false;
+    std::optional<Timestamp> timestamp = TimestampFromMicros(micros_.Widen(record.timestamp), time);
+    if (!timestamp || !record.IsPlausible()) return false;
     const uint32_t id = record.controller;
     Controller* controller = controllers_.FindOrAdd(id, [this, id] { return MakeController(id); });
     if (controller == nullptr) return false;
     const uint32_t event = record.event;
     double seconds = 0;
-    IntervalTimer::Step step = controller->timers[event].Next(*stamp, &seconds);
+    IntervalTimer::Step step = controller->timers[event].Next(*timestamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
     const double bytes = static_cast<double>(record.count) * bytes_per_access_;
-    out.Emit(controller->bandwidth[event], stamp->host_ns, bytes / seconds);
+    out.Emit(controller->bandwidth[event], timestamp->host_ns, bytes / seconds);
     if (bytes / seconds < kMaxPlausibleBytesPerSecond) controller->bytes[event] += bytes;
-    out.Emit(controller->total[event], stamp->host_ns, controller->bytes[event]);
+    out.Emit(controller->total[event], timestamp->host_ns, controller->bytes[event]);
     return true;
   }
 

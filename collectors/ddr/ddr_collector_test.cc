@@ -17,7 +17,7 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelDdr;
 
-TEST(DdrCollector, DecodesTheGoldenCapturesAcrossTheWrapOfTheStamp) {
+TEST(DdrCollector, DecodesTheGoldenCapturesAcrossTheWrapOfTheTimestamp) {
   for (int chip : {1, 2, 3, 4}) {
     testing::ExpectGolden(kDdrCollector, MakeDevice(chip), kChannel, "ddr/testdata/ddr_310p");
   }

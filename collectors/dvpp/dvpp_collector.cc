@@ -66,21 +66,21 @@ class DvppDecoder final : public TextDecoder<DvppDecoder> {
         !tokens.GetPercent(column + 4, &percent)) {
       return false;
     }
-    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
-    if (!stamp || engine >= kEngines.size() || dvpp > kMaxId || id > kMaxId) return false;
+    std::optional<Timestamp> timestamp = tokens.GetTimestamp(0, time);
+    if (!timestamp || engine >= kEngines.size() || dvpp > kMaxId || id > kMaxId) return false;
     Instance* instance = instances_.FindOrAdd(dvpp << 32 | engine << 16 | id,
                                               [&] { return MakeInstance(engine, dvpp, id); });
     double seconds = 0;
     if (instance == nullptr ||
-        instance->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+        instance->timer.Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    if (instant_.Begin(stamp->source_ns)) EmitMeans(out);
+    if (instant_.Begin(timestamp->source_ns)) EmitMeans(out);
     if (instant_.parts() == 0) means_ = {};
-    instant_host_ns_ = stamp->host_ns;
-    out.Emit(instance->utilization, stamp->host_ns, percent / 100);
-    out.Emit(instance->busy, stamp->host_ns, busy_us * 1e-6);
-    out.Emit(instance->frames, stamp->host_ns, frames);
+    instant_host_ns_ = timestamp->host_ns;
+    out.Emit(instance->utilization, timestamp->host_ns, percent / 100);
+    out.Emit(instance->busy, timestamp->host_ns, busy_us * 1e-6);
+    out.Emit(instance->frames, timestamp->host_ns, frames);
     means_[engine].sum += percent / 100;
     means_[engine].instances += 1;
     if (instant_.Add()) EmitMeans(out);

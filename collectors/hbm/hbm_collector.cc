@@ -32,19 +32,19 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, HbmRecord> {
 
   bool DecodeRecord(const HbmRecord& record, const TimeBase& time, SampleBatch& out) {
     if (!record.IsPlausible()) return false;
-    std::optional<Stamp> stamp = StampFromMicros(record.stamp, time);
-    if (!stamp) return false;
+    std::optional<Timestamp> timestamp = TimestampFromMicros(record.timestamp, time);
+    if (!timestamp) return false;
     const uint32_t id = record.stack;
     Stack* stack = stacks_.FindOrAdd(id, [this, id] { return MakeStack(id); });
     if (stack == nullptr) return false;
     const uint32_t event = record.event;
     double seconds = 0;
-    IntervalTimer::Step step = stack->timers[event].Next(*stamp, &seconds);
+    IntervalTimer::Step step = stack->timers[event].Next(*timestamp, &seconds);
     if (step != IntervalTimer::Step::kForward) return step == IntervalTimer::Step::kFirst;
     const double bytes = static_cast<double>(record.count) * kBytesPerAccess;
-    out.Emit(stack->bandwidth[event], stamp->host_ns, bytes / seconds);
+    out.Emit(stack->bandwidth[event], timestamp->host_ns, bytes / seconds);
     if (bytes / seconds < kMaxPlausibleBytesPerSecond) stack->bytes[event] += bytes;
-    out.Emit(stack->total[event], stamp->host_ns, stack->bytes[event]);
+    out.Emit(stack->total[event], timestamp->host_ns, stack->bytes[event]);
     return true;
   }
 

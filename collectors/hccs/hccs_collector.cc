@@ -41,10 +41,10 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
   bool DecodeLine(const LineTokens& tokens, const TimeBase& time, SampleBatch& out) {
     std::array<uint64_t, 2> bytes{};
     if (tokens.size() != 3 || !tokens.Get(1, &bytes[0]) || !tokens.Get(2, &bytes[1])) return false;
-    std::optional<Stamp> stamp = tokens.GetStamp(0, time);
-    if (!stamp) return false;
+    std::optional<Timestamp> timestamp = tokens.GetTimestamp(0, time);
+    if (!timestamp) return false;
     double seconds = 0;
-    IntervalTimer::Step step = timer_.Next(*stamp, &seconds);
+    IntervalTimer::Step step = timer_.Next(*timestamp, &seconds);
     if (step == IntervalTimer::Step::kNotLater) return false;
     // A counter that went down was wrapped or restarted: this interval has no bandwidth, and since
     // both directions are one sample, neither of them.
@@ -52,9 +52,9 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
                    (bytes[0] < directions_[0].last || bytes[1] < directions_[1].last);
     for (size_t i = 0; i < 2; ++i) {
       Direction& direction = directions_[i];
-      out.Emit(direction.total, stamp->host_ns, static_cast<double>(bytes[i]));
+      out.Emit(direction.total, timestamp->host_ns, static_cast<double>(bytes[i]));
       if (step == IntervalTimer::Step::kForward && !wrapped) {
-        out.Emit(direction.bandwidth, stamp->host_ns,
+        out.Emit(direction.bandwidth, timestamp->host_ns,
                  static_cast<double>(bytes[i] - direction.last) / seconds);
       }
       direction.last = bytes[i];

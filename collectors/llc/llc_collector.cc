@@ -91,18 +91,18 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
   }
 
   bool DecodeRecord(const LlcRecord& record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromMicros(record.stamp, time);
+    std::optional<Timestamp> timestamp = TimestampFromMicros(record.timestamp, time);
     Event event = FindEvent(record.event);
-    if (!stamp || event.index == kEvents) return false;
+    if (!timestamp || event.index == kEvents) return false;
     const uint32_t id = record.slice;
     Slice* slice = slices_.FindOrAdd(id, [id] { return Slice{.id = id}; });
-    if (slice == nullptr || !OpenInstant(*slice, *stamp)) return false;
+    if (slice == nullptr || !OpenInstant(*slice, *timestamp)) return false;
     auto bit = static_cast<uint8_t>(1u << event.index);
     if ((slice->seen & bit) != 0) return false;  // twice in one instant
     slice->seen |= bit;
     slice->counts[event.index] = static_cast<double>(record.count);
     if (event.op != kUnknownOp) slice->op = event.op;
-    if (slice->seen == kAllEvents) CloseSlice(*slice, *stamp, out);
+    if (slice->seen == kAllEvents) CloseSlice(*slice, *timestamp, out);
     return true;
   }
 
@@ -116,26 +116,26 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
 
  private:
   // An instant that ended without all its events is given up: parts of it would be wrong ratios.
-  static bool OpenInstant(Slice& slice, const Stamp& stamp) {
-    if (slice.seen != 0 && slice.now_ns == stamp.source_ns) return true;
+  static bool OpenInstant(Slice& slice, const Timestamp& timestamp) {
+    if (slice.seen != 0 && slice.now_ns == timestamp.source_ns) return true;
     double seconds = 0;
-    if (slice.timer.Next(stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
-    slice.now_ns = stamp.source_ns;
+    if (slice.timer.Next(timestamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
+    slice.now_ns = timestamp.source_ns;
     slice.seconds = seconds;
     slice.seen = 0;
     return true;
   }
 
-  void CloseSlice(Slice& slice, const Stamp& stamp, SampleBatch& out) {
-    if (instant_.Begin(stamp.source_ns)) CloseInstant(out);
-    if (instant_.parts() == 0) total_ = {.host_ns = stamp.host_ns, .op = slice.op};
+  void CloseSlice(Slice& slice, const Timestamp& timestamp, SampleBatch& out) {
+    if (instant_.Begin(timestamp.source_ns)) CloseInstant(out);
+    if (instant_.parts() == 0) total_ = {.host_ns = timestamp.host_ns, .op = slice.op};
     SliceSeries& series = SeriesOf(slice);
     const Counts& e = slice.counts;
-    if (Lookups(e) > 0) out.Emit(series.hit_ratio, stamp.host_ns, Hits(e) / Lookups(e));
+    if (Lookups(e) > 0) out.Emit(series.hit_ratio, timestamp.host_ns, Hits(e) / Lookups(e));
     total_.hits += Hits(e);
     total_.lookups += Lookups(e);
     if (slice.seconds > 0) {
-      out.Emit(series.throughput, stamp.host_ns, Bytes(e) / slice.seconds);
+      out.Emit(series.throughput, timestamp.host_ns, Bytes(e) / slice.seconds);
       total_.bytes_per_second += Bytes(e) / slice.seconds;
       if (Bytes(e) / slice.seconds < kMaxPlausibleBytesPerSecond) bytes_ += Bytes(e);
       total_.has_throughput = true;

@@ -67,7 +67,7 @@ TEST(NicCollector, DamagedLinesAndRepeatedTimestampsAreBad) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   EXPECT_NE(rig.Feed("1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"), "");
   for (const char* line :
-       {"1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n",      // same port, same stamp
+       {"1000:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n",      // same port, same timestamp
         "1001:0 1 0 0 0 0 0 0 0 0 0 0 0\n",          // 13 tokens
         "1001:0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",  // 17 tokens
         "1001:0 inf 0 0 0 0 0 0 0 0 0 0 0 0\n", "1001:0 1 0 0 -1 0 0 0 0 0 0 0 0 0\n",

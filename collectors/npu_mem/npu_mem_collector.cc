@@ -40,14 +40,14 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, NpuMemRecord> {
   }
 
   bool DecodeRecord(const NpuMemRecord& record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromMicros(micros_.Widen(record.stamp), time);
+    std::optional<Timestamp> timestamp = TimestampFromMicros(micros_.Widen(record.timestamp), time);
     double seconds = 0;
-    if (!stamp || !record.IsPlausible() ||
-        timers_[record.kind].Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+    if (!timestamp || !record.IsPlausible() ||
+        timers_[record.kind].Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    out.Emit(ids_[record.kind][0], stamp->host_ns, static_cast<double>(record.ddr_bytes));
-    out.Emit(ids_[record.kind][1], stamp->host_ns, static_cast<double>(record.hbm_bytes));
+    out.Emit(ids_[record.kind][0], timestamp->host_ns, static_cast<double>(record.ddr_bytes));
+    out.Emit(ids_[record.kind][1], timestamp->host_ns, static_cast<double>(record.hbm_bytes));
     return true;
   }
 
@@ -85,17 +85,17 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord>
   ModuleDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
 
   bool DecodeRecord(const ModuleMemRecord& record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromHostCount(record.stamp, time);
-    if (!stamp || !record.IsPlausible()) return false;
+    std::optional<Timestamp> timestamp = TimestampFromHostCount(record.timestamp, time);
+    if (!timestamp || !record.IsPlausible()) return false;
     if (!record.IsKnown()) return true;
     const uint32_t id = record.module;
     Module* module = modules_.FindOrAdd(id, [this, id] { return MakeModule(id); });
     double seconds = 0;
     if (module == nullptr ||
-        module->timer.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) {
+        module->timer.Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) {
       return false;
     }
-    out.Emit(module->reserved, stamp->host_ns, static_cast<double>(record.bytes));
+    out.Emit(module->reserved, timestamp->host_ns, static_cast<double>(record.bytes));
     return true;
   }
 

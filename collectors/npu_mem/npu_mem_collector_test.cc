@@ -40,7 +40,7 @@ TEST(NpuMemCollector, UsageRecordsThatMakeNoSenseAreBad) {
   EXPECT_EQ(rig.Feed(Usage(10, 2, 0, 0)), "");
   EXPECT_EQ(rig.Feed(Usage(10, 1, 0, UINT64_MAX)), "");
   EXPECT_NE(rig.Feed(Usage(10, 1, 0, 1)), "");
-  EXPECT_EQ(rig.Feed(Usage(10, 1, 0, 1)), "");  // same stamp again
+  EXPECT_EQ(rig.Feed(Usage(10, 1, 0, 1)), "");  // same timestamp again
   EXPECT_EQ(rig.decoder().bad_records(), 3u);
 }
 

@@ -38,10 +38,10 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
   }
 
   bool DecodeRecord(const QosRecord& record, const TimeBase& time, SampleBatch& out) {
-    std::optional<Stamp> stamp = StampFromDeviceCount(record.stamp, time);
-    if (!stamp) return false;
+    std::optional<Timestamp> timestamp = TimestampFromDeviceCount(record.timestamp, time);
+    if (!timestamp) return false;
     double seconds = 0;
-    if (timer_.Next(*stamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
+    if (timer_.Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
     for (size_t slot = 0; slot < kSlots; ++slot) {
       const uint32_t value = record.streams[slot];
       // The record does not say how many slots are in use: one that never moved anything is not
@@ -52,7 +52,7 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
         ids_[slot] = series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
                                  {"all", std::string_view(name.data(), name.size())});
       }
-      out.Emit(ids_[slot], stamp->host_ns, value * kMegabyte);
+      out.Emit(ids_[slot], timestamp->host_ns, value * kMegabyte);
     }
     return true;
   }

@@ -38,35 +38,35 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
   bool DecodeRecord(const SocRecord& record, const TimeBase& time, SampleBatch& out) {
     if (record.IsUnused()) return true;
     if (!record.IsPlausible()) return false;
-    std::optional<Stamp> stamp = StampFromDeviceCount(record.stamp(), time);
-    if (!stamp) return false;
+    std::optional<Timestamp> timestamp = TimestampFromDeviceCount(record.timestamp(), time);
+    if (!timestamp) return false;
     const auto type = static_cast<abi::SocProfileType>(record.type());
     const uint32_t id = record.Source(is_v6_);
     Source* source = sources_[record.type() - SocRecord::kFirstType].FindOrAdd(
         id, [&] { return MakeSource(type, id); });
     if (source == nullptr) return false;
     double seconds = 0;
-    IntervalTimer::Step step = source->timer.Next(*stamp, &seconds);
+    IntervalTimer::Step step = source->timer.Next(*timestamp, &seconds);
     if (step == IntervalTimer::Step::kNotLater) return false;
     switch (type) {
       case abi::SocProfileType::kQos:
-        EmitQos(*source, id, record.As<records::SocQos>(), stamp->host_ns, out);
+        EmitQos(*source, id, record.As<records::SocQos>(), timestamp->host_ns, out);
         break;
       case abi::SocProfileType::kSio:
         if (step == IntervalTimer::Step::kFirst) break;
-        EmitSio(*source, SioOf(record), seconds, stamp->host_ns, out);
+        EmitSio(*source, SioOf(record), seconds, timestamp->host_ns, out);
         break;
       case abi::SocProfileType::kAccPmu:
-        EmitAccPmu(*source, record.As<records::SocAccPmu>(), stamp->host_ns, out);
+        EmitAccPmu(*source, record.As<records::SocAccPmu>(), timestamp->host_ns, out);
         break;
       case abi::SocProfileType::kChipTrans:
-        EmitTransfer(*source, TransferOf(record), stamp->host_ns, out);
+        EmitTransfer(*source, TransferOf(record), timestamp->host_ns, out);
         break;
       case abi::SocProfileType::kSocLevels:
-        EmitLevels(*source, record.As<records::SocLevels>(), stamp->host_ns, out);
+        EmitLevels(*source, record.As<records::SocLevels>(), timestamp->host_ns, out);
         break;
       case abi::SocProfileType::kLowPower:
-        EmitLowPower(*source, record.As<records::SocLowPower>(), stamp->host_ns, out);
+        EmitLowPower(*source, record.As<records::SocLowPower>(), timestamp->host_ns, out);
         break;
     }
     return true;

@@ -62,7 +62,7 @@ def seconds(ns):
     return ns * 1e-9
 
 
-def stamp_text(ns):
+def timestamp_text(ns):
     return f"{ns // 10**9}:{ns % 10**9:09d}"
 
 
@@ -145,7 +145,7 @@ def hccs():
     for ns, tx, rx in ((176167_909901260, 410297995834, 409914224447),
                        (176167_929901260, 410317995834, 409924224447),
                        (176168_391356200, 420317995834, 419924224447)):
-        g.text(f"{stamp_text(ns)} {tx} {rx}")
+        g.text(f"{timestamp_text(ns)} {tx} {rx}")
         time = from_device_ns(ns)
         for direction, value in (("tx", tx), ("rx", rx)):
             g.sample("atlas_npu_hccs_bytes_total", [("direction", direction)], time, value)
@@ -212,7 +212,7 @@ def network(name, layer, ports, tokens):
                     g.sample("atlas_npu_network_port_" + metric, labels, time, value)
             g.sample("atlas_npu_network_port_speed_bytes_per_second",
                      [("layer", layer), ("port", port)], time, 25e9)
-            line = [stamp_text(ns), 200000] + fields
+            line = [timestamp_text(ns), 200000] + fields
             if tokens >= 15:
                 line.append(port)
             if tokens >= 16:
@@ -240,7 +240,7 @@ def dvpp():
                 for instance in range(2):
                     percent = (10 * engine + 5 * instance + i) % 101
                     busy, frames = 200 * percent, 3 * percent
-                    g.text(f"{stamp_text(ns)} " + ("1 " if with_id else "") +
+                    g.text(f"{timestamp_text(ns)} " + ("1 " if with_id else "") +
                            f"{engine} {instance} {busy} {frames} {percent}"
                            f"{'%' if with_id else ''} 0 0 0 {busy} {frames}")
                     labels = [("engine", kind), ("dvpp", int(with_id)), ("instance", instance)]

@@ -135,7 +135,7 @@ void SamplerPool::Wait(int64_t due_ns, MutexLock& lock) {
   waits_.erase(std::find(waits_.begin(), waits_.end(), due_ns));
 }
 
-// Must someone else see to what falls due before the task is over?
+// Does another thread have to serve what falls due before the task is over?
 bool SamplerPool::NeedsHelp(const Entry& starting, int64_t now_ns) {
   const Entry* next = Earliest();
   if (next == nullptr || IsWaitedFor(next->due_ns)) return false;

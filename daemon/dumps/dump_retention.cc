@@ -57,8 +57,8 @@ KeptDump Describe(const std::string& name, const Manifest& manifest) {
 }
 
 // Runs on the disk's thread.
-DumpRetention::Found Complete(const DumpRoot& root, const std::string& name, const RecoveryOptions& options, bool* empty) {
-  DumpRetention::Found found;
+DumpRetention::RecoveredDump Complete(const DumpRoot& root, const std::string& name, const RecoveryOptions& options, bool* empty) {
+  DumpRetention::RecoveredDump found;
   found.dump.name = name;
   found.dump.state = DumpState::kInterrupted;
   found.dump.session_id = options.session_id;
@@ -165,7 +165,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
     }
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     bool empty = false;
-    Found found;
+    RecoveredDump found;
     if (root.ok()) {
       found = Complete(*root, name, options, &empty);
       if (empty) root->Remove(name).Ignore();
@@ -187,7 +187,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
   });
 }
 
-void DumpRetention::Take(Found found) {
+void DumpRetention::Take(RecoveredDump found) {
   DCHECK_ON(deps_.control);
   if (dumps_.contains(found.dump.name)) return;
   found.dump.pinned = pinned_.contains(found.dump.name);

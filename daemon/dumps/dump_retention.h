@@ -43,13 +43,13 @@ class DumpRetention final : public DumpRemover {
     std::string root;  // path of the dump root
   };
   // A dump of an earlier run of the daemon, completed.
-  struct Found {
+  struct RecoveredDump {
     KeptDump dump;
     Manifest manifest;
     Status problem;  // why it could not be completed; what is known is in `dump`
   };
   struct Hooks {
-    std::function<void(const Found&)> on_found;
+    std::function<void(const RecoveredDump&)> on_found;
     // The dump is not there any more, or will not be soon.
     std::function<void(const std::string& name, std::string_view reason)> on_removed;
     // All dumps there were have been found. Once.
@@ -120,7 +120,7 @@ class DumpRetention final : public DumpRemover {
 
  private:
   struct Disk;
-  void Take(Found found);
+  void Take(RecoveredDump found);
   uint64_t RoomAhead(double seconds) const;
   Headroom HeadroomNow() const;
   bool FarBelow(uint64_t bytes) const;

@@ -42,7 +42,7 @@ class DumpRetentionTest : public ::testing::Test {
   void Begin(const QuotaLimits& limits = {}) {
     retention_ = std::make_unique<DumpRetention>(
         DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
-    retention_->SetHooks({[this](const DumpRetention::Found& found) { found_.push_back(found.dump); },
+    retention_->SetHooks({[this](const DumpRetention::RecoveredDump& found) { found_.push_back(found.dump); },
                        [this](const std::string& name, std::string_view) {
                          removed_.push_back(name);
                        }});

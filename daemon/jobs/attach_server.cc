@@ -240,7 +240,7 @@ void AttachServer::OnReadable(uint64_t id) {
   if (link == nullptr) return;
   link->waits_to_read = false;
   if (!link->refusal.ok()) return RefuseLink(*link, link->refusal);
-  if (!link->busy && ReadOne(*link) == Reading::kEnd) DropSoon(*link);
+  if (!link->busy && ReadOne(*link) == ReadResult::kEnd) DropSoon(*link);
   Watch(*link);
 }
 
@@ -257,7 +257,7 @@ void AttachServer::OnProcessEnded(uint64_t id) {
   AttachLink* link = Find(id);
   if (link == nullptr) return;
   // What it sent before still counts, a farewell above all.
-  for (int i = 0; i < kMaxLastPackets && ReadOne(*link) == Reading::kPacket; ++i) continue;
+  for (int i = 0; i < kMaxLastPackets && ReadOne(*link) == ReadResult::kPacket; ++i) continue;
   DropSoon(*link);
 }
 
@@ -268,11 +268,11 @@ void AttachServer::Resume(uint64_t id) {
   Watch(*link);
 }
 
-AttachServer::Reading AttachServer::ReadOne(AttachLink& link) {
+AttachServer::ReadResult AttachServer::ReadOne(AttachLink& link) {
   if (!link.allowance.Take(clock_.SteadyNs())) {
     link.busy = true;
     link.timer.At(link.allowance.NextNs(), [this, id = link.id] { Resume(id); });
-    return Reading::kNothing;
+    return ReadResult::kNothing;
   }
   iovec part{buffer_.data(), buffer_.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> control{};
@@ -282,14 +282,14 @@ AttachServer::Reading AttachServer::ReadOne(AttachLink& link) {
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ssize_t size = ::recvmsg(link.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) return errno == EAGAIN || errno == EINTR ? Reading::kNothing : Reading::kEnd;
+  if (size < 0) return errno == EAGAIN || errno == EINTR ? ReadResult::kNothing : ReadResult::kEnd;
   Packet packet;
   packet.descriptors = TakeDescriptors(&message);
   packet.bytes = std::string_view(buffer_).substr(0, static_cast<size_t>(size));
   packet.truncated = (message.msg_flags & MSG_TRUNC) != 0;
-  if (size == 0 && packet.descriptors.empty()) return Reading::kEnd;
+  if (size == 0 && packet.descriptors.empty()) return ReadResult::kEnd;
   OnPacket(link, std::move(packet));
-  return Reading::kPacket;
+  return ReadResult::kPacket;
 }
 
 void AttachServer::OnPacket(AttachLink& link, Packet packet) {

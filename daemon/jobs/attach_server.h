@@ -100,8 +100,8 @@ class AttachServer {
   void OnWritable(uint64_t id);
   void OnProcessEnded(uint64_t id);
   void Resume(uint64_t id);
-  enum class Reading : uint8_t { kPacket, kNothing, kEnd };
-  Reading ReadOne(AttachLink& link);
+  enum class ReadResult : uint8_t { kPacket, kNothing, kEnd };
+  ReadResult ReadOne(AttachLink& link);
   void OnPacket(AttachLink& link, Packet packet);
   void OnHello(AttachLink& link, attach::Hello hello, std::vector<UniqueFd> descriptors);
   // What a packet after the hello promises.

@@ -211,12 +211,12 @@ TEST_F(JobTableTest, DeviceUsersFillGapsOnly) {
   table_.Enter(MakeProcess(2, 12), true, nullptr);
   TrainingProcess same = MakeProcess(0, 11);
   same.devices = {3};
-  TrainingProcess told = MakeProcess(0, 12);
-  told.devices = {4};
+  TrainingProcess reported = MakeProcess(0, 12);
+  reported.devices = {4};
   TrainingProcess stranger = MakeProcess(0, 20);
   TrainingProcess successor = MakeProcess(0, 11);
   successor.start_ticks = 7;
-  table_.SetDeviceUsers({same, told, stranger});
+  table_.SetDeviceUsers({same, reported, stranger});
   std::vector<TrainingProcess> all = table_.Processes();
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].devices, std::vector<int>{3});

@@ -244,11 +244,11 @@ int64_t MetricStore::StaleAfter(const Slot& slot) {
   return std::clamp(interval * 7 / 2, kMinStale, kMaxStale);
 }
 
-const std::vector<MetricStore::Order>& MetricStore::Ordered() const {
+const std::vector<MetricStore::SortedSeries>& MetricStore::Ordered() const {
   if (order_dirty_) {
     order_.clear();
     for (const auto& [key, id] : by_key_) order_.push_back({SlotOf(id)->description.metric, id});
-    std::sort(order_.begin(), order_.end(), [](const Order& a, const Order& b) {
+    std::sort(order_.begin(), order_.end(), [](const SortedSeries& a, const SortedSeries& b) {
       return a.metric != b.metric ? a.metric < b.metric : a.series < b.series;
     });
     OrderHistograms();
@@ -263,14 +263,14 @@ void MetricStore::OrderHistograms() const {
     size_t histogram;  // by its first part
     double bound;
     bool sum;
-    Order entry;
+    SortedSeries entry;
   };
-  const auto is_histogram = [](const Order& entry) {
+  const auto is_histogram = [](const SortedSeries& entry) {
     return kMetrics[entry.metric].type == MetricType::kHistogram;
   };
   for (auto begin = order_.begin(); begin != order_.end();) {
     begin = std::find_if(begin, order_.end(), is_histogram);
-    const auto end = std::find_if(begin, order_.end(), [&](const Order& entry) {
+    const auto end = std::find_if(begin, order_.end(), [&](const SortedSeries& entry) {
       return entry.metric != begin->metric;
     });
     std::map<std::string_view, size_t> histograms;

@@ -79,7 +79,7 @@ class MetricStore final : public SeriesRegistry {
   void Write(std::span<const Sample> samples, SampleSource source = SampleSource::kReading);
   static constexpr int64_t kChannelHoldNs = 3 * kNsPerSecond;
 
-  // A scraper is answered now. Samples that arrive from here on and are stamped earlier count for
+  // A scraper is answered now. Samples that arrive from here on and are timestamped earlier count for
   // the second of `now_ns` in windows, so that each one is in the next window of every scraper.
   void NoteScrape(int64_t now_ns) const;
 
@@ -91,17 +91,17 @@ class MetricStore final : public SeriesRegistry {
   template <class Visitor, class End = void (*)()>
   void VisitFresh(int64_t now_ns, Visitor&& visit, End&& end = [] {}) const {
     MutexLock lock(mutex_);
-    for (const Order& entry : Ordered()) VisitIfFresh(entry, now_ns, visit);
+    for (const SortedSeries& entry : Ordered()) VisitIfFresh(entry, now_ns, visit);
     end();
   }
   // The same, of these metrics only.
   template <class Visitor>
   void VisitFreshOf(std::span<const MetricId> metrics, int64_t now_ns, Visitor&& visit) const {
     MutexLock lock(mutex_);
-    const std::vector<Order>& order = Ordered();
+    const std::vector<SortedSeries>& order = Ordered();
     for (MetricId metric : metrics) {
       auto entry = std::lower_bound(order.begin(), order.end(), metric,
-                                    [](const Order& one, MetricId m) { return one.metric < m; });
+                                    [](const SortedSeries& one, MetricId m) { return one.metric < m; });
       for (; entry != order.end() && entry->metric == metric; ++entry) {
         VisitIfFresh(*entry, now_ns, visit);
       }
@@ -133,7 +133,7 @@ class MetricStore final : public SeriesRegistry {
     std::vector<prometheus::ClientMetric::Label> joined;
     SeriesDescription description;
   };
-  struct Order {
+  struct SortedSeries {
     MetricId metric;
     SeriesId series;
   };
@@ -144,7 +144,7 @@ class MetricStore final : public SeriesRegistry {
     return chunk == nullptr ? nullptr : &(*chunk)[series % kChunk];
   }
   template <class Visitor>
-  void VisitIfFresh(const Order& entry, int64_t now_ns, Visitor& visit) const REQUIRES(mutex_) {
+  void VisitIfFresh(const SortedSeries& entry, int64_t now_ns, Visitor& visit) const REQUIRES(mutex_) {
     Slot& slot = *SlotOf(entry.series);
     int64_t time = slot.time_ns.load(std::memory_order_acquire);
     if (time == 0 || now_ns - time > StaleAfter(slot) || IsGone(slot, time)) return;
@@ -156,7 +156,7 @@ class MetricStore final : public SeriesRegistry {
   static bool Admit(Slot& slot, int64_t time_ns, SampleSource source, double* value);
   bool IsGone(const Slot& slot, int64_t time_ns) const REQUIRES(mutex_);
   SampleWindow* NewWindow(MetricId metric) REQUIRES(mutex_);
-  const std::vector<Order>& Ordered() const REQUIRES(mutex_);
+  const std::vector<SortedSeries>& Ordered() const REQUIRES(mutex_);
   void OrderHistograms() const REQUIRES(mutex_);
   SeriesId NewId() REQUIRES(mutex_);
 
@@ -167,7 +167,7 @@ class MetricStore final : public SeriesRegistry {
   std::unordered_map<std::string, SeriesId> by_key_ GUARDED_BY(mutex_);
   std::vector<SeriesId> free_ids_ GUARDED_BY(mutex_);
   SeriesId next_id_ GUARDED_BY(mutex_) = 0;
-  mutable std::vector<Order> order_ GUARDED_BY(mutex_);
+  mutable std::vector<SortedSeries> order_ GUARDED_BY(mutex_);
   mutable bool order_dirty_ GUARDED_BY(mutex_) = false;
   struct DeviceLabels {
     std::string npu;

@@ -34,7 +34,7 @@ class SampleWindow {
   // Before the series' first sample; no writer, no reader.
   void Restart(WindowMean mean);
 
-  // Takes a sample. `previous` is the one before (time 0: none). A sample stamped before
+  // Takes a sample. `previous` is the one before (time 0: none). A sample timestamped before
   // `oldest_bucket`, the second of the latest scrape, counts for that second: it arrived too late
   // for that scrape and must not be lost to the next one.
   void Add(double value, int64_t time_ns, double previous, int64_t previous_ns,

@@ -43,7 +43,7 @@ TEST(SampleWindow, MergesExactlyTheSecondsOfTheWindow) {
   feeder.Add(kNow - 2 * kSecond, 50);     // the first moment of its first second
   feeder.Add(kNow - kSecond - 1, 70);     // the last moment of it
   feeder.Add(kNow - 1, 60);
-  feeder.Add(kNow + kSecond, 2);  // stamped ahead of the scrape: the next one's
+  feeder.Add(kNow + kSecond, 2);  // timestamped ahead of the scrape: the next one's
   ExpectStats(feeder.Over(kNow - 2 * kSecond, kNow), 50, 60, 70);
   // The second in which the window begins counts in whole.
   ExpectStats(feeder.Over(kNow - kSecond - 1, kNow), 50, 60, 70);

@@ -137,7 +137,7 @@ TEST(StoreFamilies, ScrapersOfDifferentPaceEachSeeADip) {
   EXPECT_EQ(min_of("fast", now), 300);
   run(5, 300);
   EXPECT_EQ(min_of("slow", now), 40);
-  // Stamped before the scrape, delivered after it: in the next window of both.
+  // Timestamped before the scrape, delivered after it: in the next window of both.
   store.Write(std::vector<Sample>{{id, now - 3 * kNsPerSecond, 20}});
   run(4, 300);
   EXPECT_EQ(min_of("slow", now), 20);

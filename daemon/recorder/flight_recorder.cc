@@ -148,7 +148,7 @@ void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null)
       AddPoller(*wanted);
     }
   }
-  // Clocks before channels: samples are stamped with them from the first record on.
+  // Clocks before channels: samples are timestamped with them from the first record on.
   ReadClocks([this](int device) { ClaimDevice(device); });
   SetTriggers();
   FindTriggerDumps();

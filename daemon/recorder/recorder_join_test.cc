@@ -93,12 +93,12 @@ class JoinTest : public ::testing::Test {
     return epoch;
   }
   // One record of `channel`, read at `host_ns`.
-  void Record(uint32_t channel, uint32_t epoch, uint64_t stamp, int64_t host_ns) {
+  void Record(uint32_t channel, uint32_t epoch, uint64_t timestamp, int64_t host_ns) {
     size_t size = channel == kHbm ? kHbmBytes : kPcieBytes;
     BlockBuilder builder = pool_.Get(size);
     ASSERT_TRUE(builder);
     std::memset(builder.buffer().data(), 0, size);
-    std::memcpy(builder.buffer().data(), &stamp, sizeof stamp);
+    std::memcpy(builder.buffer().data(), &timestamp, sizeof timestamp);
     uint64_t one = 1;
     if (channel == kHbm) std::memcpy(builder.buffer().data() + 8, &one, sizeof one);
     BlockInfo info;
@@ -169,11 +169,11 @@ TEST_F(JoinTest, NoGapAndNoDuplicate) {
   stop = true;
   pump.join();
   Manifest manifest = Finish();
-  std::vector<uint64_t> stamps = Words(kPcie, 0);
-  ASSERT_GT(stamps.size(), 400u);
-  EXPECT_EQ(stamps.front(), 101u);
-  for (size_t i = 0; i < stamps.size(); ++i) ASSERT_EQ(stamps[i], 101 + i);
-  EXPECT_GE(stamps.back(), joined);
+  std::vector<uint64_t> timestamps = Words(kPcie, 0);
+  ASSERT_GT(timestamps.size(), 400u);
+  EXPECT_EQ(timestamps.front(), 101u);
+  for (size_t i = 0; i < timestamps.size(); ++i) ASSERT_EQ(timestamps[i], 101 + i);
+  EXPECT_GE(timestamps.back(), joined);
   ASSERT_THAT(manifest.channels, SizeIs(1));
   EXPECT_TRUE(manifest.channels[0].gaps.empty());
 }
@@ -206,7 +206,7 @@ TEST_F(JoinTest, TimestampsAndRatesOfEveryRun) {
   EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 2100 * kMs);
 }
 
-// Told once, whether it was lost in the past, also where no block came after it, or while the session runs.
+// Reported once, whether it was lost in the past, also where no block came after it, or while the session runs.
 TEST_F(JoinTest, LossesOfThePastAndThePresent) {
   auto epoch = Run(kPcie, 1, 10, 0);
   Record(kPcie, 1, 5, 5 * kMs);
@@ -294,11 +294,11 @@ TEST_F(JoinTest, ADumpOfManyRoutes) {
                       [&done] { done.set_value(); });
   done.get_future().wait();
   Finish();
-  std::vector<uint64_t> stamps = Words(kHbm, 0);
-  ASSERT_GT(stamps.size(), 1000u);
-  EXPECT_LE(stamps.front(), (oldest + 1) * 1000);
-  EXPECT_EQ(stamps.back(), 49'999'000u);
-  for (size_t i = 1; i < stamps.size(); ++i) ASSERT_EQ(stamps[i], stamps[i - 1] + 2000);
+  std::vector<uint64_t> timestamps = Words(kHbm, 0);
+  ASSERT_GT(timestamps.size(), 1000u);
+  EXPECT_LE(timestamps.front(), (oldest + 1) * 1000);
+  EXPECT_EQ(timestamps.back(), 49'999'000u);
+  for (size_t i = 1; i < timestamps.size(); ++i) ASSERT_EQ(timestamps[i], timestamps[i - 1] + 2000);
   EXPECT_TRUE(File("device_0/data/pcie.data.0.slice_0").empty());
 }
 

@@ -56,7 +56,7 @@ std::string Size(uint64_t bytes) {
                        : fmt::format("{} KiB", (bytes + kKiB - 1) / kKiB);
 }
 
-struct Held {
+struct CallSum {
   uint64_t calls = 0;
   uint64_t bytes = 0;
 };
@@ -67,8 +67,8 @@ std::span<const CallLimit> CallLimits() { return kLimits; }
 
 struct CallLedger::State {
   struct KindUsage {
-    Held node;
-    std::map<User, Held> users;
+    CallSum node;
+    std::map<User, CallSum> users;
     uint64_t refused_user = 0;
     uint64_t refused_node = 0;
   };
@@ -86,7 +86,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
   MutexLock lock(mutex);
   KindUsage& kind = kinds[static_cast<size_t>(which)];
   const auto found = kind.users.find(user);
-  const Held own = found == kind.users.end() ? Held{} : found->second;
+  const CallSum own = found == kind.users.end() ? CallSum{} : found->second;
   auto refuse = [&](uint64_t* counter, std::string why) {
     ++*counter;
     return ResourceExhausted(fmt::format("{}; {} (docs/configuration.md)", why, limit.advice));
@@ -116,8 +116,8 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
                               limit.what, Size(kind.node.bytes), Size(limit.bytes_per_node),
                               Size(own.bytes), NameOf(user)));
   }
-  Held& held = kind.users[user];
-  for (Held* sum : {&held, &kind.node}) {
+  CallSum& held = kind.users[user];
+  for (CallSum* sum : {&held, &kind.node}) {
     sum->calls += calls;
     sum->bytes += bytes;
   }
@@ -128,7 +128,7 @@ void CallLedger::State::Drop(CallKind which, const User& user, uint64_t calls, u
   MutexLock lock(mutex);
   KindUsage& kind = kinds[static_cast<size_t>(which)];
   auto found = kind.users.find(user);
-  for (Held* sum : {&found->second, &kind.node}) {
+  for (CallSum* sum : {&found->second, &kind.node}) {
     sum->calls -= calls;
     sum->bytes -= bytes;
   }

@@ -162,18 +162,18 @@ TlsMaterial LoadTlsFiles(const TlsPaths& paths, std::vector<std::string>* proble
 }
 
 std::string TlsFilesStamp(const TlsPaths& paths) {
-  std::string stamp;
+  std::string timestamp;
   for (const std::string* path : {&paths.certificate, &paths.key, &paths.client_ca}) {
     struct stat info {};
     if (::stat(path->c_str(), &info) != 0) {
-      stamp += fmt::format("{};", errno);
+      timestamp += fmt::format("{};", errno);
       continue;
     }
-    stamp += fmt::format("{}.{}.{}.{}.{}.{}.{}.{};", info.st_dev, info.st_ino, info.st_size,
-                         info.st_mode, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                         info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+    timestamp += fmt::format("{}.{}.{}.{}.{}.{}.{}.{};", info.st_dev, info.st_ino, info.st_size,
+                             info.st_mode, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
+                             info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
   }
-  return stamp;
+  return timestamp;
 }
 
 }  // namespace profd

@@ -140,8 +140,8 @@ struct TlsServer::Impl {
   std::optional<FdWatch> incoming;
   std::optional<Timer> again;
   std::optional<Timer> watch;
-  std::string stamp;       // of the files in use, or those that were refused last
-  std::string seen_stamp;  // at the last look
+  std::string timestamp;       // of the files in use, or those that were refused last
+  std::string seen_timestamp;  // at the last look
   TlsMaterial material;
   std::unique_ptr<Generation> current;
   std::vector<std::unique_ptr<Generation>> retired;  // oldest first
@@ -244,10 +244,10 @@ void TlsServer::Impl::Watch() {
 // Files are replaced one after the other: they are read when two looks in a row saw the same. False: not yet.
 bool TlsServer::Impl::Look() {
   std::string now = TlsFilesStamp(paths);
-  bool settled = now == std::exchange(seen_stamp, now);
-  if (now == stamp) return true;
+  bool settled = now == std::exchange(seen_timestamp, now);
+  if (now == timestamp) return true;
   if (!settled) return false;
-  stamp = now;
+  timestamp = now;
   Reload();
   return true;
 }
@@ -311,7 +311,7 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
                                                      const TlsOptions& options) {
   auto impl = std::make_unique<Impl>(context);
   impl->paths = options.paths;
-  impl->stamp = impl->seen_stamp = TlsFilesStamp(options.paths);
+  impl->timestamp = impl->seen_timestamp = TlsFilesStamp(options.paths);
   std::vector<std::string> problems;
   TlsMaterial material = LoadTlsFiles(options.paths, &problems);
   LocalUsers users = ResolveLocalUsers(options.users, &problems);

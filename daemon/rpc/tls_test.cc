@@ -247,7 +247,7 @@ TEST_F(TlsFilesTest, ContentsThatDoNotFit) {
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("tls.certificate")));
 }
 
-TEST_F(TlsFilesTest, TheStampFollowsEveryFile) {
+TEST_F(TlsFilesTest, TheTimestampFollowsEveryFile) {
   std::string before = TlsFilesStamp(paths_);
   EXPECT_EQ(before, TlsFilesStamp(paths_));
   ASSERT_EQ(::rename(paths_.key.c_str(), (paths_.key + ".old").c_str()), 0);

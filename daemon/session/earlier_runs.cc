@@ -30,7 +30,7 @@ Result<std::unique_ptr<EarlierRuns>> EarlierRuns::Find(const DumpRoot& root, con
   return earlier;
 }
 
-v1::Session SessionOf(const DumpRetention::Found& found, const std::string& root) {
+v1::Session SessionOf(const DumpRetention::RecoveredDump& found, const std::string& root) {
   v1::Session session = SessionFromManifest(found.manifest, root + "/" + found.dump.name, found.dump.bytes);
   session.set_session_id(found.dump.session_id);
   session.mutable_owner()->set_uid(found.dump.uid);

@@ -41,6 +41,6 @@ class EarlierRuns {
 };
 
 // A dump that was found, as a session that has ended; `root` is the path of the dump root.
-v1::Session SessionOf(const DumpRetention::Found& found, const std::string& root);
+v1::Session SessionOf(const DumpRetention::RecoveredDump& found, const std::string& root);
 
 }  // namespace profd

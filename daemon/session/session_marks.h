@@ -27,7 +27,7 @@ class SessionMarks {
   struct Device {
     int id = 0;
     uint32_t chip_id = 0;
-    double counter_hz = 0;  // 0: its steps cannot be stamped and are left out
+    double counter_hz = 0;  // 0: its steps cannot be timestamped and are left out
     int64_t host_ns = 0;
     uint64_t device_count = 0;
   };
@@ -41,7 +41,7 @@ class SessionMarks {
   void TakeStacks() { takes_stacks_ = true; }
   // A device that the dump takes from now on.
   void AddDevice(const Device& device) { devices_.push_back(device); }
-  // The step this process is in as the session begins: its begin is stamped with the session's.
+  // The step this process is in as the session begins: its begin is timestamped with the session's.
   void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
   // For one process another start than the session's.
   void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }

@@ -87,7 +87,7 @@ class SessionMarksTest : public ::testing::Test {
   std::unique_ptr<SessionMarks> marks_;
 };
 
-TEST_F(SessionMarksTest, StepsAreStampedWithTheDevicesCounter) {
+TEST_F(SessionMarksTest, StepsAreTimestampedWithTheDevicesCounter) {
   Take(Process(7, 0), 2000, attach::MarkKind::kStepBegin, 4);
   Take(Process(7, 0), 6000, attach::MarkKind::kStepEnd, 4);
   EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 100, 4, 60000}, Step{kCount + 300, 4, 60001}));

@@ -9,7 +9,7 @@
 
 namespace profd {
 
-struct SessionProcesses::Seen {
+struct SessionProcesses::ProcessReports {
   std::vector<TrainingProcess> processes;
   bool over = false;      // the session is
   bool attached = false;  // a process is, or was
@@ -37,7 +37,7 @@ void SessionProcesses::Fill(v1::SessionStatus* out) const {
 void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   const auto session = session_.lock();
   const v1::Session::State state = session == nullptr ? v1::Session::STATE_DONE : session->state();
-  Seen seen;
+  ProcessReports seen;
   seen.over = IsOver(state);
   const bool here = job_ != nullptr && job_->CountingProcess() != nullptr;
   const bool served = here && !seen.over;
@@ -65,7 +65,7 @@ void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   }
 }
 
-void SessionProcesses::FillOption(const std::string& key, const Seen& seen, v1::Outcome* out) const {
+void SessionProcesses::FillOption(const std::string& key, const ProcessReports& seen, v1::Outcome* out) const {
   out->set_collector(key);
   const bool marks = seen.takes_marks && key == kMarksOption;
   if (marks || (seen.has_stacks && key == kStacksOption)) {

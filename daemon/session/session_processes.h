@@ -109,7 +109,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   void SetPlaced(std::vector<ManifestProcessFiles> placed);
 
  private:
-  struct Seen;  // of the processes' marks and reports, for the outcomes
+  struct ProcessReports;  // of the processes' marks and reports, for the outcomes
 
   void Post(std::function<void(Listener&)> call);
   void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
@@ -124,7 +124,7 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   void TakePastActivity(size_t batches);
   bool AllHandedOver() const;
   void WhenHandedOver();
-  void FillOption(const std::string& key, const Seen& seen, v1::Outcome* out) const;
+  void FillOption(const std::string& key, const ProcessReports& seen, v1::Outcome* out) const;
   void CountActivity(const std::string& option, v1::Outcome* out) const;
   void DescribeFiles(v1::Outcome* out) const;
 

@@ -85,18 +85,18 @@ Status Fill(SslContext* context, const WebConfig& config, const TlsMaterial& mat
 Result<std::unique_ptr<WebStateKeeper>> WebStateKeeper::Open(const std::string& path) {
   std::unique_ptr<WebStateKeeper> retention(new WebStateKeeper(path));
   std::vector<std::string> problems;
-  WebStatePtr state = retention->Load(&retention->stamp_, &problems);
+  WebStatePtr state = retention->Load(&retention->timestamp_, &problems);
   if (state == nullptr) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   retention->Adopt(std::move(state));
   return retention;
 }
 
-WebStatePtr WebStateKeeper::Load(std::string* stamp, std::vector<std::string>* problems) {
+WebStatePtr WebStateKeeper::Load(std::string* timestamp, std::vector<std::string>* problems) {
   auto state = std::make_shared<WebState>();
   TlsMaterial material;
   // Once more when it names other files than before, whose timestamp must be older than what is read.
   for (int round = 0; round < 2; ++round) {
-    *stamp = path_.empty() ? "" : TlsFilesStamp({path_, "", ""}) + TlsFilesStamp(named_);
+    *timestamp = path_.empty() ? "" : TlsFilesStamp({path_, "", ""}) + TlsFilesStamp(named_);
     problems->clear();
     state->config = ReadWebConfig(path_, &material, problems);
     if (state->config.files == named_) break;
@@ -124,11 +124,11 @@ void WebStateKeeper::Adopt(WebStatePtr state) {
 void WebStateKeeper::Look(int64_t now_ns) {
   if (path_.empty() || now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kLookNs;
-  if (TlsFilesStamp({path_, "", ""}) + TlsFilesStamp(named_) == stamp_) return;
+  if (TlsFilesStamp({path_, "", ""}) + TlsFilesStamp(named_) == timestamp_) return;
   std::string now;
   std::vector<std::string> problems;
   if (WebStatePtr fresh = Load(&now, &problems); fresh != nullptr) {
-    stamp_ = now;
+    timestamp_ = now;
     doubted_.clear();
     Adopt(std::move(fresh));
     reloads.fetch_add(1, std::memory_order_relaxed);
@@ -139,7 +139,7 @@ void WebStateKeeper::Look(int64_t now_ns) {
     return;
   }
   if (std::exchange(doubted_, now) != now) return;
-  stamp_ = now;
+  timestamp_ = now;
   errors.fetch_add(1, std::memory_order_relaxed);
   log::Error("web.yml or its certificates changed but are not usable; the earlier ones stay in use",
              {{"problems", fmt::format("{}", fmt::join(problems, "; "))}});

@@ -43,12 +43,12 @@ class WebStateKeeper {
  private:
   explicit WebStateKeeper(std::string path) : path_(std::move(path)) {}
   // Null when there are problems. Sets `*timestamp` to what the files were like before they were read.
-  WebStatePtr Load(std::string* stamp, std::vector<std::string>* problems);
+  WebStatePtr Load(std::string* timestamp, std::vector<std::string>* problems);
   void Adopt(WebStatePtr state);
 
   std::string path_;
   TlsPaths named_;       // by web.yml when it was read last, good or not
-  std::string stamp_;    // of what is in use, or was refused and logged
+  std::string timestamp_;    // of what is in use, or was refused and logged
   std::string doubted_;  // of what was wrong at the last look
   WebStatePtr state_;
   int64_t next_look_ns_ = 0;

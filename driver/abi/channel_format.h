@@ -51,7 +51,7 @@ struct ChannelFormat {
   Framing framing;
   uint16_t record_size = 0;  // binary only
   TimeKind time;
-  Field stamp = {};  // binary only
+  Field timestamp = {};  // binary only
   Thinning thinning;
   Field count = {};  // kSum only: what is added up
   // Of channels with several records per instant: records with equal key bytes form one series,

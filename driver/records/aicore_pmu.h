@@ -19,7 +19,7 @@ struct AicoreSampleOf {
   uint16_t reserved_2[3];
   std::array<uint64_t, kEventCount> events;
   uint64_t cycles;
-  uint64_t stamp;  // ns of the device's clock; of AicoreSampleV6, cycles of its counter
+  uint64_t timestamp;  // ns of the device's clock; of AicoreSampleV6, cycles of its counter
   uint8_t event_count;
   uint8_t core;
   uint8_t reserved_3[6];

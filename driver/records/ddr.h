@@ -10,7 +10,7 @@ struct DdrRecord {
   static constexpr uint32_t kEvents = 2;  // 0 read, 1 write
   static constexpr uint32_t kMaxControllers = 64;
 
-  uint32_t stamp;  // us since the start of the device's session; wraps
+  uint32_t timestamp;  // us since the start of the device's session; wraps
   uint32_t count;  // accesses of the bus' width since the last record
   uint32_t event;
   uint32_t controller;
@@ -30,7 +30,7 @@ inline constexpr abi::ChannelFormat kDdrFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(DdrRecord),
     .time = abi::TimeKind::kMicrosSinceStart,
-    .stamp = {offsetof(DdrRecord, stamp), sizeof(DdrRecord::stamp)},
+    .timestamp = {offsetof(DdrRecord, timestamp), sizeof(DdrRecord::timestamp)},
     .thinning = abi::Thinning::kSum,
     .count = {offsetof(DdrRecord, count), sizeof(DdrRecord::count)},
     .key_offset = offsetof(DdrRecord, event),

@@ -10,7 +10,7 @@ struct HbmRecord {
   static constexpr uint32_t kEvents = 2;  // 0 read, 1 write
   static constexpr uint32_t kMaxStacks = 64;
 
-  uint64_t stamp;  // us since the start of the device's session
+  uint64_t timestamp;  // us since the start of the device's session
   uint64_t count;  // accesses of 32 bytes since the last record
   uint32_t event;
   uint32_t stack;
@@ -25,7 +25,7 @@ struct HbmRecordV2 {
   uint32_t event;
   uint32_t stack;
   uint64_t count;
-  uint64_t stamp;  // ns since the epoch
+  uint64_t timestamp;  // ns since the epoch
 };
 static_assert(sizeof(HbmRecordV2) == 32);
 
@@ -36,7 +36,7 @@ inline constexpr abi::ChannelFormat kHbmFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(HbmRecord),
     .time = abi::TimeKind::kMicrosSinceStart,
-    .stamp = {offsetof(HbmRecord, stamp), sizeof(HbmRecord::stamp)},
+    .timestamp = {offsetof(HbmRecord, timestamp), sizeof(HbmRecord::timestamp)},
     .thinning = abi::Thinning::kSum,
     .count = {offsetof(HbmRecord, count), sizeof(HbmRecord::count)},
     .key_offset = offsetof(HbmRecord, event),

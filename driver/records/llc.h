@@ -19,7 +19,7 @@ inline constexpr std::array<std::array<uint32_t, kLlcEvents>, 2> kLlcEventCodes 
 struct LlcRecord {
   static constexpr uint32_t kMaxSlices = 16;
 
-  uint64_t stamp;  // us since the start of the device's session
+  uint64_t timestamp;  // us since the start of the device's session
   uint64_t count;  // since the last record
   uint32_t event;  // a code
   uint32_t slice;
@@ -39,7 +39,7 @@ struct LlcRecordV2 {
   uint32_t count;
   uint32_t event;
   uint32_t slice;
-  uint64_t stamp;  // ns since the epoch
+  uint64_t timestamp;  // ns since the epoch
 };
 static_assert(sizeof(LlcRecordV2) == 24);
 
@@ -50,7 +50,7 @@ inline constexpr abi::ChannelFormat kLlcFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(LlcRecord),
     .time = abi::TimeKind::kMicrosSinceStart,
-    .stamp = {offsetof(LlcRecord, stamp), sizeof(LlcRecord::stamp)},
+    .timestamp = {offsetof(LlcRecord, timestamp), sizeof(LlcRecord::timestamp)},
     .thinning = abi::Thinning::kSum,
     .count = {offsetof(LlcRecord, count), sizeof(LlcRecord::count)},
     .key_offset = offsetof(LlcRecord, event),

@@ -41,7 +41,7 @@ class LpmRecord {
     if (count() == 0 || count() > kMaxEntries || (type() >= kTypes && type() <= kMaxValue)) return false;
     for (uint32_t i = 0; i < count(); ++i) {
       const LpmEntry change = entry(i);
-      if (change.device_count == 0 || change.device_count > kMaxStamp || change.value > kMaxValue) {
+      if (change.device_count == 0 || change.device_count > kMaxTimestamp || change.value > kMaxValue) {
         return false;
       }
     }
@@ -61,7 +61,7 @@ inline constexpr abi::ChannelFormat kLpmFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = LpmRecord::kSize,
     .time = abi::TimeKind::kDeviceCounter,
-    .stamp = {LpmRecord::kEntries, sizeof(LpmEntry::device_count)},
+    .timestamp = {LpmRecord::kEntries, sizeof(LpmEntry::device_count)},
     .thinning = abi::Thinning::kEvent,
     .key_offset = LpmRecord::kTypeAt,
     .key_length = sizeof(uint32_t),

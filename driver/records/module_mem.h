@@ -13,7 +13,7 @@ struct ModuleMemRecord {
 
   uint32_t module;
   uint32_t reserved;
-  uint64_t stamp;  // cycles of the host's counter
+  uint64_t timestamp;  // cycles of the host's counter
   uint64_t bytes;  // see IsKnown
 
   bool IsKnown() const {
@@ -32,7 +32,7 @@ inline constexpr abi::ChannelFormat kModuleMemFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(ModuleMemRecord),
     .time = abi::TimeKind::kHostCounter,
-    .stamp = {offsetof(ModuleMemRecord, stamp), sizeof(ModuleMemRecord::stamp)},
+    .timestamp = {offsetof(ModuleMemRecord, timestamp), sizeof(ModuleMemRecord::timestamp)},
     .thinning = abi::Thinning::kPick,
     .key_offset = offsetof(ModuleMemRecord, module),
     .key_length = sizeof(ModuleMemRecord::module),

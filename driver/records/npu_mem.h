@@ -9,7 +9,7 @@ namespace profd::records {
 struct NpuMemRecord {
   static constexpr uint32_t kKinds = 2;  // 0 application, 1 device
 
-  uint32_t stamp;  // us since the start of the device's session; wraps
+  uint32_t timestamp;  // us since the start of the device's session; wraps
   uint32_t kind;
   uint64_t epoch_ns;  // record version "2.0": the timestamp
   uint64_t ddr_bytes;
@@ -30,7 +30,7 @@ constexpr abi::ChannelFormat NpuMemFormat(uint32_t id, std::string_view name,
       .framing = abi::Framing::kBinary,
       .record_size = sizeof(NpuMemRecord),
       .time = abi::TimeKind::kMicrosSinceStart,
-      .stamp = {offsetof(NpuMemRecord, stamp), sizeof(NpuMemRecord::stamp)},
+      .timestamp = {offsetof(NpuMemRecord, timestamp), sizeof(NpuMemRecord::timestamp)},
       .thinning = abi::Thinning::kPick,
       .key_offset = offsetof(NpuMemRecord, kind),
       .key_length = sizeof(NpuMemRecord::kind),

@@ -22,7 +22,7 @@ struct PcieRecord {
   };
   static constexpr size_t kLatency = 3;  // of the groups, what is a latency
 
-  uint64_t stamp;  // ns of the device's monotonic clock
+  uint64_t timestamp;  // ns of the device's monotonic clock
   uint32_t device;
   // tx posted, nonposted, completion; latency of tx nonposted; rx posted, nonposted, completion.
   std::array<Stats, 7> groups;
@@ -42,7 +42,7 @@ inline constexpr abi::ChannelFormat kPcieFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(PcieRecord),
     .time = abi::TimeKind::kDeviceMonotonicNs,
-    .stamp = {offsetof(PcieRecord, stamp), sizeof(PcieRecord::stamp)},
+    .timestamp = {offsetof(PcieRecord, timestamp), sizeof(PcieRecord::timestamp)},
     .thinning = abi::Thinning::kPick,
     .key_offset = offsetof(PcieRecord, device),
     .key_length = sizeof(PcieRecord::device),

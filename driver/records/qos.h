@@ -13,7 +13,7 @@ struct QosRecord {
   static constexpr uint32_t kMaxMegabytes = 1u << 22;  // of one stream: 4 TB/s
 
   uint32_t reserved[4];
-  uint64_t stamp;  // cycles of the device's counter
+  uint64_t timestamp;  // cycles of the device's counter
   std::array<uint32_t, 10> streams;
 
   bool IsPlausible() const {
@@ -30,7 +30,7 @@ inline constexpr abi::ChannelFormat kQosFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = sizeof(QosRecord),
     .time = abi::TimeKind::kDeviceCounter,
-    .stamp = {offsetof(QosRecord, stamp), sizeof(QosRecord::stamp)},
+    .timestamp = {offsetof(QosRecord, timestamp), sizeof(QosRecord::timestamp)},
     .thinning = abi::Thinning::kPick,
     .plausible = IsPlausible<QosRecord>,
 };

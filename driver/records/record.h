@@ -56,6 +56,6 @@ bool IsPlausible(Bytes record) {
 // More memory than any device has, with a margin: 256 TiB.
 inline constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 48;
 // Timestamps this large are not times: half the range of int64.
-inline constexpr uint64_t kMaxStamp = uint64_t{1} << 62;
+inline constexpr uint64_t kMaxTimestamp = uint64_t{1} << 62;
 
 }  // namespace profd::records

@@ -85,7 +85,7 @@ class SocRecord {
     uint16_t types;  // see abi::SocProfileTypeOf
     uint16_t magic;
     uint32_t reserved;
-    uint64_t stamp;  // cycles of the device's counter
+    uint64_t timestamp;  // cycles of the device's counter
   };
   static constexpr size_t kSize = 64;
   static constexpr uint8_t kFirstType = static_cast<uint8_t>(abi::SocProfileType::kQos);
@@ -95,7 +95,7 @@ class SocRecord {
   explicit SocRecord(Bytes record) : record_(record), head_(Read<Head>(record)) {}
 
   uint16_t magic() const { return head_.magic; }
-  uint64_t stamp() const { return head_.stamp; }
+  uint64_t timestamp() const { return head_.timestamp; }
   uint8_t type() const { return abi::SocProfileTypeOf(head_.types); }
   uint8_t subtype() const { return abi::SocProfileSubtypeOf(head_.types); }
   template <class Body>
@@ -148,7 +148,7 @@ inline constexpr abi::ChannelFormat kSocProfileFormat = {
     .framing = abi::Framing::kBinary,
     .record_size = SocRecord::kSize,
     .time = abi::TimeKind::kDeviceCounter,
-    .stamp = {offsetof(SocRecord::Head, stamp), sizeof(SocRecord::Head::stamp)},
+    .timestamp = {offsetof(SocRecord::Head, timestamp), sizeof(SocRecord::Head::timestamp)},
     .thinning = abi::Thinning::kPick,
     .plausible = IsPlausible<SocRecord>,
 };

@@ -12,7 +12,7 @@ struct UbRecord {
   uint16_t reserved_1;
   uint16_t port;
   uint16_t reserved_2;
-  uint64_t stamp;  // us since the start of the device's session
+  uint64_t timestamp;  // us since the start of the device's session
   // udma rx and tx binds, then of rx and of tx: bandwidth, packet rate, bytes, packets, errors,
   // dropped.
   std::array<uint64_t, 14> values;

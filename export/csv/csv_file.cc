@@ -32,7 +32,7 @@ Status CsvFile::Next() {
   bool sliced = spec_.rows > spec_.limit || (spec_.slice_at_limit && spec_.rows == spec_.limit);
   std::string path = spec_.dir + "/" + std::string(spec_.name);
   if (sliced) path += "_slice_" + std::to_string(slice_);
-  path += "_" + spec_.stamp + ".csv";
+  path += "_" + spec_.timestamp + ".csv";
   ++slice_;
   fd_.Reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
   if (!fd_.valid()) return Status::FromErrno(errno, "creating " + path);

@@ -23,7 +23,7 @@ struct SpooledRows {
 // Where the CSVs of one dump go.
 struct CsvTarget {
   std::string dir;
-  std::string stamp;
+  std::string timestamp;
   uint64_t rows_per_file = 0;
   std::vector<OutputFile>* files = nullptr;
   bool compat_msprof = false;
@@ -37,7 +37,7 @@ Status WriteWhole(const CsvTarget& target, const std::string& name, std::string_
 struct CsvFileSpec {
   std::string dir;
   std::string_view name;
-  std::string stamp;
+  std::string timestamp;
   std::string columns;  // after Device_id, where it has that
   uint64_t rows = 0;    // all that will come
   uint64_t limit = 0;   // of a file

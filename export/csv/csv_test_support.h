@@ -62,7 +62,7 @@ class CsvTest : public ::testing::Test {
   void Begin() {
     for (auto& dump : dumps_) plan_.dumps.push_back(dump.get());
     plan_.out_dir = dir_;
-    plan_.stamp = "20260101080000";
+    plan_.timestamp = "20260101080000";
     plan_.strings = &strings_;
     format_ = MakeCsvFormat(limits_);
     ASSERT_TRUE(format_->Begin(plan_).ok());

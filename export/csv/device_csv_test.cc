@@ -143,7 +143,7 @@ TEST_F(DeviceCsvTest, LlcOfChipZeroIsOverTheCompleteTime) {
     rows.Add(kStartNs + 200'000'000, 0, 1, 1.0, 10.0);
   });
   End();
-  // From the first to the last stamp: 49152 lines in 100 ms; 20480 of them hits.
+  // From the first to the last timestamp: 49152 lines in 100 ms; 20480 of them hits.
   EXPECT_EQ(Csv("llc_bandwidth"),
             "Device_id,Metric,l3c_rd,l3c_wr\n"
             "0,BandWidth(MB/s),30.0,10.0\n"

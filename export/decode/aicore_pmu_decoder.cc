@@ -24,7 +24,7 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
     const size_t used = record.event_count;
     int64_t t_ns = 0;
     if (record.mode == 0 || used > record.events.size() || !FitsInt64(record.cycles) ||
-        !GetTime(record.stamp, &t_ns)) {
+        !GetTime(record.timestamp, &t_ns)) {
       return false;
     }
     std::array<uint64_t, 2 + kColumns + 2> cells{};
@@ -45,15 +45,15 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
   // Of events in the table; there are more than some records have.
   static constexpr size_t kColumns = std::tuple_size_v<decltype(AicoreSampleV6::events)>;
 
-  bool GetTime(uint64_t stamp, int64_t* t_ns) const {
+  bool GetTime(uint64_t timestamp, int64_t* t_ns) const {
     if constexpr (std::is_same_v<Record, AicoreSampleV6>) {
       double ns = 0;
-      if (!counter_clock_.Get(stamp, &ns)) return false;
+      if (!counter_clock_.Get(timestamp, &ns)) return false;
       *t_ns = counter_clock_.Wall(ns);
       return true;
     }
-    if (stamp > kMaxPlausibleNs) return false;
-    *t_ns = clock_.DeviceNs(static_cast<int64_t>(stamp));
+    if (timestamp > kMaxPlausibleNs) return false;
+    *t_ns = clock_.DeviceNs(static_cast<int64_t>(timestamp));
     return true;
   }
   CoreType TypeOf(uint8_t core) const {

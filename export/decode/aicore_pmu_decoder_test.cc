@@ -7,12 +7,12 @@ namespace {
 class AicoreTest : public DeviceDecodeTest {
  protected:
   AicoreTest() { place_.aicore_mode = "sample-based"; }
-  static Bytes Sample(uint64_t stamp, uint8_t core, uint8_t used, size_t events = 8,
+  static Bytes Sample(uint64_t timestamp, uint8_t core, uint8_t used, size_t events = 8,
                       uint8_t mode = 1) {
     Bytes bytes;
     bytes.Add(mode).Zeros(7);
     for (uint64_t i = 0; i < events; ++i) bytes.Add(i + 10);
-    bytes.Add(uint64_t{5000}, stamp, used, core).Zeros(6);
+    bytes.Add(uint64_t{5000}, timestamp, used, core).Zeros(6);
     return bytes;
   }
   const std::vector<Row>& Pmu() { return Rows(TableId::kAicorePmu); }

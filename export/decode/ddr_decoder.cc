@@ -19,7 +19,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
 
   bool DecodeRecord(const DdrRecord& record) {
     if (record.event >= DdrRecord::kEvents) return false;
-    const uint64_t us = micros_.Widen(record.stamp);
+    const uint64_t us = micros_.Widen(record.timestamp);
     int64_t elapsed = 0;
     switch (interval_.Next(static_cast<int64_t>(us) * 1000, &elapsed)) {
       case Step::kBackward:

@@ -36,7 +36,7 @@ TEST_F(MemoryTest, PcieLeavesOutRecordsWithNothingMeasured) {
   Bytes bytes;
   Pcie(bytes, kDeviceStartNs + 1, 0xFFFFF, 0);
   Pcie(bytes, kDeviceStartNs + 2, 0xFFFFF, 0xFFFFF);
-  Pcie(bytes, kDeviceStartNs + 2, 7, 0xFFFFFFFF);  // the same stamp: both stay
+  Pcie(bytes, kDeviceStartNs + 2, 7, 0xFFFFFFFF);  // the same timestamp: both stay
   Pcie(bytes, UINT64_MAX, 1, 2);
   Decode("pcie.data", bytes);
   ASSERT_EQ(Rows(TableId::kPcie).size(), 2u);

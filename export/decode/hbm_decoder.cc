@@ -15,14 +15,14 @@ template <class Record>
 class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
  public:
   explicit HbmDecoder(const DecodeContext& context)
-      : stamps_(context.clock, std::is_same_v<Record, HbmRecordV2>),
+      : timestamps_(context.clock, std::is_same_v<Record, HbmRecordV2>),
         rows_(TableOf(TableId::kHbm), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const Record& record) {
     const uint32_t event = record.event;
     if (event >= kEvents || record.stack >= kStacks) return false;
     double t_ns = 0;
-    if (!stamps_.Get(record.stamp, &t_ns)) return false;
+    if (!timestamps_.Get(record.timestamp, &t_ns)) return false;
     double elapsed = 0;
     auto step = series_[record.stack * kEvents + event].Next(t_ns, &elapsed);
     if (step != Step::kFirst && step != Step::kForward) return false;
@@ -41,7 +41,7 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
   static constexpr uint32_t kStacks = HbmRecord::kMaxStacks;
   static constexpr double kScale = 32.0 / kMega;  // accesses of 32 bytes
 
-  SampleStamps stamps_;
+  SampleTimestamps timestamps_;
   BatchBuilder rows_;
   std::array<IntervalClock<double>, kStacks * kEvents> series_;
 };

@@ -11,7 +11,7 @@ class HbmTest : public DeviceDecodeTest {
   const std::vector<Row>& Hbm() { return Rows(TableId::kHbm); }
 };
 
-// The interval is that of the stamps as the vendor's analyser keeps them, in steps of 256 ns:
+// The interval is that of the timestamps as the vendor's analyser keeps them, in steps of 256 ns:
 // 9,999,872 to 20,000,000 ns and on to 29,999,872 ns.
 TEST_F(HbmTest, RatesOfEverySeriesTheFirstZero) {
   Bytes bytes;

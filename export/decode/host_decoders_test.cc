@@ -50,7 +50,7 @@ TEST(SysCpu, DamageCostsOneBlock) {
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 1);
   EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + 3);
   EXPECT_EQ(run.rows[3].t_ns, DecodeRun::kWall + 5);
-  EXPECT_EQ(run.stats.bad_records, 3u);  // the stamp, its line, the short line
+  EXPECT_EQ(run.stats.bad_records, 3u);  // the timestamp, its line, the short line
 }
 
 TEST(SysMem, NineOfManyLines) {

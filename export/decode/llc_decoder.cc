@@ -31,7 +31,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
   explicit LlcDecoder(const DecodeContext& context)
       : op_(context.place->llc_mode == "write" ? 1 : 0),
         slice_count_(SlicesOf(context.place->chip)),
-        stamps_(context.clock, std::is_same_v<Record, LlcRecordV2>),
+        timestamps_(context.clock, std::is_same_v<Record, LlcRecordV2>),
         rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {
     numbers_.fill(kNoEvent);
     const auto& events = records::kLlcEventCodes[static_cast<size_t>(op_)];
@@ -43,7 +43,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
     const uint32_t id = record.slice;
     if (code >= numbers_.size() || numbers_[code] == kNoEvent || id >= slice_count_) return false;
     double t_ns = 0;
-    if (!stamps_.Get(record.stamp, &t_ns)) return false;
+    if (!timestamps_.Get(record.timestamp, &t_ns)) return false;
     Slice& slice = slices_[id];
     double elapsed = 0;
     switch (slice.clock.Next(t_ns, &elapsed)) {
@@ -111,7 +111,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
 
   int op_;
   size_t slice_count_;
-  SampleStamps stamps_;
+  SampleTimestamps timestamps_;
   BatchBuilder rows_;
   std::array<uint8_t, 64> numbers_;  // by event code
   std::array<Slice, 4> slices_;

@@ -27,7 +27,7 @@ class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, NpuMemRecord> {
       // Kept as a double by the vendor.
       t_ns = static_cast<int64_t>(static_cast<double>(record.epoch_ns));
     } else {
-      uint64_t us = micros_.Widen(record.stamp);
+      uint64_t us = micros_.Widen(record.timestamp);
       t_ns = clock_.DeviceMicros(static_cast<int64_t>(us));
     }
     rows_.Add(t_ns, record.kind, static_cast<int64_t>(record.ddr_bytes),
@@ -50,7 +50,7 @@ class ModuleMemDecoder final : public RecordDecoder<ModuleMemDecoder, ModuleMemR
         rows_(TableOf(TableId::kModuleMem), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const ModuleMemRecord& record) {
-    rows_.Add(clock_.HostCounter(record.stamp), record.module,
+    rows_.Add(clock_.HostCounter(record.timestamp), record.module,
               record.IsKnown() ? static_cast<int64_t>(record.bytes) : int64_t{-1});
     return true;
   }

@@ -16,7 +16,7 @@ class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
         rows_(TableOf(TableId::kPcie), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const PcieRecord& record) {
-    if (record.stamp > kMaxPlausibleNs) return false;
+    if (record.timestamp > kMaxPlausibleNs) return false;
     if (record.groups[0].max < record.groups[0].min) return Skip();
     std::array<uint64_t, 3 * std::tuple_size_v<decltype(PcieRecord::groups)>> cells;
     size_t next = 0;
@@ -25,7 +25,7 @@ class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
       cells[next++] = stats.max;
       cells[next++] = stats.avg;
     }
-    rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(record.stamp)), cells);
+    rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(record.timestamp)), cells);
     return true;
   }
   void FinishRows() { rows_.Flush(); }

@@ -100,33 +100,33 @@ class MicrosWidener {
   uint64_t high_ = 0;
 };
 
-// Stamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
+// Timestamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
 // analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records
 // of one instant carry the same timestamp.
-class SampleStamps {
+class SampleTimestamps {
  public:
-  SampleStamps(const ClockMap& clock, bool v2) : clock_(clock), v2_(v2), t_ns_(Convert(0)) {}
+  SampleTimestamps(const ClockMap& clock, bool v2) : clock_(clock), v2_(v2), t_ns_(Convert(0)) {}
 
   // False: no time a record can have.
-  [[nodiscard]] bool Get(uint64_t stamp, double* t_ns) {
-    if (stamp != stamp_) {
-      if (stamp > (v2_ ? kMaxEpochNs : kMaxPlausibleMicros)) return false;
-      stamp_ = stamp;
-      t_ns_ = Convert(stamp);
+  [[nodiscard]] bool Get(uint64_t timestamp, double* t_ns) {
+    if (timestamp != timestamp_) {
+      if (timestamp > (v2_ ? kMaxEpochNs : kMaxPlausibleMicros)) return false;
+      timestamp_ = timestamp;
+      t_ns_ = Convert(timestamp);
     }
     *t_ns = t_ns_;
     return true;
   }
 
  private:
-  double Convert(uint64_t stamp) const {
-    auto value = static_cast<int64_t>(stamp);
+  double Convert(uint64_t timestamp) const {
+    auto value = static_cast<int64_t>(timestamp);
     return static_cast<double>(v2_ ? value : clock_.DeviceMicros(value));
   }
 
   ClockMap clock_;
   bool v2_;
-  uint64_t stamp_ = 0;
+  uint64_t timestamp_ = 0;
   double t_ns_;
 };
 
@@ -138,22 +138,22 @@ class IntervalClock {
  public:
   enum class Step : uint8_t { kFirst, kForward, kRepeated, kBackward };
 
-  Step Next(T stamp, T* elapsed) {
+  Step Next(T timestamp, T* elapsed) {
     if (!seen_) {
       seen_ = true;
-      last_ = stamp;
+      last_ = timestamp;
       return Step::kFirst;
     }
-    if (stamp > last_) {
-      *elapsed = stamp - last_;
-      last_ = stamp;
+    if (timestamp > last_) {
+      *elapsed = timestamp - last_;
+      last_ = timestamp;
       not_later_ = 0;
       return Step::kForward;
     }
-    if (stamp == last_) return Step::kRepeated;
+    if (timestamp == last_) return Step::kRepeated;
     if (++not_later_ < kGiveUpAfter) return Step::kBackward;
     not_later_ = 0;
-    last_ = stamp;
+    last_ = timestamp;
     return Step::kFirst;
   }
   T last() const { return last_; }

@@ -51,7 +51,7 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, SocRecor
     if (record.IsUnused()) return Skip();
     if (!record.IsPlausible()) return false;
     double ns = 0;
-    if (!clock_.Get(record.stamp(), &ns)) return false;
+    if (!clock_.Get(record.timestamp(), &ns)) return false;
     const uint8_t subtype = record.subtype();
     switch (static_cast<abi::SocProfileType>(record.type())) {
       case abi::SocProfileType::kQos:
@@ -182,7 +182,7 @@ class QosDecoder final : public RecordDecoder<QosDecoder, QosRecord> {
 
   bool DecodeRecord(const QosRecord& record) {
     double ns = 0;
-    if (!clock_.Get(record.stamp, &ns)) return false;
+    if (!clock_.Get(record.timestamp, &ns)) return false;
     auto slot = [&](size_t i) { return record.streams[i]; };
     streams_.Emit(clock_.Wall(ns), kNoDie, slot, rows_);
     return true;

@@ -66,7 +66,7 @@ TEST_F(SocTest, SioTimesAreDoubles) {
   EXPECT_DOUBLE_EQ(Rows(TableId::kSio)[0].cells[1], 94.77018166339141);
 }
 
-// A repeated or earlier stamp is passed over; the next rate goes from the record before it.
+// A repeated or earlier timestamp is passed over; the next rate goes from the record before it.
 TEST_F(SocTest, SioPassesOverTimestampsThatAreNotLater) {
   std::array<uint32_t, 8> sizes = {1000000, 0, 0, 0, 0, 0, 0, 0};
   DecodeSoc({Sio(0, 500000, {}), Sio(0, 500000, sizes), Sio(0, 400000, sizes),

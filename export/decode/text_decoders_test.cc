@@ -62,7 +62,7 @@ TEST(TextMath, RoundsTiesToEvenInDecimal) {
   EXPECT_EQ(RoundedQuotient(-2, 3, 6), -0.666667);
 }
 
-TEST(Hccs, RatesButTheLastAtTheLaterStamp) {
+TEST(Hccs, RatesButTheLastAtTheLaterTimestamp) {
   DecodeRun run("hccs.data");
   run.Feed(
       {"time_stamp(s):time_stamp(ns) send_amount receive_amount\n"
@@ -299,7 +299,7 @@ TEST(Netdev, OneSampleIsNotEnough) {
   EXPECT_EQ(run.stats.records, 1u);
 }
 
-TEST(LlcText, ReadAndWriteRowsPerStamp) {
+TEST(LlcText, ReadAndWriteRowsPerTimestamp) {
   DecodeRun run("llc.data", Place::Kind::kDevice, 0);
   run.Feed(
       {"# started on a day\n"

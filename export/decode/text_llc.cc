@@ -19,7 +19,7 @@ class LlcTextDecoder : public Decoder {
     ForEachLine(bytes, [this](std::string_view line) { Line(line); });
   }
   void Finish() override {
-    EndOfStamp();
+    EndOfTimestamp();
     rows_.Flush();
   }
 
@@ -55,7 +55,7 @@ class LlcTextDecoder : public Decoder {
       return;
     }
     ++stats_.records;
-    if (any_ && seconds != seconds_) EndOfStamp();
+    if (any_ && seconds != seconds_) EndOfTimestamp();
     seconds_ = seconds;
     any_ = true;
     for (size_t i = 0; i < kEvents.size(); ++i) {
@@ -63,7 +63,7 @@ class LlcTextDecoder : public Decoder {
     }
   }
 
-  void EndOfStamp() {
+  void EndOfTimestamp() {
     if (!any_) return;
     double elapsed = seconds_ - last_seconds_;
     int64_t t_ns = clock_.HostNs(static_cast<int64_t>(

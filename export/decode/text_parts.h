@@ -26,7 +26,7 @@ inline void CountBad(std::string_view line, DecodeStats* stats) {
   stats->bad_bytes += line.size() + 1;
 }
 
-// From one timestamp to a later one; 0 when it is not later. Stamps are untrusted, nothing overflows.
+// From one timestamp to a later one; 0 when it is not later. Timestamps are untrusted, nothing overflows.
 inline int64_t SpanNs(int64_t from_ns, int64_t to_ns) {
   if (to_ns <= from_ns) return 0;
   auto span = static_cast<int64_t>(static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(from_ns));

@@ -15,13 +15,13 @@ class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
         rows_(TableOf(TableId::kUb), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const UbRecord& record) {
-    if (!record.IsPlausible() || record.stamp > kMaxPlausibleMicros) return false;
+    if (!record.IsPlausible() || record.timestamp > kMaxPlausibleMicros) return false;
     std::array<uint64_t, 1 + std::tuple_size_v<decltype(UbRecord::values)>> cells;
     cells[0] = record.port;
     std::ranges::copy(record.values, cells.begin() + 1);
     if (!std::ranges::all_of(cells, FitsInt64)) return false;
     // Unlike the other timestamps in microseconds this one is exact.
-    uint64_t device_ns = static_cast<uint64_t>(clock_.facts().device_ns) + record.stamp * 1000;
+    uint64_t device_ns = static_cast<uint64_t>(clock_.facts().device_ns) + record.timestamp * 1000;
     rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(device_ns)), cells);
     return true;
   }

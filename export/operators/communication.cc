@@ -42,24 +42,24 @@ class Maker {
   }
 
   void Finish(Communication* into) {
-    std::ranges::stable_sort(made_, {}, [](const Made& made) { return made.task.start_ns; });
-    for (Made& made : made_) made.task.op = OpOf(made);
-    for (const Made& made : made_) Widen(made);
-    std::ranges::stable_sort(made_, {}, [](const Made& made) { return made.task.op; });
+    std::ranges::stable_sort(made_, {}, [](const MadeTask& made) { return made.task.start_ns; });
+    for (MadeTask& made : made_) made.task.op = OpOf(made);
+    for (const MadeTask& made : made_) Widen(made);
+    std::ranges::stable_sort(made_, {}, [](const MadeTask& made) { return made.task.op; });
     const auto first = static_cast<int32_t>(into->ops.size());
     for (CommunicationOp& op : ops_) {
       op.shown = op.end_ns > 0 && op.start_ns >= begin_ns_;
       into->ops.push_back(op);
     }
     SetBandwidths();
-    for (Made& made : made_) {
+    for (MadeTask& made : made_) {
       made.task.op += first;
       into->tasks.push_back(made.task);
     }
   }
 
  private:
-  struct Made {
+  struct MadeTask {
     CommunicationTask task;
     int32_t repeat = 1;
   };
@@ -94,7 +94,7 @@ class Maker {
   }
 
   // By the start of the tasks. The group is the task's, else the operation's.
-  int32_t OpOf(const Made& made) {
+  int32_t OpOf(const MadeTask& made) {
     const CommunicationHostTask& host = model_.HostOf(made.task);
     const auto [found, is_new] = numbers_.try_emplace({host.launch, made.repeat}, static_cast<int32_t>(ops_.size()));
     CommunicationOp* op = is_new ? &ops_.emplace_back() : &ops_[static_cast<size_t>(found->second)];
@@ -120,7 +120,7 @@ class Maker {
     return found->second;
   }
 
-  void Widen(const Made& made) {
+  void Widen(const MadeTask& made) {
     CommunicationOp& op = ops_[static_cast<size_t>(made.task.op)];
     if (const CommunicationInfo* info = model_.InfoOf(made.task); info != nullptr && op.rank_size == 0) {
       op.rank_size = info->rank_size;
@@ -134,7 +134,7 @@ class Maker {
   // closes them.
   void SetBandwidths() {
     std::map<std::pair<int32_t, uint32_t>, std::vector<CommunicationTask*>> planes;
-    for (Made& made : made_) {
+    for (MadeTask& made : made_) {
       const CommunicationInfo* info = model_.InfoOf(made.task);
       if (info == nullptr) continue;
       made.task.gbps = Rate(info->bytes, made.task.end_ns - made.task.start_ns);
@@ -177,7 +177,7 @@ class Maker {
   const int64_t begin_ns_;
   std::vector<std::pair<uint64_t, int32_t>> by_key_;
   std::unordered_map<uint64_t, int32_t> seen_;
-  std::vector<Made> made_;
+  std::vector<MadeTask> made_;
   std::vector<CommunicationOp> ops_;
   std::map<std::pair<int32_t, int32_t>, int32_t> numbers_;   // by launch and repeat
   std::map<std::pair<uint64_t, bool>, Counter> counters_;  // by group, and whether an AI CPU runs it

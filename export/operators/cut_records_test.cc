@@ -196,8 +196,8 @@ class CutRecords : public testing::Test {
         ASSERT_EQ(read.bad_records, is_it && rest > 0 ? 1u : 0u);
         ASSERT_TRUE(!is_it || read.records == left) << file.name << " of " << length << " bytes";
       }
-      const bool told = std::ranges::any_of(report.files, [&](const auto& read) { return read.base == file.name; });
-      ASSERT_EQ(told, reported) << file.name;
+      const bool listed = std::ranges::any_of(report.files, [&](const auto& read) { return read.base == file.name; });
+      ASSERT_EQ(listed, reported) << file.name;
     }
     std::filesystem::remove(PathOf(file.name, device));
   }

@@ -67,11 +67,11 @@ std::string Listed(std::string_view joined) {
 }
 
 FrameworkData::Reader FrameworkData::ReaderOf(std::string_view base) {
-  struct Known {
+  struct KnownFile {
     std::string_view base;
     Reader reader;
   };
-  static constexpr Known kFiles[] = {
+  static constexpr KnownFile kFiles[] = {
       {"torch.op_range", {&FrameworkData::TakeTorchRange}},
       {"torch.op_mark", {&FrameworkData::TakeTorchMark}},
       {"torch.memory_usage", {&FrameworkData::TakeTorchMemory}},
@@ -82,7 +82,7 @@ FrameworkData::Reader FrameworkData::ReaderOf(std::string_view base) {
       {"mindspore.op_range", {&FrameworkData::TakeMindSporeRange}},
   };
   if (base.starts_with(kOldMindSporeRange)) return {&FrameworkData::TakeOldMindSporeRange};
-  const auto known = std::ranges::find(kFiles, base, &Known::base);
+  const auto known = std::ranges::find(kFiles, base, &KnownFile::base);
   return known == std::end(kFiles) ? Reader() : known->reader;
 }
 

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostInfoBytes = 4u << 20;
 
-std::optional<FrameworkFiles::Stamps> StampsIn(const std::string& text) {
+std::optional<FrameworkFiles::Timestamps> TimestampsIn(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("start_info") || !json["start_info"].is_object()) return std::nullopt;
   const Json& start = json["start_info"];
@@ -26,15 +26,15 @@ std::optional<FrameworkFiles::Stamps> StampsIn(const std::string& text) {
     const auto found = start.find(key);
     return found != start.end() && found->is_number() ? *found : Json(0);
   };
-  FrameworkFiles::Stamps stamps;
-  stamps.counter = start.contains("syscnt_enable") && start["syscnt_enable"] == true;
-  stamps.mhz = number("freq").get<double>();
+  FrameworkFiles::Timestamps timestamps;
+  timestamps.counter = start.contains("syscnt_enable") && start["syscnt_enable"] == true;
+  timestamps.mhz = number("freq").get<double>();
   const Json count = number("start_cnt");
   const Json raw = number("start_monotonic");
-  if (count.is_number_integer()) stamps.start_count = count.get<int64_t>();
-  if (raw.is_number_integer()) stamps.start_raw_ns = raw.get<int64_t>();
-  if (!std::isfinite(stamps.mhz) || stamps.mhz < 0) stamps.mhz = 0;
-  return stamps;
+  if (count.is_number_integer()) timestamps.start_count = count.get<int64_t>();
+  if (raw.is_number_integer()) timestamps.start_raw_ns = raw.get<int64_t>();
+  if (!std::isfinite(timestamps.mhz) || timestamps.mhz < 0) timestamps.mhz = 0;
+  return timestamps;
 }
 
 // profiler_info.json or profiler_info_<rank>.json beside the directory; of several the first by name.
@@ -51,8 +51,8 @@ void ReadInfo(const fs::path& folder, FrameworkFiles* found) {
   Result<UniqueFd> fd = reader.ok() ? reader->OpenFile(name) : Result<UniqueFd>(reader.status());
   const Result<std::string> text =
       fd.ok() ? ReadWhole(fd->get(), kMostInfoBytes) : Result<std::string>(fd.status());
-  if (text.ok()) found->stamps = StampsIn(*text);
-  if (found->stamps) return;
+  if (text.ok()) found->timestamps = TimestampsIn(*text);
+  if (found->timestamps) return;
   found->problems.push_back({name, text.ok() ? "no start_info in it" : text.status().message(), true});
 }
 
@@ -60,11 +60,11 @@ void ReadInfo(const fs::path& folder, FrameworkFiles* found) {
 
 std::function<int64_t(int64_t)> FrameworkFiles::ClockOf(const ClockMap& host) const {
   const bool counts_known = host.facts().host_hz > 0;
-  const bool counter = stamps ? stamps->counter : counts_known;
+  const bool counter = timestamps ? timestamps->counter : counts_known;
   if (!counter) return [host](int64_t ns) { return host.HostNs(ns); };
   if (counts_known) return [host](int64_t count) { return host.HostRecord(static_cast<uint64_t>(count)); };
-  if (!stamps || stamps->mhz <= 0) return [host](int64_t ns) { return host.HostNs(ns); };
-  return [host, start = *stamps](int64_t count) {
+  if (!timestamps || timestamps->mhz <= 0) return [host](int64_t ns) { return host.HostNs(ns); };
+  return [host, start = *timestamps](int64_t count) {
     const double ns = (static_cast<double>(count) - static_cast<double>(start.start_count)) * 1000 / start.mhz;
     constexpr double kMostNs = 4e18;
     const auto since = static_cast<uint64_t>(static_cast<int64_t>(std::clamp(ns, -kMostNs, kMostNs)));

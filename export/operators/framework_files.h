@@ -15,7 +15,7 @@ namespace profd::exporting::operators {
 
 struct FrameworkFiles {
   // profiler_info.json: the unit of timestamps.
-  struct Stamps {
+  struct Timestamps {
     bool counter = false;
     double mhz = 0;
     int64_t start_count = 0;
@@ -23,7 +23,7 @@ struct FrameworkFiles {
   };
   DumpReader reader;
   std::vector<DataFile> files;  // by name
-  std::optional<Stamps> stamps;  // none: not in profiler_info
+  std::optional<Timestamps> timestamps;  // none: not in profiler_info
   std::vector<DumpInfo::Problem> problems;
 
   // To wall clock. The dump's own pair of clocks counts before that of profiler_info, so that launches stay within the

@@ -165,10 +165,10 @@ TEST_F(Framework, OperatorsOfOlderMindSpores) {
   }
 }
 
-// The times of a thread are a tree; stamps become wall clock.
+// The times of a thread are a tree; timestamps become wall clock.
 TEST_F(Framework, InnermostOperatorOfAThread) {
   Read("torch.op_range", Range(true, 20, 30) + Range(true, 10, 50) + Range(true, 22, 25) + Range(true, 60, 70));
-  data.Finish([](int64_t stamp) { return stamp + 1000; });
+  data.Finish([](int64_t timestamp) { return timestamp + 1000; });
   ASSERT_EQ(data.operators.size(), 4u);
   EXPECT_EQ(data.operators[0].begin, 1010);
   EXPECT_EQ(data.operators[0].end, 1050);
@@ -192,7 +192,7 @@ TEST_F(Framework, QueueTiesLaunchesToOperators) {
   Read("torch.op_range", Range(true, 10, 50) + Range(true, 60, 70));
   Read("torch.op_mark", mark(80, 2, 9, 77) + mark(95, 3, 9, 77) + mark(12, 0, 9, 43) + mark(14, 1, 9, 43) +
                             mark(100, 2, 10, 77) + mark(105, 3, 10, 77) + mark(61, 0, 11, 43));
-  data.Finish([](int64_t stamp) { return stamp; });
+  data.Finish([](int64_t timestamp) { return timestamp; });
   ASSERT_EQ(data.queue.size(), 2u);
   EXPECT_EQ(data.queue[0].correlation, 9u);
   EXPECT_EQ(std::pair(data.queue[0].put.begin, data.queue[0].put.end), std::pair(int64_t{12}, int64_t{14}));
@@ -213,7 +213,7 @@ TEST_F(Framework, CallsOfPython) {
   Read("torch.python_tracer_hash", Part(4, Le(uint64_t{5}) + Part(1, "a.py(1): f")));
   Read("torch.python_tracer_func", event(10, 1, 9) + event(20, 0, 5) + event(30, 2, 6) + event(40, 0, 7) +
                                        event(50, 3, 6) + event(60, 4, 5) + event(70, 0, 5) + event(80, 0, 8) + event(90, 1, 8) + "cut");
-  data.Finish([](int64_t stamp) { return stamp; });
+  data.Finish([](int64_t timestamp) { return timestamp; });
   EXPECT_EQ(data.records, 10u);
   EXPECT_EQ(data.bad_records, 2u) << "a tag that is none, and what is cut off";
   EXPECT_EQ(data.bad_bytes, 33u + 3u);
@@ -236,7 +236,7 @@ TEST_F(Framework, MemoryOfTheAllocator) {
   Read("torch.memory_usage", report(50, 1, 1) + report(10, 0, 1) + report(60, 1, 1) + report(49, 2, 1) +
                                  report(70, 0, 1) + report(5, 1, 2) + report(20, 0, 9, 0) + report(21, 3, 9));
   EXPECT_EQ(data.bad_records, 1u);
-  data.Finish([](int64_t stamp) { return stamp; });
+  data.Finish([](int64_t timestamp) { return timestamp; });
   ASSERT_EQ(data.memory.records.size(), 6u) << "not that of the host";
   EXPECT_EQ(data.memory.records[1].device, 3);
   EXPECT_EQ(data.memory.records[1].bytes, 512);
@@ -253,7 +253,7 @@ TEST_F(Framework, MemoryOfTheAllocator) {
 TEST_F(Framework, CollectionsOfGarbage) {
   Read("torch.gc_record", Le(uint64_t{42}) + Le(int64_t{30}) + Le(int64_t{40}) + Le(uint64_t{42}) + Le(int64_t{10}) +
                               Le(int64_t{20}) + Le(uint64_t{42}) + Le(int64_t{20}) + Le(int64_t{10}));
-  data.Finish([](int64_t stamp) { return stamp + 1; });
+  data.Finish([](int64_t timestamp) { return timestamp + 1; });
   EXPECT_EQ(data.bad_records, 1u);
   ASSERT_EQ(data.collections.size(), 2u);
   EXPECT_EQ(std::pair(data.collections[0].begin, data.collections[1].end), std::pair(int64_t{11}, int64_t{41}));
@@ -261,7 +261,7 @@ TEST_F(Framework, CollectionsOfGarbage) {
 
 TEST_F(Framework, TimesBeforeTheEpochAreNone) {
   Read("torch.op_range", Range(true, 10, 50) + Range(true, 20, 30));
-  data.Finish([](int64_t stamp) { return stamp - 15; });
+  data.Finish([](int64_t timestamp) { return timestamp - 15; });
   EXPECT_EQ(data.operators.size(), 1u);
   EXPECT_EQ(data.bad_times, 1u);
 }

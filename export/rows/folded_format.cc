@@ -90,7 +90,7 @@ class FoldedFormat : public Format {
   bool WantsEvents() const override { return true; }
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
-    return file_.Create(plan.out_dir + "/stacks_" + plan.stamp + ".folded");
+    return file_.Create(plan.out_dir + "/stacks_" + plan.timestamp + ".folded");
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     return std::unique_ptr<FormatSink>(std::make_unique<FoldedSink>(&stacks_, *plan_->dumps[task.dump]));

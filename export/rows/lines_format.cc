@@ -193,7 +193,7 @@ class LinesFormat : public Format {
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
     RETURN_IF_ERROR(
-        shared_.file.Create(plan.out_dir + "/samples_" + plan.stamp + (json() ? ".jsonl" : ".csv")));
+        shared_.file.Create(plan.out_dir + "/samples_" + plan.timestamp + (json() ? ".jsonl" : ".csv")));
     return json() ? Status() : shared_.file.Append(kCsvHeading);
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {

@@ -161,7 +161,7 @@ class OpenMetricsFormat : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
-    std::string base = plan.out_dir + "/samples_" + plan.stamp;
+    std::string base = plan.out_dir + "/samples_" + plan.timestamp;
     RETURN_IF_ERROR(out_.Create(base + ".om"));
     return shared_.families.Begin(base + ".om.spool");
   }

@@ -24,7 +24,7 @@ class RowsTest : public ::testing::Test {
     dump_.rank = 3;
     plan_.dumps = {&dump_};
     plan_.out_dir = dir_.path();
-    plan_.stamp = "20260101000000";
+    plan_.timestamp = "20260101000000";
     plan_.strings = &strings_;
   }
 

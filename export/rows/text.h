@@ -14,7 +14,7 @@ void AppendJsonText(std::string* out, std::string_view text);
 // The shortest text that reads back as `value`; `none` if it is not finite. Room for 32 bytes.
 char* AppendReal(char* out, double value, std::string_view none);
 
-// Stamps as RFC 3339 in UTC with nine digits; remembers the last second.
+// Timestamps as RFC 3339 in UTC with nine digits; remembers the last second.
 class Rfc3339 {
  public:
   // Room for 40 bytes.

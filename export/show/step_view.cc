@@ -47,13 +47,13 @@ Intervals Within(const Intervals& intervals, const StepTimes& step) {
 }
 
 std::vector<StepTimeline::Run> LongestRuns(const operators::Model& model, const StepTimes& step) {
-  struct Found {
+  struct LongRun {
     Interval when;
     const operators::HostTask* task = nullptr;          // an operator's
     const operators::CommunicationOp* collective = nullptr;
   };
-  std::vector<Found> found;
-  const auto add = [&](int device, const Found& one) {
+  std::vector<LongRun> found;
+  const auto add = [&](int device, const LongRun& one) {
     if (device != step.device || one.when.start_ns < step.start_ns || one.when.start_ns >= step.end_ns) return;
     found.push_back(one);
   };
@@ -65,9 +65,9 @@ std::vector<StepTimeline::Run> LongestRuns(const operators::Model& model, const 
     if (op.shown) add(op.device, {{op.start_ns, op.end_ns}, nullptr, &op});
   }
   std::ranges::stable_sort(found, std::greater<>(),
-                           [](const Found& one) { return one.when.end_ns - one.when.start_ns; });
+                           [](const LongRun& one) { return one.when.end_ns - one.when.start_ns; });
   std::vector<StepTimeline::Run> runs;
-  for (const Found& one : found) {
+  for (const LongRun& one : found) {
     if (runs.size() == StepTimeline::kMostRuns) break;
     if (one.task != nullptr && !operators::IsShown(model, *one.task, model.CoreType(*one.task))) continue;
     runs.push_back({one.task == nullptr ? model.TypeOf(*one.collective) : std::string(model.OperatorName(*one.task)),

@@ -84,7 +84,7 @@ std::vector<double> Course::Resample(int64_t from_ns, int64_t to_ns, size_t colu
 namespace {
 
 // Of one value column of a series while it is read.
-struct Reading {
+struct ValueColumn {
   size_t column = 0;
   double scale = 1;
   bool known = false;
@@ -92,7 +92,7 @@ struct Reading {
   double last = 0;
   SeriesSummary summary;
 };
-using Readings = std::vector<Reading>;
+using ValueColumns = std::vector<ValueColumn>;
 
 class SummarySink : public FormatSink {
  public:
@@ -120,7 +120,7 @@ class SummarySink : public FormatSink {
         }
         index = found->second.Add(Make(batch, found->second.keys()));
       }
-      for (Reading& reading : readings_[*index]) Read(&reading, batch, row);
+      for (ValueColumn& reading : readings_[*index]) Read(&reading, batch, row);
     }
   }
 
@@ -131,8 +131,8 @@ class SummarySink : public FormatSink {
 
   Status Finish() override {
     MutexLock lock(mutex_);
-    for (Readings& readings : readings_) {
-      for (Reading& reading : readings) {
+    for (ValueColumns& readings : readings_) {
+      for (ValueColumn& reading : readings) {
         SeriesSummary& series = reading.summary;
         if (series.count == 0) continue;
         out_.first_ns = std::min(out_.first_ns, series.first_ns);
@@ -179,9 +179,9 @@ class SummarySink : public FormatSink {
       readings_.emplace_back();
       return readings_.size() - 1;
     }
-    Readings readings;
+    ValueColumns readings;
     for (MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
-      Reading& reading = readings.emplace_back();
+      ValueColumn& reading = readings.emplace_back();
       reading.column = metric.column;
       reading.scale = metric.scale;
       reading.summary.table = batch.table->id;
@@ -195,7 +195,7 @@ class SummarySink : public FormatSink {
     return readings_.size() - 1;
   }
 
-  static void Read(Reading* reading, const Batch& batch, size_t row) {
+  static void Read(ValueColumn* reading, const Batch& batch, size_t row) {
     double value = batch.Number(reading->column, row) * reading->scale;
     int64_t t_ns = batch.t_ns[row];
     SeriesSummary& series = reading->summary;
@@ -225,7 +225,7 @@ class SummarySink : public FormatSink {
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
   std::map<std::pair<TableId, int>, SeriesMap<size_t>> maps_;
-  std::vector<Readings> readings_;
+  std::vector<ValueColumns> readings_;
   size_t series_ = 0;
   uint64_t left_out_ = 0;
   std::array<uint64_t, kEventKinds> events_ = {};

@@ -84,8 +84,8 @@ Status RowLoader::TakePart(const Batch& batch, size_t from, size_t rows) {
 }
 
 void RowLoader::SkipRows(const Batch& batch, size_t from, size_t rows) {
-  const int64_t* stamps = batch.t_ns.data() + from;
-  for (size_t i = 0; i < rows; ++i) skip_[i] = stamps[i] < begin_ns_;
+  const int64_t* timestamps = batch.t_ns.data() + from;
+  for (size_t i = 0; i < rows; ++i) skip_[i] = timestamps[i] < begin_ns_;
   if (!table_.vendor) return;
   if (table_.source == TableId::kPcie) {
     // A minimum above the maximum: nothing was measured.
@@ -205,17 +205,17 @@ std::string RowLoader::TextOf(const Batch& batch, const SqlColumn& column, uint6
 // counts as 1 ns, as the vendor's analyser has it.
 void RowLoader::ConvertUsage(const Batch& batch, size_t from, std::span<const uint64_t> cycles,
                              Lane& lane) {
-  const int64_t* stamps = batch.t_ns.data() + from;
+  const int64_t* timestamps = batch.t_ns.data() + from;
   const int64_t* core = batch.Ints(0).data() + from;
   const int64_t* type = batch.Ints(1).data() + from;
   const double mhz = where_.place->aicore_mhz > 0 ? static_cast<double>(where_.place->aicore_mhz)
                                                   : std::numeric_limits<double>::quiet_NaN();
   for (size_t i = 0; i < cycles.size(); ++i) {
     auto key = static_cast<uint64_t>(type[i]) << 32 ^ static_cast<uint64_t>(core[i]);
-    if (core_stamps_.size() > 65536) core_stamps_.clear();
-    auto [it, fresh] = core_stamps_.try_emplace(key, stamps[i]);
-    double interval = fresh ? 1.0 : static_cast<double>(stamps[i] - it->second);
-    it->second = stamps[i];
+    if (core_timestamps_.size() > 65536) core_timestamps_.clear();
+    auto [it, fresh] = core_timestamps_.try_emplace(key, timestamps[i]);
+    double interval = fresh ? 1.0 : static_cast<double>(timestamps[i] - it->second);
+    it->second = timestamps[i];
     if (interval == 0) skip_[i] = true;
     double usage = static_cast<double>(cycles[i] * 1000) / (mhz * interval) * 100;
     lane.values[i] = std::bit_cast<uint64_t>(usage);

@@ -101,7 +101,7 @@ class RowLoader {
   std::vector<Lane> lanes_;
   std::vector<CellColumn> columns_;
   std::array<bool, kRows> skip_{};
-  std::unordered_map<uint64_t, int64_t> core_stamps_;
+  std::unordered_map<uint64_t, int64_t> core_timestamps_;
 };
 
 }  // namespace profd::exporting

@@ -18,19 +18,19 @@ struct Spec {
 };
 
 constexpr Spec kDeviceId{"deviceId", kInteger, kDevice};
-constexpr Spec kStamp{"timestampNs", kInteger, kTime};
-constexpr Spec kNumericStamp{"timestampNs", kNumeric, kTime};
+constexpr Spec kTimestamp{"timestampNs", kInteger, kTime};
+constexpr Spec kNumericTimestamp{"timestampNs", kNumeric, kTime};
 
 constexpr auto kHccs = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"txThroughput", kNumeric, kWhole, "tx", kMega},
     {"rxThroughput", kNumeric, kWhole, "rx", kMega},
 });
 
 constexpr auto kPcie = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"txPostMin", kNumeric, kPlain, "tx_post_min", 1e6},
     {"txPostMax", kNumeric, kPlain, "tx_post_max", 1e6},
     {"txPostAvg", kNumeric, kPlain, "tx_post_avg", 1e6},
@@ -56,7 +56,7 @@ constexpr auto kPcie = std::to_array<Spec>({
 
 constexpr auto kHbm = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"bandwidth", kNumeric, kWhole, "bandwidth", kMega},
     {"hbmId", kInteger, kPlain, "hbm"},
     {"type", kInteger, kKeyText, "direction"},
@@ -64,7 +64,7 @@ constexpr auto kHbm = std::to_array<Spec>({
 
 constexpr auto kDdr = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"read", kNumeric, kWhole, "read", kMega},
     {"write", kNumeric, kWhole, "write", kMega},
 });
@@ -72,7 +72,7 @@ constexpr auto kDdr = std::to_array<Spec>({
 constexpr auto kLlc = std::to_array<Spec>({
     kDeviceId,
     {"llcId", kInteger, kPlain, "llc"},
-    kStamp,
+    kTimestamp,
     {"hitRate", kReal, kPlain, "hit_ratio", 100},
     {"throughput", kInteger, kWhole, "throughput", kMega},
     {"mode", kInteger, kKeyText, "op"},
@@ -81,7 +81,7 @@ constexpr auto kLlc = std::to_array<Spec>({
 // The bandwidth is in Mb/s but taken for MB/s, as the vendor's analyser does.
 constexpr auto kSysIo = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"bandwidth", kInteger, kPlain, "bandwidth", kMega},
     {"rxPacketRate", kNumeric, kPlain, "rx_packet_rate"},
     {"rxByteRate", kNumeric, kPlain, "rx_byte_rate"},
@@ -102,13 +102,13 @@ constexpr auto kNpuMem = std::to_array<Spec>({
     {"type", kInteger, kKeyText, "kind"},
     {"ddr", kNumeric, kPlain, "ddr"},
     {"hbm", kNumeric, kPlain, "hbm"},
-    kStamp,
+    kTimestamp,
     kDeviceId,
 });
 
 constexpr auto kModuleMem = std::to_array<Spec>({
     {"moduleId", kInteger, kPlain, "module"},
-    kStamp,
+    kTimestamp,
     {"totalReserved", kNumeric, kPlain, "reserved"},
     kDeviceId,
 });
@@ -117,13 +117,13 @@ constexpr auto kQos = std::to_array<Spec>({
     kDeviceId,
     {"eventName", kNumeric, kQosName, "stream"},
     {"bandwidth", kNumeric, kPlain, "bandwidth", kMega},
-    kNumericStamp,
+    kNumericTimestamp,
     {"dieId", kNumeric, kPlain, "die"},
 });
 
 constexpr auto kAicoreFreq = std::to_array<Spec>({
     kDeviceId,
-    kNumericStamp,
+    kNumericTimestamp,
     {"freq", kInteger, kPlain, "mhz"},
     {"dieId", kNumeric, kPlain, "die"},
 });
@@ -134,21 +134,21 @@ constexpr auto kAccPmu = std::to_array<Spec>({
     {"writeBwLevel", kInteger, kPlain, "write_bandwidth"},
     {"readOstLevel", kInteger, kPlain, "read_outstanding"},
     {"writeOstLevel", kInteger, kPlain, "write_outstanding"},
-    kNumericStamp,
+    kNumericTimestamp,
     kDeviceId,
 });
 
 constexpr auto kSocLevel = std::to_array<Spec>({
     {"l2BufferBwLevel", kInteger, kPlain, "l2_buffer"},
     {"mataBwLevel", kInteger, kPlain, "mata"},
-    kNumericStamp,
+    kNumericTimestamp,
     kDeviceId,
 });
 
 constexpr auto kSio = std::to_array<Spec>({
     {"deviceId", kNumeric, kDevice},
     {"name", kNumeric, kDieName, "die"},
-    kNumericStamp,
+    kNumericTimestamp,
     {"rxReq", kNumeric, kPlain, "req_rx", kMega},
     {"rxRsp", kNumeric, kPlain, "rsp_rx", kMega},
     {"rxSnp", kNumeric, kPlain, "snp_rx", kMega},
@@ -162,14 +162,14 @@ constexpr auto kSio = std::to_array<Spec>({
 constexpr auto kUb = std::to_array<Spec>({
     {"deviceId", kNumeric, kDevice},
     {"portId", kNumeric, kPlain, "port"},
-    kNumericStamp,
+    kNumericTimestamp,
     {"rxUdmaBind", kNumeric, kPlain, "udma_rx_bind"},
     {"txUdmaBind", kNumeric, kPlain, "udma_tx_bind"},
 });
 
 constexpr auto kNetdev = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"macTxPfcPkt", kInteger, kPlain, "mac_tx_pfc_packets"},
     {"macRxPfcPkt", kInteger, kPlain, "mac_rx_pfc_packets"},
     {"macTxByte", kInteger, kPlain, "mac_tx_bytes"},
@@ -192,32 +192,32 @@ constexpr auto kNetdev = std::to_array<Spec>({
 });
 
 constexpr auto kCpuUsage = std::to_array<Spec>({
-    kNumericStamp,
+    kNumericTimestamp,
     {"cpuId", kNumeric, kPlain, "cpu"},
     {"usage", kNumeric, kPlain, "usage"},
 });
 
 constexpr auto kMemUsage = std::to_array<Spec>({
-    kNumericStamp,
+    kNumericTimestamp,
     {"usage", kNumeric, kPlain, "usage"},
 });
 
 constexpr auto kDiskUsage = std::to_array<Spec>({
-    kNumericStamp,
+    kNumericTimestamp,
     {"readRate", kNumeric, kPlain, "read", 1024},
     {"writeRate", kNumeric, kPlain, "write", 1024},
     {"usage", kNumeric, kPlain, "usage"},
 });
 
 constexpr auto kNetworkUsage = std::to_array<Spec>({
-    kNumericStamp,
+    kNumericTimestamp,
     {"usage", kNumeric, kPlain, "usage"},
     {"speed", kNumeric, kPlain, "speed", 1024},
 });
 
 constexpr auto kPmuTimeline = std::to_array<Spec>({
     kDeviceId,
-    kStamp,
+    kTimestamp,
     {"totalCycle", kInteger, kPlain, "cycles"},
     {"usage", kNumeric, kUsage, "cycles"},
     {"freq", kNumeric, kAicoreMhz},

@@ -157,7 +157,7 @@ void SqliteSink::TakeEvent(const Event& event) {
 
 Status SqliteFormat::Begin(const ExportPlan& plan) {
   plan_ = plan;
-  path_ = fmt::format("{}/msprof_{}.db", plan.out_dir, plan.stamp);
+  path_ = fmt::format("{}/msprof_{}.db", plan.out_dir, plan.timestamp);
   part_path_ = path_ + ".part";
   ::unlink(part_path_.c_str());
   uint64_t bytes = 0;

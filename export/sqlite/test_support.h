@@ -48,7 +48,7 @@ class MadeExport {
     ExportPlan plan;
     for (const DumpInfo& dump : dumps_) plan.dumps.push_back(&dump);
     plan.out_dir = dir_;
-    plan.stamp = "20260101000000";
+    plan.timestamp = "20260101000000";
     plan.strings = &strings_;
     ASSERT_TRUE(format_->Begin(plan).ok());
   }

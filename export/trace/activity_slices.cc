@@ -176,7 +176,7 @@ std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
   if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
   // An arrow leaves where the call begins: the kernel may run before it has returned.
   if (correlation != 0 && !memory && (!api || Launches(batch, row, slice))) {
-    slice.arrow = api ? Slice::Arrow::kFrom : Slice::Arrow::kTo;
+    slice.flow_end = api ? Slice::FlowEnd::kFrom : Slice::FlowEnd::kTo;
     slice.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
   }
   return slice;

@@ -55,7 +55,7 @@ TEST_F(ActivitySlicesTest, AKernelIsOnTheLaneOfItsStream) {
   EXPECT_EQ(slice->name, "MatMul");
   EXPECT_EQ(slice->t_ns, 1000);
   EXPECT_EQ(slice->dur_ns, 250);
-  EXPECT_EQ(slice->arrow, Slice::Arrow::kTo);
+  EXPECT_EQ(slice->flow_end, Slice::FlowEnd::kTo);
   EXPECT_EQ(slice->flow, "77_9");
   EXPECT_THAT(slice->integers, ElementsAre(Pair("rank", 0), Pair("pid", 77), Pair("stream", 5), Pair("correlation", 9)));
   EXPECT_THAT(slice->texts, ElementsAre(Pair("type", "KERNEL_AICORE")));
@@ -72,7 +72,7 @@ TEST_F(ActivitySlicesTest, ProcessesOfADeviceHaveLanesOfTheirOwn) {
   EXPECT_EQ(second->tid, 5 + (1 << 22));
   EXPECT_EQ(alone->thread, "Stream 5");
   EXPECT_EQ(alone->tid, 5);
-  EXPECT_EQ(first->arrow, Slice::Arrow::kNone) << "correlation 0 is none";
+  EXPECT_EQ(first->flow_end, Slice::FlowEnd::kNone) << "correlation 0 is none";
 }
 
 TEST_F(ActivitySlicesTest, CommunicationHasItsGroup) {
@@ -81,7 +81,7 @@ TEST_F(ActivitySlicesTest, CommunicationHasItsGroup) {
          6, 78, 1, 3, 1024, 4, 2.5);
   EXPECT_EQ(slice->process->name, "Communication");
   EXPECT_EQ(slice->thread, "Communication, Stream 6");
-  EXPECT_EQ(slice->arrow, Slice::Arrow::kTo);
+  EXPECT_EQ(slice->flow_end, Slice::FlowEnd::kTo);
   EXPECT_THAT(slice->texts, ElementsAre(Pair("communicator", "dp"), Pair("algorithm", "ring")));
   EXPECT_THAT(slice->integers, ElementsAre(Pair("rank", 1), Pair("pid", 78), Pair("stream", 6), Pair("correlation", 3),
                                            Pair("count", 1024)));
@@ -92,7 +92,7 @@ TEST_F(ActivitySlicesTest, ACallIsOnTheLaneOfItsThread) {
   EXPECT_EQ(slice->process->name, "CANN");
   EXPECT_EQ(slice->thread, "rank 1, train.py, pid 78: thread 43");
   EXPECT_EQ(slice->track, "API calls of thread 43");
-  EXPECT_EQ(slice->arrow, Slice::Arrow::kFrom);
+  EXPECT_EQ(slice->flow_end, Slice::FlowEnd::kFrom);
   EXPECT_EQ(slice->flow, "78_9");
   EXPECT_THAT(slice->texts, ElementsAre(Pair("level", "node")));
   const std::optional<Slice> other = Of(TableId::kApi, -1, 5, strings_.Intern("x"), 2, 70, 77, 0, 43, 9);
@@ -102,14 +102,14 @@ TEST_F(ActivitySlicesTest, ACallIsOnTheLaneOfItsThread) {
 // Reported as they end; what launches nothing has the number of what its thread launched before.
 TEST_F(ActivitySlicesTest, AnArrowLeavesOnlyFromCallsThatLaunched) {
   const auto arrow = [this](int64_t begin, int64_t length, int64_t thread, int64_t correlation) {
-    return Of(TableId::kApi, -1, begin, strings_.Intern("x"), 2, length, 78, 1, thread, correlation)->arrow;
+    return Of(TableId::kApi, -1, begin, strings_.Intern("x"), 2, length, 78, 1, thread, correlation)->flow_end;
   };
-  EXPECT_EQ(arrow(10, 10, 43, 9), Slice::Arrow::kFrom);  // the runtime's launch
-  EXPECT_EQ(arrow(5, 20, 43, 9), Slice::Arrow::kFrom);   // the operator around it
-  EXPECT_EQ(arrow(30, 10, 43, 9), Slice::Arrow::kNone);  // a synchronisation behind it
-  EXPECT_EQ(arrow(1, 5, 43, 9), Slice::Arrow::kNone);
-  EXPECT_EQ(arrow(50, 10, 43, 10), Slice::Arrow::kFrom);
-  EXPECT_EQ(arrow(30, 10, 44, 9), Slice::Arrow::kFrom);  // another thread counts for itself
+  EXPECT_EQ(arrow(10, 10, 43, 9), Slice::FlowEnd::kFrom);  // the runtime's launch
+  EXPECT_EQ(arrow(5, 20, 43, 9), Slice::FlowEnd::kFrom);   // the operator around it
+  EXPECT_EQ(arrow(30, 10, 43, 9), Slice::FlowEnd::kNone);  // a synchronisation behind it
+  EXPECT_EQ(arrow(1, 5, 43, 9), Slice::FlowEnd::kNone);
+  EXPECT_EQ(arrow(50, 10, 43, 10), Slice::FlowEnd::kFrom);
+  EXPECT_EQ(arrow(30, 10, 44, 9), Slice::FlowEnd::kFrom);  // another thread counts for itself
 }
 
 TEST_F(ActivitySlicesTest, MemoryHasItsBytesAndNoArrow) {
@@ -118,7 +118,7 @@ TEST_F(ActivitySlicesTest, MemoryHasItsBytesAndNoArrow) {
   EXPECT_EQ(slice->thread, "Memory, Stream 5");
   EXPECT_EQ(slice->tid, 5 + (1 << 20));
   EXPECT_EQ(slice->dur_ns, 8);
-  EXPECT_EQ(slice->arrow, Slice::Arrow::kNone);
+  EXPECT_EQ(slice->flow_end, Slice::FlowEnd::kNone);
   EXPECT_THAT(slice->integers, ElementsAre(Pair("rank", 0), Pair("pid", 77), Pair("stream", 5), Pair("correlation", 3),
                                            Pair("bytes", 4096)));
   EXPECT_EQ(Of(TableId::kMemory, 0, 1, 1, 8, 4096, 1, -1, 77, 0, 0, 0, 0)->thread, "Memory") << "of no stream";

@@ -70,7 +70,7 @@ class Layer {
     Kind kind;
     uint32_t index;
   };
-  using Arrow = std::pair<uint32_t, LayerFlow>;  // by operator
+  using OperatorFlow = std::pair<uint32_t, LayerFlow>;  // by operator
 
   void Add(Entry::Kind kind, uint64_t thread, int64_t begin, int64_t end, size_t index) {
     if (window_.Has(begin)) entries_.push_back({thread, begin, end, kind, static_cast<uint32_t>(index)});
@@ -102,7 +102,7 @@ class Layer {
                            LayerFlow{LayerFlow::Kind::kFramework, true, NumberOf(model_, kernel)});
     });
     FindBackward();
-    std::ranges::sort(arrows_, {}, [](const Arrow& arrow) {
+    std::ranges::sort(arrows_, {}, [](const OperatorFlow& arrow) {
       return std::tuple(arrow.first, arrow.second.kind, arrow.second.id, arrow.second.from);
     });
   }
@@ -127,7 +127,7 @@ class Layer {
     if (op.types >= 0) args_.push_back({"Input type", std::string_view(lists[1])});
     if (op.stack >= 0) args_.push_back({"Call stack", std::string_view(lists[2])});
     flows_.clear();
-    const auto first = std::ranges::lower_bound(arrows_, index, {}, &Arrow::first);
+    const auto first = std::ranges::lower_bound(arrows_, index, {}, &OperatorFlow::first);
     for (auto at = first; at != arrows_.end() && at->first == index; ++at) flows_.push_back(at->second);
     sink_.Take({data_.texts.Text(op.name), op.begin, op.end - op.begin, args_, flows_, "cpu_op"});
   }
@@ -179,7 +179,7 @@ class Layer {
   const TimeWindow& window_;
   LayerSink& sink_;
   std::vector<Entry> entries_;
-  std::vector<Arrow> arrows_;
+  std::vector<OperatorFlow> arrows_;
   std::vector<uint32_t> parents_;  // of Python's calls
   std::vector<LayerArg> args_;
   std::vector<LayerFlow> flows_;

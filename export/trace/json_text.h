@@ -21,7 +21,7 @@ void AppendJsonEscaped(std::string* out, std::string_view text, size_t max_bytes
 // end.
 char* AppendShortest(char* out, double value);
 
-// Stamps as the timeline has them, in us with three decimals; fast while the second stays the same.
+// Timestamps as the timeline has them, in us with three decimals; fast while the second stays the same.
 class MicrosText {
  public:
   std::string_view Of(int64_t t_ns);

@@ -52,9 +52,9 @@ std::string_view Valid(std::string_view text, size_t most, std::string* repaired
 }
 
 // Room for some bytes at the end of a text, of which some are taken.
-class Room {
+class RawAppender {
  public:
-  Room(size_t most, std::string* out) : out_(*out), begin_(out->size()) { out->resize(begin_ + most); }
+  RawAppender(size_t most, std::string* out) : out_(*out), begin_(out->size()) { out->resize(begin_ + most); }
   char* Begin() { return out_.data() + begin_; }
   void Take(const char* end) { out_.resize(static_cast<size_t>(end - out_.data())); }
 
@@ -70,9 +70,9 @@ void AppendArg(const LayerArg& arg, std::string* out) {
   std::string_view valid;
   const auto* text = std::get_if<std::string_view>(&arg.value);
   if (text != nullptr) valid = Valid(*text, kMostArgText, &repaired);
-  Room room(3 * kMostField + valid.size() + arg.name.size(), out);
+  RawAppender appender(3 * kMostField + valid.size() + arg.name.size(), out);
   const size_t name = kTag + VarintSize(arg.name.size()) + arg.name.size();
-  char* end = PutTag(TrackEvent::kDebugAnnotationsFieldNumber, kBytes, room.Begin());
+  char* end = PutTag(TrackEvent::kDebugAnnotationsFieldNumber, kBytes, appender.Begin());
   if (text != nullptr) {
     end = PutVarint(kTag + VarintSize(valid.size()) + valid.size() + name, end);
     end = PutText(Annotation::kStringValueFieldNumber, valid, end);
@@ -85,7 +85,7 @@ void AppendArg(const LayerArg& arg, std::string* out) {
     end = PutVarint(kTag + VarintSize(value) + name, end);
     end = PutVarint(value, PutTag(Annotation::kIntValueFieldNumber, kVarint, end));
   }
-  room.Take(PutText(Annotation::kNameFieldNumber, arg.name, end));
+  appender.Take(PutText(Annotation::kNameFieldNumber, arg.name, end));
 }
 
 }  // namespace
@@ -96,9 +96,9 @@ std::string FlowText(const LayerFlow& flow) {
 }
 
 void AppendTrackEvent(int type, uint64_t track, std::string* out) {
-  Room room(2 * kMostField, out);
-  char* end = PutVarint(static_cast<uint64_t>(type), PutTag(TrackEvent::kTypeFieldNumber, kVarint, room.Begin()));
-  room.Take(PutVarint(track, PutTag(TrackEvent::kTrackUuidFieldNumber, kVarint, end)));
+  RawAppender appender(2 * kMostField, out);
+  char* end = PutVarint(static_cast<uint64_t>(type), PutTag(TrackEvent::kTypeFieldNumber, kVarint, appender.Begin()));
+  appender.Take(PutVarint(track, PutTag(TrackEvent::kTrackUuidFieldNumber, kVarint, end)));
 }
 
 void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t track, std::string* out) {
@@ -106,8 +106,8 @@ void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t t
   AppendTrackEvent(type, track, out);
   std::string repaired;
   const std::string_view name = Valid(event.name, kMaxText, &repaired);
-  Room room((2 + event.flows.size()) * kMostField + event.category.size() + name.size(), out);
-  char* end = room.Begin();
+  RawAppender appender((2 + event.flows.size()) * kMostField + event.category.size() + name.size(), out);
+  char* end = appender.Begin();
   if (!event.category.empty()) end = PutText(TrackEvent::kCategoriesFieldNumber, event.category, end);
   end = PutText(TrackEvent::kNameFieldNumber, name, end);
   // Not ended where it arrives: a launch may have several tasks.
@@ -115,7 +115,7 @@ void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t t
     if (flow.id == kNoConnection) continue;
     end = PutFixed64(FlowId(dump, FlowText(flow)), PutTag(TrackEvent::kFlowIdsFieldNumber, kFixed64, end));
   }
-  room.Take(end);
+  appender.Take(end);
 }
 
 }  // namespace profd::exporting

@@ -11,8 +11,8 @@
 namespace profd::exporting {
 
 struct LegacyPart {
-  std::string_view file;  // without `_<stamp>`
-  bool stamped = true;
+  std::string_view file;  // without `_<timestamp>`
+  bool timestamped = true;
   // Of operator-level records; null: marks and ranges of the application.
   bool (*has)(const ProcessSpec& process, const LayerEvent& event) = nullptr;
 };

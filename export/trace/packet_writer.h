@@ -1,6 +1,6 @@
 // One sequence of packets of a Perfetto trace.
 //
-// Stamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
+// Timestamps are deltas of a clock of the sequence's own, which its first packet sets to the begin of
 // the collection; that packet also states that trace time (BOOTTIME) is wall clock (REALTIME). A
 // timestamp before its predecessor is written as it is, in BOOTTIME.
 #pragma once

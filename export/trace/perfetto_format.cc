@@ -1,4 +1,4 @@
-// Perfetto's native trace, `trace_<stamp>.perfetto-trace` (`.gz`): a sequence of packets per data
+// Perfetto's native trace, `trace_<timestamp>.perfetto-trace` (`.gz`): a sequence of packets per data
 // file.
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ struct Shared {
   explicit Shared(const ExportPlan& export_plan) : plan(export_plan) {}
 
   Status Create() {
-    std::string path = fmt::format("{}/trace_{}.perfetto-trace", plan.out_dir, plan.stamp);
+    std::string path = fmt::format("{}/trace_{}.perfetto-trace", plan.out_dir, plan.timestamp);
     if (!plan.gzip) return file.emplace<SharedFile>().Create(std::move(path));
     return file.emplace<GzipFile>().Create(path + ".gz");
   }
@@ -390,9 +390,9 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     }
     for (const auto& [name, value] : slice.numbers) annotation(name)->set_double_value(value);
     if (crowded) annotation("Duration(ns)")->set_int_value(slice.dur_ns);
-    if (slice.arrow == Slice::Arrow::kFrom) event->add_flow_ids(FlowId(dump_, slice.flow));
+    if (slice.flow_end == Slice::FlowEnd::kFrom) event->add_flow_ids(FlowId(dump_, slice.flow));
     if (slice.mark) event->add_flow_ids(FlowId(dump_, FlowText(MarkFlow(*slice.mark))));
-    if (slice.arrow == Slice::Arrow::kTo) event->add_terminating_flow_ids(FlowId(dump_, slice.flow));
+    if (slice.flow_end == Slice::FlowEnd::kTo) event->add_terminating_flow_ids(FlowId(dump_, slice.flow));
     writer_.PutEvent(slice.t_ns, &event_);
   }
 

@@ -149,16 +149,16 @@ class Reader {
     ASSERT_NE(flags, nullptr);
     EXPECT_EQ(flags->value, 2U);
     ASSERT_TRUE(now_.contains(sequence)) << "an event before its sequence's clock";
-    uint64_t stamp = Find(packet, 8)->value;
+    uint64_t timestamp = Find(packet, 8)->value;
     if (const Field* clock = Find(packet, 58)) {
       EXPECT_EQ(clock->value, 6U);
     } else {
-      stamp = now_[sequence] += stamp;
+      timestamp = now_[sequence] += timestamp;
     }
-    Keep(Parse(event->bytes), stamp);
+    Keep(Parse(event->bytes), timestamp);
   }
 
-  void Keep(const std::vector<Field>& event, uint64_t stamp) {
+  void Keep(const std::vector<Field>& event, uint64_t timestamp) {
     uint64_t uuid = Find(event, 11)->value;
     ASSERT_TRUE(tracks_.contains(uuid)) << "an event of an unknown track";
     Sample sample = tracks_[uuid];
@@ -168,7 +168,7 @@ class Reader {
       above = (track.process.empty() ? track.track : track.process) + (above.empty() ? "" : " > ") + above;
     }
     sample.process = above;
-    sample.t_ns = stamp;
+    sample.t_ns = timestamp;
     sample.type = Find(event, 9)->value;
     if (const Field* value = Find(event, 44)) std::memcpy(&sample.value, &value->value, 8);
     if (const Field* name = Find(event, 23)) sample.name = name->bytes;

@@ -25,8 +25,8 @@ struct Slice {
   std::string name;
   std::string category;  // empty: none
   // Of what a process did: the arrow from a call to what it launched, and what is at which end of it.
-  enum class Arrow : uint8_t { kNone, kFrom, kTo };
-  Arrow arrow = Arrow::kNone;
+  enum class FlowEnd : uint8_t { kNone, kFrom, kTo };
+  FlowEnd flow_end = FlowEnd::kNone;
   std::string flow;
   std::optional<int64_t> mark;  // a mark that a device has, too: its connection
   int64_t t_ns = 0;

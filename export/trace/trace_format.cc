@@ -1,4 +1,4 @@
-// Chrome's trace JSON, `msprof_<stamp>.json`: one array, one event per line.
+// Chrome's trace JSON, `msprof_<timestamp>.json`: one array, one event per line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -120,16 +120,16 @@ class TraceSink final : public FormatSink, public LayerSink {
     char number[40];
     const std::string_view duration(number, static_cast<size_t>(
         AppendShortest(number, static_cast<double>(event.dur_ns) / 1000.0) - number));
-    const std::string_view stamp = micros_.Of(event.t_ns);
+    const std::string_view timestamp = micros_.Of(event.t_ns);
     layer_args_.clear();
     AppendLayerArgs(event.args, &layer_args_);
     const std::string_view category = event.category.empty() ? "" : "\"cat\":\"";
     layer_name_.clear();
     AppendJsonEscaped(&layer_name_, event.name);
-    WriteText({",\n{\"name\":\"", layer_name_, layer_place_, "\"ts\":\"", stamp, "\",\"dur\":", duration,
+    WriteText({",\n{\"name\":\"", layer_name_, layer_place_, "\"ts\":\"", timestamp, "\",\"dur\":", duration,
                ",\"ph\":\"X\",", category, event.category, category.empty() ? "" : "\",", "\"args\":{", layer_args_,
                kEnd});
-    for (const LayerFlow& flow : event.flows) WriteFlow(flow, stamp);
+    for (const LayerFlow& flow : event.flows) WriteFlow(flow, timestamp);
   }
 
   Status Finish() override {
@@ -164,8 +164,8 @@ class TraceSink final : public FormatSink, public LayerSink {
         Join(&state, series, batch, row);
         continue;
       }
-      std::string_view stamp = micros_.Of(t_ns);
-      for (const JsonCounter& counter : series) WriteCounter(counter, stamp, batch, row);
+      std::string_view timestamp = micros_.Of(t_ns);
+      for (const JsonCounter& counter : series) WriteCounter(counter, timestamp, batch, row);
     }
   }
 
@@ -211,11 +211,11 @@ class TraceSink final : public FormatSink, public LayerSink {
                         : AppendShortest(out, value.real);
   }
 
-  void WriteCounter(const JsonCounter& counter, std::string_view stamp, const Batch& batch,
+  void WriteCounter(const JsonCounter& counter, std::string_view timestamp, const Batch& batch,
                     size_t row) {
     char* out = Room(counter.size);
     out = Put(out, counter.head);
-    out = Put(out, stamp);
+    out = Put(out, timestamp);
     out = Put(out, kToArgs);
     for (size_t i = 0; i < counter.args.size(); ++i) {
       if (i > 0) *out++ = ',';
@@ -253,9 +253,9 @@ class TraceSink final : public FormatSink, public LayerSink {
   void FlushMerge(TableState* state) {
     TableState::Merge& merge = state->merge;
     if (merge.seen.empty()) return;
-    std::string_view stamp = micros_.Of(merge.t_ns);
+    std::string_view timestamp = micros_.Of(merge.t_ns);
     for (size_t i = 0; i < merge.heads.size(); ++i) {
-      WriteText({merge.heads[i], stamp, kToArgs, merge.args[i], kEnd});
+      WriteText({merge.heads[i], timestamp, kToArgs, merge.args[i], kEnd});
       merge.args[i].clear();
     }
     merge.seen.clear();
@@ -278,7 +278,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   }
 
   // The vendor's ids; where several dumps are in one file, also whose.
-  void WriteFlow(const LayerFlow& flow, std::string_view stamp) {
+  void WriteFlow(const LayerFlow& flow, std::string_view timestamp) {
     const FlowNames& named = FlowNamesOf(flow.kind);
     const bool launch = flow.kind == LayerFlow::Kind::kLaunch;
     const bool shown = launch || flow.kind == LayerFlow::Kind::kMark;
@@ -292,7 +292,7 @@ class TraceSink final : public FormatSink, public LayerSink {
     const std::string_view id = !several.empty() ? several : digits(launch ? (flow.id << 32) + dump_ : flow.id);
     WriteText({",\n{\"name\":\"", named.name, shown ? std::string_view(id) : "", layer_place_, "\"ph\":\"",
                flow.from ? "s" : "f\",\"bp\":\"e", "\",\"cat\":\"", named.category, "\",\"id\":\"", id, "\",\"ts\":\"",
-               stamp, "\"}"});
+               timestamp, "\"}"});
   }
 
   void WriteMeta(uint32_t pid, int64_t tid, std::string_view name, std::string_view args) {
@@ -304,42 +304,42 @@ class TraceSink final : public FormatSink, public LayerSink {
   void Write(const Slice& slice, int device) {
     uint32_t pid = NameProcess(*slice.process, device);
     NameThread(pid, slice.tid, slice.thread);
-    const std::string_view stamp = micros_.Of(slice.t_ns);
+    const std::string_view timestamp = micros_.Of(slice.t_ns);
     std::string text;
     switch (slice.kind) {
       case Slice::Kind::kSlice: {
         char number[40];
-        text = fmt::format("\"ts\":\"{}\",\"dur\":", stamp);
+        text = fmt::format("\"ts\":\"{}\",\"dur\":", timestamp);
         text.append(number, AppendShortest(number, static_cast<double>(slice.dur_ns) / 1000.0));
         text += ",\"ph\":\"X\"";
         if (!slice.category.empty()) text += fmt::format(",\"cat\":\"{}\"", JsonEscaped(slice.category));
         break;
       }
       case Slice::Kind::kInstant:
-        text = fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", stamp);
+        text = fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", timestamp);
         break;
       case Slice::Kind::kFlowStart:
-        text = FlowText("s", slice.category, fmt::format("{}_{}", pid, slice.tid), stamp);
+        text = FlowText("s", slice.category, fmt::format("{}_{}", pid, slice.tid), timestamp);
         break;
       case Slice::Kind::kFlowStep:
-        text = FlowText("t", slice.category, fmt::format("{}_{}", pid, slice.tid), stamp);
+        text = FlowText("t", slice.category, fmt::format("{}_{}", pid, slice.tid), timestamp);
         break;
     }
     const std::string place = fmt::format("\"pid\":{},\"tid\":{},", pid, slice.tid);
     WriteText({",\n{\"name\":\"", JsonEscaped(slice.name), "\",", place, text, ",\"args\":{", ArgsOf(slice), kEnd});
     layer_place_ = "\"," + place;
-    if (slice.mark) WriteFlow(MarkFlow(*slice.mark), stamp);
-    if (slice.arrow == Slice::Arrow::kNone) return;
+    if (slice.mark) WriteFlow(MarkFlow(*slice.mark), timestamp);
+    if (slice.flow_end == Slice::FlowEnd::kNone) return;
     constexpr std::string_view kArrow = "HostToDevice";
-    text = FlowText(slice.arrow == Slice::Arrow::kFrom ? "s" : "f\",\"bp\":\"e", kArrow,
-                    fmt::format("{} {}", dump_, slice.flow), stamp);
+    text = FlowText(slice.flow_end == Slice::FlowEnd::kFrom ? "s" : "f\",\"bp\":\"e", kArrow,
+                    fmt::format("{} {}", dump_, slice.flow), timestamp);
     WriteText({",\n{\"name\":\"", kArrow, "\",", place, text, ",\"args\":{", kEnd});
   }
 
   static std::string FlowText(std::string_view phase, std::string_view category, std::string_view id,
-                              std::string_view stamp) {
+                              std::string_view timestamp) {
     return fmt::format("\"ph\":\"{}\",\"cat\":\"{}\",\"id\":\"{} {}\",\"ts\":\"{}\"", phase, category, category, id,
-                       stamp);
+                       timestamp);
   }
 
   static std::string ArgsOf(const Slice& slice) {
@@ -414,13 +414,13 @@ class TraceFormat final : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     shared_ = std::make_unique<Shared>(plan);
-    RETURN_IF_ERROR(Create(shared_.get(), fmt::format("msprof_{}", plan.stamp)));
+    RETURN_IF_ERROR(Create(shared_.get(), fmt::format("msprof_{}", plan.timestamp)));
     for (const LegacyPart& part : kLegacyParts) {
       if (!plan.legacy_names) break;
       auto& shared = part.has == nullptr ? shared_->marks : parts_.emplace_back();
       shared = std::make_unique<Shared>(plan);
-      RETURN_IF_ERROR(Create(shared.get(), fmt::format("{}{}{}", part.file, part.stamped ? "_" : "",
-                                                       part.stamped ? plan.stamp : "")));
+      RETURN_IF_ERROR(Create(shared.get(), fmt::format("{}{}{}", part.file, part.timestamped ? "_" : "",
+                                                       part.timestamped ? plan.timestamp : "")));
     }
     return Status::Ok();
   }

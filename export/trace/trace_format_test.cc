@@ -173,7 +173,7 @@ TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
   ASSERT_EQ(events.size(), 32U);
   EXPECT_EQ(events[0], Counter("req_rx", Pid(28, 0), "\"die 0\":1.0,\"die 1\":2.0"));
   EXPECT_EQ(events[7], Counter("dat_tx", Pid(28, 0), "\"die 0\":8.0,\"die 1\":8.0"));
-  // The second record of die 0 at this stamp is an event of its own.
+  // The second record of die 0 at this timestamp is an event of its own.
   EXPECT_EQ(events[8], Counter("req_rx", Pid(28, 0), "\"die 0\":1.0"));
   EXPECT_EQ(events[16], Counter("req_rx", Pid(28, 1), "\"die 0\":1.0,\"die 1\":2.0"));
 }
@@ -428,7 +428,7 @@ TEST_F(TraceFormatTest, AFullDiskIsAnError) {
   std::filesystem::create_symlink("/dev/full", part);
   ExportPlan plan;
   plan.out_dir = dir_;
-  plan.stamp = "20260101000000";
+  plan.timestamp = "20260101000000";
   EXPECT_FALSE(format_->Begin(plan).ok());
 }
 

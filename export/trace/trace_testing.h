@@ -52,7 +52,7 @@ class TraceFixture : public testing::Test {
     ExportPlan plan;
     for (auto& dump : dumps_) plan.dumps.push_back(dump.get());
     plan.out_dir = dir_;
-    plan.stamp = "20260101000000";
+    plan.timestamp = "20260101000000";
     plan.strings = &strings_;
     plan.gzip = gzip;
     plan.legacy_names = legacy_names;

@@ -12,7 +12,7 @@ constexpr size_t kMaxCores = 4096;  // ids are untrusted
 }  // namespace
 
 void Utilization::Add(int64_t t_ns, int64_t core, int64_t type, double value) {
-  stamps_.push_back(t_ns);
+  timestamps_.push_back(t_ns);
   core_.push_back(BatchBuilder::ToCell(core));
   type_.push_back(BatchBuilder::ToCell(type));
   value_.push_back(BatchBuilder::ToCell(value));
@@ -30,12 +30,12 @@ Batch Utilization::Rows(int device) {
   cells_ = core_;
   cells_.insert(cells_.end(), type_.begin(), type_.end());
   cells_.insert(cells_.end(), value_.begin(), value_.end());
-  return {&UtilizationTable(), device, stamps_, cells_.data(), stamps_.size()};
+  return {&UtilizationTable(), device, timestamps_, cells_.data(), timestamps_.size()};
 }
 
 Batch Utilization::Convert(const Batch& batch) {
   static const int kCycles = ColumnIndex(TableOf(TableId::kAicorePmu), "cycles");
-  stamps_.clear();
+  timestamps_.clear();
   core_.clear();
   type_.clear();
   value_.clear();
@@ -63,7 +63,7 @@ Batch Utilization::Convert(const Batch& batch) {
 }
 
 Batch Utilization::Finish(int device) {
-  stamps_.clear();
+  timestamps_.clear();
   core_.clear();
   type_.clear();
   value_.clear();

@@ -36,7 +36,7 @@ class Utilization {
   double round_sum_ = 0;
   int64_t round_t_ = 0;
 
-  std::vector<int64_t> stamps_;
+  std::vector<int64_t> timestamps_;
   std::vector<uint64_t> core_;
   std::vector<uint64_t> type_;
   std::vector<uint64_t> value_;

@@ -34,7 +34,7 @@ double ShareOf(const Job& job, const std::string& key) {
   return kBest + (kWorst - kBest) * Unit(Hash(job.seed, HashOf(key), 0, 11));
 }
 
-std::string Stamp() {
+std::string Timestamp() {
   const auto now = std::chrono::system_clock::now();
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
   return fmt::format("{:%Y%m%d%H%M%S}{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(now)), ms);
@@ -67,8 +67,8 @@ std::vector<std::vector<Item>> GraphsOf(const Job& job) {
 class Tuner {
  public:
   Tuner(const Job& job, const TunerOptions& options, TunedShares bank)
-      : job_(job), options_(options), bank_(std::move(bank)), stamp_(Stamp()),
-        path_(fmt::format("{}/aoe_result_{}_{}_pid{}.json", options.work_path, options.subgraph ? "sgat" : "opat", stamp_, ::getpid())) {}
+      : job_(job), options_(options), bank_(std::move(bank)), timestamp_(Timestamp()),
+        path_(fmt::format("{}/aoe_result_{}_{}_pid{}.json", options.work_path, options.subgraph ? "sgat" : "opat", timestamp_, ::getpid())) {}
 
   Status Run() {
     std::puts("[TFAdapter] in tune mode, training graph handled by tools.");
@@ -80,7 +80,7 @@ class Tuner {
       std::fflush(stdout);
       if (i > 0) done_ += ",\n";
       // All tasks of a thread have one key.
-      done_ += fmt::format("\"report_{}_{}\": [\n", stamp_, 140001);
+      done_ += fmt::format("\"report_{}_{}\": [\n", timestamp_, 140001);
       RETURN_IF_ERROR(options_.subgraph ? TuneSubgraphs(i) : TuneOperators(graphs[i], i));
     }
     RETURN_IF_ERROR(Write(done_ + "\n}\n"));
@@ -197,7 +197,7 @@ class Tuner {
   const TunerOptions& options_;
   TunedShares bank_;
   TunedShares fresh_;
-  const std::string stamp_;
+  const std::string timestamp_;
   const std::string path_;
   std::string done_;  // of the file, what does not change any more
 };

@@ -62,7 +62,7 @@ class Reporter {
   uint32_t FunctionType(const char* function, uint32_t base);
   void ReportTrack(uint32_t device, const Task& task, uint32_t id, uint32_t task_type, uint64_t name,
                    uint32_t block_dim);
-  // What belongs to a launch is stamped before it ends: it is joined by that.
+  // What belongs to a launch is timestamped before it ends: it is joined by that.
   void ReportNode(const CallTimes& times, uint64_t end, uint64_t name, uint32_t task_type, uint64_t type,
                   uint32_t block_dim);
   void ReportTensors(const Kernel& kernel, uint64_t name, uint64_t time);

@@ -71,7 +71,7 @@ class Maker {
  private:
   bool torch() const { return spec_.layout == Layout::kTorch || spec_.layout == Layout::kTorchNoScope; }
   // As the files have it.
-  int64_t Stamp(int64_t ns) const {
+  int64_t Timestamp(int64_t ns) const {
     return spec_.counter ? kStartCount + (ns - kStartNs) * kCounterMhz / 1000 : ns;
   }
 
@@ -119,7 +119,7 @@ class Maker {
     File file;
     for (const Operator& op : loop_) {
       Bytes fixed;
-      fixed.Put(Stamp(op.begin_ns)).Put(Stamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
+      fixed.Put(Timestamp(op.begin_ns)).Put(Timestamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
       fixed.Put(kPid).Put(kThread).Put(kThread).Put(uint64_t{0});
       if (spec_.layout == Layout::kTorch) fixed.Put(uint8_t{0});
       fixed.Put(uint8_t{0});
@@ -139,7 +139,7 @@ class Maker {
         const int64_t time = op.begin_ns + 1000 + static_cast<int64_t>(category) * 500;
         const uint64_t thread = category < 2 ? kThread : kQueueThread;
         Bytes fixed;
-        fixed.Put(Stamp(time)).Put(category).Put(op.number + 1).Put(thread).Put(kPid);
+        fixed.Put(Timestamp(time)).Put(category).Put(op.number + 1).Put(thread).Put(kPid);
         file.Add(Record(2, fixed, {{1, op.name}}),
                  fmt::format(R"("name":{},"time_ns":{},"category":{},"correlation":{},"thread":{})", Quoted(op.name), time,
                              category, op.number + 1, thread));
@@ -153,7 +153,7 @@ class Maker {
     for (const Operator& op : loop_) {
       const auto bytes = static_cast<int64_t>(512 * (1 + op.number));
       Bytes fixed;
-      fixed.Put(static_cast<int64_t>(0x1000 * (1 + op.number))).Put(Stamp(op.begin_ns)).Put(bytes);
+      fixed.Put(static_cast<int64_t>(0x1000 * (1 + op.number))).Put(Timestamp(op.begin_ns)).Put(bytes);
       fixed.Put(bytes).Put(2 * bytes).Put(bytes).Put(int64_t{0});
       fixed.Put(int8_t{20}).Put(uint8_t{0}).Put(uint8_t{0}).Put(uint8_t{0}).Put(uint8_t{0});
       fixed.Put(kThread).Put(kPid);
@@ -169,7 +169,7 @@ class Maker {
       for (const bool end : {false, true}) {
         const int64_t time = end ? op.end_ns : op.begin_ns;
         Bytes raw;
-        raw.Put(static_cast<uint64_t>(Stamp(time))).Put(kThread).Put(kPid).Put(key).Put(static_cast<uint8_t>(end));
+        raw.Put(static_cast<uint64_t>(Timestamp(time))).Put(kThread).Put(kPid).Put(key).Put(static_cast<uint8_t>(end));
         calls.Add(raw.text(), fmt::format(R"("time_ns":{},"key":{},"tag":{})", time, key, end ? 1 : 0));
       }
       if (op.number >= 3) continue;
@@ -189,7 +189,7 @@ class Maker {
     parameters.Add(Record(5, fixed, {{1, "conv1.weight"}, {2, "SGD"}}), R"("id":1,"module":"conv1.weight")");
     Write("torch.param_tensor_info", parameters, true);
     Bytes raw;
-    raw.Put(kPid).Put(Stamp(kStartNs)).Put(Stamp(kStartNs + 2'000'000));
+    raw.Put(kPid).Put(Timestamp(kStartNs)).Put(Timestamp(kStartNs + 2'000'000));
     gc.Add(raw.text(), fmt::format(R"("begin_ns":{},"end_ns":{})", kStartNs, kStartNs + 2'000'000));
     Write("torch.gc_record", gc, false);
   }
@@ -200,7 +200,7 @@ class Maker {
       for (const bool is_stack : {false, true}) {
         Bytes fixed;
         fixed.Put(kThread).Put(op.number).Put(op.step);
-        fixed.Put(static_cast<uint64_t>(Stamp(op.begin_ns))).Put(static_cast<uint64_t>(Stamp(op.end_ns)));
+        fixed.Put(static_cast<uint64_t>(Timestamp(op.begin_ns))).Put(static_cast<uint64_t>(Timestamp(op.end_ns)));
         fixed.Put(static_cast<int32_t>(kPid)).Put(uint16_t{1}).Put(uint16_t{2}).Put(uint16_t{3}).Put(int8_t{0});
         fixed.Put(uint8_t{0}).Put(uint8_t{0}).Put(static_cast<uint8_t>(is_stack));
         const std::string line = fmt::format(R"({},"step":{},"flow":{})", Line(op), op.step, op.number);
@@ -215,7 +215,7 @@ class Maker {
       Bytes usage;
       usage.Put(int32_t{0});
       const uint64_t bytes = 512 * (1 + op.number);
-      for (const uint64_t word : {kThread, kPid, static_cast<uint64_t>(Stamp(op.begin_ns)), 0x1000 * (1 + op.number), bytes,
+      for (const uint64_t word : {kThread, kPid, static_cast<uint64_t>(Timestamp(op.begin_ns)), 0x1000 * (1 + op.number), bytes,
                                   bytes, bytes, bytes, uint64_t{0}, uint64_t{0}, uint64_t{0}}) {
         usage.Put(word);
       }
@@ -236,7 +236,7 @@ class Maker {
     File file;
     for (const Operator& op : loop_) {
       Bytes fixed;
-      fixed.Put(Stamp(op.begin_ns)).Put(Stamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
+      fixed.Put(Timestamp(op.begin_ns)).Put(Timestamp(op.end_ns)).Put(static_cast<int64_t>(op.number));
       fixed.Put(kPid).Put(kThread).Put(kThread).Put(uint64_t{0});
       if (spec_.layout != Layout::kMindSpore57) fixed.Put(op.number).Put(op.step);
       if (spec_.layout == Layout::kMindSpore74) fixed.Put(int8_t{0});

@@ -131,7 +131,7 @@ int Profiler::SetConfig(int type, const char* value, size_t length) {
   return kOk;
 }
 
-void Profiler::Send(prof::CommandType type, const Wanted& wanted) {
+void Profiler::Send(prof::CommandType type, const RecordingRequest& wanted) {
   const auto command = std::make_unique<prof::Command>();
   command->type = type;
   command->switches = wanted.bits;
@@ -149,7 +149,7 @@ int Profiler::Start(const Config* config) {
   }
   if (config == nullptr && !lenient) return kInvalidParam;
   if (recording() != nullptr) return kAlreadyRun;
-  Wanted wanted = config != nullptr ? config->wanted : Wanted{{}, Derived(kTaskTime), kNoMetrics};
+  RecordingRequest wanted = config != nullptr ? config->wanted : RecordingRequest{{}, Derived(kTaskTime), kNoMetrics};
   wanted.storage_limit_mb = storage_limit_mb_;
   auto begun = Recording::Begin(path_, wanted);
   if (!begun.ok()) return kFailure;

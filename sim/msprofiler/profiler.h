@@ -12,7 +12,7 @@
 namespace profd::sim::aclprof {
 
 struct Config {
-  Wanted wanted;
+  RecordingRequest wanted;
 };
 
 class Profiler {
@@ -38,7 +38,7 @@ class Profiler {
   Profiler() = default;
   int InitIn(const std::string& path) REQUIRES(mutex_);
   void End(bool* disk_full) REQUIRES(mutex_);
-  static void Send(prof::CommandType type, const Wanted& wanted);
+  static void Send(prof::CommandType type, const RecordingRequest& wanted);
 
   Mutex mutex_;  // of all calls, held while Stop waits
   Mode mode_ GUARDED_BY(mutex_) = Mode::kOff;

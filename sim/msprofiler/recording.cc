@@ -106,14 +106,14 @@ std::string NewName(const Clock& clock) {
 
 }  // namespace
 
-Result<std::unique_ptr<Recording>> Recording::Begin(const std::string& path, const Wanted& wanted) {
+Result<std::unique_ptr<Recording>> Recording::Begin(const std::string& path, const RecordingRequest& wanted) {
   const std::string folder = path + "/" + NewName(SystemClock());
   Result<ResultFiles> host = ResultFiles::Make(folder + "/host", "", wanted.storage_limit_mb);
   if (!host.ok()) return host.status();
   return std::unique_ptr<Recording>(new Recording(folder, wanted, std::move(host).value()));
 }
 
-Recording::Recording(std::string folder, const Wanted& wanted, ResultFiles host)
+Recording::Recording(std::string folder, const RecordingRequest& wanted, ResultFiles host)
     : folder_(std::move(folder)), wanted_(wanted), host_(std::move(host)) {
   const auto count = static_cast<int64_t>(MsprofSysCycleTime());
   const bool counts = std::abs(count - clock_.MonotonicRawNs()) > kNsPerSecond;
@@ -323,7 +323,7 @@ void Recording::PutAicpu(uint32_t device, DeviceFiles& to, const acl::LogRecord&
   Put(node.data, 0, static_cast<uint16_t>(record.stream));
   Put(node.data, 2, static_cast<uint16_t>(record.task));
   Put(node.data, 16, begin);
-  for (const size_t stamp : {size_t{24}, size_t{32}, size_t{40}}) Put(node.data, stamp, begin / static_cast<uint64_t>(kDeviceMhz));
+  for (const size_t timestamp : {size_t{24}, size_t{32}, size_t{40}}) Put(node.data, timestamp, begin / static_cast<uint64_t>(kDeviceMhz));
   Put(node.data, 56, end);
   Put(node.data, 68, device);
   Put(node.data, 72, begin);

@@ -17,7 +17,7 @@
 
 namespace profd::sim::aclprof {
 
-struct Wanted {
+struct RecordingRequest {
   std::set<uint32_t> devices;
   uint64_t bits = 0;
   int metrics = 0xFF;
@@ -27,7 +27,7 @@ struct Wanted {
 class Recording {
  public:
   // In a new directory below `path`. An error: nothing was begun.
-  static Result<std::unique_ptr<Recording>> Begin(const std::string& path, const Wanted& wanted);
+  static Result<std::unique_ptr<Recording>> Begin(const std::string& path, const RecordingRequest& wanted);
   ~Recording();
 
   // kOk, or why the device's data cannot be had.
@@ -43,7 +43,7 @@ class Recording {
 
   // Writes the rest. False: the disk was full.
   bool End();
-  const Wanted& wanted() const { return wanted_; }
+  const RecordingRequest& wanted() const { return wanted_; }
 
  private:
   struct DeviceFiles {
@@ -55,7 +55,7 @@ class Recording {
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> begun;  // stream, task: counter
   };
 
-  Recording(std::string folder, const Wanted& wanted, ResultFiles host);
+  Recording(std::string folder, const RecordingRequest& wanted, ResultFiles host);
   void Run();
   void ReadLog(uint32_t device, DeviceFiles& to) REQUIRES(mutex_);
   void OnLog(uint32_t device, DeviceFiles& to, const acl::LogRecord& record) REQUIRES(mutex_);
@@ -68,7 +68,7 @@ class Recording {
   void EndDevice(uint32_t device, DeviceFiles& files) REQUIRES(mutex_);
 
   const std::string folder_;
-  const Wanted wanted_;
+  const RecordingRequest wanted_;
   const SystemClock clock_;
   double host_mhz_ = 0;
   Mutex mutex_;

@@ -163,7 +163,7 @@ void Markers::OnLog(uint32_t device, const acl::LogRecord& record) {
 
 void Markers::PutDue() {
   const int64_t now = SystemClock().MonotonicRawNs();
-  std::vector<Held> due;
+  std::vector<DueRecord> due;
   {
     MutexLock lock(mutex_);
     while (!held_.empty() && held_.front().due_ns <= now) {
@@ -171,7 +171,7 @@ void Markers::PutDue() {
       held_.pop_front();
     }
   }
-  for (const Held& held : due) PutDevice(held.device, held.record);
+  for (const DueRecord& held : due) PutDevice(held.device, held.record);
 }
 
 void Markers::PutDevice(uint32_t device, const acl::LogRecord& log) {

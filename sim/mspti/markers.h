@@ -35,7 +35,7 @@ class Markers {
     std::string domain;
     void* stream;
   };
-  struct Held {
+  struct DueRecord {
     int64_t due_ns;
     uint32_t device;
     acl::LogRecord record;
@@ -49,7 +49,7 @@ class Markers {
   Mutex mutex_;
   std::set<std::string> off_ GUARDED_BY(mutex_);
   std::map<uint64_t, Range> ranges_ GUARDED_BY(mutex_);
-  std::deque<Held> held_ GUARDED_BY(mutex_);
+  std::deque<DueRecord> held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace profd::sim::mspti

@@ -289,9 +289,9 @@ class Output(unittest.TestCase):
                 answer = self.daemon.run(*command, json_output=False, user=ALICE, groups=(self.group,))
                 self.assert_harmless(answer.stdout + answer.stderr, command)
 
-        def told():
+        def reported():
             return f'pid="{process.pid}"' in self.daemon.scrape_text()
-        eventually(told, 60, what="the process is in /metrics")
+        eventually(reported, 60, what="the process is in /metrics")
         for command in (("jobs",), ("list",), ("status",), ("top", "--once")):
             self.assert_harmless(self.daemon.run(*command, json_output=False).stdout, command)
         self.assert_harmless(self.daemon.log(10000), "the log")

@@ -121,7 +121,7 @@ class Quotas(AttackCase):
                    what="Alice is served again")
 
     def test_sessions_of_one_user(self):
-        """Alice orders sessions in a crowd: two run, the minute has twelve starts, and Bob has his own."""
+        """Alice requests many sessions at once: two run, the minute has twelve starts, and Bob has his own."""
         crowd = [self.daemon.spawn("start", "--no-dump", *START, user=ALICE, groups=(self.group,))
                  for _ in range(4)]
         crowd_codes = sorted(child.wait(scaled(60)) for child in crowd)

@@ -122,8 +122,8 @@ def records(session_id, at_least):
         ctl("show", session_id, **as_trainer())), f"session {session_id} has {at_least} records")
 
 
-def begin(*order):
-    session = ctl("start", *(order or START), expect_code=(0, 5), **as_trainer())
+def begin(*flags):
+    session = ctl("start", *(flags or START), expect_code=(0, 5), **as_trainer())
     records(session["session_id"], 100)
     return session["session_id"]
 

@@ -183,29 +183,29 @@ TEST_F(RpcTest, OversizedMessagesAreRefused) {
 }
 
 TEST_F(RpcTest, RequestsBeyondReason) {
-  std::map<std::string, v1::SessionSpec> orders;
-  orders["label"].set_label(std::string(200, 'x'));
-  orders["control characters"].set_label("a\nb\x1b[2J");
-  orders["job"].mutable_target()->set_job_id("$(reboot)");
-  orders["empty bytes"].mutable_target()->set_job_id(std::string("a\0b", 3));
-  orders["rank"].mutable_target()->set_rank(-1);
-  orders["duration"].mutable_schedule()->set_duration_ms(std::numeric_limits<uint64_t>::max());
-  orders["frequency"].mutable_options()->set_dvpp_freq(std::numeric_limits<uint32_t>::max());
-  orders["pid"].mutable_target()->add_pids(-5);
-  orders["pid 0"].mutable_target()->add_pids(0);
-  orders["end"].mutable_schedule()->set_end_with_pid(-1);
-  orders["storage"].mutable_options()->set_storage_limit("99999999999999999999MB");
-  orders["storage sign"].mutable_options()->set_storage_limit("-200MB");
-  orders["host_sys"].mutable_options()->set_host_sys(std::string(10000, ','));
-  for (int i = 0; i < 20000; ++i) orders["devices"].mutable_target()->add_devices(1000 + static_cast<uint32_t>(i));
-  for (int i = 0; i < 20000; ++i) orders["pids"].mutable_target()->add_pids(1);
-  for (int i = 0; i < 5000; ++i) orders["collectors"].add_collectors()->set_name("hbm");
+  std::map<std::string, v1::SessionSpec> requests;
+  requests["label"].set_label(std::string(200, 'x'));
+  requests["control characters"].set_label("a\nb\x1b[2J");
+  requests["job"].mutable_target()->set_job_id("$(reboot)");
+  requests["empty bytes"].mutable_target()->set_job_id(std::string("a\0b", 3));
+  requests["rank"].mutable_target()->set_rank(-1);
+  requests["duration"].mutable_schedule()->set_duration_ms(std::numeric_limits<uint64_t>::max());
+  requests["frequency"].mutable_options()->set_dvpp_freq(std::numeric_limits<uint32_t>::max());
+  requests["pid"].mutable_target()->add_pids(-5);
+  requests["pid 0"].mutable_target()->add_pids(0);
+  requests["end"].mutable_schedule()->set_end_with_pid(-1);
+  requests["storage"].mutable_options()->set_storage_limit("99999999999999999999MB");
+  requests["storage sign"].mutable_options()->set_storage_limit("-200MB");
+  requests["host_sys"].mutable_options()->set_host_sys(std::string(10000, ','));
+  for (int i = 0; i < 20000; ++i) requests["devices"].mutable_target()->add_devices(1000 + static_cast<uint32_t>(i));
+  for (int i = 0; i < 20000; ++i) requests["pids"].mutable_target()->add_pids(1);
+  for (int i = 0; i < 5000; ++i) requests["collectors"].add_collectors()->set_name("hbm");
   for (double hz : {std::nan(""), -1.0, std::numeric_limits<double>::infinity(), 1e300}) {
-    v1::CollectorRequest& order = *orders["hz " + std::to_string(hz)].add_collectors();
+    v1::CollectorRequest& order = *requests["hz " + std::to_string(hz)].add_collectors();
     order.set_name("hccs");
     order.set_hz(hz);
   }
-  for (auto& [name, order] : orders) {
+  for (auto& [name, order] : requests) {
     v1::Session session;
     grpc::Status status = Start(order, &session);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << name;

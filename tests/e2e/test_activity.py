@@ -21,7 +21,7 @@ import perfetto_reader
 from profd_harness import DaemonCase, eventually, main
 from sim_train import SimTrain
 
-# The vendor's library stamps with CLOCK_REALTIME in steps of up to 5 us (in-application 2.7); its pairs with the
+# The vendor's library timestamps with CLOCK_REALTIME in steps of up to 5 us (in-application 2.7); its pairs with the
 # host's clock are read 0.5 s apart.
 CLOCK_NS = 50_000
 
@@ -74,11 +74,11 @@ class ActivityCase(DaemonCase):
                     found[(record.stream, record.name)].append(record)
             for of_key, mine in found.items():
                 truth = begins[of_key]
-                stamps = [line["begin_ns"] for line in truth]
+                timestamps = [line["begin_ns"] for line in truth]
                 taken = set()
                 for record in mine:
-                    near = min(range(len(stamps)), key=lambda i: abs(stamps[i] - record.start_ns))
-                    self.assertLess(abs(stamps[near] - record.start_ns), CLOCK_NS, (rank, of_key))
+                    near = min(range(len(timestamps)), key=lambda i: abs(timestamps[i] - record.start_ns))
+                    self.assertLess(abs(timestamps[near] - record.start_ns), CLOCK_NS, (rank, of_key))
                     self.assertNotIn(near, taken, f"twice: {record}")
                     taken.add(near)
                     length = truth[near]["end_ns"] - truth[near]["begin_ns"]

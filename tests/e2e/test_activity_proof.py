@@ -152,13 +152,13 @@ class Apps(ActivityCase):
                             if p["pid"] == app.pid and p.get("attached")], what="it is attached")
         return app
 
-    def order(self):
+    def begin(self):
         return self.daemon.ctl("start", "--job", self._testMethodName, "--devices", "0", "--task-time", "l1",
                                "--collector", "hbm=10")
 
     def test_a_fork_in_the_middle(self):
         app = self.start()
-        session = self.order()
+        session = self.begin()
         self.served(session["session_id"])
         self.assertEqual(app.do("launch", "before", 300), "0")
         child, status = app.do("fork").split()
@@ -175,7 +175,7 @@ class Apps(ActivityCase):
     def test_another_subscriber_was_first(self):
         app = self.start()
         self.assertEqual(app.do("subscribe"), "0")
-        session = self.order()
+        session = self.begin()
         busy = self.served(session["session_id"], result="busy")
         self.assertIn("subscri", self.outcome(busy, "task_time")["detail"])
         app.do("launch", "his", 50)
@@ -188,7 +188,7 @@ class Apps(ActivityCase):
 
     def test_another_profiler_starts_while_ours_runs(self):
         app = self.start()
-        session = self.order()
+        session = self.begin()
         self.served(session["session_id"])
         app.do("launch", "ours", 50)
         self.assertEqual(app.do("profiler", "start"), "0")

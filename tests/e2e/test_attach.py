@@ -52,7 +52,7 @@ class Sessions(AttachCase):
         self.assertEqual((reply["code"], reply["session"]["state"]), (0, "running"))
         self.assertEqual(client.call("stop", 1)["session"]["state"], "done")
 
-    def test_wrong_orders_start_nothing(self):
+    def test_wrong_requests_start_nothing(self):
         client = self.client().attach(devices=[0])
         reply = client.call("start", 1, options_json='{"sys_interconnection_freq": 5000}')
         self.assertEqual(reply["code"], INVALID)
@@ -96,13 +96,13 @@ class Sessions(AttachCase):
                          {"model": "x1", "epoch": "3"})
         client.call("stop", 2)
 
-    def test_stamps_from_the_future(self):
+    def test_timestamps_from_the_future(self):
         before = self.daemon.metric("profd_marks_clamped_total") or 0
         ring = self.ring()
         self.client().attach(ring)
         ring.put(STEP_BEGIN, value=9, time_ns=2**62)
         eventually(lambda: (self.daemon.metric("profd_marks_clamped_total") or 0) == before + 1,
-                   what="the stamp is counted")
+                   what="the timestamp is counted")
 
 
 class Misbehaviour(AttachCase):

@@ -126,7 +126,7 @@ class Clients(DaemonCase):
         dump = prof_reader.read(final["dump_path"])
         self.assertEqual(dump.problems, [])
         for device in range(self.devices):
-            self.assertEqual(prof_reader.time_gaps(dump[(device, "hbm.data")].stamps(), 10_000), [])
+            self.assertEqual(prof_reader.time_gaps(dump[(device, "hbm.data")].timestamps(), 10_000), [])
         eventually(lambda: self.daemon.metric("profd_stream_subscribers") == 0)
 
     def test_frozen_fetch_and_watch(self):

@@ -128,7 +128,7 @@ class Reload(unittest.TestCase):
             final = daemon.ctl("stop", session["session_id"])["sessions"][0]
             dump = prof_reader.read(final["dump_path"])
             self.assertEqual(dump.problems, [])
-            self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+            self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].timestamps(), 20_000_000), [])
 
 
 class Socket(unittest.TestCase):

@@ -13,7 +13,7 @@ import prof_reader
 from profd_harness import ALL_OPTIONS, DaemonCase, main, scaled
 
 SHORT = "--short" in sys.argv
-# name -> (period of the stamps in ns, us or counter cycles, records per stamp and device)
+# name -> (period of the timestamps in ns, us or counter cycles, records per timestamp and device)
 PERIODIC = {
     "hccs.data": (20_000_000, 1),
     "pcie.data": (20_000_000, 1),
@@ -93,15 +93,15 @@ class DemoPath(DaemonCase):
         """The lossless claim: what the driver made from start to stop is in the dump."""
         duration = self.session["ended_ns"] - self.session["started_ns"]
         for device in range(self.devices):
-            for name, (period, per_stamp) in PERIODIC.items():
+            for name, (period, per_timestamp) in PERIODIC.items():
                 with self.subTest(device=device, channel=name):
                     channel = self.dump[(device, name)]
-                    stamps = channel.stamps()
-                    self.assertEqual(prof_reader.time_gaps(stamps, period), [])
-                    self.assertEqual(len(channel), len(stamps) * per_stamp)
+                    timestamps = channel.timestamps()
+                    self.assertEqual(prof_reader.time_gaps(timestamps, period), [])
+                    self.assertEqual(len(channel), len(timestamps) * per_timestamp)
                     # The grid covers the session: what is outside is start and stop themselves.
                     unit = {10_000: 1000, 500_000: 20}.get(period, 1)
-                    span = (stamps[-1] - stamps[0]) * unit
+                    span = (timestamps[-1] - timestamps[0]) * unit
                     self.assertLess(span, duration)
                     self.assertGreater(span, duration - scaled(1.5e9))
 
@@ -116,8 +116,8 @@ class DemoPath(DaemonCase):
                 with self.subTest(device=device, key=key):
                     period = {25: 1_000_000, 27: 1_000_000}.get(key[0], 500_000)
                     if key[0] == 26:
-                        period = prof_reader.steps([r.stamp for r in records])[0]
-                    self.assertEqual(prof_reader.time_gaps([r.stamp for r in records], period), [])
+                        period = prof_reader.steps([r.timestamp for r in records])[0]
+                    self.assertEqual(prof_reader.time_gaps([r.timestamp for r in records], period), [])
 
     def test_manifest_counts_what_the_reader_counts(self):
         manifest = self.dump.manifest
@@ -179,7 +179,7 @@ class DemoPath(DaemonCase):
                 self.assertGreater(records[-1].values["txBytes"], records[0].values["txBytes"])
             hbm = self.dump[(device, "hbm.data")]
             total = sum(r.values["count"] for r in hbm.records) * 32
-            span = (hbm.records[-1].stamp - hbm.records[0].stamp) / 1e6
+            span = (hbm.records[-1].timestamp - hbm.records[0].timestamp) / 1e6
             self.assertTrue(1e9 < total / span < 4e12, f"{total / span:.3g} B/s")
             for record in self.dump[(device, "lpmInfoConv.data")].records:
                 for _, value in record.values["entries"]:

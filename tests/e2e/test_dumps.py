@@ -74,8 +74,8 @@ class Punctual:
 
 
 class Dumps(unittest.TestCase):
-    def start(self, d, *order, **how):
-        return d.ctl("start", *(order or START), expect=(OK, PARTIAL), **how)["session_id"]
+    def start(self, d, *flags, **how):
+        return d.ctl("start", *(flags or START), expect=(OK, PARTIAL), **how)["session_id"]
 
     def stop(self, d, session_id):
         d.ctl("stop", session_id, expect=(OK, PARTIAL))

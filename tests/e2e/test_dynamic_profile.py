@@ -27,7 +27,7 @@ class DynamicProfile(unittest.TestCase):
         return subprocess.run([sys.executable, "-B", "-m", "profd.dynamic_profile", *words, folder or self.folder],
                               env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True, check=False)
 
-    def order(self, *words):
+    def request(self, *words):
         result = self.run_tool("--output", "/data/results", *words)
         self.assertEqual((result.returncode, result.stdout.strip(), result.stderr), (0, self.file, ""))
         with open(self.file, encoding="utf-8") as file:
@@ -40,18 +40,18 @@ class DynamicProfile(unittest.TestCase):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def test_the_configuration_torch_npu_reads(self):
-        order = self.order("--steps", "3", "--warmup", "1", "--with-stack", "--record-shapes", "--ranks", "0,2",
+        request = self.request("--steps", "3", "--warmup", "1", "--with-stack", "--record-shapes", "--ranks", "0,2",
                            "--level", "Level1", "--aic-metrics", "PipeUtilization")
         # in-application.md 7.4
-        self.assertEqual({key: order[key] for key in ("active", "warmup", "start_step", "prof_dir", "with_stack",
+        self.assertEqual({key: request[key] for key in ("active", "warmup", "start_step", "prof_dir", "with_stack",
                                                        "record_shapes", "profile_memory", "is_rank", "rank_list")},
                          {"active": 3, "warmup": 1, "start_step": -1, "prof_dir": "/data/results", "with_stack": True,
                           "record_shapes": True, "profile_memory": False, "is_rank": True, "rank_list": [0, 2]})
-        self.assertEqual(order["experimental_config"]["profiler_level"], "Level1")
-        self.assertEqual(order["experimental_config"]["aic_metrics"], "PipeUtilization")
+        self.assertEqual(request["experimental_config"]["profiler_level"], "Level1")
+        self.assertEqual(request["experimental_config"]["aic_metrics"], "PipeUtilization")
         self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o640)
         before = os.stat(self.file).st_ino
-        self.assertFalse(self.order()["is_rank"])
+        self.assertFalse(self.request()["is_rank"])
         self.assertNotEqual(os.stat(self.file).st_ino, before, "replaced in one step")
         self.assertEqual(os.listdir(self.folder), ["profiler_config.json"])
 

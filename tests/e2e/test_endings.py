@@ -36,7 +36,7 @@ class Endings(unittest.TestCase):
                 self.assertEqual((dump.manifest["state"], dump.manifest["reason"]),
                                  ("done", "profd is stopping"))
                 self.assertGreater(dump.manifest["session"]["end_wall_ns"], 0)
-                self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+                self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].timestamps(), 20_000_000), [])
                 for entry in dump.manifest["channels"]:
                     # An event-driven channel may have had nothing to say: then there is no file.
                     if entry["device"] >= 0 and entry["state"] == "finished" and entry["records"]:
@@ -114,9 +114,9 @@ class Endings(unittest.TestCase):
             self.assertEqual(dump.manifest["state"], "running")
             for device in (0, 1):
                 for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
-                    stamps = dump[(device, name)].stamps()
-                    self.assertGreater(len(stamps), 10)
-                    self.assertEqual(prof_reader.time_gaps(stamps, period), [], name)
+                    timestamps = dump[(device, name)].timestamps()
+                    self.assertGreater(len(timestamps), 10)
+                    self.assertEqual(prof_reader.time_gaps(timestamps, period), [], name)
             total = sum(len(c) for (device, _), c in dump.channels.items() if device >= 0)
             host = sum(len(blocks) for blocks in dump.blocks.values())
             self.assertGreater(total + host, before // 2)

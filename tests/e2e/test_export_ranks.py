@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports of sessions ordered with `profctl start --job`: two ranks on one node, and a rank on each of
+"""Exports of sessions started with `profctl start --job`: two ranks on one node, and a rank on each of
 two. Which rank a row is of, steps counted once, what crosses the session's border, and every query of
 docs/export.md."""
 

@@ -32,7 +32,7 @@ def call(*arguments, env=None, seconds=240):
 
 
 class FleetCase(unittest.TestCase):
-    """The daemons, and whom the orders come from."""
+    """The daemons, and who sends the requests."""
 
     @classmethod
     def setUpClass(cls):

@@ -87,9 +87,9 @@ class Health(unittest.TestCase):
     def test_each_change_is_logged_once(self):
         lines = self.daemon.log(10_000).splitlines()
         for device, verdict in WANT.items():
-            told = [line for line in lines if "NPU health changed" in line and f"npu={device} " in line
+            reported = [line for line in lines if "NPU health changed" in line and f"npu={device} " in line
                     and f"to={verdict} " in line]
-            self.assertEqual(len(told), 0 if verdict == "ok" else 1, (device, told))
+            self.assertEqual(len(reported), 0 if verdict == "ok" else 1, (device, reported))
         raised = [line for line in lines if "NPU fault raised" in line and "code=0x80E01801" in line]
         self.assertEqual(len(raised), 1, raised)
 

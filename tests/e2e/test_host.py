@@ -59,8 +59,8 @@ class HostSide(DaemonCase):
             self.assertEqual(times, sorted(times))
         self.assertGreater(mem.records[-1].values["statm"][1], 100)
         for channel in (cpu, mem):
-            stamps = [r.stamp for r in channel.records]
-            self.assertEqual(stamps, sorted(set(stamps)))
+            timestamps = [r.timestamp for r in channel.records]
+            self.assertEqual(timestamps, sorted(set(timestamps)))
         return threads
 
     def test_job_by_pid(self):
@@ -150,7 +150,7 @@ class HostSide(DaemonCase):
             self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
 
     def test_own_samples_beside_the_vendors(self):
-        """Collectors without a vendor file: host/profd/samples.tsv, host CLOCK_MONOTONIC_RAW stamps."""
+        """Collectors without a vendor file: host/profd/samples.tsv, host CLOCK_MONOTONIC_RAW timestamps."""
         final = self.daemon.record("--collector", "host_mem=10", "--collector", "host_disk=10",
                                    "--collector", "npu_state=5", seconds=1.5)
         dump = prof_reader.read(final["dump_path"])

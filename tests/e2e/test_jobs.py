@@ -231,11 +231,11 @@ class DeviceUsers(unittest.TestCase):
 
     def test_the_driver_knows_better_than_the_environment(self):
         path = os.path.join(self.daemon.base, "attach.sock")
-        with Process(path, env={"LOCAL_RANK": "0"}) as p, Process(path, devices=[0]) as told:
+        with Process(path, env={"LOCAL_RANK": "0"}) as p, Process(path, devices=[0]) as reported:
             self.assertEqual(self.process_of(p.pid)["devices"], [0])
-            self.list_pids(f"{p.pid} 1\n{told.pid} 1\n")
+            self.list_pids(f"{p.pid} 1\n{reported.pid} 1\n")
             eventually(lambda: self.process_of(p.pid)["devices"] == [1], what="the driver's word")
-            self.assertEqual(self.process_of(told.pid)["devices"], [0])
+            self.assertEqual(self.process_of(reported.pid)["devices"], [0])
             self.assertTrue(self.process_of(p.pid)["attached"])
 
 

@@ -31,7 +31,7 @@ INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, EXHAUSTED, PRECONDITION = 3, 5, 
 
 
 def worker(path, hello):
-    """A training process on orders: one JSON object per line in; packets and answers out."""
+    """A training process that carries out requests: one JSON object a line in; packets and answers out."""
     ring = attach_client.Ring(slots=256)
     client = attach_client.Client(path, timeout=None)
     client.attach(ring, **hello)
@@ -51,14 +51,14 @@ def worker(path, hello):
     say(client.welcome)
     threading.Thread(target=listen, daemon=True).start()
     for line in sys.stdin:
-        order = json.loads(line)
-        what = order.pop("do")
+        request = json.loads(line)
+        what = request.pop("do")
         if what == "step":
-            client.send({"type": "step", "session_id": "", **order})
+            client.send({"type": "step", "session_id": "", **request})
         elif what == "marks":
-            count = order.pop("count", 1)
+            count = request.pop("count", 1)
             for _ in range(count):
-                ring.put(**order)
+                ring.put(**request)
         say({"type": "done", "dropped": ring.dropped, "time_ns": attach_client.raw_ns()})
 
 
@@ -171,11 +171,11 @@ class Calls:
         return eventually(reached, 60, what=f"{session_id} is {states}", every=0.1)
 
     @contextlib.contextmanager
-    def workers(self, *orders):
+    def workers(self, *requests):
         with contextlib.ExitStack() as stack:
             result = []
-            for order in orders:
-                one = Worker(self.daemon, **order)
+            for request in requests:
+                one = Worker(self.daemon, **request)
                 stack.callback(lambda w=one: w.process.poll() is None and w.kill())
                 result.append(one)
             yield result
@@ -331,17 +331,17 @@ class JobSessions(Calls, DaemonCase):
 
     def test_common_instant(self):
         at_ns = time.time_ns() + int(scaled(2) * 1e9)
-        orders = [self.start(start_at_ns=at_ns) for _ in range(2)]
-        ids = [order["session_id"] for order in orders]
-        self.assertEqual({order["state"] for order in orders}, {"STATE_SCHEDULED"})
-        self.assertEqual({order["start_at_ns"] for order in orders}, {str(at_ns)})
+        requests = [self.start(start_at_ns=at_ns) for _ in range(2)]
+        ids = [request["session_id"] for request in requests]
+        self.assertEqual({request["state"] for request in requests}, {"STATE_SCHEDULED"})
+        self.assertEqual({request["start_at_ns"] for request in requests}, {str(at_ns)})
         for session_id in ids:
             session = self.until(session_id, "STATE_RUNNING")
             self.assertEqual(session["started_ns"], str(at_ns))
             self.daemon.until_records(session_id, 20)
             dump = prof_reader.read(self.stop(session_id)["dump_path"])
             self.assertEqual(dump.problems, [])
-            # The driver stamps with the points of its own grid: the first may lie a period before.
+            # The driver timestamps with the points of its own grid: the first may lie a period before.
             for record in dump[(0, "hccs.data")].records:
                 self.assertGreater(record.wall, at_ns - 20_000_000)
 
@@ -477,7 +477,7 @@ class JobsOfUsers(Calls, DaemonCase):
             text = self.start(expect=EXHAUSTED, **alice)
             self.assertIn("1 is yours, 2 of other users", text)
             self.assertIn(f"1 of uid {BOB}", self.start(expect=EXHAUSTED))
-            # The lowest, youngest goes: all have the default priority, the order has more.
+            # The lowest, youngest goes: all have the default priority, the request has more.
             urgent = self.start(priority=9, preempt=True)
             self.assertEqual(self.get(root["session_id"])["reason"], "preempted by uid 0")
             for session in (label, mine, urgent):

@@ -55,12 +55,12 @@ class A2(OptionCase):
 
     def test_hardware_options(self):
         """Rates after rounding are in the reply, in the manifest and in sample.json."""
-        order = {
+        requested = {
             "sys_hardware_mem_freq": 40, "llc_profiling": "write", "sys_io_sampling_freq": "80",
             "sys_interconnection_freq": 50, "dvpp_freq": 10, "host_sys_usage": "cpu,mem",
             "host_sys_usage_freq": 20, "storage_limit": "300MB",
         }
-        session = self.record(order)
+        session = self.record(requested)
         self.assertEqual(session["state"], "done")
         effective = self.effective(session)
         expected = {
@@ -70,7 +70,7 @@ class A2(OptionCase):
         }
         for key, value in expected.items():
             self.assertEqual(effective[key]["value"], value, key)
-            self.assertEqual(effective[key]["asked"], str(order[key]), key)
+            self.assertEqual(effective[key]["asked"], str(requested[key]), key)
         self.assertEqual(effective["sys_io_sampling_freq"]["note"], "every 12 ms")
         ran = {o["collector"] for o in session["outcomes"] if o["result"] == "finished"}
         self.assertLessEqual({"hbm", "llc", "npu_mem", "nic", "roce", "hccs", "pcie", "dvpp",
@@ -89,7 +89,7 @@ class A2(OptionCase):
         self.assertEqual(sample["hostProfilingSamplingInterval"], 50)
         self.assertEqual(sample["storageLimit"], "300MB")
         self.assertEqual(json.loads(sample["profiling_options"]),
-                         {key: str(value) for key, value in order.items()})
+                         {key: str(value) for key, value in requested.items()})
         # The records come at the rate in the answer.
         hz = {c["collector"]: c["hz_effective"] for c in dump.manifest["channels"]
               if c["device"] == 0 and c["state"] == "finished"}
@@ -345,9 +345,9 @@ class A1(OptionCase):
         self.assertEqual(known["sys_interconnection_freq"]["range"], "1..50")
 
     def test_check_reports_what_start_would(self):
-        order = {"dvpp_freq": 101, "aic_metrics": "L2Cache", "llc_profiling": "write"}
-        checked = self.daemon.ctl("check", "--options-json", json.dumps(order), expect=3)
-        refused = self.start(order, expect=3)["error"]
+        requested = {"dvpp_freq": 101, "aic_metrics": "L2Cache", "llc_profiling": "write"}
+        checked = self.daemon.ctl("check", "--options-json", json.dumps(requested), expect=3)
+        refused = self.start(requested, expect=3)["error"]
         problems = checked["problems"]
         self.assertEqual(refused["problems"], problems)
         for problem in problems:
@@ -359,8 +359,8 @@ class A1(OptionCase):
         checked = self.daemon.ctl("check", "--options-json", json.dumps({"dvpp_freq": 80}))
         self.assertEqual(checked["problems"], [])
         started = self.start({"dvpp_freq": 80})
-        told = {one["key"]: one for one in checked["effective_options"]}
-        self.assertEqual(told["dvpp_freq"], self.effective(started)["dvpp_freq"])
+        listed = {one["key"]: one for one in checked["effective_options"]}
+        self.assertEqual(listed["dvpp_freq"], self.effective(started)["dvpp_freq"])
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
@@ -371,20 +371,20 @@ class UserRates(OptionCase):
         return {"daemon": {"socket_group": TEST_GROUP}, "limits": {"max_user_hz": 20}}
 
     def test_administrators_have_no_limit_users_do(self):
-        order = {"sys_io_sampling_freq": 80, "host_sys_usage": "cpu"}
-        session = self.start(order)
+        requested = {"sys_io_sampling_freq": 80, "host_sys_usage": "cpu"}
+        session = self.start(requested)
         self.assertEqual(self.effective(session)["sys_io_sampling_freq"]["value"], "83.3333")
         alice = {"user": ALICE, "groups": (self.group,)}
         for command in ("start", "check"):
-            answer = self.daemon.ctl(command, "--options-json", json.dumps(order), expect=3, **alice)
+            answer = self.daemon.ctl(command, "--options-json", json.dumps(requested), expect=3, **alice)
             text = json.dumps(answer)
             problems = answer["problems"] if command == "check" else answer["error"]["problems"]
             self.assertEqual([(p["field"], p["value"]) for p in problems], [("sys_io_sampling_freq", "80")])
             self.assertIn("at most 20 Hz", text)
             self.assertIn("limits.max_user_hz", text)
         # What she did not ask for is lowered, and said.
-        order["sys_io_sampling_freq"] = 20
-        session = self.daemon.ctl("start", "--options-json", json.dumps(order), **alice)
+        requested["sys_io_sampling_freq"] = 20
+        session = self.daemon.ctl("start", "--options-json", json.dumps(requested), **alice)
         self.assertEqual(self.outcomes(session)["host_cpu", None]["hz"], 20)
         self.assertTrue(any("max_user_hz" in warning for warning in session["warnings"]), session)
 

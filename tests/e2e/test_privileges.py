@@ -205,11 +205,11 @@ class Privileges(unittest.TestCase):
     def test_a_driver_that_refuses(self):
         """libdcmi answers only root in containers: each query is refused, and that is reported."""
         with Confined(ALL, faults=[{"kind": "dcmi_error", "code": -8002}]) as d:
-            def told():
+            def message():
                 state = {c["name"]: c for c in d.ctl("collectors")["collectors"]}["npu_state"]
                 return state.get("last_error")
 
-            self.assertIn("not allowed", eventually(told, what="an error of npu_state"))
+            self.assertIn("not allowed", eventually(message, what="an error of npu_state"))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ SCRIPT = """
 
 class Allowed(unittest.TestCase):
     def state(self, before, env=None):
-        """The collector's answer to a session's order."""
+        """The collector's answer to a session's request."""
         with contextlib.ExitStack() as stack:
             server = AttachServer(stack.enter_context(tempfile.TemporaryDirectory()))
             results = []

@@ -15,7 +15,7 @@ from attach_client import Client, Ring, raw_ns
 from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id,
                            main, scaled, scenario)
 
-# What the default configuration records on every device, with the distance of its stamps at 10 Hz.
+# What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
             "roce.data": 100_000_000, "nic.data": 100_000_000}
 # A joiner's clocks and the recorder's were read at different times.
@@ -47,11 +47,11 @@ class RecorderCase(DaemonCase):
         return dump
 
     def no_holes(self, dump, device, name, period):
-        """Every stamp once, none missing, ascending."""
-        stamps = dump[(device, name)].stamps()
-        self.assertEqual(stamps, sorted(set(stamps)), (device, name))
-        self.assertEqual(prof_reader.time_gaps(stamps, period), [], (device, name))
-        return stamps
+        """Every timestamp once, none missing, ascending."""
+        timestamps = dump[(device, name)].timestamps()
+        self.assertEqual(timestamps, sorted(set(timestamps)), (device, name))
+        self.assertEqual(prof_reader.time_gaps(timestamps, period), [], (device, name))
+        return timestamps
 
     def join(self, *options):
         """A session that begins 3 s ago and ends when it has run a while."""
@@ -98,9 +98,9 @@ class Past(RecorderCase):
         times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
         self.assertGreaterEqual(len(times), 2)
         self.assertEqual(times, sorted(times))
-        told = dump.manifest["session"]
-        self.assertEqual(told["requested"]["flight_recorder"], "last 4 s")
-        self.assertEqual(told["requested"]["reason"], "slow step")
+        requested = dump.manifest["session"]["requested"]
+        self.assertEqual(requested["flight_recorder"], "last 4 s")
+        self.assertEqual(requested["reason"], "slow step")
         # Several pairs of clocks would give what drift there was; one is always there.
         self.assertIn("start", [clock["when"] for clock in dump.manifest["clocks"]])
         # An ordinary session: listed, shown, fetched, removed.
@@ -147,7 +147,7 @@ class Past(RecorderCase):
         times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
         self.assertEqual(times, sorted(set(times)))
         self.assertGreaterEqual(len(times), 3)
-        # Stamps that count from a channel's start are right: the recorder's own dump has the same values
+        # Timestamps that count from a channel's start are right: the recorder's own dump has the same values
         # at the same time on the wall clock.
         recorded = self.read(self.daemon.ctl("dump", "--last", "60s"))
         theirs = {}
@@ -169,7 +169,7 @@ class Past(RecorderCase):
         self.assertTrue(outcome["thinned"] and outcome["rebased"])
 
     def test_since_of_what_is_not_recorded(self):
-        """What the recorder does not hold begins with the order, and the manifest says since when it is missing."""
+        """What the recorder does not hold begins with the request, and the manifest reports since when it is missing."""
         until_held(self.daemon, 9)
         session = self.daemon.ctl("start", "--since", "8s", "--devices", "0", "--collector", "hccs=5",
                                   "--collector", "npu_mem=10", "--collector", "qos=10")
@@ -202,9 +202,9 @@ class Faster(RecorderCase):
     def test_since_faster_and_back(self):
         """The channel is made faster for the session: the restart is the one gap, and is said."""
         _, final, dump = self.join("--devices", "0", "--collector", "pcie=50", "--collector", "qos=50")
-        stamps = dump[(0, "pcie.data")].stamps()
-        self.assertEqual(stamps, sorted(set(stamps)))
-        steps = {round((b - a) / 1e6) for a, b in zip(stamps, stamps[1:])}
+        timestamps = dump[(0, "pcie.data")].timestamps()
+        self.assertEqual(timestamps, sorted(set(timestamps)))
+        steps = {round((b - a) / 1e6) for a, b in zip(timestamps, timestamps[1:])}
         self.assertTrue({100, 20} <= steps, steps)
         entry = next(c for c in dump.manifest["channels"] if c["collector"] == "pcie")
         self.assertEqual([g["reason"] for g in entry["gaps"]], ["channel_restart"])
@@ -215,17 +215,17 @@ class Faster(RecorderCase):
             return any(c["name"] == "pcie" and c["hz"] == 10 for c in device["channels"])
 
         eventually(slow_again, what="the recorder alone runs at its own rate")
-        # And the recorder's dump holds both runs, whole.
+        # And the recorder's dump holds both runs completely.
         self.read(self.daemon.ctl("dump"))
 
     def test_host_collector_faster_than_the_recorder(self):
         """The recorder's part is judged by the recorder's rate, the session's by the session's."""
-        order, _, dump = self.join("--collector", "host_cpu=50")  # verifies the dump
+        requested_ns, _, dump = self.join("--collector", "host_cpu=50")  # verifies the dump
         entry = next(c for c in dump.manifest["channels"] if c["collector"] == "host_cpu")
         self.assertEqual((entry["past_hz"], entry["hz_effective"]), (1, 50))
         offset = dump.manifest["session"]["start_wall_ns"] - dump.manifest["session"]["start_raw_ns"]
         seam = entry["past_until_ns"]
-        self.assertLess(abs(seam + offset - order), 2_000_000_000)
+        self.assertLess(abs(seam + offset - requested_ns), 2_000_000_000)
         times = [block[0] for block in dump.blocks["host_sys_cpu.data"]]
         past = [ns for ns in times if ns < seam]
         self.assertGreaterEqual(len(past), 2)
@@ -304,9 +304,9 @@ class Limits(unittest.TestCase):
         _, dump = self.watch(256, 5, "age")
         for device in range(4):
             for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
-                stamps = dump[(device, name)].stamps()
-                self.assertEqual(stamps, sorted(set(stamps)))
-                self.assertEqual(prof_reader.time_gaps(stamps, period), [])
+                timestamps = dump[(device, name)].timestamps()
+                self.assertEqual(timestamps, sorted(set(timestamps)))
+                self.assertEqual(prof_reader.time_gaps(timestamps, period), [])
 
 
 class Triggers(RecorderCase):

@@ -324,7 +324,7 @@ class Report(unittest.TestCase):
         self.assertEqual(sorted((s[0], s[2], s[3], s[4]) for s in trace.slices()), sorted(want))
         flows = sorted(flow for s in trace.slices() for flow in s[6])
         self.assertEqual(flows, sorted(2 * list(range(1, len(data["flows"]) + 1))))
-        values = [(stamp, value) for _, track, kind, stamp, value in trace.events if kind == "counter" and "AI Core Freq" in track]
+        values = [(timestamp, value) for _, track, kind, timestamp, value in trace.events if kind == "counter" and "AI Core Freq" in track]
         self.assertEqual([value for _, value in values], [1800 - i for i in range(50)])
         events = json.loads(self.browser.run("return profd.chromeTrace(profd.data.ranks[0].timeline_data)"))["traceEvents"]
         self.assertEqual(sorted((e["pid"], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"), sorted(chrome))

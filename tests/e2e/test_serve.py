@@ -30,8 +30,8 @@ class Server:
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(self.process.communicate()[1])
-        self.told = json.loads(line)
-        self.base, _, query = self.told["url"].partition("?")
+        self.reported = json.loads(line)
+        self.base, _, query = self.reported["url"].partition("?")
         self.token = query.removeprefix("token=")
 
     def request(self, path, body=None, **headers):
@@ -86,7 +86,7 @@ class Serve(unittest.TestCase):
             runs = {run["name"]: run for run in server.get("api/runs")["runs"]}
             self.assertEqual({name: run["kind"] for name, run in runs.items()},
                              {"r0_ascend_pt": "profiler output", "r1_ascend_pt": "profiler output", "job": "ranks", "minddata": "MindSpore logs"})
-            self.assertEqual(server.told["runs"], 4)
+            self.assertEqual(server.reported["runs"], 4)
             data = server.get("api/run/" + runs["job"]["id"])
             want = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "job")], check=True, capture_output=True).stdout)
             self.assertEqual([rank["overall"] for rank in data["ranks"]], [rank["overall"] for rank in want["ranks"]])
@@ -178,7 +178,7 @@ class Serve(unittest.TestCase):
             self.skipTest(why)
         with self.here() as server, web_driver.Browser(1400, 900) as browser:
             text = lambda: browser.run("return document.querySelector('main').innerText")
-            browser.open(server.told["url"])
+            browser.open(server.reported["url"])
             eventually(lambda: "minddata" in text(), what="the runs are listed")
             self.assertNotIn(server.token, browser.run("return location.href"))
             self.assertNotIn("undefined", text())
@@ -228,8 +228,8 @@ class MindInsight(unittest.TestCase):
         graph = got["training_trace_graph"]
         self.assertEqual(len(graph), want["graph_line_count"])
         last = [{"name": p["name"], "start_ms": p["start"], "duration_ms": p["duration"]} for p in graph[-1]]
-        told = want["graph_last_line_as_asserted_by_tests_st_func_profiler_test_analyse_py"]
-        self.assertEqual(last, told)
+        reported = want["graph_last_line_as_asserted_by_tests_st_func_profiler_test_analyse_py"]
+        self.assertEqual(last, reported)
         row = want["average_row"]
         summary = got["summary"]
         self.assertEqual(summary["total_time"], row["total_ms"])
@@ -274,9 +274,9 @@ class MindInsight(unittest.TestCase):
                     if want.get(name + "_summary"):  # null: MindInsight has no answer without a log
                         self.assertEqual(self.call("queue_info", train_id=case, type=kind)["summary"], want[name + "_summary"])
                     if want.get(name + "_time_summary"):
-                        told = want[name + "_time_summary"]["time_summary"]
+                        reported = want[name + "_time_summary"]["time_summary"]
                         mine = self.call("minddata_op", train_id=case, type=kind)["summary"]["time_summary"]
-                        self.assertEqual({key + "_ms": value for key, value in mine.items()}, told)
+                        self.assertEqual({key + "_ms": value for key, value in mine.items()}, reported)
 
     def test_timeline_and_advice(self):
         want = self.answers("mindinsight", "JOB3")["timeline_summary"]

@@ -64,7 +64,7 @@ class Sharing(DaemonCase):
         return compared
 
     def test_slow_beside_fast(self):
-        """Thinned: exactly the slow grid; joined late: stamps from its own start; sums conserved."""
+        """Thinned: exactly the slow grid; joined late: timestamps from its own start; sums conserved."""
         fast = self.start("--job", "fast", "--devices", "0,1", "--sys-hardware-mem-freq", "100",
                           "--sys-interconnection-freq", "50")
         self.until(fast, "hbm", 1, 400)
@@ -82,20 +82,20 @@ class Sharing(DaemonCase):
 
         # Exactly the grid, on the shared device and on the one of its own.
         for device in (1, 2):
-            self.assertEqual(prof_reader.time_gaps(slow_d[(device, "hbm.data")].stamps(), 100_000), [])
+            self.assertEqual(prof_reader.time_gaps(slow_d[(device, "hbm.data")].timestamps(), 100_000), [])
             self.assertEqual(
-                prof_reader.time_gaps(slow_d[(device, "hccs.data")].stamps(), 100_000_000), [])
+                prof_reader.time_gaps(slow_d[(device, "hccs.data")].timestamps(), 100_000_000), [])
             self.assertEqual(
-                prof_reader.time_gaps(slow_d[(device, "pcie.data")].stamps(), 100_000_000), [])
+                prof_reader.time_gaps(slow_d[(device, "pcie.data")].timestamps(), 100_000_000), [])
         for device in (0, 1):
-            self.assertEqual(prof_reader.time_gaps(fast_d[(device, "hbm.data")].stamps(), 10_000), [])
+            self.assertEqual(prof_reader.time_gaps(fast_d[(device, "hbm.data")].timestamps(), 10_000), [])
             self.assertEqual(
-                prof_reader.time_gaps(fast_d[(device, "hccs.data")].stamps(), 20_000_000), [])
+                prof_reader.time_gaps(fast_d[(device, "hccs.data")].timestamps(), 20_000_000), [])
 
         # Rebased: the first record is at most two of its periods from its own start.
         first = slow_d[(1, "hbm.data")].records[0]
-        self.assertLess(first.stamp, 250_000)
-        self.assertGreater(fast_d[(1, "hbm.data")].records[-1].stamp, 500_000)
+        self.assertLess(first.timestamp, 250_000)
+        self.assertGreater(fast_d[(1, "hbm.data")].records[-1].timestamp, 500_000)
         entry = next(c for c in slow_d.manifest["channels"]
                      if (c["collector"], c["device"]) == ("hbm", 1))
         self.assertTrue(entry["thinned"] and entry["rebased"])
@@ -108,12 +108,12 @@ class Sharing(DaemonCase):
         for channel in ("hccs.data", "pcie.data", "qos.data", "npu_module_mem.data"):
             self.assertGreater(self.count_same_instants(slow_d, fast_d, channel, 1), 5, channel)
         # And where both have the record, it holds the same values.
-        theirs = {r.stamp: r.values for r in fast_d[(1, "hccs.data")].records}
+        theirs = {r.timestamp: r.values for r in fast_d[(1, "hccs.data")].records}
         for record in slow_d[(1, "hccs.data")].records:
-            self.assertEqual(theirs.get(record.stamp), record.values)
+            self.assertEqual(theirs.get(record.timestamp), record.values)
 
-    def test_microsecond_stamps_agree(self):
-        """Stamps that count from a channel's start are rebased to each session's own start. How near to the
+    def test_microsecond_timestamps_agree(self):
+        """Timestamps that count from a channel's start are rebased to each session's own start. How near to the
         truth the start is known depends on the machine's load, so one good try of several will do."""
         worst = {}
         for _ in range(5):
@@ -136,7 +136,7 @@ class Sharing(DaemonCase):
         return max(min(abs(wall - other) for other in walls) for wall in inside)
 
     def check_conservation(self, slow, fast):
-        """Between two kept stamps the slow dump's count is the sum of the fast one's."""
+        """Between two kept timestamps the slow dump's count is the sum of the fast one's."""
         slow_by, fast_by = (next(c["rebase_us"] for c in dump.manifest["channels"]
                                  if (c["collector"], c["device"]) == ("hbm", 1))
                             for dump in (slow, fast))
@@ -145,9 +145,9 @@ class Sharing(DaemonCase):
             # Both files count microseconds of one channel: the manifest says how far apart.
             series = fast[(1, "hbm.data")].series()[key]
             for before, record in zip(records, records[1:]):
-                low = before.stamp - slow_by + fast_by
-                high = record.stamp - slow_by + fast_by
-                parts = [r.values["count"] for r in series if low < r.stamp <= high]
+                low = before.timestamp - slow_by + fast_by
+                high = record.timestamp - slow_by + fast_by
+                parts = [r.values["count"] for r in series if low < r.timestamp <= high]
                 self.assertEqual(len(parts), 10)
                 self.assertEqual(sum(parts), record.values["count"], key)
                 checked += 1
@@ -158,11 +158,11 @@ class Sharing(DaemonCase):
         slow = self.start("--devices", "0", "--sys-hardware-mem-freq", "20")
         self.until(slow, "hbm", 0, 8 * 15)
         (_, slow_d), (_, fast_d) = self.finish(slow, fast)
-        stamps = slow_d[(0, "hbm.data")].stamps()
+        timestamps = slow_d[(0, "hbm.data")].timestamps()
         # Each kept record is the nearest to a point of the 50 ms grid, never further than half a step.
-        for index, stamp in enumerate(stamps):
-            self.assertLessEqual(abs(stamp - stamps[0] - index * 50_000), 10_001, stamps[:9])
-        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 20_000), [])
+        for index, timestamp in enumerate(timestamps):
+            self.assertLessEqual(abs(timestamp - timestamps[0] - index * 50_000), 10_001, timestamps[:9])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].timestamps(), 20_000), [])
 
     def test_records_thinning_leaves_out_are_not_lost(self):
         """12 ms out of 10 ms: neighbours are 10 or 20 ms apart, and nothing is lost."""
@@ -187,14 +187,14 @@ class Sharing(DaemonCase):
         self.until(slow, "hbm", 0, outcome(at, "hbm", 0)["records"] + 8 * 8)
         self.until(fast, "hbm", 0, 8 * 60)
         (fast_s, fast_d), (slow_s, slow_d) = self.finish(fast, slow)
-        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].stamps(), 10_000), [])
-        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hccs.data")].stamps(), 20_000_000), [])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hbm.data")].timestamps(), 10_000), [])
+        self.assertEqual(prof_reader.time_gaps(fast_d[(0, "hccs.data")].timestamps(), 20_000_000), [])
         self.assertFalse(outcome(fast_s, "hbm", 0)["thinned"])
         self.assertTrue(outcome(slow_s, "hbm", 0)["thinned"])
         # One break in the slow one's grid, nothing out of order, walls agree after it.
         for name, period in (("hbm.data", 100_000), ("hccs.data", 100_000_000)):
-            stamps = slow_d[(0, name)].stamps()
-            odd = [step for step in prof_reader.steps(stamps) if abs(step - period) > period / 4]
+            timestamps = slow_d[(0, name)].timestamps()
+            odd = [step for step in prof_reader.steps(timestamps) if abs(step - period) > period / 4]
             self.assertLessEqual(len(odd), 1, name)
         for name in ("hccs.data", "qos.data"):
             self.assertGreater(self.count_same_instants(slow_d, fast_d, name, 0), 5)
@@ -234,7 +234,7 @@ class Sharing(DaemonCase):
         records = outcome(self.daemon.show(loud["session_id"]), "hccs", 0)["records"]
         self.until(loud, "hccs", 0, records + 20)
         ((_, dump),) = self.finish(loud)
-        self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].stamps(), 20_000_000), [])
+        self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].timestamps(), 20_000_000), [])
         self.daemon.ctl("fetch", quiet["session_id"], expect=4)
 
     def test_many_at_one_channel(self):
@@ -248,8 +248,8 @@ class Sharing(DaemonCase):
         for session, hz in zip(sessions, rates):
             ((final, dump),) = self.finish(session)
             if session in sessions[8:]:  # started when the channel already ran at 50 Hz
-                stamps = dump[(0, "hccs.data")].stamps()
-                self.assertEqual(prof_reader.time_gaps(stamps, 1_000_000_000 // hz), [], hz)
+                timestamps = dump[(0, "hccs.data")].timestamps()
+                self.assertEqual(prof_reader.time_gaps(timestamps, 1_000_000_000 // hz), [], hz)
             self.assertEqual(final["dropped_records"], 0)
         status = self.daemon.ctl("devices")["devices"][0]
         hccs = next(c for c in status["channels"] if c["name"] == "hccs")

@@ -225,8 +225,8 @@ class Prolog(SlurmCase):
         done = self.as_nobody("sh", "-c", "echo $SLURM_JOB_ID; echo $PROFD_JOB_ID",
                               PROFD_SLURM="--collector host_mem=1")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        job, told = done.stdout.split()
-        self.assertEqual(told, job)
+        job, reported = done.stdout.split()
+        self.assertEqual(reported, job)
         self.assertEqual(sorted(s["label"] for s in self.ended(job)),
                          ["slurm-prolog", "slurm-task-prolog"])
 

@@ -160,12 +160,12 @@ class Timeline(DaemonCase):
         trace = perfetto_reader.Trace(self.perfetto_path)
         self.assertEqual(trace.unbalanced(), set())
         plain = collections.Counter()
-        for process, track, kind, stamp, value in trace.events:
+        for process, track, kind, timestamp, value in trace.events:
             if kind == "counter":
-                plain[track.partition(" > ")[0], stamp, value] += 1
+                plain[track.partition(" > ")[0], timestamp, value] += 1
         wanted = collections.Counter()
         for event in self.counters():
-            stamp = int(event["ts"].replace(".", ""))
+            timestamp = int(event["ts"].replace(".", ""))
             name = self.processes[event["pid"]]
             for key, value in event["args"].items():
                 # Ids are part of a track's name there; the latency has no Rx.
@@ -173,7 +173,7 @@ class Timeline(DaemonCase):
                     continue
                 if event["name"] == "PCIe_nonpost_latency" and key == "Rx":
                     continue
-                wanted[name, stamp, float(value)] += 1
+                wanted[name, timestamp, float(value)] += 1
         self.assertEqual(sum((wanted - plain).values()), 0, list((wanted - plain).items())[:5])
         self.assertEqual(sum((plain - wanted).values()), 0, list((plain - wanted).items())[:5])
 

@@ -1,4 +1,4 @@
-"""What the cells of the matrix beside the driver's functions share: their table, orders, daemons."""
+"""What the cells of the matrix beside the driver's functions share: their table, requests, daemons."""
 
 from driver_passes import whole
 from fault_common import *

@@ -116,8 +116,8 @@ def hundred_thousand_processes(case, cell):
         d.until_records(session["session_id"], 1500, seconds=120)
         left_out = r"9\d{4} processes are left out: no more than 4096 are watched"
         for name in ("host_cpu", "host_mem"):
-            told = eventually(lambda: outcome(d.show(session["session_id"]), name, -1)["detail"], 120, what=name)
-            case.assertRegex(told, left_out)
+            reported = eventually(lambda: outcome(d.show(session["session_id"]), name, -1)["detail"], 120, what=name)
+            case.assertRegex(reported, left_out)
             eventually(lambda: outcome(d.show(session["session_id"]), name, -1)["records"] > 2, 120, what=name)
         peak = d.rss()
         seen = finish(d, session)

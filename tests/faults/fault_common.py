@@ -68,8 +68,8 @@ class FaultAhead:
         return self.daemon.__exit__(*exc)
 
 
-def start(d, *order, expect=OK, devices=None):
-    options = list(order or START) + (["--devices", devices] if devices else [])
+def start(d, *flags, expect=OK, devices=None):
+    options = list(flags or START) + (["--devices", devices] if devices else [])
     return d.ctl("start", *options, expect=expect)
 
 

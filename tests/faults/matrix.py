@@ -163,7 +163,7 @@ def other_cells():
     yield cell("driver", "symbols missing: a few", "session",
                "named in status; sessions lose nothing", f"{LIBRARY_PY}:Libraries.test_some_symbols_missing")
     yield cell("driver", "symbols missing: most", "idle",
-               "devices are listed with the problem; orders are refused (exit 3)",
+               "devices are listed with the problem; requests are refused (exit 3)",
                f"{LIBRARY_PY}:Libraries.test_almost_all_symbols_missing")
     for state in ("stop in progress", "recorder on"):
         yield cell("driver", "symbols missing: a few", state,
@@ -205,7 +205,7 @@ def other_cells():
     yield cell("/proc", "100,000 processes", "session",
                "4,096 are watched, the outcome says how many are left out; below 256 MiB; channels lose nothing")
     yield cell("/proc", "hidepid=2, daemon not root", "session",
-               "orders that hang on a process profd cannot see are refused (exit 3); without (--detach) host_cpu and "
+               "requests for a process that profd cannot see are refused (exit 3); without (--detach) host_cpu and "
                "host_mem are done with what may be seen (docs/security-model.md)")
     yield cell("/proc", "read-only", "session", "nothing changes: profd writes nothing there")
 

@@ -82,9 +82,9 @@ def dcmi_seen():
 
 def all_counted(d, codes):
     metrics = d.scrape()
-    told = {dict(labels).get("code") for name, labels in metrics if name == "profd_dcmi_call_errors_total"}
+    reported = {dict(labels).get("code") for name, labels in metrics if name == "profd_dcmi_call_errors_total"}
     unsupported = {dict(labels)["npu"] for name, labels in metrics if name == "profd_dcmi_unsupported"}
-    return metrics if all(str(code) in told or str(npu) in unsupported
+    return metrics if all(str(code) in reported or str(npu) in unsupported
                           for npu, code in enumerate(codes)) else None
 
 

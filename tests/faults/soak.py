@@ -30,13 +30,13 @@ DEVICES = 8
 SCALE_OF_TIME = 60
 
 
-def order(**hz):
+def flags(**hz):
     return [word for name, rate in hz.items() for word in ("--collector", f"{name}={rate}")]
 
 
-MUCH = [*order(hbm=5, llc=1, nic=10, roce=10, dvpp=5, qos=5, npu_mem=5, hccs=10), "--host-sys-usage", "cpu,mem"]
-KINDS = [[*order(hbm=20, hccs=50), "--devices", "0-3"], [*order(roce=50, host_cpu=50), "--devices", "4-7"],
-         MUCH, [*MUCH, "--no-dump"], order(host_mem=20, host_net=10), [*order(hccs=20, npu_mem=20), "--compress"]]
+MUCH = [*flags(hbm=5, llc=1, nic=10, roce=10, dvpp=5, qos=5, npu_mem=5, hccs=10), "--host-sys-usage", "cpu,mem"]
+KINDS = [[*flags(hbm=20, hccs=50), "--devices", "0-3"], [*flags(roce=50, host_cpu=50), "--devices", "4-7"],
+         MUCH, [*MUCH, "--no-dump"], flags(host_mem=20, host_net=10), [*flags(hccs=20, npu_mem=20), "--compress"]]
 # One whose records are counted: no other session starts its channel, so a session is one run of it, or several.
 COUNTED, COUNTED_HZ, COUNTED_CHANNEL, COUNTED_BYTES = "pcie", 50, 3, 96
 # Of these devices nothing may be missing at all; of the others what is gone with the card.
@@ -96,7 +96,7 @@ class Soak:
         self.series = {name: [] for name in (*ALLOWED, *LATENCIES)}
         self.lock = threading.Lock()
         self.counts = dict.fromkeys(("sessions", "refused", "dumps_verified", "scrapes", "streams", "attached",
-                                     "exports", "late_host_readings", "edges_by_scale", "garbled_stamps",
+                                     "exports", "late_host_readings", "edges_by_scale", "garbled_timestamps",
                                      "losses_by_number", "counted_sessions"), 0)
         self.records = {"received": 0, "lost": 0}
         self.counted = {"made": 0, "written": 0, "lost": 0, "told_by_gaps": 0}
@@ -190,12 +190,12 @@ class Soak:
             for name, value in (("made", made), ("written", written), ("lost", lost),
                                 ("told_by_gaps", rest if device not in WHOLE else 0)):
                 self.counted[name] += value
-        told = any(c["gaps"] for c in ours) or not ours
+        listed = any(c["gaps"] for c in ours) or not ours
         # A card that was away made nothing; the gaps in its records are losses all the same.
         if grown["runs"] == 0 and any(c["state"] == "finished" for c in ours):
             self.problem(f"device {device}: nothing ran, {ours}")
         invented = written > made and device != GARBLED
-        if invented or (rest < 0 and device in WHOLE) or (rest > 0 and (device in WHOLE or not told)):
+        if invented or (rest < 0 and device in WHOLE) or (rest > 0 and (device in WHOLE or not listed)):
             self.problem(f"device {device}: {grown} made by the simulator, {written} written, {lost} lost: "
                          f"{rest} records are unaccounted for; {[c['gaps'][-3:] for c in ours]} {facts['warnings']}")
 
@@ -222,7 +222,7 @@ class Soak:
         problems = [one for dump in json.loads(text)["dumps"] for one in dump["problems"]]
         # A reading of a host collector that was late by more than half a period looks like one left out,
         # which timestamps alone cannot distinguish: reported as a number. In fast motion they show nothing, for what
-        # is polled in real time is not on the grid of the clock that stamps it.
+        # is polled in real time is not on the grid of the clock that timestamps it.
         late = [one for one in problems if one["check"] == "accounting" and "device" not in one["where"] and
                 (self.scale > 1 or re.match(r"[12] of \d+ records are missing", one["what"]))]
         self.count("late_host_readings", len(late))
@@ -230,9 +230,9 @@ class Soak:
         edges = [one for one in problems for found in [re.match(r"(?:begins|ends) ([\d.]+) s", one["what"])]
                  if found and float(found[1]) < EDGE_SECONDS * self.scale]
         self.count("edges_by_scale", len(edges))
-        # Junk before a line of text can make another stamp of its own.
+        # Junk before a line of text can make another timestamp of its own.
         garbled = [one for one in problems if one["check"] == "order" and f"of device {GARBLED}" in one["where"]]
-        self.count("garbled_stamps", len(garbled))
+        self.count("garbled_timestamps", len(garbled))
         # A loss is reported by when it was noticed. What took the machine a tenth of a second is seconds of the
         # devices' time before, further away than verify looks: then the numbers must agree.
         elsewhere = [one for one in problems if self.scale > 1 and self.is_told(one, facts)]

@@ -96,8 +96,8 @@ class Crash(FaultCase):
         marker.start()
         active = d.ctl("list", "--active")["sessions"]
         helpers = []
-        for order in STARTS[len(active):] if len(active) < len(STARTS) else []:
-            helpers.append(d.spawn("start", *order))
+        for flags in STARTS[len(active):] if len(active) < len(STARTS) else []:
+            helpers.append(d.spawn("start", *flags))
         if active and self.dice.random() < 0.3:
             # One that is stopped before its start leaves nothing to be found again.
             victim = self.dice.choice(active)["session_id"]

@@ -410,7 +410,7 @@ class Limits(FaultCase):
             self.assert_clean_end(d)
 
     def test_storage_limit(self):
-        # An order's own limit is at least 200 MB, too much to wait for; the node's works the same way.
+        # A request's own limit is at least 200 MB, too much to wait for; the node's works the same way.
         limit = 4 * MB
         config = {"dump": {"flush_interval_ms": 100, "max_session_mb": limit // MB}}
         with daemon(devices=8, config=config) as d:

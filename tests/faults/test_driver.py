@@ -223,11 +223,11 @@ class NothingStarts(FaultCase):
 class SlowStart(FaultCase):
     """One channel of a device takes long to start, so that the others begin long after their session."""
 
-    def test_stamps_since_a_channels_start_are_right(self):
+    def test_timestamps_since_a_channels_start_are_right(self):
         with tempfile.TemporaryDirectory() as folder:
             script, starts = (os.path.join(folder, name) for name in ("script", "starts"))
             with open(script, "w", encoding="utf-8") as out:
-                out.write("prof_drv_start 0 slow_start 1\n")  # HBM, the first of those ordered
+                out.write("prof_drv_start 0 slow_start 1\n")  # HBM, the first of those requested
             with daemon(devices=1, library="scripted",
                         env={"PROFD_FAULT_SCRIPT": script, "PROFD_FAULT_STARTS": starts}) as d:
                 session = start(d, "--collector", f"hbm={HZ}", "--collector", f"llc={HZ}",

@@ -62,9 +62,9 @@ class HangingCard(FaultCase):
                 self.assert_complete(dump, GOOD)
                 for file in FILES:
                     self.assert_holes_told(done, dump, STUCK_DEVICE, file, file.split(".")[0])
-                told = entry(manifest(done), "hccs", STUCK_DEVICE)
-                self.assertGreaterEqual(told["gap_count"], 1)
-                self.assertEqual(told["gaps"][0]["reason"], "channel_restart")
+                listed = entry(manifest(done), "hccs", STUCK_DEVICE)
+                self.assertGreaterEqual(listed["gap_count"], 1)
+                self.assertEqual(listed["gaps"][0]["reason"], "channel_restart")
                 self.assertEqual(entry(manifest(done), "hccs", GOOD)["gap_count"], 0)
             self.assert_clean_end(d)
 

@@ -33,7 +33,7 @@ def main(folder):
             part.update(counts(read(folder, name + ".log")))
             killed = re.findall(r"^\d+ kills in .*$", read(folder, name + ".log"), re.M)
             if killed:
-                part["told"] = killed[-1]
+                part["reported"] = killed[-1]
         else:
             part.update(json.loads(read(folder, name + ".json") or "{}"))
         report["parts"][name] = part

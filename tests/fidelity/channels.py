@@ -52,7 +52,7 @@ DVPP_HEADER = (b"timestamp dvpp_id engine_type engine_id all_time all_frame all_
                b"proc_time proc_frame proc_utilization last_time last_frame\n")
 
 
-def stamp(ns):
+def timestamp(ns):
     return f"{ns // 10**9}:{ns % 10**9:09d}"
 
 
@@ -64,7 +64,7 @@ def hccs(o, chip, clock, rng, dev):
     rx = rng.randrange(1 << 40)
     lines = []
     for offset in clock.offsets():
-        lines.append(f"{stamp(DEVICE_NS + offset)} {tx} {rx}\n".encode())
+        lines.append(f"{timestamp(DEVICE_NS + offset)} {tx} {rx}\n".encode())
         tx += rng.randrange(1 << 30)
         rx += rng.randrange(1 << 29)
     return lines
@@ -97,7 +97,7 @@ def network(ports, speed):
                 for j, most in enumerate((9000, 10**8, 30, 20, 9000, 10**8, 10, 5)):
                     counters[j] += rng.randrange(1, most)
                 c = counters
-                lines.append((f"{stamp(DEVICE_NS + offset)} {speed} {rate[0]} {rate[1]} {c[0]} {c[1]} "
+                lines.append((f"{timestamp(DEVICE_NS + offset)} {speed} {rate[0]} {rate[1]} {c[0]} {c[1]} "
                               f"{c[2]} {c[3]} {rate[2]} {rate[3]} {c[4]} {c[5]} {c[6]} {c[7]} "
                               f"{port}\n").encode())
         return lines
@@ -116,7 +116,7 @@ def dvpp(o, chip, clock, rng, dev):
             s[1] += rng.randrange(50)
             use = rng.randrange(101)
             head = f"{key[0]} " if wide else ""
-            lines.append((f"{stamp(DEVICE_NS + offset)} {head}{key[1]} {key[2]} {s[0]} {s[1]} {use}% "
+            lines.append((f"{timestamp(DEVICE_NS + offset)} {head}{key[1]} {key[2]} {s[0]} {s[1]} {use}% "
                           f"{rng.randrange(9999)} {rng.randrange(99)} {rng.randrange(101)}% "
                           f"{rng.randrange(9999)} {rng.randrange(99)}\n").encode())
     return lines

@@ -193,18 +193,18 @@ class FidelityCase(unittest.TestCase):
             if event["ph"] != "C":
                 continue
             process = "{} ({})".format(*processes[event["pid"]])
-            stamp = int(event["ts"].replace(".", ""))
+            timestamp = int(event["ts"].replace(".", ""))
             for arg, value in event["args"].items():
                 # A counter of the vendor's that is always 0 has no track.
                 constant = event["name"] == "PCIe_nonpost_latency" and arg == "Rx"
                 if arg not in ids and not constant:
-                    want[(process, stamp, float(value))] += 1
+                    want[(process, timestamp, float(value))] += 1
         # "NPU 0 (rank 3)", "HBM > HBM 0/Read"
         have = Counter()
-        for process, track, kind, stamp, value in trace.events:
+        for process, track, kind, timestamp, value in trace.events:
             if kind == "counter":
                 place = process.partition(" (")[0].replace("Host", "CPU")
-                have[(f"{track.partition(' > ')[0]} ({place})", stamp, float(value))] += 1
+                have[(f"{track.partition(' > ')[0]} ({place})", timestamp, float(value))] += 1
         compared["perfetto"] += sum(want.values())
         for key in list(((want - have) + (have - want)))[:5]:
             self.say("native trace", want[key], have[key], key)

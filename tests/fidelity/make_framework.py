@@ -31,7 +31,7 @@ class Operator:
 
 
 class Framework:
-    """`queued`: which slots go through the queue. `counter`: stamps are counts, as the host's records; else ns."""
+    """`queued`: which slots go through the queue. `counter`: timestamps are counts, as the host's records; else ns."""
 
     def __init__(self, dump, counter=True, queued=lambda slot: slot.number % 3 != 0, beside=True):
         self.dump, self.counter, self.beside = dump, counter, beside
@@ -93,7 +93,7 @@ class Framework:
     def step_of(self, op):
         return next((number for number, step in self.steps if step.begin <= op.begin <= step.end), None)
 
-    def stamp(self, us):
+    def timestamp(self, us):
         return HOST_COUNT + round(us * HOST_MHZ) if self.counter else HOST_RAW + round(us * 1000)
 
     @staticmethod
@@ -107,10 +107,10 @@ class Framework:
 
     def files(self):
         ranges = [self.record(1, struct.pack(
-            "<3q4Q2B", self.stamp(op.begin), self.stamp(op.end), op.sequence, op.pid, op.thread, op.thread,
+            "<3q4Q2B", self.timestamp(op.begin), self.timestamp(op.end), op.sequence, op.pid, op.thread, op.thread,
             op.forward_thread, 0, 0), ((2, op.name), (3, op.types), (4, op.shapes), (8, op.stack), (9, op.modules)))
             for op in sorted(self.operators, key=lambda op: op.end)]
-        marks = [self.record(2, struct.pack("<q4Q", self.stamp(time), category, correlation, thread, PID), ((1, name),))
+        marks = [self.record(2, struct.pack("<q4Q", self.timestamp(time), category, correlation, thread, PID), ((1, name),))
                  for time, category, correlation, thread, name in self.marks]
         return {"torch.op_range": ranges, "torch.op_mark": marks, **self._python_files(), **self._memory_files()}
 
@@ -119,12 +119,12 @@ class Framework:
         events = [(end, 0, -begin, 1, thread, key) for thread, _, key, begin, end in self.calls if end is not None]
         events += [(begin, 1, -(end or 1e12), 0, thread, key) for thread, _, key, begin, end in self.calls]
         events.append((5, 0, 0, 3, 99, 7))  # the end of what began before the collection
-        functions = [struct.pack("<4QB", self.stamp(at), thread, PID, key, tag)
+        functions = [struct.pack("<4QB", self.timestamp(at), thread, PID, key, tag)
                      for at, _, _, tag, thread, key in sorted(events)]
         names = sorted({(key, name) for _, name, key, _, _ in self.calls if name})
         return {"torch.python_tracer_func": functions,
                 "torch.python_tracer_hash": [self.record(4, struct.pack("<Q", key), ((1, name),)) for key, name in names],
-                "torch.gc_record": [struct.pack("<Q2q", PID, self.stamp(a), self.stamp(b)) for a, b in self.collections],
+                "torch.gc_record": [struct.pack("<Q2q", PID, self.timestamp(a), self.timestamp(b)) for a, b in self.collections],
                 "torch.param_tensor_info": [self.record(5, struct.pack("<Q", 1), ((1, "conv1.weight"),))]}
 
     def reports(self):
@@ -142,7 +142,7 @@ class Framework:
 
     def _memory_files(self):
         def record(at, kind, address, size, totals, thread, device, device_type=20):
-            return self.record(3, struct.pack("<7qb4B2Q", address, self.stamp(at), size, *totals, 4711, device_type, device, 0,
+            return self.record(3, struct.pack("<7qb4B2Q", address, self.timestamp(at), size, *totals, 4711, device_type, device, 0,
                                               kind, 0, thread, PID), ())
         return {"torch.memory_usage": [record(*report) for report in self.reports()] + [
             record(40, 0, 0x77, 512, (1, 2, 3), 77, 0, 0)]}

@@ -27,7 +27,7 @@ class Options:
         self.version = "1.0"
         self.pmu = False        # sample-based AI Core counters
         self.host_mhz = "100.000000"
-        self.cntvct_diff = 0    # host counts between its two stamps
+        self.cntvct_diff = 0    # host counts between its two timestamps
         self.minimal = False    # control files with the needed keys only
         self.style = "vendor"   # or "profd": manifest, one slice
         self.slices = 3
@@ -40,7 +40,7 @@ class Options:
 
 
 class Clock:
-    """Stamps of one device: sample i is at begin + first + i * period."""
+    """Timestamps of one device: sample i is at begin + first + i * period."""
 
     def __init__(self, options, chip, rng):
         self.options = options

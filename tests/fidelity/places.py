@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 class Clock:
-    """Stamps to wall clock. Doubles where the analyser has doubles."""
+    """Timestamps to wall clock. Doubles where the analyser has doubles."""
 
     def __init__(self, info, start, host, device):
         self.begin_us = int(start.get("collectionTimeBegin", 0))

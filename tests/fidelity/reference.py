@@ -65,7 +65,7 @@ class Reference(ChipParts, HostParts):
                 yield line.split()
 
     @staticmethod
-    def _stamp(text):
+    def _timestamp(text):
         match = re.fullmatch(r"(\d+):(\d{1,9})", text)
         return int(match[1]) * 10**9 + int(match[2]) if match else None
 
@@ -79,15 +79,15 @@ class Reference(ChipParts, HostParts):
     def _hccs(self, place, slices):
         samples = []
         for words in self._lines(slices):
-            stamp = self._stamp(words[0])
+            timestamp = self._timestamp(words[0])
             numbers = self._numbers(words[1:])
             # difference: "HCCS": headers are known by what they say, wherever they are.
-            if stamp is not None and numbers is not None and len(numbers) == 2:
-                samples.append((stamp, *numbers))
+            if timestamp is not None and numbers is not None and len(numbers) == 2:
+                samples.append((timestamp, *numbers))
         kept = []
         later = Later()
         for sample in samples:
-            # difference: "all channels with rates": an earlier stamp is left out; an equal one is not
+            # difference: "all channels with rates": an earlier timestamp is left out; an equal one is not
             if later.last is None or sample[0] >= later.last or later.take(sample[0]) == "first":
                 kept.append(sample)
                 later.last, later.dropped = sample[0], 0
@@ -102,14 +102,14 @@ class Reference(ChipParts, HostParts):
         if len(result) > 1 or (result and len(kept) > 1 and result[0][0] == kept[0][0]):
             # difference: "HCCS": no row of the first sample against the last
             result.pop()
-        for stamp, tx, rx in result:
-            self._add("hccs", place, place.clock.device(stamp), tx=tx, rx=rx)
+        for timestamp, tx, rx in result:
+            self._add("hccs", place, place.clock.device(timestamp), tx=tx, rx=rx)
 
     def _network(self, place, slices, table):
         for words in self._lines(slices):
-            stamp = self._stamp(words[0])
+            timestamp = self._timestamp(words[0])
             numbers = self._numbers(words[1:])
-            if stamp is None or numbers is None or len(numbers) not in (13, 14, 15):
+            if timestamp is None or numbers is None or len(numbers) not in (13, 14, 15):
                 continue
             port = numbers[13] if len(numbers) > 13 else 0
             n = numbers
@@ -123,7 +123,7 @@ class Reference(ChipParts, HostParts):
                     f"{side}_efficiency": round(byte_rate * 8.0 / (n[0] * MEGA), 3) if n[0] else 0.0,
                     f"{side}_error_ratio": errors / packets if packets else 0.0,
                     f"{side}_dropped_ratio": dropped / packets if packets else 0.0})
-            self._add(table, place, place.clock.device(stamp), **values)
+            self._add(table, place, place.clock.device(timestamp), **values)
 
     def _nic(self, place, slices):
         self._network(place, slices, "nic")
@@ -133,17 +133,17 @@ class Reference(ChipParts, HostParts):
 
     def _dvpp(self, place, slices):
         for words in self._lines(slices):
-            stamp = self._stamp(words[0])
+            timestamp = self._timestamp(words[0])
             numbers = self._numbers(words[1:])
             # difference: "DVPP": 11 or 12 columns on every chip
-            if stamp is None or numbers is None or len(numbers) not in (10, 11):
+            if timestamp is None or numbers is None or len(numbers) not in (10, 11):
                 continue
             n = numbers if len(numbers) == 11 else [0] + numbers
             if n[1] > 6:
                 continue
             names = ("all_time", "all_frame", "all_utilization", "proc_time", "proc_frame",
                      "proc_utilization", "last_time", "last_frame")
-            self._add("dvpp", place, place.clock.device(stamp), dvpp=n[0], engine=n[1], instance=n[2],
+            self._add("dvpp", place, place.clock.device(timestamp), dvpp=n[0], engine=n[1], instance=n[2],
                       **{name: float(v) for name, v in zip(names, n[3:])})
 
     def _netdev_stats(self, place, slices):
@@ -195,11 +195,11 @@ class Reference(ChipParts, HostParts):
         series = defaultdict(Later)
         for fields in self._records(slices, "<IIIIQQ" if new else "<QQII"):
             if new:
-                event, ident, count, stamp = fields[2:]
-                t = stamp
+                event, ident, count, timestamp = fields[2:]
+                t = timestamp
             else:
-                stamp, count, event, ident = fields
-                t = place.clock.micros(stamp)
+                timestamp, count, event, ident = fields
+                t = place.clock.micros(timestamp)
             if event > 1:
                 continue
             # difference: "HBM": time since the last record of the same stack and direction
@@ -207,7 +207,7 @@ class Reference(ChipParts, HostParts):
             what = later.take(t)
             if what == "drop":
                 continue
-            # Spans are those of the stored stamps, which have steps.
+            # Spans are those of the stored timestamps, which have steps.
             rate = 0.0 if what == "first" else (
                 count * 0.000030517578125 / float(t - later.last) * 1e9)
             later.last = t
@@ -247,15 +247,15 @@ class Reference(ChipParts, HostParts):
         groups = {}
         for fields in self._records(slices, "<IIIIQ" if new else "<QQII"):
             if new:
-                _, count, event, ident, stamp = fields
+                _, count, event, ident, timestamp = fields
             else:
-                stamp, count, event, ident = fields
+                timestamp, count, event, ident = fields
             if event not in order or ident >= LLC_IDS.get(place.chip, 4):
                 continue
-            groups.setdefault((ident, stamp), {})[order[event]] = count
+            groups.setdefault((ident, timestamp), {})[order[event]] = count
         series = defaultdict(Later)
-        for (ident, stamp), e in groups.items():
-            t = stamp if new else place.clock.micros(stamp)
+        for (ident, timestamp), e in groups.items():
+            t = timestamp if new else place.clock.micros(timestamp)
             later = series[ident]
             what = later.take(t)
             if what == "drop":

@@ -85,8 +85,8 @@ class ChipParts:
         for f in self._records(slices, f"<BBHHH{events}QQQBB6B"):
             if not f[0]:
                 continue
-            cycles, stamp, number, core = f[5 + events:9 + events]
-            t = place.clock.device_counter(stamp) if v6 else place.clock.device(stamp)
+            cycles, timestamp, number, core = f[5 + events:9 + events]
+            t = place.clock.device_counter(timestamp) if v6 else place.clock.device(timestamp)
             values = {f"event{i}": f[5 + i] if i < events else 0 for i in range(10)}
             self._add("aicore_pmu", place, t, core=core, type=split(core), cycles=cycles,
                       count_num=number, mhz=int(place.info["DeviceInfo"][0]["aic_frequency"]), **values)

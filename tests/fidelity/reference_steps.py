@@ -79,7 +79,7 @@ class Steps:
     def csv(self):
         native = self._place.chip in (5, 15, 16)
 
-        def stamp(t):
+        def timestamp(t):
             # difference: "CSV step_trace, chips 5, 15, 16": N/A
             return "N/A" if t is None else micros(t) + "\t"
 
@@ -97,14 +97,14 @@ class Steps:
                    [o for o in self.iterations if o["model"] == NO_MODEL])
         for one in ordered:
             both = one["fp"] is not None and one["bp"] is not None
-            row = [str(self._place.device), str(one["number"]), stamp(one["fp"]), stamp(one["bp"]),
-                   stamp(one["end"]), length(one["end"] - one["start"]),
+            row = [str(self._place.device), str(one["number"]), timestamp(one["fp"]), timestamp(one["bp"]),
+                   timestamp(one["end"]), length(one["end"] - one["start"]),
                    length(one["bp"] - one["fp"] if both else None),
                    length(one["end"] - one["bp"] if one["bp"] is not None else None),
                    length(one["aug"]), str(one["model"])]
             for a, b in one["reduces"]:
                 # difference: "CSV step_trace, chips 5, 15, 16": end - start
-                row += [stamp(a), length(b - a)]
+                row += [timestamp(a), length(b - a)]
             rows.append(row + ["N/A"] * (2 * (most - len(one["reduces"]))))
         return rows
 

@@ -12,11 +12,11 @@ class Later:
         self.last = None
         self.dropped = 0
 
-    def take(self, stamp):
+    def take(self, timestamp):
         if self.last is None:
-            self.last = stamp
+            self.last = timestamp
             return "first"
-        if stamp > self.last:
+        if timestamp > self.last:
             self.dropped = 0
             return "rate"
         self.dropped += 1

@@ -277,8 +277,8 @@ class KnownAdvice(unittest.TestCase):
                 continue
             with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
                 want = json.load(file)["values"]
-            told = {SECTIONS[name]: priority or "info" for name, priority in want["report_sections_priority"].items() if name in SECTIONS}
-            yield case, want, found(folder), told
+            reported = {SECTIONS[name]: priority or "info" for name, priority in want["report_sections_priority"].items() if name in SECTIONS}
+            yield case, want, found(folder), reported
 
     def priorities(self, got):
         # Of fusible operators the advisor's report has no section; the summary is one of many.
@@ -286,10 +286,10 @@ class KnownAdvice(unittest.TestCase):
 
     def test_unit(self):
         """Inputs of the advisor's own unit tests."""
-        for case, want, got, told in self.cases("ut"):
+        for case, want, got, reported in self.cases("ut"):
             if case != "ai_core_performance":
-                told.pop("dynamic_shape", None)  # the advisor takes shapes whose state was not recorded for dynamic
-            self.assertEqual(self.priorities(got), told, case)
+                reported.pop("dynamic_shape", None)  # the advisor takes shapes whose state was not recorded for dynamic
+            self.assertEqual(self.priorities(got), reported, case)
             for sheet, sheet_rows in want.get("sheets_as_reported", {}).items():
                 self.check_sheet(sheet, sheet_rows.get("rows", []), got)
 
@@ -320,8 +320,8 @@ class KnownAdvice(unittest.TestCase):
                         self.assertAlmostEqual(fits[0][3] * 100, float(improvement), delta=0.05)
 
     def test_made(self):
-        for case, want, got, told in self.cases("made"):
-            self.assertEqual(self.priorities(got), told, case)
+        for case, want, got, reported in self.cases("made"):
+            self.assertEqual(self.priorities(got), reported, case)
             rows = {SHEETS[sheet]: count for sheet, count in want["issues_row_count"].items() if sheet in SHEETS}
             self.assertEqual({check: len(got[check]["table"]["rows"]) for check in rows}, rows, case)
             for row in want.get("slow_rank", []):

@@ -241,9 +241,9 @@ class TextCase(AnalysisCase):
             with open(os.path.join(output, name), "rb+") as file:
                 file.truncate(os.path.getsize(os.path.join(output, name)) * 2 // 3)
         got = analyze(self.folder)
-        told = {os.path.basename(p["where"]) for p in got["problems"]}
-        self.assertIn("trace_view.json", told)
-        self.assertIn("communication.json", told)
+        reported = {os.path.basename(p["where"]) for p in got["problems"]}
+        self.assertIn("trace_view.json", reported)
+        self.assertIn("communication.json", reported)
         self.assertGreater(got["ranks"][0]["timeline"]["executions"], 100)
         self.assertEqual(got["ranks"][0]["communication"], [])
 

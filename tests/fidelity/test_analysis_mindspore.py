@@ -244,8 +244,8 @@ class KnownCase(unittest.TestCase):
             want = self.answers("made_minddata", case)
             got = analyze(os.path.join(DATA, "made_minddata", case))["ranks"][0]["data_pipeline"]
             for rules, stages in (("head_2025-06", got["stages"]), ("v1.0.0", got["rules_1_0"]["stages"])):
-                told = {name: part["status"] for name, part in want[rules]["process_summary"].items() if "status" in part}
-                self.assertEqual({s["stage"]: s["status"] for s in stages}, told, (case, rules))
+                reported = {name: part["status"] for name, part in want[rules]["process_summary"].items() if "status" in part}
+                self.assertEqual({s["stage"]: s["status"] for s in stages}, reported, (case, rules))
             queues = {q["queue"]: q for q in got["queues"]}
             for queue, name in (("host", "device_queue_info"), ("device", "get_next_queue_info")):
                 summary = want["v1.0.0"]["process_summary"].get(name)
@@ -266,10 +266,10 @@ class KnownCase(unittest.TestCase):
             got = analyze(os.path.join(DATA, "pytorch", case))
             self.assertEqual([r["rank"] for r in got["ranks"]], [0, 1])
             for rank in got["ranks"]:
-                told = want[f"rank{rank['rank']}"]["overall"]
+                reported = want[f"rank{rank['rank']}"]["overall"]
                 for ours, theirs in (("e2e_ms", "e2e_time_ms"), ("computing_ms", "computing_time_ms"),
                                      ("uncovered_communication_ms", "uncovered_communication_time_ms"), ("free_ms", "free_time_ms")):
-                    self.assertAlmostEqual(rank["overall"][ours], told[theirs], delta=0.00061, msg=(case, theirs))
+                    self.assertAlmostEqual(rank["overall"][ours], reported[theirs], delta=0.00061, msg=(case, theirs))
 
 
 if __name__ == "__main__":

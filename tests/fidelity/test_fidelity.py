@@ -82,10 +82,10 @@ class OddTest(FidelityCase):
     def test_one_direction(self):
         self.each((5,), hbm_events="read", llc_mode="write")
 
-    def test_host_stamps_are_ns(self):
+    def test_host_timestamps_are_ns(self):
         self.each((5,), host_mhz="")
 
-    def test_two_stamps_apart(self):
+    def test_two_timestamps_apart(self):
         self.each((1, 5, 15), cntvct_diff=1234567)
 
     def test_minimal_controls(self):
@@ -108,7 +108,7 @@ class OddTest(FidelityCase):
         self.each((1, 2, 4, 5, 7, 15), pmu=True)
 
     def test_records_repeated(self):
-        """The same stamp twice, once with other counts."""
+        """The same timestamp twice, once with other counts."""
         for chip in (4, 5, 15):
             with self.subTest(chip=chip):
                 shutil.rmtree(self.folder)

@@ -182,7 +182,7 @@ class FrameworkTest(unittest.TestCase):
     def test_without_a_queue(self):
         self.check(queued=lambda slot: False)
 
-    def test_stamps_in_nanoseconds(self):
+    def test_timestamps_in_nanoseconds(self):
         self.check(counter=False)
 
     def test_level_0_and_two_devices(self):

@@ -124,12 +124,12 @@ class MarkTest(unittest.TestCase):
         trace = perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
         self.assertEqual(trace.unbalanced(), set())
         flows = {}
-        for (_, track, kind, stamp, name), (_, on, _) in zip(trace.events, trace.more):
+        for (_, track, kind, timestamp, name), (_, on, _) in zip(trace.events, trace.more):
             if kind in ("begin", "instant") and name in ("step 1", "a long one", "on the host"):
-                flows.setdefault(name, []).append(("Stream" in track, stamp, on))
+                flows.setdefault(name, []).append(("Stream" in track, timestamp, on))
         for name, at in (("step 1", self.point), ("a long one", self.begin)):
-            (_, _, leaves), (_, stamp, arrives) = sorted(flows[name])
-            self.assertEqual(stamp, at)
+            (_, _, leaves), (_, timestamp, arrives) = sorted(flows[name])
+            self.assertEqual(timestamp, at)
             self.assertEqual(len(leaves), 1)
             self.assertEqual(leaves, arrives)
         self.assertEqual([on for _, _, on in flows["on the host"]], [[]])

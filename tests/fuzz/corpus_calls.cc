@@ -42,27 +42,27 @@ Request OfSession(const std::string& id = "@0") {
 }
 
 v1::SessionSpec HostSpec() {
-  v1::SessionSpec order;
-  order.mutable_target()->set_all(true);
-  order.set_label("fuzz");
-  v1::CollectorRequest* collector = order.add_collectors();
+  v1::SessionSpec spec;
+  spec.mutable_target()->set_all(true);
+  spec.set_label("fuzz");
+  v1::CollectorRequest* collector = spec.add_collectors();
   collector->set_name("host_mem");
   collector->set_hz(50);
-  return order;
+  return spec;
 }
 v1::SessionSpec DeviceSpec() {
-  v1::SessionSpec order;
-  order.mutable_target()->add_devices(0);
-  order.mutable_target()->set_job_id("j42");
-  order.mutable_options()->set_sys_hardware_mem_freq(50);
-  order.mutable_options()->set_sys_interconnection_freq(50);
-  order.mutable_options()->set_host_sys_usage("cpu,mem");
-  order.mutable_lease()->set_starter_pid(kOwnPid);
-  order.mutable_lease()->set_lease_ms(60'000);
-  order.set_best_effort(true);
-  order.set_compress(true);
-  (*order.mutable_metadata())["model"] = "llama";
-  return order;
+  v1::SessionSpec spec;
+  spec.mutable_target()->add_devices(0);
+  spec.mutable_target()->set_job_id("j42");
+  spec.mutable_options()->set_sys_hardware_mem_freq(50);
+  spec.mutable_options()->set_sys_interconnection_freq(50);
+  spec.mutable_options()->set_host_sys_usage("cpu,mem");
+  spec.mutable_lease()->set_starter_pid(kOwnPid);
+  spec.mutable_lease()->set_lease_ms(60'000);
+  spec.set_best_effort(true);
+  spec.set_compress(true);
+  (*spec.mutable_metadata())["model"] = "llama";
+  return spec;
 }
 
 v1::StartSessionRequest StartOf(const v1::SessionSpec& spec) {
@@ -335,21 +335,21 @@ std::string Der(X509* certificate) {
 }
 
 void WriteCertificates(Corpus& corpus) {
-  CertificateSpec order;
-  order.valid_s = 3'000'000'000;
-  order.authority = true;
+  CertificateSpec spec;
+  spec.valid_s = 3'000'000'000;
+  spec.authority = true;
   for (const char* role : {"profd-user", "profd-viewer", "profd-admin"}) {
-    order.subject = {{"CN", "alice"}, {"OU", role}};
-    const TestPair pair = MakeTestPair(order);
+    spec.subject = {{"CN", "alice"}, {"OU", role}};
+    const TestPair pair = MakeTestPair(spec);
     corpus.Write("tls_identity", std::string("der_") + role,
                  Raw(uint8_t{1}) + Der(pair.certificate.get()));
     corpus.Write("tls_identity", std::string("pem_") + role,
                  Raw(uint8_t{0}) + CertificatePem(pair) + KeyPem(pair));
   }
-  order.subject = {
+  spec.subject = {
       {"CN", "a"}, {"CN", "b"}, {"OU", "profd-user"}, {"OU", "profd-admin"}, {"O", "x\xc3\xa9"}};
   corpus.Write("tls_identity", "der_several",
-               Raw(uint8_t{1}) + Der(MakeTestPair(order).certificate.get()));
+               Raw(uint8_t{1}) + Der(MakeTestPair(spec).certificate.get()));
 }
 
 }  // namespace

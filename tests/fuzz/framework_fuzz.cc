@@ -25,7 +25,7 @@ void Read(fuzz::Input input, bool in_pieces, FrameworkData* data) {
     }
     data->End();
   }
-  data->Finish([](int64_t stamp) { return static_cast<int64_t>(static_cast<uint64_t>(stamp) + 1000); });
+  data->Finish([](int64_t timestamp) { return static_cast<int64_t>(static_cast<uint64_t>(timestamp) + 1000); });
 }
 
 void CheckOperators(const FrameworkData& data) {

@@ -54,21 +54,21 @@ void WriteChannels(Corpus& corpus, const std::string& suffix, const char* scenar
 }
 
 void WriteSessionSpecs(Corpus& corpus) {
-  v1::SessionSpec order;
-  order.mutable_target()->set_job_id("job-4711");
-  order.mutable_target()->set_rank(3);
-  order.mutable_options()->set_sys_hardware_mem_freq(50);
-  order.mutable_options()->set_sys_io_sampling_freq(100);
-  order.mutable_options()->set_sys_interconnection_freq(50);
-  order.mutable_options()->set_dvpp_freq(50);
-  order.mutable_options()->set_llc_profiling("write");
-  order.mutable_options()->set_host_sys("cpu,mem");
-  order.mutable_options()->set_host_sys_usage("cpu");
-  order.mutable_options()->set_host_sys_usage_freq(50);
-  order.mutable_target()->add_pids(1);
-  order.mutable_schedule()->set_duration_ms(30'000);
-  order.mutable_options()->set_storage_limit("200MB");
-  corpus.Write("session_plan", "options", order.SerializeAsString());
+  v1::SessionSpec spec;
+  spec.mutable_target()->set_job_id("job-4711");
+  spec.mutable_target()->set_rank(3);
+  spec.mutable_options()->set_sys_hardware_mem_freq(50);
+  spec.mutable_options()->set_sys_io_sampling_freq(100);
+  spec.mutable_options()->set_sys_interconnection_freq(50);
+  spec.mutable_options()->set_dvpp_freq(50);
+  spec.mutable_options()->set_llc_profiling("write");
+  spec.mutable_options()->set_host_sys("cpu,mem");
+  spec.mutable_options()->set_host_sys_usage("cpu");
+  spec.mutable_options()->set_host_sys_usage_freq(50);
+  spec.mutable_target()->add_pids(1);
+  spec.mutable_schedule()->set_duration_ms(30'000);
+  spec.mutable_options()->set_storage_limit("200MB");
+  corpus.Write("session_plan", "options", spec.SerializeAsString());
   v1::SessionSpec named;
   named.set_label("one rank");
   named.mutable_target()->add_devices(0);

@@ -1,5 +1,5 @@
 // Input: an environment block, a 0xFF, a cgroup file. Whatever a process has in them, the job id is one
-// that orders take, and numbers stay in their ranges.
+// that requests take, and numbers stay in their ranges.
 #include <algorithm>
 
 #include "daemon/jobs/process_facts.h"

@@ -338,7 +338,7 @@ class Conversation {
     return left.sessions_size();
   }
 
-  // Ends and removes whatever the input left. What was taken back, or ordered over a connection
+  // Ends and removes whatever the input left. What was taken back, or requested over a connection
   // that has ended, may begin later.
   void Settle() {
     const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -1,4 +1,4 @@
-"""The daemon's side of the attach socket, without a daemon: what a test wants a process to be ordered."""
+"""The daemon's side of the attach socket, without a daemon: for tests that ask a process to collect."""
 
 import array
 import json

@@ -126,37 +126,37 @@ class Trace:
         if 58 in packet:
             if packet[58] != BOOTTIME:
                 raise ValueError(f"clock {packet[58]}")
-            stamp = packet[8]
+            timestamp = packet[8]
         else:
-            stamp = self._clocks[sequence] = self._clocks[sequence] + packet[8]
+            timestamp = self._clocks[sequence] = self._clocks[sequence] + packet[8]
         event = dict(fields(packet[11]))
         process, track, _, counter = self.tracks[event[11]]
         kind = TYPES[event[9]]
         if (kind == "counter") != counter:
             raise ValueError(f"{kind} on {track}")
         value = struct.unpack("<d", event[44])[0] if counter else text(event.get(23, b""))
-        self.events.append((process, track, kind, stamp, value))
+        self.events.append((process, track, kind, timestamp, value))
         self.more.append(annotations(packet[11]))
 
     def slices(self):
         """What the trace processor makes of begins and ends: (process, track, name, begin, end, args, flows, ended)."""
         open_ones = {}
         found = []
-        # By time; packets of one stamp in the order of the file.
-        for (process, track, kind, stamp, name), more in sorted(zip(self.events, self.more), key=lambda e: e[0][3]):
+        # By time; packets of one timestamp in the order of the file.
+        for (process, track, kind, timestamp, name), more in sorted(zip(self.events, self.more), key=lambda e: e[0][3]):
             stack = open_ones.setdefault((process, track), [])
             if kind == "begin":
-                stack.append((process, track, name, stamp, *more))
+                stack.append((process, track, name, timestamp, *more))
             elif kind == "end":
                 process, track, name, begin, args, flows, ended = stack.pop()
-                found.append((process, track, name, begin, stamp, args, flows, ended))
+                found.append((process, track, name, begin, timestamp, args, flows, ended))
         return found
 
     def unbalanced(self):
         """Tracks whose slices do not end, or end before they begin."""
         depth = {}
         broken = set()
-        for process, track, kind, stamp, _ in sorted(self.events, key=lambda e: e[3]):
+        for process, track, kind, timestamp, _ in sorted(self.events, key=lambda e: e[3]):
             if kind in ("begin", "end"):
                 key = (process, track)
                 depth[key] = depth.get(key, 0) + (1 if kind == "begin" else -1)

@@ -13,37 +13,37 @@ SAMPLE_KEYS = ("devices", "llc_profiling", "ai_core_profiling_mode", "hbm_profil
 
 
 class Clock:
-    """What turns stamps of one device (or the host) into wall time."""
+    """What turns timestamps of one device (or the host) into wall time."""
 
     def __init__(self):
         self.offset_ns = None   # wall - host monotonic raw
         self.host_ns = None     # H
         self.host_count = None
-        self.host_hz = None     # None: host stamps already are ns
+        self.host_hz = None     # None: host timestamps already are ns
         self.device_ns = None   # D
         self.device_count = None  # C
         self.device_hz = None
 
-    def wall(self, kind, stamp):
+    def wall(self, kind, timestamp):
         if None in (self.offset_ns, self.host_ns):
             return None
         if kind == "host_ns":
-            return stamp + self.offset_ns
+            return timestamp + self.offset_ns
         if kind == "host_count":
             if self.host_hz is None:
-                return stamp + self.offset_ns
-            return self._scaled(stamp, self.host_count, self.host_hz)
+                return timestamp + self.offset_ns
+            return self._scaled(timestamp, self.host_count, self.host_hz)
         if kind == "device_ns":
             return None if self.device_ns is None else (
-                stamp + self.host_ns - self.device_ns + self.offset_ns)
+                timestamp + self.host_ns - self.device_ns + self.offset_ns)
         if kind == "micros":
-            return stamp * 1000 + self.host_ns + self.offset_ns
+            return timestamp * 1000 + self.host_ns + self.offset_ns
         if self.device_count is None or not self.device_hz:
             return None
-        return self._scaled(stamp, self.device_count, self.device_hz)
+        return self._scaled(timestamp, self.device_count, self.device_hz)
 
-    def _scaled(self, stamp, origin, hz):
-        return int(Fraction(stamp - origin) * 10**9 / hz) + self.host_ns + self.offset_ns
+    def _scaled(self, timestamp, origin, hz):
+        return int(Fraction(timestamp - origin) * 10**9 / hz) + self.host_ns + self.offset_ns
 
 
 def read_bytes(path):

@@ -12,11 +12,11 @@ import struct
 from collections import defaultdict, namedtuple
 
 from prof_controls import check_done, read_bytes, read_controls
-from prof_records import BINARY, LLC_EVENTS, TEXT, step_trace, text_stamp
+from prof_records import BINARY, LLC_EVENTS, TEXT, step_trace, text_timestamp
 
-# One record. `stamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
+# One record. `timestamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
 # clocks are missing), `key` what distinguishes series, `values` a dict.
-Record = namedtuple("Record", "stamp wall key values slice")
+Record = namedtuple("Record", "timestamp wall key values slice")
 
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")
 
@@ -45,14 +45,14 @@ class Channel:
             result[record.key].append(record)
         return dict(result)
 
-    def stamps(self, key=None):
+    def timestamps(self, key=None):
         """Distinct timestamps in the order of arrival (of one series)."""
         seen = []
         for record in self.records:
             if key is not None and record.key != key:
                 continue
-            if not seen or seen[-1] != record.stamp:
-                seen.append(record.stamp)
+            if not seen or seen[-1] != record.timestamp:
+                seen.append(record.timestamp)
         return seen
 
 
@@ -109,18 +109,18 @@ def read_text(dump, channel, data, number, entry, where):
     for i, line in enumerate(lines):
         if i in headers:
             continue
-        stamp_text, *tokens = line.split()
-        stamp = text_stamp(stamp_text)
-        if stamp is None:
-            dump.problem(where, f"line {i + 1}: stamp {stamp_text!r} is not sec:nnnnnnnnn")
+        timestamp_text, *tokens = line.split()
+        timestamp = text_timestamp(timestamp_text)
+        if timestamp is None:
+            dump.problem(where, f"line {i + 1}: timestamp {timestamp_text!r} is not sec:nnnnnnnnn")
             continue
         try:
             key, values = parse(tokens, chip)
         except ValueError as error:
             dump.problem(where, f"line {i + 1}: {error}: {line[:80]!r}")
             continue
-        wall = entry["clock"].wall("device_ns", stamp)
-        channel.records.append(Record(stamp, wall, key, values, number))
+        wall = entry["clock"].wall("device_ns", timestamp)
+        channel.records.append(Record(timestamp, wall, key, values, number))
 
 
 def read_binary(dump, channel, data, number, entry, where):
@@ -132,14 +132,14 @@ def read_binary(dump, channel, data, number, entry, where):
         try:
             if parse is step_trace:
                 chip = int(entry["info"].get("platform_version", "5") or 5)
-                stamp, key, values = step_trace(fields, chip)
+                timestamp, key, values = step_trace(fields, chip)
             else:
-                stamp, key, values = parse(fields, channel.device, entry["sample"])
+                timestamp, key, values = parse(fields, channel.device, entry["sample"])
         except ValueError as error:
             dump.problem(where, f"record {i}: {error}")
             continue
         channel.records.append(
-            Record(stamp, entry["clock"].wall(kind, stamp), key, values, number))
+            Record(timestamp, entry["clock"].wall(kind, timestamp), key, values, number))
 
 
 def read_blocks(dump, name, data, where):
@@ -183,9 +183,9 @@ def read_host_file(dump, name, data, entry, where):
     if name in ("host_cpu.data", "host_network.data"):
         for line in lines:
             if line.startswith("time "):
-                stamp = int(line[5:])
+                timestamp = int(line[5:])
                 channel.records.append(
-                    Record(stamp, entry["clock"].wall("host_ns", stamp), 0, {"lines": []}, 0))
+                    Record(timestamp, entry["clock"].wall("host_ns", timestamp), 0, {"lines": []}, 0))
             elif not channel.records:
                 dump.problem(where, "does not begin with a time line")
             else:
@@ -196,8 +196,8 @@ def read_host_file(dump, name, data, entry, where):
             if len(fields) != 8 or not all(f.isdigit() for f in fields):
                 dump.problem(where, f"line {i + 1}: {line[:60]!r}")
                 continue
-            stamp = int(fields[0])
-            channel.records.append(Record(stamp, entry["clock"].wall("host_ns", stamp), 0,
+            timestamp = int(fields[0])
+            channel.records.append(Record(timestamp, entry["clock"].wall("host_ns", timestamp), 0,
                                           {"statm": [int(f) for f in fields[1:]]}, 0))
     else:
         dump.problem(where, "no file the analyser knows")
@@ -247,20 +247,20 @@ def read_data(dump, folder, device, entry):
 
 
 def check_groups(dump, channel, keys, what):
-    """Every stamp has exactly these keys, in the same order each time."""
+    """Every timestamp has exactly these keys, in the same order each time."""
     where = f"device_{channel.device}/{channel.name}"
     groups = []
     for record in channel.records:
-        if not groups or groups[-1][0] != record.stamp:
-            groups.append((record.stamp, []))
+        if not groups or groups[-1][0] != record.timestamp:
+            groups.append((record.timestamp, []))
         groups[-1][1].append(record.key)
     order = groups[0][1] if groups else []
-    for stamp, have in groups:
+    for timestamp, have in groups:
         if sorted(have) != sorted(keys):
-            dump.problem(where, f"{what} at {stamp}: {sorted(have)[:9]}...")
+            dump.problem(where, f"{what} at {timestamp}: {sorted(have)[:9]}...")
             return
         if have != order:
-            dump.problem(where, f"order of ids changes at {stamp}")
+            dump.problem(where, f"order of ids changes at {timestamp}")
             return
 
 
@@ -269,10 +269,10 @@ def check_channel(dump, channel, entry):
     for key, records in channel.series().items():
         last = None
         for record in records:
-            if last is not None and record.stamp <= last:
-                dump.problem(where, f"{key}: stamp {record.stamp} after {last}")
+            if last is not None and record.timestamp <= last:
+                dump.problem(where, f"{key}: timestamp {record.timestamp} after {last}")
                 break
-            last = record.stamp
+            last = record.timestamp
     begin = entry.get("begin_ns")
     if begin is not None and channel.name not in ("lpmInfoConv.data", "lpmFreqConv.data"):
         early = sum(1 for r in channel.records if r.wall is not None and r.wall < begin - 1000)
@@ -334,16 +334,16 @@ def read(path, finished=None):
     return dump
 
 
-def steps(stamps):
+def steps(timestamps):
     """Differences of neighbours."""
-    return [b - a for a, b in zip(stamps, stamps[1:])]
+    return [b - a for a, b in zip(timestamps, timestamps[1:])]
 
 
-def time_gaps(stamps, period, tolerance=0.25):
-    """Places where a grid of this period lacks points: list of (after which stamp, points missing).
+def time_gaps(timestamps, period, tolerance=0.25):
+    """Places where a grid of this period lacks points: list of (after which timestamp, points missing).
     The grid must hold by itself: no step that is not a multiple of the period is accepted."""
     missing = []
-    for before, step in zip(stamps, steps(stamps)):
+    for before, step in zip(timestamps, steps(timestamps)):
         points = round(step / period)
         if points < 1 or abs(step - points * period) > tolerance * period:
             raise AssertionError(f"step {step} after {before} is not a multiple of {period}")

@@ -14,7 +14,7 @@ LLC_EVENTS = {
 SOC_MAGIC = 0x6BD3
 
 
-def text_stamp(token):
+def text_timestamp(token):
     match = TEXT_STAMP.match(token)
     return int(match[1]) * 10**9 + int(match[2]) if match else None
 
@@ -139,7 +139,7 @@ NO_MODEL = 4294967295
 def step_trace(fields, chip):
     """A record of ts_track: only training steps are known here. On the newest chips the tag stands
     before stream and task."""
-    kind, stamp, step, model = fields[1], fields[4], fields[5], fields[6]
+    kind, timestamp, step, model = fields[1], fields[4], fields[5], fields[6]
     tag = fields[7] if chip in (15, 16) else fields[9]
     if kind != 10:
         raise ValueError(f"type {kind}")
@@ -147,7 +147,7 @@ def step_trace(fields, chip):
         raise ValueError(f"tag {tag}")
     if model != NO_MODEL:
         raise ValueError(f"model {model}")
-    return stamp, (STEP_TAGS[tag], step), {"step": step, "what": STEP_TAGS[tag]}
+    return timestamp, (STEP_TAGS[tag], step), {"step": step, "what": STEP_TAGS[tag]}
 
 
 TEXT = {  # base name -> (line parser, header token, header mandatory)
@@ -156,7 +156,7 @@ TEXT = {  # base name -> (line parser, header token, header mandatory)
     "roce.data": (net_line, "rxPacket/s", False),
     "dvpp.data": (dvpp_line, "engine_type", False),
 }
-BINARY = {  # base name -> (struct, parser, kind of stamp)
+BINARY = {  # base name -> (struct, parser, kind of timestamp)
     "pcie.data": ("<Q22I", pcie, "device_ns"),
     "hbm.data": ("<QQII", hbm, "micros"),
     "ddr.data": ("<5I", ddr, "micros"),

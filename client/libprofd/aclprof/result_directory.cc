@@ -151,7 +151,7 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
            " MiB are needed" + kAdvice;
   }
   const std::string name = base + "/" + kPrefix + Safe(session) + "-" + std::to_string(::getpid());
-  // A name that is there belongs to someone else, or to a process before us with this number.
+  // A name that is there belongs to another process, or to a process before us with this number.
   constexpr int kAttempts = 100;
   for (int i = 0; i < kAttempts && path_.empty(); ++i) {
     const std::string path = i == 0 ? name : name + "-" + std::to_string(i);

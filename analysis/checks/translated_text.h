@@ -1,4 +1,4 @@
-// What checks say to people, in each language of the reports. A text stands beside its translation:
+// Texts of findings, in each language of the reports. A text stands beside its translation:
 // one without does not compile, nor one whose arguments do not fit.
 #pragma once
 
@@ -37,25 +37,25 @@ struct Text {
   std::string_view zh;
 };
 
-struct Said {
-  Said() = default;
-  Said(Text text) : en(text.en), zh(text.zh) {}
-  Said(std::string english, std::string chinese) : en(std::move(english)), zh(std::move(chinese)) {}
+struct TranslatedText {
+  TranslatedText() = default;
+  TranslatedText(Text text) : en(text.en), zh(text.zh) {}
+  TranslatedText(std::string english, std::string chinese) : en(std::move(english)), zh(std::move(chinese)) {}
   // In all languages the same: names, commands, and what a check has no translation of.
-  Said(std::string any) : en(any), zh(std::move(any)) {}
-  Said(const char* any) : en(any), zh(any) {}
-  explicit Said(std::string_view any) : en(any), zh(any) {}
+  TranslatedText(std::string any) : en(any), zh(std::move(any)) {}
+  TranslatedText(const char* any) : en(any), zh(any) {}
+  explicit TranslatedText(std::string_view any) : en(any), zh(any) {}
 
   const std::string& In(Language language) const {
     return language == Language::kChinese ? zh : en;
   }
   bool empty() const { return en.empty(); }
-  Said& operator+=(const Said& more) {
+  TranslatedText& operator+=(const TranslatedText& more) {
     en += more.en;
     zh += more.zh;
     return *this;
   }
-  bool operator==(const Said&) const = default;
+  bool operator==(const TranslatedText&) const = default;
 
   std::string en;
   std::string zh;
@@ -68,22 +68,22 @@ struct Pattern {
   fmt::format_string<Args...> zh;
 };
 
-// Say({"{} calls", "{} 次调用"}, count)
+// Translate({"{} calls", "{} 次调用"}, count)
 template <class... Args>
-Said Say(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
+TranslatedText Translate(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
   return {fmt::vformat(pattern.en, fmt::make_format_args(args...)),
           fmt::vformat(pattern.zh, fmt::make_format_args(args...))};
 }
 
 // A cell of a finding's table that is a text.
-inline nlohmann::ordered_json CellOf(const Said& said) {
-  return {{"en", said.en}, {"zh", said.zh}};
+inline nlohmann::ordered_json CellOf(const TranslatedText& text) {
+  return {{"en", text.en}, {"zh", text.zh}};
 }
 
 inline constexpr Text kBetweenSentences(". ", "。");
 
 // Puts a separator between parts of a text.
-inline void Join(Said* text, Text between, const Said& part) {
+inline void Join(TranslatedText* text, Text between, const TranslatedText& part) {
   if (!text->empty()) *text += between;
   *text += part;
 }

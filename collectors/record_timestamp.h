@@ -15,59 +15,59 @@ namespace profd {
 inline constexpr int64_t kMaxPlausibleNs = int64_t{1} << 60;
 
 // When a record was taken, on two clocks.
-struct Stamp {
+struct Timestamp {
   int64_t host_ns = 0;    // CLOCK_MONOTONIC_RAW, for samples
   int64_t source_ns = 0;  // the record's own clock in ns, for intervals: never corrected in between
 };
 
-inline std::optional<Stamp> StampFromDeviceNs(uint64_t ns, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromDeviceNs(uint64_t ns, const TimeBase& time) {
   if (ns > static_cast<uint64_t>(kMaxPlausibleNs)) return std::nullopt;
   auto device_ns = static_cast<int64_t>(ns);
-  return Stamp{time.FromDeviceNs(device_ns), device_ns};
+  return Timestamp{time.FromDeviceNs(device_ns), device_ns};
 }
 
-inline std::optional<Stamp> StampFromMicros(uint64_t us, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromMicros(uint64_t us, const TimeBase& time) {
   if (us > static_cast<uint64_t>(kMaxPlausibleNs) / 1000) return std::nullopt;
-  return Stamp{time.FromMicrosSinceStart(us), static_cast<int64_t>(us) * 1000};
+  return Timestamp{time.FromMicrosSinceStart(us), static_cast<int64_t>(us) * 1000};
 }
 
 // Both counters: cycles between the record and the pair of the time base must be plausible as ns.
-inline std::optional<Stamp> StampFromCycles(uint64_t count, uint64_t base_count, double hz) {
+inline std::optional<Timestamp> TimestampFromCycles(uint64_t count, uint64_t base_count, double hz) {
   auto cycles = static_cast<double>(static_cast<int64_t>(count - base_count));
   double ns = cycles * 1e9 / hz;
   if (!(ns > -static_cast<double>(kMaxPlausibleNs) && ns < static_cast<double>(kMaxPlausibleNs))) {
     return std::nullopt;
   }
-  return Stamp{0, static_cast<int64_t>(ns)};
+  return Timestamp{0, static_cast<int64_t>(ns)};
 }
 
-inline std::optional<Stamp> StampFromDeviceCount(uint64_t count, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromDeviceCount(uint64_t count, const TimeBase& time) {
   if (!(time.device_counter_hz > 0)) return std::nullopt;
-  std::optional<Stamp> stamp = StampFromCycles(count, time.device_count, time.device_counter_hz);
-  if (stamp) stamp->host_ns = time.FromDeviceCount(count);
-  return stamp;
+  std::optional<Timestamp> timestamp = TimestampFromCycles(count, time.device_count, time.device_counter_hz);
+  if (timestamp) timestamp->host_ns = time.FromDeviceCount(count);
+  return timestamp;
 }
 
 // dump-format 1.7: without a known host counter frequency the timestamp already is host ns.
-inline std::optional<Stamp> StampFromHostCount(uint64_t count, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromHostCount(uint64_t count, const TimeBase& time) {
   if (!(time.host_counter_hz > 0)) {
     if (count > static_cast<uint64_t>(kMaxPlausibleNs)) return std::nullopt;
-    return Stamp{static_cast<int64_t>(count), static_cast<int64_t>(count)};
+    return Timestamp{static_cast<int64_t>(count), static_cast<int64_t>(count)};
   }
-  std::optional<Stamp> stamp = StampFromCycles(count, time.host_count, time.host_counter_hz);
-  if (stamp) stamp->host_ns = time.FromHostCount(count);
-  return stamp;
+  std::optional<Timestamp> timestamp = TimestampFromCycles(count, time.host_count, time.host_counter_hz);
+  if (timestamp) timestamp->host_ns = time.FromHostCount(count);
+  return timestamp;
 }
 
-inline std::optional<Stamp> StampFromSeconds(uint64_t seconds, uint64_t ns, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromSeconds(uint64_t seconds, uint64_t ns, const TimeBase& time) {
   if (seconds > static_cast<uint64_t>(kMaxPlausibleNs) / 1'000'000'000 || ns >= 1'000'000'000) {
     return std::nullopt;
   }
-  return StampFromDeviceNs(seconds * 1'000'000'000 + ns, time);
+  return TimestampFromDeviceNs(seconds * 1'000'000'000 + ns, time);
 }
 
 // "176168:391356200": seconds and nanoseconds of the device's CLOCK_MONOTONIC_RAW.
-inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase& time) {
+inline std::optional<Timestamp> TimestampFromText(std::string_view text, const TimeBase& time) {
   size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   uint64_t seconds = 0;
@@ -75,7 +75,7 @@ inline std::optional<Stamp> StampFromText(std::string_view text, const TimeBase&
   if (!ParseNumber(text.substr(0, colon), &seconds) || !ParseNumber(text.substr(colon + 1), &ns)) {
     return std::nullopt;
   }
-  return StampFromSeconds(seconds, ns, time);
+  return TimestampFromSeconds(seconds, ns, time);
 }
 
 // Widens the 32-bit microseconds of DDR and memory records, which wrap every 71.6 minutes. Only a
@@ -103,23 +103,23 @@ class IntervalTimer {
     kForward,   // *seconds is set
     kNotLater,  // same or earlier timestamp: the record must be ignored, the previous one stays
   };
-  Step Next(const Stamp& stamp, double* seconds) {
+  Step Next(const Timestamp& timestamp, double* seconds) {
     if (!seen_) {
       seen_ = true;
-      last_ns_ = stamp.source_ns;
+      last_ns_ = timestamp.source_ns;
       return Step::kFirst;
     }
-    int64_t elapsed = stamp.source_ns - last_ns_;
+    int64_t elapsed = timestamp.source_ns - last_ns_;
     if (elapsed <= 0) {
       // A timestamp far in the future (garbage) must not silence the series permanently.
       if (++not_later_ >= kGiveUpAfter) {
-        last_ns_ = stamp.source_ns;
+        last_ns_ = timestamp.source_ns;
         not_later_ = 0;
       }
       return Step::kNotLater;
     }
     not_later_ = 0;
-    last_ns_ = stamp.source_ns;
+    last_ns_ = timestamp.source_ns;
     *seconds = static_cast<double>(elapsed) * 1e-9;
     return Step::kForward;
   }
