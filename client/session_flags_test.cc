@@ -50,7 +50,7 @@ class SessionFlagsTest : public ProfctlTest {
     option->set_asked(asked);
     option->set_note(note);
   }
-  void Translate(const char* collector, v1::Outcome::Result result) {
+  void AddOutcome(const char* collector, v1::Outcome::Result result) {
     v1::Outcome* outcome = answer_.mutable_status()->add_outcomes();
     outcome->set_collector(collector);
     outcome->set_result(result);
@@ -378,7 +378,7 @@ TEST_F(SessionFlagsTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
   Effect("l2", "off");
   Effect("output", "");
   answer_.mutable_spec()->mutable_lease()->set_lease_ms(60'000);
-  Translate("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
+  AddOutcome("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start", "--detach"}), 0) << err();
   ExpectGolden(out(), "start_options.txt");
   EXPECT_EQ(Run({"start", "--detach", "-v"}), 0) << err();
@@ -388,14 +388,14 @@ TEST_F(SessionFlagsTest, ShowsTheOptionsThatAreNotAtTheirDefault) {
 }
 
 TEST_F(SessionFlagsTest, OptionsWithoutTheirProcessAreNotAFailure) {
-  Translate("hccs", v1::Outcome::RESULT_RUNNING);
-  Translate("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
+  AddOutcome("hccs", v1::Outcome::RESULT_RUNNING);
+  AddOutcome("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start"}), 0);
   EXPECT_THAT(out(), HasSubstr("needs_process"));
   answer_.mutable_status()->clear_outcomes();
-  Translate("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
+  AddOutcome("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
   EXPECT_EQ(Run({"start"}), 0);
-  Translate("hccs", v1::Outcome::RESULT_BUSY);
+  AddOutcome("hccs", v1::Outcome::RESULT_BUSY);
   EXPECT_EQ(Run({"start"}), 5);
 }
 
@@ -403,7 +403,7 @@ TEST_F(SessionFlagsTest, AScheduledSessionHasNotFailed) {
   answer_.mutable_status()->set_state(v1::Session::STATE_SCHEDULED);
   answer_.mutable_spec()->mutable_schedule()->set_start_at_ns(1'767'225'600'000'000'000);
   answer_.mutable_spec()->mutable_schedule()->set_steps(2);
-  Translate("hccs", v1::Outcome::RESULT_UNSPECIFIED);
+  AddOutcome("hccs", v1::Outcome::RESULT_UNSPECIFIED);
   EXPECT_EQ(Run({"start", "--in", "5s"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("starts 2026-01-01 00:00:00"));
   EXPECT_THAT(out(), HasSubstr("ends after 2 steps"));

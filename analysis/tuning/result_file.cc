@@ -40,13 +40,13 @@ class Parser {
       if (key.starts_with("report_")) ReadTask(key);
     }, false);
     file_.complete = !json_.stopped();
-    if (json_.missing_commas() > 0) Translate("", fmt::format("{} commas are missing", json_.missing_commas()));
-    if (json_.stopped()) Translate("", json_.why());
-    if (file_.tasks.empty() && !json_.stopped()) Translate("", "not a result of AOE: it has no report_...");
+    if (json_.missing_commas() > 0) AddProblem("", fmt::format("{} commas are missing", json_.missing_commas()));
+    if (json_.stopped()) AddProblem("", json_.why());
+    if (file_.tasks.empty() && !json_.stopped()) AddProblem("", "not a result of AOE: it has no report_...");
   }
 
  private:
-  void Translate(std::string where, std::string what) {
+  void AddProblem(std::string where, std::string what) {
     if (file_.problems.size() < kMostTuningProblems) file_.problems.push_back({std::move(where), std::move(what)});
   }
 
@@ -105,7 +105,7 @@ class Parser {
         TunedOperator& row = modes.emplace_back();
         row.mode = mode;
         if (!ReadGain("(us)", &row.gain, &row.update) && !json_.stopped()) {
-          Translate(common.name, mode + " has no times before and after");
+          AddProblem(common.name, mode + " has no times before and after");
           modes.pop_back();
         }
       });
@@ -168,7 +168,7 @@ class Parser {
         row.update = added ? "add" : "update";
         const bool whole = ReadGain("(ms)", &row.gain, &row.key);
         if (json_.stopped()) return;
-        if (!whole) return Translate(row.key, "the subgraph has no times before and after");
+        if (!whole) return AddProblem(row.key, "the subgraph has no times before and after");
         if (HasPlace()) task->subgraphs.push_back(std::move(row));
       });
     });
@@ -202,11 +202,11 @@ class Parser {
   // What is written against what follows from it: operators are rounded to two decimals, subgraphs cut (8.3).
   void CheckGain(const std::string& where, const Gain& gain, bool rounded) {
     const std::optional<double> percent = gain.Percent();
-    if (!percent) return Translate(where, "the time after tuning is 0");
+    if (!percent) return AddProblem(where, "the time after tuning is 0");
     if (!gain.written) return;
     const double expected = (rounded ? std::round(*percent * 100) : std::trunc(*percent * 100)) / 100;
     if (std::abs(expected - *gain.written) <= kTolerance + 1e-6) return;
-    Translate(where, fmt::format("improvement is written as {:.2f} %, but {} -> {} is {:.2f} %", *gain.written, gain.before,
+    AddProblem(where, fmt::format("improvement is written as {:.2f} %, but {} -> {} is {:.2f} %", *gain.written, gain.before,
                            gain.after, expected));
   }
 
@@ -216,15 +216,15 @@ class Parser {
     if (task.model) CheckGain("model", *task.model, false);
     const TuningSummary& sum = task.summary;
     if (sum.total && sum.add && sum.hit && sum.unsatisfied && *sum.total != *sum.add + *sum.hit + *sum.unsatisfied) {
-      Translate(task.key, fmt::format("total_num is {}, but added {} + hit {} + unsatisfied {} is {}", *sum.total, *sum.add,
+      AddProblem(task.key, fmt::format("total_num is {}, but added {} + hit {} + unsatisfied {} is {}", *sum.total, *sum.add,
                                 *sum.hit, *sum.unsatisfied, *sum.add + *sum.hit + *sum.unsatisfied));
     }
     if (sum.hit && sum.reserved && sum.update && *sum.hit != *sum.reserved + *sum.update) {
-      Translate(task.key, fmt::format("repo_hit_num is {}, but reserved {} + updated {} is {}", *sum.hit, *sum.reserved,
+      AddProblem(task.key, fmt::format("repo_hit_num is {}, but reserved {} + updated {} is {}", *sum.hit, *sum.reserved,
                                 *sum.update, *sum.reserved + *sum.update));
     }
     if (!task.failed.empty() && task.result != "tuning failed") {
-      Translate(task.key, "lists operators that failed, but its result is \"" + task.result + "\"");
+      AddProblem(task.key, "lists operators that failed, but its result is \"" + task.result + "\"");
     }
   }
 

@@ -152,7 +152,7 @@ class Archiver {
         continue;
       }
       if (options_.once) return taken.ok() ? Ended(*taken) : Fail(context_, taken.status());
-      Translate(taken.ok() ? "" : taken.status().message());
+      LogProblem(taken.ok() ? "" : taken.status().message());
       (void)Wait(every_ms_);
     }
     return failed_ > 0 ? kExitPartial : kExitOk;
@@ -170,7 +170,7 @@ class Archiver {
   }
 
   // What keeps it from working, once.
-  void Translate(const std::string& problem) {
+  void LogProblem(const std::string& problem) {
     if (problem != said_ && !problem.empty()) context_.io.err << "profctl: " << PrintableLines(problem) << std::endl;
     said_ = problem;
   }

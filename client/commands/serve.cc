@@ -52,16 +52,16 @@ class DaemonDumps {
 
   std::vector<std::string> Paths() {
     const Result<v1::Node> node = api_->GetNode();
-    if (!node.ok()) return Translate("no daemon answers: " + node.status().message());
+    if (!node.ok()) return ReportOnce("no daemon answers: " + node.status().message());
     const Result<v1::ListDumpsResponse> list = api_->ListDumps();
-    if (!list.ok()) return Translate("the daemon lists no dumps: " + list.status().message());
+    if (!list.ok()) return ReportOnce("the daemon lists no dumps: " + list.status().message());
     std::vector<std::string> paths;
     for (const v1::Dump& dump : list->dumps()) paths.push_back(node->dump_root() + "/" + dump.name());
     return paths;
   }
 
  private:
-  std::vector<std::string> Translate(const std::string& what) {
+  std::vector<std::string> ReportOnce(const std::string& what) {
     if (!said_) io_.err << "profctl: warning: " << PrintableLines(what) << "; only folders are served" << std::endl;
     said_ = true;
     return {};

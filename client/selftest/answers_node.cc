@@ -19,7 +19,7 @@ constexpr int kMostDevices = 64;
 constexpr uint32_t kStepTrace = 44;
 constexpr uint32_t kStarsLog = 50;
 
-Answer Translate(bool yes, std::string why, Json evidence = Json::object()) {
+Answer YesOrNo(bool yes, std::string why, Json evidence = Json::object()) {
   return {yes ? Verdict::kYes : Verdict::kNo, std::move(why), std::move(evidence)};
 }
 
@@ -34,11 +34,11 @@ Answer NoDevices() { return Open("profd has no devices here"); }
 
 Answer AskHalIsReal(const Facts& facts) {
   const v1::DriverInfo& driver = facts.node.driver();
-  if (facts.node.simulated()) return Translate(false, "profd runs on the simulator", {{"simulated", true}});
+  if (facts.node.simulated()) return YesOrNo(false, "profd runs on the simulator", {{"simulated", true}});
   if (driver.hal_path().empty()) return Open("no libascend_hal.so is loaded: " + driver.hal_error());
   const Json evidence = {{"hal_path", driver.hal_path()}, {"devices", facts.node.devices_size()}, {"driver_version", driver.driver_version()}};
-  if (facts.node.devices().empty()) return Translate(false, "it loads and has no devices: a stub of the toolkit (devlib), or a node without NPUs", evidence);
-  return Translate(true, fmt::format("{} devices", facts.node.devices_size()), evidence);
+  if (facts.node.devices().empty()) return YesOrNo(false, "it loads and has no devices: a stub of the toolkit (devlib), or a node without NPUs", evidence);
+  return YesOrNo(true, fmt::format("{} devices", facts.node.devices_size()), evidence);
 }
 
 Answer AskHalComplete(const Facts& facts) {
@@ -46,15 +46,15 @@ Answer AskHalComplete(const Facts& facts) {
   if (driver.hal_path().empty()) return Open("no libascend_hal.so is loaded: " + driver.hal_error());
   Json missing = Json::array();
   for (const std::string& symbol : driver.missing_symbols()) missing.push_back(symbol);
-  if (missing.empty()) return Translate(true, "nothing is missing");
-  return Translate(false, fmt::format("{} functions are missing, what needs them is off", missing.size()), {{"missing", missing}});
+  if (missing.empty()) return YesOrNo(true, "nothing is missing");
+  return YesOrNo(false, fmt::format("{} functions are missing, what needs them is off", missing.size()), {{"missing", missing}});
 }
 
 Answer AskHalGates(const Facts& facts) {
   const v1::DriverInfo& driver = facts.node.driver();
   if (!driver.has_hal_api_version() || driver.hal_api_version() == 0) return Open("the HAL does not say its version");
   const std::string version = fmt::format("{:#08x}", driver.hal_api_version());
-  return Translate(driver.hal_api_version() >= kApiOfClocks, "API " + version, {{"hal_api_version", version}});
+  return YesOrNo(driver.hal_api_version() >= kApiOfClocks, "API " + version, {{"hal_api_version", version}});
 }
 
 Answer AskChipsKnown(const Facts& facts) {
@@ -68,7 +68,7 @@ Answer AskChipsKnown(const Facts& facts) {
     chips.push_back({{"device", device.id()}, {"chip_id", device.chip_id()}, {"chip", device.chip()}});
     if (first.empty()) first = fmt::format("{} is {}", device.chip_id(), device.chip());
   }
-  return Translate(known, known ? first + "; say which product this is" : "a number that no table has", {{"devices", chips}});
+  return YesOrNo(known, known ? first + "; say which product this is" : "a number that no table has", {{"devices", chips}});
 }
 
 Answer AskLogicalIds(const Facts& facts) {
@@ -79,7 +79,7 @@ Answer AskLogicalIds(const Facts& facts) {
     same = same && device.id() == device.physical_id();
     pairs.push_back({device.id(), device.physical_id()});
   }
-  return Translate(same, same ? "for all devices" : "records of this node have ids of their own: see the evidence", {{"logical_physical", pairs}});
+  return YesOrNo(same, same ? "for all devices" : "records of this node have ids of their own: see the evidence", {{"logical_physical", pairs}});
 }
 
 Answer AskTaskChannels(const Facts& facts) {
@@ -97,7 +97,7 @@ Answer AskTaskChannels(const Facts& facts) {
     devices.push_back({{"device", device.id()}, {"chip", device.chip()}, {"channels", ids}});
   }
   const auto all = static_cast<size_t>(facts.node.devices_size());
-  return Translate(with == all, fmt::format("{} of {} devices list both", with, all), {{"devices", devices}});
+  return YesOrNo(with == all, fmt::format("{} of {} devices list both", with, all), {{"devices", devices}});
 }
 
 Answer AskRecordLayouts(const Facts& facts) {
@@ -129,7 +129,7 @@ Answer AskRecordLayouts(const Facts& facts) {
     channels.push_back({{"channel", id}, {"name", sum.name}, {"devices", sum.devices}, {"bytes", sum.bytes}, {"records", sum.records}, {"garbage_bytes", sum.garbage}});
   }
   if (bytes == 0) return Open("no channel has delivered anything yet: profctl selftest --active runs them for 5 s");
-  return Translate(garbage == 0, garbage == 0 ? fmt::format("{} channels, {} bytes", channels.size(), bytes) : fmt::format("{} of {} bytes are not records", garbage, bytes),
+  return YesOrNo(garbage == 0, garbage == 0 ? fmt::format("{} channels, {} bytes", channels.size(), bytes) : fmt::format("{} of {} bytes are not records", garbage, bytes),
              {{"channels", channels}});
 }
 
@@ -146,9 +146,9 @@ Answer AskChannelsFree(const Facts& facts) {
     }
   }
   const Json evidence = {{"running", used}, {"held", held}, {"failed", failed}};
-  if (!held.empty()) return Translate(false, fmt::format("{} are held by another program", held.size()), evidence);
+  if (!held.empty()) return YesOrNo(false, fmt::format("{} are held by another program", held.size()), evidence);
   if (used == 0) return Open("none is in use now: profctl selftest --active starts them");
-  return Translate(true, fmt::format("{} run, none is refused", used), evidence);
+  return YesOrNo(true, fmt::format("{} run, none is refused", used), evidence);
 }
 
 Answer AskClockPairs(const Facts& facts) {
@@ -162,7 +162,7 @@ Answer AskClockPairs(const Facts& facts) {
                      {"uncertainty_ns", device.clock().uncertainty_ns()}});
   }
   if (pairs.empty()) return Open("no clock was read yet: profctl selftest --active starts a session");
-  return Translate(worst <= kGoodPairNs, fmt::format("the worst of {} is known to {:.1f} us", pairs.size(), static_cast<double>(worst) / 1e3), {{"pairs", pairs}});
+  return YesOrNo(worst <= kGoodPairNs, fmt::format("the worst of {} is known to {:.1f} us", pairs.size(), static_cast<double>(worst) / 1e3), {{"pairs", pairs}});
 }
 
 Answer AskCallsReturn(const Facts& facts) {
@@ -175,7 +175,7 @@ Answer AskCallsReturn(const Facts& facts) {
     }
   }
   const double hours = static_cast<double>(facts.node.uptime_ns()) / 3.6e12;
-  return Translate(stuck.empty(), stuck.empty() ? fmt::format("in the {:.1f} h since profd started", hours) : "calls hang", {{"stuck", stuck}, {"hours", hours}});
+  return YesOrNo(stuck.empty(), stuck.empty() ? fmt::format("in the {:.1f} h since profd started", hours) : "calls hang", {{"stuck", stuck}, {"hours", hours}});
 }
 
 Answer AskDeviceNodes(const Facts& facts) {
@@ -192,7 +192,7 @@ Answer AskDeviceNodes(const Facts& facts) {
     nodes.push_back({{"node", name}, {"mode", fmt::format("{:04o}", info.st_mode & 07777)}, {"gid", info.st_gid}, {"root", info.st_uid == 0}, {"allowed", allowed}});
   }
   if (nodes.empty()) return Open("there are none below " + facts.dev);
-  return Translate(may == nodes.size(), fmt::format("{} of {}", may, nodes.size()), {{"nodes", nodes}, {"as_root", ::geteuid() == 0}});
+  return YesOrNo(may == nodes.size(), fmt::format("{} of {}", may, nodes.size()), {{"nodes", nodes}, {"as_root", ::geteuid() == 0}});
 }
 
 }  // namespace profd::client::selftest

@@ -38,7 +38,7 @@ class WebServerTest : public ::testing::Test {
     EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return client;
   }
-  static void Translate(const UniqueFd& client, const std::string& text) {
+  static void SendText(const UniqueFd& client, const std::string& text) {
     EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
   // All until the server closes.
@@ -52,7 +52,7 @@ class WebServerTest : public ::testing::Test {
   }
   std::string Ask(const std::string& request) const {
     const UniqueFd client = Connect();
-    Translate(client, request);
+    SendText(client, request);
     return Rest(client);
   }
 
@@ -93,7 +93,7 @@ TEST_F(WebServerTest, ConnectionsAreLimitedAndSilentOnesHarmNoOther) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < WebServer::kMaxConnections - 1; ++i) {
     silent.push_back(Connect());
-    Translate(silent.back(), "GET / HTT");
+    SendText(silent.back(), "GET / HTT");
   }
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), HasSubstr("fine"));
   silent.push_back(Connect());
@@ -115,7 +115,7 @@ TEST_F(WebServerTest, ALargeAnswerIsCompleteForASlowReader) {
   const std::string large(20'000'000, 'x');
   handler_ = [&large](const WebRequest&) { return WebAnswer{200, "text/plain", large}; };
   const UniqueFd client = Connect();
-  Translate(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  SendText(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   std::string answer(1000, '\0');
   EXPECT_EQ(recv(client.get(), answer.data(), answer.size(), MSG_WAITALL), 1000);
   answer += Rest(client);

@@ -54,11 +54,11 @@ struct AttachServer::Packet {
 };
 
 AttachServer::AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
-                           Events events)
+                           Handler& handler)
     : options_(options),
       control_(control),
       clock_(clock),
-      events_(std::move(events)),
+      handler_(handler),
       dispose_([](UniqueFd) {}),
       buffer_(attach::kMaxPacket + 1, '\0'),
       admin_(GroupId(options.admin_group)),
@@ -66,11 +66,11 @@ AttachServer::AttachServer(const AttachServerOptions& options, Strand& control, 
 
 Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOptions& options,
                                                            Strand& control, const Clock& clock,
-                                                           Events events, std::string* warning) {
+                                                           Handler& handler, std::string* warning) {
   Result<UniqueFd> listener = ListenUnix({options.path, options.group, SOCK_SEQPACKET}, warning);
   if (!listener.ok()) return listener.status();
   std::unique_ptr<AttachServer> server(
-      new AttachServer(options, control, clock, std::move(events)));
+      new AttachServer(options, control, clock, handler));
   server->listener_ = std::move(listener).value();
   return server;
 }
@@ -317,7 +317,7 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
   if (!status.ok()) return OnBadPacket(link, status);
   link.busy = true;
   control_.Post([this, id = link.id, message = std::move(*parsed), carried = std::move(carried)]() mutable {
-    events_.on_packet(id, std::move(message), std::move(carried));
+    handler_.OnPacket(id, std::move(message), std::move(carried));
     Ready(id);
   });
 }
@@ -382,7 +382,7 @@ void AttachServer::OnHello(AttachLink& link, attach::Hello hello,
   }
   auto arrival = std::make_shared<AttachArrival>(
       AttachArrival{link.id, link.peer, std::move(hello), std::move(ring)});
-  control_.Post([this, arrival] { events_.on_hello(std::move(*arrival)); });
+  control_.Post([this, arrival] { handler_.OnHello(std::move(*arrival)); });
 }
 
 // Before the hello it ends the connection; afterwards the process is notified and may go on for a while:
@@ -421,7 +421,7 @@ void AttachServer::Drop(uint64_t id) {
   auto found = links_.find(id);
   const bool greeted = found->second->greeted;
   links_.erase(found);
-  if (greeted) control_.Post([this, id] { events_.on_closed(id); });
+  if (greeted) control_.Post([this, id] { handler_.OnClosed(id); });
 }
 
 }  // namespace profd

@@ -54,18 +54,22 @@ struct AttachCounters {
 
 class AttachServer {
  public:
-  // All on the control strand.
-  struct Events {
+  // What becomes of the connections. All on the control strand; outlives the server.
+  class Handler {
+   public:
     // Its packets wait until Ready(id).
-    std::function<void(AttachArrival)> on_hello;
-    std::function<void(uint64_t id, attach::ToDaemon, CarriedByReport carried)> on_packet;
+    virtual void OnHello(AttachArrival arrival) = 0;
+    virtual void OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried) = 0;
     // Once for each that sent Hello; nothing of it follows.
-    std::function<void(uint64_t id)> on_closed;
+    virtual void OnClosed(uint64_t id) = 0;
+
+   protected:
+    ~Handler() = default;
   };
 
   static Result<std::unique_ptr<AttachServer>> Listen(const AttachServerOptions& options,
                                                       Strand& control, const Clock& clock,
-                                                      Events events, std::string* warning);
+                                                      Handler& handler, std::string* warning);
   void Start();
   // Stops accepting and reading, closes everything, removes the socket file. Idempotent. Events that
   // are under way still come: the control strand must end before this object does.
@@ -88,7 +92,7 @@ class AttachServer {
  private:
   struct Packet;
   AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
-               Events events);
+               Handler& handler);
   AttachLink* Find(uint64_t id) const;
   void Accept();
   void AcceptSome();
@@ -117,7 +121,7 @@ class AttachServer {
   const AttachServerOptions options_;
   Strand& control_;
   const Clock& clock_;
-  const Events events_;
+  Handler& handler_;
   std::function<void(UniqueFd)> dispose_;
   UniqueFd listener_;
   AttachCounters counters_;

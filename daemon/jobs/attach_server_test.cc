@@ -83,7 +83,7 @@ class Client {
   bool connected_ = false;
 };
 
-class AttachServerTest : public ::testing::Test {
+class AttachServerTest : public ::testing::Test, protected AttachServer::Handler {
  protected:
   AttachServerTest() : executor_("test", 1), control_(executor_) {
     options_.path = tmp_ / "attach.sock";
@@ -94,33 +94,33 @@ class AttachServerTest : public ::testing::Test {
     executor_.Stop();
   }
 
+  void OnHello(AttachArrival arrival) override {
+    std::lock_guard lock(mutex_);
+    arrivals_.push_back(std::move(arrival));
+    if (welcome_) {
+      attach::Welcome welcome;
+      welcome.attach_id = arrivals_.back().id;
+      server_->Send(welcome.attach_id, welcome);
+      server_->Ready(welcome.attach_id);
+    }
+    changed_.notify_all();
+  }
+  void OnPacket(uint64_t, attach::ToDaemon message, CarriedByReport carried) override {
+    std::lock_guard lock(mutex_);
+    packets_.push_back(std::move(message));
+    if (carried.activity != nullptr) activity_.push_back(std::move(carried.activity));
+    if (carried.files != nullptr) files_.push_back(std::move(carried.files));
+    changed_.notify_all();
+  }
+  void OnClosed(uint64_t id) override {
+    std::lock_guard lock(mutex_);
+    closed_.push_back(id);
+    changed_.notify_all();
+  }
+
   void Start() {
-    AttachServer::Events events{
-        [this](AttachArrival arrival) {
-          std::lock_guard lock(mutex_);
-          arrivals_.push_back(std::move(arrival));
-          if (welcome_) {
-            attach::Welcome welcome;
-            welcome.attach_id = arrivals_.back().id;
-            server_->Send(welcome.attach_id, welcome);
-            server_->Ready(welcome.attach_id);
-          }
-          changed_.notify_all();
-        },
-        [this](uint64_t, attach::ToDaemon message, CarriedByReport carried) {
-          std::lock_guard lock(mutex_);
-          packets_.push_back(std::move(message));
-          if (carried.activity != nullptr) activity_.push_back(std::move(carried.activity));
-          if (carried.files != nullptr) files_.push_back(std::move(carried.files));
-          changed_.notify_all();
-        },
-        [this](uint64_t id) {
-          std::lock_guard lock(mutex_);
-          closed_.push_back(id);
-          changed_.notify_all();
-        }};
     std::string warning;
-    auto server = AttachServer::Listen(options_, control_, clock_, std::move(events), &warning);
+    auto server = AttachServer::Listen(options_, control_, clock_, *this, &warning);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(server).value();
     server_->Start();

@@ -20,14 +20,6 @@ constexpr size_t kMaxMetadata = 64;
 
 AttachService::AttachService(Deps deps) : deps_(std::move(deps)) {}
 
-AttachServer::Events AttachService::Events() {
-  return {[this](AttachArrival arrival) { OnHello(std::move(arrival)); },
-          [this](uint64_t id, attach::ToDaemon message, CarriedByReport carried) {
-            OnPacket(id, std::move(message), std::move(carried));
-          },
-          [this](uint64_t id) { OnClosed(id); }};
-}
-
 void AttachService::OnHello(AttachArrival arrival) {
   uint64_t id = arrival.id;
   pid_t pid = arrival.peer.pid;
@@ -49,7 +41,7 @@ std::vector<int> AttachService::LogicalIds(const std::vector<int>& physical) con
 // The process's own word first; what it leaves out is taken from its environment and cgroup.
 TrainingProcess AttachService::Describe(const AttachArrival& arrival,
                                         const Result<ProcessFacts>& facts,
-                                        bool* devices_told) const {
+                                        bool* devices_named) const {
   const attach::Hello& hello = arrival.hello;
   TrainingProcess process;
   std::vector<int> physical = hello.devices;
@@ -75,7 +67,7 @@ TrainingProcess AttachService::Describe(const AttachArrival& arrival,
   process.found_by = "attached";
   process.attach_id = arrival.id;
   process.attached_wall_ns = deps_.clock.WallNs();
-  *devices_told = !hello.devices.empty();
+  *devices_named = !hello.devices.empty();
   return process;
 }
 
@@ -94,13 +86,13 @@ void AttachService::Complete(uint64_t id, const Result<ProcessFacts>& facts) {
                             "job_id = {}: letters, digits and any of . _ - : /", log::Quote(job))));
     return;
   }
-  bool devices_told = false;
-  TrainingProcess process = Describe(arrival, facts, &devices_told);
+  bool devices_named = false;
+  TrainingProcess process = Describe(arrival, facts, &devices_named);
   Client& client = clients_[id];
   client.peer = arrival.peer;
   client.metadata = std::move(arrival.hello.metadata);
   client.answers_stacks = arrival.hello.answers_stacks;
-  deps_.table.Enter(std::move(process), devices_told, std::move(arrival.ring));
+  deps_.table.Enter(std::move(process), devices_named, std::move(arrival.ring));
   if (const TrainingProcess* entered = deps_.table.Find(id)) Welcome(*entered);
   deps_.table.Announce(id);
   server_->Ready(id);

@@ -22,7 +22,7 @@
 
 namespace profd {
 
-class AttachService {
+class AttachService final : public AttachServer::Handler {
  public:
   struct Deps {
     const Clock& clock;
@@ -38,8 +38,9 @@ class AttachService {
 
   explicit AttachService(Deps deps);
 
-  // What the server is to call.
-  AttachServer::Events Events();
+  void OnHello(AttachArrival arrival) override;
+  void OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried) override;
+  void OnClosed(uint64_t id) override;
   // Requests the stacks of a process's threads; false when it cannot be requested.
   bool AskStacks(uint64_t id, uint64_t seq);
   // Before the server's first event.
@@ -57,13 +58,10 @@ class AttachService {
     size_t calls = 0;  // not yet answered
   };
 
-  void OnHello(AttachArrival arrival);
   void Complete(uint64_t id, const Result<ProcessFacts>& facts);
   TrainingProcess Describe(const AttachArrival& arrival, const Result<ProcessFacts>& facts,
-                           bool* devices_told) const;
+                           bool* devices_named) const;
   void Welcome(const TrainingProcess& process);
-  void OnPacket(uint64_t id, attach::ToDaemon message, CarriedByReport carried);
-  void OnClosed(uint64_t id);
   void Forget(uint64_t id, bool in_good_order);
   void OnStart(uint64_t id, const attach::StartCall& call);
   void OnStop(uint64_t id, const attach::StopCall& call);

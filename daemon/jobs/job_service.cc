@@ -70,7 +70,7 @@ JobService::~JobService() {
 
 Status JobService::Listen(const AttachServerOptions& options, SessionCalls* sessions, std::string* warning) {
   attach_socket_ = options.path;
-  auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, service_->Events(),
+  auto server = AttachServer::Listen(options, deps_.control, deps_.host.clock, *service_,
                                      warning);
   if (!server.ok()) return server.status();
   server_ = std::move(server).value();

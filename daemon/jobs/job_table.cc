@@ -30,7 +30,7 @@ JobTable::JobTable(Deps deps) : deps_(std::move(deps)), watchers_(std::make_shar
 
 JobTable::~JobTable() = default;
 
-void JobTable::Enter(TrainingProcess process, bool devices_told,
+void JobTable::Enter(TrainingProcess process, bool devices_named,
                      std::unique_ptr<RingReader> ring_or_null) {
   DCHECK_ON(deps_.control);
   ++counters_.attaches;
@@ -38,7 +38,7 @@ void JobTable::Enter(TrainingProcess process, bool devices_told,
   uint64_t id = process.attach_id;
   Entry& entry = attached_[id];
   entry.process = std::move(process);
-  entry.devices_told = devices_told;
+  entry.devices_named = devices_named;
   entry.ring = std::move(ring_or_null);
   AdoptDevices(entry);
 }
@@ -146,7 +146,7 @@ LiveActivity JobTable::FindActivity(uint64_t attach_id) const {
 
 // The driver knows better than a guess from the environment.
 void JobTable::AdoptDevices(Entry& entry) const {
-  if (entry.devices_told) return;
+  if (entry.devices_named) return;
   for (const TrainingProcess& user : users_) {
     if (IsSame(user, entry.process)) entry.process.devices = user.devices;
   }

@@ -58,9 +58,9 @@ class JobTable final : public JobDirectory {
   explicit JobTable(Deps deps);
   ~JobTable() override;
 
-  // `devices_told`: the process named its devices, which overrides other sources. Watchers are notified
+  // `devices_named`: the process named its devices, which overrides other sources. Watchers are notified
   // with Announce, so that the process's welcome goes before what they send.
-  void Enter(TrainingProcess process, bool devices_told, std::unique_ptr<RingReader> ring_or_null);
+  void Enter(TrainingProcess process, bool devices_named, std::unique_ptr<RingReader> ring_or_null);
   void Announce(uint64_t attach_id);
   void Detach(uint64_t attach_id, bool in_good_order);
   void OnStep(uint64_t attach_id, const attach::StepReport& report);
@@ -92,7 +92,7 @@ class JobTable final : public JobDirectory {
  private:
   struct Entry {
     TrainingProcess process;
-    bool devices_told = false;
+    bool devices_named = false;
     std::unique_ptr<RingReader> ring;
     std::shared_ptr<ActivityReader> activity;
     std::set<std::string> collecting;  // sessions for which the process collects

@@ -36,8 +36,8 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
   }
 }
 
-void SessionJob::Watch(Events events, std::function<bool()> with_rings) {
-  events_ = std::move(events);
+void SessionJob::Watch(Listener* listener) {
+  listener_ = listener;
   if (directory_ == nullptr) return;
   JobDirectory::Watcher watcher;
   watcher.on_step = [this](uint64_t id, const attach::StepReport& report) { OnStep(id, report); };
@@ -53,9 +53,7 @@ void SessionJob::Watch(Events events, std::function<bool()> with_rings) {
   watcher.on_files = [this](uint64_t id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
     return OnFiles(id, report, std::move(directory));
   };
-  watcher.wants = [this, with_rings = std::move(with_rings)](uint64_t attach_id) {
-    return attached_.contains(attach_id) && with_rings();
-  };
+  watcher.wants = [this](uint64_t attach_id) { return attached_.contains(attach_id) && listener_->WantsRings(); };
   watch_ = directory_->Watch(std::move(watcher));
 }
 
@@ -71,7 +69,7 @@ void SessionJob::Join(const TrainingProcess& process) {
   member = process;
   attached_.insert(process.attach_id);
   if (notice_) directory_->Notify(process.attach_id, *notice_);
-  if (events_.on_come != nullptr) events_.on_come();
+  if (listener_ != nullptr) listener_->OnCome();
 }
 
 void SessionJob::Notify(attach::SessionNotice notice) {
@@ -110,7 +108,7 @@ void SessionJob::OnStep(uint64_t attach_id, const attach::StepReport& report) {
   // Reports that carry no session's id are of steps as they come.
   bool last = !report.begin && !report.session_id.empty();
   const TrainingProcess process = *counting;
-  events_.on_step(process, report.step, report.begin, last);
+  listener_->OnStep(process, report.step, report.begin, last);
 }
 
 void SessionJob::OnMarks(const MarkBatch& batch) {
@@ -118,24 +116,24 @@ void SessionJob::OnMarks(const MarkBatch& batch) {
   if (found == members_.end() || !found->second.attached()) return;
   // The handlers may end the session: what they are given stays valid.
   const TrainingProcess process = found->second;
-  events_.on_marks(process, batch);
+  listener_->OnMarks(process, batch);
 }
 
 void SessionJob::OnActivity(const ActivityBatch& batch) {
-  if (events_.on_activity != nullptr && attached_.contains(batch.attach_id)) events_.on_activity(batch);
+  if (attached_.contains(batch.attach_id)) listener_->OnActivity(batch);
 }
 
 void SessionJob::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
-  if (report.session_id != session_id_ || events_.on_collector == nullptr) return;
+  if (report.session_id != session_id_) return;
   const std::optional<TrainingProcess> process = MemberOf(attach_id);
-  if (process) events_.on_collector(*process, report);
+  if (process) listener_->OnCollector(*process, report);
 }
 
 bool SessionJob::OnFiles(uint64_t attach_id, const attach::CollectorReport& report,
                          std::shared_ptr<UniqueFd> directory) {
-  if (report.session_id != session_id_ || events_.on_files == nullptr) return false;
+  if (report.session_id != session_id_) return false;
   const std::optional<TrainingProcess> process = MemberOf(attach_id);
-  return process && events_.on_files(*process, report, std::move(directory));
+  return process && listener_->OnFiles(*process, report, std::move(directory));
 }
 
 std::optional<TrainingProcess> SessionJob::MemberOf(uint64_t attach_id) const {
@@ -151,7 +149,7 @@ void SessionJob::OnDetached(const TrainingProcess& process, bool in_good_order) 
   if (found == members_.end() || found->second.attach_id != process.attach_id) return;
   found->second.attach_id = 0;
   attached_.erase(process.attach_id);
-  events_.on_gone(process, process.attach_id, in_good_order);
+  listener_->OnGone(process, process.attach_id, in_good_order);
 }
 
 const TrainingProcess* SessionJob::CountingProcess() const {

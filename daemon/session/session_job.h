@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,28 +22,33 @@ class SessionStatus;
 
 class SessionJob {
  public:
-  struct Events {
+  class Listener {
+   public:
     // What the counting process reports of its steps. `last`: it answers that the last of the steps
     // this session is to last has ended.
-    std::function<void(const TrainingProcess&, int64_t step, bool begin, bool last)> on_step;
-    std::function<void(const TrainingProcess&, const MarkBatch&)> on_marks;
-    std::function<void(const ActivityBatch&)> on_activity = nullptr;
-    std::function<void(const TrainingProcess&, const attach::CollectorReport&)> on_collector = nullptr;
+    virtual void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) = 0;
+    virtual void OnMarks(const TrainingProcess& process, const MarkBatch& batch) = 0;
+    virtual void OnActivity(const ActivityBatch& batch) = 0;
+    virtual void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) = 0;
     // True: the session takes the directory.
-    std::function<bool(const TrainingProcess&, const attach::CollectorReport&, std::shared_ptr<UniqueFd>)> on_files =
-        nullptr;
+    virtual bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) = 0;
     // `attach_id` is that it had.
-    std::function<void(const TrainingProcess&, uint64_t attach_id, bool in_good_order)> on_gone;
+    virtual void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) = 0;
     // Another process of the job has attached.
-    std::function<void()> on_come = nullptr;
+    virtual void OnCome() = 0;
+    // What is in the processes' rings is wanted now.
+    virtual bool WantsRings() const = 0;
+
+   protected:
+    ~Listener() = default;
   };
 
   // `directory_or_null`: without one no process attaches, and only processes named by pid are known.
   SessionJob(JobDirectory* directory_or_null, SessionTargets targets, const NodeProcesses& processes,
              std::string session_id);
 
-  // Events from now on, until the object goes. `with_rings`: what is in their rings is wanted now.
-  void Watch(Events events, std::function<bool()> with_rings);
+  // Calls the listener from now on, until one of the two goes.
+  void Watch(Listener* listener);
   // Notifies every attached process, and those that attach later: "armed", "running", "ended".
   void Notify(attach::SessionNotice notice);
   // No more events.
@@ -79,7 +83,7 @@ class SessionJob {
   const SessionTargets targets_;
   const NodeProcesses& processes_;
   const std::string session_id_;
-  Events events_;
+  Listener* listener_ = nullptr;  // null: not watching
   // By pid. A process that detached stays for as long as it lives; its successor replaces it.
   std::map<pid_t, TrainingProcess> members_;
   std::unordered_set<uint64_t> attached_;  // of the members: asked for each ring in each round

@@ -40,17 +40,11 @@ void SessionProcesses::Watch(std::weak_ptr<Listener> listener) {
   if (!spec_.no_dump() && !spec_.schedule().has_since_ms()) {
     early_ = std::make_unique<SessionEarly>(resumed_ ? std::nullopt : StartStepOf(spec_));
   }
-  SessionJob::Events events;
-  events.on_step = [this](const TrainingProcess& process, int64_t step, bool begin, bool last) { OnStep(process, step, begin, last); };
-  events.on_marks = [this](const TrainingProcess& process, const MarkBatch& batch) { OnMarks(process, batch); };
-  events.on_activity = [this](const ActivityBatch& batch) { OnActivity(batch); };
-  events.on_collector = [this](const TrainingProcess& process, const attach::CollectorReport& report) { OnCollector(process, report); };
-  events.on_files = [this](const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
-    return OnFiles(process, report, std::move(directory));
-  };
-  events.on_gone = [this](const TrainingProcess& process, uint64_t attach_id, bool in_good_order) { OnGone(process, attach_id, in_good_order); };
-  events.on_come = [this] { Post([](Listener& session) { session.OnProcessCame(); }); };
-  job_->Watch(std::move(events), [this] { return WantsRings(); });
+  job_->Watch(this);
+}
+
+void SessionProcesses::OnCome() {
+  Post([](Listener& session) { session.OnProcessCame(); });
 }
 
 void SessionProcesses::Post(std::function<void(Listener&)> call) {

@@ -27,7 +27,7 @@
 
 namespace profd {
 
-class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
+class SessionProcesses final : public std::enable_shared_from_this<SessionProcesses>, private SessionJob::Listener {
  public:
   // The session.
   class Listener {
@@ -112,13 +112,15 @@ class SessionProcesses : public std::enable_shared_from_this<SessionProcesses> {
   struct ProcessReports;  // of the processes' marks and reports, for the outcomes
 
   void Post(std::function<void(Listener&)> call);
-  void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last);
-  void OnMarks(const TrainingProcess& process, const MarkBatch& batch);
-  void OnActivity(const ActivityBatch& batch);
-  void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report);
-  bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
-  void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order);
-  bool WantsRings() const;
+  // SessionJob::Listener:
+  void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) override;
+  void OnMarks(const TrainingProcess& process, const MarkBatch& batch) override;
+  void OnActivity(const ActivityBatch& batch) override;
+  void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) override;
+  bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) override;
+  void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) override;
+  void OnCome() override;
+  bool WantsRings() const override;
   void MakeFiles();
   void ReplayActivity();
   void TakePastActivity(size_t batches);
