@@ -330,10 +330,13 @@ class BlockingIo : public DumpIo {
 };
 
 TEST_F(CollectedFilesTest, AUserWhoseCopyHangsKeepsNoOtherWaiting) {
-  static BlockingIo io;  // the thread that hangs may outlive the test
+  // The thread that hangs may outlive the test, and works with these.
+  static BlockingIo io;
+  static ManualClock clock;
+  limits_.until_steady_ns = clock.SteadyNs() + kNsPerSecond;
   Executor executor("test", 1);
   Strand control(executor);
-  FileCopier copier(control, clock_, io);
+  FileCopier copier(control, clock, io);
   Put("hangs", "x");
   TempDir quick;
   WriteText(quick / "quick", "x");
@@ -363,8 +366,8 @@ TEST_F(CollectedFilesTest, AUserWhoseCopyHangsKeepsNoOtherWaiting) {
   ASSERT_TRUE(wait(1));
   EXPECT_EQ(done[0].first, "other");
   EXPECT_EQ(done[0].second.status.code(), StatusCode::kPermissionDenied);
-  clock_.Advance(10 * kNsPerSecond);
-  control.Post([&] { copier.CheckDeadlines(clock_.SteadyNs()); });
+  clock.Advance(10 * kNsPerSecond);
+  control.Post([&] { copier.CheckDeadlines(clock.SteadyNs()); });
   ASSERT_TRUE(wait(2));
   EXPECT_EQ(done[1].second.status.code(), StatusCode::kDeadlineExceeded);
   copy("again", quick.path(), ::geteuid());
