@@ -59,7 +59,7 @@ class DumpRetention final : public DumpRemover {
   };
 
   DumpRetention(Deps deps, const QuotaLimits& limits);
-  ~DumpRetention();
+  ~DumpRetention() override;
 
   void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
   void SetLimits(const QuotaLimits& limits) { limits_ = limits; }
