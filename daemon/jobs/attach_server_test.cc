@@ -83,7 +83,7 @@ class Client {
   bool connected_ = false;
 };
 
-class AttachServerTest : public ::testing::Test, protected AttachServer::Handler {
+class AttachServerTest : public ::testing::Test {
  protected:
   AttachServerTest() : executor_("test", 1), control_(executor_) {
     options_.path = tmp_ / "attach.sock";
@@ -94,33 +94,38 @@ class AttachServerTest : public ::testing::Test, protected AttachServer::Handler
     executor_.Stop();
   }
 
-  void OnHello(AttachArrival arrival) override {
-    std::lock_guard lock(mutex_);
-    arrivals_.push_back(std::move(arrival));
-    if (welcome_) {
-      attach::Welcome welcome;
-      welcome.attach_id = arrivals_.back().id;
-      server_->Send(welcome.attach_id, welcome);
-      server_->Ready(welcome.attach_id);
+  // Not the test itself: the strand may call it until the executor has stopped.
+  struct Handler final : AttachServer::Handler {
+    explicit Handler(AttachServerTest& t) : test(t) {}
+    void OnHello(AttachArrival arrival) override {
+      std::lock_guard lock(test.mutex_);
+      test.arrivals_.push_back(std::move(arrival));
+      if (test.welcome_) {
+        attach::Welcome welcome;
+        welcome.attach_id = test.arrivals_.back().id;
+        test.server_->Send(welcome.attach_id, welcome);
+        test.server_->Ready(welcome.attach_id);
+      }
+      test.changed_.notify_all();
     }
-    changed_.notify_all();
-  }
-  void OnPacket(uint64_t, attach::ToDaemon message, CarriedByReport carried) override {
-    std::lock_guard lock(mutex_);
-    packets_.push_back(std::move(message));
-    if (carried.activity != nullptr) activity_.push_back(std::move(carried.activity));
-    if (carried.files != nullptr) files_.push_back(std::move(carried.files));
-    changed_.notify_all();
-  }
-  void OnClosed(uint64_t id) override {
-    std::lock_guard lock(mutex_);
-    closed_.push_back(id);
-    changed_.notify_all();
-  }
+    void OnPacket(uint64_t, attach::ToDaemon message, CarriedByReport carried) override {
+      std::lock_guard lock(test.mutex_);
+      test.packets_.push_back(std::move(message));
+      if (carried.activity != nullptr) test.activity_.push_back(std::move(carried.activity));
+      if (carried.files != nullptr) test.files_.push_back(std::move(carried.files));
+      test.changed_.notify_all();
+    }
+    void OnClosed(uint64_t id) override {
+      std::lock_guard lock(test.mutex_);
+      test.closed_.push_back(id);
+      test.changed_.notify_all();
+    }
+    AttachServerTest& test;
+  };
 
   void Start() {
     std::string warning;
-    auto server = AttachServer::Listen(options_, control_, clock_, *this, &warning);
+    auto server = AttachServer::Listen(options_, control_, clock_, handler_, &warning);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(server).value();
     server_->Start();
@@ -142,6 +147,7 @@ class AttachServerTest : public ::testing::Test, protected AttachServer::Handler
   Executor executor_;
   Strand control_;
   AttachServerOptions options_;
+  Handler handler_{*this};
   std::unique_ptr<AttachServer> server_;
   bool welcome_ = true;
   std::mutex mutex_;
