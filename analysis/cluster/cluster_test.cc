@@ -83,6 +83,16 @@ TEST(ClusterMessages, OfPartOfAStepAreTheSameByTheirNumbers) {
   EXPECT_EQ(WaitsIn(run, 1), (std::map<Ranks, double>{{{1, 0}, 5}}));
 }
 
+// The first and the last of three stages have no messages with each other.
+TEST(ClusterMessages, OfAGroupOfMoreRanksAreTheSameByTheirNumbers) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"send", 1, 1}, {"receive", 1, 2}});
+  AddRank(&run, 5, {{"receive", 1, 7}, {"send", 1, 9}});
+  EXPECT_FALSE(WaitsIn(run, 1).empty());
+  AddRank(&run, 0, {{"send", 2, 1}});
+  EXPECT_TRUE(WaitsIn(run, 1).empty());
+}
+
 TEST(ClusterMessages, OfUnknownStepsAreTheSameByTheirNumbers) {
   profd::analysis::Run run;
   AddRank(&run, 0, {{"send", -1, 1}, {"send", -1, 2}});

@@ -10,7 +10,7 @@
 namespace profd::analysis {
 namespace {
 
-// One side's messages of a step, in their order.
+// What a rank sent and received; of some messages.
 struct MessagesOfRank {
   std::vector<OnRank> sent;
   std::vector<OnRank> received;
@@ -43,7 +43,9 @@ void EachMeeting(const Cluster& cluster, const Take& take) {
       Messages& of = messages[{op.group, op.step, WithoutNumbers(op.name).substr(at)}];
       std::vector<OnRank>& sides = of.by_number[{op.name.substr(at), op.repeat}];
       sides.insert(sides.end(), op.ranks.begin(), op.ranks.end());
-      if (op.step < 0) continue;  // recordings of unknown steps need not begin at the same message
+      // Recordings of unknown steps need not begin at the same message, and of more than two ranks no name has the other side.
+      const ClusterGroup& group = cluster.groups()[op.group];
+      if (op.step < 0 || std::max(group.ranks.size(), group.facts.ranks.size()) > 2) continue;
       for (const OnRank& each : op.ranks) (IsSend(op.name) ? of.by_rank[each.rank].sent : of.by_rank[each.rank].received).push_back(each);
     } else if (op.ranks.size() > 1) {
       take(op.step, op.ranks);
