@@ -125,17 +125,17 @@ class AnalysisSink : public exporting::FormatSink {
     auto found = maps_.find(key);
     if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<MetricColumn>>(*batch.table)).first;
     for (size_t row = 0; row < batch.rows(); ++row) {
-      std::vector<MetricColumn>* readings = found->second.Find(batch, row);
-      if (readings == nullptr) {
+      std::vector<MetricColumn>* metric_columns = found->second.Find(batch, row);
+      if (metric_columns == nullptr) {
         if (series_ >= kMaxSeries) continue;
-        readings = found->second.Add(Make(batch, found->second.keys(), device));
+        metric_columns = found->second.Add(Make(batch, found->second.keys(), device));
       }
-      for (MetricColumn& reading : *readings) Read(batch, row, &reading);
+      for (MetricColumn& metric_column : *metric_columns) Read(batch, row, &metric_column);
     }
   }
 
   std::vector<MetricColumn> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
-    std::vector<MetricColumn> readings;
+    std::vector<MetricColumn> metric_columns;
     for (const exporting::MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
       std::shared_ptr<Series>& series = device->series[NameOf(metric)];
       if (series == nullptr) {
@@ -145,22 +145,22 @@ class AnalysisSink : public exporting::FormatSink {
         series->device = batch.device;
         ++series_;
       }
-      readings.push_back({metric.column, metric.scale, metric.metric.ends_with("_total"), false, 0, 0, series.get()});
+      metric_columns.push_back({metric.column, metric.scale, metric.metric.ends_with("_total"), false, 0, 0, series.get()});
     }
-    return readings;
+    return metric_columns;
   }
 
-  static void Read(const Batch& batch, size_t row, MetricColumn* reading) {
-    double value = batch.Number(reading->column, row) * reading->scale;
+  static void Read(const Batch& batch, size_t row, MetricColumn* metric_column) {
+    double value = batch.Number(metric_column->column, row) * metric_column->scale;
     const int64_t t_ns = batch.t_ns[row];
     if (!std::isfinite(value)) return;
-    if (reading->rate) {
-      const double delta = value - std::exchange(reading->last, value);
-      const int64_t before = std::exchange(reading->last_ns, t_ns);
-      if (!std::exchange(reading->known, true) || delta < 0 || t_ns <= before) return;
+    if (metric_column->rate) {
+      const double delta = value - std::exchange(metric_column->last, value);
+      const int64_t before = std::exchange(metric_column->last_ns, t_ns);
+      if (!std::exchange(metric_column->known, true) || delta < 0 || t_ns <= before) return;
       value = delta * 1e9 / static_cast<double>(t_ns - before);
     }
-    reading->series->Add(t_ns, value);
+    metric_column->series->Add(t_ns, value);
   }
 
   size_t dump_;

@@ -171,8 +171,8 @@ class Archiver {
 
   // What keeps it from working, once.
   void LogProblem(const std::string& problem) {
-    if (problem != said_ && !problem.empty()) context_.io.err << "profctl: " << PrintableLines(problem) << std::endl;
-    said_ = problem;
+    if (problem != reported_ && !problem.empty()) context_.io.err << "profctl: " << PrintableLines(problem) << std::endl;
+    reported_ = problem;
   }
 
   int Ended(const v1::ClaimArchiveUploadResponse& last) const {
@@ -280,7 +280,7 @@ class Archiver {
   SignalWatch signals_{SIGINT, SIGTERM, SIGHUP};
   WorkFolder folder_;
   Pace pace_;
-  std::string said_;
+  std::string reported_;
   uint64_t loaded_ = 0;
   uint64_t failed_ = 0;
 };

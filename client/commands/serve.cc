@@ -62,14 +62,14 @@ class DaemonDumps {
 
  private:
   std::vector<std::string> ReportOnce(const std::string& what) {
-    if (!said_) io_.err << "profctl: warning: " << PrintableLines(what) << "; only folders are served" << std::endl;
-    said_ = true;
+    if (!reported_) io_.err << "profctl: warning: " << PrintableLines(what) << "; only folders are served" << std::endl;
+    reported_ = true;
     return {};
   }
 
   const Io& io_;
   std::unique_ptr<ProfdApi> api_;
-  bool said_ = false;
+  bool reported_ = false;
 };
 
 Result<std::unique_ptr<WebServer>> Listen(const ServeCommand& command, const WebServer::Handler& handler) {

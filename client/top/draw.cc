@@ -236,8 +236,8 @@ void DrawTitle(const Model& model, const View& view, const Times& times, Frame* 
   if (!view.filter.empty()) right += fmt::format("/{}  ", view.filter);
   right += fmt::format("{:.3g} s  {} ", static_cast<double>(view.interval_ms) / 1e3, times.wall);
   int columns = frame->size().columns;
-  int room = columns - static_cast<int>(DisplayWidth(Printable(right))) - 1;
-  frame->Put(0, 0, title, Style::kPlain, std::max(0, room));
+  int left = columns - static_cast<int>(DisplayWidth(Printable(right))) - 1;
+  frame->Put(0, 0, title, Style::kPlain, std::max(0, left));
   frame->PutRight(0, 0, right, columns);
   frame->SetStyle(0, 0, columns, Style::kReverse);
 }
@@ -312,17 +312,17 @@ PanelRows PanelRowsOf(int rows, int processes, int sessions, Panel panel) {
     case Panel::kAll:
       break;
   }
-  PanelRows share;
-  if (sessions > 0 && rows >= 6) share.sessions = std::min(1 + sessions, std::max(2, rows / 6));
-  share.processes =
-      std::min({1 + std::max(1, processes), std::max(3, rows * 2 / 5), rows - share.sessions});
-  share.graphs = rows - share.sessions - share.processes;
+  PanelRows panels;
+  if (sessions > 0 && rows >= 6) panels.sessions = std::min(1 + sessions, std::max(2, rows / 6));
+  panels.processes =
+      std::min({1 + std::max(1, processes), std::max(3, rows * 2 / 5), rows - panels.sessions});
+  panels.graphs = rows - panels.sessions - panels.processes;
   // A graph without a row for itself is none.
-  if (share.graphs < 3) {
-    share.processes += share.graphs;
-    share.graphs = 0;
+  if (panels.graphs < 3) {
+    panels.processes += panels.graphs;
+    panels.graphs = 0;
   }
-  return share;
+  return panels;
 }
 
 }  // namespace
@@ -343,23 +343,23 @@ Frame Draw(const Model& model, const View& view, Size size, const Times& times) 
   std::vector<ProcessRow> processes = SelectProcesses(model, view);
   std::vector<const v1::Session*> sessions = SelectSessions(model, view);
   DrawTotals(model, devices, times, &frame);
-  int room = size.rows - kFixedRows;
+  int left = size.rows - kFixedRows;
   // Many devices leave a third to the rest.
   int device_rows =
-      std::min(std::max(1, static_cast<int>(devices.size())), std::max(2, room * 2 / 3));
+      std::min(std::max(1, static_cast<int>(devices.size())), std::max(2, left * 2 / 3));
   DrawDevices(devices, 2, device_rows, view, &frame);
-  PanelRows share = PanelRowsOf(room - device_rows, static_cast<int>(processes.size()),
+  PanelRows panels = PanelRowsOf(left - device_rows, static_cast<int>(processes.size()),
                         static_cast<int>(sessions.size()), view.panel);
   int y = 3 + device_rows;
   if (const ProcessRow* selected = SelectedProcess(processes, view)) {
-    DrawKernels(*selected, {y, share.graphs}, &frame);
+    DrawKernels(*selected, {y, panels.graphs}, &frame);
   } else {
-    DrawGraphs(devices, view, {y, share.graphs}, &frame);
+    DrawGraphs(devices, view, {y, panels.graphs}, &frame);
   }
-  y += share.graphs;
-  DrawProcesses(processes, view, {y, share.processes}, &frame);
-  y += share.processes;
-  DrawSessions(sessions, view, {y, share.sessions}, &frame);
+  y += panels.graphs;
+  DrawProcesses(processes, view, {y, panels.processes}, &frame);
+  y += panels.processes;
+  DrawSessions(sessions, view, {y, panels.sessions}, &frame);
   DrawFooter(view, &frame);
   return frame;
 }

@@ -120,7 +120,7 @@ class SummarySink : public FormatSink {
         }
         index = found->second.Add(Make(batch, found->second.keys()));
       }
-      for (ValueColumn& reading : readings_[*index]) Read(&reading, batch, row);
+      for (ValueColumn& value_column : value_columns_[*index]) Read(&value_column, batch, row);
     }
   }
 
@@ -131,9 +131,9 @@ class SummarySink : public FormatSink {
 
   Status Finish() override {
     MutexLock lock(mutex_);
-    for (ValueColumns& readings : readings_) {
-      for (ValueColumn& reading : readings) {
-        SeriesSummary& series = reading.summary;
+    for (ValueColumns& value_columns : value_columns_) {
+      for (ValueColumn& value_column : value_columns) {
+        SeriesSummary& series = value_column.summary;
         if (series.count == 0) continue;
         out_.first_ns = std::min(out_.first_ns, series.first_ns);
         out_.last_ns = std::max(out_.last_ns, series.last_ns);
@@ -176,34 +176,34 @@ class SummarySink : public FormatSink {
   size_t Make(const Batch& batch, std::span<const uint64_t> keys) {
     if (series_ >= DumpSummary::kMaxSeries) {
       ++left_out_;
-      readings_.emplace_back();
-      return readings_.size() - 1;
+      value_columns_.emplace_back();
+      return value_columns_.size() - 1;
     }
-    ValueColumns readings;
+    ValueColumns value_columns;
     for (MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
-      ValueColumn& reading = readings.emplace_back();
-      reading.column = metric.column;
-      reading.scale = metric.scale;
-      reading.summary.table = batch.table->id;
-      reading.summary.device = batch.device;
-      reading.summary.rate = metric.metric.ends_with("_total");
-      reading.summary.metric = std::move(metric.metric);
-      reading.summary.labels = std::move(metric.labels);
+      ValueColumn& value_column = value_columns.emplace_back();
+      value_column.column = metric.column;
+      value_column.scale = metric.scale;
+      value_column.summary.table = batch.table->id;
+      value_column.summary.device = batch.device;
+      value_column.summary.rate = metric.metric.ends_with("_total");
+      value_column.summary.metric = std::move(metric.metric);
+      value_column.summary.labels = std::move(metric.labels);
       ++series_;
     }
-    readings_.push_back(std::move(readings));
-    return readings_.size() - 1;
+    value_columns_.push_back(std::move(value_columns));
+    return value_columns_.size() - 1;
   }
 
-  static void Read(ValueColumn* reading, const Batch& batch, size_t row) {
-    double value = batch.Number(reading->column, row) * reading->scale;
+  static void Read(ValueColumn* value_column, const Batch& batch, size_t row) {
+    double value = batch.Number(value_column->column, row) * value_column->scale;
     int64_t t_ns = batch.t_ns[row];
-    SeriesSummary& series = reading->summary;
+    SeriesSummary& series = value_column->summary;
     if (!std::isfinite(value)) return;
     if (series.rate) {
-      double delta = value - std::exchange(reading->last, value);
-      int64_t before = std::exchange(reading->last_ns, t_ns);
-      if (!std::exchange(reading->known, true) || delta < 0 || t_ns <= before) return;
+      double delta = value - std::exchange(value_column->last, value);
+      int64_t before = std::exchange(value_column->last_ns, t_ns);
+      if (!std::exchange(value_column->known, true) || delta < 0 || t_ns <= before) return;
       value = delta * 1e9 / static_cast<double>(t_ns - before);
     }
     if (series.count == 0) {
@@ -225,7 +225,7 @@ class SummarySink : public FormatSink {
   const Strings& strings_;
   const DumpInfo* dump_;  // null: there is none
   std::map<std::pair<TableId, int>, SeriesMap<size_t>> maps_;
-  std::vector<ValueColumns> readings_;
+  std::vector<ValueColumns> value_columns_;
   size_t series_ = 0;
   uint64_t left_out_ = 0;
   std::array<uint64_t, kEventKinds> events_ = {};

@@ -174,7 +174,7 @@ std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
     slice.integers.emplace_back("count", Cell(batch, row, "count"));
   }
   if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
-  // An arrow leaves where the call begins: the kernel may run before it has returned.
+  // A flow begins where the call begins: the kernel may run before it has returned.
   if (correlation != 0 && !memory && (!api || Launches(batch, row, slice))) {
     slice.flow_end = api ? Slice::FlowEnd::kFrom : Slice::FlowEnd::kTo;
     slice.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));

@@ -98,12 +98,12 @@ class Layer {
   void FindArrows() {
     operators::ForEachFrameworkKernel(model_, [this](const FrameworkKernel& kernel) {
       if (!window_.Has(kernel.start_ns())) return;
-      arrows_.emplace_back(static_cast<uint32_t>(kernel.op),
+      operator_flows_.emplace_back(static_cast<uint32_t>(kernel.op),
                            LayerFlow{LayerFlow::Kind::kFramework, true, NumberOf(model_, kernel)});
     });
     FindBackward();
-    std::ranges::sort(arrows_, {}, [](const OperatorFlow& arrow) {
-      return std::tuple(arrow.first, arrow.second.kind, arrow.second.id, arrow.second.from);
+    std::ranges::sort(operator_flows_, {}, [](const OperatorFlow& flow) {
+      return std::tuple(flow.first, flow.second.kind, flow.second.id, flow.second.from);
     });
   }
 
@@ -112,8 +112,8 @@ class Layer {
     for (const operators::BackwardPair& pair : data_.BackwardPairs()) {
       if (!shown(pair.forward) || !shown(pair.backward)) continue;
       const auto id = static_cast<uint64_t>(pair.sequence);
-      arrows_.emplace_back(static_cast<uint32_t>(pair.forward), LayerFlow{LayerFlow::Kind::kBackward, true, id});
-      arrows_.emplace_back(static_cast<uint32_t>(pair.backward), LayerFlow{LayerFlow::Kind::kBackward, false, id});
+      operator_flows_.emplace_back(static_cast<uint32_t>(pair.forward), LayerFlow{LayerFlow::Kind::kBackward, true, id});
+      operator_flows_.emplace_back(static_cast<uint32_t>(pair.backward), LayerFlow{LayerFlow::Kind::kBackward, false, id});
     }
   }
 
@@ -127,8 +127,8 @@ class Layer {
     if (op.types >= 0) args_.push_back({"Input type", std::string_view(lists[1])});
     if (op.stack >= 0) args_.push_back({"Call stack", std::string_view(lists[2])});
     flows_.clear();
-    const auto first = std::ranges::lower_bound(arrows_, index, {}, &OperatorFlow::first);
-    for (auto at = first; at != arrows_.end() && at->first == index; ++at) flows_.push_back(at->second);
+    const auto first = std::ranges::lower_bound(operator_flows_, index, {}, &OperatorFlow::first);
+    for (auto at = first; at != operator_flows_.end() && at->first == index; ++at) flows_.push_back(at->second);
     sink_.Take({data_.texts.Text(op.name), op.begin, op.end - op.begin, args_, flows_, "cpu_op"});
   }
 
@@ -179,7 +179,7 @@ class Layer {
   const TimeWindow& window_;
   LayerSink& sink_;
   std::vector<Entry> entries_;
-  std::vector<OperatorFlow> arrows_;
+  std::vector<OperatorFlow> operator_flows_;
   std::vector<uint32_t> parents_;  // of Python's calls
   std::vector<LayerArg> args_;
   std::vector<LayerFlow> flows_;

@@ -51,7 +51,7 @@ std::string_view Valid(std::string_view text, size_t most, std::string* repaired
   return *repaired;
 }
 
-// Room for some bytes at the end of a text, of which some are taken.
+// Writes bytes behind the end of a text without checks, at most as many as were reserved.
 class RawAppender {
  public:
   RawAppender(size_t most, std::string* out) : out_(*out), begin_(out->size()) { out->resize(begin_ + most); }
