@@ -328,10 +328,10 @@ void Read(PacketReader& in, SessionNotice* m) {
 template <class Message, class Any>
 Result<Any> ReadAs(const json& object, const std::string& type) {
   PacketReader in(object, type);
-  Message message;
-  Read(in, &message);
+  Any message{std::in_place_type<Message>};
+  Read(in, &std::get<Message>(message));
   if (!in.ok()) return in.status();
-  return Any(std::move(message));
+  return message;
 }
 
 // The object and its type.
