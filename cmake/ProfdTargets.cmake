@@ -8,7 +8,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   set(_profd_harden OFF)  # -O0 would warn of it
 endif()
 option(PROFD_HARDEN "Fortified libc calls, guarded stack and branches, as shipped" ${_profd_harden})
-option(PROFD_WERROR "A warning ends the build; off for packages, whose flags and compilers are their builder's" ON)
+option(PROFD_WERROR "A warning ends the build; off for what ships, whose flags and compilers are its builder's" ON)
 option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
 
 include(CheckCXXCompilerFlag)
