@@ -69,7 +69,7 @@ Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t
     Json& rank = data["ranks"][i];
     if (!rank["timeline"].is_null()) rank["timeline_data"] = TimelineData(*run.ranks[i], each);
   }
-  data["hints"] = Hints(data);
+  data["hints"] = Hints(run, data);
   data["language"] = LanguageWord(language);
   data["findings"] = std::move(findings);
   const std::vector<std::string> tuned = TuningResultsIn(run.inputs);

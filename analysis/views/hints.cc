@@ -1,6 +1,9 @@
 // What a person should look at first; each with the figures that say so.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -22,54 +25,110 @@ std::string NameOf(const Json& rank) {
   return rank["rank"].is_null() ? "device " + rank["device"].dump() : "rank " + rank["rank"].dump();
 }
 
-void Add(std::string_view area, std::string text, std::string evidence, Json* hints) {
-  hints->push_back({{"area", area}, {"text", std::move(text)}, {"evidence", std::move(evidence)}});
-}
+// One of each kind: many ranks may have the same one, and then the worst of them is its evidence.
+class HintList {
+ public:
+  // `weight`: how bad it is, beside others with the same text.
+  void Add(std::string_view area, std::string text, std::string evidence, double weight = 0) {
+    const auto same = std::ranges::find(hints_, text, &Hint::text);
+    if (same == hints_.end()) {
+      hints_.push_back({std::string(area), std::move(text), std::move(evidence), weight, 0});
+      return;
+    }
+    ++same->others;
+    if (weight <= same->weight) return;
+    same->evidence = std::move(evidence);
+    same->weight = weight;
+  }
 
-void AddOfTime(const Json& rank, Json* hints) {
+  Json ToJson() const {
+    Json list = Json::array();
+    for (const Hint& hint : hints_) {
+      std::string evidence = hint.evidence;
+      if (hint.others > 0) evidence += fmt::format("; and {} other rank{}", hint.others, hint.others == 1 ? "" : "s");
+      list.push_back({{"area", hint.area}, {"text", hint.text}, {"evidence", std::move(evidence)}});
+    }
+    return list;
+  }
+
+ private:
+  struct Hint {
+    std::string area;
+    std::string text;
+    std::string evidence;
+    double weight;
+    size_t others;
+  };
+  std::vector<Hint> hints_;
+};
+
+void AddOfOverall(const Json& rank, HintList* hints) {
   const Json& overall = rank["overall"];
-  if (overall.is_object() && NumberOf(overall, "e2e_ms") > 0) {
-    const double whole = NumberOf(overall, "e2e_ms");
-    const double free = NumberOf(overall, "free_ms");
-    const double uncovered = NumberOf(overall, "uncovered_communication_ms");
-    if (free / whole > kMuchFree) {
-      Add("steps", "The device often waits: look at what the host does then, and at the data pipeline.",
-          fmt::format("{}: free {:.3f} ms of {:.3f} ms ({:.1f} %)", NameOf(rank), free, whole, free / whole * 100), hints);
-    }
-    if (uncovered / whole > kMuchUncovered) {
-      Add("communication", "Much communication is not overlapped by computing.",
-          fmt::format("{}: {:.3f} ms of {:.3f} ms ({:.1f} %)", NameOf(rank), uncovered, whole, uncovered / whole * 100), hints);
-    }
+  if (!overall.is_object() || NumberOf(overall, "e2e_ms") <= 0) return;
+  const double whole = NumberOf(overall, "e2e_ms");
+  const double free = NumberOf(overall, "free_ms") / whole;
+  const double uncovered = NumberOf(overall, "uncovered_communication_ms") / whole;
+  const auto evidence = [&](const char* of, double share) {
+    return fmt::format("{}: {}{:.3f} ms of {:.3f} ms ({:.1f} %)", NameOf(rank), of, share * whole, whole, share * 100);
+  };
+  if (free > kMuchFree) {
+    hints->Add("steps", "The device often waits: look at what the host does then, and at the data pipeline.", evidence("free ", free), free);
   }
-  const Json& average = rank["step_average"];
-  if (average.is_object() && NumberOf(average, "iteration_interval_ms") > kLongIntervalMs) {
-    Add("data_pipeline", "The interval between steps is long: data processing, its transfer or get_next is slow.",
-        fmt::format("{}: {:.3f} ms on average", NameOf(rank), NumberOf(average, "iteration_interval_ms")), hints);
+  if (uncovered > kMuchUncovered) {
+    hints->Add("communication", "Much communication is not overlapped by computing.", evidence("", uncovered), uncovered);
   }
 }
 
-void AddOfPipeline(const Json& rank, Json* hints) {
+// MindInsight takes every long interval for slow input. A later stage of a pipeline receives its input from another rank.
+void AddOfInterval(const Json& rank, double communication_ms, HintList* hints) {
+  const Json& average = rank["step_average"];
+  const double interval = average.is_object() ? NumberOf(average, "iteration_interval_ms") : 0;
+  if (interval <= kLongIntervalMs) return;
+  if (communication_ms > interval / 2) {
+    hints->Add("communication", "The interval between steps is long, and is communication: the step begins with waiting for another rank.",
+               fmt::format("{}: {:.3f} ms on average, of them {:.3f} ms communication", NameOf(rank), interval, communication_ms), interval);
+  } else {
+    hints->Add("data_pipeline", "The interval between steps is long: data processing, its transfer or get_next is slow.",
+               fmt::format("{}: {:.3f} ms on average", NameOf(rank), interval), interval);
+  }
+}
+
+void AddOfPipeline(const Json& rank, HintList* hints) {
   const Json& pipeline = rank["data_pipeline"];
   if (!pipeline.is_object()) return;
   if (pipeline["bottleneck"].is_string()) {
-    Add("data_pipeline", fmt::format("The training waits for its input. Bottleneck: {}.", pipeline["bottleneck_name"].get<std::string>()),
-        NameOf(rank), hints);
+    hints->Add("data_pipeline", fmt::format("The training waits for its input. Bottleneck: {}.", pipeline["bottleneck_name"].get<std::string>()),
+               NameOf(rank));
   }
-  for (const Json& advice : pipeline["suggestions"]) Add("data_pipeline", advice.get<std::string>(), NameOf(rank), hints);
+  for (const Json& advice : pipeline["suggestions"]) hints->Add("data_pipeline", advice.get<std::string>(), NameOf(rank));
 }
 
-void AddOfLinks(const Json& rank, Json* hints) {
-  for (const Json& link : rank["links"]) {
-    const double speed = NumberOf(link, "bandwidth_gb_s");
-    const double reference = NumberOf(link, "reference_gb_s");
-    if (speed <= 0 || reference <= 0 || speed >= kSlowLink * reference) continue;
-    Add("communication", fmt::format("The link {} to {} ({}) is slow.", link["src"].get<std::string>(), link["dst"].get<std::string>(),
-                                     link["transport"].get<std::string>()),
-        fmt::format("{}: {:.2f} GB/s, reference {:.1f} GB/s", NameOf(rank), speed, reference), hints);
+void AddOfLinks(const Json& ranks, HintList* hints) {
+  struct SlowLink {
+    std::string name;
+    std::string evidence;
+    double ratio;  // to the reference
+  };
+  std::vector<SlowLink> slow;
+  for (const Json& rank : ranks) {
+    for (const Json& link : rank["links"]) {
+      const double speed = NumberOf(link, "bandwidth_gb_s");
+      const double reference = NumberOf(link, "reference_gb_s");
+      if (speed <= 0 || reference <= 0 || speed >= kSlowLink * reference) continue;
+      slow.push_back({fmt::format("{} to {} ({})", link["src"].get<std::string>(), link["dst"].get<std::string>(),
+                                  link["transport"].get<std::string>()),
+                      fmt::format("{}: {:.2f} GB/s, reference {:.1f} GB/s", NameOf(rank), speed, reference), speed / reference});
+    }
   }
+  if (slow.empty()) return;
+  SlowLink& worst = *std::ranges::min_element(slow, {}, &SlowLink::ratio);
+  hints->Add("communication",
+             slow.size() == 1 ? fmt::format("The link {} is slow.", worst.name)
+                              : fmt::format("{} links are slow, {} most.", slow.size(), worst.name),
+             std::move(worst.evidence));
 }
 
-void AddOfRanks(const Json& ranks, Json* hints) {
+void AddOfRanks(const Json& ranks, HintList* hints) {
   for (const auto& [field, what] : {std::pair("computing_ms", "computing"), std::pair("uncovered_communication_ms", "communication"),
                                     std::pair("free_ms", "free time")}) {
     double least = 0;
@@ -88,22 +147,24 @@ void AddOfRanks(const Json& ranks, Json* hints) {
       most = std::max(most, value);
     }
     if (count < 2 || whole <= 0 || (most - least) / (whole / static_cast<double>(count)) <= kRanksApart) continue;
-    Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*slowest)),
-        fmt::format("{:.3f} ms to {:.3f} ms", least, most), hints);
+    hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*slowest)),
+               fmt::format("{:.3f} ms to {:.3f} ms", least, most));
   }
 }
 
 }  // namespace
 
-Json Hints(const Json& run) {
-  Json hints = Json::array();
-  AddOfRanks(run["ranks"], &hints);
-  for (const Json& rank : run["ranks"]) {
-    AddOfTime(rank, &hints);
-    AddOfPipeline(rank, &hints);
-    AddOfLinks(rank, &hints);
+Json Hints(const Run& run, const Json& data) {
+  HintList hints;
+  const Json& ranks = data["ranks"];
+  AddOfRanks(ranks, &hints);
+  AddOfLinks(ranks, &hints);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    AddOfPipeline(ranks[i], &hints);
+    AddOfInterval(ranks[i], CommunicationInIntervalMs(*run.ranks[i]), &hints);
+    AddOfOverall(ranks[i], &hints);
   }
-  return hints;
+  return hints.ToJson();
 }
 
 }  // namespace profd::analysis

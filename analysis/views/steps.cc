@@ -66,12 +66,12 @@ double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<size_t>(std::llround(part * static_cast<double>(sorted.size() - 1)))];
 }
 
-// Of the intervals, what lies in the step.
-double MsWithin(const exporting::operators::Intervals& intervals, const Step& step) {
+// Of the intervals, what lies in the span.
+double MsWithin(const Intervals& intervals, const Interval& span) {
   int64_t ns = 0;
-  auto each = std::ranges::lower_bound(intervals, step.start_ns, {}, &exporting::operators::Interval::end_ns);
-  for (; each != intervals.end() && each->start_ns < step.end_ns; ++each) {
-    ns += std::min(each->end_ns, step.end_ns) - std::max(each->start_ns, step.start_ns);
+  auto each = std::ranges::lower_bound(intervals, span.start_ns, {}, &Interval::end_ns);
+  for (; each != intervals.end() && each->start_ns < span.end_ns; ++each) {
+    ns += std::min(each->end_ns, span.end_ns) - std::max(each->start_ns, span.start_ns);
   }
   return Ms(ns);
 }
@@ -80,16 +80,17 @@ double MsWithin(const exporting::operators::Intervals& intervals, const Step& st
 
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   using exporting::operators::OverlapKind;
-  const auto of = [&rank](OverlapKind kind) -> const exporting::operators::Intervals& {
+  const auto of = [&rank](OverlapKind kind) -> const Intervals& {
     return rank.overlap[static_cast<size_t>(kind)];
   };
   std::map<int64_t, Shares> shares = rank.shares;
   if (rank.source == "dump" && !of(OverlapKind::kComputing).empty()) {
     for (const Step& step : rank.steps) {
       Shares one = shares[step.number];
-      one.computing = MsWithin(of(OverlapKind::kComputing), step);
-      one.communication = MsWithin(of(OverlapKind::kCommunication), step);
-      one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), step);
+      const Interval span{step.start_ns, step.end_ns};
+      one.computing = MsWithin(of(OverlapKind::kComputing), span);
+      one.communication = MsWithin(of(OverlapKind::kCommunication), span);
+      one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), span);
       one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
       if (one.computing > 0 || one.communication > 0) {
         shares[step.number] = one;
@@ -208,6 +209,15 @@ Json StepAverageView(const Rank& rank) {
   json["reduces"] = Json::array();
   for (auto& [start, reduce] : sorted) json["reduces"].push_back(std::move(reduce));
   return json;
+}
+
+double CommunicationInIntervalMs(const Rank& rank) {
+  const auto& communication = rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kCommunication)];
+  Mean mean;
+  for (const Step& step : WholeSteps(rank)) {
+    if (step.fp_ns) mean.Add(MsWithin(communication, {step.start_ns, *step.fp_ns}));
+  }
+  return mean.count == 0 ? 0 : mean.sum / static_cast<double>(mean.count);
 }
 
 Json StepPointsView(const Rank& rank) {

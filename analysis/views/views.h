@@ -58,8 +58,10 @@ Json RunJson(const Run& run, const ViewNames& only);
 Json RankJson(const Rank& rank, const ViewNames& only);
 Json ProblemsJson(const Run& run);
 
-// What to look at first, of a run as RunJson has it with all views.
-Json Hints(const Json& run);
+// What to look at first. `data` is the run as RunJson has it with all views.
+Json Hints(const Run& run, const Json& data);
+// The mean over complete steps of the communication between a step's start and its forward pass; 0 where it is not known.
+double CommunicationInIntervalMs(const Rank& rank);
 
 // What got slower from `baseline` to `run`, and by how much.
 Json CompareView(const Run& run, const Run& baseline);
