@@ -9,9 +9,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/bytes.h"
@@ -251,5 +253,15 @@ class InstantGroup {
   size_t expected_ = 0;
   bool emitted_ = false;
 };
+
+// make_decoder of a collector whose channels all have the same decoder, made of the device or its id.
+template <class Decoder>
+std::unique_ptr<ChannelDecoder> MakeDecoderOf(const Host&, const DeviceInfo& device, uint32_t, SeriesRegistry& registry) {
+  if constexpr (std::is_constructible_v<Decoder, const DeviceInfo&, SeriesRegistry&>) {
+    return std::make_unique<Decoder>(device, registry);
+  } else {
+    return std::make_unique<Decoder>(device.id, registry);
+  }
+}
 
 }  // namespace profd

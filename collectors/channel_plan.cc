@@ -39,14 +39,4 @@ ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms) {
   return request;
 }
 
-ChannelRequest MemoryTrafficRequest(uint32_t channel, double hz) {
-  ChannelRequest request = PeriodicRequest(channel, PeriodMs(hz, kMinMemoryPeriodMs));
-  request.user_data =
-      UserData(abi::MemEventCfg{.period = request.sample_period_ms,
-                                .master_id = abi::kAllMasters,
-                                .event_num = 2,
-                                .event = {abi::kMemEventRead, abi::kMemEventWrite}});
-  return request;
-}
-
 }  // namespace profd

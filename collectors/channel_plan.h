@@ -28,6 +28,17 @@ uint32_t PeriodMs(double hz, uint32_t min_ms = 1);
 // A peripheral channel read every `period_ms`, without user data.
 ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms);
 
+// Probe and plan of a collector with one channel; the plan is for channels without user data.
+template <uint32_t kChannel>
+Status ProbeChannel(const Host&, const DeviceInfo& device) {
+  return NeedAnyChannel(device, {kChannel});
+}
+template <uint32_t kChannel>
+std::vector<ChannelRequest> PlanPeriodic(const DeviceInfo& device, const ChannelOptions& options) {
+  if (!HasChannel(device, kChannel)) return {};
+  return {PeriodicRequest(kChannel, PeriodMs(options.hz))};
+}
+
 // The bytes of a driver struct.
 template <class Struct>
 std::vector<std::byte> UserData(const Struct& config) {
@@ -35,8 +46,5 @@ std::vector<std::byte> UserData(const Struct& config) {
   StoreUnchecked(std::span<std::byte>(bytes), 0, config);
   return bytes;
 }
-
-// HBM and DDR: both events of all masters, driver-abi 3.3.
-ChannelRequest MemoryTrafficRequest(uint32_t channel, double hz);
 
 }  // namespace profd

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -264,24 +265,34 @@ using SampleFields = std::map<std::string, std::variant<std::string, int64_t>>;
 
 // One collector. Null functions belong to the other kind.
 struct CollectorEntry {
-  const CollectorSpec* spec;
+  const CollectorSpec* spec = nullptr;
   // Can it run here? Ok, or the reason why not (kUnimplemented: chip or kernel lacks it). No side
   // effects. For channel collectors: on this device.
-  Status (*probe_device)(const Host&, const DeviceInfo&);
-  Status (*probe_host)(const Host&);
+  Status (*probe_device)(const Host&, const DeviceInfo&) = nullptr;
+  Status (*probe_host)(const Host&) = nullptr;
   // Channel collectors: the channels to start on this device (only listed ones), ...
-  std::vector<ChannelRequest> (*plan)(const DeviceInfo&, const ChannelOptions&);
+  std::vector<ChannelRequest> (*plan)(const DeviceInfo&, const ChannelOptions&) = nullptr;
   // ... and a decoder for one of them.
   std::unique_ptr<ChannelDecoder> (*make_decoder)(const Host&, const DeviceInfo&, uint32_t channel,
-                                                  SeriesRegistry&);
+                                                  SeriesRegistry&) = nullptr;
   // Polled collectors.
   Result<std::unique_ptr<PolledCollector>> (*make_poller)(const Host&, const PollOptions&,
-                                                          SeriesRegistry&);
+                                                          SeriesRegistry&) = nullptr;
   // Its part of sample.json for a session that runs it on these devices. Null: follows from its options.
   SampleFields (*sample)(const ChannelOptions&, std::span<const DeviceInfo* const>) = nullptr;
   // What is wrong with items of its settings, one text each.
   std::vector<std::string> (*check_settings)(std::span<const std::string> items) = nullptr;
 };
+
+// make_poller of one that needs no more than its constructor is given: the host, the options if it takes them, the registry.
+template <class Collector>
+Result<std::unique_ptr<PolledCollector>> MakePollerOf(const Host& host, const PollOptions& options, SeriesRegistry& registry) {
+  if constexpr (std::is_constructible_v<Collector, const Host&, const PollOptions&, SeriesRegistry&>) {
+    return std::unique_ptr<PolledCollector>(std::make_unique<Collector>(host, options, registry));
+  } else {
+    return std::unique_ptr<PolledCollector>(std::make_unique<Collector>(host, registry));
+  }
+}
 
 // THE list, sorted by name.
 std::span<const CollectorEntry> Collectors();

@@ -52,14 +52,8 @@ class ToyHost final : public PolledCollector {
 
 constexpr CollectorEntry kToyHost = {
     .spec = &kHostSpec,
-    .probe_device = nullptr,
     .probe_host = [](const Host& host) { return host.proc.ReadFile("toy", 64).status(); },
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = [](const Host& host, const PollOptions&, SeriesRegistry& registry)
-        -> Result<std::unique_ptr<PolledCollector>> {
-      return std::unique_ptr<PolledCollector>(std::make_unique<ToyHost>(host, registry));
-    },
+    .make_poller = MakePollerOf<ToyHost>,
 };
 
 TEST(Recipes, AHostCollectorIsAnEntry) {
@@ -115,19 +109,9 @@ class ToyDecoder final : public BinaryDecoder<ToyDecoder, ToyRecord> {
 
 constexpr CollectorEntry kToyEntry = {
     .spec = &kChannelSpec,
-    .probe_device = [](const Host&,
-                       const DeviceInfo& device) { return NeedAnyChannel(device, {kToyChannel}); },
-    .probe_host = nullptr,
-    .plan = [](const DeviceInfo& device,
-               const ChannelOptions& options) -> std::vector<ChannelRequest> {
-      if (!HasChannel(device, kToyChannel)) return {};
-      return {PeriodicRequest(kToyChannel, PeriodMs(options.hz))};
-    },
-    .make_decoder = [](const Host&, const DeviceInfo& device, uint32_t,
-                       SeriesRegistry& registry) -> std::unique_ptr<ChannelDecoder> {
-      return std::make_unique<ToyDecoder>(device, registry);
-    },
-    .make_poller = nullptr,
+    .probe_device = ProbeChannel<kToyChannel>,
+    .plan = PlanPeriodic<kToyChannel>,
+    .make_decoder = MakeDecoderOf<ToyDecoder>,
 };
 
 TEST(Recipes, AChannelCollectorIsAnEntry) {

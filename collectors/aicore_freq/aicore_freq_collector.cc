@@ -83,21 +83,12 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecor
   std::array<IntervalTimer, LpmRecord::kTypes> timers_;  // refuse repeated entries
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelLp});
-}
-
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&) {
   if (!HasChannel(device, abi::kChannelLp)) return {};
   ChannelRequest request = PeriodicRequest(abi::kChannelLp, kPeriodMs);
   request.effective_hz = 0;
   request.user_data = UserData(abi::LpmCfg{.period = kPeriodMs, .version = kLpmVersion});
   return {request};
-}
-
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<AicoreFreqDecoder>(device, registry);
 }
 
 SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
@@ -108,11 +99,9 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 
 constinit const CollectorEntry kAicoreFreqCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
+    .probe_device = ProbeChannel<abi::kChannelLp>,
     .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .make_decoder = MakeDecoderOf<AicoreFreqDecoder>,
     .sample = SampleJson,
 };
 

@@ -152,20 +152,13 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return requests;
 }
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<DvppDecoder>(device.id, registry);
-}
-
 }  // namespace
 
 constinit const CollectorEntry kDvppCollector = {
     .spec = &kSpec,
     .probe_device = Probe,
-    .probe_host = nullptr,
     .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .make_decoder = MakeDecoderOf<DvppDecoder>,
 };
 
 }  // namespace profd

@@ -70,29 +70,13 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
   std::array<Direction, 2> directions_;
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelHccs});
-}
-
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
-  if (!HasChannel(device, abi::kChannelHccs)) return {};
-  return {PeriodicRequest(abi::kChannelHccs, PeriodMs(options.hz))};
-}
-
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<HccsDecoder>(device.id, registry);
-}
-
 }  // namespace
 
 constinit const CollectorEntry kHccsCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
-    .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .probe_device = ProbeChannel<abi::kChannelHccs>,
+    .plan = PlanPeriodic<abi::kChannelHccs>,
+    .make_decoder = MakeDecoderOf<HccsDecoder>,
 };
 
 }  // namespace profd

@@ -289,20 +289,12 @@ class HostCpu final : public PolledCollector {
 
 Status Probe(const Host& host) { return ProbeFile(host.proc, "stat", "/proc/stat"); }
 
-Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOptions& options,
-                                              SeriesRegistry& registry) {
-  return std::unique_ptr<PolledCollector>(std::make_unique<HostCpu>(host, options, registry));
-}
-
 }  // namespace
 
 const CollectorEntry kHostCpuCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = Probe,
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = Make,
+    .make_poller = MakePollerOf<HostCpu>,
 };
 
 }  // namespace profd

@@ -144,20 +144,12 @@ Status Probe(const Host& host) {
   return {};
 }
 
-Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOptions&,
-                                              SeriesRegistry& registry) {
-  return std::unique_ptr<PolledCollector>(std::make_unique<HostDisk>(host, registry));
-}
-
 }  // namespace
 
 const CollectorEntry kHostDiskCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = Probe,
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = Make,
+    .make_poller = MakePollerOf<HostDisk>,
 };
 
 }  // namespace profd

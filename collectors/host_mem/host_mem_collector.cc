@@ -256,20 +256,12 @@ class HostMem final : public PolledCollector {
 
 Status Probe(const Host& host) { return ProbeFile(host.proc, "meminfo", "/proc/meminfo"); }
 
-Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOptions& options,
-                                              SeriesRegistry& registry) {
-  return std::unique_ptr<PolledCollector>(std::make_unique<HostMem>(host, options, registry));
-}
-
 }  // namespace
 
 const CollectorEntry kHostMemCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = Probe,
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = Make,
+    .make_poller = MakePollerOf<HostMem>,
 };
 
 }  // namespace profd

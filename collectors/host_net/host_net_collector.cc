@@ -169,11 +169,6 @@ class HostNet final : public PolledCollector {
 
 Status Probe(const Host& host) { return ProbeFile(host.proc, "net/dev", "/proc/net/dev"); }
 
-Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOptions&,
-                                              SeriesRegistry& registry) {
-  return std::unique_ptr<PolledCollector>(std::make_unique<HostNet>(host, registry));
-}
-
 SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
   return {{"host_network_profiling", "on"}};
 }
@@ -182,11 +177,8 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 
 const CollectorEntry kHostNetCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = Probe,
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = Make,
+    .make_poller = MakePollerOf<HostNet>,
     .sample = SampleJson,
 };
 

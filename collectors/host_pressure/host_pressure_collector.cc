@@ -109,20 +109,12 @@ Status Probe(const Host& host) {
   return status;
 }
 
-Result<std::unique_ptr<PolledCollector>> Make(const Host& host, const PollOptions&,
-                                              SeriesRegistry& registry) {
-  return std::unique_ptr<PolledCollector>(std::make_unique<HostPressure>(host, registry));
-}
-
 }  // namespace
 
 const CollectorEntry kHostPressureCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = Probe,
-    .plan = nullptr,
-    .make_decoder = nullptr,
-    .make_poller = Make,
+    .make_poller = MakePollerOf<HostPressure>,
 };
 
 }  // namespace profd

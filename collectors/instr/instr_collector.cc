@@ -82,10 +82,8 @@ SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInf
 constinit const CollectorEntry kInstrCollector = {
     .spec = &kSpec,
     .probe_device = Probe,
-    .probe_host = nullptr,
     .plan = Plan,
     .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
     .sample = SampleJson,
 };
 

@@ -206,11 +206,6 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return {request};
 }
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<LlcDecoder>(device.id, registry);
-}
-
 SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
   return {{"llc_profiling", options.values[kWrites] > 0 ? "write" : "read"}};
 }
@@ -220,10 +215,8 @@ SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInf
 constinit const CollectorEntry kLlcCollector = {
     .spec = &kSpec,
     .probe_device = Probe,
-    .probe_host = nullptr,
     .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .make_decoder = MakeDecoderOf<LlcDecoder>,
     .sample = SampleJson,
 };
 

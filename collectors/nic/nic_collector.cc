@@ -17,15 +17,6 @@ constexpr CollectorSpec kSpec = {
     .always_on_hz = 0,
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelNic});
-}
-
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
-  if (!HasChannel(device, abi::kChannelNic)) return {};
-  return {PeriodicRequest(abi::kChannelNic, PeriodMs(options.hz))};
-}
-
 std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
                                             SeriesRegistry& registry) {
   return MakeNetworkPortDecoder("nic", device.id, registry);
@@ -35,11 +26,9 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& devic
 
 constinit const CollectorEntry kNicCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
-    .plan = Plan,
+    .probe_device = ProbeChannel<abi::kChannelNic>,
+    .plan = PlanPeriodic<abi::kChannelNic>,
     .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
 };
 
 }  // namespace profd

@@ -159,10 +159,8 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& devic
 constinit const CollectorEntry kNpuMemCollector = {
     .spec = &kSpec,
     .probe_device = Probe,
-    .probe_host = nullptr,
     .plan = Plan,
     .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
 };
 
 }  // namespace profd

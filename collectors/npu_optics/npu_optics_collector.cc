@@ -149,10 +149,7 @@ Result<std::unique_ptr<PolledCollector>> MakePoller(const Host& host, const Poll
 
 const CollectorEntry kNpuOpticsCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = ProbeHost,
-    .plan = nullptr,
-    .make_decoder = nullptr,
     .make_poller = MakePoller,
 };
 

@@ -261,10 +261,7 @@ std::unique_ptr<PolledCollector> MakeNpuState(const Host& host, const NpuStateOp
 
 const CollectorEntry kNpuStateCollector = {
     .spec = &kSpec,
-    .probe_device = nullptr,
     .probe_host = ProbeHost,
-    .plan = nullptr,
-    .make_decoder = nullptr,
     .make_poller = MakePoller,
     .check_settings = CheckSettings,
 };

@@ -80,29 +80,13 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
   std::array<std::array<SeriesId, 3>, kGroups> ids_;
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelPcie});
-}
-
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
-  if (!HasChannel(device, abi::kChannelPcie)) return {};
-  return {PeriodicRequest(abi::kChannelPcie, PeriodMs(options.hz))};
-}
-
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<PcieDecoder>(device.id, registry);
-}
-
 }  // namespace
 
 constinit const CollectorEntry kPcieCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
-    .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .probe_device = ProbeChannel<abi::kChannelPcie>,
+    .plan = PlanPeriodic<abi::kChannelPcie>,
+    .make_decoder = MakeDecoderOf<PcieDecoder>,
 };
 
 }  // namespace profd

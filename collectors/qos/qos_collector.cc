@@ -66,10 +66,6 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
   std::array<SeriesId, kSlots> ids_;
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelQos});
-}
-
 // Without streams there is nothing to measure, and the driver refuses an empty list.
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelQos) || device.qos_streams.empty()) return {};
@@ -82,11 +78,6 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   request.user_data = UserData(config);
   request.effective_hz = 1000.0 / config.period;
   return {request};
-}
-
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return std::make_unique<QosDecoder>(device.id, registry);
 }
 
 // One sample.json serves all devices: the streams are the node's configuration, not a card's.
@@ -105,11 +96,9 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 
 constinit const CollectorEntry kQosCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
+    .probe_device = ProbeChannel<abi::kChannelQos>,
     .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
+    .make_decoder = MakeDecoderOf<QosDecoder>,
     .sample = SampleJson,
 };
 

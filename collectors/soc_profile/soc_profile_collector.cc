@@ -40,10 +40,6 @@ constexpr uint32_t kLowPowerMicros = 10'000;
 constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is requested (driver-abi 3.4)
 constexpr uint32_t kMicrosPerMs = 1000;
 
-Status Probe(const Host&, const DeviceInfo& device) {
-  return NeedAnyChannel(device, {abi::kChannelStarsSocProfile});
-}
-
 bool HasFeature(const DeviceInfo& device, ChipFeature feature) {
   const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
   return chip != nullptr && chip->Has(feature);
@@ -109,11 +105,9 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 
 constinit const CollectorEntry kSocProfileCollector = {
     .spec = &kSpec,
-    .probe_device = Probe,
-    .probe_host = nullptr,
+    .probe_device = ProbeChannel<abi::kChannelStarsSocProfile>,
     .plan = Plan,
     .make_decoder = MakeDecoder,
-    .make_poller = nullptr,
     .sample = SampleJson,
 };
 
