@@ -89,6 +89,10 @@ Status App::Impl::Build() {
   for (const DeviceInfo& device : node->host().devices) {
     store.SetDeviceLabels(device.id, std::to_string(device.physical_id), device.uuid);
   }
+  // NPUs that the HAL does not list, or there is no HAL.
+  for (const DcmiDevice* device : node->DcmiOnlyDevices()) {
+    store.SetDeviceLabels(device->logical_id, std::to_string(device->physical_id), device->uuid);
+  }
   Result<DumpRoot> root = DumpRoot::Open(config.dump_root);
   if (!root.ok()) return root.status().Annotate("dump.root");
   state_store = std::make_unique<StateStore>(StateDirOf(config));

@@ -44,57 +44,107 @@ int PhysicalId(int code, unsigned answer, int logical_id) {
   return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
 }
 
+// Another attempt may have another answer.
+bool MayPass(int code) {
+  const DcmiErrorClass what = ClassifyDcmi(code);
+  return what == DcmiErrorClass::kTransient || what == DcmiErrorClass::kDeviceDown;
+}
+
 }  // namespace
 
 Status DcmiService::Start() {
-  if (int code = Initialise(); code != abi::kDcmiOk) return DcmiStatus(code, "dcmi_init");
-  std::vector<int> cards;
-  if (int code = ListCards(&cards); code != abi::kDcmiOk) {
-    return DcmiStatus(code, "enumerating NPUs");
-  }
-  std::string dcmi_version, driver_version;
-  if (IsAbandoned(ReadVersions(&dcmi_version, &driver_version))) {
-    return DcmiStatus(kDcmiAbandoned, "reading versions");
-  }
+  const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
+  State::Listing listing;
+  state->List(listing);
+  const Status status = DcmiStatus(listing.code, listing.what);
+  if (IsAbandoned(listing.code)) return status;
   {
-    MutexLock lock(state_->mutex);
-    for (int id : cards) {
-      state_->cards.emplace_back().id = id;
-    }
+    MutexLock lock(state->mutex);
+    state->Take(std::move(listing), state->clock.SteadyNs() + options_.init_retry_ns);
   }
-  dcmi_version_ = std::move(dcmi_version);
-  driver_version_ = std::move(driver_version);
-  (void)CheckCards(state_->clock.SteadyNs(), options_.start);
-  return Status::Ok();
+  if (status.ok()) (void)CheckCards(state->clock.SteadyNs(), options_.start);
+  return status;
 }
 
-int DcmiService::Initialise() {
-  const DcmiFunctions& f = functions();
-  const std::shared_ptr<State> state = state_;
+void DcmiService::State::Take(Listing&& ended, int64_t next_ns) {
+  facts = std::move(ended);
+  listed = facts.code == abi::kDcmiOk;
+  next_listing_ns = next_ns;
+  for (int id : facts.cards) cards.emplace_back().id = id;
+}
+
+void DcmiService::ListAgain(int64_t now_steady_ns) {
+  std::vector<std::function<void()>> jobs;
+  {
+    MutexLock lock(state_->mutex);
+    if (state_->attempt != nullptr && state_->attempt->done) {
+      state_->Take(std::move(*state_->attempt), now_steady_ns + options_.init_retry_ns);
+      state_->attempt = nullptr;
+    }
+    if (state_->listed || state_->attempt != nullptr || !MayPass(state_->facts.code) ||
+        now_steady_ns < state_->next_listing_ns) {
+      return;
+    }
+    state_->attempt = std::make_shared<State::Listing>();
+    jobs.emplace_back([state = state_, listing = state_->attempt] {
+      state->List(*listing);
+      MutexLock done_lock(state->mutex);
+      listing->done = true;
+    });
+  }
+  (void)RunStaggered("profd-dcmi-init", std::move(jobs), kNoWait);
+}
+
+bool DcmiService::IsPending() const {
+  MutexLock lock(state_->mutex);
+  return !state_->listed && MayPass(state_->facts.code);
+}
+
+std::string DcmiService::dcmi_version() const {
+  MutexLock lock(state_->mutex);
+  return state_->facts.dcmi_version;
+}
+
+std::string DcmiService::driver_version() const {
+  MutexLock lock(state_->mutex);
+  return state_->facts.driver_version;
+}
+
+void DcmiService::State::List(Listing& listing) {
+  listing.what = "dcmi_init";
+  listing.code = Initialise();
+  if (listing.code != abi::kDcmiOk) return;
+  listing.what = "enumerating NPUs";
+  listing.code = ListCards(&listing.cards);
+  if (listing.code != abi::kDcmiOk) return;
+  if (const int code = ReadVersions(listing); IsAbandoned(code)) {
+    listing.what = "reading versions";
+    listing.code = code;
+  }
+}
+
+int DcmiService::State::Initialise() {
+  const DcmiFunctions& f = library.functions;
   // The generation whose init worked; chips of the newest one answer v2 only.
   DcmiApi worked = DcmiApi::kNone;
-  auto ask = [&] {
-    int code = f.init != nullptr ? f.init() : kDcmiSymbolMissing;
-    if (code == abi::kDcmiOk) {
-      worked = DcmiApi::kV1;
-      return code;
-    }
-    if (f.v2_init == nullptr) return code;
+  const int code = RunNode(DcmiCall::kInit, [&] {
+    int v1_code = f.init != nullptr ? f.init() : kDcmiSymbolMissing;
+    if (v1_code == abi::kDcmiOk) worked = DcmiApi::kV1;
+    if (v1_code == abi::kDcmiOk || f.v2_init == nullptr) return v1_code;
     const int v2_code = f.v2_init();
     if (v2_code == abi::kDcmiOk) worked = DcmiApi::kV2;
     return v2_code;
-  };
-  const int code = RunNode(DcmiCall::kInit, ask);
-  if (code == abi::kDcmiOk) state->api = worked;
+  });
+  if (code == abi::kDcmiOk) api = worked;
   return code;
 }
 
 // With v2 a card is an NPU.
-int DcmiService::ListCards(std::vector<int>* cards) {
-  const DcmiFunctions& f = functions();
+int DcmiService::State::ListCards(std::vector<int>* into) {
+  const DcmiFunctions& f = library.functions;
   std::array<int, 2 * abi::kDcmiMaxCards> ids{};
   int count = 0;
-  const bool v2 = api() == DcmiApi::kV2;
+  const bool v2 = api == DcmiApi::kV2;
   const int code = RunNode(v2 ? DcmiCall::kDeviceList : DcmiCall::kCardList, [&] {
     if (v2) {
       return f.v2_device_list != nullptr ? f.v2_device_list(ids.data(), &count, abi::kDcmiMaxCards)
@@ -104,13 +154,14 @@ int DcmiService::ListCards(std::vector<int>* cards) {
                                   : kDcmiSymbolMissing;
   });
   if (code != abi::kDcmiOk) return code;
-  cards->assign(ids.begin(), ids.begin() + std::clamp(count, 0, abi::kDcmiMaxCards));
-  if (v2) std::erase_if(*cards, [](int id) { return id < 0; });
+  into->assign(ids.begin(), ids.begin() + std::clamp(count, 0, abi::kDcmiMaxCards));
+  if (v2) std::erase_if(*into, [](int id) { return id < 0; });
   return code;
 }
 
 std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
                                                        const StaggerPace& pace) {
+  ListAgain(now_steady_ns);
   std::vector<std::function<void()>> searches;
   {
     MutexLock lock(state_->mutex);
@@ -141,8 +192,8 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
   for (State::Card& card : state_->cards) {
     for (const auto& search : card.searches) {
       if (!search->done) continue;
-      // An answer that there is nothing is one too.
-      card.answered = true;
+      // An answer that there is nothing is one, too; an error that may pass is none.
+      card.answered = card.answered || !search->failed;
       std::move(search->found.begin(), search->found.end(), std::back_inserter(found));
       search->found.clear();
     }
@@ -168,6 +219,10 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
 std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
   if (FindByLogicalId(logical_id) != nullptr) return {};
   MutexLock lock(state_->mutex);
+  if (!state_->listed && MayPass(state_->facts.code)) {
+    return fmt::format("{}; tried again every {} s", DcmiStatus(state_->facts.code, state_->facts.what).message(),
+                       options_.init_retry_ns / kNsPerSecond);
+  }
   const State::Card* silent = nullptr;
   for (const State::Card& card : state_->cards) {
     if (card.answered) continue;
@@ -186,6 +241,7 @@ std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
 }
 
 bool DcmiService::HasSilentCards() const {
+  if (IsPending()) return true;
   MutexLock lock(state_->mutex);
   return std::any_of(state_->cards.begin(), state_->cards.end(),
                      [](const State::Card& card) { return !card.answered; });
@@ -210,6 +266,7 @@ void DcmiService::State::FindOnCard(Search& search) {
                                            : kDcmiSymbolMissing;
   });
   // A card whose chips cannot be counted has at least its first one tried.
+  search.failed = MayPass(code);
   count = code == abi::kDcmiOk ? std::clamp(count, 0, abi::kDcmiMaxDevicesInCard) : 1;
   for (int chip = 0; chip < count; ++chip) {
     int type = abi::kUnitNpu;
@@ -222,6 +279,7 @@ void DcmiService::State::FindOnCard(Search& search) {
       return f.device_logic_id != nullptr ? f.device_logic_id(&logical_id, card, chip)
                                           : kDcmiSymbolMissing;
     });
+    search.failed = search.failed || MayPass(code);
     if (code != abi::kDcmiOk || logical_id < 0) continue;
     auto physical_id = static_cast<unsigned>(logical_id);
     code = Run(search.calls, DcmiCall::kPhysicalId, [&] {
@@ -243,9 +301,9 @@ void DcmiService::State::AddNpu(Search& search, int chip, int logical_id, int ph
   ReadLabels(found);
 }
 
-int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
-  const DcmiFunctions& f = functions();
-  const bool v2 = api() == DcmiApi::kV2;
+int DcmiService::State::ReadVersions(Listing& listing) {
+  const DcmiFunctions& f = library.functions;
+  const bool v2 = api == DcmiApi::kV2;
   auto read = [&](DcmiCall call, abi::DcmiGetVersionFn fn, std::string* out) {
     char text[512] = {};
     const int code = RunNode(
@@ -253,16 +311,18 @@ int DcmiService::ReadVersions(std::string* dcmi, std::string* driver) {
     if (code == abi::kDcmiOk) *out = Text(text);
     return code;
   };
-  const int code = read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, dcmi);
+  const int code = read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, &listing.dcmi_version);
   if (IsAbandoned(code)) return code;
-  return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, driver);
+  return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, &listing.driver_version);
 }
 
 void DcmiService::State::ReadIdentity(FoundNpu& found) {
   const DcmiFunctions& f = library.functions;
   DcmiDevice* device = &found.device;
   auto chip = Query<abi::DcmiChipInfoV2>(*device, found.slot, DcmiCall::kChipInfo, {}, [&](auto& at, auto* o) {
-    return at.Invoke(f.chip_info, o);
+    const int code = at.Invoke(f.chip_info, o);
+    // The older one fills the same struct, but for npu_name.
+    return f.old_chip_info != nullptr && ClassifyDcmi(code) == DcmiErrorClass::kUnsupported ? at.InvokeV1(f.old_chip_info, o) : code;
   });
   if (chip.ok()) {
     device->chip_type = Text(chip.value.chip_type);
@@ -293,8 +353,8 @@ void DcmiService::State::ReadLabels(FoundNpu& found) {
   }
   auto board = Query<abi::DcmiBoardInfo>(*device, found.slot, DcmiCall::kBoardInfo, {}, [&](auto& at, auto* o) {
     if (at.api == DcmiApi::kV1) return at.InvokeV1(f.board_info, o);
-    return f.v2_board_id != nullptr ? f.v2_board_id(at.logical_id, &o->board_id)
-                                    : kDcmiSymbolMissing;
+    if (f.v2_board_info != nullptr) return at.InvokeV2(f.v2_board_info, o);
+    return at.InvokeV2(f.v2_board_id, &o->board_id);
   });
   if (board.ok()) {
     // The training series of before 910B keeps a revision in the low four bits.
@@ -304,6 +364,9 @@ void DcmiService::State::ReadLabels(FoundNpu& found) {
     device->board_id =
         fmt::format("0x{:x}", board.value.board_id >> (first_training_series ? 4 : 0));
   }
+  auto mainboard = Query<unsigned>(*device, found.slot, DcmiCall::kMainboardId, {},
+                                   [&](auto& at, auto* o) { return at.InvokeV1(f.mainboard_id, o); });
+  if (mainboard.ok()) device->mainboard_id = mainboard.value;
   auto label = Query<abi::DcmiElabelInfo>(*device, found.slot, DcmiCall::kElabel, {}, [&](auto& at, auto* o) {
     const bool v2 = at.api == DcmiApi::kV2;
     const abi::DcmiGetElabelFn fn = v2 ? f.v2_elabel : f.elabel;

@@ -6,8 +6,8 @@
 // continues with a new one; from then on the old thread may come back at any time, which is safe: it
 // gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
 // VisitRefused, ProblemOf, SilenceOf and LastAnswerNs may be called from any thread at any time,
-// also during a query. The versions are constant once Start succeeded; devices() may only grow, by
-// CheckCards, which is one thread's. Cards are searched for NPUs on threads of their own.
+// also during a query. devices() may only grow, by CheckCards, which is one thread's. Cards are searched for NPUs, and
+// Start is tried again, on threads of their own.
 //
 // Lifetime. A call that hangs shares its state and may outlive the service: it returns to that, not to this object.
 #pragma once
@@ -47,6 +47,7 @@ struct DcmiDevice {
   uint32_t aicore_count = 0;
   std::string pci_bus_id;  // as /sys writes it: "0000:c1:00.0"
   std::string board_id;    // "0x34"
+  uint32_t mainboard_id = 0;  // 0: not reported
   std::string product;
   std::string model;
   std::string serial;
@@ -135,6 +136,7 @@ class DcmiService {
   struct Options {
     StaggerPace start;                        // of the cards, at Start
     int64_t retry_ns = 30 * kNsPerSecond;     // of cards that have not answered
+    int64_t init_retry_ns = 10 * kNsPerSecond;  // of Start (dcmi-and-metrics 1.1)
   };
   // `clock` outlives the process's last DCMI thread.
   DcmiService(DcmiLibrary library, const Clock& clock, Options options);
@@ -144,28 +146,31 @@ class DcmiService {
   DcmiService(const DcmiService&) = delete;
   DcmiService& operator=(const DcmiService&) = delete;
 
-  // Initialises the library (v1, else v2) and finds the NPUs. May be tried again after an error,
-  // for instance while the driver is being reset. A card that does not answer is not an error.
+  // Initialises the library (v1, else v2) and finds the NPUs. A card that does not answer is not an error. After an
+  // error that may pass, such as while the driver is being reset, CheckCards tries again.
   Status Start();
+  // Start has failed, and is tried again.
+  bool IsPending() const;
 
   // What was found by now, in an order and place that does not change.
   std::span<const DcmiDevice> devices() const {
     return {devices_.data(), device_count_.load(std::memory_order_acquire)};
   }
-  // Looks again for cards that did not answer, never waits, and gives what has been found since.
+  // Starts again, or looks again for cards that did not answer, never waits, and gives what has been found since.
   // After Start; call it every now and then.
   std::vector<const DcmiDevice*> CheckCards(int64_t now_steady_ns) {
     return CheckCards(now_steady_ns, kNoWait);
   }
-  // Why an NPU the HAL knows is not in devices(), if that is because its card has never answered.
+  // Why an NPU the HAL knows is not in devices(), if that is because its card, or the library, has never answered.
   std::string SilenceOf(int logical_id, int physical_id) const;
-  bool HasSilentCards() const;
+  bool HasSilentCards() const;  // or the library itself is silent: IsPending()
   const DcmiDevice* FindByLogicalId(int logical_id) const;
   DcmiApi api() const;
   std::string_view api_name() const;  // "v1", "v2", "" before Start
   const std::string& library_path() const;
-  const std::string& dcmi_version() const { return dcmi_version_; }
-  const std::string& driver_version() const { return driver_version_; }
+  // Empty before Start.
+  std::string dcmi_version() const;
+  std::string driver_version() const;
 
   // ---- questions; units as the driver gives them (dcmi-and-metrics 1.3) ----
   // `query` is a row of the table: dcmi::kTemperature. kPower adds to EnergyJoules.
@@ -237,18 +242,14 @@ class DcmiService {
   DcmiAnswer<T> Query(const DcmiDevice& d, DcmiCall call, const T& initial, Fn&& fn);
   const DcmiFunctions& functions() const;
 
-  int Initialise();
-  int ListCards(std::vector<int>* cards);
   std::vector<const DcmiDevice*> CheckCards(int64_t now_steady_ns, const StaggerPace& pace);
+  void ListAgain(int64_t now_steady_ns);
   std::vector<const DcmiDevice*> TakeFound();
-  int ReadVersions(std::string* dcmi, std::string* driver);
 
   const Options options_;
   std::shared_ptr<State> state_;  // shared with calls in flight, which may outlive this object
   std::vector<DcmiDevice> devices_;  // never longer than what was reserved
   std::atomic<size_t> device_count_{0};
-  std::string dcmi_version_;
-  std::string driver_version_;
 };
 
 }  // namespace profd

@@ -49,6 +49,7 @@ struct DcmiService::State {
     const int card;
     Slot calls;                // those that are not about one NPU
     std::vector<FoundNpu> found;  // the thread's until `done`
+    bool failed = false;  // by an error that may be gone at the next search: there may be more on the card
     bool done = false;
   };
   struct Card {
@@ -56,6 +57,16 @@ struct DcmiService::State {
     bool answered = false;
     int64_t next_try_ns = 0;
     std::vector<std::shared_ptr<Search>> searches;  // that have not been looked at
+  };
+
+  // Initialising the library and asking for its cards; an attempt after Start has a thread of its own.
+  struct Listing {
+    int code = abi::kDcmiOk;
+    const char* what = "";  // that failed
+    std::vector<int> cards;
+    std::string dcmi_version;
+    std::string driver_version;
+    bool done = false;
   };
 
   // Calls the library, unless that is known to be pointless.
@@ -75,7 +86,17 @@ struct DcmiService::State {
   Slot& SlotAt(size_t index) UNCHECKED_LOCKING { return slots[index]; }
   Slot& SlotOf(const DcmiDevice& d) { return SlotAt(static_cast<size_t>(d.index + 1)); }
 
-  // Start-up, one card: dcmi_identity.cc.
+  // Start-up: dcmi_identity.cc. Calls that are about no NPU use slot 0.
+  template <class Fn>
+  int RunNode(DcmiCall call, Fn&& fn) {
+    return Run(SlotAt(0), call, fn);
+  }
+  void List(Listing& listing);
+  void Take(Listing&& ended, int64_t next_ns) REQUIRES(mutex);
+  int Initialise();
+  int ListCards(std::vector<int>* cards);
+  int ReadVersions(Listing& listing);
+  // One card.
   void FindOnCard(Search& search);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
   void ReadIdentity(FoundNpu& found);
@@ -83,12 +104,16 @@ struct DcmiService::State {
 
   const DcmiLibrary library;
   const Clock& clock;
-  DcmiApi api = DcmiApi::kNone;  // written by Start, on the DCMI thread
+  std::atomic<DcmiApi> api = DcmiApi::kNone;  // kNone: not initialised
 
   mutable Mutex mutex;  // held for nanoseconds, never during a call
   std::array<Slot, kMaxDcmiDevices + 1> slots GUARDED_BY(mutex);
   std::array<DcmiCallStatistics, kDcmiCallCount> statistics GUARDED_BY(mutex);
   std::vector<Card> cards GUARDED_BY(mutex);
+  bool listed GUARDED_BY(mutex) = false;                 // `cards` is what the library answered
+  Listing facts GUARDED_BY(mutex);                       // the last one that has ended
+  std::shared_ptr<Listing> attempt GUARDED_BY(mutex);    // under way; null: none
+  int64_t next_listing_ns GUARDED_BY(mutex) = 0;
 };
 
 // Drivers disagree about the size of some structs (dcmi-and-metrics 1.4): what they fill is zeroed
@@ -124,7 +149,7 @@ DcmiAnswer<T> DcmiService::State::Query(const DcmiDevice& d, Slot& slot, DcmiCal
 template <class Fn>
 int DcmiService::RunNode(DcmiCall call, Fn&& fn) {
   const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
-  return state->Run(state->SlotAt(0), call, fn);
+  return state->RunNode(call, fn);
 }
 
 template <class T, class Fn>

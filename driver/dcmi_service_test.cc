@@ -137,13 +137,33 @@ TEST_F(DcmiServiceTest, StartCanBeTriedAgain) {
   EXPECT_EQ(service->devices().size(), 1u);
 }
 
-TEST_F(DcmiServiceTest, ACardThatIsGoneDoesNotHideTheOthers) {
-  fake.emplace(3);
-  fake->codes["1:device_logic_id"] = abi::kDcmiDeviceMissing;
+TEST_F(DcmiServiceTest, WhatNeverWillWorkIsNotPending) {
+  fake.emplace(1);
+  fake->codes["init"] = abi::kDcmiNotSupported;
   service.emplace(fake->V1(), clock);
+  EXPECT_FALSE(service->Start().ok());
+  EXPECT_FALSE(service->IsPending());
+  EXPECT_FALSE(service->HasSilentCards());
+}
+
+TEST_F(DcmiServiceTest, OtherLibrariesHaveOtherNamesForChipAndBoard) {
+  fake.emplace(1);
+  DcmiLibrary old = fake->V1();
+  old.functions.old_chip_info = old.functions.chip_info.v1;
+  old.functions.chip_info.v1 = nullptr;
+  service.emplace(std::move(old), clock);
   ASSERT_TRUE(service->Start().ok());
-  ASSERT_EQ(service->devices().size(), 2u);
-  EXPECT_EQ(device(1).card, 2);
+  EXPECT_EQ(device(0).chip_name, "910B3");
+
+  DcmiLibrary v2 = fake->V2();
+  v2.functions.v2_board_id = nullptr;
+  v2.functions.v2_board_info = [](int, abi::DcmiBoardInfo* out) {
+    out->board_id = 0x62;
+    return 0;
+  };
+  service.emplace(std::move(v2), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).board_id, "0x62");
 }
 
 // ---- cards that hang from the beginning ----
@@ -226,6 +246,52 @@ TEST_F(SilentCardTest, IsTriedAgainOnAnotherThreadAFewTimes) {
   AwaitQuiet();
   EXPECT_EQ(asked(), 4);
   EXPECT_EQ(service->devices().size(), 3u);  // what all four found is one NPU
+}
+
+TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
+  fake.emplace(2);
+  fake->SetCode("init", abi::kDcmiInternal);
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_FALSE(service->Start().ok());
+  EXPECT_TRUE(service->IsPending());
+  EXPECT_TRUE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: internal error of the driver (-8005); tried again every 10 s");
+  clock.Advance(9 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  EXPECT_EQ(fake->Asked("init"), 1);
+  clock.Advance(kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  while (fake->Asked("init") < 2) std::this_thread::yield();
+  fake->SetCode("init", abi::kDcmiOk);
+  clock.Advance(10 * kNsPerSecond);
+  while (service->IsPending()) {
+    (void)service->CheckCards(clock.SteadyNs());
+    clock.Advance(kNsPerSecond);
+    std::this_thread::yield();
+  }
+  AwaitDevices(2);
+  AwaitQuiet();
+  EXPECT_FALSE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(0, 0), "");
+  EXPECT_EQ(service->api(), DcmiApi::kV1);
+  EXPECT_FALSE(service->dcmi_version().empty());
+}
+
+TEST_F(SilentCardTest, OneThatIsGoneIsLookedForAgainAndHidesNoOther) {
+  fake.emplace(3);
+  fake->SetCode("1:device_logic_id", abi::kDcmiDeviceMissing);
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_TRUE(service->Start().ok());
+  AwaitDevices(2);
+  EXPECT_EQ(device(1).card, 2);
+  AwaitQuiet();
+  EXPECT_TRUE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(1, 1), "npu 1 does not answer DCMI calls; retried every 30 s");
+  fake->SetCode("1:device_logic_id", abi::kDcmiOk);
+  clock.Advance(30 * kNsPerSecond);
+  AwaitDevices(3);
+  EXPECT_EQ(device(2).card, 1);
+  EXPECT_FALSE(service->HasSilentCards());
 }
 
 // The vendor's library may let one caller in at a time.

@@ -14,13 +14,25 @@ constexpr double kMibPerMs = 1024.0 * 1024.0 * 1000.0;
 
 double Number(uint64_t value) { return static_cast<double>(value); }
 
+// Links 1 to 7 are wired, of the Atlas 9000 A3 (by its mainboards) 2 to 7; 0 exists in the driver's arrays only
+// (dcmi-and-metrics 1.2, 1.7).
+size_t FirstLink(const DcmiDevice& device) { return device.mainboard_id == 0x1C || device.mainboard_id == 0x1D ? 2 : 1; }
+
+// A lane is a bit. Drivers that put the mode of the lanes into bits 9 and 10 have the lanes above bit 0, which then
+// says that the link is switched on.
+int LanesOf(uint32_t lanes) {
+  constexpr uint32_t kMode = 0x600;
+  if ((lanes & kMode) == 0) return std::popcount(lanes);
+  return (lanes & 1) != 0 ? std::popcount(lanes >> 1 & 0xFFU) : 0;
+}
+
 }  // namespace
 
-LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
+LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device) : first_link_(FirstLink(device)), serdes_(owner) {
   constexpr MetricId kHccs = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
   for (size_t way = 0; way < 2; ++way) {
     const std::string_view direction = kDirections[way];
-    for (size_t i = kFirstLink; i < kLinks; ++i) {
+    for (size_t i = first_link_; i < kLinks; ++i) {
       flits_[way][i] =
           SeriesSlot(MetricByName("atlas_npu_hccs_flits_total"), kNumberText[i], direction);
       hccs_bandwidth_[way][i] = SeriesSlot(kHccs, kNumberText[i], direction);
@@ -44,7 +56,7 @@ LinkReadings::LinkReadings(SlotOwner& owner) : serdes_(owner) {
       }
     }
   }
-  for (size_t i = kFirstLink; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < kLinks; ++i) {
     hccs_crc_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_crc_errors_total"), kNumberText[i]);
     hccs_retries_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_retries_total"), kNumberText[i]);
     link_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_link_up"), kNumberText[i]);
@@ -73,7 +85,7 @@ void LinkReadings::ReadHccs(DevicePass& pass) {
   DcmiAnswer<abi::DcmiHccsStatisticInfo> narrow{kDcmiStuck, {}};
   if (!wide.ok()) narrow = pass.Ask(dcmi::kHccsStatistic);
   const bool errors = wide.ok() || narrow.ok();
-  for (size_t i = kFirstLink; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < kLinks; ++i) {
     pass.Put(flits_[0][i], wide.ok(), Number(wide.value.tx_cnt[i]));
     pass.Put(flits_[1][i], wide.ok(), Number(wide.value.rx_cnt[i]));
     pass.Put(hccs_crc_[i], errors,
@@ -83,19 +95,33 @@ void LinkReadings::ReadHccs(DevicePass& pass) {
   }
 }
 
+// Drivers number the entries by link or by wired link; nothing says which. Entries of unwired links are 0, and so are
+// those beyond the number of wired links. Where both would do, it stays as it was.
+bool LinkReadings::ArePacked(const abi::DcmiHccsLanes& lanes) const {
+  const auto wired = static_cast<size_t>(std::popcount(lanes.port_bitmap));
+  for (size_t i = 0; i < std::size(lanes.lane_bitmap); ++i) {
+    if (lanes.lane_bitmap[i] == 0) continue;
+    if ((lanes.port_bitmap >> i & 1U) == 0) return true;
+    if (i >= wired) return false;
+  }
+  return lanes_are_packed_;
+}
+
 void LinkReadings::ReadHccsLanes(DevicePass& pass) {
   auto lanes = pass.Ask(dcmi::kHccsLanes);
-  for (size_t i = kFirstLink; i < kLinks; ++i) {
+  if (lanes.ok()) lanes_are_packed_ = ArePacked(lanes.value);
+  for (size_t i = first_link_; i < kLinks; ++i) {
     // Links the board does not wire are not in the port map.
     const bool wired = lanes.ok() && (lanes.value.port_bitmap >> i & 1u) != 0;
-    const int up = std::popcount(lanes.value.lane_bitmap[i]);
+    const uint32_t wired_below = lanes.value.port_bitmap & ((1U << i) - 1);
+    const int up = LanesOf(lanes.value.lane_bitmap[lanes_are_packed_ ? static_cast<size_t>(std::popcount(wired_below)) : i]);
     pass.Put(lanes_up_[i], wired, up);
     pass.Put(link_up_[i], wired, up > 0 ? 1 : 0);
   }
   auto status = pass.Ask(dcmi::kHccsStatus);
   pass.Put(port_logic_up_, status.ok(), status.value.hdlc_status == abi::kHccsHdlcOk ? 1 : 0);
   auto credits = pass.Ask(dcmi::kHccsCredits);
-  for (size_t i = kFirstLink; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < kLinks; ++i) {
     const uint32_t left = credits.value.credit_num[i];
     pass.Put(credits_[i], credits.ok() && left != UINT32_MAX, left);
   }
@@ -172,7 +198,7 @@ void LinkReadings::ReadPcieBandwidth(DevicePass& pass, int ms) {
 
 void LinkReadings::ReadHccsBandwidth(DevicePass& pass, int ms) {
   auto info = pass.Ask(&DcmiService::HccsBandwidth, ms);
-  for (size_t i = kFirstLink; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < kLinks; ++i) {
     pass.Put(hccs_bandwidth_[0][i], info.ok(), info.value.tx_bandwidth[i] * kGibPerSecond);
     pass.Put(hccs_bandwidth_[1][i], info.ok(), info.value.rx_bandwidth[i] * kGibPerSecond);
   }

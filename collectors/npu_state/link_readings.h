@@ -11,14 +11,12 @@ namespace profd {
 
 class LinkReadings {
  public:
-  explicit LinkReadings(SlotOwner& owner);
+  LinkReadings(SlotOwner& owner, const DcmiDevice& device);
   // `rows` have been read.
   void Medium(DevicePass& pass, const RowReadings& rows);
   void Slow(DevicePass& pass, const NpuStateOptions& options);
 
  private:
-  // Links 1 to 7 are wired; 0 exists in the driver's arrays only (dcmi-and-metrics 1.7).
-  static constexpr size_t kFirstLink = 1;
   static constexpr size_t kLinks = 8;
   // As many as any chip numbers (dcmi-and-metrics 1.3, row 32; the chips have 5 to 18).
   static constexpr unsigned kSerdesMacros = 18;
@@ -34,6 +32,10 @@ class LinkReadings {
   void ReadHccsBandwidth(DevicePass& pass, int ms);
   void ReadRdmaBandwidth(DevicePass& pass, int ms);
 
+  bool ArePacked(const abi::DcmiHccsLanes& lanes) const;
+
+  const size_t first_link_;
+  bool lanes_are_packed_ = false;
   std::array<PerLink, 2> flits_;
   PerLink hccs_crc_;
   PerLink hccs_retries_;

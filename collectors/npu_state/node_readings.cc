@@ -17,9 +17,6 @@ NodeReadings::NodeReadings(DcmiService& dcmi, const NpuStateOptions& options,
   for (size_t i = 0; i < calls_.size(); ++i) {
     calls_[i] = SeriesSlot(MetricByName("profd_dcmi_calls_total"), kDcmiCallNames[i]);
   }
-  const std::array<std::string_view, 3> labels = {dcmi.driver_version(), dcmi.dcmi_version(),
-                                                  dcmi.api_name()};
-  driver_info_ = owner_.Intern(MetricByName("atlas_driver_info"), labels);
 }
 
 void NodeReadings::Fast(SampleBatch& out, int64_t now_ns, const NpuCounts& counts) {
@@ -31,12 +28,23 @@ void NodeReadings::Fast(SampleBatch& out, int64_t now_ns, const NpuCounts& count
 }
 
 bool NodeReadings::Medium(SampleBatch& out, int64_t now_ns) {
+  if (dcmi_.IsPending()) {
+    PutStatistics(out, now_ns);
+    return true;
+  }
   auto health = dcmi_.DriverHealth();
   if (health.code == kDcmiAbandoned) return false;
-  if (health.ok()) {
+  // Above 3 it is 0xFFFFFFFF: not known.
+  if (health.ok() && health.value <= 3) {
     out.Emit(owner_.Use(driver_health_), now_ns, health.value);
   } else {
     owner_.Drop(driver_health_);
+  }
+  if (driver_info_ == kNoSeries) {
+    const std::string driver_version = dcmi_.driver_version();
+    const std::string dcmi_version = dcmi_.dcmi_version();
+    const std::array<std::string_view, 3> labels = {driver_version, dcmi_version, dcmi_.api_name()};
+    driver_info_ = owner_.Intern(MetricByName("atlas_driver_info"), labels);
   }
   out.Emit(driver_info_, now_ns, 1);
   PutStatistics(out, now_ns);

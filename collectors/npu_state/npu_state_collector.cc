@@ -48,7 +48,7 @@ class NpuReader {
         lasting_(registry, device.logical_id),
         owner_(registry, device.logical_id),
         core_(owner_),
-        links_(owner_),
+        links_(owner_, device),
         ub_(owner_),
         state_(lasting_, owner_, device, host.sys, host.process_names_or_null) {}
 

@@ -101,6 +101,28 @@ TEST_F(NpuStateTest, FirstTickReadsEverythingInBaseUnits) {
   EXPECT_EQ(lines, Lines(expected.str()));
 }
 
+// Vendors' drivers have an entry for each wired link, with the mode of the lanes beside them.
+TEST_F(NpuStateTest, LanesMayBePackedAndHaveAMode) {
+  fake.emplace(1);
+  abi::DcmiHccsLanes& lanes = fake->devices[0].hccs_lanes;
+  lanes.port_bitmap = 0b11111110;
+  for (size_t i = 0; i < 7; ++i) lanes.lane_bitmap[i] = 0x41F;  // on, 4 lanes, mode 2
+  lanes.lane_bitmap[6] = 0x407;
+  Start(1);
+  const std::string text = PollAt(0);
+  EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_lanes_up{npu=\"0\",link=\"1\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_lanes_up{npu=\"0\",link=\"7\"} 2\n"));
+}
+
+TEST_F(NpuStateTest, LinksOfTheAtlas9000A3BeginAtTwo) {
+  fake.emplace(1);
+  fake->devices[0].mainboard_id = 0x1C;
+  Start(1);
+  const std::string text = PollAt(0);
+  EXPECT_THAT(text, HasSubstr("atlas_npu_hccs_crc_errors_total{npu=\"0\",link=\"2\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("atlas_npu_hccs_crc_errors_total{npu=\"0\",link=\"1\"}")));
+}
+
 TEST_F(NpuStateTest, CountersAreThereFromTheFirstTickAtZero) {
   Start(1);
   const std::string text = PollAt(0);

@@ -33,6 +33,12 @@ TEST(Judge, ValuesWithoutASourceAreUnknown) {
   EXPECT_THAT(Judge(Healthy()).flags, IsEmpty());
 }
 
+TEST(Judge, AnswersWithoutAHealthStatusAreNotOk) {
+  DeviceReadings mute;
+  mute.up = true;
+  EXPECT_EQ(Judge(mute).verdict, Verdict::kUnknown);
+}
+
 TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
   DeviceReadings gone = Healthy();
   gone.up = false;

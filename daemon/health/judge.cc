@@ -75,8 +75,8 @@ void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<Device
 
 DeviceHealth Judge(const DeviceReadings& facts) {
   DeviceHealth health;
-  const bool known = facts.up.has_value() || facts.health_status.has_value();
-  health.verdict = known ? Verdict::kOk : Verdict::kUnknown;
+  // An NPU that answers, but not this question, is not known to be well.
+  health.verdict = facts.health_status.has_value() ? Verdict::kOk : Verdict::kUnknown;
   auto note = [&health](Verdict verdict, v1::Health::Flag flag, std::string reason) {
     health.verdict = Worse(health.verdict, verdict);
     health.flags.push_back(flag);

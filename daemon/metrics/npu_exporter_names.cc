@@ -59,15 +59,17 @@ struct Cell {
   auto Series() const { return std::tie(row, number, chip, extra); }
 };
 
-// npu-exporter's "name-type-version": chip_name "Ascend910B3" is its type and name.
+// npu-exporter's "name-type-version": chip_name "Ascend910B3" is its type and name. Names of the 950 begin with the type
+// themselves (dcmi-and-metrics 1.2).
 std::string ModelName(const Labels& info) {
   constexpr std::string_view kType = "Ascend";
+  constexpr std::string_view kTypeInName = "Ascend950";
   std::string_view name = LabelValue(info, "chip_name");
   if (name.empty()) return {};
   std::string_view type;
   if (name.starts_with(kType)) {
     type = kType;
-    name.remove_prefix(kType.size());
+    if (!name.starts_with(kTypeInName)) name.remove_prefix(kType.size());
   }
   return fmt::format("{}-{}-{}", name, type, LabelValue(info, "chip_version"));
 }

@@ -106,6 +106,11 @@ class NpuExporter : public ::testing::Test {
   std::string version_;
 };
 
+TEST_F(NpuExporter, NamesOfThe950KeepTheirType) {
+  SetInfo(0, "Ascend950DT");
+  EXPECT_THAT(Text(), HasSubstr("model_name=\"Ascend950DT-Ascend-V1\""));
+}
+
 TEST_F(NpuExporter, NamesThatSchedulersReadAreExact) {
   SetInfo(0);
   for (int percent = 0; percent <= 100; ++percent) {

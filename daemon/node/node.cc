@@ -149,11 +149,17 @@ void Node::LoadDcmi(const DaemonConfig& config) {
     report_.dcmi_error = "libdcmi did not answer while it was initialised";
     return;
   }
-  if (!status->ok()) {
-    report_.dcmi_error = status->message();
+  if (!status->ok()) report_.dcmi_error = status->message();
+  if (status->ok() || service->IsPending()) dcmi_ = std::move(service);
+  if (dcmi_ != nullptr) ReportDcmi();
+}
+
+void Node::ReportDcmi() {
+  if (dcmi_->IsPending()) {
+    report_.dcmi_error = dcmi_->SilenceOf(-1, -1);
     return;
   }
-  dcmi_ = std::move(service);
+  report_.dcmi_error.clear();
   report_.dcmi_version = dcmi_->dcmi_version();
   report_.driver_version = dcmi_->driver_version();
 }
@@ -204,6 +210,9 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
   for (const DeviceInfo& device : devices_) {
     const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
     if (chip == nullptr || !chip->Has(kChipHccnTool)) continue;
+    // 300I A2 cards are the 910B without network ports (dcmi-and-metrics 1.2, 2.1).
+    const DcmiDevice* dcmi = dcmi_ != nullptr ? dcmi_->FindByLogicalId(device.id) : nullptr;
+    if (dcmi != nullptr && (dcmi->board_id == "0x28" || dcmi->board_id == "0x29")) continue;
     options.targets.push_back({device.id, device.physical_id, chip->Has(kChipHccnByPort)});
   }
   hccn_ = std::make_unique<HccnReader>(std::move(options), clock_);
@@ -337,9 +346,20 @@ std::string Node::DcmiProblemOf(const DeviceInfo& device) const {
                           : dcmi_->SilenceOf(device.id, device.physical_id);
 }
 
+std::vector<const DcmiDevice*> Node::DcmiOnlyDevices() const {
+  std::vector<const DcmiDevice*> found;
+  if (dcmi_ == nullptr) return found;
+  for (const DcmiDevice& device : dcmi_->devices()) {
+    if (std::ranges::find(devices_, device.logical_id, &DeviceInfo::id) == devices_.end()) found.push_back(&device);
+  }
+  return found;
+}
+
 std::vector<const DcmiDevice*> Node::LateDcmiDevices(int64_t now_steady_ns) {
   if (dcmi_ == nullptr || !dcmi_->HasSilentCards()) return {};
-  return dcmi_->CheckCards(now_steady_ns);
+  std::vector<const DcmiDevice*> found = dcmi_->CheckCards(now_steady_ns);
+  if (!report_.dcmi_error.empty()) ReportDcmi();
+  return found;
 }
 
 void Node::CheckDeadlines(int64_t now_steady_ns) {
@@ -351,7 +371,7 @@ bool Node::HasAbandonedThreads() const {
   if (start_hung_) return true;
   if (pump_ != nullptr && pump_->stats().threads_abandoned > 0) return true;
   if (dcmi_ != nullptr &&
-      (dcmi_->HasSilentCards() || !dcmi_->StuckCalls(clock_.SteadyNs()).empty())) {
+      (dcmi_->HasCallInFlight() || !dcmi_->StuckCalls(clock_.SteadyNs()).empty())) {
     return true;
   }
   return std::any_of(controls_.begin(), controls_.end(),

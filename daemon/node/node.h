@@ -79,6 +79,8 @@ class Node final : public NodeProcesses, public NodeDevices {
   void CheckDeadlines(int64_t now_steady_ns);
   // NPUs that DCMI did not know when the node was discovered and does now.
   std::vector<const DcmiDevice*> LateDcmiDevices(int64_t now_steady_ns);
+  // Those that the HAL does not list.
+  std::vector<const DcmiDevice*> DcmiOnlyDevices() const;
   // True if a driver thread has been given up: a clean exit would wait for it.
   bool HasAbandonedThreads() const;
 
@@ -86,6 +88,7 @@ class Node final : public NodeProcesses, public NodeDevices {
   Node(const Clock& clock, RootedFs proc, RootedFs sys);
   void LoadHal(const DaemonConfig& config);
   void LoadDcmi(const DaemonConfig& config);
+  void ReportDcmi();
   void Describe(const DaemonConfig& config);
   void MakeHccnReader(const DaemonConfig& config);
 

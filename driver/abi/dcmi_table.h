@@ -31,11 +31,14 @@
   PAIR(device_type, DcmiDeviceQueryFn<int>, "dcmi_get_device_type", "dcmiv2_get_device_type")     \
   PAIR(chip_info, DcmiDeviceQueryFn<DcmiChipInfoV2>,                                              \
        "dcmi_get_device_chip_info_v2", "dcmiv2_get_device_chip_info")                             \
+  ONE(old_chip_info, DcmiDeviceQueryFn<DcmiChipInfoV2>, "dcmi_get_device_chip_info")              \
   PAIR(die, DcmiGetDieFn, "dcmi_get_device_die_v2", "dcmiv2_get_device_die_id")                   \
   PAIR(pcie_info, DcmiDeviceQueryFn<DcmiPcieInfoAll>,                                             \
        "dcmi_get_device_pcie_info_v2", "dcmiv2_get_device_pcie_info")                             \
   ONE(board_info, DcmiDeviceQueryFn<DcmiBoardInfo>, "dcmi_get_device_board_info")                 \
+  ONE(v2_board_info, DcmiV2DeviceQueryFn<DcmiBoardInfo>, "dcmiv2_get_device_board_info")          \
   ONE(v2_board_id, DcmiV2DeviceQueryFn<unsigned>, "dcmiv2_get_device_board_id")                   \
+  ONE(mainboard_id, DcmiDeviceQueryFn<unsigned>, "dcmi_get_mainboard_id")                         \
   ONE(elabel, DcmiGetElabelFn, "dcmi_get_card_elabel_v2")                                         \
   ONE(v2_elabel, DcmiGetElabelFn, "dcmiv2_get_device_elabel_info")                                \
   PAIR(compatibility, DcmiDeviceQueryFn<int>,                                                     \
@@ -123,6 +126,7 @@
   CALL(kDdie, "dcmi_get_device_die/ddie")                                                         \
   CALL(kPcieInfo, "dcmi_get_device_pcie_info")                                                    \
   CALL(kBoardInfo, "dcmi_get_device_board_info")                                                  \
+  CALL(kMainboardId, "dcmi_get_mainboard_id")                                                     \
   CALL(kElabel, "dcmi_get_card_elabel")                                                           \
   QUERY(kCompatibility, "dcmi_get_device_compatibility",                                          \
         int, at.Invoke(f.compatibility, out)) /* 1 yes, 2 no, 3 unknown */                        \

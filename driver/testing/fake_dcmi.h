@@ -52,6 +52,11 @@ class FakeDcmi {
     std::lock_guard lock(mutex_);
     return asked[call];
   }
+  // While calls may be under way.
+  void SetCode(const std::string& call, int code) {
+    std::lock_guard lock(mutex_);
+    codes[call] = code;
+  }
   void Open() {
     std::lock_guard lock(mutex_);
     closed_.clear();
@@ -280,6 +285,9 @@ inline void FakeDcmi::FillIdentity(DcmiFunctions& f) {
   };
   f.board_info = [](int card, int, abi::DcmiBoardInfo* out) {
     return Answer(card, "board_info", [&](auto&) { out->board_id = 0x34; });
+  };
+  f.mainboard_id = [](int card, int, unsigned* out) {
+    return Answer(card, "mainboard_id", [&](auto& d) { *out = d.mainboard_id; });
   };
   f.elabel = [](int card, abi::DcmiElabelInfo* out) {
     return Answer(card, "elabel", [&](auto&) {

@@ -34,6 +34,7 @@ struct FakeDcmiDevice {
   abi::DcmiHccsStatisticInfoU64 hccs{};
   abi::DcmiHccsStatus hccs_status{1, abi::kHccsHdlcOk, {}};
   abi::DcmiHccsLanes hccs_lanes{};
+  unsigned mainboard_id = 0;
   abi::DcmiSioCrcErrInfo sio{};
   std::vector<uint8_t> cores;
   std::vector<uint8_t> vector_cores;
