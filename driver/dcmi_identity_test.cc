@@ -1,0 +1,259 @@
+// Start, and what becomes of cards that do not answer it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "driver/testing/dcmi_service_fixture.h"
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(DcmiServiceTest, FindsNpusAndLeavesOutTheirMcus) {
+  fake.emplace(2);
+  fake->devices[1].physical_id = 5;
+  service.emplace(fake->V1(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->api_name(), "v1");
+  EXPECT_EQ(service->dcmi_version(), "24.1.0");
+  EXPECT_EQ(service->driver_version(), "24.1.rc3");
+  ASSERT_EQ(service->devices().size(), 2u);
+  const DcmiDevice& d = device(1);
+  EXPECT_EQ(d.index, 1);
+  EXPECT_EQ(d.card, 1);
+  EXPECT_EQ(d.logical_id, 1);
+  EXPECT_EQ(d.physical_id, 5);
+  EXPECT_EQ(d.uuid, "0A1B2C3D-00000011-00000022-00000033-00000001");
+  EXPECT_EQ(d.chip_type + d.chip_name, "Ascend910B3");
+  EXPECT_EQ(d.aicore_count, 20u);
+  EXPECT_EQ(d.pci_bus_id, "0000:c2:00.0");
+  EXPECT_EQ(d.board_id, "0x34");
+  EXPECT_EQ(d.model, "Atlas 800T A2");
+  EXPECT_EQ(d.serial, "SN0042");
+  EXPECT_EQ(service->FindByLogicalId(1), &d);
+  EXPECT_EQ(service->FindByLogicalId(7), nullptr);
+}
+
+TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
+  fake.emplace(1);
+  service.emplace(fake->V2(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->api_name(), "v2");
+  EXPECT_EQ(device(0).uuid, "00000001-00000002-00000003-00000004-00000005");  // DDIE
+  EXPECT_EQ(device(0).board_id, "0x61");
+  EXPECT_EQ(service->Ask(device(0), dcmi::kPower).value, 3105);
+  EXPECT_EQ(service->Ask(device(0), dcmi::kTemperature).code, kDcmiSymbolMissing);
+}
+
+// -1 would be the host.
+TEST_F(DcmiServiceTest, LeavesOutNumbersWithoutADevice) {
+  fake.emplace(2);
+  DcmiLibrary library = fake->V2();
+  library.functions.v2_device_list = [](int* ids, int* count, int) {
+    for (int id : {1, -1, 0, 1}) ids[(*count)++] = id;
+    return 0;
+  };
+  library.functions.v2_chip_phy_id = [](unsigned, unsigned* physical_id) {
+    *physical_id = 0xFFFFFFFF;
+    return 0;
+  };
+  service.emplace(std::move(library), clock);
+  ASSERT_TRUE(service->Start().ok());
+  ASSERT_EQ(service->devices().size(), 2U);
+  for (int id : {0, 1}) {
+    EXPECT_EQ(device(static_cast<size_t>(id)).logical_id, id);
+    EXPECT_EQ(device(static_cast<size_t>(id)).physical_id, id);
+  }
+}
+
+TEST_F(DcmiServiceTest, StartCanBeTriedAgain) {
+  fake.emplace(1);
+  fake->codes["init"] = abi::kDcmiInternal;
+  service.emplace(fake->V1(), clock);
+  Status status = service->Start();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("dcmi_init"));
+  EXPECT_TRUE(service->devices().empty());
+  fake->codes["init"] = abi::kDcmiNotSupported;
+  EXPECT_FALSE(service->Start().ok());
+  fake->codes.clear();
+  EXPECT_TRUE(service->Start().ok());
+  EXPECT_EQ(service->devices().size(), 1u);
+}
+
+TEST_F(DcmiServiceTest, WhatNeverWillWorkIsNotPending) {
+  fake.emplace(1);
+  fake->codes["init"] = abi::kDcmiNotSupported;
+  service.emplace(fake->V1(), clock);
+  EXPECT_FALSE(service->Start().ok());
+  EXPECT_FALSE(service->IsPending());
+  EXPECT_FALSE(service->HasSilentCards());
+}
+
+TEST_F(DcmiServiceTest, OtherLibrariesHaveOtherNamesForChipAndBoard) {
+  fake.emplace(1);
+  DcmiLibrary old = fake->V1();
+  old.functions.old_chip_info = old.functions.chip_info.v1;
+  old.functions.chip_info.v1 = nullptr;
+  service.emplace(std::move(old), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).chip_name, "910B3");
+
+  DcmiLibrary v2 = fake->V2();
+  v2.functions.v2_board_id = nullptr;
+  v2.functions.v2_board_info = [](int, abi::DcmiBoardInfo* out) {
+    out->board_id = 0x62;
+    return 0;
+  };
+  service.emplace(std::move(v2), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).board_id, "0x62");
+}
+
+// ---- cards that hang from the beginning ----
+
+class SilentCardTest : public DcmiServiceTest {
+ protected:
+  static constexpr std::chrono::milliseconds kShort{50};
+  static constexpr DcmiService::Options kQuick{.start = {kShort, kShort, kShort}};
+
+  // Card 1 of three hangs in `call`.
+  void StartWithout(const std::string& call) {
+    fake.emplace(3);
+    fake->Close("1:" + call);
+    service.emplace(fake->V1(), clock, kQuick);
+    ASSERT_TRUE(service->Start().ok());
+    AwaitDevices(2);
+  }
+  // More may come, each by the thread that searches for it.
+  void AwaitDevices(size_t count) {
+    while (service->devices().size() < count) {
+      (void)service->CheckCards(clock.SteadyNs());
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(service->devices().size(), count);
+  }
+  void AwaitQuiet() {
+    while (service->HasCallInFlight()) {
+      (void)service->CheckCards(clock.SteadyNs());
+      std::this_thread::yield();
+    }
+  }
+};
+
+TEST_F(SilentCardTest, CostsOnlyItselfAndIsFoundWhenItAnswers) {
+  for (const char* call : {"device_num_in_card", "device_logic_id", "chip_info", "elabel"}) {
+    SCOPED_TRACE(call);
+    StartWithout(call);
+    EXPECT_EQ(device(0).card, 0);
+    EXPECT_EQ(device(1).card, 2);
+    EXPECT_EQ(device(1).serial, "SN0042");
+    EXPECT_TRUE(service->HasSilentCards());
+    EXPECT_TRUE(service->HasCallInFlight());
+    EXPECT_EQ(service->SilenceOf(1, 5), "npu 5 does not answer DCMI calls; retried every 30 s");
+    EXPECT_EQ(service->SilenceOf(0, 0), "");
+    // Those that answer are asked as if nothing were.
+    EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
+    EXPECT_FALSE(service->CheckStuck(clock.SteadyNs() + 60 * kNsPerSecond, kNsPerSecond));
+
+    const DcmiDevice* first = &device(0);
+    fake->Open();
+    AwaitDevices(3);
+    EXPECT_EQ(&device(0), first);
+    EXPECT_EQ(device(2).card, 1);
+    EXPECT_EQ(device(2).index, 2);
+    EXPECT_EQ(device(2).serial, "SN0042");
+    EXPECT_EQ(service->SilenceOf(1, 5), "");
+    EXPECT_EQ(service->Ask(device(2), dcmi::kTemperature).value, 45);
+    AwaitQuiet();
+    EXPECT_FALSE(service->HasSilentCards());
+  }
+}
+
+TEST_F(SilentCardTest, IsTriedAgainOnAnotherThreadAFewTimes) {
+  StartWithout("device_num_in_card");
+  auto asked = [&] { return fake->Asked("1:device_num_in_card"); };
+  while (asked() < 1) std::this_thread::yield();
+  clock.Advance(29 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  EXPECT_EQ(asked(), 1);
+  for (int tries = 2; tries <= 4; ++tries) {
+    clock.Advance(30 * kNsPerSecond);
+    (void)service->CheckCards(clock.SteadyNs());
+    while (asked() < tries) std::this_thread::yield();
+  }
+  EXPECT_THAT(service->SilenceOf(1, 1), HasSubstr("4 of them have not returned"));
+  clock.Advance(30 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  fake->Open();
+  AwaitDevices(3);
+  AwaitQuiet();
+  EXPECT_EQ(asked(), 4);
+  EXPECT_EQ(service->devices().size(), 3u);  // what all four found is one NPU
+}
+
+TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
+  fake.emplace(2);
+  fake->SetCode("init", abi::kDcmiInternal);
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_FALSE(service->Start().ok());
+  EXPECT_TRUE(service->IsPending());
+  EXPECT_TRUE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: internal error of the driver (-8005); tried again every 10 s");
+  clock.Advance(9 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  EXPECT_EQ(fake->Asked("init"), 1);
+  clock.Advance(kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  while (fake->Asked("init") < 2) std::this_thread::yield();
+  fake->SetCode("init", abi::kDcmiOk);
+  clock.Advance(10 * kNsPerSecond);
+  while (service->IsPending()) {
+    (void)service->CheckCards(clock.SteadyNs());
+    clock.Advance(kNsPerSecond);
+    std::this_thread::yield();
+  }
+  AwaitDevices(2);
+  AwaitQuiet();
+  EXPECT_FALSE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(0, 0), "");
+  EXPECT_EQ(service->api(), DcmiApi::kV1);
+  EXPECT_FALSE(service->dcmi_version().empty());
+}
+
+TEST_F(SilentCardTest, OneThatIsGoneIsLookedForAgainAndHidesNoOther) {
+  fake.emplace(3);
+  fake->SetCode("1:device_logic_id", abi::kDcmiDeviceMissing);
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_TRUE(service->Start().ok());
+  AwaitDevices(2);
+  EXPECT_EQ(device(1).card, 2);
+  AwaitQuiet();
+  EXPECT_TRUE(service->HasSilentCards());
+  EXPECT_EQ(service->SilenceOf(1, 1), "npu 1 does not answer DCMI calls; retried every 30 s");
+  fake->SetCode("1:device_logic_id", abi::kDcmiOk);
+  clock.Advance(30 * kNsPerSecond);
+  AwaitDevices(3);
+  EXPECT_EQ(device(2).card, 1);
+  EXPECT_FALSE(service->HasSilentCards());
+}
+
+// The vendor's library may let one caller in at a time.
+TEST_F(SilentCardTest, CallsOfAProcessMayWaitForEachOther) {
+  fake.emplace(2);
+  fake->Close("0:device_num_in_card", "1:device_num_in_card");
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_TRUE(service->devices().empty());
+  EXPECT_THAT(service->SilenceOf(0, 0), HasSubstr("npu 0 does not answer"));
+  EXPECT_THAT(service->SilenceOf(1, 1), HasSubstr("npu 1 does not answer"));
+  fake->Open();
+  AwaitDevices(2);
+  AwaitQuiet();
+}
+
+}  // namespace
+}  // namespace profd
