@@ -19,6 +19,9 @@ DcmiStuckCall Describe(int physical_id, DcmiCall call, int64_t for_ns) {
 bool IsFinal(DcmiCall call, int code) {
   if (call <= DcmiCall::kDeviceList && call != DcmiCall::kDriverHealth) return false;
   const DcmiErrorClass what = ClassifyDcmi(code);
+  // One macro, port or virtual NPU may be unsupported beside others that are not.
+  const bool is_of_one = call == DcmiCall::kSerdesQuality || call == DcmiCall::kUbPortStatistics || call == DcmiCall::kVdevActivity;
+  if (is_of_one && code == abi::kDcmiNotSupported) return false;
   return what == DcmiErrorClass::kUnsupported || what == DcmiErrorClass::kDenied;
 }
 

@@ -151,7 +151,7 @@ void LinkReadings::ReadSerdes(DevicePass& pass) {
   for (unsigned macro = 0; macro < kSerdesMacros && !pass.over(); ++macro) {
     if (no_macro_[macro]) continue;
     auto quality = pass.Ask(&DcmiService::SerdesQuality, macro);
-    if (quality.code == abi::kDcmiInvalidParameter) no_macro_[macro] = true;
+    if (quality.code == abi::kDcmiInvalidParameter || quality.code == abi::kDcmiNotSupported) no_macro_[macro] = true;
     if (!quality.ok()) continue;
     for (size_t lane = 0; lane < std::size(quality.value.lane); ++lane) {
       const abi::DcmiSerdesLane& v = quality.value.lane[lane];

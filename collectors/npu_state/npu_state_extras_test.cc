@@ -157,6 +157,7 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   d.serdes[0].lane[1] = {28, 60, 0, 0, 0, 0};
   d.serdes[9].lane[7] = {0, 0, -30, 25, -8, 8};
   fake->codes["serdes_quality/3"] = abi::kDcmiInvalidParameter;  // there is no macro 3
+  fake->codes["serdes_quality/5"] = abi::kDcmiNotSupported;
   for (unsigned macro = 1; macro < 18; ++macro) d.serdes[macro];
   Start(1, {.serdes = true});
   EXPECT_EQ(
@@ -169,6 +170,7 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   for (int second = 1; second <= 60; ++second) text += PollAt(second);
   EXPECT_EQ(Lines(text, "atlas_npu_serdes_").size(), 1u);
   EXPECT_EQ(fake->asked["0:serdes_quality/3"], 1);
+  EXPECT_EQ(fake->asked["0:serdes_quality/5"], 1);
   EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
 }
 
