@@ -136,9 +136,9 @@ Status ChannelTable::Discard(uint32_t device, uint32_t channel, size_t max_bytes
   ChannelLockHolder holder(entry->lock);
   if (entry->registered.load() || entry->emptied.load()) return Status::Ok();
   std::vector<std::byte> scratch(options_.drain_scratch_bytes);
-  bool dry = false;
-  for (size_t read = 0; !dry && read < max_bytes;) {
-    const size_t got = FillScratch(*entry, {scratch, nullptr}, 0, &dry);
+  ReadEnd end = ReadEnd::kFull;
+  for (size_t read = 0; end == ReadEnd::kFull && read < max_bytes;) {
+    const size_t got = FillScratch(*entry, {scratch, nullptr}, 0, &end);
     entry->counts.discarded_bytes.fetch_add(got, kRelaxed);
     read += got;
   }
@@ -176,6 +176,10 @@ Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes, 
     size_t cap = std::min(max_bytes - drained, options_.round_bytes);
     Visit visit = ReadLocked(*entry, {scratch, nullptr}, cap);
     drained += visit.bytes;
+    if (visit.refused) {
+      return ResourceExhausted(fmt::format("{}: what the driver still has does not fit into {} bytes",
+                                           Name(device, channel), scratch.size()));
+    }
     if (!visit.more) return Status::Ok();
     if (NowSteadyNs() >= deadline.steady_ns) {
       return DeadlineExceeded(fmt::format("{}: the driver still has data after {} bytes",
@@ -191,16 +195,19 @@ ChannelTable::Visit ChannelTable::Read(uint32_t device, uint32_t channel,
   std::shared_ptr<Channel> entry = Find(device, channel);
   if (entry == nullptr || !entry->registered.load() || IsStuck(device)) return {};
   if (!entry->open.load()) return {};
-  if (!entry->lock.TryLock()) return {0, true, false};
+  if (!entry->lock.TryLock()) return {.registered = true};
   ChannelLockHolder holder(entry->lock);
   if (!entry->registered.load() || !entry->open.load()) return {};
   return ReadLocked(*entry, {scratch, watch}, options_.round_bytes);
 }
 
-// Reads behind `begin` until the scratch is full or the driver has no more.
-size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t begin, bool* dry) {
+// Reads behind `begin` until the scratch is nearly full or the driver has no more. A driver that hands out
+// complete records or chunks answers a small buffer with 0 or "not enough", which must not pass for its end.
+size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t begin, ReadEnd* end) {
+  const size_t enough = source.scratch.size() / 2;
   size_t filled = begin;
-  while (filled < source.scratch.size()) {
+  *end = ReadEnd::kFull;
+  while (*end == ReadEnd::kFull && source.scratch.size() - filled >= enough) {
     auto room = static_cast<uint32_t>(source.scratch.size() - filled);
     char* to = reinterpret_cast<char*>(source.scratch.data() + filled);
     if (source.watch_or_null != nullptr) {
@@ -208,37 +215,39 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
     }
     int got = hal_->ProfRead(channel.device, channel.channel, to, room);
     bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
+    if (!go_on) *end = ReadEnd::kDry;
+    channel.emptied.store(got == 0, kRelaxed);
+    // What was read before it is delivered, and the next read has all of the scratch.
+    if (got == abi::kProfNotEnoughBuf && filled > begin) break;
     // A driver that claims more than the buffer it was given has not reported how much it wrote.
     bool nonsense = got > 0 && static_cast<uint32_t>(got) > room;
     if (nonsense || (got < 0 && got != abi::kProfStoppedAlready)) {
       channel.counts.read_errors.fetch_add(1, kRelaxed);
       channel.counts.last_code.store(got, kRelaxed);
     }
-    channel.emptied.store(got == 0, kRelaxed);
     if (got <= 0 || nonsense) {
-      *dry = true;
+      *end = got == abi::kProfNotEnoughBuf ? ReadEnd::kRefused : ReadEnd::kDry;
       break;
     }
     channel.counts.reads.fetch_add(1, kRelaxed);
     filled += static_cast<size_t>(got);
-    *dry = !go_on;
-    if (*dry) break;
   }
   channel.counts.bytes.fetch_add(filled - begin, kRelaxed);
   return filled;
 }
 
 ChannelTable::Visit ChannelTable::ReadLocked(Channel& channel, const Source& source, size_t cap) {
-  Visit visit{0, true, false};
-  bool dry = false;
-  while (!dry && visit.bytes < cap) {
+  Visit visit{.registered = true};
+  ReadEnd end = ReadEnd::kFull;
+  while (end == ReadEnd::kFull && visit.bytes < cap) {
     size_t begin = channel.tail.size();
     std::memcpy(source.scratch.data(), channel.tail.data(), begin);
-    size_t filled = FillScratch(channel, source, begin, &dry);
+    size_t filled = FillScratch(channel, source, begin, &end);
     visit.bytes += filled - begin;
     if (filled > begin) FrameAndDeliver(channel, source.scratch.first(filled), false);
   }
-  visit.more = !dry;
+  visit.more = end == ReadEnd::kFull;
+  visit.refused = end == ReadEnd::kRefused;
   return visit;
 }
 

@@ -77,6 +77,7 @@ class ChannelTable {
     size_t bytes = 0;         // read
     bool registered = false;  // false: not ours, not yet, or its device is stuck
     bool more = false;        // the cap ended it, not the driver
+    bool refused = false;     // the driver has more than fits into the scratch
   };
 
   // `clock`, `pool` and `sink` must live until Close has returned.
@@ -103,7 +104,7 @@ class ChannelTable {
   Status Remove(uint32_t device, uint32_t channel);
   Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
   // Reads until the driver has no more or the cap is reached. A channel that another thread is reading
-  // right now is left to them. `scratch`: more than twice Framer::kMaxTail, at most a block.
+  // right now is left to them. `scratch`: at least four times Framer::kMaxTail, at most a block.
   Visit Read(uint32_t device, uint32_t channel, std::span<std::byte> scratch, CallWatch* watch);
 
   void SetStuck(uint32_t device, bool stuck);
@@ -134,7 +135,8 @@ class ChannelTable {
   struct Source;
   std::shared_ptr<Channel> Find(uint32_t device, uint32_t channel) const;
   Visit ReadLocked(Channel& channel, const Source& source, size_t cap);
-  size_t FillScratch(Channel& channel, const Source& source, size_t begin, bool* dry);
+  enum class ReadEnd { kFull, kDry, kRefused };  // kFull: the driver may have more
+  size_t FillScratch(Channel& channel, const Source& source, size_t begin, ReadEnd* end);
   void Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records);
   void FrameAndDeliver(Channel& channel, std::span<std::byte> bytes, bool last);
 

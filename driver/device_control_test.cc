@@ -159,6 +159,50 @@ TEST_F(DeviceControlTest, StopFetchesWhatFlushAndStopBringForth) {
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
+// A driver that cuts no chunk in two answers the rest of a buffer with 0, or with "not enough".
+TEST_F(DeviceControlTest, AStopFetchesAllOfADriverThatHandsOutCompleteChunks) {
+  for (int code : {0, abi::kProfNotEnoughBuf}) {
+    hal_.set_uncut(code);
+    const size_t before = sink_.bytes().size();
+    Answer<Started> started;
+    Start(started);
+    ASSERT_TRUE(started.Wait().status.ok());
+    hal_.Hold(Call::kFlush, 3);
+    hal_.Hold(Call::kPoll);
+    Answer<StopOutcome> stopped;
+    Stop(stopped);
+    hal_.WaitUntilHeld(2);
+    Bytes all;
+    for (uint64_t chunk = 0; chunk < 16; ++chunk) {
+      Bytes bytes;
+      for (uint64_t i = 0; i < 500; ++i) {
+        const Bytes record = Hbm(1000 * (chunk * 500 + i));
+        bytes.insert(bytes.end(), record.begin(), record.end());
+      }
+      hal_.Data(3, kHbm, bytes);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    hal_.Release(Call::kFlush, 3);
+    EXPECT_TRUE(stopped.Wait().status.ok()) << stopped.Wait().status.message();
+    hal_.Release(Call::kPoll);
+    const Bytes got = sink_.bytes();
+    EXPECT_EQ(Bytes(got.begin() + static_cast<ptrdiff_t>(before), got.end()), all) << code;
+    EXPECT_EQ(pump_->Counters(3, kHbm).read_errors, 0u);
+  }
+}
+
+TEST_F(DeviceControlTest, AStopReportsAChunkThatFitsNoBuffer) {
+  hal_.set_uncut(abi::kProfNotEnoughBuf);
+  hal_.OnStop(3, kHbm, Bytes(1 << 20));
+  Answer<Started> started;
+  Start(started);
+  ASSERT_TRUE(started.Wait().status.ok());
+  Answer<StopOutcome> stopped;
+  Stop(stopped);
+  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(stopped.Wait().status.message(), HasSubstr("does not fit"));
+}
+
 TEST_F(DeviceControlTest, StopCodesThatAreSuccess) {
   for (int code : {abi::kProfOk, abi::kProfStoppedAlready, abi::kProfStopDataLoss}) {
     Answer<Started> started;

@@ -83,6 +83,11 @@ void ScriptedHal::ReadCode(uint32_t device, uint32_t channel, int code) {
   changed_.notify_all();
 }
 
+void ScriptedHal::set_uncut(int code) {
+  std::lock_guard lock(mutex_);
+  uncut_ = code;
+}
+
 void ScriptedHal::set_empty_code(int code) {
   std::lock_guard lock(mutex_);
   empty_code_ = code;
@@ -232,6 +237,7 @@ int ScriptedHal::Read(unsigned device, unsigned channel, char* buffer, unsigned 
     reads.pop_front();
     return answer;
   }
+  if (entry.hal->uncut_.has_value() && size < bytes.size()) return *entry.hal->uncut_;
   size_t count = std::min<size_t>(size, bytes.size());
   std::memcpy(buffer, bytes.data(), count);
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(count));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +38,8 @@ class ScriptedHal {
 
   // Bytes that one read gives (or the next ones, if the caller's buffer is smaller).
   void Data(uint32_t device, uint32_t channel, Bytes bytes);
+  // Reads never cut the bytes of one Data call: a buffer too small for them is answered with `code`, 0 or -9.
+  void set_uncut(int code);
   // A code that one read gives.
   void ReadCode(uint32_t device, uint32_t channel, int code);
   // What a read gives when there is nothing: 0, or -4.
@@ -97,6 +100,7 @@ class ScriptedHal {
   std::vector<std::string> log_;
   bool edge_triggered_ = false;
   int empty_code_ = 0;
+  std::optional<int> uncut_;
   bool leaving_ = false;
   int held_ = 0;
   int inside_ = 0;
