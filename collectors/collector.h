@@ -38,7 +38,7 @@ enum class CollectorSource : uint8_t { kChannel, kDcmi, kHost };
 struct DeviceInfo {
   int id = 0;             // logical id: what the HAL calls take
   int physical_id = 0;    // what /dev/davinciN and the `npu` label show
-  int chip_id = 0;        // driver-abi 2.3
+  int chip_id = -1;       // driver-abi 2.3; -1: not known
   std::string chip_name;  // "Ascend910B"
   std::string uuid;       // VDIE, empty if unknown
   std::vector<uint32_t> channels;  // ids listed by prof_drv_get_channels

@@ -170,8 +170,9 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   code = hal.GetDeviceInfo(id, abi::kModuleSystem, abi::kInfoVersion, &version);
   const ChipFacts* chip = nullptr;
   if (code == abi::kDrvErrorNone) {
-    d.chip_id = abi::ChipIdOf(version);
-    chip = FindChip(d.chip_id);
+    const uint32_t chip_id = abi::ChipIdOf(version);
+    chip = FindChip(chip_id);
+    d.chip_id = static_cast<int>(chip_id);
     d.chip_name = chip != nullptr ? std::string(chip->name) : fmt::format("chip {}", d.chip_id);
   } else {
     d.chip_name = "unknown";

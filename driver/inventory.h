@@ -12,12 +12,12 @@
 
 namespace profd {
 
-// One NPU. Numbers the driver does not report are 0 (info.json prints them so); `counter_hz` and
+// One NPU. Other numbers the driver does not report are 0 (info.json prints them so); `counter_hz` and
 // `aicore_mhz` then hold the chip's default.
 struct HalDevice {
   uint32_t id = 0;           // logical: what HAL calls take
   uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver does not report it
-  uint32_t chip_id = 0;
+  int chip_id = -1;          // -1: not known
   std::string chip_name;                   // "Ascend910B"; "chip 77" for an unknown one
   uint32_t chip_features = 0;              // ChipFeature bits
   std::vector<uint32_t> channels;          // sorted, valid and unique ids of prof_drv_get_channels

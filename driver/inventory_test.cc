@@ -174,6 +174,7 @@ TEST_F(InventoryTest, ALostDeviceIsNotQueriedFurther) {
   const HalDevice d = Discover().devices[0];
   EXPECT_EQ(d.usable.code(), StatusCode::kUnavailable);
   EXPECT_THAT(d.channels, IsEmpty());
+  EXPECT_EQ(d.chip_id, -1);  // 0 is a chip
 }
 
 TEST_F(InventoryTest, OddChannelListsAreCutDown) {

@@ -241,6 +241,13 @@ std::string MhzText(double hz) {
 std::string InfoJson(const NodeFacts& node, const SessionFacts& session,
                      const DeviceFacts* device_or_null) {
   const DeviceFacts* device = device_or_null;
+  // Without a chip it knows the analyser exports nothing.
+  DeviceFacts assumed;
+  if (device != nullptr && device->chip_id < 0) {
+    assumed = *device;
+    assumed.chip_id = node.chip_id;
+    device = &assumed;
+  }
   Json json;
   json["jobInfo"] = session.job_id;
   json["version"] = "1.0";

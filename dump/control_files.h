@@ -59,8 +59,8 @@ struct NodeFacts {
 };
 
 struct DeviceFacts {
-  int id = 0;       // logical id: the N of device_N
-  int chip_id = 0;  // platform_version
+  int id = 0;        // logical id: the N of device_N
+  int chip_id = -1;  // platform_version; -1: not known, then the node's
   double counter_hz = 0;
   int64_t aicore_mhz = 0;
   int64_t aivector_mhz = 0;  // 0 = as aicore_mhz

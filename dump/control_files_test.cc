@@ -219,6 +219,8 @@ TEST_F(ControlFiles, InfoJsonHasAllKeysButTheOneThatDoublesFrequencies) {
   session.options.task_records = false;
   device.chip_id = 1;
   EXPECT_EQ(keys(Json::parse(InfoJson(Node(), session, &device))["DeviceInfo"][0]), device_keys);
+  device.chip_id = -1;  // not known: the node's
+  EXPECT_EQ(Json::parse(InfoJson(Node(), session, &device))["platform_version"], "5");
   Json host = Json::parse(InfoJson(Node(), session, nullptr));
   EXPECT_EQ(keys(host), top);
   EXPECT_TRUE(host["DeviceInfo"].empty());

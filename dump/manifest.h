@@ -107,7 +107,7 @@ struct ManifestDevice {
   int id = 0;
   int physical_id = 0;
   std::string chip;
-  int chip_id = 0;
+  int chip_id = -1;  // -1: not known
   std::string uuid;
   double counter_hz = 0;
   int64_t aicore_mhz = 0;

@@ -256,7 +256,7 @@ TEST_F(DumpRoomTest, ADirectoryHasHalfOfTheLimit) {
 
 TEST_F(DumpRoomTest, WithoutAgeingTheLimitIsTheEnd) {
   for (bool old_chip : {false, true}) {
-    SessionDumpOptions options = Options(old_chip ? kChipWithoutAgeing : 5);
+    SessionDumpOptions options = Options(old_chip ? kChipWithoutAgeing : -1);
     options.max_bytes = 400'000;
     options.age_at_limit = old_chip;  // never on Ascend310
     Make(options);

@@ -169,7 +169,7 @@ void Node::Describe(const DaemonConfig& config) {
     DeviceInfo info;
     info.id = static_cast<int>(hal.id);
     info.physical_id = static_cast<int>(hal.physical_id);
-    info.chip_id = static_cast<int>(hal.chip_id);
+    info.chip_id = hal.chip_id;
     info.chip_name = hal.chip_name;
     if (hal.usable.ok()) info.channels = hal.channels;
     info.counter_hz = hal.counter_hz;
@@ -264,7 +264,7 @@ DeviceFacts Node::FactsOf(int device) const {
   facts.id = device;
   const HalDevice* hal = HalDeviceOf(device);
   if (hal == nullptr) return facts;
-  facts.chip_id = static_cast<int>(hal->chip_id);
+  facts.chip_id = hal->chip_id;
   facts.counter_hz = hal->counter_hz;
   facts.aicore_mhz = hal->aicore_mhz;
   facts.aivector_mhz = hal->aiv_mhz;

@@ -121,10 +121,15 @@ ProbeCollector ProbeOn(const Host& host) {
   };
 }
 
-options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
+options::NodeSupport SupportOf(std::span<const DeviceInfo> concerned,
                                std::span<const CollectorEntry> collectors,
                                const ProbeCollector& probe, std::string_view no_devices) {
   options::NodeSupport support;
+  // A device of which nothing can be read, as one that is lost, must not forbid what the others can.
+  std::vector<DeviceInfo> devices(concerned.begin(), concerned.end());
+  if (std::erase_if(devices, [](const DeviceInfo& device) { return device.channels.empty(); }) == concerned.size()) {
+    devices.assign(concerned.begin(), concerned.end());
+  }
   for (const DeviceInfo& device : devices) {
     auto known = std::find(support.chip_ids.begin(), support.chip_ids.end(), device.chip_id);
     if (known != support.chip_ids.end()) continue;

@@ -89,6 +89,18 @@ TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
   EXPECT_THAT(Plan().status().message(), AllOf(HasSubstr("uid 2000"), HasSubstr("dvpp_freq")));
 }
 
+TEST_F(OptionPlanTest, ALostDeviceForbidsNothingThatTheOthersCan) {
+  DeviceInfo lost;
+  lost.id = lost.physical_id = 1;
+  lost.chip_name = "unknown";
+  devices_ = {Device(0, 5), lost};
+  request_.set_options_json(R"({"instr_profiling_freq":300})");
+  EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
+  devices_ = {lost};
+  EXPECT_EQ(Plan().status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(Plan().status().message(), HasSubstr("not supported on unknown"));
+}
+
 TEST_F(OptionPlanTest, BestEffortTurnsUnsupportedAndOnlyThatIntoWarnings) {
   devices_ = {Device(0, 1)};
   request_.set_best_effort(true);
