@@ -159,7 +159,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
 
 DeviceControl::~DeviceControl() = default;
 
-// A channel whose stop has not returned waits for it; its requester is notified.
+// A channel whose start or stop has not returned waits for it; its requester is notified.
 GuardedThread& DeviceControl::ThreadFor(int channel) {
   GuardedThread& current = *threads_[current_];
   std::unique_ptr<GuardedThread>& other = threads_[1 - current_];
@@ -175,11 +175,17 @@ GuardedThread& DeviceControl::ThreadFor(int channel) {
   return *other;
 }
 
-void DeviceControl::Submit(GuardedJob job, int channel) {
+void DeviceControl::Submit(GuardedJob job, int64_t run_limit_ns) {
+  job.run_limit_ns = run_limit_ns;
+  job.deadline_steady_ns = clock_.SteadyNs() + options_.queue_deadline_ns;
+  Enqueue(std::move(job));
+}
+
+void DeviceControl::Enqueue(GuardedJob job) {
   GuardedThread* thread = nullptr;
   {
     MutexLock lock(mutex_);
-    thread = &ThreadFor(channel);
+    thread = &ThreadFor(job.key);
   }
   thread->Submit(std::move(job)).Ignore();  // `done` got the error
 }
@@ -197,9 +203,8 @@ void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
   }
   // They have waited for nothing; their own time begins now.
   for (GuardedJob& job : behind) {
-    job.deadline_steady_ns = now_steady_ns + options_.stop_deadline_ns;
-    const int channel = job.key;
-    Submit(std::move(job), channel);
+    job.deadline_steady_ns = now_steady_ns + options_.queue_deadline_ns;
+    Enqueue(std::move(job));
   }
 }
 
@@ -220,7 +225,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.start_deadline_ns;
+  job.key = static_cast<int>(channel);
   job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
   // Nothing is read before the requester knows when the run began.
   job.done = [context, channel, have_read = have_read_, state,
@@ -234,7 +239,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   job.late = [context, state, channel] {
     if (state->status.ok()) StopLate(context, channel);
   };
-  Submit(std::move(job), static_cast<int>(channel));
+  Submit(std::move(job), options_.start_deadline_ns);
 }
 
 void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done) {
@@ -243,14 +248,13 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   GuardedJob job;
   job.what = fmt::format("stopping channel {} of device {}", ChannelName(channel), device_);
   job.key = static_cast<int>(channel);
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.stop_deadline_ns;
   job.run = [context, channel, outcome, options = options_] {
     *outcome = RunStop(context, channel, options);
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false});
   };
-  Submit(std::move(job), static_cast<int>(channel));
+  Submit(std::move(job), options_.stop_deadline_ns);
 }
 
 void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Status&)> done) {
@@ -259,14 +263,13 @@ void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Stat
   GuardedJob job;
   job.what = fmt::format("reading channel {} of device {}", ChannelName(channel), device_);
   job.key = static_cast<int>(channel);
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.stop_deadline_ns;
   job.run = [context, channel, result, options = options_] {
     *result = RunFetch(context, channel, options);
   };
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : guard);
   };
-  Submit(std::move(job), static_cast<int>(channel));
+  Submit(std::move(job), options_.stop_deadline_ns);
 }
 
 void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)> done) {
@@ -274,14 +277,13 @@ void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)>
   Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("reading the clock of device {}", device_);
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.clock_deadline_ns;
   job.run = [context, result] {
     *result = CorrelateDeviceClock(*context.hal, context.device, GatedClock(*context.table));
   };
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : Result<ClockPair>(guard));
   };
-  Submit(std::move(job), kWholeDevice);
+  Submit(std::move(job), options_.clock_deadline_ns);
 }
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
@@ -289,7 +291,6 @@ void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
   Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("asking the status of device {}", device_);
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.status_deadline_ns;
   job.run = [context, result] {
     int status = -1;
     int code = context.hal->GetDeviceStatus(context.device, &status);
@@ -301,7 +302,7 @@ void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : Result<int>(guard));
   };
-  Submit(std::move(job), kWholeDevice);
+  Submit(std::move(job), options_.status_deadline_ns);
 }
 
 }  // namespace profd

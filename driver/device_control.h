@@ -1,7 +1,7 @@
 // Starts, stops and queries one device, without ever making the caller wait for the driver: all driver
-// calls run on the device's own GuardedThread, one at a time, each with a deadline. When the stop of
-// a channel does not return, the other channels go on on a second thread; if that gets stuck too,
-// the device is.
+// calls run on the device's own GuardedThread, one at a time, each with a deadline from when it is made. When
+// the start or stop of a channel does not return, the other channels go on on a second thread; if that gets
+// stuck too, the device is.
 #pragma once
 
 #include <array>
@@ -34,6 +34,8 @@ struct StopOutcome {
 };
 
 struct DeviceControlOptions {
+  // How long a call may wait for those before it: a stop may take 150 ms of each channel (driver-abi 7).
+  int64_t queue_deadline_ns = 30 * kNsPerSecond;
   int64_t start_deadline_ns = 2 * kNsPerSecond;
   int64_t stop_deadline_ns = 3 * kNsPerSecond;
   int64_t clock_deadline_ns = 1 * kNsPerSecond;
@@ -73,9 +75,10 @@ class DeviceControl {
   Status Health() const;
 
  private:
-  static constexpr int kWholeDevice = -1;  // as a job's key; else the channel it stops
+  static constexpr int kWholeDevice = -1;  // as a job's key; else the channel it is about
 
-  void Submit(GuardedJob job, int channel);
+  void Submit(GuardedJob job, int64_t run_limit_ns);
+  void Enqueue(GuardedJob job);
   GuardedThread& ThreadFor(int channel) REQUIRES(mutex_);
 
   const uint32_t device_;

@@ -401,6 +401,24 @@ TEST_F(DeviceControlTest, AStopThatHangsKeepsOnlyItsChannelWaiting) {
   RunOnce();
 }
 
+TEST_F(DeviceControlTest, AStartThatHangsKeepsOnlyItsChannelWaiting) {
+  hal_.Hold(Call::kStart, 3);
+  Answer<Started> started;
+  Start(started);
+  hal_.WaitUntilHeld(1);
+  Answer<StopOutcome> other;  // waits behind it
+  control_->StopChannel(abi::kChannelPcie, [&](const StopOutcome& outcome) { other.Give(outcome); });
+  control_->CheckDeadlines(MuchLater());
+  EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(other.Wait().status.ok()) << other.Wait().status.message();
+  Answer<Started> same;
+  Start(same);
+  EXPECT_EQ(same.Wait().status.code(), StatusCode::kUnavailable);
+  hal_.Release(Call::kStart, 3);
+  while (!control_->Health().ok()) std::this_thread::yield();
+  RunOnce();
+}
+
 TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
   hal_.Data(3, kHbm, Hbm(1000));
   StartTooLate();

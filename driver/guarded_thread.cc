@@ -60,6 +60,7 @@ struct GuardedThread::Core {
 
   void Loop();
   bool Take(GuardedJob* job);
+  bool Leave(bool undone, Done* done);
   Status StuckStatus() const REQUIRES(mutex);
 };
 
@@ -78,10 +79,22 @@ bool GuardedThread::Core::Take(GuardedJob* job) {
   running.emplace();
   running->what = job->what;
   running->key = job->key;
-  running->deadline_ns = job->deadline_steady_ns;
   running->since_ns = clock.SteadyNs();
+  running->deadline_ns =
+      job->run_limit_ns > 0 ? running->since_ns + job->run_limit_ns : job->deadline_steady_ns;
   running->done = std::move(job->done);
   return true;
+}
+
+// The call has returned: was it answered already? Then it stays the running one until `undone`.
+bool GuardedThread::Core::Leave(bool undone, Done* done) {
+  MutexLock lock(mutex);
+  const bool answered = running->answered;
+  *done = std::move(running->done);
+  if (answered && !undone) return true;
+  running.reset();
+  stuck = false;
+  return answered;
 }
 
 void GuardedThread::Core::Loop() {
@@ -89,16 +102,11 @@ void GuardedThread::Core::Loop() {
   while (Take(&job)) {
     job.run();
     Done done;
-    bool answered = false;
-    {
-      MutexLock lock(mutex);
-      answered = running->answered;
-      done = std::move(running->done);
-      running.reset();
-      stuck = false;
-    }
+    const bool answered = Leave(false, &done);
     if (!answered && done) done(Status::Ok());
+    // Until it is undone, nothing else about the same key may run on another thread.
     if (answered && job.late) job.late();
+    if (answered) Leave(true, &done);
     job = {};  // its captures may matter to the caller that waits for the answer's consequences
   }
 }

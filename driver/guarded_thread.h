@@ -18,6 +18,7 @@ struct GuardedJob {
   std::string what;  // "prof_stop of device 3 channel hccs": for messages
   std::function<void()>
       run;  // on the worker; captures must stay valid if the thread is left behind
+  // Of waiting in the queue and, without `run_limit_ns`, of the call too.
   int64_t deadline_steady_ns = 0;
   // Exactly once: Ok when `run` returned, kDeadlineExceeded when it had not by the deadline (or was
   // not reached in time), kUnavailable when the thread is stuck, kCancelled when the GuardedThread
@@ -27,6 +28,9 @@ struct GuardedJob {
   std::function<void()> late = nullptr;
   // What the job is about, for StuckKey.
   int key = -1;
+  // What the call itself may take, from when it is taken from the queue: what waits behind many calls that are all
+  // in time is in time itself. 0: no limit of its own.
+  int64_t run_limit_ns = 0;
 };
 
 class GuardedThread {
@@ -54,7 +58,7 @@ class GuardedThread {
   // Hands over, unanswered, the jobs that wait behind one that is overdue.
   std::vector<GuardedJob> TakeWaiting(int64_t now_steady_ns);
 
-  // Ok, or kUnavailable with what it is stuck in.
+  // Ok, or kUnavailable with what it is stuck in; what `late` undoes is a part of it.
   Status Health() const;
   bool stuck() const { return !Health().ok(); }
   // The key of the job it is stuck in.

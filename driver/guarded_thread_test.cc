@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -121,7 +122,7 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
 
   Open();
   Until([&] { return state_->late == 1; });
-  EXPECT_TRUE(thread.Health().ok());
+  while (!thread.Health().ok()) std::this_thread::yield();
   EXPECT_TRUE(thread
                   .Submit(Job(
                       "again", [] {}, In(60)))
@@ -147,6 +148,44 @@ TEST_F(GuardedThreadTest, AJobNotReachedInTimeNeverRuns) {
   UntilAnswers(2);
   EXPECT_TRUE(answers()[1].ok());
   EXPECT_FALSE(ran);
+}
+
+// What waits behind many calls that are all in time is in time itself.
+TEST_F(GuardedThreadTest, TheLimitOfACallDoesNotCountItsTimeInTheQueue) {
+  GuardedThread thread("test", clock_);
+  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
+  UntilWaiting();
+  std::promise<void> begun, go;
+  GuardedJob quick = Job("behind it", [&] { begun.set_value(); go.get_future().wait(); }, In(60));
+  quick.run_limit_ns = 20 * kNsPerSecond;
+  ASSERT_TRUE(thread.Submit(std::move(quick)).ok());
+  thread.CheckDeadlines(In(40));
+  EXPECT_TRUE(answers().empty());
+  Open();
+  begun.get_future().wait();
+  UntilAnswers(1);
+  thread.CheckDeadlines(In(10));
+  EXPECT_EQ(answers().size(), 1u);
+  thread.CheckDeadlines(In(30));  // before the deadline in the queue, but it is not in there
+  ASSERT_EQ(answers().size(), 2u);
+  EXPECT_THAT(answers()[1].message(), HasSubstr("behind it has not returned"));
+  go.set_value();
+}
+
+TEST_F(GuardedThreadTest, ACallThatCameTooLateIsStuckUntilItIsUndone) {
+  GuardedThread thread("test", clock_);
+  std::promise<void> undoing, go;
+  GuardedJob stuck = Job("starting", AtTheGate(), In(5));
+  stuck.key = 7;
+  stuck.late = [&] { undoing.set_value(); go.get_future().wait(); };
+  ASSERT_TRUE(thread.Submit(std::move(stuck)).ok());
+  UntilWaiting();
+  thread.CheckDeadlines(In(10));
+  Open();
+  undoing.get_future().wait();
+  EXPECT_EQ(thread.StuckKey(), 7);
+  go.set_value();
+  while (!thread.Health().ok()) std::this_thread::yield();
 }
 
 TEST_F(GuardedThreadTest, TheQueueIsBounded) {
