@@ -287,20 +287,17 @@ void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)>
 }
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
-  auto result = std::make_shared<Result<int>>(-1);
+  auto result = std::make_shared<int>(-1);
   Context context{device_, hal_, table_};
   GuardedJob job;
   job.what = fmt::format("asking the status of device {}", device_);
   job.run = [context, result] {
     int status = -1;
-    int code = context.hal->GetDeviceStatus(context.device, &status);
-    if (code == abi::kDrvErrorNone)
-      *result = status;
-    else if (code != abi::kDrvErrorNotSupport)
-      *result = StatusOfDrvCode(code, fmt::format("status of device {}", context.device));
+    // An error says nothing about the device; only a status does (driver-abi 1.3).
+    if (context.hal->GetDeviceStatus(context.device, &status) == abi::kDrvErrorNone) *result = status;
   };
   job.done = [result, done = std::move(done)](const Status& guard) {
-    done(guard.ok() ? *result : Result<int>(guard));
+    done(guard.ok() ? Result<int>(*result) : Result<int>(guard));
   };
   Submit(std::move(job), options_.status_deadline_ns);
 }

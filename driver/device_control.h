@@ -67,7 +67,7 @@ class DeviceControl {
   // had has gone to the sink.
   void FetchChannel(uint32_t channel, std::function<void(const Status&)> done);
   void CorrelateClock(std::function<void(const Result<ClockPair>&)> done);
-  // drvDeviceStatus: abi::kDrvStatus*; -1 when the driver does not report it.
+  // drvDeviceStatus: abi::kDrvStatus*; -1 when the driver does not report it. An error: it has not answered.
   void QueryStatus(std::function<void(const Result<int>&)> done);
 
   void CheckDeadlines(int64_t now_steady_ns);
