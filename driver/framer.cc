@@ -44,13 +44,17 @@ void Framer::CountGarbage(FrameResult& result, size_t bytes) {
   in_sync_ = false;
 }
 
-// `count` complete records, each plausible and following the one before.
-bool Framer::InARow(std::span<const std::byte> rest, size_t count) const {
+bool Framer::IsUsual(std::span<const std::byte> record) const {
+  return format_.usual == nullptr || format_.usual(record.first(format_.record_size));
+}
+
+// `count` complete records, each plausible (and usual) and following the one before.
+bool Framer::InARow(std::span<const std::byte> rest, size_t count, bool usual) const {
   const size_t size = format_.record_size;
   if (rest.size() < count * size) return false;
   for (size_t k = 0; k < count; ++k) {
     std::span<const std::byte> record = rest.subspan(k * size, size);
-    if (!IsPlausibleRecord(format_, record)) return false;
+    if (!IsPlausibleRecord(format_, record) || (usual && !IsUsual(record))) return false;
     if (k == 0) continue;
     uint64_t previous = TimestampOf(format_, rest.subspan((k - 1) * size));
     if (!TimestampFollows(format_, previous, TimestampOf(format_, record))) return false;
@@ -67,6 +71,10 @@ uint64_t Framer::StepOf(std::span<const std::byte> record) const {
 Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
   if (!IsPlausibleRecord(format_, rest.first(size))) return Verdict::kSkip;
+  if (!IsUsual(rest)) {
+    if (rest.size() < 2 * size && !last) return Verdict::kWait;
+    if (UsualNearby(rest)) return Verdict::kSkip;
+  }
   bool follows = !has_timestamp_ || TimestampFollows(format_, last_timestamp_, TimestampOf(format_, rest));
   if (!follows) return JudgeJump(rest, last);
   if (in_sync_) return Verdict::kAccept;
@@ -75,6 +83,20 @@ Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const 
   if (rest.size() >= 2 * size || last) return Verdict::kAccept;
   // A record that ends with the bytes, as reads normally do, needs no successor.
   return has_timestamp_ && rest.size() == size ? Verdict::kAccept : Verdict::kWait;
+}
+
+// Does a record with usual values begin inside of the first one, with another behind it if that is there, and
+// with a timestamp that fits better?
+bool Framer::UsualNearby(std::span<const std::byte> rest) const {
+  const size_t size = format_.record_size;
+  const bool timed = format_.thinning != abi::Thinning::kEvent;
+  if (timed && !has_timestamp_) return false;
+  for (size_t shift = 1; shift < size && shift + size <= rest.size(); ++shift) {
+    const std::span<const std::byte> there = rest.subspan(shift);
+    if (timed && StepOf(there) >= StepOf(rest)) continue;
+    if (InARow(there, there.size() < 2 * size ? 1 : 2, true)) return true;
+  }
+  return false;
 }
 
 // Is there a place soon after the first byte where records go on from the last good one, with a
@@ -86,7 +108,7 @@ bool Framer::FitsNearby(std::span<const std::byte> rest, uint64_t step) const {
     if (shift == size) continue;  // the same alignment
     std::span<const std::byte> there = rest.subspan(shift);
     if (there.size() > size && there.size() < 2 * size) continue;
-    if (StepOf(there) < step && InARow(there, there.size() == size ? 1 : 2) &&
+    if (StepOf(there) < step && InARow(there, there.size() == size ? 1 : 2, true) &&
         TimestampFollows(format_, last_timestamp_, TimestampOf(format_, there))) {
       return true;
     }
@@ -136,11 +158,12 @@ void Framer::TakeLine(std::span<const std::byte> line, Compactor& out) {
   if (skip_line_) {
     skip_line_ = false;
     CountGarbage(out.result, line.size());
-  } else if (text.find_first_not_of(" \t\r") == std::string_view::npos ||
+  } else if ((!format_.opaque && text.find_first_not_of(" \t\r") == std::string_view::npos) ||
              (text.size() <= kMaxLineBytes && !format_.header_token.empty() &&
               text.find(format_.header_token) != std::string_view::npos)) {
     ++out.result.header_lines;
   } else if (text.size() > kMaxLineBytes || !IsPlausibleLine(format_, text)) {
+    if (format_.opaque) return out.Keep(begin, line.size());
     CountGarbage(out.result, line.size());
   } else {
     in_sync_ = true;
@@ -170,7 +193,10 @@ FrameResult Framer::FrameText(std::span<std::byte> buffer, bool last) {
     at = end;
   }
   const size_t left = buffer.size() - at;
-  if (last || skip_line_ || left > kMaxLineBytes) {
+  if (format_.opaque && (last || left > kMaxLineBytes)) {
+    out.Keep(at, left);
+    at = buffer.size();
+  } else if (last || skip_line_ || left > kMaxLineBytes) {
     skip_line_ = !last;
     CountGarbage(out.result, left);
     at = buffer.size();

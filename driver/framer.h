@@ -1,7 +1,8 @@
 // Cuts the byte stream of one channel into complete records or lines, and finds the next record after
 // garbage. Works in place, allocates nothing, accepts any bytes.
 //
-// In sync, a record is taken at its word. After garbage the next one must be confirmed by its
+// In sync, a record is taken at its word; if its values are odd, only where no record with usual ones begins
+// inside of it. After garbage the next one must be confirmed by its
 // successor; when the timestamps jump, three in a row must agree with each other. In both cases no
 // place nearby may fit the old timestamps better (else the bytes are out of step, not the clock).
 #pragma once
@@ -44,7 +45,9 @@ class Framer {
   Verdict JudgeJump(std::span<const std::byte> rest, bool last) const;
   uint64_t StepOf(std::span<const std::byte> record) const;
   bool FitsNearby(std::span<const std::byte> rest, uint64_t step) const;
-  bool InARow(std::span<const std::byte> rest, size_t count) const;
+  bool InARow(std::span<const std::byte> rest, size_t count, bool usual = false) const;
+  bool IsUsual(std::span<const std::byte> record) const;
+  bool UsualNearby(std::span<const std::byte> rest) const;
   void TakeLine(std::span<const std::byte> line, Compactor& out);
   void CountGarbage(FrameResult& result, size_t bytes);
 

@@ -135,6 +135,7 @@ bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line) {
   std::string_view rest = line;
   if (!IsTimestampToken(NextToken(&rest))) return false;
+  if (format.opaque) return true;
   int tokens = 1;
   int names = 0;
   for (std::string_view token = NextToken(&rest); !token.empty(); token = NextToken(&rest)) {

@@ -123,12 +123,13 @@ void GapDetector::FeedText(std::span<const std::byte> bytes) {
     text.remove_prefix(std::min(end + 1, text.size()));
     // A header, or nothing.
     if (line.empty() || line[0] < '0' || line[0] > '9') continue;
-    ++records_;
     if (timestamped.empty() || !line.starts_with(timestamped)) {
       size_t size = 0;
       timestamp = TextTimestamp(line, &size);
       timestamped = size > 0 && size < line.size() ? line.substr(0, size + 1) : std::string_view();
     }
+    if (timestamp == kNoTimestamp && options_.format->opaque) continue;  // no record
+    ++records_;
     if (timestamp == kNoTimestamp) {
       ++unreadable_;
     } else {

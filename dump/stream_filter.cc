@@ -140,13 +140,15 @@ StreamFilter::Output StreamFilter::FilterText(std::span<const std::byte> block) 
     bool header = !token.empty() && line.find(token) != std::string_view::npos;
     int64_t timestamp_ns = 0;
     if (!header) {
-      ++counters_.records_in;
-      if (whole.back() != '\n' || !ParseTextTimestamp(line, &timestamp_ns)) {
+      const bool timed = whole.back() == '\n' && ParseTextTimestamp(line, &timestamp_ns);
+      const bool record = timed || !options_.format->opaque;
+      counters_.records_in += record ? 1 : 0;
+      if (record && !timed) {
         Malformed(whole.size());
         continue;
       }
-      if (!Decide(grid_, 0, timestamp_ns, kNoCounts, {})) continue;
-      ++output.records;
+      if (record && !Decide(grid_, 0, timestamp_ns, kNoCounts, {})) continue;
+      output.records += record ? 1 : 0;
     }
     std::memcpy(out_.data() + used, whole.data(), whole.size());
     used += whole.size();

@@ -66,6 +66,7 @@ class FileCheck {
 
  private:
   GapDetector::Options HoleOptions();
+  bool opaque() const { return format_ != nullptr && format_->opaque; }
   bool judged() const { return file_.shape.kind != SliceShape::Kind::kUnknown; }
   std::optional<UniqueFd> Open(VerifySlice& slice);
   void ReadSlice(VerifySlice slice, uint64_t* done);
@@ -210,7 +211,7 @@ void FileCheck::TakeBytes(std::span<const std::byte> bytes, const VerifySlice& s
     size_t end = AsText(carry_).rfind('\n');
     whole = end == std::string_view::npos ? 0 : end + 1;
     if (carry_.size() - whole > kMaxLine) {
-      run_.AddOfSlice(VerifyCheck::kFraming, slice.path, "has a line longer than 1 MiB");
+      if (!opaque()) run_.AddOfSlice(VerifyCheck::kFraming, slice.path, "has a line longer than 1 MiB");
       whole = carry_.size();
     }
   }
@@ -251,6 +252,7 @@ void FileCheck::TakeLines(std::string_view lines) {
 void FileCheck::EndSlice(const VerifySlice& slice, const SliceSource& source) {
   const bool last = slice.number == file_.slices.back().number;
   // The vendor's collector cuts slices anywhere; the rest of a record is in the next one.
+  if (!carry_.empty() && opaque()) TakeWhole(std::exchange(carry_, {}));
   if (!carry_.empty() && (run_.manifest || last)) {
     if (!run_.running() || !last) {
       run_.AddOfSlice(VerifyCheck::kFraming, slice.path,

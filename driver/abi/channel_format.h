@@ -66,6 +66,12 @@ struct ChannelFormat {
   // Binary only: can these be a record's fixed fields, its timestamp aside? Null: nothing is known of
   // them.
   bool (*plausible)(std::span<const std::byte> record) = nullptr;
+  // Binary only: are its values, too, such as hardware measures? Others are the driver's all the same, unless
+  // records with such values begin beside them. Null: as `plausible`.
+  bool (*usual)(std::span<const std::byte> record) = nullptr;
+  // Text only: what the lines say is not specified, nor whether they are lines. Those that begin with a timestamp
+  // are records; all else passes as it is.
+  bool opaque = false;
 };
 
 }  // namespace profd::abi

@@ -101,7 +101,9 @@ constexpr ChannelFormat PortFormat(uint32_t id, std::string_view name, std::stri
   return TextFormat(id, name, file, "rxPacket/s", {14, 16, 0}, single_slice);
 }
 constexpr ChannelFormat DvppFormat(uint32_t id, std::string_view name, std::string_view file) {
-  return TextFormat(id, name, file, "engine_type", {11, 12, 1}, true);
+  ChannelFormat format = TextFormat(id, name, file, "engine_type", {11, 12, 1}, true);
+  format.opaque = id != kChannelDvpp;  // driver-abi 3.6: only this one's lines are known
+  return format;
 }
 
 inline constexpr auto kPlainChannelFormats = std::to_array<ChannelFormat>({

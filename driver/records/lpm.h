@@ -35,9 +35,10 @@ class LpmRecord {
     return Read<LpmEntry>(record_.subspan(kEntries + i * sizeof(LpmEntry)));
   }
 
+  bool IsPlausible() const { return count() <= kMaxEntries; }
   // An empty record has no information, and the zeros behind a record's last entry look like one. The type is whatever was in
   // memory on chips without voltages; a small number is none, but a value where the bytes are not those of a record.
-  bool IsPlausible() const {
+  bool IsUsual() const {
     if (count() == 0 || count() > kMaxEntries || (type() >= kTypes && type() <= kMaxValue)) return false;
     for (uint32_t i = 0; i < count(); ++i) {
       const LpmEntry change = entry(i);
@@ -66,6 +67,7 @@ inline constexpr abi::ChannelFormat kLpmFormat = {
     .key_offset = LpmRecord::kTypeAt,
     .key_length = sizeof(uint32_t),
     .plausible = IsPlausible<LpmRecord>,
+    .usual = IsUsual<LpmRecord>,
 };
 
 }  // namespace profd::records

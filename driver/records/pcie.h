@@ -27,8 +27,9 @@ struct PcieRecord {
   // tx posted, nonposted, completion; latency of tx nonposted; rx posted, nonposted, completion.
   std::array<Stats, 7> groups;
 
-  bool IsPlausible() const {
-    return device < kMaxDevices && std::all_of(groups.begin(), groups.end(), [](const Stats& s) {
+  bool IsPlausible() const { return device < kMaxDevices; }
+  bool IsUsual() const {
+    return IsPlausible() && std::all_of(groups.begin(), groups.end(), [](const Stats& s) {
              return s.min <= kMaxValue && s.max <= kMaxValue && s.avg <= kMaxValue;
            });
   }
@@ -47,6 +48,7 @@ inline constexpr abi::ChannelFormat kPcieFormat = {
     .key_offset = offsetof(PcieRecord, device),
     .key_length = sizeof(PcieRecord::device),
     .plausible = IsPlausible<PcieRecord>,
+    .usual = IsUsual<PcieRecord>,
 };
 
 }  // namespace profd::records

@@ -16,7 +16,7 @@ struct QosRecord {
   uint64_t timestamp;  // cycles of the device's counter
   std::array<uint32_t, 10> streams;
 
-  bool IsPlausible() const {
+  bool IsUsual() const {
     return std::all_of(streams.begin(), streams.end(),
                        [](uint32_t value) { return value <= kMaxMegabytes; });
   }
@@ -32,7 +32,7 @@ inline constexpr abi::ChannelFormat kQosFormat = {
     .time = abi::TimeKind::kDeviceCounter,
     .timestamp = {offsetof(QosRecord, timestamp), sizeof(QosRecord::timestamp)},
     .thinning = abi::Thinning::kPick,
-    .plausible = IsPlausible<QosRecord>,
+    .usual = IsUsual<QosRecord>,
 };
 
 }  // namespace profd::records

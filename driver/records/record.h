@@ -53,6 +53,12 @@ bool IsPlausible(Bytes record) {
   return Read<Record>(record).IsPlausible();
 }
 
+// For ChannelFormat::usual.
+template <class Record>
+bool IsUsual(Bytes record) {
+  return Read<Record>(record).IsUsual();
+}
+
 // More memory than any device has, with a margin: 256 TiB.
 inline constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 48;
 // Timestamps this large are not times: half the range of int64.
