@@ -16,8 +16,8 @@
 namespace profd {
 namespace {
 
-// As many as the vendor's collector requests; a record has space for ten.
-constexpr size_t kMaxQosStreams = 8;
+// As many as a record of channel 133 has space for (driver-abi 3.6).
+constexpr size_t kMaxQosStreams = 10;
 
 // 0 when the driver does not report it (driver-abi 1.5: a value that cannot be had stays 0).
 int64_t Ask(const HalLibrary& hal, uint32_t device, abi::HalModule module, abi::HalInfo info) {
@@ -131,23 +131,31 @@ std::vector<uint8_t> AskQosStreams(const HalLibrary& hal, uint32_t device) {
   return {info.mpam_id, info.mpam_id + count};
 }
 
+std::string NameQosStream(const HalLibrary& hal, uint32_t device, uint8_t id, uint16_t stream_num) {
+  abi::QosProfileInfo info{};
+  info.dev_id = device;
+  info.stream_num = stream_num;
+  info.mode = abi::kQosModeIdToName;
+  info.mpam_id[0] = info.mpam_id[stream_num] = id;
+  int32_t size = sizeof info;
+  int code = hal.GetDeviceInfoByBuff(device, abi::kModuleQos, abi::kInfoConfig, &info, &size);
+  if (code != abi::kDrvErrorNone) return "";
+  return {info.stream_name, ::strnlen(info.stream_name, sizeof info.stream_name)};
+}
+
 std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
                                         std::span<const uint8_t> streams) {
   std::vector<std::string> names;
   for (uint8_t id : streams) {
-    abi::QosProfileInfo info{};
-    info.dev_id = device;
-    info.stream_num = 0;  // in this mode: which of mpam_id is requested
-    info.mode = abi::kQosModeIdToName;
-    info.mpam_id[0] = id;
-    int32_t size = sizeof info;
-    int code = hal.GetDeviceInfoByBuff(device, abi::kModuleQos, abi::kInfoConfig, &info, &size);
-    std::string name(info.stream_name, ::strnlen(info.stream_name, sizeof info.stream_name));
+    std::string name;
+    // In this mode some drivers take the number for which of mpam_id is requested, others for how many.
+    for (uint16_t number = 0; number <= 1 && name.empty(); ++number) {
+      name = NameQosStream(hal, device, id, number);
+    }
     // Names end up in a list separated by commas, inside one line of JSON.
-    bool usable = code == abi::kDrvErrorNone && !name.empty() &&
-                  std::all_of(name.begin(), name.end(), [](char c) {
-                    return c > 0x20 && c < 0x7f && c != ',' && c != '"' && c != '\\';
-                  });
+    bool usable = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return c > 0x20 && c < 0x7f && c != ',' && c != '"' && c != '\\';
+    });
     names.push_back(usable ? std::move(name) : "mpam_" + std::to_string(id));
   }
   return names;
@@ -184,7 +192,9 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   AskCores(hal, d);
   Status channels = AskChannels(hal, d);
   if (d.usable.ok()) d.usable = channels;
-  if (std::binary_search(d.channels.begin(), d.channels.end(), uint32_t{abi::kChannelQos})) {
+  // Channel 133, or channel 52 where its configuration has the streams.
+  if (std::binary_search(d.channels.begin(), d.channels.end(), uint32_t{abi::kChannelQos}) ||
+      (d.chip_features & kChipStarsQos) != 0) {
     d.qos_streams = AskQosStreams(hal, id);
     d.qos_names = NameQosStreams(hal, id, d.qos_streams);
   }

@@ -45,7 +45,7 @@ struct HalDevice {
   std::string ctrl_cpu;  // "0": CPU ids from 0 to ctrl_cpu_core_num - 1
   std::string ai_cpu;    // "2,3,4,5,6,7": the bits of aicpu_occupy_bitmap, else a guess by count
 
-  // What channel 133 can measure (1.5, 3.3), and the driver's names: "mpam_<id>" where it
+  // What channel 133, or channel 52 on some chips, can measure (1.5, 3.3), and the driver's names: "mpam_<id>" where it
   // does not report them.
   std::vector<uint8_t> qos_streams;
   std::vector<std::string> qos_names;

@@ -33,6 +33,7 @@ struct FakeNode {
   uint32_t channel_num = 3;
   int channels_code = 0;
   std::vector<uint32_t> channels = {9, 1, 3};
+  bool stream_num_is_count = false;  // of QoS streams whose name is asked for; else an index
   std::map<std::tuple<int, int>, int64_t> infos = {
       {{abi::kModuleSystem, abi::kInfoVersion}, int64_t{abi::kChip910B} << 8},
       {{abi::kModuleSystem, abi::kInfoDevOscFreque}, 50000},
@@ -87,9 +88,9 @@ HalSymbols NodeSymbols() {
   s.hal_get_device_info_by_buff = [](uint32_t, int32_t, int32_t, void* buffer, int32_t*) {
     auto* info = static_cast<abi::QosProfileInfo*>(buffer);
     if (info->mode == abi::kQosModeIdToName) {
-      // Here stream_num is an index, as the driver reads it.
       if (info->stream_num >= abi::kMaxMpamIds) return abi::kDrvErrorInvalidDevice;
-      const uint8_t id = info->mpam_id[info->stream_num];
+      if (g_node->stream_num_is_count && info->stream_num == 0) return 0;  // no ids, no names
+      const uint8_t id = info->mpam_id[g_node->stream_num_is_count ? 0 : info->stream_num];
       if (id == 0 || id == 14) return abi::kDrvErrorNotSupport;
       // Id 12 has a name without an end, 13 one that would break a list.
       std::memset(info->stream_name, 'n', sizeof info->stream_name);
@@ -217,7 +218,8 @@ TEST_F(InventoryTest, ADeviceThatHangsDoesNotHideTheOthers) {
   node_.hangs = back.get_future().share();
   auto hal = std::make_shared<HalLibrary>(NodeSymbols());
   const std::weak_ptr<HalLibrary> used = hal;
-  HalInventory inventory = DiscoverDevices(hal);
+  constexpr std::chrono::milliseconds kSoon{100};
+  HalInventory inventory = DiscoverDevices(hal, {.handover = kSoon, .handovers = kSoon, .patience = kSoon});
   EXPECT_TRUE(inventory.threads_left);
   EXPECT_EQ(inventory.host_osc_khz, 100000);
   ASSERT_EQ(inventory.devices.size(), 2u);
@@ -233,15 +235,28 @@ TEST_F(InventoryTest, ADeviceThatHangsDoesNotHideTheOthers) {
 TEST_F(InventoryTest, QosStreamsAreBounded) {
   node_.channels = {133};
   node_.channel_num = 1;
-  // As many as the vendor's collector requests.
-  EXPECT_THAT(Discover().devices[0].qos_streams, ElementsAre(12, 13, 14, 15, 16, 17, 18, 19));
+  // As many as a record has space for.
+  EXPECT_THAT(Discover().devices[0].qos_streams, ElementsAre(12, 13, 14, 15, 16, 17, 18, 19, 20, 21));
+}
+
+TEST_F(InventoryTest, QosStreamsAreAlsoThoseOfChannel52) {
+  EXPECT_THAT(Discover().devices[0].qos_streams, IsEmpty());
+  node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = int64_t{abi::kChip950} << 8;
+  EXPECT_EQ(Discover().devices[0].qos_streams.size(), 10u);
+}
+
+TEST_F(InventoryTest, AQosStreamIsNamedHoweverItsNumberIsRead) {
+  node_.channels = {133};
+  node_.channel_num = 1;
+  node_.stream_num_is_count = true;
+  EXPECT_EQ(Discover().devices[0].qos_names[3], "SDMA");
 }
 
 TEST_F(InventoryTest, QosStreamsHaveNamesThatFitAList) {
   node_.channels = {133};
   node_.channel_num = 1;
   const std::vector<std::string> names = Discover().devices[0].qos_names;
-  ASSERT_EQ(names.size(), 8u);
+  ASSERT_EQ(names.size(), 10u);
   EXPECT_EQ(names[0], std::string(256, 'n'));
   EXPECT_EQ(names[1], "mpam_13");
   EXPECT_EQ(names[2], "mpam_14");
