@@ -26,12 +26,15 @@ constexpr size_t kType = 280;           // u32
 constexpr size_t kNeededBytes = 284;
 enum CommandType : uint32_t { kStart = 1, kStop = 2, kFinalize = 3 };
 constexpr uint32_t kNoModel = 0xFFFFFFFF;
+// All that MSPTI switches on, for whichever kinds. A command of its has what any client of it has asked for since the
+// process began, and nothing at all for marks. The vendor's other profilers always switch on more (AICPU_MODEL).
+constexpr uint64_t kMsptiSwitches = 0x1 | 0x20 | 0x100 | 0x800 | 0x4000000;
 // No module of the vendor's has this number; their highest are below 100.
 constexpr uint32_t kOurModule = 200;
 
 std::atomic<bool> g_registered{false};
 std::atomic<bool> g_another{false};
-std::atomic<uint64_t> g_ours{0};
+std::atomic<bool> g_subscribed{false};
 std::atomic<bool> g_only_ours{false};
 thread_local bool t_own_calls = false;
 
@@ -42,19 +45,27 @@ T Read(const void* data, size_t offset) {
   return value;
 }
 
-// MSPTI starts one device at a time with the switches of its kinds.
-bool IsOurs(const void* command) {
-  if (t_own_calls || g_only_ours.load(std::memory_order_relaxed)) return true;
-  const uint64_t ours = g_ours.load(std::memory_order_relaxed);
-  return ours != 0 && (Read<uint64_t>(command, kSwitches) & ~ours) == 0 &&
+// MSPTI starts one device at a time.
+bool IsOfMspti(const void* command) {
+  return (Read<uint64_t>(command, kSwitches) & ~kMsptiSwitches) == 0 &&
          Read<uint64_t>(command, kSwitchesHigh) == 0 &&
          Read<uint32_t>(command, kDeviceCount) == 1 && Read<uint32_t>(command, kModel) == kNoModel;
+}
+
+bool IsOurs(const void* command) {
+  if (t_own_calls || g_only_ours.load(std::memory_order_relaxed)) return true;
+  return g_subscribed.load(std::memory_order_relaxed) && IsOfMspti(command);
+}
+
+bool SwitchesNothing(const void* command) {
+  return Read<uint64_t>(command, kSwitches) == 0 && Read<uint64_t>(command, kSwitchesHigh) == 0;
 }
 
 extern "C" int32_t ProfdOnProfilerCommand(uint32_t type, void* data, uint32_t bytes) {
   if (type != kControlSwitch || data == nullptr || bytes < kNeededBytes || IsOurs(data)) return 0;
   const auto command = Read<uint32_t>(data, kType);
-  if (command == kStart) g_another.store(true, std::memory_order_relaxed);
+  // A start of nothing is MSPTI's for marks; where it is the other plug-in's of this process, no stop may follow it.
+  if (command == kStart && !SwitchesNothing(data)) g_another.store(true, std::memory_order_relaxed);
   if (command == kStop || command == kFinalize) g_another.store(false, std::memory_order_relaxed);
   return 0;
 }
@@ -89,9 +100,7 @@ std::string ProfilerObserver::Others() {
 
 void ProfilerObserver::ExpectOnlyOurs(bool on) { g_only_ours.store(on, std::memory_order_relaxed); }
 
-void ProfilerObserver::ExpectOurs(uint64_t switches) {
-  g_ours.store(switches, std::memory_order_relaxed);
-}
+void ProfilerObserver::ExpectMspti(bool on) { g_subscribed.store(on, std::memory_order_relaxed); }
 
 ProfilerObserver::OwnCalls::OwnCalls() : before_(std::exchange(t_own_calls, true)) {}
 ProfilerObserver::OwnCalls::~OwnCalls() { t_own_calls = before_; }

@@ -20,9 +20,9 @@ class ProfilerObserver {
   // Who profiles this process besides us, also by other signs; empty: no one we see.
   static std::string Others();
   static constexpr char kAnother[] = "another profiler of the vendor's runs in this process";
-  // What our own subscription may switch on; 0 while there is none. MSPTI does so on the application's
-  // threads too, when they set a device.
-  static void ExpectOurs(uint64_t switches);
+  // While MSPTI is ours, what it may switch on is ours. It does so on the application's threads too, when they set a
+  // device.
+  static void ExpectMspti(bool on);
   // Where the vendor lets no other profiler begin: every command is ours meanwhile.
   static void ExpectOnlyOurs(bool on);
 

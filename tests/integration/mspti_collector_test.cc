@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "client/libprofd/profiler_observer.h"
 #include "tests/integration/mspti_job_test_support.h"
 
 namespace profd::lib::mspti {
@@ -138,6 +139,49 @@ TEST(MsptiCollector, ItsOwnStartsAreNotOtherProfilers) {
     job.Stop();
     ASSERT_EQ(job.Start(), 0);
     EXPECT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
+  }));
+}
+
+TEST(MsptiCollector, ItsStartForMarksAloneIsNotAnotherProfiler) {
+  EXPECT_TRUE(InChild([] {
+    Job job(PROFD_COLLECT_MARKER);
+    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
+    EXPECT_FALSE(ProfilerObserver::SeesAnother());
+    Command(sim::prof::kStart, kTaskTimeL1);
+    EXPECT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+  }));
+}
+
+// It never takes back what clients before us had it switch on.
+TEST(MsptiCollector, ItsStartWithSwitchesOfEarlierClientsIsNotAnotherProfiler) {
+  for (const uint32_t kinds : {PROFD_COLLECT_KERNEL, PROFD_COLLECT_MARKER}) {
+    EXPECT_TRUE(InChild([kinds] {
+      Job job(kinds);
+      sim::mspti::Subscriber* torch = nullptr;
+      ASSERT_EQ(CALL(sim::mspti::Mspti(), msptiSubscribe)(&torch, nullptr, nullptr), 0);
+      for (const uint32_t kind : {sim::mspti::kRuntimeApi, sim::mspti::kCommunication, sim::mspti::kAclApi}) {
+        EXPECT_EQ(CALL(sim::mspti::Mspti(), msptiActivityEnable)(kind), 0);
+        EXPECT_EQ(CALL(sim::mspti::Mspti(), msptiActivityDisable)(kind), 0);
+      }
+      CALL(sim::mspti::Mspti(), msptiUnsubscribe)(torch);
+      ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+      EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
+      EXPECT_FALSE(ProfilerObserver::SeesAnother());
+    }));
+  }
+}
+
+// A session's marks may be collected by the other plug-in, whose observer is another copy of this.
+TEST(MsptiCollector, AStartOfNothingIsNoProfiler) {
+  EXPECT_TRUE(InChild([] {
+    Job job;
+    Command(sim::prof::kStart, 0);
+    EXPECT_TRUE(ProfilerObserver::Register());
+    Command(sim::prof::kStart, 0);
+    EXPECT_FALSE(ProfilerObserver::SeesAnother());
+    Command(sim::prof::kStart, kTaskTimeL1);
+    EXPECT_TRUE(ProfilerObserver::SeesAnother());
   }));
 }
 

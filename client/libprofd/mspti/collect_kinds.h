@@ -15,19 +15,6 @@ namespace profd::lib::mspti {
 // In sets of kinds.
 constexpr uint32_t BitOf(Kind kind) { return uint32_t{1} << kind; }
 
-// What a kind switches on in the process's other libraries, besides the device.
-inline uint64_t SwitchesOf(uint32_t kinds) {
-  uint64_t switches = 0;
-  for (uint32_t kind = 1; kind < kKindCount; ++kind) {
-    if ((kinds & BitOf(static_cast<Kind>(kind))) == 0) continue;
-    if (kind == kKernel) switches |= 0x4000800;
-    if (kind == kApi || kind == kAclApi || kind == kNodeApi) switches |= 0x801;
-    if (kind == kCommunication) switches |= 0x4000821;
-    if (kind == kRuntimeApi) switches |= 0x100;
-  }
-  return switches;
-}
-
 struct KindsOfBit {
   uint32_t bit;
   std::array<Kind, 3> kinds;  // kInvalid: none

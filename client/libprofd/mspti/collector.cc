@@ -210,7 +210,9 @@ Collector::Milliseconds Collector::Attach(uint32_t kinds) {
 }
 
 bool Collector::Subscribe() {
+  ProfilerObserver::ExpectMspti(true);
   const Called called = library_.Subscribe();
+  if (!called.ok()) ProfilerObserver::ExpectMspti(false);
   if (called.code == kMultipleSubscribers) {
     SetState({PROFD_COLLECT_BUSY, called.code, 0, "another client of MSPTI has subscribed"});
     return false;
@@ -257,12 +259,10 @@ bool Collector::EnableOne(uint32_t bit, Called* refused) {
 
 void Collector::EnableKinds(uint32_t kinds) {
   asked_ = kinds;
-  // Never less than before: MSPTI keeps what it has ever switched on.
   for (const KindsOfBit& each : kKindsOfBits) {
     if ((kinds & each.bit) == 0) continue;
     for (const Kind kind : each.kinds) ever_enabled_ |= BitOf(kind);
   }
-  ProfilerObserver::ExpectOurs(SwitchesOf(ever_enabled_));
   State state;
   state.left_out = left_out_;
   bool needs_preload = false;
@@ -405,7 +405,7 @@ void Collector::Detach() {
     empty = walk() ? 0 : empty + 1;
   }
   library_.Unsubscribe();
-  ProfilerObserver::ExpectOurs(0);
+  ProfilerObserver::ExpectMspti(false);
   library_.FlushAll();
   walk();
 }
