@@ -47,6 +47,7 @@ bool Settings::Apply(std::string_view key, std::string_view value) {
   if (key == "megabyte") return Set(value, 1, 1 << 20, &megabyte);
   if (key == "disk_bytes") return Set(value, -1, INT64_MAX, &disk_bytes);
   if (key == "busy_channel_fails") return Set(value, &busy_channel_fails);
+  if (key == "unset_device_fails") return Set(value, &unset_device_fails);
   if (key == "commanded") return Set(value, &commanded);
   MutexLock lock(mutex_);
   if (key == "throw") {

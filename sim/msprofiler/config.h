@@ -24,6 +24,7 @@ class Settings {
   std::atomic<int64_t> disk_bytes{-1};        // that can be written; -1: any number
   std::atomic<bool> busy_channel_fails{false};  // else Start does not report it
   // What the msprof command has done to this process before.
+  std::atomic<bool> unset_device_fails{false};  // Start with a device that the process has not set
   std::atomic<bool> commanded{false};
 
   // Throws, or returns the setting's value instead of `result`.

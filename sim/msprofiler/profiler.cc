@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -160,6 +161,7 @@ int Profiler::Start(const Config* config) {
     MutexLock held(recording_mutex_);
     devices = devices_;
   }
+  if (Settings::The().unset_device_fails && !std::ranges::includes(devices, wanted.devices)) result = kFailure;
   for (const uint32_t device : devices) {
     if (result == kOk) result = recording->AddDevice(device);
   }

@@ -214,6 +214,40 @@ TEST(AclprofCollector, TriesAgainWhileBusy) {
   }));
 }
 
+// What fails for all devices that the process sees may succeed for its own.
+TEST(AclprofCollector, ItsOwnDeviceAloneWhereAllCannotBeStarted) {
+  for (const char* variable : {"LOCAL_RANK", "DEVICE_ID"}) {
+    EXPECT_TRUE(InChild([variable] {
+      ::setenv(variable, "3", 1);
+      const Process process("aclprof.unset_device_fails=1");
+      CALL(Process::Acl(), aclrtSetDevice)(3);
+      process.Start();
+      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+      EXPECT_THAT(process.Report().detail, HasSubstr("device 3 only, since for all: aclprofStart: 500005"));
+      EXPECT_EQ(process.Directories(), 1u);
+      Process::Launch();
+      process.Stop();
+      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+      EXPECT_THAT(process.Files(), testing::Contains("stars_soc.data.3.slice_0"));
+    }));
+  }
+}
+
+TEST(AclprofCollector, TriesAgainWhatTheDriverRefused) {
+  for (const char* rank : {"", "x", "64", "2"}) {  // none, or that of another device
+    EXPECT_TRUE(InChild([rank] {
+      ::setenv("LOCAL_RANK", rank, 1);
+      const Process process("aclprof.unset_device_fails=1");
+      CALL(Process::Acl(), aclrtSetDevice)(3);
+      process.Start();
+      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FAILED));
+      EXPECT_EQ(process.Report().code, 500005);
+      CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.unset_device_fails=0");
+      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    }));
+  }
+}
+
 TEST(AclprofCollector, WithoutTheLibraryItIsUnsupported) {
   EXPECT_TRUE(InChild([] {
     const Process process;

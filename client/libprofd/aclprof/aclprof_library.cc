@@ -1,8 +1,12 @@
 #include "client/libprofd/aclprof/aclprof_library.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 namespace profd::lib::aclprof {
 
@@ -66,6 +70,22 @@ std::vector<uint32_t> AclprofLibrary::Devices() {
   std::vector<uint32_t> devices(std::min(count, kMost));
   std::iota(devices.begin(), devices.end(), 0U);
   return devices;
+}
+
+std::vector<uint32_t> AclprofLibrary::OwnDevice() {
+  // As the daemon reads it from the process's environment (daemon/jobs/process_facts.cc). The runtime knows of the
+  // calling thread's device only.
+  for (const char* name : {"ASCEND_DEVICE_ID", "DEVICE_ID", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                           "SLURM_LOCALID"}) {
+    const char* text = ::getenv(name);
+    uint32_t number = 0;
+    if (text == nullptr || !ParseNumber(std::string_view(text), &number)) continue;
+    const size_t count = Devices().size();
+    // A process that sees one device has no other, whatever its rank.
+    if (count == 1 || number >= count) return {};
+    return {number};
+  }
+  return {};
 }
 
 }  // namespace profd::lib::aclprof

@@ -26,6 +26,8 @@ class AclprofLibrary {
 
   // Of the devices that the process sees; all of them, since which it sets is known only when it has.
   static std::vector<uint32_t> Devices();
+  // The one that the launcher gave this process; empty: not known, or there is only one.
+  static std::vector<uint32_t> OwnDevice();
 
  private:
   InitFunction init_ = nullptr;

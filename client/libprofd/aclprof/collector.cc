@@ -94,12 +94,10 @@ PluginCollector::State Collector::Refusal(const char* call, const Called& called
   return {PROFD_COLLECT_FAILED, called.code, 0, std::move(why)};
 }
 
-void Collector::GiveUp(const char* call, const Called& called) {
+PluginCollector::State Collector::TakeBack(const char* call, const Called& called) {
   library_.Finalize();
   directory_.Remove();
-  State state = Refusal(call, called);
-  gave_up_ = state.state != PROFD_COLLECT_BUSY;
-  SetState(std::move(state));
+  return Refusal(call, called);
 }
 
 // True: nothing stands in the way of Init.
@@ -115,11 +113,6 @@ bool Collector::Prepare() {
       return false;
     }
     loaded_ = true;
-  }
-  if (const std::string why = directory_.Make(carried_out_.session, kLeastStorageLimitMb * kMiB); !why.empty()) {
-    gave_up_ = true;
-    SetState({PROFD_COLLECT_FAILED, 0, 0, why});
-    return false;
   }
   return true;
 }
@@ -158,32 +151,49 @@ Collector::Milliseconds Collector::TryToBegin() {
   if (ProfilerObserver::Register()) Rest(pauses_.settle);
   if (!Prepare()) return pauses_.busy;
   ProfilerObserver::Register();  // where the vendor's profiler was the one to load libprofapi
+  State state = Begin(AclprofLibrary::Devices());
+  if (MayBeForADevice(state)) {
+    // One of another process, or one that this process has not set, may be the reason.
+    if (std::vector<uint32_t> own = AclprofLibrary::OwnDevice(); !own.empty()) {
+      const std::string which = "device " + std::to_string(own.front()) + " only, since for all: " + state.detail;
+      state = Begin(std::move(own));
+      if (collecting_) AddTo(&state.detail, which);
+    }
+  }
+  // What the driver refuses today it may grant when another process has ended.
+  gave_up_ = !collecting_ && state.state != PROFD_COLLECT_BUSY && state.code != kProfilingFailure;
+  SetState(std::move(state));
+  return pauses_.busy;
+}
+
+bool Collector::MayBeForADevice(const State& state) {
+  return state.state == PROFD_COLLECT_FAILED && (state.code == kProfilingFailure || state.code == kInvalidParam);
+}
+
+PluginCollector::State Collector::Begin(std::vector<uint32_t> devices) {
+  if (const std::string why = directory_.Make(carried_out_.session, kLeastStorageLimitMb * kMiB); !why.empty()) {
+    return {PROFD_COLLECT_FAILED, 0, 0, why};
+  }
   if (const Called called = library_.Init(directory_.path()); !called.ok()) {
     // Not ours to finalize.
     directory_.Remove();
-    State state = Refusal("aclprofInit", called);
-    gave_up_ = state.state != PROFD_COLLECT_BUSY;
-    SetState(std::move(state));
-    return pauses_.busy;
+    return Refusal("aclprofInit", called);
   }
   if (!exit_handler_) exit_handler_ = RegisterAtExit();
   State state{PROFD_COLLECT_ON, 0, 0, {}};
   Configure(&state);
   const auto metrics = static_cast<int>(carried_out_.metrics);
-  if (const Called called = library_.CreateConfig(AclprofLibrary::Devices(), metrics, carried_out_.bits);
-      !called.ok()) {
-    GiveUp("aclprofCreateConfig", called);
-    return pauses_.busy;
+  if (const Called called = library_.CreateConfig(std::move(devices), metrics, carried_out_.bits); !called.ok()) {
+    return TakeBack("aclprofCreateConfig", called);
   }
   ProfilerObserver::ExpectOnlyOurs(true);
   if (const Called called = library_.Start(); !called.ok()) {
-    GiveUp("aclprofStart", called);
+    state = TakeBack("aclprofStart", called);
     ProfilerObserver::ExpectOnlyOurs(false);
-    return pauses_.busy;
+    return state;
   }
   collecting_ = true;
-  SetState(std::move(state));
-  return pauses_.busy;
+  return state;
 }
 
 void Collector::EndAndHandOver() {

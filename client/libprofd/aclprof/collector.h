@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "client/libprofd/aclprof/aclprof_library.h"
 #include "client/libprofd/aclprof/result_directory.h"
@@ -48,8 +49,10 @@ class Collector final : public PluginCollector {
   bool Prepare();
   void Configure(State* state);
   void ApplyItem(const std::string& name, const std::string& value, State* state);
-  // After an Init that went well: takes it back.
-  void GiveUp(const char* call, const Called& called);
+  // The state it leads to. What was begun is taken back where the rest of it fails.
+  State Begin(std::vector<uint32_t> devices);
+  State TakeBack(const char* call, const Called& called);
+  static bool MayBeForADevice(const State& state);
   static State Refusal(const char* call, const Called& called);
   void EndAndHandOver();
 
