@@ -223,16 +223,16 @@ bool Collector::Subscribe() {
   }
   subscribed_ = true;
   marks_taken_.reset();
-  CoverExit();
+  CoverExit(ExitAfter::kSubscribe);
   const Called registered = library_.RegisterCallbacks(ProfdMsptiRequest, ProfdMsptiComplete);
   if (registered.ok()) return true;
   Fail("msptiActivityRegisterCallbacks", registered);
   return false;
 }
 
-// Again once records have come: more of the vendor's objects have been made by then.
-void Collector::CoverExit() {
-  if (RegisterAtExit()) ++exit_handlers_;
+// Each of these makes more of the vendor's objects, which have to live until our handler has run.
+void Collector::CoverExit(ExitAfter what) {
+  if (exit_after_ < what && RegisterAtExit()) exit_after_ = what;
 }
 
 bool Collector::EnableOne(uint32_t bit, Called* refused) {
@@ -290,6 +290,7 @@ void Collector::EnableKinds(uint32_t kinds) {
     state.state = threw ? PROFD_COLLECT_FAILED : PROFD_COLLECT_UNSUPPORTED;
     Detach();
   }
+  if (state.kinds != 0) CoverExit(ExitAfter::kEnable);
   served_ = state;
   SetState(std::move(state));
 }
@@ -340,7 +341,7 @@ void Collector::Flush() {
     translator_->LeaveOutHostMarkers(marks_taken_.value_or(false) && is_mstx_mapped_);
   }
   pool_.GrowIfShort();
-  if (exit_handlers_ < 2 && records_.load(std::memory_order_relaxed) > 0) CoverExit();
+  CoverExit(records_.load(std::memory_order_relaxed) > 0 ? ExitAfter::kRecords : ExitAfter::kFlush);
   if (!called.ok()) Fail("msptiActivityFlushAll", called);
 }
 
@@ -431,7 +432,7 @@ void Collector::Complete(uint8_t* buffer, size_t valid) {
 }
 
 void Collector::AtExit() {
-  if (!dead()) Stop(kAtExit);
+  if (!dead() && !exits_.exchange(true, std::memory_order_relaxed)) Stop(kAtExit);
 }
 
 void Collector::AddToReport(profd_collect_report* report) {

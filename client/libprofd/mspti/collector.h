@@ -39,7 +39,8 @@ class Collector final : public PluginCollector {
   // What the vendor's library calls; on any thread.
   void Request(uint8_t** buffer, size_t* size);
   void Complete(uint8_t* buffer, size_t valid);
-  // The process ends: what is in the vendor's buffers is delivered within a second, or not at all.
+  // The process ends: what is in the vendor's buffers is delivered within a second, or not at all. Called more than
+  // once, of which the first counts.
   void AtExit() override;
 
  private:
@@ -64,7 +65,8 @@ class Collector final : public PluginCollector {
   uint64_t CountSteps();
   void WatchSilence();
   void Fail(const char* call, const Called& called);
-  void CoverExit();
+  enum class ExitAfter { kNothing, kSubscribe, kEnable, kFlush, kRecords };
+  void CoverExit(ExitAfter what);
 
   const Pauses pauses_;
   std::atomic<int> ring_fd_{-1};
@@ -81,6 +83,7 @@ class Collector final : public PluginCollector {
   std::unique_ptr<attach::ActivityWriter> writer_;  // made once, under mutex_ before the thread
   std::unique_ptr<Translator> translator_ GUARDED_BY(walk_mutex_);
   std::atomic<uint64_t> records_{0};
+  std::atomic<bool> exits_{false};
   std::atomic<int64_t> callbacks_ns_{0};  // CPU time of buffers walked in callbacks
 
   // Of the thread.
@@ -96,7 +99,7 @@ class Collector final : public PluginCollector {
   State served_;
   std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
   bool is_mstx_mapped_ = false;      // at the last look
-  int exit_handlers_ = 0;
+  ExitAfter exit_after_ = ExitAfter::kNothing;
   uint64_t records_seen_ = 0;
   uint64_t steps_seen_ = 0;
   std::chrono::steady_clock::time_point quiet_since_;

@@ -27,11 +27,11 @@ void LoadRuntime() {
   ASSERT_NE(::dlopen(PROFD_FAKE_HOME "/libascendcl.so", RTLD_NOW), nullptr) << ::dlerror();
 }
 
-int Start(uint32_t kinds, uint64_t (*steps)(void*) = nullptr, uint32_t max_permille = 0) {
+int Start(uint32_t kinds, uint64_t (*steps)(void*) = nullptr, uint32_t max_permille = 0, uint32_t flush_ms = 20) {
   profd_collect_config config = {};
   config.size = sizeof config;
   config.kinds = kinds;
-  config.flush_ms = 20;
+  config.flush_ms = flush_ms;
   config.ring_bytes = 1 << 20;
   config.steps = steps;
   config.max_permille = max_permille;
@@ -420,6 +420,27 @@ TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExit) {
     FakeLibrary library;
     library.Load(PROFD_FAKE_HOME);
     if (Start(PROFD_COLLECT_KERNEL) != 0 || !Reaches(PROFD_COLLECT_ON)) ::_exit(8);
+    for (uint64_t i = 0; i < 7; ++i) library.Kernel(i);
+    std::exit(0);
+  });
+}
+
+// The vendor's objects are destroyed before what was registered ahead of them: here, before any record had come.
+TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExitThoughTheVendorsObjectsAreMadeLate) {
+  RunAlone([] {
+    std::atexit([] {
+      RingView view;
+      view.Open(TheCollector().ring());
+      view.Take();
+      if (view.kernels.size() != 7) ::_exit(9);
+    });
+    ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
+    LoadRuntime();
+    FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    library.orders->made_by_flush = true;
+    constexpr uint32_t kNever = 600'000;
+    if (Start(PROFD_COLLECT_KERNEL, nullptr, 0, kNever) != 0 || !Eventually([] { return Report().flushed == 1; })) ::_exit(8);
     for (uint64_t i = 0; i < 7; ++i) library.Kernel(i);
     std::exit(0);
   });

@@ -38,6 +38,13 @@ Library& TheLibrary() {
   return *library;
 }
 
+struct LateObject {
+  ~LateObject() {
+    const MutexLock lock(TheLibrary().mutex);
+    TheLibrary().current = {};
+  }
+};
+
 void Note(const char* call) {
   FakeMspti& orders = TheLibrary().orders;
   if (t_inside) ++orders.calls_inside_callbacks;
@@ -145,6 +152,7 @@ EXPORTED bool msptiActivityIsEnabled(uint32_t kind) { return TheLibrary().orders
 EXPORTED int msptiActivityFlushAll(uint32_t) {
   profd::lib::mspti::Library& library = TheLibrary();
   Note("");
+  if (library.orders.made_by_flush) static const profd::lib::mspti::LateObject kLate;
   ++library.orders.flushes;
   if (library.orders.throws_on_flush) throw 17;
   profd::lib::mspti::Join();

@@ -16,6 +16,7 @@ struct FakeMspti {
   std::atomic<bool> throws_on_flush{false};
   bool frees_strings = false;   // when the complete callback has returned
   bool completes_late = false;  // once more after Unsubscribe
+  bool made_by_flush = false;   // what holds the records is made by the first FlushAll, and gone when exit destroys it
 
   // What was done, in order: S subscribe, R register, + and the kind's letter (a = 0) for enable, - for
   // disable, U unsubscribe; flushes are not in it.
