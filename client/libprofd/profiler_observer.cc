@@ -35,7 +35,8 @@ constexpr uint32_t kOurModule = 200;
 std::atomic<bool> g_registered{false};
 std::atomic<bool> g_another{false};
 std::atomic<bool> g_subscribed{false};
-std::atomic<bool> g_only_ours{false};
+std::atomic<bool> g_aclprof_is_ours{false};
+std::atomic<bool> g_met_mspti{false};
 thread_local bool t_own_calls = false;
 
 template <class T>
@@ -52,20 +53,25 @@ bool IsOfMspti(const void* command) {
          Read<uint32_t>(command, kDeviceCount) == 1 && Read<uint32_t>(command, kModel) == kNoModel;
 }
 
-bool IsOurs(const void* command) {
-  if (t_own_calls || g_only_ours.load(std::memory_order_relaxed)) return true;
-  return g_subscribed.load(std::memory_order_relaxed) && IsOfMspti(command);
-}
-
 bool SwitchesNothing(const void* command) {
   return Read<uint64_t>(command, kSwitches) == 0 && Read<uint64_t>(command, kSwitchesHigh) == 0;
+}
+
+bool IsOurs(const void* command) {
+  if (t_own_calls) return true;
+  const bool of_mspti = IsOfMspti(command);
+  if (g_aclprof_is_ours.load(std::memory_order_relaxed)) return !of_mspti || SwitchesNothing(command);
+  return of_mspti && g_subscribed.load(std::memory_order_relaxed);
 }
 
 extern "C" int32_t ProfdOnProfilerCommand(uint32_t type, void* data, uint32_t bytes) {
   if (type != kControlSwitch || data == nullptr || bytes < kNeededBytes || IsOurs(data)) return 0;
   const auto command = Read<uint32_t>(data, kType);
   // A start of nothing is MSPTI's for marks; where it is the other plug-in's of this process, no stop may follow it.
-  if (command == kStart && !SwitchesNothing(data)) g_another.store(true, std::memory_order_relaxed);
+  if (command == kStart && !SwitchesNothing(data)) {
+    g_another.store(true, std::memory_order_relaxed);
+    g_met_mspti.store(true, std::memory_order_relaxed);
+  }
   if (command == kStop || command == kFinalize) g_another.store(false, std::memory_order_relaxed);
   return 0;
 }
@@ -98,7 +104,12 @@ std::string ProfilerObserver::Others() {
   return {};
 }
 
-void ProfilerObserver::ExpectOnlyOurs(bool on) { g_only_ours.store(on, std::memory_order_relaxed); }
+void ProfilerObserver::ExpectAclprof(bool on) {
+  if (on) g_met_mspti.store(false, std::memory_order_relaxed);
+  g_aclprof_is_ours.store(on, std::memory_order_relaxed);
+}
+
+bool ProfilerObserver::MetMspti() { return g_met_mspti.load(std::memory_order_relaxed); }
 
 void ProfilerObserver::ExpectMspti(bool on) { g_subscribed.store(on, std::memory_order_relaxed); }
 

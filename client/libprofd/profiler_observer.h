@@ -23,8 +23,11 @@ class ProfilerObserver {
   // While MSPTI is ours, what it may switch on is ours. It does so on the application's threads too, when they set a
   // device.
   static void ExpectMspti(bool on);
-  // Where the vendor lets no other profiler begin: every command is ours meanwhile.
-  static void ExpectOnlyOurs(bool on);
+  // While aclprof is ours. The vendor lets none of its profilers begin beside it but MSPTI, whose client then gets what
+  // the host reports, and aclprof does not.
+  static void ExpectAclprof(bool on);
+  // Since that was last switched on a client of MSPTI has begun.
+  static bool MetMspti();
 
   // While it lives, commands given on this thread are ours.
   class OwnCalls {

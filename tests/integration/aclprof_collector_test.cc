@@ -331,6 +331,33 @@ TEST(AclprofCollector, MsptisSubscriptionKeepsItBusy) {
   }));
 }
 
+TEST(AclprofCollector, AClientOfMsptiThatComesLaterIsReported) {
+  EXPECT_TRUE(InChild([] {
+    const Process process;
+    CALL(Process::Acl(), aclrtSetDevice)(0);
+    process.Start();
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    const std::string folder = PROFD_SIM_ASCENDCL;
+    ::setenv("ASCEND_HOME_PATH", folder.substr(0, folder.rfind('/')).c_str(), 1);
+    const Library mspti(PROFD_SIM_MSPTI);
+    sim::mspti::Subscriber* subscriber = nullptr;
+    EXPECT_EQ(CALL(mspti, msptiSubscribe)(&subscriber, nullptr, nullptr), 0);
+    EXPECT_EQ(CALL(mspti, msptiActivityEnable)(sim::mspti::kKernel), 0);
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_PARTIAL));
+    EXPECT_THAT(process.Report().detail, HasSubstr("client of MSPTI"));
+    process.Stop();
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+    EXPECT_THAT(process.Report().detail, HasSubstr("client of MSPTI"));
+    process.collector->FilesTaken();
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_OFF));
+    EXPECT_TRUE(Eventually([&] { return process.Start() == 0; }));
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_BUSY)) << "it is still there";
+    EXPECT_EQ(CALL(mspti, msptiUnsubscribe)(subscriber), 0);
+    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    EXPECT_STREQ(process.Report().detail, "");
+  }));
+}
+
 TEST(AclprofCollector, ItsOwnCommandsAreNotTakenForOthers) {
   EXPECT_TRUE(InChild([] {
     const Process process;

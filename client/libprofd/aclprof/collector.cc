@@ -13,6 +13,7 @@ namespace profd::lib::aclprof {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
+constexpr char kMetMspti[] = "a client of MSPTI has subscribed meanwhile: what the host reported since then is missing";
 
 // Lines "name=value".
 std::map<std::string, std::string> ReadItems(const char* text) {
@@ -59,6 +60,7 @@ void Collector::Run() {
     }
     Milliseconds pause = pauses_.busy;
     try {
+      if (collecting_) WatchMspti();
       if (!collecting_ && !gave_up_) pause = TryToBegin();
     } catch (const std::exception& thrown) {  // of memory; the vendor's are caught where it is called
       gave_up_ = true;
@@ -162,8 +164,17 @@ Collector::Milliseconds Collector::TryToBegin() {
   }
   // What the driver refuses today it may grant when another process has ended.
   gave_up_ = !collecting_ && state.state != PROFD_COLLECT_BUSY && state.code != kProfilingFailure;
+  begun_ = state;
   SetState(std::move(state));
   return pauses_.busy;
+}
+
+void Collector::WatchMspti() {
+  if (!ProfilerObserver::MetMspti()) return;
+  State state = begun_;
+  state.state = PROFD_COLLECT_PARTIAL;
+  AddTo(&state.detail, kMetMspti);
+  SetState(std::move(state));
 }
 
 bool Collector::MayBeForADevice(const State& state) {
@@ -186,10 +197,10 @@ PluginCollector::State Collector::Begin(std::vector<uint32_t> devices) {
   if (const Called called = library_.CreateConfig(std::move(devices), metrics, carried_out_.bits); !called.ok()) {
     return TakeBack("aclprofCreateConfig", called);
   }
-  ProfilerObserver::ExpectOnlyOurs(true);
+  ProfilerObserver::ExpectAclprof(true);
   if (const Called called = library_.Start(); !called.ok()) {
     state = TakeBack("aclprofStart", called);
-    ProfilerObserver::ExpectOnlyOurs(false);
+    ProfilerObserver::ExpectAclprof(false);
     return state;
   }
   collecting_ = true;
@@ -201,7 +212,7 @@ void Collector::EndAndHandOver() {
   SetState({PROFD_COLLECT_STOPPING, 0, 0, "the vendor's profiler writes its files"});
   const Called stopped = library_.Stop();
   const Called finalized = library_.Finalize();
-  ProfilerObserver::ExpectOnlyOurs(false);
+  ProfilerObserver::ExpectAclprof(false);
   if (directory_.empty()) return;
   State state{PROFD_COLLECT_FILES, 0, 0, {}};
   for (const auto& [call, called] : {std::pair("aclprofStop", &stopped), std::pair("aclprofFinalize", &finalized)}) {
@@ -210,6 +221,7 @@ void Collector::EndAndHandOver() {
     state.detail = std::string(call) + ": " + std::to_string(called->code) + " " + called->why +
                    ": some files may be missing; the volume may be full: " + directory_.path();
   }
+  if (ProfilerObserver::MetMspti()) AddTo(&state.detail, kMetMspti);
   files_fd_.store(directory_.fd(), std::memory_order_release);
   SetState(std::move(state));
   {

@@ -54,6 +54,7 @@ class Collector final : public PluginCollector {
   State TakeBack(const char* call, const Called& called);
   static bool MayBeForADevice(const State& state);
   static State Refusal(const char* call, const Called& called);
+  void WatchMspti();
   void EndAndHandOver();
 
   const Pauses pauses_;
@@ -68,6 +69,7 @@ class Collector final : public PluginCollector {
   Request carried_out_;
   bool loaded_ = false;
   bool collecting_ = false;
+  State begun_;  // with what has been refused
   bool gave_up_ = false;  // unsupported or failed: until the next start
   bool exit_handler_ = false;
 };
