@@ -1,4 +1,7 @@
 // libprofd_mstx.so before the vendor's profiler, which the simulator's libprofapi.so leads to.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "client/libprofd/mstx/mstx_test_support.h"
 
 namespace profd::mstx {
@@ -100,6 +103,33 @@ TEST_F(MstxChainTest, ARangeOfOursAloneHasAnIdToo) {
   object_.End(0);
   EXPECT_THAT(g_seen, ElementsAre("start r"));
   EXPECT_EQ(daemon.Ring()->TakeAll().size(), 2u);
+}
+
+// In the child each call of MSPTI hangs.
+TEST_F(MstxChainTest, AForkedChildDoesNotCallTheProfiler) {
+  const DomainHandle domain = object_.Create("communication");
+  const uint64_t early = object_.Start("r");
+  const uint64_t early_of_domain = object_.DomainStart(domain, "r");
+  g_seen.clear();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    object_.Mark("m");
+    object_.End(object_.Start("s"));
+    object_.End(early);
+    object_.DomainMark(domain, "m");
+    object_.DomainMark(object_.Create("another"), "m");
+    object_.DomainEnd(domain, object_.DomainStart(domain, "s"));
+    object_.DomainEnd(domain, early_of_domain);
+    MarkingObject late;
+    const bool filled = late.FillBy(LoadInjection()) == 0;
+    late.Mark("m");
+    ::_exit(filled && g_seen.empty() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  object_.Mark("m");
+  EXPECT_THAT(g_seen, ElementsAre("mark m")) << "the parent continues";
 }
 
 TEST_F(MstxChainTest, HandlesOfOthersPassThrough) {

@@ -1,6 +1,7 @@
 // libprofd_mstx.so: MSTX_INJECTION_PATH names it in a job's environment, and the marks and ranges that frameworks,
 // HCCL and users make with mstx become profd's, beside the vendor's own profiler: each call is recorded by libprofd
-// (which does nothing while no session wants marks) and handed on to libprofapi, where msprof and MSPTI listen.
+// (which does nothing while no session wants marks) and handed on to libprofapi, where msprof and MSPTI listen; not in a
+// forked child of a process that has marked.
 //
 // Threading: any function on any thread. No lock is held during a call into another library.
 #include <dlfcn.h>
@@ -88,6 +89,12 @@ int GetPrivateTable(int module, Function*** table, unsigned* size) {
   }
 }
 
+void Unchain() {
+  for (Slots* slots : {&State().core, &State().domain, &State().memory}) {
+    slots->functions.fill(nullptr);
+  }
+}
+
 void Chain() {
   constexpr const char* kProfapi = "libprofapi.so";
   void* profapi = ::dlopen(kProfapi, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -95,14 +102,16 @@ void Chain() {
   if (profapi == nullptr) return;
   auto init = reinterpret_cast<Init>(::dlsym(profapi, "InitInjectionMstx"));
   if (init == nullptr || init == &InitInjectionMstx) return;
-  if (init(&GetPrivateTable) == 0) return;
-  for (Slots* slots : {&State().core, &State().domain, &State().memory}) {
-    slots->functions.fill(nullptr);
-  }
+  if (init(&GetPrivateTable) != 0) Unchain();
 }
 
 void BeforeFork() ACQUIRE(State().mutex) { State().mutex.Lock(); }
-void AfterFork() RELEASE(State().mutex) { State().mutex.Unlock(); }
+void AfterForkInParent() RELEASE(State().mutex) { State().mutex.Unlock(); }
+// MSPTI's locks may be held in the child, for ever: it records for libprofd alone.
+void AfterForkInChild() RELEASE(State().mutex) {
+  Unchain();
+  State().mutex.Unlock();
+}
 
 // False without memory.
 bool MakeOnce() {
@@ -112,7 +121,7 @@ bool MakeOnce() {
     if (g_injection == nullptr) return;
     g_injection->profd = FindProfd();
     Chain();
-    ::pthread_atfork(&BeforeFork, &AfterFork, &AfterFork);
+    ::pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
   });
   return g_injection != nullptr;
 }
