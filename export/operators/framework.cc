@@ -214,7 +214,10 @@ bool FrameworkData::TakeCollection(Bytes body) {
   return true;
 }
 
+// The versions between have the older layouts under either name.
 bool FrameworkData::TakeMindSporeRange(Bytes body) {
+  constexpr uint16_t kName = 13;
+  if (!HasField(body, kMindSporeRangeBytes, kName) && TakeOldMindSporeRange(body)) return true;
   if (!HasWholeFields(body, kMindSporeRangeBytes)) return false;
   const RecordView record(body);
   FrameworkOperator made;
@@ -223,7 +226,7 @@ bool FrameworkData::TakeMindSporeRange(Bytes body) {
   made.end = static_cast<int64_t>(record.U64(32));
   if (made.end < made.begin) return false;
   ForEachPart(body.subspan(kMindSporeRangeBytes), [&](uint16_t type, Bytes field) {
-    if (type == 13) made.name = TextOf(field);
+    if (type == kName) made.name = TextOf(field);
   });
   operators.push_back(made);
   return true;
