@@ -66,6 +66,12 @@ Json Evidence(const Recorded& recorded, const Kernels& kernels) {
           {"processes_with_kernels", kernels.processes}, {"lost_records", kernels.lost_records}, {"lost_bytes", kernels.lost_bytes}};
 }
 
+// profd has one count of both.
+std::string LostBytes(const Kernels& kernels) {
+  return fmt::format("{} bytes were lost at {:.0f} kernels/s: they found no buffer, or are of no known kind; ask again with a job of fewer kernels",
+                     kernels.lost_bytes, kernels.per_second);
+}
+
 std::string WhyNoKernels(const Recorded& recorded) {
   for (const v1::SessionProcess& process : recorded.running.status().processes()) {
     const v1::ProcessCollector& collector = process.collector();
@@ -113,17 +119,19 @@ Answer AskMsptiKeepsUp(const Facts& facts) {
   if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
   const Kernels kernels = KernelsOf(*facts.mspti);
   if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
+  const Json evidence = Evidence(*facts.mspti, kernels);
+  if (kernels.lost_records == 0 && kernels.lost_bytes > 0) return {Verdict::kOpen, LostBytes(kernels), evidence};
   return {kernels.lost_records == 0 ? Verdict::kYes : Verdict::kNo,
-          fmt::format("{} records lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", kernels.lost_records, kernels.per_second),
-          Evidence(*facts.mspti, kernels)};
+          fmt::format("{} records lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", kernels.lost_records, kernels.per_second), evidence};
 }
 
 Answer AskMsptiRecords(const Facts& facts) {
   if (auto none = DidNotRun(facts.mspti)) return *std::move(none);
   const Kernels kernels = KernelsOf(*facts.mspti);
   if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
-  return {kernels.lost_bytes == 0 ? Verdict::kYes : Verdict::kNo, fmt::format("{} bytes of its buffers were of no known kind", kernels.lost_bytes),
-          Evidence(*facts.mspti, kernels)};
+  const Json evidence = Evidence(*facts.mspti, kernels);
+  if (kernels.lost_bytes > 0) return {Verdict::kOpen, LostBytes(kernels), evidence};
+  return {Verdict::kYes, "all of its buffers were of known kinds", evidence};
 }
 
 Answer AskMsptiBeside(const Facts& facts) {
@@ -150,18 +158,25 @@ Answer AskAclprofThread(const Facts& facts) {
   if (auto none = DidNotRun(facts.aclprof)) return *std::move(none);
   size_t ended = 0;
   std::string bad;
+  std::string refused;
   for (const v1::SessionProcess& process : facts.aclprof->ended.status().processes()) {
     if (!process.has_collector()) continue;
     using Collector = v1::ProcessCollector;
     const Collector::State state = process.collector().state();
-    const bool good = state == Collector::STATE_ENDED || state == Collector::STATE_ON || state == Collector::STATE_OFF;
-    ended += good ? 1 : 0;
-    if (!good && bad.empty()) bad = fmt::format("{} {}", EnumWord(state), process.collector().detail());
+    const std::string text = fmt::format("{} {}", EnumWord(state), process.collector().detail());
+    if (state == Collector::STATE_ENDED || state == Collector::STATE_ON) {
+      ++ended;
+    } else if (state == Collector::STATE_OFF) {  // the process does not let itself be collected from
+      if (refused.empty()) refused = text;
+    } else if (bad.empty()) {
+      bad = text;
+    }
   }
   Recorded last = *facts.aclprof;
   last.running = last.ended;
   const Json evidence = {{"processes", ProcessesJson(last)}, {"stop_ms", facts.aclprof->stop_ns / 1'000'000}};
   if (!bad.empty()) return {Verdict::kNo, bad, evidence};
+  if (ended == 0) return {Verdict::kOpen, "no process has collected: " + refused, evidence};
   return {Verdict::kYes, fmt::format("in {} processes; stopping took {:.1f} s", ended, static_cast<double>(facts.aclprof->stop_ns) / 1e9), evidence};
 }
 

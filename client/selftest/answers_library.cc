@@ -49,6 +49,7 @@ Answer AskStart(const Facts& facts, bool set) {
   const std::string device = std::to_string(first.id());
   Json starts = Json::array();
   size_t started = 0;
+  size_t unanswered = 0;
   for (const v1::Channel& listed : first.channels()) {
     // What the driver does not list it refuses for that.
     if (listed.id() != 44 && listed.id() != 45 && listed.id() != 50) continue;
@@ -57,8 +58,11 @@ Answer AskStart(const Facts& facts, bool set) {
     if (set) arguments.emplace_back("set");
     const ProbeAnswer answer = facts.probe(arguments);
     if (auto none = NotOpened(answer, set ? "libascend_hal.so or libascendcl.so" : "libascend_hal.so")) return *std::move(none);
-    started += answer.First("code") == "0" ? 1 : 0;
-    starts.push_back({{"channel", channel}, {"code", answer.First("code")}, {"text", answer.First("text")}, {"stop", answer.First("stop")},
+    const std::string code = answer.First("code");
+    started += code == "0" ? 1 : 0;
+    // Another program has it; a virtual function has none: neither is about this process.
+    unanswered += code == "-10" || code == "-11" ? 1 : 0;
+    starts.push_back({{"channel", channel}, {"code", code}, {"text", answer.First("text")}, {"stop", answer.First("stop")},
                       {"aclInit", answer.First("aclInit")}, {"aclrtSetDevice", answer.First("aclrtSetDevice")}});
   }
   if (starts.empty()) return Open("the driver lists none of them");
@@ -66,6 +70,7 @@ Answer AskStart(const Facts& facts, bool set) {
   for (const Json& start : starts) codes += fmt::format("{}{}: {}", codes.empty() ? "" : ", ", start["channel"].get<std::string>(), start["text"].get<std::string>());
   const Json evidence = {{"device", device}, {"starts", starts}};
   if (started == starts.size()) return {Verdict::kYes, codes, evidence};
+  if (started + unanswered == starts.size()) return {Verdict::kOpen, codes, evidence};
   return {Verdict::kNo, codes, evidence};
 }
 

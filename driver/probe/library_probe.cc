@@ -34,8 +34,8 @@ constexpr const char* kUsageText =
     "       profd-probe register                   registers a module with libprofapi.so\n"
     "       profd-probe start DEVICE CHANNEL [set] starts channel 44, 45 or 50 and stops it; set: after aclrtSetDevice\n"
     "Opens a library of the vendor's in this process and prints what it finds; profctl selftest runs it. Not as root.\n";
-// Of the vendor's modules none has this number.
-constexpr uint32_t kForeignModule = 0x70726f66;
+// That of libprofd (client/libprofd/profiler_observer.cc); none of the vendor's modules has it.
+constexpr uint32_t kForeignModule = 200;
 
 // The way out; standard output and error go nowhere, as the libraries write to them.
 class Answer {
