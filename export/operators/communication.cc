@@ -67,18 +67,9 @@ class Maker {
   void AddTasks(const TaskRow& row, int32_t index, int32_t repeat) {
     const CommunicationHostTask& host = model_.host_tasks.communication[static_cast<size_t>(index)];
     const std::vector<CommunicationInfo>& infos = model_.host.communication.infos;
-    const bool is_range = host.first_context <= host.last_context;
-    const bool in_range = row.context >= host.first_context && row.context <= host.last_context;
-    const bool none = row.context == kNoContext;
-    bool any = false;
-    for (uint32_t i = host.infos_begin; i < host.infos_end && (!is_range || in_range); ++i) {
-      if (infos[i].context != row.context) continue;
-      Push(row, index, static_cast<int32_t>(i), repeat);
-      any = true;
-      if (is_range) break;
-    }
-    const bool bare = is_range ? in_range || none : (host.infos_begin == host.infos_end && none);
-    if (!any && bare) Push(row, index, -1, repeat);
+    if (!host.Has(infos, row.context)) return;
+    if (host.HasRange() && !host.InRange(row.context)) return;  // what is around the contexts is none of the tasks
+    Push(row, index, host.InfoOf(infos, row.context), repeat);
   }
 
   void Push(const TaskRow& row, int32_t host, int32_t info, int32_t repeat) {
@@ -184,6 +175,18 @@ class Maker {
 };
 
 }  // namespace
+
+int32_t CommunicationHostTask::InfoOf(const std::vector<CommunicationInfo>& infos, uint32_t context) const {
+  for (uint32_t i = infos_end; i > infos_begin; --i) {
+    if (infos[i - 1].context == context) return static_cast<int32_t>(i - 1);
+  }
+  return -1;
+}
+
+bool CommunicationHostTask::Has(const std::vector<CommunicationInfo>& infos, uint32_t context) const {
+  if (HasRange()) return InRange(context) || context == kNoContext;
+  return infos_begin == infos_end ? context == kNoContext : InfoOf(infos, context) >= 0;
+}
 
 void Model::AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns) {
   Maker maker(*this, device, begin_ns);

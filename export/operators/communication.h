@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "export/operators/communication_records.h"
 #include "export/operators/records.h"
 
 namespace profd::exporting::operators {
@@ -32,6 +33,13 @@ struct CommunicationHostTask {
   uint16_t task = 0;
   uint16_t batch = 0;
   bool operator==(const CommunicationHostTask&) const = default;
+
+  // Of its infos the last one with that context, an index; -1: none.
+  int32_t InfoOf(const std::vector<CommunicationInfo>& infos, uint32_t context) const;
+  // Whether the host put that on a stream: a context, or (kNoContext) what is around them or stands alone.
+  bool Has(const std::vector<CommunicationInfo>& infos, uint32_t context) const;
+  bool HasRange() const { return first_context <= last_context; }
+  bool InRange(uint32_t context) const { return context >= first_context && context <= last_context; }
 };
 
 // A task as it ran.

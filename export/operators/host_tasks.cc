@@ -330,11 +330,16 @@ class Builder {
         task.copy = static_cast<int32_t>(copy - data_.communication.copies.data());
       }
       Blocks(record, &task);
-      const bool of_launch = Classify(&task) || communication >= 0;
-      const int32_t connected = of_launch && node >= 0 ? node : call;
+      const bool is_operation = Classify(&task);
+      const int32_t connected = (is_operation || communication >= 0) && node >= 0 ? node : call;
       if (connected >= 0) task.connection = IndexOf(tree, connected);
-      if (communication >= 0) AddCommunication(tree, communication, task, &records->communication);
-      Place(task, launch);
+      const int32_t added = communication < 0 ? -1 : AddCommunication(tree, communication, task, &records->communication);
+      if (added < 0 || is_operation) {
+        Place(task, launch);
+      } else {
+        task.contexts = added;
+        made_.tasks.push_back(task);
+      }
     }
   }
 
@@ -342,9 +347,10 @@ class Builder {
     return static_cast<int32_t>(&tree.Of(api) - data_.apis.data());
   }
 
-  void AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, PieceCommunication* of_piece) {
+  // Its index; -1: the API is of no operation.
+  int32_t AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, PieceCommunication* of_piece) {
     const int32_t node = tree.Above(api, kNodeLevel);
-    if (node < 0) return;  // of no operation
+    if (node < 0) return -1;
     const size_t ordinal = tree.OrdinalOf(node);
     int32_t& number = of_piece->numbers[ordinal];
     if (number < 0) {
@@ -363,6 +369,7 @@ class Builder {
     made.task = task.task;
     made.batch = task.batch;
     made_.communication.push_back(made);
+    return static_cast<int32_t>(made_.communication.size() - 1);
   }
 
   // Of the model-level API around it, else of the graph that its stream was captured for.

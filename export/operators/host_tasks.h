@@ -29,6 +29,7 @@ struct HostTask {
   int32_t communication = -1;  // of the same: the communication API around it; -1: none
   int32_t launch = -1;         // index of HostTasks::launches
   int32_t copy = -1;           // of CommunicationRecords::copies; -1: none
+  int32_t contexts = -1;       // of HostTasks::communication: it stands for all contexts of that; -1: for `context` alone
   uint32_t type = 0;           // of the runtime
   uint32_t request = 0xFFFFFFFF;
   uint32_t context = kNoContext;

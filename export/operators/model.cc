@@ -46,6 +46,22 @@ class HostKeys {
   std::unordered_map<uint64_t, size_t> next_of_stream_;
 };
 
+// A task of communication stands for its contexts, too, of which it may have many: they are none of the keys.
+int32_t FindHost(const Model& model, const DeviceTask& task, HostKeys* by_key) {
+  int32_t found = by_key->Find(JoinKey(task));
+  if (found == HostKeys::kNone && task.context != kNoContext) {
+    DeviceTask around = task;
+    around.context = kNoContext;
+    found = by_key->Find(JoinKey(around));
+    if (found >= 0 && model.host_tasks.tasks[static_cast<size_t>(found)].contexts < 0) return HostKeys::kNone;
+  }
+  if (found < 0) return found;
+  const int32_t contexts = model.host_tasks.tasks[static_cast<size_t>(found)].contexts;
+  if (contexts < 0) return found;
+  const CommunicationHostTask& host = model.host_tasks.communication[static_cast<size_t>(contexts)];
+  return host.Has(model.host.communication.infos, task.context) ? found : HostKeys::kNone;
+}
+
 }  // namespace
 
 void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
@@ -76,7 +92,7 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
     row.batch = task.batch;
     row.context = task.context;
     row.type = task.type;
-    row.host = by_key.Find(JoinKey(task));
+    row.host = FindHost(*this, task, &by_key);
     if (row.host == HostKeys::kAmbiguous) {
       ++ambiguous;
       continue;

@@ -1,0 +1,156 @@
+#include "export/operators/model.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace profd::exporting::operators {
+namespace {
+
+constexpr uint32_t kThread = 7;
+constexpr uint32_t kFftsPlus = 52;  // numbers of the runtime's tasks
+constexpr uint32_t kNotifyWait = 14;
+constexpr uint32_t kMasterApi = 0x10001;
+
+// One launch with a communication API in it, and a task below that; counts are ns.
+class OneLaunch {
+ public:
+  explicit OneLaunch(uint32_t type) {
+    AddApi(10, 100, kNodeLevel, 5);
+    AddApi(20, 60, kCommunicationLevel, kMasterApi);
+    TaskRecord task;
+    task.time = 30;
+    task.thread = kThread;
+    task.type = type;
+    task.stream = 4;
+    task.task = 9;
+    data_.tasks.push_back(task);
+  }
+
+  void AddContexts(uint16_t level, uint64_t time, std::vector<uint32_t> ids) {
+    data_.context_records.push_back({time, 1, kThread, static_cast<uint32_t>(data_.contexts.size()), level});
+    data_.contexts.push_back(std::move(ids));
+  }
+  void AddInfo(uint32_t context, uint64_t bytes) {
+    CommunicationInfo info;
+    info.time = 40 + data_.communication.infos.size();
+    info.thread = kThread;
+    info.context = context;
+    info.bytes = bytes;
+    data_.communication.infos.push_back(info);
+  }
+  void AddModel(uint64_t item, uint32_t request) {
+    AddApi(5, 200, kModelLevel, 1);
+    data_.apis.back().item = item;
+    data_.apis.back().request = request;
+  }
+
+  // Of a device that ran the task with these contexts.
+  std::unique_ptr<Model> Run(std::initializer_list<uint32_t> contexts) {
+    data_.Finish();
+    HostTasks tasks = BuildHostTasks(&data_, true);
+    auto model = std::make_unique<Model>(std::move(data_), true);
+    model->host_tasks = std::move(tasks);
+    DeviceTasks ran(false);
+    for (const uint32_t context : contexts) {
+      DeviceTask task;
+      task.start = 1000 + 10 * ran.tasks.size();
+      task.end = task.start + 5;
+      task.context = context;
+      task.stream = 4;
+      task.task = 9;
+      ran.tasks.push_back(task);
+    }
+    model->Join(0, std::move(ran), [](uint64_t count) { return static_cast<int64_t>(count); }, 0, {});
+    return model;
+  }
+
+ private:
+  void AddApi(uint64_t begin, uint64_t end, uint16_t level, uint32_t type) {
+    Api api;
+    api.begin = begin;
+    api.end = end;
+    api.item = 1;
+    api.thread = kThread;
+    api.type = type;
+    api.level = level;
+    data_.apis.push_back(api);
+  }
+
+  HostData data_{[](uint64_t count) { return static_cast<int64_t>(count); }, 0, false};
+};
+
+// Which of the rows have a task of the host.
+std::vector<bool> Joined(const Model& model) {
+  std::vector<bool> joined;
+  for (const TaskRow& row : model.rows) joined.push_back(row.host >= 0);
+  return joined;
+}
+
+TEST(ModelTest, ContextsOfACommunicationTaskAreOfItsLaunch) {
+  OneLaunch launch(kFftsPlus);
+  launch.AddModel(77, 3);
+  launch.AddContexts(kCommunicationLevel, 50, {3, 5});
+  const auto ran = launch.Run({kNoContext, 2, 3, 5, 6});
+  const Model& model = *ran;
+  EXPECT_EQ(Joined(model), (std::vector<bool>{true, false, true, true, false}));
+  for (const TaskRow& row : model.rows) {
+    const HostTask* host = model.HostOf(row);
+    if (host == nullptr) continue;
+    EXPECT_EQ(model.host.apis[static_cast<size_t>(host->connection)].level, kNodeLevel);
+    EXPECT_EQ(host->model, 77u);
+    EXPECT_EQ(host->request, 3u);
+    EXPECT_EQ(host->type, kFftsPlus);
+    EXPECT_FALSE(host->compute);
+  }
+}
+
+// The task around the contexts begins before the first and ends behind the last of them.
+TEST(ModelTest, WhatIsAroundContextsIsNoTaskOfTheOperation) {
+  OneLaunch launch(kFftsPlus);
+  launch.AddContexts(kCommunicationLevel, 50, {3, 5});
+  launch.AddInfo(4, 64);
+  const auto ran = launch.Run({kNoContext, 3, 4});
+  const Model& model = *ran;
+  ASSERT_EQ(model.communication.tasks.size(), 2u);
+  EXPECT_EQ(model.communication.tasks[0].context, 3u);
+  EXPECT_EQ(model.communication.tasks[0].info, -1);
+  EXPECT_EQ(model.communication.tasks[1].context, 4u);
+  EXPECT_EQ(model.communication.tasks[1].info, 0);
+  ASSERT_EQ(model.communication.ops.size(), 1u);
+  EXPECT_EQ(model.communication.ops[0].start_ns, 1010);
+  EXPECT_EQ(model.communication.ops[0].end_ns, 1025);
+}
+
+TEST(ModelTest, ContextsWithoutARangeAreThoseOfTheInfos) {
+  OneLaunch launch(kFftsPlus);
+  launch.AddInfo(1, 64);
+  launch.AddInfo(8, 64);
+  const auto ran = launch.Run({kNoContext, 1, 2, 8});
+  const Model& model = *ran;
+  EXPECT_EQ(Joined(model), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(model.communication.tasks.size(), 2u);
+}
+
+TEST(ModelTest, ACommunicationTaskWithoutRecordsHasNoContexts) {
+  const auto ran = OneLaunch(kNotifyWait).Run({kNoContext, 0});
+  const Model& model = *ran;
+  EXPECT_EQ(Joined(model), (std::vector<bool>{true, false}));
+  EXPECT_EQ(model.communication.tasks.size(), 1u);
+}
+
+TEST(ModelTest, TheLastInfoOfAContextCounts) {
+  OneLaunch launch(kFftsPlus);
+  launch.AddInfo(1, 64);
+  launch.AddInfo(1, 128);
+  const auto ran = launch.Run({1});
+  const Model& model = *ran;
+  ASSERT_EQ(model.communication.tasks.size(), 1u);
+  EXPECT_EQ(model.InfoOf(model.communication.tasks[0])->bytes, 128u);
+}
+
+}  // namespace
+}  // namespace profd::exporting::operators
