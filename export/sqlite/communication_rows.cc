@@ -83,8 +83,8 @@ Status CommunicationWriter::AddTask(CellLoader& out, const CommunicationTask& ta
   const CommunicationOp& op = model_.communication.ops[static_cast<size_t>(task.op)];
   const int64_t number = tasks_.Find(op.device, host.stream, host.batch, host.task, task.context);
   const CommunicationInfo* info = model_.InfoOf(task);
-  const int64_t name = NameId(info == nullptr ? 0 : info->name);
-  row_.Begin().Int(name).Int(number < 0 ? -1 : ids_.task + number).Int(name);
+  row_.Begin().Int(Id(model_.NameOf(op))).Int(number < 0 ? -1 : ids_.task + number);
+  row_.Int(NameId(info == nullptr ? 0 : info->name));
   row_.Int(info == nullptr ? kNoId32 : int64_t{info->plane}).Int(NameId(op.group));
   row_.Int(info == nullptr ? -1 : static_cast<int64_t>(info->notify));  // 2^64-1 is -1 here
   row_.Int(info == nullptr ? kInvalid : EnumId(info->rdma));

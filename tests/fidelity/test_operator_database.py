@@ -240,9 +240,10 @@ class OperatorDatabaseTest(unittest.TestCase):
         dump = self.communication()
         exported = self.export(dump)
         found = exported.query(
-            "SELECT t.startNs, t.endNs, n.value, t.streamId, planeId, g.value, notifyId, r.name, srcRank, dstRank, "
+            "SELECT t.startNs, t.endNs, n.value, y.value, t.streamId, planeId, g.value, notifyId, r.name, srcRank, dstRank, "
             "p.name, size, d.name, l.name, o.value, isMaster, round(bandwidth / 1e9, 6) "
             "FROM COMMUNICATION_TASK_INFO c JOIN TASK t USING (globalTaskId) JOIN STRING_IDS n ON n.id = c.name "
+            "JOIN STRING_IDS y ON y.id = c.taskType "
             "JOIN STRING_IDS g ON g.id = c.groupName JOIN ENUM_HCCL_RDMA_TYPE r ON r.id = rdmaType "
             "JOIN ENUM_HCCL_TRANSPORT_TYPE p ON p.id = transportType JOIN ENUM_HCCL_DATA_TYPE d ON d.id = c.dataType "
             "JOIN ENUM_HCCL_LINK_TYPE l ON l.id = linkType JOIN COMMUNICATION_OP k ON k.opId = c.opId "
@@ -251,7 +252,7 @@ class OperatorDatabaseTest(unittest.TestCase):
         for op, name, _, _, _ in dump.operation_rows():
             for task in op.tasks:
                 start, end = (dump.wall_ns(count) for count in task.runs[0])
-                expected.append((start, end, task.name, task.stream, task.plane, op.group, 7 + task.task, "RESERVED", 0, 1,
+                expected.append((start, end, name, task.name, task.stream, task.plane, op.group, 7 + task.task, "RESERVED", 0, 1,
                                  "SDMA", task.bytes, "FP32", "HCCS", name, int(task.master), round(task.bytes / (end - start), 6)))
         self.assertEqual(sorted(found), sorted(expected))
 
