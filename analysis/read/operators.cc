@@ -203,9 +203,9 @@ class OperatorReader {
     const auto [it, is_new] = ratios_.try_emplace(&core);
     if (!is_new) return it->second;
     constexpr std::string_view kRatio = "_ratio";
-    for (const PmuColumn& column : core.columns) {
-      if (column.kind != PmuColumn::Kind::kRatio || !column.name.ends_with(kRatio)) continue;
-      it->second.push_back({&column, std::string_view(column.name).substr(0, column.name.size() - kRatio.size()), std::nullopt});
+    for (const PmuColumn* column : core.Summary()) {
+      if (column->kind != PmuColumn::Kind::kRatio || !column->name.ends_with(kRatio)) continue;
+      it->second.push_back({column, std::string_view(column->name).substr(0, column->name.size() - kRatio.size()), std::nullopt});
     }
     return it->second;
   }

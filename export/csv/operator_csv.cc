@@ -132,6 +132,7 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
 void AddCore(const operators::CoreCounters& counted, double mhz, bool two_decimals, CsvRow* row) {
   row->SqlText(SqlRound(counted.time_us, two_decimals ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
   for (const operators::PmuColumn& column : counted.core->columns) {
+    if (column.only_database) continue;
     const std::optional<double> value =
         operators::PmuValue(column, counted.counts, counted.time_us, mhz);
     value ? row->SqlText(SqlRound(*value, 3)) : row->Text(kNotKnown);
@@ -144,7 +145,7 @@ void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* sh
   const auto cores = each.task == nullptr ? std::nullopt
                                           : operators::CountersOf(model, *each.task, *model.HostOf(*each.task));
   if (!cores) {
-    const size_t columns = (shown->one_core ? 2 : 4) + shown->aic.columns.size() + shown->aiv.columns.size() +
+    const size_t columns = (shown->one_core ? 2 : 4) + shown->aic.Summary().size() + shown->aiv.Summary().size() +
                            (shown->cube_utilization ? 1 : 0);
     for (size_t i = 0; i < columns; ++i) row->Text(kNotKnown);
     return;
@@ -245,9 +246,9 @@ void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
 std::string CounterColumns(const PmuGroup* shown) {
   if (shown == nullptr) return {};
   std::string names = shown->one_core ? ",aicore_time(us),total_cycles" : ",aicore_time(us),aic_total_cycles";
-  for (const operators::PmuColumn& column : shown->aic.columns) names += "," + column.name;
+  for (const operators::PmuColumn* column : shown->aic.Summary()) names += "," + column->name;
   if (!shown->one_core) names += ",aiv_time(us),aiv_total_cycles";
-  for (const operators::PmuColumn& column : shown->aiv.columns) names += "," + column.name;
+  for (const operators::PmuColumn* column : shown->aiv.Summary()) names += "," + column->name;
   if (shown->cube_utilization) names += ",cube_utilization(%)";
   return names;
 }

@@ -183,14 +183,14 @@ class MetricColumns {
     mhz_ = setup->second.mhz;
     const operators::PmuCore* cores[] = {&setup->second.group.aic, &setup->second.group.aiv};
     for (size_t core = 0; core < std::size(cores); ++core) {
-      for (const operators::PmuColumn& column : cores[core]->columns) {
-        std::string_view name = column.name;
+      for (const operators::PmuColumn* column : cores[core]->Summary()) {
+        std::string_view name = column->name;
         for (const std::string_view prefix : {"aic_", "aiv_"}) {
           if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
         }
         const auto* known = std::ranges::find(kMetricNames, name);
         if (known == kMetricNames.end()) continue;
-        columns_.push_back({static_cast<Metric>(known - kMetricNames.begin()), core, &column});
+        columns_.push_back({static_cast<Metric>(known - kMetricNames.begin()), core, column});
       }
     }
   }

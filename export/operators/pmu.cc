@@ -14,10 +14,14 @@ using Kind = PmuColumn::Kind;
 
 constexpr std::string_view kCustom = "Custom:";
 
+// Whose columns of op_summary these are; the database has them of both cores.
+enum class Unit : uint8_t { kBoth, kCube, kVector };
+
 struct Named {
   std::string_view name;
   Kind kind;
   std::vector<PmuTerm> terms;
+  Unit unit = Unit::kBoth;
 };
 
 std::string Prefixed(std::string_view prefix, std::string_view name) {
@@ -26,9 +30,9 @@ std::string Prefixed(std::string_view prefix, std::string_view name) {
 
 // A share of the time and of the cycles.
 void AddShare(std::string_view prefix, std::string_view name, const std::vector<PmuTerm>& terms,
-              std::vector<PmuColumn>* columns) {
-  columns->push_back({Prefixed(prefix, fmt::format("{}_time(us)", name)), Kind::kTime, terms});
-  columns->push_back({Prefixed(prefix, fmt::format("{}_ratio", name)), Kind::kRatio, terms});
+              std::vector<PmuColumn>* columns, bool only_database = false) {
+  columns->push_back({Prefixed(prefix, fmt::format("{}_time(us)", name)), Kind::kTime, terms, only_database});
+  columns->push_back({Prefixed(prefix, fmt::format("{}_ratio", name)), Kind::kRatio, terms, only_database});
 }
 
 void Add(std::string_view prefix, const std::vector<Named>& named, std::vector<PmuColumn>* columns) {
@@ -37,8 +41,15 @@ void Add(std::string_view prefix, const std::vector<Named>& named, std::vector<P
   }
 }
 
-Named Bandwidth(std::string_view name, uint32_t event, double pipe, double scalar) {
-  return {name, Kind::kBandwidth, {{event, pipe * scalar}}};
+void AddBoth(const std::vector<Named>& named, PmuGroup* group) {
+  for (const Named& each : named) {
+    group->aic.columns.push_back({Prefixed("aic", each.name), each.kind, each.terms, each.unit == Unit::kVector});
+    group->aiv.columns.push_back({Prefixed("aiv", each.name), each.kind, each.terms, each.unit == Unit::kCube});
+  }
+}
+
+Named Bandwidth(std::string_view name, uint32_t event, double pipe, double scalar, Unit unit = Unit::kBoth) {
+  return {name, Kind::kBandwidth, {{event, pipe * scalar}}, unit};
 }
 
 void AddPipe(PmuGroup* group) {
@@ -48,89 +59,83 @@ void AddPipe(PmuGroup* group) {
   AddShare("aic", "mte1", {{0x302}}, &group->aic.columns);
   AddShare("aic", "mte2", {{0xC}}, &group->aic.columns);
   AddShare("aic", "fixpipe", {{0x303}}, &group->aic.columns);
-  Add("aic", {miss}, &group->aic.columns);
   AddShare("aiv", "vec", {{0x8}}, &group->aiv.columns);
+  AddShare("aiv", "mac", {{0xA}}, &group->aiv.columns, true);
   AddShare("aiv", "scalar", {{0x9}}, &group->aiv.columns);
+  AddShare("aiv", "mte1", {{0xB}}, &group->aiv.columns, true);
   AddShare("aiv", "mte2", {{0xC}}, &group->aiv.columns);
   AddShare("aiv", "mte3", {{0xD}}, &group->aiv.columns);
-  Add("aiv", {miss}, &group->aiv.columns);
+  AddBoth({miss}, group);
   group->cube_utilization = true;
 }
 
 void AddArithmetic(PmuGroup* group) {
-  Add("aic", {{"mac_fp16_ratio", Kind::kRatio, {{0x49}}},
-              {"mac_int8_ratio", Kind::kRatio, {{0x4A}}},
-              {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}}},
-      &group->aic.columns);
-  Add("aiv", {{"vec_fp32_ratio", Kind::kRatio, {{0x4B}}},
-              {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}},
-              {"vec_int32_ratio", Kind::kRatio, {{0x4E}}},
-              {"vec_misc_ratio", Kind::kRatio, {{0x4F}}},
-              {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}}},
-      &group->aiv.columns);
+  AddBoth({{"mac_fp16_ratio", Kind::kRatio, {{0x49}}, Unit::kCube},
+           {"mac_int8_ratio", Kind::kRatio, {{0x4A}}, Unit::kCube},
+           {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}, Unit::kVector},
+           {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}, Unit::kVector},
+           {"vec_int32_ratio", Kind::kRatio, {{0x4E}}, Unit::kVector},
+           {"vec_misc_ratio", Kind::kRatio, {{0x4F}}, Unit::kVector},
+           {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}, Unit::kCube},
+           {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}, Unit::kVector}},
+          group);
 }
 
 void AddMemory(PmuGroup* group) {
-  const std::vector<Named> shared = {
-      Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8),
-      Bandwidth("l2_read_bw(GB/s)", 0xF, 256, 8), Bandwidth("l2_write_bw(GB/s)", 0x10, 256, 8)};
-  Add("aic", {Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16), Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 8)},
-      &group->aic.columns);
-  Add("aic", shared, &group->aic.columns);
-  Add("aiv", {Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4), Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4)},
-      &group->aiv.columns);
-  Add("aiv", shared, &group->aiv.columns);
+  AddBoth({Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4, Unit::kVector),
+           Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4, Unit::kVector),
+           Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16, Unit::kCube),
+           Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 8, Unit::kCube),
+           Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8),
+           Bandwidth("l2_read_bw(GB/s)", 0xF, 256, 8), Bandwidth("l2_write_bw(GB/s)", 0x10, 256, 8)},
+          group);
 }
 
 void AddMemoryL0(PmuGroup* group) {
-  Add("aic",
-      {Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16), Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16),
-       Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 16), Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8),
-       Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 32), Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 32)},
-      &group->aic.columns);
-  Add("aiv", {Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8), Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8)},
-      &group->aiv.columns);
+  AddBoth({Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16, Unit::kCube),
+           Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16, Unit::kCube),
+           Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 16, Unit::kCube),
+           Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8, Unit::kCube),
+           Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8, Unit::kVector),
+           Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8, Unit::kVector),
+           Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 32, Unit::kCube),
+           Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 32, Unit::kCube)},
+          group);
 }
 
 void AddMemoryUb(PmuGroup* group) {
-  const std::vector<Named> scalar = {Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1),
-                                     Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)};
-  Add("aic", scalar, &group->aic.columns);
-  Add("aiv",
-      {Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2), Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2)},
-      &group->aiv.columns);
-  Add("aiv", scalar, &group->aiv.columns);
+  AddBoth({Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2, Unit::kVector),
+           Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2, Unit::kVector),
+           Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1), Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)},
+          group);
 }
 
 void AddConflicts(PmuGroup* group) {
-  Add("aiv", {{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}},
-              {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}},
-              {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}}},
-      &group->aiv.columns);
+  AddBoth({{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}, Unit::kVector},
+           {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}, Unit::kVector},
+           {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}, Unit::kVector}},
+          group);
 }
 
 void AddL2(PmuGroup* group) {
-  const std::vector<Named> counts = {{"write_cache_hit", Kind::kSum, {{0x500}}},
-                                     {"write_cache_miss_allocate", Kind::kSum, {{0x502}}},
-                                     {"r0_read_cache_hit", Kind::kSum, {{0x504}}},
-                                     {"r0_read_cache_miss_allocate", Kind::kSum, {{0x506}}},
-                                     {"r1_read_cache_hit", Kind::kSum, {{0x508}}},
-                                     {"r1_read_cache_miss_allocate", Kind::kSum, {{0x50A}}}};
-  Add("aic", counts, &group->aic.columns);
-  Add("aiv", counts, &group->aiv.columns);
+  AddBoth({{"write_cache_hit", Kind::kSum, {{0x500}}},
+           {"write_cache_miss_allocate", Kind::kSum, {{0x502}}},
+           {"r0_read_cache_hit", Kind::kSum, {{0x504}}},
+           {"r0_read_cache_miss_allocate", Kind::kSum, {{0x506}}},
+           {"r1_read_cache_hit", Kind::kSum, {{0x508}}},
+           {"r1_read_cache_miss_allocate", Kind::kSum, {{0x50A}}}},
+          group);
 }
 
 void AddAccess(PmuGroup* group) {
-  const std::vector<Named> volumes = {
-      {"read_main_memory_datas(KB)", Kind::kSum, {{0x50D, 0.125}, {0x50E, 0.125}}},
-      {"write_main_memory_datas(KB)", Kind::kSum, {{0x50C, 0.125}}},
-      {"GM_to_L1_datas(KB)", Kind::kSum, {{0x32, 0.25}, {0x206, -0.25}}},
-      {"L0C_to_L1_datas(KB)", Kind::kSum, {{0x206, 0.125}}},
-      {"L0C_to_GM_datas(KB)", Kind::kSum, {{0x20C, 0.125}, {0x206, -0.125}}},
-      {"GM_to_UB_datas(KB)", Kind::kSum, {{0x3E, 0.125}}},
-      {"UB_to_GM_datas(KB)", Kind::kSum, {{0x3D, 0.125}}}};
-  Add("aic", volumes, &group->aic.columns);
-  Add("aiv", volumes, &group->aiv.columns);
+  AddBoth({{"read_main_memory_datas(KB)", Kind::kSum, {{0x50D, 0.125}, {0x50E, 0.125}}},
+           {"write_main_memory_datas(KB)", Kind::kSum, {{0x50C, 0.125}}},
+           {"GM_to_L1_datas(KB)", Kind::kSum, {{0x32, 0.25}, {0x206, -0.25}}},
+           {"L0C_to_L1_datas(KB)", Kind::kSum, {{0x206, 0.125}}},
+           {"L0C_to_GM_datas(KB)", Kind::kSum, {{0x20C, 0.125}, {0x206, -0.125}}},
+           {"GM_to_UB_datas(KB)", Kind::kSum, {{0x3E, 0.125}}},
+           {"UB_to_GM_datas(KB)", Kind::kSum, {{0x3D, 0.125}}}},
+          group);
 }
 
 // "0x8,0xa" as columns r8, ra.
@@ -233,6 +238,14 @@ void PmuCore::SetEvents(std::span<const uint32_t> events) {
       term.counter = found == counted.end() ? -1 : static_cast<int>(found - counted.begin());
     }
   }
+}
+
+std::vector<const PmuColumn*> PmuCore::Summary() const {
+  std::vector<const PmuColumn*> shown;
+  for (const PmuColumn& column : columns) {
+    if (!column.only_database) shown.push_back(&column);
+  }
+  return shown;
 }
 
 PmuGroup PmuGroupOfOneCore(std::string_view metrics) {

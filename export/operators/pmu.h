@@ -37,12 +37,14 @@ struct PmuColumn {
   std::string name;  // with the core's prefix
   Kind kind = Kind::kSum;
   std::vector<PmuTerm> terms;
+  bool only_database = false;  // of a unit that the core has not: op_summary leaves it out
 };
 
 // Of one kind of core, on one device.
 struct PmuCore {
   // `events`: what is counted, in the order of the counters. Behind the columns.
   void SetEvents(std::span<const uint32_t> events);
+  std::vector<const PmuColumn*> Summary() const;  // the columns of op_summary
   std::vector<PmuColumn> columns;
   int64_t cores = 0;  // of this kind
 };

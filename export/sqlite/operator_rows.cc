@@ -179,7 +179,7 @@ Status OperatorWriter::WriteCounters() {
   CellLoader out(StateOf(OperatorTable::kTaskPmuInfo), where_.ordinal);
   // Ids of the columns' names, and what their values are multiplied with.
   std::map<const operators::PmuCore*, std::vector<std::pair<int64_t, double>>> names;
-  const int64_t times[2] = {model_.pmu.empty() ? 0 : Id("aicore_time"), model_.pmu.empty() ? 0 : Id("aiv_time")};
+  const int64_t times[2] = {model_.pmu.empty() ? 0 : Id("aic_total_time"), model_.pmu.empty() ? 0 : Id("aiv_total_time")};
   const int64_t cycles[2] = {model_.pmu.empty() ? 0 : Id("aic_total_cycles"),
                              model_.pmu.empty() ? 0 : Id("aiv_total_cycles")};
   for (size_t i = 0; i < tasks_.size(); ++i) {
