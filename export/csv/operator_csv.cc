@@ -180,7 +180,7 @@ void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::opti
   const HostTask& host = *model.HostOf(*each.task);
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
   CsvRow row(*out, each.task->device);
-  row.Int(static_cast<int64_t>(host.model)).Int(each.task->task).Int(each.task->stream);
+  row.Int(static_cast<int64_t>(host.model)).Int(model.TaskId(*each.task)).Int(each.task->stream);
   const AlikeCells own = each.alike < 0 ? CellsOf(model, of.tensors, host) : AlikeCells();
   const AlikeCells& cells = each.alike < 0 ? own : of.alike[each.alike];
   row.Raw(cells.names);
@@ -239,7 +239,7 @@ void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
   CsvRow row(*out, task.device);
   row.Text(host == nullptr || host->kernel == 0 ? std::string_view(kNotKnown) : model.host.NameOf(host->kernel));
   core == kNotKnown ? row.Text(model.TaskType(task)) : row.Text(core);
-  row.Int(task.stream).Int(task.task).Micros(task.end_ns - task.start_ns);
+  row.Int(task.stream).Int(model.TaskId(task)).Micros(task.end_ns - task.start_ns);
   row.Time(task.start_ns).Time(task.end_ns).End();
 }
 

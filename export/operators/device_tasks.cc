@@ -95,7 +95,7 @@ void PmuCountsTable::Append(const PmuCountsTable& other, std::span<PmuRecord> re
 }
 
 void DeviceTasks::FeedStars(std::span<const std::byte> bytes) {
-  for (; bytes.size() >= kStarsRecordBytes; bytes = bytes.subspan(kStarsRecordBytes)) {
+  for (; bytes.size() >= StarsRecordBytes(); bytes = bytes.subspan(StarsRecordBytes())) {
     const RecordView record(bytes);
     if (record.U16(2) != kStarsMagic) {
       ++bad_records;
@@ -110,6 +110,13 @@ void DeviceTasks::TakeStars(const RecordView& record) {
   const uint16_t function = record.U16(0) & 0x3F;
   const uint16_t sqe = record.U16(0) >> 10;
   DeviceTask task;
+  if (v6_) {
+    if (function != kTaskStart && function != kTaskEnd) return;
+    task.task = record.U16(4);
+    task.stream = record.U16(6);
+    task.type = kSqeV6 + sqe;
+    return Take(task, record.U64(8), function == kTaskEnd);
+  }
   Decode(record.U16(4), record.U16(6), sqe, wide_streams_, &task);
   task.type = sqe;
   if (function == kContextStart || function == kContextEnd) {

@@ -18,6 +18,7 @@
 namespace profd::exporting::operators {
 
 inline constexpr size_t kStarsRecordBytes = 64;
+inline constexpr size_t kStarsRecordBytesV6 = 32;
 inline constexpr size_t kHwtsRecordBytes = 64;
 inline constexpr size_t kTsTrackRecordBytes = 40;
 inline constexpr size_t kProfileRecordBytes = 128;
@@ -30,7 +31,7 @@ struct DeviceTask {
   uint16_t stream = 0;
   uint16_t task = 0;
   uint16_t batch = 0;
-  uint16_t type = 0;  // SQE type, of a context its sub-task type; kUnknownSqe
+  uint16_t type = 0;  // SQE type, of a context its sub-task type; kUnknownSqe, kSqeV6 and more
 };
 
 // What one task did in the second level of cache.
@@ -67,11 +68,13 @@ class PmuCountsTable {
 
 class DeviceTasks {
  public:
-  // `wide_streams`: as the host's records say (HostData::wide_streams).
-  explicit DeviceTasks(bool wide_streams) : wide_streams_(wide_streams) {}
+  // `wide_streams`: as the host's records say (HostData::wide_streams). `v6`: chips 15 and 16. Their tasks have a number
+  // of 32 bits that no other has: `task` and, as the upper half, `stream`; which stream ran them is not recorded.
+  explicit DeviceTasks(bool wide_streams, bool v6 = false) : wide_streams_(wide_streams), v6_(v6) {}
 
+  size_t StarsRecordBytes() const { return v6_ ? kStarsRecordBytesV6 : kStarsRecordBytes; }
   // Memory for the next file, of so many bytes.
-  void ExpectStars(uint64_t bytes) { tasks.reserve(tasks.size() + bytes / kStarsRecordBytes / 2); }
+  void ExpectStars(uint64_t bytes) { tasks.reserve(tasks.size() + bytes / StarsRecordBytes() / 2); }
   void ExpectProfile(uint64_t bytes) { pmu.reserve(pmu.size() + bytes / kProfileRecordBytes); }
   void FeedStars(std::span<const std::byte> records);
   void FeedProfile(std::span<const std::byte> records);
@@ -117,6 +120,7 @@ class DeviceTasks {
   void PairKey(std::span<const Loose> of_key, const std::vector<Flip>* flips);
 
   bool wide_streams_;
+  bool v6_;
   std::map<Key, DeviceTask> open_;  // started
   // Keys of which a record was lost or is not in the order of time; what they have is paired at the end.
   std::set<Key> odd_;

@@ -216,6 +216,8 @@ class HostData {
   std::set<uint32_t> fused_communication_streams;  // of AI CPUs that serve collectives fused with computation (MC2)
   std::vector<std::vector<Tensor>> tensors;
   std::vector<std::vector<uint32_t>> contexts;
+  // Chips 15 and 16: a task's number has 32 bits, of which `batch` is the upper half, and never repeats. Before Feed.
+  bool unique_tasks = false;
   bool wide_streams = false;  // ids above 2047 in use
   bool dynamic = false;       // collecting was switched on and off while the process ran
   uint64_t records = 0;

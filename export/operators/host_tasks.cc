@@ -433,7 +433,7 @@ class Builder {
   void Place(HostTask task, const LaunchRecords* launch) {
     const TypeOfTask& type = TypeOf(task);
     std::vector<uint32_t> ids;
-    if (type.takes_contexts && launch != nullptr) {
+    if (type.takes_contexts && launch != nullptr && !data_.unique_tasks) {
       for (uint32_t i = launch->contexts_begin; i < launch->contexts_end; ++i) {
         const ContextRecord& record = data_.context_records[i];
         if (record.level != kNodeLevel) continue;
@@ -442,7 +442,7 @@ class Builder {
       }
     }
     if (ids.empty()) {
-      if (type.mix && task.launch < 0) task.context = 0;
+      if (type.mix && task.launch < 0 && !data_.unique_tasks) task.context = 0;
       made_.tasks.push_back(task);
       return;
     }

@@ -197,7 +197,7 @@ DevicePmu SetUp(const Place& place, Frequencies frequencies) {
 
 // What one device has recorded.
 struct Device {
-  Device(const Place& its_place, bool wide_streams) : place(&its_place), ran(wide_streams) {}
+  Device(const Place& its_place, bool wide_streams) : place(&its_place), ran(wide_streams, IsV6(its_place.chip)) {}
   const Place* place;
   DeviceTasks ran;
   CpuRecords cpu;
@@ -213,7 +213,7 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
     if (file.base == kStars) {
       device->stars = &file;
       ran.ExpectStars(file.bytes);
-      loader.Read(*device->place, file, kStarsRecordBytes, ran,
+      loader.Read(*device->place, file, ran.StarsRecordBytes(), ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedStars(bytes); });
     } else if (file.base == kHwts) {
       device->stars = &file;
@@ -225,8 +225,10 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
       ran.ExpectProfile(file.bytes);
       loader.Read(*device->place, file, kProfileRecordBytes, ran,
                   [&](std::span<const std::byte> bytes) { ran.FeedAicore(bytes); });
-    } else if (file.base == kStepTraceFile) {
+    } else if (file.base == kStepTraceFile && !IsV6(device->place->chip)) {  // numbers of tasks do not wrap there
       loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
+    } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base) && IsV6(device->place->chip)) {
+      loader.Problem(*device->place, file, "counters of this chip's tasks are not read: skipped", false);
     } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
       device->counters = &file;
       ran.ExpectProfile(file.bytes);
@@ -330,6 +332,9 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
   HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
                    request.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
+  model->host.unique_tasks = std::ranges::any_of(request.info.places, [](const Place& place) {
+    return place.kind == Place::Kind::kDevice && IsV6(place.chip);
+  });
   Loader host_loader(request.reader, request.progress);
   Loader description_loader(request.reader, request.progress);
   Loader device_loader(request.reader, request.progress);

@@ -16,16 +16,22 @@ uint64_t JoinKey(const Task& task) {
   return uint64_t{task.stream} << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
 }
 
+// The device does not record streams with unique numbers: the number alone.
+uint64_t HostKey(HostTask task, bool unique) {
+  if (unique) task.stream = std::exchange(task.batch, uint16_t{0});
+  return JoinKey(task);
+}
+
 // The tasks of one device by their keys; sorted pairs, a hash table of them would take thrice the memory.
 class HostKeys {
  public:
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kAmbiguous = -2;
 
-  HostKeys(const Large<HostTask>& tasks, int device) {
+  HostKeys(const Large<HostTask>& tasks, int device, bool unique) {
     keys_.reserve(static_cast<size_t>(std::ranges::count(tasks, device, &HostTask::device)));
     for (size_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].device == device) keys_.emplace_back(JoinKey(tasks[i]), static_cast<int32_t>(i));
+      if (tasks[i].device == device) keys_.emplace_back(HostKey(tasks[i], unique), static_cast<int32_t>(i));
     }
     if (!std::ranges::is_sorted(keys_)) std::ranges::sort(keys_);
   }
@@ -66,7 +72,7 @@ int32_t FindHost(const Model& model, const DeviceTask& task, HostKeys* by_key) {
 
 void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
-  HostKeys by_key(host_tasks.tasks, device);
+  HostKeys by_key(host_tasks.tasks, device, host.unique_tasks);
   // Where collecting was switched on while a graph ran, the first execution of its tasks is incomplete.
   std::unordered_map<uint64_t, uint32_t> executions;
   if (host.dynamic) {
@@ -96,6 +102,10 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
     if (row.host == HostKeys::kAmbiguous) {
       ++ambiguous;
       continue;
+    }
+    if (host.unique_tasks) {
+      row.batch = task.stream;
+      row.stream = row.host < 0 ? task.task : HostOf(row)->stream;
     }
     if (host.dynamic && row.host >= 0 && std::exchange(executions[JoinKey(task)], 1) > 1) continue;
     rows.push_back(row);

@@ -100,6 +100,9 @@ class Model {
     const Launch* launch = LaunchOf(task);
     return launch == nullptr || launch->node < 0 ? nullptr : &host_tasks.nodes[static_cast<size_t>(launch->node)];
   }
+  // Of rows and tasks, as shown.
+  uint32_t TaskId(const auto& task) const { return host.unique_tasks ? uint32_t{task.batch} << 16 | task.task : task.task; }
+  uint32_t BatchId(const auto& task) const { return host.unique_tasks ? 0 : task.batch; }
   const CommunicationLaunch& LaunchOf(const CommunicationOp& op) const {
     return host_tasks.communication_launches[static_cast<size_t>(op.launch)];
   }

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "export/operators/numbers.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -150,6 +154,59 @@ TEST(ModelTest, TheLastInfoOfAContextCounts) {
   const Model& model = *ran;
   ASSERT_EQ(model.communication.tasks.size(), 1u);
   EXPECT_EQ(model.InfoOf(model.communication.tasks[0])->bytes, 128u);
+}
+
+// A record of 32 bytes: start or end of a task.
+void AddV6Record(uint16_t function, uint16_t sqe, uint32_t number, uint64_t count, std::vector<std::byte>* bytes) {
+  constexpr size_t kBytes = 32;
+  bytes->resize(bytes->size() + kBytes);
+  std::byte* record = bytes->data() + bytes->size() - kBytes;
+  const uint16_t words[] = {static_cast<uint16_t>(function | sqe << 10), kStarsMagic};
+  std::memcpy(record, words, sizeof words);
+  std::memcpy(record + 4, &number, sizeof number);
+  std::memcpy(record + 8, &count, sizeof count);
+}
+
+TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
+  constexpr uint32_t kNumber = 0x10203;
+  const auto clock = [](uint64_t count) { return static_cast<int64_t>(count); };
+  HostData data(clock, 0, false);
+  data.unique_tasks = true;
+  TaskRecord task;
+  task.time = 30;
+  task.kernel = 5;
+  task.type = 66;  // KERNEL_AIVEC
+  task.stream = 12;
+  task.task = kNumber & 0xFFFF;
+  task.batch = kNumber >> 16;
+  data.tasks.push_back(task);
+  data.Finish();
+  HostTasks tasks = BuildHostTasks(&data, true);
+  Model model(std::move(data), true);
+  model.host_tasks = std::move(tasks);
+  DeviceTasks ran(false, true);
+  std::vector<std::byte> bytes;
+  // Two at once, whose numbers differ in the upper half alone.
+  AddV6Record(0, 1, kNumber, 1000, &bytes);
+  AddV6Record(0, 16, kNumber + 0x10000, 1001, &bytes);
+  AddV6Record(1, 1, kNumber, 1010, &bytes);
+  AddV6Record(1, 16, kNumber + 0x10000, 1020, &bytes);
+  ran.FeedStars(bytes);
+  ran.Finish();
+  EXPECT_EQ(ran.bad_records, 0u);
+  model.Join(0, std::move(ran), clock, 0, {});
+  ASSERT_EQ(model.rows.size(), 2u);
+  const TaskRow& known = model.rows[0];
+  EXPECT_EQ(known.start_ns, 1000);
+  EXPECT_EQ(known.end_ns, 1010);
+  ASSERT_GE(known.host, 0);
+  EXPECT_EQ(known.stream, 12);
+  EXPECT_EQ(model.TaskId(known), kNumber);
+  EXPECT_EQ(model.BatchId(known), 0u);
+  EXPECT_EQ(SqeTypeName(known.type), "AIV_SQE");
+  EXPECT_EQ(model.rows[1].host, -1);
+  EXPECT_EQ(model.TaskId(model.rows[1]), kNumber + 0x10000);
+  EXPECT_EQ(model.TaskType(model.rows[1]), "CCU_SQE");
 }
 
 }  // namespace

@@ -89,6 +89,13 @@ constexpr Numbered kSqeTypes[] = {
     {kUnknownSqe, "UNKNOWN"},
 };
 
+constexpr Numbered kSqeTypesV6[] = {
+    {0, "AI_CORE"}, {1, "AIV_SQE"}, {2, "FUSION"}, {3, "PLACE_HOLDER_SQE"}, {4, "AICPU_H"}, {5, "AICPU_D"},
+    {6, "NOTIFY_RECORD_SQE"}, {7, "NOTIFY_WAIT_SQE"}, {8, "WRITE_VALUE_SQE"}, {9, "UBDMA"}, {10, "ASYNCDMA"},
+    {11, "SDMA_SQE"}, {12, "VPC_SQE"}, {13, "JPEGE_SQE"}, {14, "JPEGD_SQE"}, {15, "CMO_SQE"}, {16, "CCU_SQE"},
+    {20, "CONDITION_SQE"}, {21, "END_SQE"},
+};
+
 constexpr Numbered kSubTaskTypes[] = {
     {0, "AIC"}, {1, "AIV"}, {3, "Notify Wait"}, {4, "Notify Record"}, {5, "Write Value"}, {6, "MIX_AIC"},
     {7, "MIX_AIV"}, {8, "SDMA"}, {9, "Data Context"}, {10, "Invalidate Data Context"},
@@ -136,7 +143,10 @@ int CoreOfKernel(std::string_view runtime_type) {
   return -1;
 }
 
-std::string SqeTypeName(uint32_t type) { return NameOrNumber(kSqeTypes, type); }
+std::string SqeTypeName(uint32_t type) {
+  const bool v6 = type >= kSqeV6 && type != kUnknownSqe;
+  return v6 ? NameOrNumber(kSqeTypesV6, type - kSqeV6) : NameOrNumber(kSqeTypes, type);
+}
 
 std::string SubTaskTypeName(uint32_t type) { return NameOrNumber(kSubTaskTypes, type); }
 

@@ -25,6 +25,7 @@ inline constexpr uint16_t kStarsMagic = 0x6BD3;
 inline constexpr uint32_t kNoContext = 0xFFFFFFFF;
 inline constexpr uint32_t kNoModel = 0xFFFFFFFF;
 inline constexpr uint16_t kUnknownSqe = 0xFFFF;
+inline constexpr uint16_t kSqeV6 = 0x100;  // before the numbers of chips 15 and 16
 
 // Fields of one record by their offset; the caller has checked the size.
 class RecordView {

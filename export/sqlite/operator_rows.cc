@@ -109,7 +109,7 @@ Status OperatorWriter::WriteTasks() {
     row_.Int(host == nullptr || host->connection < 0 ? -1 : ids_.connection + host->connection);
     row_.Int(ids_.task + tasks_.NumberAt(i)).Int(pid_).Int(TaskTypeOf(task));
     row_.Int(task.context == operators::kNoContext ? kNoId32 : int64_t{task.context});
-    row_.Int(task.stream).Int(task.task).Int(host == nullptr ? kNoId32 : static_cast<int64_t>(host->model));
+    row_.Int(task.stream).Int(model_.TaskId(task)).Int(host == nullptr ? kNoId32 : static_cast<int64_t>(host->model));
     RETURN_IF_ERROR(out.Add(row_.End(), 0));
   }
   RETURN_IF_ERROR(add_marks(std::numeric_limits<int64_t>::max()));

@@ -176,8 +176,8 @@ class Layers {
     args_.push_back({"Model Id", host == nullptr ? uint64_t{operators::kNoModel} : host->model});
     args_.push_back({"Task Type", type});
     args_.push_back({"Physic Stream Id", uint64_t{row.stream}});
-    args_.push_back({"Task Id", uint64_t{row.task}});
-    args_.push_back({"Batch Id", uint64_t{row.batch}});
+    args_.push_back({"Task Id", uint64_t{model_.TaskId(row)}});
+    args_.push_back({"Batch Id", uint64_t{model_.BatchId(row)}});
     args_.push_back({"Subtask Id", uint64_t{row.context}});
     args_.push_back({"connection_id", connection});
     std::string direction;
@@ -284,7 +284,7 @@ class Layers {
     const std::array<LayerArg, 14> args = {{{"notify_id", notify},
                                             {"duration estimated(us)", info.estimated_us},
                                             {"stream id", uint64_t{host.stream}},
-                                            {"task id", uint64_t{host.task}},
+                                            {"task id", uint64_t{model_.TaskId(host)}},
                                             {"context id", uint64_t{task.context}},
                                             {"task type", name},
                                             {"src rank", uint64_t{info.local_rank}},
