@@ -68,7 +68,7 @@ constexpr const char* kSampleDefaults = R"({
 "dvpp_sampling_interval":20,"aicore_sampling_interval":10,"acl":"","runtimeApi":"off",
 "aicpuTrace":"","runtimeTrace":"","hcclTrace":"","msprof":"off","msproftx":"off",
 "mstxDomainInclude":"","mstxDomainExclude":"","taskTrace":"off","taskTime":"off","aicoreShape":"",
-"taskMemory":"off","prof_level":"off","geApi":"off","job_id":"","app":"","ts_task_track":"",
+"taskMemory":"off","prof_level":"off","profLevel":"off","geApi":"off","job_id":"","app":"","ts_task_track":"",
 "ts_task_time":"","ts_cpu_usage":"","ts_timeline":"","ts_memcpy":"","ts_keypoint":"",
 "ai_vector_status":"","taskTsfw":"off","ts_fw_training":"","hwts_log":"","hwts_log1":"",
 "l2CacheTaskProfiling":"","l2CacheTaskProfilingEvents":"","hccsProfiling":"off","hccsInterval":20,
@@ -199,7 +199,8 @@ void SetApplication(Json& json, const SampleOptions& options) {
   const std::string level = value("task_time").empty() ? value("task_trace") : value("task_time");
   if (!level.empty()) {
     json["taskTrace"] = json["taskTime"] = "on";
-    json["prof_level"] = level;
+    // Readers take profLevel first (dump-format 1.5). Of a session that records no tasks it is "off", as the option.
+    json["prof_level"] = json["profLevel"] = level;
   }
   json["ai_core_metrics"] = value("aic_metrics");
   if (!options.asked.empty()) json["profiling_options"] = 

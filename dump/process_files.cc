@@ -220,6 +220,15 @@ Result<std::string> MergeSampleJson(std::string_view dump, std::string_view proc
     const bool configured = (IsOneOf(kApplicationKeys, key) && IsSet(value)) || (IsOneOf(kAicoreKeys, key) && takes_aicore);
     if (!known || configured) (*ours)[key] = value;
   }
+  // Two names of one value, of which readers take the first that is there; the profiler may write either.
+  for (const char* level : {"profLevel", "prof_level"}) {
+    const auto found = theirs->find(level);
+    if (found == theirs->end() || !IsSet(*found)) continue;
+    for (const char* name : {"profLevel", "prof_level"}) {
+      if (ours->contains(name)) (*ours)[name] = *found;
+    }
+    break;
+  }
   return OneLine(*ours);
 }
 

@@ -61,6 +61,18 @@ TEST(ProcessFilesTest, SampleJsonOfBoth) {
                                   R"("prof_level":"l1","theirs":"x"})"));
 }
 
+TEST(ProcessFilesTest, BothNamesOfTheLevelAreTheProfilers) {
+  const std::string ours = R"({"prof_level":"off","profLevel":"off"})";
+  for (const char* theirs : {R"({"prof_level":"l1"})", R"({"profLevel":"l1"})", R"({"prof_level":"off","profLevel":"l1"})"}) {
+    Result<std::string> merged = MergeSampleJson(ours, theirs);
+    ASSERT_TRUE(merged.ok());
+    EXPECT_EQ(Parse(*merged), Parse(R"({"prof_level":"l1","profLevel":"l1"})")) << theirs;
+  }
+  Result<std::string> merged = MergeSampleJson(R"({"prof_level":"l0","profLevel":"l0"})", R"({"prof_level":"off"})");
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(Parse(*merged), Parse(R"({"prof_level":"l0","profLevel":"l0"})"));
+}
+
 TEST(ProcessFilesTest, CountersThatTheProfilerDidNotTakeStayOurs) {
   Result<std::string> merged =
       MergeSampleJson(R"({"ai_core_profiling":"on","ai_core_profiling_mode":"sample-based","ai_core_metrics":"Memory"})",
