@@ -172,6 +172,15 @@ TEST(Hccs, GarbageIsCounted) {
   EXPECT_EQ(run.stats.bad_bytes, 8u + 14u + 10u + 17u);
 }
 
+TEST(Hccs, TheFirstLineOfASliceIsAHeadingWhateverItIs) {
+  DecodeRun run("hccs.data");
+  run.Feed({"another heading\n1:000000000 0 0\n2:000000000 1048576 0\n",
+            "00 1048576 0\n3:000000000 2097152 0\nrubbish\n4:000000000 3145728 0\n"});
+  EXPECT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.stats.records, 4u);
+  EXPECT_EQ(run.stats.bad_records, 1u) << "the line further down";
+}
+
 TEST(Hccs, RowsOutsideOfTheWindowStillServeAsPredecessors) {
   DecodeRun run("hccs.data");
   run.window.from_ns = DecodeRun::kDeviceWall + 3 * kSecond;

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "export/decode/text_math.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
@@ -15,8 +17,10 @@ class HccsDecoder : public Decoder {
       : clock_(context.clock),
         rows_(TableOf(TableId::kHccs), context.place->device, context.window, *context.rows) {}
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
+  void Feed(std::span<const std::byte> bytes, bool slice_start) override {
+    ForEachLine(bytes, [this, &slice_start](std::string_view line) {
+      Line(line, std::exchange(slice_start, false));
+    });
   }
 
   void Finish() override {
@@ -38,13 +42,15 @@ class HccsDecoder : public Decoder {
     double rx = 0;
   };
 
-  void Line(std::string_view line) {
+  // The first line of a slice is a heading, whatever is in it, or the rest of a line of a slice that is
+  // gone; one that is a sample is taken all the same (the driver sends no heading to a late session).
+  void Line(std::string_view line, bool first) {
     TextScan scan(line);
     Sample sample;
     if (!scan.SecondsAndNs(&sample.ns) || !scan.Uint(&sample.tx) || !scan.Uint(&sample.rx) ||
         !scan.AtEnd()) {
       // The header, wherever it is; the driver sends one whenever the channel starts.
-      bool heading = line.starts_with("time_stamp") || line.empty();
+      bool heading = first || line.starts_with("time_stamp") || line.empty();
       if (!heading) CountBad(line, &stats_);
       return;
     }
