@@ -59,6 +59,10 @@ class MarkDecoder : public Decoder {
       context_.event(event);
     }
   }
+  // "=..;"
+  bool IsLine(std::string_view line) const override {
+    return line.starts_with('=') && line.find(';') == line.size() - 1;
+  }
   void Finish() override {}
 
  private:
@@ -256,6 +260,34 @@ TEST_F(EngineTest, LinesGoAcrossSlicesAndReads) {
   EXPECT_EQ(report->channels.at(0).records, FileFeeder::kChunk);
   EXPECT_EQ(out_.events[FileFeeder::kChunk - 2].name, "abcdef");
   EXPECT_EQ(out_.events.back().name, "last");
+}
+
+// '*' is before lines that begin a slice.
+TEST_F(EngineTest, ALineWithoutEndIsOfItsSliceAlone) {
+  struct Case {
+    std::vector<std::string> slices;
+    std::string lines;
+  };
+  const std::vector<Case> cases = {
+      {{"=1;\n=2;", "=3;\n=4;"}, "*=1;|=2;|*=3;|=4;|"},       // only the end is missing
+      {{"=1;\n=2", "3;\n=4;\n"}, "*=1;|=23;|=4;|"},           // cut within the line
+      {{"=1;\n=2;", "\n=4;\n"}, "*=1;|=2;|=4;|"},             // before its end
+      {{"=1;\n", "=2;", "=3;"}, "*=1;|*=2;|*=3;|"},            // a line each
+      {{"=1;\n=", "2;\n"}, "*=1;|=2;|"},                       // behind its first character
+      {{"=1;\nhalf", "=2;\n"}, "*=1;|half|*=2;|"},             // the rest was lost
+      {{"=1;\nno", " line\n"}, "*=1;|no line|"},               // nothing is known of it
+  };
+  for (const Case& one : cases) {
+    std::filesystem::remove_all(dir_ / "PROF_1");
+    options_.dumps.clear();
+    MakeDump("PROF_1");
+    for (size_t i = 0; i < one.slices.size(); ++i) Put("host/profd/m.data.slice_" + std::to_string(i), one.slices[i]);
+    out_.events.clear();
+    ASSERT_TRUE(Run().ok());
+    std::string lines;
+    for (const Event& event : out_.events) lines += event.name + "|";
+    EXPECT_EQ(lines, one.lines);
+  }
 }
 
 TEST_F(EngineTest, LinesWithoutEndAreSkipped) {

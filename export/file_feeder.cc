@@ -29,7 +29,23 @@ void FileFeeder::Drop() {
   carried_ = 0;
 }
 
+// A slice may end within a line, or with a line that only lacks its end. The next one then begins with a line of its
+// own, and that is not the rest of the carried one: "1" and "0:000000000 5 5" make a line together, "9:000000000 5 5"
+// and "10:000000000 5 5" do not.
+void FileFeeder::EndCarriedLine(size_t got, Decoder* decoder) {
+  const auto* text = reinterpret_cast<const char*>(buffer_.data());
+  std::string_view joined(text, carried_ + got);
+  joined = joined.substr(0, joined.find('\n', carried_));
+  if (joined.ends_with('\r')) joined.remove_suffix(1);
+  if (joined.size() < carried_ || decoder->IsLine(joined) || !decoder->IsLine(joined.substr(carried_))) return;
+  decoder->Feed({buffer_.data(), carried_}, slice_start_);
+  std::memmove(buffer_.data(), buffer_.data() + carried_, got);
+  carried_ = 0;
+  slice_start_ = true;
+}
+
 void FileFeeder::Consume(size_t got, Decoder* decoder) {
+  if (std::exchange(joins_slices_, false)) EndCarriedLine(got, decoder);
   size_t size = carried_ + got;
   size_t begin = 0;
   carried_ = 0;
@@ -115,7 +131,8 @@ void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
     if (slice.number != expected) Drop();
     expected = slice.number + 1;
     if (carried_ == 0) skip_line_ = false;
-    slice_start_ = carried_ == 0;
+    if (carried_ == 0) slice_start_ = true;
+    joins_slices_ = carried_ > 0 && record_size_ == 0;
     Slice(slice, decoder);
     skip_bytes_ = 0;  // of the first alone
     if (stopped_) break;

@@ -40,6 +40,9 @@ class FileFeeder {
   size_t HeadOf(const DataFile& file) const;
   // Takes `got` more bytes behind the carried ones.
   void Consume(size_t got, Decoder* decoder);
+  // At the beginning of a slice of text, `got` bytes of which are behind the carried ones: feeds the carried line
+  // alone where the slice begins with a line of its own.
+  void EndCarriedLine(size_t got, Decoder* decoder);
   void Drop();
   size_t WholeBytes(size_t size) const;
 
@@ -50,6 +53,7 @@ class FileFeeder {
   size_t carried_ = 0;       // at the front of buffer_
   bool skip_line_ = false;   // until the next '\n'
   size_t skip_bytes_ = 0;    // the rest of a record whose beginning went with slices that are gone
+  bool joins_slices_ = false;  // the carried line is of the slice before
   bool slice_start_ = true;  // what is fed next begins a slice
   bool stopped_ = false;
   uint64_t bytes_ = 0;

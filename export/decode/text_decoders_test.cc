@@ -337,5 +337,33 @@ TEST(LlcText, OtherChipsAreBinary) {
   EXPECT_EQ(FindDecoder("llc.data", Place::Kind::kDevice, 5)->record_size, 24);
 }
 
+// Of a slice that ends without '\n' (dump-format 1.1): the next begins with a line of its own, or with the rest of the
+// last one.
+TEST(TextLines, CompleteOnesAreKnown) {
+  const struct {
+    const char* file;
+    std::string line;
+    std::string heading;
+  } kinds[] = {
+      {"hccs.data", "9:000000000 1000 5000", "time_stamp(s):time_stamp(ns) send_amount receive_amount"},
+      {"nic.data", "5:000000007 100 11 13 10 99 10 20 12 26 0 98 1 2", "time_stamp bandwidth rxPacket/s rxByte/s"},
+      {"roce.data", "5:000000007 100 11 13 10 99 10 20 12 26 0 98 1 2 4", "time_stamp bandwidth rxPacket/s rxByte/s"},
+      {"dvpp.data", "5:000000000 3 1 0 10 20 69.5% 30 40 50% 60 70", "time_stamp dvpp_id engine_type engine_id"},
+      {"netdev_stats.data", "8 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15", ""},
+  };
+  for (const auto& kind : kinds) {
+    SCOPED_TRACE(kind.file);
+    DecodeRun run(kind.file);
+    run.Feed({});
+    EXPECT_TRUE(run.is_line(kind.line));
+    EXPECT_FALSE(run.is_line(kind.line + kind.line)) << "two lines are none";
+    EXPECT_FALSE(run.is_line(""));
+    EXPECT_FALSE(run.is_line(kind.line.substr(kind.line.size() / 2))) << "the rest of one";
+    if (kind.heading.empty()) continue;
+    EXPECT_TRUE(run.is_line(kind.heading));
+    EXPECT_FALSE(run.is_line(kind.line + kind.heading));
+  }
+}
+
 }  // namespace
 }  // namespace profd::exporting

@@ -17,27 +17,39 @@ class DvppDecoder : public Decoder {
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachLine(bytes, [this](std::string_view line) {
-      if (Line(line)) {
+      Sample sample;
+      if (Scan(line, &sample)) {
         ++stats_.records;
-      } else if (!line.empty() && line.find("engine_type") == std::string_view::npos) {
+        rows_.AddCells(clock_.DeviceNs(sample.ns), sample.cells);
+      } else if (!line.empty() && !IsHeading(line)) {
         CountBad(line, &stats_);
       }
     });
+  }
+  bool IsLine(std::string_view line) const override {
+    Sample sample;
+    return IsHeading(line) || Scan(line, &sample);
   }
   void Finish() override { rows_.Flush(); }
 
  private:
   static constexpr size_t kMaxWords = 11;  // after the timestamp
 
+  struct Sample {
+    int64_t ns = 0;
+    std::array<uint64_t, kMaxWords> cells{};
+  };
+
+  static bool IsHeading(std::string_view line) { return IsHeadingWith("engine_type", line); }
+
   static bool Number(std::string_view word, double* value) {
     if (word.ends_with('%')) word.remove_suffix(1);
     return TextScan(word).Real(value);
   }
 
-  bool Line(std::string_view line) {
+  static bool Scan(std::string_view line, Sample* sample) {
     TextScan scan(line);
-    int64_t ns = 0;
-    if (!scan.SecondsAndNs(&ns)) return false;
+    if (!scan.SecondsAndNs(&sample->ns)) return false;
     std::array<std::string_view, kMaxWords> words;
     size_t count = 0;
     while (!scan.AtEnd()) {
@@ -46,15 +58,13 @@ class DvppDecoder : public Decoder {
     }
     if (count + 1 < kMaxWords) return false;
     size_t skip = count == kMaxWords ? 0 : 1;  // 1: no dvpp id
-    std::array<uint64_t, kMaxWords> cells{};
     for (size_t i = skip; i < kMaxWords; ++i) {
       std::string_view word = words[i - skip];
       int64_t key = 0;
       double value = 0;
       if (i < 3 ? !TextScan(word).Int(&key) : !Number(word, &value)) return false;
-      cells[i] = i < 3 ? BatchBuilder::ToCell(key) : BatchBuilder::ToCell(value);
+      sample->cells[i] = i < 3 ? BatchBuilder::ToCell(key) : BatchBuilder::ToCell(value);
     }
-    rows_.AddCells(clock_.DeviceNs(ns), cells);
     return true;
   }
 

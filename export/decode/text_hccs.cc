@@ -23,6 +23,11 @@ class HccsDecoder : public Decoder {
     });
   }
 
+  bool IsLine(std::string_view line) const override {
+    Sample sample;
+    return IsHeading(line) || Scan(line, &sample);
+  }
+
   void Finish() override {
     bool false_pair = samples_ > 0 && first_.tx >= last_.tx && first_.rx >= last_.rx;
     if (has_row_ && (false_pair || pairs_ == 1)) rows_.Add(row_.t_ns, row_.tx, row_.rx);
@@ -42,16 +47,19 @@ class HccsDecoder : public Decoder {
     double rx = 0;
   };
 
+  static bool IsHeading(std::string_view line) { return line.starts_with("time_stamp"); }
+  static bool Scan(std::string_view line, Sample* sample) {
+    TextScan scan(line);
+    return scan.SecondsAndNs(&sample->ns) && scan.Uint(&sample->tx) && scan.Uint(&sample->rx) && scan.AtEnd();
+  }
+
   // The first line of a slice is a heading, whatever is in it, or the rest of a line of a slice that is
   // gone; one that is a sample is taken all the same (the driver sends no heading to a late session).
   void Line(std::string_view line, bool first) {
-    TextScan scan(line);
     Sample sample;
-    if (!scan.SecondsAndNs(&sample.ns) || !scan.Uint(&sample.tx) || !scan.Uint(&sample.rx) ||
-        !scan.AtEnd()) {
+    if (!Scan(line, &sample)) {
       // The header, wherever it is; the driver sends one whenever the channel starts.
-      bool heading = first || line.starts_with("time_stamp") || line.empty();
-      if (!heading) CountBad(line, &stats_);
+      if (!first && !line.empty() && !IsHeading(line)) CountBad(line, &stats_);
       return;
     }
     bool earlier = samples_ > 0 && sample.ns < last_.ns;

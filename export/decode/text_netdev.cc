@@ -18,6 +18,11 @@ class NetdevDecoder : public Decoder {
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachLine(bytes, [this](std::string_view line) { Line(line); });
   }
+  bool IsLine(std::string_view line) const override {
+    int64_t ns = 0;
+    std::array<uint64_t, kCounters> counters;
+    return Scan(line, &ns, &counters);
+  }
   void Finish() override { rows_.Flush(); }
 
  private:
@@ -25,13 +30,17 @@ class NetdevDecoder : public Decoder {
   // Of these the table also has a rate: MAC tx and rx bytes, NIC tx and rx bytes.
   static constexpr std::array<size_t, 4> kWithRate = {2, 3, 13, 14};
 
-  void Line(std::string_view line) {
+  static bool Scan(std::string_view line, int64_t* ns, std::array<uint64_t, kCounters>* counters) {
     TextScan scan(line);
+    bool good = scan.Int(ns) && *ns >= 0;
+    for (uint64_t& counter : *counters) good = good && scan.Uint(&counter);
+    return good && scan.AtEnd();
+  }
+
+  void Line(std::string_view line) {
     int64_t ns = 0;
     std::array<uint64_t, kCounters> counters;
-    bool good = scan.Int(&ns) && ns >= 0;
-    for (uint64_t& counter : counters) good = good && scan.Uint(&counter);
-    if (!good || !scan.AtEnd()) {
+    if (!Scan(line, &ns, &counters)) {
       if (!line.empty()) CountBad(line, &stats_);
       return;
     }

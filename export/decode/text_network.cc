@@ -18,6 +18,10 @@ class NetworkDecoder : public Decoder {
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachLine(bytes, [this](std::string_view line) { Line(line); });
   }
+  bool IsLine(std::string_view line) const override {
+    Sample sample;
+    return IsHeading(line) || Scan(line, &sample);
+  }
   void Finish() override { rows_.Flush(); }
 
  private:
@@ -32,29 +36,38 @@ class NetworkDecoder : public Decoder {
     }
   };
 
-  void Line(std::string_view line) {
-    TextScan scan(line);
+  struct Sample {
     int64_t ns = 0;
     double bandwidth = 0;
     int64_t port = 0;
     int64_t type = 0;
     Counters rx;
     Counters tx;
-    if (!scan.SecondsAndNs(&ns) || !scan.Real(&bandwidth) || !rx.Scan(&scan) || !tx.Scan(&scan) ||
-        (!scan.AtEnd() && !scan.Int(&port)) || (!scan.AtEnd() && !scan.Int(&type)) ||
-        !scan.AtEnd() || !(bandwidth >= 0 && bandwidth < 9e15)) {
-      bool heading = line.empty() || line.find("rxPacket/s") != std::string_view::npos;
-      if (!heading) CountBad(line, &stats_);
+  };
+
+  static bool IsHeading(std::string_view line) { return IsHeadingWith("rxPacket/s", line); }
+  static bool Scan(std::string_view line, Sample* sample) {
+    TextScan scan(line);
+    return scan.SecondsAndNs(&sample->ns) && scan.Real(&sample->bandwidth) && sample->rx.Scan(&scan) &&
+           sample->tx.Scan(&scan) && (scan.AtEnd() || scan.Int(&sample->port)) &&
+           (scan.AtEnd() || scan.Int(&sample->type)) && scan.AtEnd() &&
+           sample->bandwidth >= 0 && sample->bandwidth < 9e15;
+  }
+
+  void Line(std::string_view line) {
+    Sample sample;
+    if (!Scan(line, &sample)) {
+      if (!line.empty() && !IsHeading(line)) CountBad(line, &stats_);
       return;
     }
     ++stats_.records;
     std::array<uint64_t, 20> cells;
-    auto mbps = static_cast<int64_t>(bandwidth);
-    cells[0] = BatchBuilder::ToCell(port);
+    auto mbps = static_cast<int64_t>(sample.bandwidth);
+    cells[0] = BatchBuilder::ToCell(sample.port);
     cells[1] = BatchBuilder::ToCell(mbps);
-    Fill(rx, mbps, cells.data() + 2);
-    Fill(tx, mbps, cells.data() + 11);
-    rows_.AddCells(clock_.DeviceNs(ns), cells);
+    Fill(sample.rx, mbps, cells.data() + 2);
+    Fill(sample.tx, mbps, cells.data() + 11);
+    rows_.AddCells(clock_.DeviceNs(sample.ns), cells);
   }
 
   // The vendor's timeline has three decimals of the efficiency, and of nothing else.

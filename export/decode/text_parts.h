@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <string_view>
 
 #include "export/decoder.h"
 
@@ -24,6 +25,11 @@ inline constexpr int kMaxEarlier = 8;
 inline void CountBad(std::string_view line, DecodeStats* stats) {
   ++stats->bad_records;
   stats->bad_bytes += line.size() + 1;
+}
+
+// A heading that contains `token`. What begins with a digit is a sample without its end and a heading behind it.
+inline bool IsHeadingWith(std::string_view token, std::string_view line) {
+  return !line.empty() && (line[0] < '0' || line[0] > '9') && line.find(token) != std::string_view::npos;
 }
 
 // From one timestamp to a later one; 0 when it is not later. Timestamps are untrusted, nothing overflows.

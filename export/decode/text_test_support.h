@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -81,12 +82,14 @@ class DecodeRun {
     }
     decoder->Finish();
     stats = decoder->stats();
+    is_line = [decoder = std::shared_ptr(std::move(decoder))](std::string_view line) { return decoder->IsLine(line); };
     rows = collector_.rows;
   }
 
   std::vector<SeenRow> rows;
   std::vector<Event> events;
   DecodeStats stats;
+  std::function<bool(std::string_view)> is_line;  // of the decoder that was fed
   Strings strings;
 
  private:
