@@ -49,15 +49,22 @@ Result<DumpReader> DumpReader::OpenPath(const std::string& path) {
   return Of(std::move(dir));
 }
 
-Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits) const {
+std::string DumpReader::NotRead::What() const {
+  if (files == 1) return "is a hard link or belongs to another user: not read";
+  return fmt::format("{} files are hard links or belong to another user: not read", files);
+}
+
+Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits, NotRead* not_read) const {
   std::vector<File> files;
   size_t name_bytes = 0;
   TreeLimits tree;
   tree.entries = limits.entries;
   Status walked = WalkTree(dir_.get(), tree, [&](const TreeEntry& entry) {
+    if (entry.is_dir || entry.other || !IsSafePath(entry.path)) return Status();
     // Another's file here is a hard link that a user made, not ours.
-    if (!entry.is_dir && !entry.other && entry.uid == uid_ && entry.links == 1 &&
-        IsSafePath(entry.path)) {
+    if (entry.uid != uid_ || entry.links > 1) {
+      if (not_read != nullptr && not_read->files++ == 0) not_read->first = entry.path;
+    } else if (entry.links == 1) {
       name_bytes += entry.path.size();
       if (name_bytes > limits.name_bytes) return OutOfRange("the names of its files are too long");
       files.push_back({TodaysPath(entry.path), entry.bytes});

@@ -33,9 +33,15 @@ class DumpReader {
     size_t entries = TreeLimits().entries;  // files, folders and whatever else there is
     size_t name_bytes = SIZE_MAX;           // of the paths of files
   };
+  // Regular files that Files leaves out, for what they hold may be another's.
+  struct NotRead {
+    uint64_t files = 0;
+    std::string first;  // its path
+    std::string What() const;
+  };
   // Regular files in path order; others are left out.
-  Result<std::vector<File>> Files(const ListLimits& limits) const;
-  Result<std::vector<File>> Files() const { return Files(ListLimits()); }
+  Result<std::vector<File>> Files(const ListLimits& limits, NotRead* not_read = nullptr) const;
+  Result<std::vector<File>> Files(NotRead* not_read = nullptr) const { return Files(ListLimits(), not_read); }
   // Opens a file for reading beneath the dump, component by component.
   Result<UniqueFd> OpenFile(std::string_view path_untrusted) const;
   Result<Manifest> ReadManifest() const;

@@ -392,8 +392,11 @@ TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {
 
   Result<DumpReader> reader = DumpReader::Open(root_, dump->name());
   ASSERT_TRUE(reader.ok());
-  Result<std::vector<DumpReader::File>> files = reader->Files();
+  DumpReader::NotRead not_read;
+  Result<std::vector<DumpReader::File>> files = reader->Files(&not_read);
   ASSERT_TRUE(files.ok()) << files.status().ToString();
+  EXPECT_EQ(not_read.files, 1u);
+  EXPECT_EQ(not_read.first, "host/hard");
   std::set<std::string> paths;
   for (const DumpReader::File& file : *files) {
     paths.insert(file.path);

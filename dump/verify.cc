@@ -163,8 +163,10 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
   VerifyReport report;
   report.name = name;
   VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
-  Result<std::vector<DumpReader::File>> files = reader.Files();
+  DumpReader::NotRead not_read;
+  Result<std::vector<DumpReader::File>> files = reader.Files(&not_read);
   if (!files.ok()) return files.status();
+  if (not_read.files > 0) report.Add(VerifyCheck::kSizes, not_read.first, not_read.What());
   run.files = std::move(*files);
   for (const DumpReader::File& file : run.files) {
     run.sizes.emplace(file.path, file.bytes);
@@ -177,8 +179,11 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
   if (run.data.empty() && !run.manifest && !run.Has("host/info.json")) {
     bool device = false;
     for (const auto& [path, bytes] : run.sizes) device = device || path.starts_with("device_");
-    if (!device)
-      return InvalidArgument("not a profile dump: no manifest, no host/, no device_<N>/");
+    if (!device) {
+      std::string what = "not a profile dump: no manifest, no host/, no device_<N>/";
+      if (not_read.files > 0) what += fmt::format("; {}: {}", not_read.first, not_read.What());
+      return InvalidArgument(std::move(what));
+    }
   }
   CheckSizes(run);
   CheckClocks(run);

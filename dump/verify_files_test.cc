@@ -57,6 +57,15 @@ TEST_F(VerifyTest, AMissingSliceIsOneProblem) {
                                          HasSubstr("records are missing"))));
 }
 
+// A copy by `cp -al`: what is not read is not valid.
+TEST_F(VerifyTest, HardLinksAreOneProblem) {
+  Write(0, 200);
+  Finish(200);
+  fs::create_hard_link(path_ + "/host/info.json", path_ + "/host/data/linked");
+  EXPECT_THAT(Texts(Verify()), Contains(std::string("sizes: host/data/linked: 2 files are hard links or belong to ") +
+                                        "another user: not read"));
+}
+
 // Neither the journal nor the manifest knows that there was one: the numbers of the others do.
 TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
   Write(0, 200);

@@ -321,8 +321,10 @@ void Scan::Complete(Place* place) {
 }
 
 Status Scan::Run() {
-  Result<std::vector<DumpReader::File>> files = reader_.Files();
+  DumpReader::NotRead not_read;
+  Result<std::vector<DumpReader::File>> files = reader_.Files(&not_read);
   if (!files.ok()) return files.status();
+  if (not_read.files > 0) Problem(not_read.first, not_read.What(), true);
   Result<Manifest> manifest = reader_.ReadManifest();
   if (manifest.ok()) {
     info_.manifest = std::move(*manifest);
@@ -334,7 +336,9 @@ Status Scan::Run() {
   }
   for (const DumpReader::File& file : *files) Take(file);
   if (info_.places.empty()) {
-    return InvalidArgument("no dump: neither host/ nor device_<N>/ is in it");
+    std::string what = "no dump: neither host/ nor device_<N>/ is in it";
+    if (not_read.files > 0) what += fmt::format("; {}: {}", not_read.first, not_read.What());
+    return InvalidArgument(std::move(what));
   }
   if (info_.pid == 0 && info_.manifest) info_.pid = info_.manifest->pid;
   std::ranges::sort(info_.places, [](const Place& a, const Place& b) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -246,6 +247,22 @@ TEST_F(DumpInfoTest, OtherPathsAreNotDumps) {
   Result<Dump> dump = Dump::Open(dir_ / "empty");
   EXPECT_EQ(dump.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(dump.status().message().find("empty"), std::string::npos);
+}
+
+TEST_F(DumpInfoTest, HardLinksAreReportedTogether) {
+  Data("device_3/data/hbm.data.3.slice_0", 24);
+  Data("device_3/data/ddr.data.3.slice_0", 20);
+  for (const char* name : {"hbm", "ddr"}) {
+    const std::string path = Root() + "/device_3/data/" + name + ".data.3.slice_0";
+    std::filesystem::create_hard_link(path, dir_ / name);
+  }
+  DumpInfo info = Open();
+  const auto found = std::ranges::find_if(info.problems, [](const auto& problem) {
+    return problem.what == "2 files are hard links or belong to another user: not read";
+  });
+  ASSERT_NE(found, info.problems.end());
+  EXPECT_EQ(found->file, "device_3/data/ddr.data.3.slice_0");
+  EXPECT_TRUE(found->broken) << "shown by exports and analyses";
 }
 
 }  // namespace
