@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/text.h"
+#include "driver/records/hbm.h"
 #include "dump/test_support.h"
 #include "export/export_run.h"
 #include "export/file_feeder.h"
@@ -239,6 +240,49 @@ TEST_F(EngineTest, TheLastWriteIsCutBehindLostSlices) {
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(out_.rows[0], (Rows{{1001, 10}, {1002, 20}, {1003, 30}}));
   EXPECT_EQ(report->channels.at(0).bad_bytes, 3u);
+}
+
+// Of reads of stack 0, 1000 to 1999 each.
+class HbmChecker : public Decoder {
+ public:
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    for (; bytes.size() >= sizeof(records::HbmRecord); bytes = bytes.subspan(sizeof(records::HbmRecord))) {
+      const auto record = records::Read<records::HbmRecord>(bytes);
+      ++(record.IsPlausible() && record.count / 1000 == 1 ? stats_.records : stats_.bad_records);
+    }
+  }
+  void Finish() override {}
+};
+
+// Whether it was cut in front or behind is seen in its records.
+TEST_F(EngineTest, TheOnlySliceLeftIsCutAtEitherEnd) {
+  std::string all;
+  for (uint64_t i = 1; i <= 100; ++i) {
+    const records::HbmRecord record{10'000 * i, 1000 + i, 0, 0};
+    all.append(reinterpret_cast<const char*>(&record), sizeof record);
+  }
+  for (size_t cut : {1, 8, 16, 23}) {
+    for (bool front : {true, false}) {
+      const std::string text = front ? all.substr(24 - cut) : all.substr(0, all.size() - 24 + cut);
+      for (const char* base : {"hbm.data", "other.data"}) {
+        SCOPED_TRACE(testing::Message() << base << " " << cut << (front ? " in front" : " behind"));
+        Put("device_0/data/slice", text);
+        Result<DumpReader> reader = DumpReader::OpenPath(dir_ / "PROF_1");
+        ASSERT_TRUE(reader.ok());
+        DataFile file;
+        file.base = base;
+        file.slices.push_back({"device_0/data/slice", text.size(), 7, false});
+        std::vector<std::byte> buffer;
+        HbmChecker checker;
+        FileFeeder feeder(*reader, 24, &buffer, [](uint64_t) { return true; });
+        feeder.Run(file, &checker);
+        EXPECT_EQ(feeder.bad_bytes(), cut);
+        // Of a format that is not known, as the vendor's reader has it.
+        const bool known = base == std::string("hbm.data");
+        EXPECT_EQ(checker.stats().bad_records == 0, known || front);
+      }
+    }
+  }
 }
 
 // What is left of a record does not join with what follows a slice that is gone.

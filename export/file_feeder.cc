@@ -1,15 +1,39 @@
 #include "export/file_feeder.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
 
+#include "driver/abi/channels.h"
 #include "dump/slice_source.h"
 
 namespace profd::exporting {
+namespace {
+
+struct Fit {
+  size_t plausible = 0;  // records that can be some, and go on from the one before
+  uint64_t begin = 0;    // of the first one's time
+};
+Fit FitOf(const abi::ChannelFormat& format, std::span<const std::byte> bytes) {
+  Fit fit;
+  uint64_t last = 0;
+  for (size_t i = 0; bytes.size() >= format.record_size; bytes = bytes.subspan(format.record_size), ++i) {
+    uint64_t time = 0;
+    std::memcpy(&time, bytes.data() + format.timestamp.offset, format.timestamp.width);
+    if (i == 0) fit.begin = last = time;
+    const bool follows = time >= last && time - last < uint64_t{1} << 40;
+    if (format.plausible(bytes.first(format.record_size)) && time <= records::kMaxTimestamp && follows) ++fit.plausible;
+    last = time;
+  }
+  return fit;
+}
+
+}  // namespace
+
 FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size, std::vector<std::byte>* buffer,
                        Progress progress)
     : reader_(reader), record_size_(record_size), buffer_(*buffer), progress_(std::move(progress)) {
@@ -107,10 +131,31 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
 }
 
+// Does the only slice that is left begin with a record, and end within one, and not the other way round?
+bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
+  // The vendor's writer closes these at the end of a record (driver-abi 5.2).
+  if (file.base == "stars_soc.data") return true;
+  const auto* format = std::ranges::find(abi::kChannelFormats, file.base, &abi::ChannelFormat::file);
+  if (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_) {
+    return false;
+  }
+  Result<UniqueFd> fd = reader_.OpenFile(file.slices.front().path);
+  if (!fd.ok()) return false;
+  constexpr size_t kRecords = 64;
+  const ssize_t got = ::pread(fd->get(), buffer_.data(), std::min(kRecords * record_size_ + rest, kChunk), 0);
+  if (got < static_cast<ssize_t>(rest)) return false;
+  const std::span bytes(buffer_.data(), static_cast<size_t>(got));
+  const Fit whole = FitOf(*format, bytes);
+  const Fit behind = FitOf(*format, bytes.subspan(rest));
+  // Where a few bytes too early are zeros, a time is as plausible, but many times as large.
+  return whole.plausible != behind.plausible ? whole.plausible > behind.plausible : whole.begin < behind.begin;
+}
+
 // Where the first slices are gone, the first one left begins with the rest of a record that began in them: what all
 // slices hold beyond complete records (operator-data a.6). Slices of complete records have none, whatever the last one,
-// which may be cut, ends with; nor is it known where others are missing in between.
-size_t FileFeeder::HeadOf(const DataFile& file) const {
+// which may be cut, ends with; nor is it known where others are missing in between. Of one slice alone its records
+// say which end is cut, where their format is known.
+size_t FileFeeder::HeadOf(const DataFile& file) {
   if (record_size_ <= 1 || file.slices.empty() || file.slices.front().number == 0) return 0;
   uint64_t bytes = 0;
   bool are_complete = true;
@@ -120,7 +165,9 @@ size_t FileFeeder::HeadOf(const DataFile& file) const {
     if (i + 1 < file.slices.size()) are_complete = are_complete && slice.bytes % record_size_ == 0;
     bytes += slice.bytes;
   }
-  return are_complete && file.slices.size() > 1 ? 0 : bytes % record_size_;
+  const size_t rest = bytes % record_size_;
+  if (file.slices.size() > 1) return are_complete ? 0 : rest;
+  return rest == 0 || BeginsWithRecord(file, rest) ? 0 : rest;
 }
 
 void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
