@@ -53,15 +53,19 @@ struct Operator {
   double Ratio(size_t number) const { return number < ratio_ns.size() && counted_ns > 0 ? ratio_ns[number] / counted_ns : 0; }
 };
 
+// Not recorded.
+inline constexpr uint16_t kNoBlocks = UINT16_MAX;
+
 // One execution of an operator on a device.
 struct Execution {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int32_t op = -1;    // index of Rank::operators
   int32_t lane = -1;  // of Rank::lanes: its stream
-  // How many cores it was cut for, and of the other kind of core in one that has both; 0: not recorded.
-  uint16_t blocks = 0;
-  uint16_t mix_blocks = 0;
+  // How many cores it was cut for, and of the other kind of core in one that has both.
+  uint16_t blocks = kNoBlocks;
+  uint16_t mix_blocks = kNoBlocks;
+  TextId task = kNoText;  // the kind of core by the timeline's task; kNoText: it is not there
 };
 
 // How often something was executed, and how long.
@@ -81,6 +85,7 @@ struct Slice {
   int64_t end_ns = 0;
   TextId name = kNoText;
   int32_t lane = -1;
+  bool is_operator = false;  // of the framework, by what it calls its kind
 };
 
 struct Lane {
@@ -366,6 +371,7 @@ struct Rank {
   std::vector<std::string> ratio_names;  // "aic_mac"
   std::vector<std::string> unit_names;   // "aicore", "aic_mte2"
   std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
+  int64_t longest_communication_ns = 0;    // of the operations of communication beside executions
   std::vector<Lane> lanes;
   std::vector<Slice> slices;
   std::optional<int64_t> first_call_ns;  // of those that are left out (ReadDetail)

@@ -72,7 +72,8 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   std::map<TextId, Slowed> slowed;
   for (const Execution& each : rank.executions) {
     const Operator& op = rank.operators[static_cast<size_t>(each.op)];
-    const std::string_view core = rank.TextOf(op.core);
+    // Tables of operators may have another kind of core than the timeline.
+    const std::string_view core = rank.TextOf(each.task == kNoText ? op.core : each.task);
     const auto least = core == "AI_CORE" || core == "MIX_AIC" ? LeastIn(*series, each) : std::nullopt;
     if (!least) continue;
     const double mhz = *least * to_mhz;
@@ -96,7 +97,7 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
     lost_ns += of.lost_ns;
   }
   if (found.empty()) return std::nullopt;
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const auto& each) { return each.second.ns; });
+  std::ranges::stable_sort(found, std::ranges::greater(), [](const auto& each) { return std::pair(each.second.ns, each.second.lost / static_cast<double>(each.second.calls)); });
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, lost_ns / 1e6);

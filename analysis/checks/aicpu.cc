@@ -33,7 +33,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   const Rank& rank = input.rank;
   int64_t all_ns = 0;
   int64_t cpu_ns = 0;
-  int64_t longest_ns = 0;
+  int64_t longest_ns = rank.longest_communication_ns;
   std::map<int32_t, std::pair<uint64_t, int64_t>> by_operator;  // calls and time
   std::map<int32_t, uint32_t> first_of;                         // execution
   int64_t first_ns = INT64_MAX;

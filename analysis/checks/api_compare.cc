@@ -18,12 +18,11 @@ struct Times {
 };
 using Apis = std::map<std::string, Times>;
 
-// Operators of the framework ("aten::add"), each with and without those it calls.
+// Operators of the framework, each with and without those it calls; steps are none.
 void AddApis(const Rank& rank, Apis* apis) {
   std::map<int32_t, std::vector<const Slice*>> threads;
   for (const Slice& each : rank.slices) {
-    if (each.lane < 0 || rank.lanes[static_cast<size_t>(each.lane)].group != "Python") continue;
-    if (rank.TextOf(each.name).find("::") != std::string_view::npos) threads[each.lane].push_back(&each);
+    if (each.is_operator && !rank.TextOf(each.name).starts_with("ProfilerStep#")) threads[each.lane].push_back(&each);
   }
   for (auto& [lane, calls] : threads) {
     std::ranges::stable_sort(calls, [](const Slice* a, const Slice* b) { return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->end_ns > b->end_ns; });

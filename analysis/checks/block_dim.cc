@@ -11,9 +11,10 @@ namespace {
 
 // So many of the cores are left without work in the last round.
 bool LeavesCores(const Rank& rank, std::string_view core, const Execution& each) {
-  const int cores = core == "AI_CORE" ? rank.cube_cores : rank.vector_cores;
-  if (cores == 0 || each.blocks == 0 || (core != "AI_CORE" && core != "AI_VECTOR_CORE" && core != "MIX_AIC")) return false;
-  if (core == "MIX_AIC" && each.mix_blocks > 0 && each.mix_blocks % rank.vector_cores == 0) return false;
+  const int cores = core == "AI_CORE" || rank.vector_cores == 0 ? rank.cube_cores : rank.vector_cores;
+  if (cores == 0 || each.blocks == kNoBlocks || (core != "AI_CORE" && core != "AI_VECTOR_CORE" && core != "MIX_AIC")) return false;
+  // 0 leaves none of the vector cores half used.
+  if (core == "MIX_AIC" && rank.vector_cores > 0 && each.mix_blocks != kNoBlocks && each.mix_blocks % rank.vector_cores == 0) return false;
   return each.blocks % cores != 0;
 }
 

@@ -13,7 +13,9 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   std::vector<Interval> calls;
   for (const Slice& slice : rank.slices) {
     const std::string_view name = rank.TextOf(slice.name);
-    if (name.starts_with("AscendCL@") || name.starts_with("acl")) calls.push_back({slice.start_ns, slice.end_ns});
+    // Operators of the framework have such names, too.
+    const bool is_api = name.starts_with("acl") && slice.lane >= 0 && rank.lanes[static_cast<size_t>(slice.lane)].group == "CANN";
+    if (is_api || name.starts_with("AscendCL@")) calls.push_back({slice.start_ns, slice.end_ns});
   }
   if (calls.empty()) return std::nullopt;
   std::ranges::sort(calls, {}, &Interval::start_ns);
@@ -21,7 +23,9 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   std::vector<Interval> found;
   for (const Interval& free : rank.overlap[static_cast<size_t>(OverlapKind::kFree)]) {
     const double us = static_cast<double>(free.end_ns - free.start_ns) / 1000;
-    if (us <= gap_us) continue;
+    // Where the span is that of all tasks, what lies before the first operator and behind the last one is no gap.
+    const bool at_border = rank.span && (free.start_ns <= rank.span->start_ns || free.end_ns >= rank.span->end_ns);
+    if (us <= gap_us || at_border) continue;
     double busy_us = 0;
     uint64_t count = 0;
     for (auto call = std::ranges::lower_bound(calls, free.start_ns, {}, &Interval::start_ns); call != calls.end() && call->start_ns < free.end_ns; ++call) {

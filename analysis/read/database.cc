@@ -1,11 +1,13 @@
-// Databases of PyTorch's and MindSpore's profilers and of msprof (analysis 2.5), and `analysis.db` beside them.
+// Databases of PyTorch's and MindSpore's profilers and of msprof (analysis 2.5).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
@@ -126,8 +128,8 @@ class DatabaseReader {
     }
     if (!database_.Has("COMPUTE_TASK_INFO")) return;
     // Older writers have other names.
-    const std::string blocks = database_.HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "0";
-    const std::string mixed = database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "0";
+    const std::string blocks = database_.HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "NULL";
+    const std::string mixed = database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "NULL";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
                     "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
@@ -140,7 +142,7 @@ class DatabaseReader {
           }
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
           rank_->executions.push_back({row.Time(0), row.Time(1), op,
-                                       rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row.Int(10)), BlocksOf(row.Int(11))});
+                                       rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row, 10), BlocksOf(row, 11)});
         });
     ReadStates();
     ReadRatios(device);
@@ -153,7 +155,10 @@ class DatabaseReader {
     return core < 0 ? task : rank_->Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
   }
 
-  static uint16_t BlocksOf(int64_t count) { return count > 0 && count <= UINT16_MAX ? static_cast<uint16_t>(count) : uint16_t{0}; }
+  static uint16_t BlocksOf(const Row& row, int column) {
+    const int64_t count = row.Int(column);
+    return !row.IsNull(column) && count >= 0 && count < kNoBlocks ? static_cast<uint16_t>(count) : kNoBlocks;
+  }
 
   // Older writers have no such column.
   void ReadStates() {
@@ -166,10 +171,11 @@ class DatabaseReader {
 
   void ReadRatios(int device) {
     if (!database_.Has("TASK_PMU_INFO")) return;
-    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType FROM TASK_PMU_INFO p "
+    std::set<std::pair<int32_t, int64_t>> counted;  // operators and their tasks
+    Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType, p.globalTaskId FROM TASK_PMU_INFO p "
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND (s.value LIKE '%\\_ratio' ESCAPE '\\' OR s.value LIKE '%\\_time' ESCAPE '\\')", device),
-        [this](const Row& row) {
+        [this, &counted](const Row& row) {
           const std::string_view column = row.Text(3);
           const std::string_view name = column.substr(0, column.rfind('_'));
           const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
@@ -179,7 +185,8 @@ class DatabaseReader {
           if (column.ends_with("_time")) return Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), row.Real(4));
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
           Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
-          if (index == 0) made.counted_ns += row.Real(5);
+          // A task has a row for each ratio, of some the first one not.
+          if (counted.emplace(op, row.Int(8)).second) made.counted_ns += row.Real(5);
         });
   }
 
@@ -198,6 +205,7 @@ class DatabaseReader {
           made.type = Name(row.Int(2));
           made.start_ns = row.Time(3);
           made.elapse_ms = Ms(row.Time(4) - row.Time(3));
+          rank_->longest_communication_ns = std::max(rank_->longest_communication_ns, row.Time(4) - row.Time(3));
           rank_->slices.push_back({row.Time(3), row.Time(4), made.name,
                                    rank_->LaneOf("Communication", fmt::format("Group {}", rank_->TextOf(made.group)))});
         });
@@ -233,13 +241,16 @@ class DatabaseReader {
       const bool python = layer.group == "Python";
       const bool has_stacks = python && database_.Has("PYTORCH_CALLCHAINS");
       const auto stacks = has_stacks ? ReadStacks() : std::unordered_map<int64_t, TextId>();
-      Run(fmt::format("SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), globalTid & 4294967295, name, connectionId, {} "
-                      "FROM {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", layer.table),
+      // Functions and queues of the framework are there, too.
+      const bool has_kinds = python && database_.HasColumn(layer.table, "type") && database_.Has("ENUM_API_TYPE");
+      const std::string is_operator = !python ? "0" : has_kinds ? "type IN (SELECT id FROM ENUM_API_TYPE WHERE name = 'op')" : "1";
+      Run(fmt::format("SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), globalTid & 4294967295, name, connectionId, {}, {} "
+                      "FROM {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", is_operator, layer.table),
           [this, &layer, &stacks, python](const Row& row) {
             if (row.Int(1) < row.Int(0)) return;
             const auto index = static_cast<uint32_t>(rank_->slices.size());
             rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(3)),
-                                     rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2)))});
+                                     rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2))), row.Int(6) != 0});
             if (!row.IsNull(4)) (python ? operators_ : callers_)[row.Int(4)] = index;
             const auto stack = row.IsNull(5) ? stacks.end() : stacks.find(row.Int(5));
             if (stack != stacks.end()) rank_->stacks.emplace(index, stack->second);
@@ -386,75 +397,6 @@ class DatabaseReader {
   std::unordered_map<int64_t, uint32_t> operators_;              // of the framework, by number in CONNECTION_IDS
 };
 
-std::string LinksSql(const Database& database) {
-  return fmt::format("SELECT group_name, src_rank, dst_rank, transport_type, transit_size, transit_time, hccl_op_name, step, type, {} "
-                     "FROM CommAnalyzerMatrix", database.HasColumn("CommAnalyzerMatrix", "op_name") ? "op_name" : "''");
-}
-
-void TakeLink(const Row& row, Rank* rank) {
-  Link link{rank->Text(row.Text(0)), rank->Text(row.Text(1)), rank->Text(row.Text(2)), rank->Text(row.Text(3)), row.Real(4), row.Real(5)};
-  link.name = rank->Text(row.Text(6));
-  link.step = StepNumberOf(row.Text(7));
-  link.p2p = row.Text(8) == "p2p";
-  if (!row.Text(9).empty()) link.op = rank->Text(row.Text(9));
-  link.part = IsPartOfTotal(row.Text(6));
-  rank->links.push_back(link);
-}
-
-// What the analysis beside the database adds: parts of collectives, links, shares of steps.
-void ReadAnalysis(const fs::path& file, const ReadContext& context, Rank* rank) {
-  Result<Database> database = Database::Open(file);
-  if (!database.ok()) {
-    context.problems->push_back({file.string(), database.status().message()});
-    return;
-  }
-  const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
-    if (!database->Has(table)) return;
-    const Status status = database->Each(sql, take);
-    if (!status.ok()) context.problems->push_back({file.string(), status.message()});
-  };
-  const bool stages = database->HasColumn("StepTraceTime", "preparing");
-  run("StepTraceTime", fmt::format("SELECT step, computing, communication, communication_not_overlapped, free{} FROM StepTraceTime",
-                                   stages ? ", stage, bubble, communication_not_overlapped_and_exclude_receive, preparing" : ""),
-      [rank, stages](const Row& row) {
-        Shares& shares = rank->shares[row.Int(0)];
-        shares = {row.Real(1) / 1000, row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000};
-        if (!stages) return;
-        const auto ms = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / 1000); };
-        shares.stage = ms(5);
-        shares.bubble = ms(6);
-        shares.without_receive = ms(7);
-        shares.preparing = ms(8);
-      });
-  std::map<std::string, Collective*, std::less<>> by_name;
-  for (Collective& each : rank->collectives) by_name.emplace(rank->TextOf(each.name), &each);
-  const auto of = [&by_name](const Row& row) {
-    const auto found = by_name.find(row.Text(0));
-    return found == by_name.end() ? nullptr : found->second;
-  };
-  run("CommAnalyzerTime",
-      "SELECT hccl_op_name, transit_time, wait_time, synchronization_time, idle_time, step, type, elapse_time, group_name, start_timestamp FROM CommAnalyzerTime",
-      [&of, rank](const Row& row) {
-        Collective* const op = of(row);
-        if (op == nullptr) return;
-        op->parts = {row.Real(1), row.Real(2), row.Real(3), row.Real(4)};
-        op->step = StepNumberOf(row.Text(5));
-        op->p2p = row.Text(6) == "p2p";
-        op->elapse_ms = row.Real(7);
-        op->start_ns = MicrosAsNs(row.Real(9)).value_or(op->start_ns);
-        // The name that files have; COMMUNICATION_OP may have another.
-        op->group = rank->Text(row.Text(8));
-      });
-  run("CommAnalyzerBandwidth",
-      "SELECT hccl_op_name, transport_type, transit_size, transit_time, count, large_packet_ratio, package_size, total_duration "
-      "FROM CommAnalyzerBandwidth",
-      [&of](const Row& row) {
-        Collective* const op = of(row);
-        if (op != nullptr) AddPackets({row.Text(1), row.Real(2), row.Real(3), row.Real(5)}, {row.Real(6), CountOf(row.Real(4)), row.Real(7)}, op);
-      });
-  run("CommAnalyzerMatrix", LinksSql(*database), [rank](const Row& row) { TakeLink(row, rank); });
-}
-
 }  // namespace
 
 bool IsDatabase(const fs::path& file) {
@@ -487,7 +429,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
       if (known) rank->rank = known;
     }
     const fs::path more = parent / "analysis.db";
-    if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysis(more, context, rank.get());
+    if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysisDatabase(more, context, rank.get());
     ranks->push_back(std::move(rank));
   }
   return Status::Ok();

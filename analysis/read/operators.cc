@@ -73,7 +73,7 @@ class OperatorReader {
       }
       if (op.stack >= 0) rank_.stacks.emplace(static_cast<uint32_t>(rank_.slices.size()), rank_.Text(data.texts.Text(op.stack)));
       rank_.slices.push_back({op.begin, op.end, rank_.Text(data.texts.Text(op.name)),
-                              rank_.LaneOf("Python", fmt::format("Thread {}", op.thread))});
+                              rank_.LaneOf("Python", fmt::format("Thread {}", op.thread)), true});
     }
     constexpr double kMiB = 1024.0 * 1024;
     for (const auto& record : data.memory.records) {
@@ -109,6 +109,7 @@ class OperatorReader {
   void AddCollectives(const std::vector<exporting::StepSpan>& steps, const ReadContext& context) {
     for (const auto& op : model_.communication.ops) {
       if (!op.shown || op.device != device_) continue;
+      rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, op.end_ns - op.start_ns);
       rank_.slices.push_back({op.start_ns, op.end_ns, rank_.Text(model_.NameOf(op)),
                               rank_.LaneOf("Communication", fmt::format("Group {}", op.group))});
     }
@@ -147,8 +148,8 @@ class OperatorReader {
     Operator& made = rank_.operators[static_cast<size_t>(op)];
     const auto execution = static_cast<uint32_t>(rank_.executions.size());
     if (keeps_calls_) launched_.emplace_back(host.connection, execution);
-    rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.blocks,
-                                static_cast<uint16_t>(std::min<uint32_t>(host.mix_blocks, UINT16_MAX))});
+    rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.has_blocks ? host.blocks : kNoBlocks,
+                                static_cast<uint16_t>(host.has_blocks ? std::min<uint32_t>(host.mix_blocks, kNoBlocks) : kNoBlocks)});
     const auto cores = exporting::operators::CountersOf(model_, row, host);
     if (!cores) return;
     const auto ns = static_cast<double>(row.end_ns - row.start_ns);

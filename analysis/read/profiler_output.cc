@@ -89,6 +89,7 @@ class KernelReader {
     const std::string_view core = file.Field(core_);
     // Those are no executions of an operator, but all of communication.
     if (core == "HCCL" || core == "COMMUNICATION" || core == "HCCL_AICPU") {
+      rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, *length);
       rank_.communication_at.push_back(static_cast<uint32_t>(rank_.executions.size()));
       return true;
     }
@@ -117,7 +118,7 @@ class KernelReader {
   }
   static uint16_t Blocks(std::string_view text) {
     uint16_t blocks = 0;
-    return ParseNumber(text, &blocks) ? blocks : uint16_t{0};
+    return ParseNumber(text, &blocks) ? blocks : kNoBlocks;
   }
 
   void Describe(const CsvFile& file, double ns, Operator* op) {

@@ -42,6 +42,8 @@ bool IsProfilerOutput(const std::filesystem::path& directory);
 // `ascend_pytorch_profiler_<rank>.db`, `msprof_<timestamp>.db`, ...: one rank per device.
 Status ReadDatabase(const std::filesystem::path& file, const ReadContext& context, Ranks* ranks);
 bool IsDatabase(const std::filesystem::path& file);
+// `analysis.db` beside it: what is added to a rank that was read.
+void ReadAnalysisDatabase(const std::filesystem::path& file, const ReadContext& context, Rank* rank);
 
 // MindSpore's raw logs up to 1.x, and the logs of its input pipeline: one rank per device.
 Status ReadMindSpore(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);

@@ -168,7 +168,7 @@ class TraceReader {
     constexpr std::string_view kCompile = "aclopCompileAndExecute";
     const TextId name = event.call == kCompile ? rank_.Text(fmt::format("AscendCL@{}", kCompile)) : rank_.Text(event.name);
     if (!event.stack.empty()) stacks_.emplace(events_.size(), rank_.Text(event.stack));
-    events_.push_back({*t_ns, end, name, core, thread});
+    events_.push_back({*t_ns, end, name, core, thread, event.category == "cpu_op"});
     if (event.bytes > 0 && !event.transport.empty()) {
       moves_.push_back({{*t_ns, end, event.bytes, name, rank_.Text(event.transport), rank_.Text(event.link)}, thread});
     }
@@ -217,6 +217,7 @@ class TraceReader {
     TextId name = kNoText;
     TextId core = kNoText;
     uint32_t thread = 0;
+    bool is_operator = false;
   };
   static constexpr std::string_view kHardware = "Ascend Hardware";
   static constexpr std::string_view kCommunication = "Communication";
@@ -261,6 +262,8 @@ class TraceReader {
     }
     if (group == kHardware) {
       if (kernels_) TakeExecution(event);
+      const auto execution = event.core == kNoText ? execution_at_.end() : execution_at_.find(Point(NameOf(event.thread), event.start_ns));
+      if (execution != execution_at_.end()) rank_.executions[execution->second].task = event.core;
       if (std::ranges::find(kCopyTasks, rank_.TextOf(event.core)) != std::end(kCopyTasks)) {
         rank_.copies.push_back({event.start_ns, event.end_ns, rank_.LaneOf(kHardware, NameOf(event.thread))});
       }
@@ -274,7 +277,7 @@ class TraceReader {
       step.start_ns = event.start_ns;
       step.end_ns = event.end_ns;
     }
-    rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread))});
+    rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread)), event.is_operator});
     return true;
   }
 

@@ -46,10 +46,12 @@ constexpr auto kOperators = std::to_array<StoreColumn>({
 constexpr auto kKernels = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kEnd, kStep, {"op", "UInt32"}, kName, kType, {"core", "String", kText}, {"stream", "String", kText},
     {"lane", "Int32"}, {"blocks", "UInt16"}, {"mix_blocks", "UInt16"}, {"launched_by", "Array(UInt32)"}, {"after_communication", "UInt8"},
+    {"task", "String", kText},
 });
 // Framework operators ("Python"), API calls ("CANN", ...), collectives ("Communication"): by layer.
 constexpr auto kSlices = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kEnd, {"layer", "String", kText}, {"thread", "String", kText}, {"lane", "Int32"}, kName, {"stack", "String", kText},
+    {"is_operator", "UInt8"},
 });
 // `size_...`: packets by size; `size_transports` are places in `transports`.
 constexpr auto kCollectives = std::to_array<StoreColumn>({

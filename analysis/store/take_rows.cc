@@ -106,6 +106,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"cube_cores", [](const std::string& value, Rank* rank) { rank->cube_cores = NumberOf<int>(value); }},
     {"vector_cores", [](const std::string& value, Rank* rank) { rank->vector_cores = NumberOf<int>(value); }},
     {"core_mhz", [](const std::string& value, Rank* rank) { rank->core_mhz = NumberOf<double>(value); }},
+    {"longest_communication_ns", [](const std::string& value, Rank* rank) { rank->longest_communication_ns = NumberOf<int64_t>(value); }},
     {"groups", TakeGroups},
     {"parallel_sizes", TakeParallelSizes},
     {"parallel_index", TakeParallelIndex},
@@ -184,7 +185,7 @@ Status TakeOperator(const StoreRow& row, Filling* to) {
 Status TakeKernel(const StoreRow& row, Filling* to) {
   Rank& rank = *to->rank;
   Execution each{row.Time(1), row.Time(2), static_cast<int32_t>(row.Uint(3)), static_cast<int32_t>(row.Int(4)), static_cast<uint16_t>(row.Uint(5)),
-                 static_cast<uint16_t>(row.Uint(6))};
+                 static_cast<uint16_t>(row.Uint(6)), TextIn(row, 9, &rank)};
   const bool known = each.op >= 0 && static_cast<size_t>(each.op) < rank.operators.size() && each.lane >= 0 && each.lane < static_cast<int64_t>(rank.lanes.size());
   if (!known || rank.executions.size() >= kMaxIndex) return DataLoss("executions of operators that are not there: load the run again");
   if (each.start_ns > each.end_ns) return DataLoss("executions that end before they begin: load the run again");
@@ -203,7 +204,7 @@ Status TakeSlice(const StoreRow& row, Filling* to) {
   if (!known || number >= kMaxIndex) return DataLoss("slices of threads that are not there: load the run again");
   if (row.Int(2) > row.Int(3)) return DataLoss("slices that end before they begin: load the run again");
   to->slices[static_cast<uint32_t>(row.Uint(1))] = number;
-  rank.slices.push_back({row.Time(2), row.Time(3), TextIn(row, 5, &rank), static_cast<int32_t>(lane)});
+  rank.slices.push_back({row.Time(2), row.Time(3), TextIn(row, 5, &rank), static_cast<int32_t>(lane), row.Uint(7) != 0});
   if (!row.Text(6).empty()) rank.stacks[number] = rank.Text(row.Text(6));
   return {};
 }
@@ -347,7 +348,7 @@ Status TakeMark(const StoreRow& row, Filling* to) {
   return {};
 }
 
-constexpr std::string_view kKernelColumns = "start_ns, end_ns, op, lane, blocks, mix_blocks, launched_by, after_communication";
+constexpr std::string_view kKernelColumns = "start_ns, end_ns, op, lane, blocks, mix_blocks, launched_by, after_communication, task";
 
 using enum FetchWhen;
 
@@ -363,7 +364,7 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
      "op, name, type, core, input_shapes, input_types, output_shapes, ratio_ns, counted_ns, unit_ns, executions, total_ns, min_ns, max_ns",
      "ORDER BY load, op", TakeOperator},
     {"kernels", kComplete, "", kKernelColumns, "ORDER BY load, at", TakeKernel},
-    {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack", "ORDER BY load, at", TakeSlice},
+    {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack, is_operator", "ORDER BY load, at", TakeSlice},
     {"collectives", kRows, " communication cluster ",
      "start_ns, name, type, group_name, elapse_ms, has_parts, transit_ms, wait_ms, synchronization_ms, idle_ms, transports, sizes_mb, times_ms, "
      "packets, large_packets, step, step_is_named, p2p, large_ratios, size_transports, size_packet_mb, size_packets, size_times_ms",

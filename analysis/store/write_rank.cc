@@ -39,6 +39,7 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   if (rank.cube_cores != 0) json("cube_cores", rank.cube_cores);
   if (rank.vector_cores != 0) json("vector_cores", rank.vector_cores);
   if (rank.core_mhz != 0) json("core_mhz", rank.core_mhz);
+  if (rank.longest_communication_ns != 0) json("longest_communication_ns", rank.longest_communication_ns);
   if (!rank.groups.empty()) json("groups", GroupsJson(rank));
   if (!rank.parallel_sizes.empty()) json("parallel_sizes", rank.parallel_sizes);
   if (rank.parallel_index) json("parallel_index", *rank.parallel_index);
@@ -116,7 +117,7 @@ void WriteKernels(const Rank& rank, RowBlocks* blocks) {
     const auto found = launched_by.find(number);
     blocks->Row("kernels").Uint(i).Int(each.start_ns).Int(each.end_ns).Int(steps.At(each.start_ns)).Int(each.op).Text(rank.TextOf(op.name))
         .Text(rank.TextOf(op.type)).Text(rank.TextOf(op.core)).Text(LaneName(rank, each.lane)).Int(each.lane).Uint(each.blocks)
-        .Uint(each.mix_blocks).Ints(found == launched_by.end() ? none : found->second).Uint(after.contains(number)).End();
+        .Uint(each.mix_blocks).Ints(found == launched_by.end() ? none : found->second).Uint(after.contains(number)).Text(rank.TextOf(each.task)).End();
   }
 }
 
@@ -127,7 +128,7 @@ void WriteSlices(const Rank& rank, RowBlocks* blocks) {
     blocks->Row("slices").Uint(i).Int(each.start_ns).Int(each.end_ns)
         .Text(each.lane < 0 ? std::string_view() : std::string_view(rank.lanes[static_cast<size_t>(each.lane)].group))
         .Text(LaneName(rank, each.lane)).Int(each.lane).Text(rank.TextOf(each.name))
-        .Text(stack == rank.stacks.end() ? std::string_view() : rank.TextOf(stack->second)).End();
+        .Text(stack == rank.stacks.end() ? std::string_view() : rank.TextOf(stack->second)).Uint(each.is_operator).End();
   }
 }
 

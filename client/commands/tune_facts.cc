@@ -223,7 +223,9 @@ Result<TuneProfile> ReadTuneProfile(const std::string& path) {
   TuneProfile profile;
   profile.ranks = run->ranks.size();
   for (const auto& rank : run->ranks) {
-    for (const analysis::Execution& each : rank->executions) profile.most_blocks = std::max<uint64_t>(profile.most_blocks, each.blocks);
+    for (const analysis::Execution& each : rank->executions) {
+      if (each.blocks != analysis::kNoBlocks) profile.most_blocks = std::max<uint64_t>(profile.most_blocks, each.blocks);
+    }
     profile.cores = std::max<uint64_t>(profile.cores, static_cast<uint64_t>(std::max(rank->cube_cores, rank->vector_cores)));
     if (!rank->op_states.empty()) profile.dynamic = profile.dynamic.value_or(false) || rank->op_states.contains("dynamic");
   }
