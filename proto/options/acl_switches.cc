@@ -46,9 +46,11 @@ class Switches {
     std::string_view on_off;
   };
   void Refuse(std::string_view name, std::string_view value, std::string_view what) {
-    if (problems_->size() < kMaxProblems) {
-      problems_->push_back(MakeProblem(Problem::Kind::kInvalid, name, value, what));
+    if (problems_->size() >= kMaxProblems) {
+      ++left_out_;
+      return;
     }
+    problems_->push_back(MakeProblem(Problem::Kind::kInvalid, name, value, what));
   }
   const SwitchValue* Find(std::string_view name) const {
     for (const SwitchValue& seen : seen_) {
@@ -66,6 +68,7 @@ class Switches {
 
   std::vector<OptionInput>* given_;
   std::vector<Problem>* problems_;
+  size_t left_out_ = 0;
   std::vector<SwitchValue> seen_;
   const MetricsType* type_ = nullptr;
   bool type_mentioned_ = false;
@@ -110,6 +113,9 @@ void Switches::GiveSwitch(const AclSwitch& known, std::string_view on_off, bool 
 }
 
 void Switches::Finish(bool with_defaults, std::vector<std::string>* warnings) {
+  if (left_out_ > 0) {
+    problems_->push_back({.kind = Problem::Kind::kInvalid, .text = fmt::format("and {} more problems", left_out_)});
+  }
   for (const AclSwitch& known : AclSwitches()) {
     const SwitchValue* seen = Find(known.name);
     if (seen != nullptr) {

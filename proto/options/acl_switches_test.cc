@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "proto/options/options_test_support.h"
 
@@ -119,6 +122,14 @@ TEST(AclSwitchesTest, MetricsCountOnlyWhileTheirSwitchIsOn) {
       CheckSwitches({{"ACL_PROF_AICORE_METRICS", "off"}}, false, {Field("aic_metrics", "Memory")});
   ASSERT_EQ(torn.result.problems.size(), 1u);
   EXPECT_EQ(torn.result.problems[0].kind, Problem::Kind::kConflict);
+}
+
+TEST(AclSwitchesTest, ProblemsThatAreNotListedAreCounted) {
+  std::map<std::string, std::string> many;
+  for (int i = 0; i < 100; ++i) many["NO_SUCH_" + std::to_string(i)] = "on";
+  const Answer answer = CheckSwitches(many);
+  ASSERT_EQ(answer.result.problems.size(), kMaxProblems + 1);
+  EXPECT_EQ(answer.result.problems.back().text, fmt::format("and {} more problems", 100 - kMaxProblems));
 }
 
 TEST(AclSwitchesTest, SwitchesAndOptionsMustAgree) {

@@ -85,6 +85,9 @@ class Checker {
     CheckInstr();
     CheckDeprecated();
     FillEffective();
+    if (left_out_ > 0) {
+      result_.problems.push_back({.kind = left_out_kind_, .text = fmt::format("and {} more problems", left_out_)});
+    }
     return std::move(result_);
   }
 
@@ -100,7 +103,9 @@ class Checker {
   }
 
   void Add(Problem problem) {
-    if (result_.problems.size() < kMaxProblems) result_.problems.push_back(std::move(problem));
+    if (result_.problems.size() < kMaxProblems) return result_.problems.push_back(std::move(problem));
+    ++left_out_;
+    if (problem.kind != Problem::Kind::kUnsupported) left_out_kind_ = Problem::Kind::kInvalid;
   }
 
   void Take(const OptionInput& given);
@@ -117,6 +122,8 @@ class Checker {
   Effective EffectiveOf(const State& state) const;
 
   const CheckRequest& request_;
+  size_t left_out_ = 0;
+  Problem::Kind left_out_kind_ = Problem::Kind::kUnsupported;
   std::vector<State> states_;
   std::vector<Effective> carried_;
   CheckResult result_;

@@ -291,7 +291,10 @@ TEST(OptionsTest, AllProblemsAtOnceAndNotTooMany) {
                                    Field("task_trace", "on"), Field("training_trace", "off")});
   EXPECT_EQ(result.problems.size(), 5u) << Texts(result);
   std::vector<OptionInput> many(1000, Field("gpu", "1"));
-  EXPECT_EQ(CheckGiven(many).problems.size(), kMaxProblems);
+  result = CheckGiven(many);
+  ASSERT_EQ(result.problems.size(), kMaxProblems + 1);
+  EXPECT_EQ(result.problems.back().text, fmt::format("and {} more problems", 1000 - kMaxProblems));
+  EXPECT_EQ(result.problems.back().kind, Kind::kInvalid);
 }
 
 TEST(OptionsTest, KnowsTheChipsByName) {
