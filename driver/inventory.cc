@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -184,7 +185,8 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
     d.chip_name = chip != nullptr ? std::string(chip->name) : fmt::format("chip {}", d.chip_id);
   } else {
     d.chip_name = "unknown";
-    d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
+    // Without an answer to this a device can be read all the same (driver-abi 1.5).
+    if (code != abi::kDrvErrorNotSupport) d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
   }
   d.chip_features = chip != nullptr ? chip->features : 0;
   d.split_mode = hal.SplitMode(id);
@@ -223,7 +225,9 @@ HalInventory List(const HalLibrary& hal) {
   }
   std::array<uint32_t, abi::kMaxHalDevices> ids{};
   code = hal.GetDeviceIds(ids.data(), count);
-  if (code != abi::kDrvErrorNone) {
+  if (code == abi::kDrvErrorNotSupport) {
+    std::iota(ids.begin(), ids.begin() + count, 0u);
+  } else if (code != abi::kDrvErrorNone) {
     inventory.status = StatusOfDrvCode(code, "drvGetDevIDs");
     return inventory;
   }

@@ -170,6 +170,25 @@ TEST_F(InventoryTest, AnUnknownChipIsStillADevice) {
   EXPECT_TRUE(d.usable.ok());
 }
 
+TEST_F(InventoryTest, AChipThatIsNotReportedIsUnknown) {
+  node_.infos.erase({abi::kModuleSystem, abi::kInfoVersion});
+  const HalDevice d = Discover().devices[0];
+  EXPECT_EQ(d.chip_id, -1);
+  EXPECT_EQ(d.chip_name, "unknown");
+  EXPECT_THAT(d.channels, ElementsAre(1, 3, 9));
+  EXPECT_TRUE(d.usable.ok()) << d.usable.message();
+}
+
+TEST_F(InventoryTest, WithoutIdsDevicesAreNumberedFromZero) {
+  HalSymbols symbols = NodeSymbols();
+  symbols.drv_get_dev_ids = nullptr;
+  const HalInventory inventory = DiscoverDevices(std::make_shared<HalLibrary>(symbols));
+  ASSERT_EQ(inventory.devices.size(), 2u);
+  EXPECT_EQ(inventory.devices[0].id, 0u);
+  EXPECT_EQ(inventory.devices[1].id, 1u);
+  EXPECT_TRUE(inventory.devices[1].usable.ok());
+}
+
 TEST_F(InventoryTest, ALostDeviceIsNotQueriedFurther) {
   node_.device_status = abi::kDrvStatusCommunicationLost;
   const HalDevice d = Discover().devices[0];
