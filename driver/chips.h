@@ -15,7 +15,6 @@ enum ChipFeature : uint32_t {
   kChipStarsQos = 1u << 2,       // channel 52 takes the longer configuration with QoS
   kChipLowPower = 1u << 3,       // channel 52 samples low power
   kChipDvppEx = 1u << 4,         // one channel per DVPP engine (135..141)
-  kChipQos = 1u << 5,            // channel 133
   kChipNoVectorCores = 1u << 6,  // VECTOR_CORE is not asked (answers make no sense)
   kChipHccnTool = 1u << 7,       // hccn_tool knows its network ports (dcmi-and-metrics 1.8)
   kChipHccnByPort = 1u << 8,     // ... several of them, by die and number
@@ -33,25 +32,24 @@ struct ChipFacts {
 };
 
 inline constexpr uint32_t kDavidFeatures =
-    kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipQos | kChipHccnTool |
-    kChipHccnByPort | kChipFixedCounter;
+    kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipHccnTool | kChipHccnByPort | kChipFixedCounter;
 
 inline constexpr auto kChips = std::to_array<ChipFacts>({
     {abi::kChip310, "Ascend310", 19.2, 680, 8, kChipNoVectorCores},
     {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores},
-    {abi::kChipMdc, "MDC", 38.4, 960, 8, 0},
+    {abi::kChipMdc, "MDC", 38.4, 960, 8, kChipDvppEx},
     {abi::kChip310P, "Ascend310P", 38.4, 1150, 8, kChipDvppEx | kChipNoVectorCores},
     {abi::kChip910B, "Ascend910B", 50, 800, 8,
-     kChipHasLpInfo | kChipDvppEx | kChipQos | kChipHccnTool},
+     kChipHasLpInfo | kChipDvppEx | kChipHccnTool},
     {abi::kChip310B, "Ascend310B", 48, 1250, 8, kChipDvppEx},
     {abi::kChipTinyV1, "Tiny", 48, 1250, 8, 0},
     {abi::kChipNanoV1, "Nano", 0, 0, 8, 0},
-    {abi::kChipMdcMiniV3, "MDC Mini V3", 48, 1250, 8, 0},
-    {abi::kChipMdcLite, "MDC Lite", 38.4, 1250, 8, 0},
+    {abi::kChipMdcMiniV3, "MDC Mini V3", 48, 1250, 8, kChipDvppEx},
+    {abi::kChipMdcLite, "MDC Lite", 38.4, 1250, 8, kChipDvppEx},
     {abi::kChip950, "Ascend950", 1000, 800, 10, kDavidFeatures},
     {abi::kChip950V121, "Ascend950 V121", 1000, 1650, 10, kDavidFeatures},
-    {abi::kChipMdcV2, "MDC V2", 38.4, 1400, 10, kChipMicroseconds},
-    {abi::kChipMdcLiteV2, "MDC Lite V2", 38.4, 1500, 10, kChipMicroseconds},
+    {abi::kChipMdcV2, "MDC V2", 38.4, 1400, 10, kChipMicroseconds | kChipDvppEx},
+    {abi::kChipMdcLiteV2, "MDC Lite V2", 38.4, 1500, 10, kChipMicroseconds | kChipDvppEx},
     {abi::kChip5162A, "5162A", 20, 20, 0, 0},
 });
 

@@ -6,6 +6,7 @@
 #include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/chips.h"
 
 namespace profd {
 namespace {
@@ -136,9 +137,16 @@ class DvppDecoder final : public TextDecoder<DvppDecoder> {
   std::array<SeriesId, kEngines.size()> mean_series_;
 };
 
+// Some chips list the channels of single engines and do not have them (driver-abi 2.3, 2.4). Of an unknown chip the list decides.
+bool Has(const DeviceInfo& device, uint32_t channel) {
+  const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
+  return HasChannel(device, channel) &&
+         (channel == abi::kChannelDvpp || chip == nullptr || chip->Has(kChipDvppEx));
+}
+
 Status Probe(const Host&, const DeviceInfo& device) {
   for (uint32_t channel : kChannels) {
-    if (HasChannel(device, channel)) return Status::Ok();
+    if (Has(device, channel)) return Status::Ok();
   }
   return NeedAnyChannel(device, {abi::kChannelDvpp});
 }
@@ -146,7 +154,7 @@ Status Probe(const Host&, const DeviceInfo& device) {
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> requests;
   for (uint32_t channel : kChannels) {
-    if (!HasChannel(device, channel)) continue;
+    if (!Has(device, channel)) continue;
     requests.push_back(PeriodicRequest(channel, PeriodMs(options.hz)));
   }
   return requests;

@@ -66,6 +66,12 @@ TEST(DvppCollector, PlansTheOldChannelAndOnePerEngineAsListed) {
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].channel, 6u);
   EXPECT_TRUE(testing::ProbeWith(kDvppCollector, 4, {138, 139}).ok());
+  // The driver of the 910 lists them.
+  one = kDvppCollector.plan(MakeDevice(1), {.hz = 50});
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].channel, 6u);
+  EXPECT_FALSE(testing::ProbeWith(kDvppCollector, 1, {138, 139}).ok());
+  EXPECT_EQ(kDvppCollector.plan(MakeDevice(-1), {.hz = 50}).size(), 8u);
 }
 
 }  // namespace
