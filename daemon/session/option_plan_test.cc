@@ -392,8 +392,10 @@ TEST_F(OptionPlanTest, WithoutAStorageLimitItIsNineTenthsOfWhatIsFree) {
   config_.max_session_mb = 100;
   EXPECT_EQ(Plan()->max_bytes, 100ULL << 20);
   EXPECT_EQ(Option(*Plan(), "storage_limit").note, "dump.max_session_mb");
+  EXPECT_FALSE(Plan()->limit_ages);
   request_.mutable_options()->set_storage_limit("200MB");
   EXPECT_EQ(Plan()->max_bytes, 100ULL << 20);
+  EXPECT_TRUE(Plan()->limit_ages);
   EXPECT_THAT(Plan()->warnings, Contains(HasSubstr("lowered to 100 MB")));
 }
 

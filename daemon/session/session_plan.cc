@@ -184,7 +184,7 @@ class Planner {
       return;
     }
     plan_.storage_limited = asked < most;
-    plan_.limit_ages = plan_.storage_limited;
+    plan_.limit_ages = true;
     plan_.max_bytes = std::min(most, asked);
     if (asked > most) {
       plan_.warnings.push_back(fmt::format("storage_limit {}MB lowered to {} MB (dump.max_session_mb)",

@@ -43,7 +43,8 @@ struct SessionPlan {
   std::vector<PlannedCollector> collectors;
   uint64_t max_bytes = 0;
   bool storage_limited = false;  // max_bytes is the caller's own limit
-  // At max_bytes the oldest data go; otherwise the session ends (dump.max_session_mb).
+  // At max_bytes the oldest data go, as storage_limit has it, also where it was lowered to dump.max_session_mb; that
+  // alone ends the session.
   bool limit_ages = false;
   std::vector<pid_t> pids;  // of host_sys: those of the spec and the known processes of the job
   // Every option in force, in the table's order, as carried out.
