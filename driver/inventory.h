@@ -64,9 +64,12 @@ struct HalInventory {
   Status status;              // why `devices` is empty, if that is an error
 };
 
+// A device is asked once, when profd starts: one that is slow to answer is waited for longer.
+inline constexpr StaggerPace kDiscoveryPace{.patience = std::chrono::seconds(5)};
+
 // Makes many driver calls: call it from a thread that may be left behind. A device that hangs costs
 // the others little time; what it would have answered is not waited for.
 HalInventory DiscoverDevices(const std::shared_ptr<const HalLibrary>& hal,
-                             const StaggerPace& pace = {});
+                             const StaggerPace& pace = kDiscoveryPace);
 
 }  // namespace profd

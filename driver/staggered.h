@@ -14,7 +14,7 @@ struct StaggerPace {
   // What all handovers together may take; after that the rest begins at once.
   std::chrono::milliseconds handovers{3000};
   // How long a job is waited for in the end.
-  std::chrono::milliseconds patience{5000};
+  std::chrono::milliseconds patience{1000};
 };
 
 // Each job runs on a thread of its own, named `name` (15 characters), which is left behind if the
