@@ -51,6 +51,11 @@ std::string LeftOutText(uint32_t kinds, const OverheadBudget& budget) {
   return share.data() + names;
 }
 
+std::string TextOf(const char* call, const Called& called) {
+  if (!called.why.empty()) return std::string(call) + " threw: " + called.why;
+  return std::string(call) + ": " + std::to_string(called.code);
+}
+
 extern "C" void ProfdMsptiRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
   if (max_records != nullptr) *max_records = 0;
   GuardedCallback([&](Collector& collector) { collector.Request(buffer, size); });
@@ -161,8 +166,14 @@ void Collector::UpdateBudget(uint32_t kinds, uint32_t max_permille) {
 }
 
 Collector::Milliseconds Collector::Round(uint32_t kinds, Milliseconds flush) {
-  if (gave_up_) return pauses_.busy;
   const ProfilerObserver::OwnCalls own_calls;
+  if (owes_unsubscribe_) {
+    if (const Called called = Unsubscribe(); !called.ok() && !gave_up_) {
+      SetState({PROFD_COLLECT_FAILED, called.code, 0, TextOf("msptiUnsubscribe", called)});
+      return pauses_.busy;
+    }
+  }
+  if (gave_up_) return pauses_.busy;
   if (!subscribed_) {
     const Milliseconds pause = Attach(kinds);
     if (!subscribed_) return pause;
@@ -228,6 +239,14 @@ bool Collector::Subscribe() {
   if (registered.ok()) return true;
   Fail("msptiActivityRegisterCallbacks", registered);
   return false;
+}
+
+// Where it fails MSPTI still has our subscription, and would take us for another client at the next: it is asked again.
+Called Collector::Unsubscribe() {
+  Called called = library_.Unsubscribe();
+  owes_unsubscribe_ = !called.ok();
+  if (called.ok()) ProfilerObserver::ExpectMspti(false);
+  return called;
 }
 
 // Each of these makes more of the vendor's objects, which have to live until our handler has run.
@@ -380,9 +399,7 @@ void Collector::WatchSilence() {
 void Collector::Fail(const char* call, const Called& called) {
   gave_up_ = true;
   Detach();
-  std::string detail = std::string(call) + ": " + std::to_string(called.code);
-  if (!called.why.empty()) detail = std::string(call) + " threw: " + called.why;
-  SetState({PROFD_COLLECT_FAILED, called.code, 0, std::move(detail)});
+  SetState({PROFD_COLLECT_FAILED, called.code, 0, TextOf(call, called)});
 }
 
 void Collector::Detach() {
@@ -405,8 +422,7 @@ void Collector::Detach() {
     library_.FlushAll();
     empty = walk() ? 0 : empty + 1;
   }
-  library_.Unsubscribe();
-  ProfilerObserver::ExpectMspti(false);
+  Unsubscribe();
   library_.FlushAll();
   walk();
 }

@@ -54,6 +54,7 @@ class Collector final : public PluginCollector {
 
   Milliseconds Attach(uint32_t kinds);
   bool Subscribe();
+  Called Unsubscribe();
   void EnableKinds(uint32_t kinds);
   bool EnableOne(uint32_t bit, Called* refused);
   void DisableAllBut(uint32_t kinds);
@@ -90,6 +91,7 @@ class Collector final : public PluginCollector {
   MsptiLibrary library_;
   bool loaded_ = false;
   bool subscribed_ = false;
+  bool owes_unsubscribe_ = false;
   bool gave_up_ = false;  // unsupported or failed: until the next start
   uint32_t asked_ = 0;
   uint32_t enabled_kinds_ = 0;  // bits by the vendor's numbers

@@ -283,6 +283,21 @@ TEST_F(CollectorTest, ExceptionsOfTheVendorAreAFailure) {
   library_.orders->throws_on_flush = false;
 }
 
+TEST_F(CollectorTest, AnUnsubscribeThatFailsIsRepeated) {
+  library_.orders->unsubscribe_result = kInner;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(TheCollector().Stop(kPatience));
+  // Its subscription is the single one until then.
+  library_.orders->subscribe_result = kMultipleSubscribers;
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
+  EXPECT_STREQ(Report().detail, "msptiUnsubscribe: 999");
+  library_.orders->subscribe_result = 0;
+  library_.orders->unsubscribe_result = 0;
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
 std::atomic<uint64_t> g_steps{0};
 
 TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {

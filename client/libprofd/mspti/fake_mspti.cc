@@ -167,6 +167,7 @@ EXPORTED int msptiUnsubscribe(Subscriber* subscriber) {
   Note("U");
   profd::lib::mspti::Library& library = TheLibrary();
   if (subscriber != reinterpret_cast<Subscriber*>(&library)) return 1;
+  if (library.orders.unsubscribe_result != 0) return library.orders.unsubscribe_result;
   const MutexLock lock(library.mutex);
   if (library.orders.completes_late && library.complete != nullptr) library.complete(nullptr, 0, 0);
   return 0;

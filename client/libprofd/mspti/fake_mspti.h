@@ -11,6 +11,7 @@ namespace profd::lib::mspti {
 struct FakeMspti {
   // Requests. Results of functions; kinds by number.
   std::atomic<int> subscribe_result{0};
+  std::atomic<int> unsubscribe_result{0};
   int enable_result[16] = {};
   std::atomic<bool> throws_on_subscribe{false};
   std::atomic<bool> throws_on_flush{false};
