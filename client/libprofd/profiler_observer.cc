@@ -105,7 +105,8 @@ std::string ProfilerObserver::Others() {
 }
 
 void ProfilerObserver::ExpectAclprof(bool on) {
-  if (on) g_met_mspti.store(false, std::memory_order_relaxed);
+  // One may have come since the last look for others.
+  if (on) g_met_mspti.store(SeesAnother(), std::memory_order_relaxed);
   g_aclprof_is_ours.store(on, std::memory_order_relaxed);
 }
 
