@@ -136,20 +136,23 @@ int64_t ClockMap::HostCounter(uint64_t cycles) const {
   return Correct(Counter(cycles, facts_.host_count, host_mhz_), &Drifts::host);
 }
 
-int64_t ClockMap::Record(uint64_t cycles, uint64_t start, double mhz, int64_t start_ns) const {
+ClockMap::CutTime ClockMap::Record(uint64_t cycles, uint64_t start, double mhz, int64_t start_ns) const {
   const double ns = static_cast<double>(static_cast<int64_t>(cycles - start)) * 1000.0 / mhz + static_cast<double>(start_ns);
-  if (!(ns > -9.2e18 && ns < 9.2e18)) return StartHostNs(start_ns);
-  return StartHostNs(static_cast<int64_t>(ns));
+  if (!(ns > -9.2e18 && ns < 9.2e18)) return {StartHostNs(start_ns), 0};
+  const auto whole = static_cast<int64_t>(ns);
+  return {StartHostNs(whole), static_cast<float>(ns - static_cast<double>(whole))};
 }
 
-int64_t ClockMap::DeviceTask(uint64_t cycles) const {
-  if (!(device_mhz_ > 0)) return HostNs(host_ns_);
-  return CorrectCounter(Record(cycles, facts_.device_count, device_mhz_, host_ns_));
+ClockMap::CutTime ClockMap::DeviceTask(uint64_t cycles) const {
+  if (!(device_mhz_ > 0)) return {HostNs(host_ns_), 0};
+  CutTime time = Record(cycles, facts_.device_count, device_mhz_, host_ns_);
+  time.ns = CorrectCounter(time.ns);
+  return time;
 }
 
 int64_t ClockMap::HostRecord(uint64_t cycles) const {
   if (!(host_mhz_ > 0)) return HostNs(static_cast<int64_t>(cycles));
-  return Correct(Record(cycles, facts_.host_count, host_mhz_, facts_.host_ns), &Drifts::host);
+  return Correct(Record(cycles, facts_.host_count, host_mhz_, facts_.host_ns).ns, &Drifts::host);
 }
 
 }  // namespace profd::exporting

@@ -59,7 +59,12 @@ class ClockMap {
   int64_t HostNs(int64_t host_monotonic_raw_ns) const;
   // The same counters in operator-level records, which the analyser converts in another way: one sum in doubles, cut
   // to ns (operator-data a.5).
-  int64_t DeviceTask(uint64_t cycles) const;
+  // `rest`: what the cut took off, in ns. The analyser makes durations of the times before it.
+  struct CutTime {
+    int64_t ns = 0;
+    float rest = 0;
+  };
+  CutTime DeviceTask(uint64_t cycles) const;
   int64_t HostRecord(uint64_t cycles) const;
 
   // A time made by arithmetic of one's own from the device's counter and the start pair.
@@ -82,7 +87,7 @@ class ClockMap {
     ClockDrift wall;     // the host's clock against wall clock
   };
   int64_t Counter(uint64_t cycles, uint64_t start, double mhz) const;
-  int64_t Record(uint64_t cycles, uint64_t start, double mhz, int64_t start_ns) const;
+  CutTime Record(uint64_t cycles, uint64_t start, double mhz, int64_t start_ns) const;
   int64_t StartHostNs(int64_t host_monotonic_raw_ns) const;
   int64_t Correct(int64_t t_ns, ClockDrift Drifts::* drift) const {
     if (drifts_ == nullptr) return t_ns;

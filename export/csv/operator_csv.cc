@@ -239,7 +239,7 @@ void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
   CsvRow row(*out, task.device);
   row.Text(host == nullptr || host->kernel == 0 ? std::string_view(kNotKnown) : model.host.NameOf(host->kernel));
   core == kNotKnown ? row.Text(model.TaskType(task)) : row.Text(core);
-  row.Int(task.stream).Int(model.TaskId(task)).Micros(task.end_ns - task.start_ns);
+  row.Int(task.stream).Int(model.TaskId(task)).Micros(static_cast<int64_t>(task.duration_ns()));
   row.Time(task.start_ns).Time(task.end_ns).End();
 }
 

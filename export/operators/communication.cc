@@ -76,6 +76,7 @@ class Maker {
     CommunicationTask task;
     task.start_ns = row.start_ns;
     task.end_ns = row.end_ns;
+    task.rest_ns = row.rest_ns;
     task.host = host;
     task.info = info;
     task.context = row.context;
@@ -128,7 +129,7 @@ class Maker {
     for (MadeTask& made : made_) {
       const CommunicationInfo* info = model_.InfoOf(made.task);
       if (info == nullptr) continue;
-      made.task.gbps = Rate(info->bytes, made.task.end_ns - made.task.start_ns);
+      made.task.gbps = Rate(info->bytes, made.task.duration_ns());
       planes[{made.task.op, info->plane}].push_back(&made.task);
     }
     for (auto& [plane, tasks] : planes) SetPayloadBandwidths(ops_[static_cast<size_t>(plane.first)], tasks);
@@ -148,16 +149,14 @@ class Maker {
       for (; end < tasks.size() && is_payload(tasks[end]); ++end) bytes += model_.InfoOf(*tasks[end])->bytes;
       const size_t closing = first + (end - first) + jump - 2;
       if (end > first && closing < tasks.size()) {
-        const double rate = Rate(bytes, tasks[closing]->end_ns - tasks[first]->start_ns);
+        const double rate = Rate(bytes, static_cast<double>(tasks[closing]->end_ns - tasks[first]->start_ns));
         for (size_t i = first; i < end; ++i) tasks[i]->gbps = rate;
       }
       first = std::max(end, first + 1);
     }
   }
 
-  static double Rate(uint64_t bytes, int64_t ns) {
-    return ns > 0 ? static_cast<double>(bytes) / static_cast<double>(ns) : 0;
-  }
+  static double Rate(uint64_t bytes, double ns) { return ns > 0 ? static_cast<double>(bytes) / ns : 0; }
 
   struct Counter {
     int32_t number;

@@ -51,7 +51,10 @@ struct CommunicationTask {
   int32_t host = -1;     // of HostTasks::communication
   int32_t info = -1;     // of CommunicationRecords::infos; -1: none
   uint32_t context = kNoContext;
+  float rest_ns = 0;  // as TaskRow
   bool master = false;
+
+  double duration_ns() const { return static_cast<double>(end_ns - start_ns) + static_cast<double>(rest_ns); }
 };
 
 // An operation: its master tasks, from the start of the first to the end of the last.

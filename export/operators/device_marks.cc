@@ -80,7 +80,7 @@ std::vector<DeviceMark> LoadDeviceMarks(const DumpReader& reader, const DumpInfo
     Taker taker(&records);
     Read(reader, *file, kTsTrackRecordBytes, &taker);
     const ClockMap clock = clock_of(place);
-    std::ranges::move(records.Finish(place.device, [&clock](uint64_t count) { return clock.DeviceTask(count); }),
+    std::ranges::move(records.Finish(place.device, [&clock](uint64_t count) { return clock.DeviceTask(count).ns; }),
                       std::back_inserter(all));
   }
   std::ranges::stable_sort(all, [](const DeviceMark& a, const DeviceMark& b) {

@@ -257,7 +257,7 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
 void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* model) {
   if (device.cpu.records > 0) {
     model->cpu[device.place->device] = {std::move(device.cpu),
-                                        [clock](uint64_t count) { return clock.DeviceTask(count); },
+                                        [clock](uint64_t count) { return clock.DeviceTask(count).ns; },
                                         [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
   }
   if (!device.ran.cache.empty()) {

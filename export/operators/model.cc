@@ -70,7 +70,7 @@ int32_t FindHost(const Model& model, const DeviceTask& task, HostKeys* by_key) {
 
 }  // namespace
 
-void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
+void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
   HostKeys by_key(host_tasks.tasks, device, host.unique_tasks);
   // Where collecting was switched on while a graph ran, the first execution of its tasks is incomplete.
@@ -85,9 +85,12 @@ void Model::Join(int device, DeviceTasks ran, const std::function<int64_t(uint64
   for (size_t i = 0; i < ran.tasks.size(); ++i) {
     const DeviceTask& task = ran.tasks[i];
     TaskRow row;
-    row.end_ns = clock(task.end);
+    const ClockMap::CutTime end = clock(task.end);
+    row.end_ns = end.ns;
     if (row.end_ns < begin_ns) continue;
-    row.start_ns = clock(task.start);
+    const ClockMap::CutTime start = clock(task.start);
+    row.start_ns = start.ns;
+    row.rest_ns = end.rest - start.rest;
     if (row.start_ns < 0 || row.end_ns < row.start_ns) {
       ++impossible;
       continue;

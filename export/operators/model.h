@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "dump/reader.h"
 #include "export/batch.h"
+#include "export/clock_map.h"
 #include "export/dump_info.h"
 #include "export/operators/cpu_records.h"
 #include "export/operators/device_marks.h"
@@ -42,6 +43,9 @@ struct TaskRow {
   uint16_t type = 0;       // as DeviceTask
   int32_t pmu = -1;        // index of Model::pmu; -1: no counters
   int32_t other_pmu = -1;  // of the other kind of core, in a task that has both
+  float rest_ns = 0;       // what the duration has more than end_ns - start_ns, which are cut to ns
+
+  double duration_ns() const { return static_cast<double>(end_ns - start_ns) + static_cast<double>(rest_ns); }
 };
 
 // Of one device; its group has no columns where there are no counters of tasks.
@@ -87,7 +91,7 @@ class Model {
 
   // Takes the tasks of one device, and their counters where there are some. `clock`: its counter to wall clock; those
   // that ended before `begin_ns` are left out.
-  void Join(int device, DeviceTasks ran, const std::function<int64_t(uint64_t)>& clock, int64_t begin_ns,
+  void Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
             DevicePmu setup);
 
   const HostTask* HostOf(const TaskRow& row) const {

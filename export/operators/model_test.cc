@@ -68,7 +68,7 @@ class OneLaunch {
       task.task = 9;
       ran.tasks.push_back(task);
     }
-    model->Join(0, std::move(ran), [](uint64_t count) { return static_cast<int64_t>(count); }, 0, {});
+    model->Join(0, std::move(ran), [](uint64_t count) { return ClockMap::CutTime{static_cast<int64_t>(count), 0}; }, 0, {});
     return model;
   }
 
@@ -156,6 +156,25 @@ TEST(ModelTest, TheLastInfoOfAContextCounts) {
   EXPECT_EQ(model.InfoOf(model.communication.tasks[0])->bytes, 128u);
 }
 
+TEST(ModelTest, DurationsAreMadeBeforeTimesAreCut) {
+  Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  DeviceTasks ran(false);
+  DeviceTask task;
+  task.start = 3;
+  task.end = 8;
+  ran.tasks.push_back(task);
+  // 2.25 ns a count.
+  const auto clock = [](uint64_t count) {
+    const double ns = 2.25 * static_cast<double>(count);
+    const auto whole = static_cast<int64_t>(ns);
+    return ClockMap::CutTime{whole, static_cast<float>(ns - static_cast<double>(whole))};
+  };
+  model.Join(0, std::move(ran), clock, 0, {});
+  ASSERT_EQ(model.rows.size(), 1u);
+  EXPECT_EQ(model.rows[0].end_ns - model.rows[0].start_ns, 12);
+  EXPECT_EQ(model.rows[0].duration_ns(), 11.25);
+}
+
 // A record of 32 bytes: start or end of a task.
 void AddV6Record(uint16_t function, uint16_t sqe, uint32_t number, uint64_t count, std::vector<std::byte>* bytes) {
   constexpr size_t kBytes = 32;
@@ -194,7 +213,7 @@ TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
   ran.FeedStars(bytes);
   ran.Finish();
   EXPECT_EQ(ran.bad_records, 0u);
-  model.Join(0, std::move(ran), clock, 0, {});
+  model.Join(0, std::move(ran), [&clock](uint64_t count) { return ClockMap::CutTime{clock(count), 0}; }, 0, {});
   ASSERT_EQ(model.rows.size(), 2u);
   const TaskRow& known = model.rows[0];
   EXPECT_EQ(known.start_ns, 1000);

@@ -109,7 +109,7 @@ std::map<int, Overlap> MakeOverlaps(const Model& model) {
   for (const auto& [device, count] : rows) devices[device].computing.reserve(count);
   for (const TaskRow& row : model.rows) {
     DeviceTimes& device = devices[row.device];
-    const Interval interval{row.start_ns, row.end_ns};
+    const Interval interval{row.start_ns, row.start_ns + static_cast<int64_t>(row.duration_ns())};
     const HostTask* host = model.HostOf(row);
     if (host == nullptr) {
       Widen(&device.tasks, interval);

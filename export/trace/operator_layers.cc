@@ -184,6 +184,7 @@ class Layers {
     if (copies && !model_.host.communication.copies.empty()) AddCopy(row, *host, &direction);
     const std::string_view name = computes ? model_.OperatorName(*host) : own;
     LayerEvent event{name, row.start_ns, row.end_ns - row.start_ns, args_};
+    event.rest_ns = row.rest_ns;
     std::array<LayerFlow, 2> flows = {{{LayerFlow::Kind::kLaunch, false, connection}, {}}};
     if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) event.flows = {flows.data(), 1};
     const auto by_framework = computes || copies ? FrameworkFlowTo(model_, row, window_) : std::nullopt;
@@ -198,7 +199,7 @@ class Layers {
   void AddCopy(const TaskRow& row, const HostTask& host, std::string* direction) {
     const operators::CopyInfo* copy = model_.CopyOf(host);
     const uint64_t bytes = copy == nullptr ? 0 : copy->bytes;
-    const auto ns = static_cast<double>(row.end_ns - row.start_ns);
+    const double ns = row.duration_ns();
     *direction = operators::CopyDirectionName(copy == nullptr ? UINT32_MAX : copy->direction);
     args_.push_back({"size(B)", bytes});
     args_.push_back({"bandwidth(GB/s)", ns > 0 ? static_cast<double>(bytes) / ns : 0.0});
@@ -295,7 +296,7 @@ class Layers {
                                             {"link type", link},
                                             {"bandwidth(GB/s)", task.gbps},
                                             {"model id", host.model}}};
-    sink_.Take({name, task.start_ns, task.end_ns - task.start_ns, args, {}, {}});
+    sink_.Take({name, task.start_ns, task.end_ns - task.start_ns, args, {}, {}, task.rest_ns});
   }
 
   void ShowOverlaps() {

@@ -58,6 +58,7 @@ struct LayerEvent {
   std::span<const LayerArg> args;
   std::span<const LayerFlow> flows = {};
   std::string_view category = {};  // empty: none
+  float rest_ns = 0;               // what the duration has more than dur_ns
 };
 
 class LayerSink {

@@ -119,7 +119,7 @@ class TraceSink final : public FormatSink, public LayerSink {
     if (!status_.ok()) return;
     char number[40];
     const std::string_view duration(number, static_cast<size_t>(
-        AppendShortest(number, static_cast<double>(event.dur_ns) / 1000.0) - number));
+        AppendShortest(number, (static_cast<double>(event.dur_ns) + static_cast<double>(event.rest_ns)) / 1000.0) - number));
     const std::string_view timestamp = micros_.Of(event.t_ns);
     layer_args_.clear();
     AppendLayerArgs(event.args, &layer_args_);
