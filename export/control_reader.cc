@@ -168,6 +168,7 @@ void ControlReader::SampleJson(const std::string& path, std::string_view text) {
   for (std::string_view item : Items(streams)) place->qos_events.emplace_back(item);
   place->host_disk_hz = RealOf(sample, "host_disk_freq").value_or(0);
   place->aicore_mode = TextOf(sample, "ai_core_profiling_mode");
+  place->aiv_mode = TextOf(sample, "aiv_profiling_mode");
   place->prof_level = TextOf(sample, "profLevel");
   if (place->prof_level.empty()) place->prof_level = TextOf(sample, "prof_level");
   place->aicore_metrics = TextOf(sample, "ai_core_metrics");

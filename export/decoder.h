@@ -86,9 +86,14 @@ constexpr bool IsV6(int chip) { return chip == 15 || chip == 16; }
 
 // THE list, of decode/decoder_table.cc.
 std::span<const DecoderSpec> Decoders();
+// Counters of tasks, in a file that may have samples.
+inline bool HasTaskCounters(const DecoderSpec& spec, const Place& place) {
+  const bool is_vector = spec.base == "aiVectorCore.data" && !place.aiv_mode.empty();
+  return spec.record_size_task != 0 && (is_vector ? place.aiv_mode : place.aicore_mode) != "sample-based";
+}
 // Bytes of one record in a file of this place; 0 = text.
 inline size_t RecordSizeOf(const DecoderSpec& spec, const Place& place) {
-  if (spec.record_size_task != 0 && place.aicore_mode != "sample-based") return spec.record_size_task;
+  if (HasTaskCounters(spec, place)) return spec.record_size_task;
   if (IsV6(place.chip) && spec.record_size_v6 != 0) return spec.record_size_v6;
   if (place.record_version == "2.0" && spec.record_size_v2 != 0) return spec.record_size_v2;
   return spec.record_size;

@@ -57,7 +57,8 @@ struct Place {
   // Read during the session, by time; none without a manifest.
   std::vector<DumpClocks> clock_pairs;
   double host_disk_hz = 0;
-  std::string aicore_mode;     // "task-based", "sample-based"
+  std::string aicore_mode;     // "task-based", "sample-based"; empty as the first
+  std::string aiv_mode;        // of aiVectorCore.data; empty: as aicore_mode
   std::string aicore_metrics;  // metric group
   std::vector<uint32_t> aicore_events;
   std::string aiv_metrics;

@@ -32,6 +32,7 @@ class DumpInfoTest : public ::testing::Test {
         R"("aic_frequency":"1800"}],"CPU":[{"Frequency":""}],"platform_version":"4"})");
     Put("device_3/sample.json",
         R"({"llc_profiling":"write","hbm_profiling_events":"read","qosEvents":"SDMA,AIC",)"
+        R"("ai_core_profiling_mode":"task-based","aiv_profiling_mode":"sample-based",)"
         R"("ai_core_profiling_events":"0x8,0xa,9"})");
     Put("device_3/start_info.3", kStart);
     Put("device_3/end_info.3",
@@ -87,6 +88,8 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
   EXPECT_EQ(device->llc_mode, "write");
   EXPECT_EQ(device->hbm_events, 1);
   EXPECT_EQ(device->qos_events, (std::vector<std::string>{"SDMA", "AIC"}));
+  EXPECT_EQ(device->aicore_mode, "task-based");
+  EXPECT_EQ(device->aiv_mode, "sample-based");
   EXPECT_EQ(device->aicore_events, (std::vector<uint32_t>{8, 10, 9}));
   EXPECT_TRUE(info.problems.empty());
 }

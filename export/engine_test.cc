@@ -91,6 +91,13 @@ const DecoderSpec* Find(std::string_view base, Place::Kind, int) {
                                      [](const DecodeContext& c) -> std::unique_ptr<Decoder> {
                                        return std::make_unique<MarkDecoder>(c);
                                      }};
+  static const DecoderSpec kCounters = [] {
+    DecoderSpec spec = kNumbers;
+    spec.base = "aiVectorCore.data";
+    spec.record_size_task = 16;
+    return spec;
+  }();
+  if (base == kCounters.base) return &kCounters;
   if (base == "n.data") return &kNumbers;
   return base == "m.data" ? &kMarks : nullptr;
 }
@@ -383,6 +390,23 @@ TEST_F(EngineTest, ADamagedSliceCostsOnlyItself) {
   EXPECT_TRUE(report->problems[0].broken);
   EXPECT_TRUE(report->damaged);
   EXPECT_EQ(report->problems[0].file, "PROF_1/device_0/data/n.data.0.slice_0.zst");
+}
+
+// Of task-based counters nothing is made, and that is said; of another mode than that of the AI Cores, too.
+TEST_F(EngineTest, CountersOfTasksAreReported) {
+  for (const char* mode : {"", "task-based", "sample-based"}) {
+    Put("device_0/sample.json", std::string(R"({"ai_core_profiling_mode":"","aiv_profiling_mode":")") + mode + "\"}");
+    Put("device_0/data/aiVectorCore.data.0.slice_0", Record(1, 10));
+    out_.rows.clear();
+    auto report = Run();
+    const bool samples = mode == std::string("sample-based");
+    EXPECT_EQ(out_.rows[0].size(), samples ? 1u : 0u);
+    ASSERT_TRUE(report.ok());
+    ASSERT_EQ(report->problems.size(), samples ? 0u : 1u);
+    if (samples) continue;
+    EXPECT_EQ(report->problems[0].what, "has counters of tasks that nothing here joins with them: skipped");
+    EXPECT_FALSE(report->damaged);
+  }
 }
 
 TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {

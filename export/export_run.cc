@@ -171,6 +171,9 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
     Problem(dump, shown, fmt::format("unusual for chip {}, exported all the same", place.chip),
             false);
   }
+  if (HasTaskCounters(*spec, place)) {
+    return Problem(dump, shown, "has counters of tasks that nothing here joins with them: skipped", false);
+  }
   const bool of_place = place.kind != Place::Kind::kOwn && !spec->rows_have_devices;
   if (of_place && !filters_[dump].HasDevice(place.device)) return;
   uint64_t tables = TablesOf(*spec) & filter_.tables;

@@ -67,20 +67,7 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
   BatchBuilder rows_;
 };
 
-// Task-based: counters of single tasks, which nothing here shows.
-class TaskPmuDecoder final : public Decoder {
- public:
-  void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) override {
-    bytes_ += bytes.size();
-  }
-  void Finish() override { stats_.skipped = bytes_ / records::kTaskPmuRecordBytes; }
-
- private:
-  uint64_t bytes_ = 0;
-};
-
 std::unique_ptr<Decoder> Make(const DecodeContext& context, CoreType type) {
-  if (context.place->aicore_mode != "sample-based") return std::make_unique<TaskPmuDecoder>();
   if (IsV6(context.place->chip)) {
     return std::make_unique<AicoreSampleDecoder<AicoreSampleV6>>(context, type);
   }

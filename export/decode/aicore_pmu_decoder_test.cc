@@ -62,16 +62,6 @@ TEST_F(AicoreTest, GarbageIsBad) {
   EXPECT_EQ(stats_.bad_bytes, 3 * 96u + 95);
 }
 
-TEST_F(AicoreTest, TaskBasedRecordsAreSkipped) {
-  place_.aicore_mode = "task-based";
-  Bytes bytes;
-  bytes.Zeros(3 * 128);
-  Decode("ffts_profile.data", bytes, 96);
-  EXPECT_TRUE(Pmu().empty());
-  EXPECT_EQ(stats_.skipped, 3u);
-  EXPECT_EQ(stats_.bad_records, 0u);
-}
-
 class UbTest : public DeviceDecodeTest {};
 
 TEST_F(UbTest, OneRowPerRecord) {
@@ -107,6 +97,15 @@ TEST_F(UbTest, RecordSizesFitTheFile) {
     place_.aicore_mode = "sample-based";
     EXPECT_EQ(size(base), 96u);
   }
+  // Each kind of core has a mode of its own; without one of theirs, AI Vector cores have that of AI Cores.
+  place_.aiv_mode = "task-based";
+  EXPECT_EQ(size("aiVectorCore.data"), 128u);
+  EXPECT_EQ(size("aicore.data"), 96u);
+  place_.aicore_mode = "";
+  place_.aiv_mode = "sample-based";
+  EXPECT_EQ(size("aiVectorCore.data"), 96u);
+  EXPECT_EQ(size("aicore.data"), 128u) << "task-based is the default";
+  place_.aicore_mode = "sample-based";
   place_.record_version = "2.0";
   EXPECT_EQ(size("hbm.data"), 32u);
   EXPECT_EQ(size("llc.data"), 24u);

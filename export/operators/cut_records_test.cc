@@ -219,6 +219,14 @@ TEST_F(CutRecords, OfADevice) {
   CutEverywhere(kFlips, true, false);
 }
 
+// Some dumps lack the mode of the counters.
+TEST_F(CutRecords, CountersWithoutAModeAreOfTasks) {
+  WriteText(Root() + "/device_0/sample.json", R"({"prof_level":"l1"})");
+  WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
+  WriteText(PathOf(kStarsFile.name, true), All(kStarsFile, 6));
+  CutEverywhere(kProfileFile, true);
+}
+
 // Of what ended within a line only that line is lost or short.
 TEST_F(CutRecords, Dictionaries) {
   WriteText(PathOf(kApis.name, false), All(kApis, kRecords));

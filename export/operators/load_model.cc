@@ -297,7 +297,7 @@ bool IsOperatorFile(const Place& place, std::string_view base) {
   if (place.kind != Place::Kind::kDevice) return false;
   if (base == kStars || base == kHwts || base == kCpu || base == kCache || base == kWaits) return true;
   // Sampled counters are a channel's.
-  return place.aicore_mode == "task-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
+  return place.aicore_mode != "sample-based" && (base == kProfile || (base == kAicore && HasHwts(place.chip)));
 }
 
 bool IsDetailFile(const Place& place, std::string_view base) {
