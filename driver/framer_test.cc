@@ -312,7 +312,7 @@ TEST(TextFramerTest, EveryTextChannelTakesItsLines) {
                                        "1:000000001 0 VDEC 0 699300 1998 90% 1 2 0% 3 4\n"
                                        "1:000000001 0 VDEC PNGD 699300 1998 90% 1 2 0% 3 4\n"));
   EXPECT_EQ(dvpp.records, 4u);
-  EXPECT_EQ(Feed(abi::kChannelDvpp, dvpp.good).records, 3u);
+  EXPECT_EQ(Feed(abi::kChannelDvpp, dvpp.good).records, 2u) << "engine types are numbers";
 }
 
 // driver-abi 3.6 does not say what the channels of single DVPP engines deliver.

@@ -81,7 +81,7 @@ inline constexpr auto kInstrNames = [] {
 }();
 
 // Lines of text. Words: hccs has its timestamp and two counters, ports may name themselves and their type,
-// DVPP has an id on some chips.
+// DVPP has an id on some chips. Engine types are numbers (dump-format 2.4), as exports read them.
 constexpr ChannelFormat TextFormat(uint32_t id, std::string_view name, std::string_view file,
                                    std::string_view header_token, LineWords words,
                                    bool single_slice) {
@@ -101,7 +101,7 @@ constexpr ChannelFormat PortFormat(uint32_t id, std::string_view name, std::stri
   return TextFormat(id, name, file, "rxPacket/s", {14, 16, 0}, single_slice);
 }
 constexpr ChannelFormat DvppFormat(uint32_t id, std::string_view name, std::string_view file) {
-  ChannelFormat format = TextFormat(id, name, file, "engine_type", {11, 12, 1}, true);
+  ChannelFormat format = TextFormat(id, name, file, "engine_type", {11, 12, 0}, true);
   format.opaque = id != kChannelDvpp;  // driver-abi 3.6: only this one's lines are known
   return format;
 }
