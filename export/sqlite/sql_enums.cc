@@ -100,6 +100,7 @@ std::string_view ChipName(int chip) {
     case 7:
       return "Ascend310B";
     case 15:
+    case 16:
       return "Ascend950";
     default:
       return "UNKNOWN";

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "export/durations.h"
+#include "export/sqlite/sql_enums.h"
 #include "export/sqlite/test_support.h"
 
 namespace profd::exporting {
@@ -128,6 +129,11 @@ TEST(SqliteFormat, ColumnsAndTypesAreTheVendors) {
   EXPECT_EQ(made.Query("SELECT name FROM ENUM_MODULE WHERE id = 31"), One({"PROFILING"}));
   // No rows, no table, as the vendor's analyser does it.
   EXPECT_TRUE(made.Query("SELECT 1 FROM sqlite_schema WHERE name = 'HCCS'").empty());
+}
+
+TEST(SqliteFormat, BothChipsOfTheNewestClassHaveItsName) {
+  EXPECT_EQ(ChipName(15), "Ascend950");
+  EXPECT_EQ(ChipName(16), ChipName(15));
 }
 
 TEST(SqliteFormat, RowsBeforeTheSessionAreLeftOutOfTheVendorsTablesOnly) {
