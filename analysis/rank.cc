@@ -146,11 +146,13 @@ size_t Rank::NumberIn(std::vector<std::string>* names, std::string_view name) {
   return number;
 }
 
-void Rank::AddWaits(std::vector<PlaneTask> tasks) {
+void Rank::AddWaits(std::vector<PlaneTask> tasks, bool idle_planes) {
   std::ranges::stable_sort(tasks, {}, &PlaneTask::start_ns);
   std::map<int32_t, bool> sent;  // by plane: RDMA was last
   for (const PlaneTask& task : tasks) {
-    const bool behind_rdma = std::exchange(sent[task.plane], task.name == "RDMASend");
+    const auto [plane, is_new] = sent.try_emplace(task.plane, false);
+    const bool behind_rdma = std::exchange(plane->second, task.name == "RDMASend");
+    if (idle_planes && is_new) waits.push_back({task.start_ns, task.start_ns, task.plane, false});
     if (task.name == "Notify_Wait") waits.push_back({task.start_ns, task.end_ns, task.plane, behind_rdma});
   }
 }

@@ -315,6 +315,7 @@ struct Pipeline {
     std::optional<double> Use() const;  // mean of the queue by its length
   };
   std::vector<Operator> operators;  // by id
+  std::optional<int64_t> sampling_ms;  // between samples of their queues
   bool empty() const { return !host && !device && operators.empty(); }
 };
 
@@ -433,8 +434,9 @@ struct Rank {
   int32_t OperatorOf(TextId name, TextId type, TextId core, TextId input_shapes = kNoText);
   // Number of a text in `names`, which gets it where it is not there yet.
   static size_t NumberIn(std::vector<std::string>* names, std::string_view name);
-  // Keeps those of the tasks that wait. Needs all tasks of their planes, in any order.
-  void AddWaits(std::vector<PlaneTask> tasks);
+  // Keeps those of the tasks that wait. Needs all tasks of their planes, in any order. `idle_planes`: each plane has a wait
+  // of no time besides, so that one without waits is the one that waits least.
+  void AddWaits(std::vector<PlaneTask> tasks, bool idle_planes = false);
   // Adds to one of an operator's values by number.
   static void AddTo(std::vector<double>* values, size_t number, double value);
 

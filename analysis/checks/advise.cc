@@ -4,70 +4,56 @@
 #include <array>
 
 #include "analysis/checks/places.h"
+#include "analysis/checks/step_rows.h"
 #include "analysis/read/readers.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
 namespace {
 
-double PartOf(const Rank& rank, const char* part) {
-  const Json overall = OverallView(rank);
-  return overall.is_object() ? overall[part].get<double>() : 0;
-}
-
 bool Differ(const std::vector<double>& values) {
   constexpr double kDiffers = 0.05;
+  if (values.empty()) return false;
   double mean = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
   const auto [least, most] = std::ranges::minmax_element(values);
   return mean > 0 && (*most - *least) / mean >= kDiffers;
 }
 
-// The rank with the slowest links of one transport, of those that used it; the first where none stands out.
-const Rank& SlowestLink(const Run& run, std::string_view transport) {
-  std::vector<double> speeds;
-  std::vector<const Rank*> ranks;
-  for (const auto& rank : run.ranks) {
-    const Transport sum = SumOf(*rank, transport);
-    if (sum.time_ms <= 0) continue;
-    speeds.push_back(SpeedOf(sum));
-    ranks.push_back(rank.get());
-  }
-  if (ranks.empty()) return *run.ranks.front();
-  return Differ(speeds) ? *ranks[static_cast<size_t>(std::ranges::min_element(speeds) - speeds.begin())] : *ranks.front();
+// A recording may begin and end within a step, which then looks free.
+bool IsWhole(const StepRow& row) {
+  if (!row.rank->recorded || row.step < 0) return true;
+  const auto step = std::ranges::find(row.rank->steps, row.step, &Step::number);
+  return step != row.rank->steps.end() && step->start_ns >= row.rank->recorded->start_ns && step->end_ns <= row.rank->recorded->end_ns;
 }
 
-// The rank that stands out most by `value`; the first where none does (1.1).
-const Rank& Outstanding(const Run& run, const std::vector<double>& values, bool largest) {
-  if (!Differ(values)) return *run.ranks.front();
-  const auto [least, most] = std::ranges::minmax_element(values);
-  return *run.ranks[static_cast<size_t>((largest ? most : least) - values.begin())];
-}
+// The rank to look at, and the step of it that made it stand out; none: it stands out by nothing, so all steps.
+struct Choice {
+  const Rank* rank = nullptr;
+  std::optional<int64_t> step = std::nullopt;
+};
 
-// Of many ranks the one where a dimension's checks say most.
+// Of many ranks the one where a dimension's checks say most: the row that stands out, else the first rank (1.1).
 class RankChoice {
  public:
-  explicit RankChoice(const Run& run) : run_(run) {
-    for (const auto& rank : run.ranks) {
-      free_.push_back(PartOf(*rank, "free_ms"));
-      computing_.push_back(PartOf(*rank, "computing_ms"));
-    }
+  explicit RankChoice(const Run& run) : run_(run), rows_(StepRowsOf(run)), links_(LinkRowsOf(run)) {
+    if (std::ranges::any_of(rows_, IsWhole)) std::erase_if(rows_, [](const StepRow& row) { return !IsWhole(row); });
   }
-  const Rank& For(const Check& check) const {
+  Choice For(const Check& check) const {
     switch (check.dimension) {
       case Dimension::kSchedule:
       case Dimension::kMemory:
       case Dimension::kDataloader:
-        return Outstanding(run_, free_, true);
+        return Outstanding(StepPart::kFree, true);
       case Dimension::kComputation:
-        return Outstanding(run_, computing_, true);
+        return Outstanding(StepPart::kComputing, true);
       case Dimension::kCommunication:
-        return SlowestLink(run_, check.find == CheckPacket ? "RDMA" : "SDMA");
+        return {SlowestLink(check.find == CheckPacket ? "RDMA" : "SDMA")};
       case Dimension::kOverall:
       case Dimension::kComparison:
         break;
     }
-    return *run_.ranks.front();
+    return {run_.ranks.front().get()};
   }
 
   // What comparisons are of: runs, else the rank that is slow on the device (for framework operators: on the host) and the
@@ -85,20 +71,44 @@ class RankChoice {
       input->compared_with_name = baseline_or_null->name;
       return;
     }
-    const std::vector<double>& values = of_host ? free_ : computing_;
-    if (run_.ranks.size() < 2 || !Differ(values)) return;
-    const Rank& slow = Outstanding(run_, values, true);
-    const Rank& fast = Outstanding(run_, values, false);
-    input->compared = {&slow};
-    input->compared_with = {&fast};
-    input->compared_name = NameOf(slow);
-    input->compared_with_name = NameOf(fast);
+    const StepPart part = of_host ? StepPart::kFree : StepPart::kComputing;
+    const Rank* slow = Outstanding(part, true).rank;
+    const Rank* fast = Outstanding(part, false).rank;
+    // No rank stands out, or one does in two of its steps.
+    if (slow == fast) return;
+    input->compared = {slow};
+    input->compared_with = {fast};
+    input->compared_name = NameOf(*slow);
+    input->compared_with_name = NameOf(*fast);
   }
 
  private:
+  Choice Outstanding(StepPart part, bool largest) const {
+    std::vector<double> values;
+    for (const StepRow& row : rows_) values.push_back(row.At(part));
+    if (run_.ranks.size() < 2 || !Differ(values)) return {run_.ranks.front().get()};
+    const auto found = largest ? std::ranges::max_element(values) : std::ranges::min_element(values);
+    const StepRow& row = rows_[static_cast<size_t>(found - values.begin())];
+    return {row.rank, row.step < 0 ? std::nullopt : std::optional(row.step)};
+  }
+
+  // Of the rows that used the transport; the first of them where none stands out.
+  const Rank* SlowestLink(std::string_view transport) const {
+    const auto number = static_cast<size_t>(std::ranges::find(kLinkTransports, transport) - kLinkTransports.begin());
+    std::vector<double> speeds;
+    std::vector<const Rank*> ranks;
+    for (const LinkRow& row : links_) {
+      if (row.sums[number].time_ms <= 0) continue;
+      speeds.push_back(SpeedOf(row.sums[number]));
+      ranks.push_back(row.rank);
+    }
+    if (ranks.empty()) return run_.ranks.front().get();
+    return Differ(speeds) ? ranks[static_cast<size_t>(std::ranges::min_element(speeds) - speeds.begin())] : ranks.front();
+  }
+
   const Run& run_;
-  std::vector<double> free_;
-  std::vector<double> computing_;
+  std::vector<StepRow> rows_;
+  std::vector<LinkRow> links_;
 };
 
 // Its findings point at times of the host, where call stacks are.
@@ -193,8 +203,13 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     // One rank beside another run is compared, not summed up.
     const bool summary = check.dimension == Dimension::kOverall && !check.of_run && check.find == CheckOverall;
     if (summary && (run.ranks.size() > 1 || baseline_or_null != nullptr)) continue;
-    const Rank& rank = choice.For(check);
+    const Choice chosen = choice.For(check);
+    const Rank& rank = *chosen.rank;
     CheckInput input{run, rank, limits};
+    if (chosen.step) {
+      const auto step = std::ranges::find(rank.steps, *chosen.step, &Step::number);
+      if (step != rank.steps.end()) input.step = &*step;
+    }
     input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
     if (const auto finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});

@@ -109,11 +109,12 @@ struct ThreadCalls {
   std::vector<uint32_t> slices;
 };
 
-std::vector<ThreadCalls> ThreadCallsOf(const Rank& rank) {
+std::vector<ThreadCalls> ThreadCallsOf(const CheckInput& input) {
+  const Rank& rank = input.rank;
   std::map<int32_t, std::vector<uint32_t>> threads;
   for (size_t i = 0; i < rank.slices.size(); ++i) {
     const Slice& each = rank.slices[i];
-    if (each.lane < 0 || rank.lanes[static_cast<size_t>(each.lane)].group != "Python") continue;
+    if (each.lane < 0 || rank.lanes[static_cast<size_t>(each.lane)].group != "Python" || !input.IsInStep(each.start_ns, each.end_ns)) continue;
     const std::string_view name = rank.TextOf(each.name);
     if (name.starts_with("aten::") || name.starts_with("npu::")) threads[each.lane].push_back(static_cast<uint32_t>(i));
   }
@@ -149,8 +150,9 @@ void Count(const Rank& rank, uint32_t slice, std::string api, std::string what, 
   if (place.count++ == 0) place.at_ns = rank.slices[slice].start_ns;
 }
 
-void CountRules(const Rank& rank, Places* places) {
-  const std::vector<ThreadCalls> all = ThreadCallsOf(rank);
+void CountRules(const CheckInput& input, Places* places) {
+  const Rank& rank = input.rank;
+  const std::vector<ThreadCalls> all = ThreadCallsOf(input);
   for (const Rule& rule : kRules) {
     const std::vector<Part> parts = PartsOf(rule.pattern);
     for (const ThreadCalls& calls : all) {
@@ -168,14 +170,16 @@ void CountRules(const Rank& rank, Places* places) {
   }
 }
 
-void CountOptimizers(const Rank& rank, Places* places) {
+void CountOptimizers(const CheckInput& input, Places* places) {
+  const Rank& rank = input.rank;
   for (size_t i = 0; i < rank.slices.size(); ++i) {
     const std::string_view name = rank.TextOf(rank.slices[i].name);
     constexpr std::string_view kBegin = "Optimizer.step#";
     constexpr std::string_view kEnd = ".step";
     if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) continue;
     const std::string_view optimizer = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
-    if (std::ranges::find(kOptimizers, optimizer) == kOptimizers.end()) continue;
+    const bool known = std::ranges::find(kOptimizers, optimizer) != kOptimizers.end();
+    if (!known || !input.IsInStep(rank.slices[i].start_ns, rank.slices[i].end_ns)) continue;
     Count(rank, static_cast<uint32_t>(i), fmt::format("torch_npu.optim.NpuFused{}", optimizer), std::string(optimizer), places);
   }
 }
@@ -185,8 +189,8 @@ void CountOptimizers(const Rank& rank, Places* places) {
 std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
   const Rank& rank = input.rank;
   Places places;
-  CountRules(rank, &places);
-  CountOptimizers(rank, &places);
+  CountRules(input, &places);
+  CountOptimizers(input, &places);
   if (places.empty()) return std::nullopt;
   std::vector<std::pair<std::tuple<std::string, std::string, TextId>, Place>> sorted(places.begin(), places.end());
   std::ranges::stable_sort(sorted, std::ranges::greater(), [](const auto& each) { return each.second.count; });
@@ -206,6 +210,7 @@ std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
   finding.evidence = Translate({"{} places in the code could use {} faster APIs; they were called {} times", "代码中 {} 处可使用 {} 个更快的 API；共调用 {} 次"}, sorted.size(), apis.size(), calls);
   for (const std::string& api : apis) finding.advice.push_back(Translate({"Use {}.", "使用 {}。"}, api));
   if (rank.stacks.empty()) finding.advice.emplace_back(Text("Record call stacks (with_stack=True) to see the lines of Python.", "采集调用栈（with_stack=True）以定位 Python 代码行。"));
+  finding.step = input.StepNumber();
   finding.at_ns = sorted.front().second.at_ns;
   return finding;
 }

@@ -74,7 +74,8 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
     const Operator& op = rank.operators[static_cast<size_t>(each.op)];
     // Tables of operators may have another kind of core than the timeline.
     const std::string_view core = rank.TextOf(each.task == kNoText ? op.core : each.task);
-    const auto least = core == "AI_CORE" || core == "MIX_AIC" ? LeastIn(*series, each) : std::nullopt;
+    const bool counts = (core == "AI_CORE" || core == "MIX_AIC") && input.IsInStep(each.start_ns, each.end_ns);
+    const auto least = counts ? LeastIn(*series, each) : std::nullopt;
     if (!least) continue;
     const double mhz = *least * to_mhz;
     Slowed& of = slowed[op.name];
@@ -100,7 +101,8 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   std::ranges::stable_sort(found, std::ranges::greater(), [](const auto& each) { return std::pair(each.second.ns, each.second.lost / static_cast<double>(each.second.calls)); });
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.cost_ms = PerStep(rank, lost_ns / 1e6);
+  finding.cost_ms = CostOf(input, lost_ns / 1e6);
+  finding.step = input.StepNumber();
   finding.title = Text("The AI Core runs below its nominal frequency", "AI Core 运行频率低于标称频率");
   finding.evidence = Translate({"{} operators ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, found.size(),
                          limit * 100, rank.core_mhz);

@@ -117,5 +117,20 @@ TEST_F(ChecksBeside, MindDataQueues) {
   EXPECT_FALSE(CheckDataloader(Input(rank)).has_value());
 }
 
+// Gaps lie between operators: a span of all tasks may begin before the first and end behind the last.
+TEST_F(ChecksBeside, GapsAtTheBorderOfADatabase) {
+  const auto gaps = [this](const std::vector<Interval>& free, std::string_view group) {
+    Rank rank;
+    rank.span = Interval{0, 10 * kStepNs};
+    rank.overlap[static_cast<size_t>(OverlapKind::kFree)] = free;
+    rank.slices.push_back({1, 2, rank.Text("aclrtLaunchKernel"), rank.LaneOf(group, "Thread 1")});
+    const auto finding = CheckConjecturedGc(Input(rank));
+    return finding ? finding->rows.size() : 0;
+  };
+  EXPECT_EQ(gaps({{0, 3 * kStepNs}, {4 * kStepNs, 7 * kStepNs}, {7 * kStepNs, 10 * kStepNs}}, "CANN"), 1u);
+  EXPECT_EQ(gaps({{0, 3 * kStepNs}}, "CANN"), 0u);
+  EXPECT_EQ(gaps({{4 * kStepNs, 7 * kStepNs}}, "Python"), 0u) << "no call of AscendCL was recorded";
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -49,6 +49,10 @@ struct CheckInput {
   std::string compared_name = {};
   std::string compared_with_name = {};
   const Cluster* cluster = nullptr;  // of the run; always there where checks are called
+  const Step* step = nullptr;        // of the rank: the one by which it was chosen, for checks of events; null: all of them
+
+  bool IsInStep(int64_t start_ns, int64_t end_ns) const { return step == nullptr || (start_ns >= step->start_ns && end_ns <= step->end_ns); }
+  std::optional<int64_t> StepNumber() const { return step == nullptr ? std::nullopt : std::optional(step->number); }
 };
 
 enum class Dimension : uint8_t { kOverall, kComparison, kComputation, kSchedule, kCommunication, kMemory, kDataloader };
@@ -119,21 +123,23 @@ inline constexpr std::string_view kStaticCompileCode =
 
 // By the time rule (1.2): of what takes `ms` in a step of `step_ms`.
 Priority PriorityOf(double ms, double step_ms, const Limits& limits);
-// Of the last step; 0: there is none.
-double LastStepMs(const Rank& rank);
+// Of the step to look at, else of the last one; 0: there is none.
+double StepLengthMs(const CheckInput& input);
 // Of all that was recorded, a step's part.
 double PerStep(const Rank& rank, double ms);
+// The same of events of the step to look at.
+inline double CostOf(const CheckInput& input, double ms) { return input.step == nullptr ? PerStep(input.rank, ms) : ms; }
 // Steps of all ranks added up, each as far as it was recorded.
 double StepsOfAll(const std::vector<const Rank*>& ranks);
 // Marks may have been recorded for longer than the device was: whether what began then is a part of those steps.
 bool IsInSteps(const Rank& rank, int64_t start_ns);
-// All calls on the host by one of these names.
+// All calls on the host by one of these names, in the step to look at.
 struct Calls {
   uint64_t count = 0;
   int64_t ns = 0;
   std::optional<int64_t> first_ns = std::nullopt;
 };
-Calls CallsOf(const Rank& rank, const std::function<bool(std::string_view name)>& is_one);
+Calls CallsOf(const CheckInput& input, const std::function<bool(std::string_view name)>& is_one);
 // What went over a transport ("SDMA"), in all; and GB/s.
 Transport SumOf(const Rank& rank, std::string_view transport);
 double SpeedOf(const Transport& sum);

@@ -75,8 +75,10 @@ Priority PriorityOf(double ms, double step_ms, const Limits& limits) {
   return share >= limits.At("priority", "medium") ? Priority::kMedium : Priority::kLow;
 }
 
-double LastStepMs(const Rank& rank) {
-  return rank.steps.empty() ? 0 : Ms(rank.steps.back().end_ns - rank.steps.back().start_ns);
+double StepLengthMs(const CheckInput& input) {
+  const std::vector<Step>& steps = input.rank.steps;
+  const Step* const step = input.step != nullptr ? input.step : steps.empty() ? nullptr : &steps.back();
+  return step == nullptr ? 0 : Ms(step->end_ns - step->start_ns);
 }
 
 double PerStep(const Rank& rank, double ms) { return ms / StepsOf(rank); }
@@ -91,13 +93,14 @@ bool IsInSteps(const Rank& rank, int64_t start_ns) {
   return !rank.recorded || (start_ns >= rank.recorded->start_ns && start_ns < rank.recorded->end_ns);
 }
 
-Calls CallsOf(const Rank& rank, const std::function<bool(std::string_view name)>& is_one) {
+Calls CallsOf(const CheckInput& input, const std::function<bool(std::string_view name)>& is_one) {
+  const Rank& rank = input.rank;
   Calls calls;
   std::unordered_map<TextId, bool> known;  // each name is looked at once
   for (const Slice& slice : rank.slices) {
     const auto [it, is_new] = known.try_emplace(slice.name, false);
     if (is_new) it->second = is_one(rank.TextOf(slice.name));
-    if (!it->second) continue;
+    if (!it->second || !input.IsInStep(slice.start_ns, slice.end_ns)) continue;
     ++calls.count;
     calls.ns += slice.end_ns - slice.start_ns;
     if (!calls.first_ns) calls.first_ns = slice.start_ns;

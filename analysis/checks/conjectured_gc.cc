@@ -15,7 +15,7 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     const std::string_view name = rank.TextOf(slice.name);
     // Operators of the framework have such names, too.
     const bool is_api = name.starts_with("acl") && slice.lane >= 0 && rank.lanes[static_cast<size_t>(slice.lane)].group == "CANN";
-    if (is_api || name.starts_with("AscendCL@")) calls.push_back({slice.start_ns, slice.end_ns});
+    if ((is_api || name.starts_with("AscendCL@")) && input.IsInStep(slice.start_ns, slice.end_ns)) calls.push_back({slice.start_ns, slice.end_ns});
   }
   if (calls.empty()) return std::nullopt;
   std::ranges::sort(calls, {}, &Interval::start_ns);
@@ -25,7 +25,7 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     const double us = static_cast<double>(free.end_ns - free.start_ns) / 1000;
     // Where the span is that of all tasks, what lies before the first operator and behind the last one is no gap.
     const bool at_border = rank.span && (free.start_ns <= rank.span->start_ns || free.end_ns >= rank.span->end_ns);
-    if (us <= gap_us || at_border) continue;
+    if (us <= gap_us || at_border || !input.IsInStep(free.start_ns, free.end_ns)) continue;
     double busy_us = 0;
     uint64_t count = 0;
     for (auto call = std::ranges::lower_bound(calls, free.start_ns, {}, &Interval::start_ns); call != calls.end() && call->start_ns < free.end_ns; ++call) {
@@ -39,7 +39,8 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   for (const Interval& each : found) sum_ms += Ms(each.end_ns - each.start_ns);
   Finding finding;
   finding.priority = Priority::kMedium;
-  finding.cost_ms = PerStep(rank, sum_ms);
+  finding.cost_ms = CostOf(input, sum_ms);
+  finding.step = input.StepNumber();
   finding.title = Text("Long gaps without calls, perhaps garbage collection", "长时间无调用的空隙，疑似垃圾回收");
   finding.evidence = Translate({"{} times the device was free for more than {:.0f} us while the host called next to nothing, {:.4f} ms in all",
                           "{} 次出现器件空闲超过 {:.0f} us 且 Host 侧几乎没有调用，共 {:.4f} ms"}, found.size(), gap_us, sum_ms);

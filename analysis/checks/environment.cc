@@ -49,6 +49,8 @@ constexpr auto kVariables = std::to_array<Variable>({
 }  // namespace
 
 std::optional<Finding> CheckEnvironment(const CheckInput& input) {
+  // They are PyTorch's.
+  if (input.rank.source.starts_with("MindSpore")) return std::nullopt;
   Finding finding;
   finding.columns = {"variable", "value", "problem", "advice"};
   for (const Variable& variable : kVariables) {

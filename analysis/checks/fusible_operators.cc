@@ -52,7 +52,7 @@ class Costs {
   std::vector<std::pair<double, double>> of_;
 };
 
-// Whether a sequence cannot go on behind the execution: communication follows, or another step.
+// Whether a sequence cannot go on behind the execution: communication follows.
 std::vector<bool> Ends(const Rank& rank) {
   std::vector<bool> ends(rank.executions.size() + 1);
   for (const uint32_t at : rank.communication_at) {
@@ -62,7 +62,6 @@ std::vector<bool> Ends(const Rank& rank) {
   if (rank.communication_at.empty()) {
     for (const Collective& each : rank.collectives) starts.push_back(each.start_ns);
   }
-  for (const Step& step : rank.steps) starts.push_back(step.start_ns);
   std::ranges::sort(starts);
   for (size_t i = 0; i + 1 < rank.executions.size(); ++i) {
     const auto next = std::ranges::upper_bound(starts, rank.executions[i].start_ns);

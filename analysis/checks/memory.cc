@@ -25,12 +25,11 @@ constexpr auto kKinds = std::to_array<Kind>({
 }  // namespace
 
 std::optional<Finding> CheckMemory(const CheckInput& input) {
-  const Rank& rank = input.rank;
   Finding finding;
   double longest = 0;
   double all = 0;
   for (const Kind& kind : kKinds) {
-    const Calls calls = CallsOf(rank, [&kind](std::string_view name) { return ApiOf(name) == kind.api; });
+    const Calls calls = CallsOf(input, [&kind](std::string_view name) { return ApiOf(name) == kind.api; });
     const double ms = Ms(calls.ns);
     if (ms * 1000 < input.limits.At("memory", "least_us") || calls.count == 0) continue;
     longest = std::max(longest, ms);
@@ -41,9 +40,10 @@ std::optional<Finding> CheckMemory(const CheckInput& input) {
     finding.at_ns = std::min(finding.at_ns.value_or(INT64_MAX), *calls.first_ns);
   }
   if (finding.rows.empty()) return std::nullopt;
-  const double step = LastStepMs(rank);
+  const double step = StepLengthMs(input);
   finding.priority = step > 0 ? PriorityOf(longest, step, input.limits) : Priority::kHigh;
-  finding.cost_ms = PerStep(rank, all);
+  finding.cost_ms = CostOf(input, all);
+  finding.step = input.StepNumber();
   finding.title = Text("Taking and freeing memory of the device", "申请和释放器件内存");
   finding.evidence = Translate({"{:.3f} ms in calls that take or free memory of the device", "申请或释放器件内存的调用共 {:.3f} ms"}, all);
   finding.columns = {"api", "calls", "total_ms"};

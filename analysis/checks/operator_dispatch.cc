@@ -27,14 +27,16 @@ Calls MarkedCompilations(const Rank& rank) {
 std::optional<Finding> CheckOperatorDispatch(const CheckInput& input) {
   const Rank& rank = input.rank;
   const double least = input.limits.At("operator_dispatch", "count");
-  Calls calls = CallsOf(rank, [](std::string_view name) { return ApiOf(name) == "aclopCompileAndExecute"; });
+  Calls calls = CallsOf(input, [](std::string_view name) { return ApiOf(name) == "aclopCompileAndExecute"; });
   const bool by_calls = static_cast<double>(calls.count) >= least;
   if (!by_calls) calls = MarkedCompilations(rank);
   if (static_cast<double>(calls.count) < least) return std::nullopt;
   const double ms = Ms(calls.ns);
   Finding finding;
-  finding.priority = PriorityOf(ms, LastStepMs(rank), input.limits);
-  finding.cost_ms = PerStep(rank, ms);
+  finding.priority = PriorityOf(ms, StepLengthMs(input), input.limits);
+  // Marks are those of all steps.
+  finding.cost_ms = by_calls ? CostOf(input, ms) : PerStep(rank, ms);
+  if (by_calls) finding.step = input.StepNumber();
   finding.title = Text("Operators are compiled while training", "训练过程中编译算子");
   finding.evidence = by_calls ? Translate({"{} operators were compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, calls.count, ms)
                               : Translate({"{} marked ranges of compilation behind the first steps, {:.3f} ms in all", "前几个 step 之后有 {} 个编译区间标记，共 {:.3f} ms"}, calls.count, ms);

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "analysis/checks/check.h"
+#include "analysis/checks/step_rows.h"
 #include "analysis/cluster/cost.h"
-#include "analysis/step_finder.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -43,59 +40,8 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
   if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
 }
 
-constexpr std::array<std::string_view, 2> kTransports = {"RDMA", "SDMA"};
-
-// What a rank moved in one step; -1: of what is of no known step.
-struct StepOfRank {
-  int64_t step = -1;
-  const Rank* rank = nullptr;
-  std::array<Transport, kTransports.size()> sums;
-};
-
-std::string NameOf(const StepOfRank& of) {
+std::string NameOf(const LinkRow& of) {
   return of.step < 0 ? NameOf(*of.rank) : fmt::format("{}, step {}", NameOf(*of.rank), of.step);
-}
-
-// More is not to be read, nor to be held in memory: one row for each rank then, without steps.
-constexpr size_t kMostRows = 100'000;
-
-bool HasTooManySteps(const Run& run) {
-  size_t rows = 0;
-  for (const auto& rank : run.ranks) {
-    const StepFinder steps(*rank);
-    std::set<int64_t> seen;
-    for (const Collective& each : rank->collectives) seen.insert(steps.Of(each));
-    rows += seen.size();
-  }
-  return rows > kMostRows;
-}
-
-// By step, then in the order of the ranks.
-std::vector<StepOfRank> StepsOfRanks(const Run& run) {
-  std::map<std::pair<int64_t, size_t>, StepOfRank> by_step;
-  const bool in_all = HasTooManySteps(run);
-  for (size_t number = 0; number < run.ranks.size(); ++number) {
-    const Rank& rank = *run.ranks[number];
-    if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
-    const StepFinder steps(rank);
-    for (const Collective& each : rank.collectives) {
-      const int64_t step = in_all ? StepFinder::kNone : steps.Of(each);
-      StepOfRank& of = by_step[{step, number}];
-      of.step = step;
-      of.rank = &rank;
-      for (const Transport& part : each.transports) {
-        for (size_t i = 0; i < kTransports.size(); ++i) {
-          if (part.name != kTransports[i]) continue;
-          of.sums[i].size_mb += part.size_mb;
-          of.sums[i].time_ms += part.time_ms;
-        }
-      }
-    }
-  }
-  std::vector<StepOfRank> all;
-  all.reserve(by_step.size());
-  for (auto& [key, each] : by_step) all.push_back(std::move(each));
-  return all;
 }
 
 }  // namespace
@@ -107,8 +53,8 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   finding.columns = {"step", "rank", "rdma_bandwidth_gb_s", "rdma_size_mb", "rdma_time_ms", "sdma_bandwidth_gb_s", "sdma_size_mb", "sdma_time_ms"};
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
-  const std::vector<StepOfRank> all = StepsOfRanks(input.run);
-  for (const StepOfRank& each : all) {
+  const std::vector<LinkRow> all = LinkRowsOf(input.run);
+  for (const LinkRow& each : all) {
     // Not {...}: of one element, compilers disagree whether it is a list.
     Json row = Json::array({each.step < 0 ? Json() : Json(each.step), OrNull(each.rank->rank)});
     for (const Transport& sum : each.sums) {
@@ -119,9 +65,9 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     if (hosts) row.push_back(HostOf(*each.rank));
     finding.rows.push_back(std::move(row));
   }
-  for (size_t i = 0; i < kTransports.size(); ++i) {
-    std::vector<std::pair<double, const StepOfRank*>> speeds;
-    for (const StepOfRank& each : all) {
+  for (size_t i = 0; i < kLinkTransports.size(); ++i) {
+    std::vector<std::pair<double, const LinkRow*>> speeds;
+    for (const LinkRow& each : all) {
       if (each.sums[i].time_ms > 0) speeds.emplace_back(SpeedOf(each.sums[i]), &each);
     }
     if (speeds.empty()) continue;
@@ -130,7 +76,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     double mean = 0;
     for (const auto& [speed, of] : speeds) mean += speed / static_cast<double>(speeds.size());
     Join(&finding.evidence, kBetweenSentences, Translate({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}, {:.3f} between them", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}），相差 {:.3f}"},
-                                          kTransports[i], mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second), most->first - least->first));
+                                          kLinkTransports[i], mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second), most->first - least->first));
   }
   AddSlowPairs(input, &finding);
   if (finding.evidence.empty()) return std::nullopt;

@@ -4,37 +4,15 @@
 #include <array>
 
 #include "analysis/checks/check.h"
+#include "analysis/checks/step_rows.h"
 #include "analysis/cluster/cost.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
 namespace {
 
-struct Row {
-  const Rank* rank = nullptr;
-  int64_t step = -1;  // -1: all
-  std::array<double, 3> ms = {};  // computing, communication that nothing covers, free
-};
-
-std::vector<Row> RowsOf(const Run& run) {
-  std::vector<Row> rows;
-  for (const auto& rank : run.ranks) {
-    const std::map<int64_t, Shares> shares = StepSharesOf(*rank);
-    for (const auto& [step, of] : shares) {
-      // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
-      if (of.computing + of.uncovered > 0) rows.push_back({rank.get(), step, {of.computing, of.uncovered, of.free}});
-    }
-    if (!shares.empty()) continue;
-    const Json overall = OverallView(*rank);
-    if (!overall.is_object()) continue;
-    rows.push_back({rank.get(), -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
-  }
-  std::ranges::stable_sort(rows, {}, &Row::step);
-  return rows;
-}
-
 // "rank 3 in step 12"
-std::string PlaceOf(const Row& row, bool chinese) {
+std::string PlaceOf(const StepRow& row, bool chinese) {
   if (row.step < 0) return NameOf(*row.rank);
   return fmt::format(chinese ? fmt::runtime("{} step {}") : fmt::runtime("{} in step {}"), NameOf(*row.rank), row.step);
 }
@@ -55,10 +33,10 @@ void AddVotes(const CheckInput& input, Finding* finding) {
 
 std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
-  const std::vector<Row> rows = RowsOf(input.run);
+  const std::vector<StepRow> rows = StepRowsOf(input.run);
   if (rows.empty()) return std::nullopt;
   double mean = 0;
-  for (const Row& row : rows) mean += (row.ms[0] + row.ms[1] + row.ms[2]) / static_cast<double>(rows.size());
+  for (const StepRow& row : rows) mean += (row.ms[0] + row.ms[1] + row.ms[2]) / static_cast<double>(rows.size());
   Finding finding;
   finding.title = Text("Ranks beside each other", "各 rank 对比");
   constexpr std::array<Text, 3> kParts = {Text("Computing", "计算耗时"), Text("Communication", "通信耗时"), Text("Free time", "空闲耗时")};
@@ -69,7 +47,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
       Text("Look at the host of the rank with the most free time: data loader, CPU, garbage collection.",
            "查看空闲最多的 rank 的主机侧：数据加载、CPU、垃圾回收。")};
   for (size_t part = 0; part < kParts.size(); ++part) {
-    const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const Row& row) { return row.ms[part]; });
+    const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const StepRow& row) { return row.ms[part]; });
     const double difference = most->ms[part] - least->ms[part];
     if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
     TranslatedText evidence = kParts[part];
@@ -85,7 +63,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   finding.columns = {"step", "rank", "computing_ms", "uncovered_communication_ms", "free_ms"};
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
-  for (const Row& row : rows) {
+  for (const StepRow& row : rows) {
     finding.rows.push_back({row.step < 0 ? Json() : Json(row.step), OrNull(row.rank->rank), row.ms[0], row.ms[1], row.ms[2]});
     if (hosts) finding.rows.back().push_back(HostOf(*row.rank));
   }

@@ -39,13 +39,13 @@ torch.nn.SyncBatchNorm.forward = forward)";
 }  // namespace
 
 std::optional<Finding> CheckSyncBatchNorm(const CheckInput& input) {
-  const Rank& rank = input.rank;
-  const Calls calls = CallsOf(rank, [](std::string_view name) { return LowerOf(name) == "syncbatchnorm"; });
+  const Calls calls = CallsOf(input, [](std::string_view name) { return LowerOf(name) == "syncbatchnorm"; });
   if (static_cast<double>(calls.count) < input.limits.At("sync_batch_norm", "count")) return std::nullopt;
   const double ms = Ms(calls.ns);
   Finding finding;
   finding.priority = Priority::kHigh;
-  finding.cost_ms = PerStep(rank, ms);
+  finding.cost_ms = CostOf(input, ms);
+  finding.step = input.StepNumber();
   finding.title = Text("SyncBatchNorm in its slow form", "SyncBatchNorm 性能较差");
   finding.evidence = Translate({"SyncBatchNorm was called {} times, {:.3f} ms in all", "SyncBatchNorm 被调用 {} 次，共 {:.3f} ms"}, calls.count, ms);
   finding.advice = {Text("Leave out torch.nn.SyncBatchNorm.convert_sync_batchnorm(model) where the batch of one rank is large enough.", "单个 rank 的 batch 足够大时，去掉 torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)。"),

@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kTotal = "Total Op Info";
+
 // Where an operation stands in the file.
 struct Place {
   std::string_view group;  // of a cluster: "(0, 1)"
@@ -86,7 +88,7 @@ void AddOperation(const Place& place, std::string_view key, const Json& op, Rank
   rank->collectives.push_back(std::move(collective));
 }
 
-// Step -> collective or p2p -> operation; of a cluster group -> step -> operation.
+// Step -> collective or p2p -> operation; of a cluster group -> step -> operation, or group -> operation -> step.
 template <class Take>
 void EachOperation(std::string_view text, std::string_view where, bool of_cluster, const ReadContext& context, const Take& take) {
   const Json json = Json::parse(text, nullptr, false);
@@ -98,6 +100,13 @@ void EachOperation(std::string_view text, std::string_view where, bool of_cluste
     if (!middle.is_object()) continue;
     for (const auto& [inner, operations] : middle.items()) {
       if (!operations.is_object()) continue;
+      // Other releases have the operation before the step.
+      if (of_cluster && (inner.find('@') != std::string::npos || inner.starts_with(kTotal))) {
+        for (const auto& [step, op] : operations.items()) {
+          if (op.is_object()) take(Place{outer, StepNumberOf(step), outer == "p2p"}, std::string_view(inner), op);
+        }
+        continue;
+      }
       const Place place{of_cluster ? outer : std::string_view(), StepNumberOf(of_cluster ? inner : outer), (of_cluster ? outer : inner) == "p2p"};
       for (const auto& [key, op] : operations.items()) {
         if (op.is_object()) take(place, std::string_view(key), op);
@@ -135,8 +144,6 @@ void EachLink(const Place& place, std::string_view key, bool part, const Json& p
     rank->links.push_back(link);
   }
 }
-
-constexpr std::string_view kTotal = "Total Op Info";
 
 }  // namespace
 

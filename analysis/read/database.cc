@@ -341,7 +341,7 @@ class DatabaseReader {
       constexpr int64_t kMarker = 0;
       constexpr int64_t kMarkerEx = 3;
       const bool is_instant = row.Int(4) == kMarker || row.Int(4) == kMarkerEx;
-      rank_->marks.push_back({row.Time(0), row.Time(1), Name(row.Int(2)), Name(row.Int(3)), is_instant});
+      rank_->AddMark({row.Time(0), row.Time(1), Name(row.Int(2)), Name(row.Int(3)), is_instant});
       rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(2)), rank_->LaneOf("Marks", fmt::format("Thread {}", row.Int(5)))});
     });
   }
@@ -410,7 +410,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   if (!database.ok()) return database.status();
   DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
-  const fs::path parent = file.parent_path();
+  const fs::path parent = AboveOf(file);
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
   const fs::path above = exported ? parent.parent_path() : parent;
   for (const auto& [device, number] : devices) {

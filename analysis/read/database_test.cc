@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -91,6 +92,52 @@ TEST_F(DatabaseTest, TheOnlyOperationOfANameIsItAtAnyTime) {
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10000000, 11000000, 1, 1, 1, 2);");
   Analyse("('hcom_allReduce__1_0_1', '9', 'step1', 5000000)", "('hcom_allReduce__1_0_1', '9', 'step1', 1)");
   EXPECT_EQ(Describe(Read()), (Texts{"hcom_allReduce__1_0_1@9 step 1 at 5000000000 1 MB"}));
+}
+
+// A task may lack the ratio that another has first; its time counts once all the same.
+TEST_F(DatabaseTest, RatiosAreOfTheTimeOfTheirTasks) {
+  Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "CREATE TABLE TASK_PMU_INFO (globalTaskId, name, value);"
+      "INSERT INTO STRING_IDS VALUES (20, 'aic_mac_ratio'), (21, 'aiv_vec_ratio'), (22, 'aiv_mte2_ratio'), (23, 'v'), (24, 'AI_VECTOR_CORE');"
+      "INSERT INTO TASK VALUES (0, 100, 0, 1, 1, 5, 2), (200, 500, 0, 2, 2, 5, 2), (600, 700, 0, 3, 3, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 6, 6, 6), (23, 2, 1, NULL, 24, 4, 6, 6, 6), (23, 3, 1, 2, 24, 4, 6, 6, 6);"
+      "INSERT INTO TASK_PMU_INFO VALUES (1, 20, 0.5), (2, 21, 0.9), (2, 22, 0.1), (3, 21, 0.5), (3, 22, 0.5);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.operators.size(), 2u);
+  EXPECT_EQ(rank.operators[0].counted_ns, 100);
+  EXPECT_EQ(rank.operators[1].counted_ns, 400);
+  const auto vec = static_cast<size_t>(std::ranges::find(rank.ratio_names, "aiv_vec") - rank.ratio_names.begin());
+  EXPECT_DOUBLE_EQ(rank.operators[1].Ratio(vec), (0.9 * 300 + 0.5 * 100) / 400);
+  ASSERT_EQ(rank.executions.size(), 3u);
+  EXPECT_EQ(rank.executions[0].mix_blocks, 0);
+  EXPECT_EQ(rank.executions[1].mix_blocks, kNoBlocks);
+  EXPECT_EQ(rank.executions[2].mix_blocks, 2);
+}
+
+TEST_F(DatabaseTest, OperatorsOfTheFrameworkByTheirKind) {
+  Add("CREATE TABLE ENUM_API_TYPE (id, name); INSERT INTO ENUM_API_TYPE VALUES (50001, 'op'), (50002, 'queue');"
+      "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid, connectionId, name, type); INSERT INTO PYTORCH_API VALUES (1, 2, 7, NULL, 3, 50001), (3, 4, 7, NULL, 4, 50002);"
+      "CREATE TABLE CANN_API (startNs, endNs, globalTid, connectionId, name, type); INSERT INTO CANN_API VALUES (5, 6, 7, 1, 3, 50001);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.slices.size(), 3u);
+  EXPECT_TRUE(rank.slices[0].is_operator);
+  EXPECT_FALSE(rank.slices[1].is_operator);
+  EXPECT_FALSE(rank.slices[2].is_operator);
+}
+
+TEST_F(DatabaseTest, MarkedCollectionsOfGarbage) {
+  Add("INSERT INTO STRING_IDS VALUES (30, 'gc'); CREATE TABLE MSTX_EVENTS (startNs, endNs, message, domainId, eventType, globalTid);"
+      "INSERT INTO MSTX_EVENTS VALUES (10, 20, 30, 6, 2, 7), (30, 40, 3, 6, 2, 7);");
+  const Rank& rank = Read();
+  EXPECT_EQ(rank.marks.size(), 2u);
+  ASSERT_EQ(rank.garbage.size(), 1u);
+  EXPECT_EQ(rank.garbage[0].end_ns, 20);
+}
+
+TEST_F(DatabaseTest, LongestOperationOfCommunication) {
+  Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
+      "INSERT INTO COMMUNICATION_OP VALUES (0, 10, 30, 1, 1, 1, 2), (0, 50, 90, 1, 1, 2, 2);");
+  EXPECT_EQ(Read().longest_communication_ns, 40);
 }
 
 TEST_F(DatabaseTest, StepWithoutANumber) {

@@ -284,14 +284,11 @@ class MindSporeReader {
     }
   }
 
-  // 255, of data since the end of 2020 65535: the first of them.
+  // 255, of data since the end of 2020 65535, where 255 is a point like others.
   static uint64_t EndTag(const std::vector<Raw>& records) {
     constexpr uint64_t kOld = 255;
     constexpr uint64_t kNew = 65535;
-    for (const Raw& record : records) {
-      if (record.tag == kOld || record.tag == kNew) return record.tag;
-    }
-    return kOld;
+    return std::ranges::find(records, kNew, &Raw::tag) == records.end() ? kOld : kNew;
   }
 
   bool AddStep(const std::vector<Raw>& records, std::optional<int64_t> before, int64_t end, int64_t number) {
@@ -352,8 +349,10 @@ class MindSporeReader {
       const auto start = After(one, "Run start:");
       op.run_start = start ? *start : After(one, "Run tart:").value_or(0);
       op.run_end = After(one, "Run end:").value_or(0);
-      const auto total = After(one, "totalTime=");
-      const auto dispatch = After(one, "dispatchTime=");
+      // Later releases write them with blanks.
+      const auto either = [one](std::string_view key, std::string_view later) { return After(one, After(one, key) ? key : later); };
+      const auto total = either("totalTime=", "total time =");
+      const auto dispatch = either("dispatchTime=", "dispatch time =");
       if (!total || !dispatch) {
         context_.problems->push_back({std::string(kAiCpu), fmt::format("{}: no times: left out", name)});
         continue;

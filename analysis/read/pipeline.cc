@@ -99,6 +99,7 @@ void ReadOperatorsJson(std::string_view text, std::string_view where, const Read
     context.problems->push_back({std::string(where), "no JSON with op_info"});
     return;
   }
+  if (json.contains("sampling_interval")) pipeline->sampling_ms = IntOr(json, "sampling_interval", 0);
   for (const Json& each : *list) {
     if (!each.is_object()) continue;
     Pipeline::Operator& op = pipeline->operators.emplace_back();
@@ -154,6 +155,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
   const int sizes = file->Column({"output_queue_size"});
   const int length = file->Column({"output_queue_length"});
   const int children = file->Column({"children_id"});
+  const int interval = file->Column({"sample_interval"});
   while (file->Next()) {
     Pipeline::Operator op;
     if (!ParseNumber(file->Field(id), &op.id)) continue;
@@ -161,6 +163,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
     op.workers = static_cast<int64_t>(file->Number(workers).value_or(0));
     op.queue_sizes = Numbers(Json::parse(file->Field(sizes), nullptr, false));
     op.children = Ints(Json::parse(file->Field(children), nullptr, false));
+    if (const auto ms = file->Number(interval)) pipeline->sampling_ms = static_cast<int64_t>(*ms);
     const std::optional<double> queue = file->Number(length);
     if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
     pipeline->operators.push_back(std::move(op));

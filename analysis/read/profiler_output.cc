@@ -60,7 +60,7 @@ void EachRecord(const fs::path& path, const ReadContext& context, const Prepare&
 // kernel_details and op_summary.
 class KernelReader {
  public:
-  KernelReader(const CsvFile& file, Rank* rank) : rank_(*rank) {
+  KernelReader(const CsvFile& file, Rank* rank, std::set<int>* devices) : rank_(*rank), devices_(devices) {
     name_ = file.Column({"Name", "Op Name"});
     type_ = file.Column({"Type", "OP Type"});
     core_ = file.Column({"Accelerator Core", "Task Type"});
@@ -102,7 +102,9 @@ class KernelReader {
     const std::string_view state = file.Field(state_);
     if (!state.empty() && state != "N/A") rank_.op_states.emplace(state);
     int device = 0;
-    if (!rank_.device && ParseNumber(file.Field(device_), &device)) rank_.device = device;
+    if (!ParseNumber(file.Field(device_), &device)) return true;
+    if (!rank_.device) rank_.device = device;
+    devices_->insert(device);
     return true;
   }
 
@@ -140,15 +142,18 @@ class KernelReader {
   }
 
   Rank& rank_;
+  std::set<int>* devices_;  // that the rows are of
   int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, state_, blocks_, mix_blocks_;
   std::vector<std::pair<int, size_t>> ratios_;  // column, index of ratio_names
   std::vector<std::pair<int, size_t>> units_;   // of unit_names
 };
 
 void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, context, [rank](const CsvFile& file) {
-    return [reader = KernelReader(file, rank)](const CsvFile& record) mutable { return reader.Take(record); };
+  std::set<int> devices;
+  EachRecord(path, context, [rank, &devices](const CsvFile& file) {
+    return [reader = KernelReader(file, rank, &devices)](const CsvFile& record) mutable { return reader.Take(record); };
   });
+  if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
 }
 
 void ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
@@ -356,9 +361,9 @@ bool IsProfilerOutput(const fs::path& directory) {
 
 Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   auto rank = std::make_unique<Rank>();
-  const fs::path parent = directory.parent_path();
+  const fs::path parent = AboveOf(directory);
   rank->path = directory.string();
-  const std::string folder = directory.filename().string();
+  const std::string folder = NamedPathOf(directory).filename().string();
   rank->source = folder == "mindstudio_profiler_output" || folder == "timeline" ? "msprof, text"
                  : parent.native().ends_with("_ascend_ms")            ? "MindSpore, text"
                                                                       : "PyTorch, text";

@@ -99,6 +99,10 @@ void ReadDeviceFacts(const std::filesystem::path& directory, const ReadContext& 
 // A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
 void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 
+// With the names that "." and ".." stand for, without a '/' behind.
+std::filesystem::path NamedPathOf(const std::filesystem::path& path);
+inline std::filesystem::path AboveOf(const std::filesystem::path& path) { return NamedPathOf(path).parent_path(); }
+
 // The complete file; an error where it has more than `most` bytes.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);
 

@@ -111,6 +111,13 @@ std::vector<Source> FindSources(const fs::path& path) {
   return sources;
 }
 
+fs::path NamedPathOf(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  const fs::path clean = (error ? path : absolute).lexically_normal();
+  return clean.has_filename() ? clean : clean.parent_path();
+}
+
 Result<std::string> ReadWhole(const fs::path& file, uint64_t most) {
   UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat facts {};

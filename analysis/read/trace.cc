@@ -177,23 +177,26 @@ class TraceReader {
 
   // Names of processes and threads may stand behind what they are names of.
   void Finish() {
-    std::unordered_map<Point, uint32_t, Hash> slice_at;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> slice_at;  // by thread
     for (size_t i = 0; i < events_.size(); ++i) {
       const Event& event = events_[i];
       if (!TakeSlice(event)) continue;
       const auto slice = static_cast<uint32_t>(rank_.slices.size() - 1);
-      slice_at.emplace(Point(fmt::to_string(event.thread), event.start_ns), slice);
+      slice_at[event.thread].push_back(slice);
       if (const auto stack = stacks_.find(i); stack != stacks_.end()) rank_.stacks.emplace(slice, stack->second);
+    }
+    for (auto& [thread, slices] : slice_at) {
+      std::ranges::stable_sort(slices, [this](uint32_t a, uint32_t b) { return IsBefore(rank_.slices[a], rank_.slices[b]); });
     }
     for (const auto& [id, ends] : flow_ends_) {
       const auto begin = flow_begins_.find(id);
       if (begin == flow_begins_.end()) continue;
-      const auto from = slice_at.find(Point(fmt::to_string(begin->second.first), begin->second.second));
-      if (from == slice_at.end()) continue;
+      const std::optional<uint32_t> from = CallerAt(begin->second, slice_at);
+      if (!from) continue;
       for (const auto& [thread, t_ns] : ends) {
         if (GroupOf(thread) != kHardware) continue;
         const auto to = execution_at_.find(Point(NameOf(thread), t_ns));
-        if (to != execution_at_.end()) rank_.flows.push_back({from->second, static_cast<uint32_t>(to->second)});
+        if (to != execution_at_.end()) rank_.flows.push_back({*from, static_cast<uint32_t>(to->second)});
       }
     }
     for (Intervals& intervals : rank_.overlap) std::ranges::sort(intervals, {}, &Interval::start_ns);
@@ -235,6 +238,22 @@ class TraceReader {
     const auto process = processes_.find(thread_facts_[thread].first);
     if (process == processes_.end()) return kNoGroup;
     return process->second == "HCCL" ? kCommunication : std::string_view(process->second);
+  }
+
+  // Outer slices before those within.
+  static bool IsBefore(const Slice& a, const Slice& b) { return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns; }
+
+  // The innermost slice of the thread at a time.
+  std::optional<uint32_t> CallerAt(const std::pair<uint32_t, int64_t>& at, const std::unordered_map<uint32_t, std::vector<uint32_t>>& slices) const {
+    constexpr int kMostTried = 1024;  // what ended before, within the same call
+    const auto of_thread = slices.find(at.first);
+    if (of_thread == slices.end()) return std::nullopt;
+    auto it = std::ranges::upper_bound(of_thread->second, at.second, {}, [this](uint32_t slice) { return rank_.slices[slice].start_ns; });
+    for (int tried = 0; it != of_thread->second.begin() && tried < kMostTried; ++tried) {
+      --it;
+      if (rank_.slices[*it].end_ns >= at.second) return *it;
+    }
+    return std::nullopt;
   }
 
   bool TakeName(const TraceEvent& event) {
@@ -335,7 +354,8 @@ class TraceReader {
       const std::string_view name = GroupOf(event.thread) == kCommunication ? rank_.TextOf(event.name) : std::string_view();
       if (!name.empty() && !name.starts_with("hcom")) tasks.push_back({event.start_ns, event.end_ns, static_cast<int32_t>(event.thread), name});
     }
-    rank_.AddWaits(std::move(tasks));
+    // As the vendor's advisor does over text only.
+    rank_.AddWaits(std::move(tasks), true);
   }
 
   // Each file of a run in pieces may have the steps of all.

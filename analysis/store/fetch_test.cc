@@ -72,10 +72,10 @@ class StoredTables : public FakeServer {
 
 const std::map<std::string, std::string> kStored = {
     {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d", "5"]])"},
-    {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"]])"},
+    {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"], ["7", "longest_communication_ns", "77"]])"},
     {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5]])"},
-    {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0]])"},
-    {"slices", R"([["7", 0, 500, 1000, 0, "launch", ""]])"},
+    {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0, "AI_CORE"]])"},
+    {"slices", R"([["7", 0, 500, 1000, 0, "launch", "", 1]])"},
     {"waits", R"([["7", 100, 200, 3, 1]])"},
     {"copies", R"([["7", 300, 400, 0]])"},
 };
@@ -93,7 +93,11 @@ Result<Run> Stored(const std::string& table, const std::string& rows) {
 TEST(StoreFetch, RowsThatAreOneRun) {
   const auto run = Stored("", "");
   ASSERT_TRUE(run.ok()) << run.status().message();
-  EXPECT_EQ(run->ranks.at(0)->executions.size(), 1u);
+  ASSERT_EQ(run->ranks.at(0)->executions.size(), 1u);
+  EXPECT_EQ(run->ranks.at(0)->TextOf(run->ranks.at(0)->executions[0].task), "AI_CORE");
+  ASSERT_EQ(run->ranks.at(0)->slices.size(), 1u);
+  EXPECT_TRUE(run->ranks.at(0)->slices[0].is_operator);
+  EXPECT_EQ(run->ranks.at(0)->longest_communication_ns, 77);
   EXPECT_EQ(run->ranks.at(0)->flows.size(), 1u);
   ASSERT_EQ(run->ranks.at(0)->waits.size(), 1u);
   EXPECT_EQ(run->ranks.at(0)->waits[0].plane, 3);
@@ -194,9 +198,9 @@ TEST(StoreFetch, ReportsProblemsOfTheLoad) {
 }
 
 TEST(StoreFetch, RowsOfWhatIsNotThere) {
-  for (const auto& [table, rows] : {std::pair("kernels", R"([["7", 1000, 3000, 0, -1, 8, 0, [], 0]])"), std::pair("kernels", R"([["7", 1000, 3000, 1, 0, 8, 0, [], 0]])"),
-                                    std::pair("kernels", R"([["7", 3000, 1000, 0, 0, 8, 0, [], 0]])"),
-                                    std::pair("copies", R"([["7", 1000, 3000, 1]])"), std::pair("slices", R"([["7", 0, 500, 1000, -1, "launch", ""]])"), std::pair("slices", R"([["7", 0, 1000, 500, 0, "launch", ""]])")}) {
+  for (const auto& [table, rows] : {std::pair("kernels", R"([["7", 1000, 3000, 0, -1, 8, 0, [], 0, ""]])"), std::pair("kernels", R"([["7", 1000, 3000, 1, 0, 8, 0, [], 0, ""]])"),
+                                    std::pair("kernels", R"([["7", 3000, 1000, 0, 0, 8, 0, [], 0, ""]])"),
+                                    std::pair("copies", R"([["7", 1000, 3000, 1]])"), std::pair("slices", R"([["7", 0, 500, 1000, -1, "launch", "", 0]])"), std::pair("slices", R"([["7", 0, 1000, 500, 0, "launch", "", 0]])")}) {
     const auto run = Stored(table, rows);
     ASSERT_FALSE(run.ok()) << rows;
     EXPECT_EQ(run.status().code(), StatusCode::kDataLoss);

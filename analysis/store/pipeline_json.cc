@@ -65,7 +65,7 @@ Json PipelineJson(const Pipeline& pipeline) {
                {"host_is_iterator", pipeline.host_is_iterator ? 1 : 0}, {"get_next_ms", pipeline.get_next_ms},
                {"get_ms", pipeline.get_ms},                {"push_ms", pipeline.push_ms},
                {"total_ms", pipeline.total_ms},          {"processors", OrNull(pipeline.processors)},
-               {"cpu", CpuJson(pipeline.cpu)}};
+               {"cpu", CpuJson(pipeline.cpu)},             {"sampling_ms", OrNull(pipeline.sampling_ms)}};
   json["operators"] = Json::array();
   for (const Pipeline::Operator& op : pipeline.operators) {
     json["operators"].push_back({{"id", op.id}, {"type", op.type}, {"workers", op.workers}, {"queue_length", OrNull(op.queue_length)},
@@ -88,6 +88,7 @@ Pipeline PipelineOf(std::string_view text) {
   pipeline.total_ms = ListOf<double>(json, "total_ms");
   pipeline.processors = ValueOf<int64_t>(json, "processors");
   pipeline.cpu = CpuOf(json);
+  pipeline.sampling_ms = ValueOf<int64_t>(json, "sampling_ms");
   const auto operators = json.find("operators");
   if (operators == json.end() || !operators->is_array()) return pipeline;
   for (const Json& each : *operators) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/views/views.h"
 #include "base/text.h"
@@ -57,8 +58,40 @@ Json Part(std::string_view name, double start, double duration) {
   return {{"name", name}, {"start", Rounded(start)}, {"duration", Rounded(duration)}};
 }
 
-// Of a reduce: "Reduce_0" of "Reduce_0_3".
-std::string_view StreamOf(std::string_view reduce) { return reduce.substr(0, reduce.rfind('_')); }
+constexpr std::string_view kDigits = "0123456789";
+
+// Of a reduce: "stream_36" of "stream_36_parallel_0" and of "stream_36_0_AllReduce-op4542", "Reduce_0" of "Reduce_0_3".
+std::string_view StreamOf(std::string_view reduce) {
+  constexpr std::string_view kStream = "stream_";
+  const size_t end = reduce.starts_with(kStream) ? reduce.find_first_not_of(kDigits, kStream.size()) : std::string_view::npos;
+  return reduce.substr(0, end != std::string_view::npos ? end : reduce.rfind('_'));
+}
+// Its number; of what has none, its name.
+Json NumberOfStream(std::string_view stream) {
+  int64_t number = 0;
+  return ParseNumber(stream.substr(stream.find_last_not_of(kDigits) + 1), &number) ? Json(number) : Json(stream);
+}
+
+// "input_0": {"data_type": ..., "shape": ...} and so on, of lists with ';' between.
+void AddTensors(std::string_view what, std::string_view shapes, std::string_view types, Json* info) {
+  const auto next = [](std::string_view* list) {
+    const size_t end = std::min(list->find(';'), list->size());
+    const std::string_view first = list->substr(0, end);
+    list->remove_prefix(std::min(end + 1, list->size()));
+    return first;
+  };
+  for (int number = 0; !shapes.empty(); ++number) {
+    Json& tensor = (*info)[fmt::format("{}_{}", what, number)];
+    if (!types.empty()) tensor["data_type"] = next(&types);
+    tensor["shape"] = next(&shapes);
+  }
+}
+Json TensorsOf(const Rank& rank, const analysis::Operator& op) {
+  Json info = Json::object();
+  AddTensors("input", rank.TextOf(op.input_shapes), rank.TextOf(op.input_types), &info);
+  AddTensors("output", rank.TextOf(op.output_shapes), {}, &info);
+  return info;
+}
 
 // [total], its parts, then a line per stream: gaps without a name and reduces in turn, from forward to the end.
 Json GraphOf(const Json& step) {
@@ -205,7 +238,7 @@ Json TimelineEvents(const RankQuery& asked) {
   size_t most = kMostEvents / 2;  // of reduces; the rest is for executions
   const auto add = [&](std::string_view name, std::string_view thread, const analysis::Interval& span, int pid, Json args) {
     if (events.size() == most) return;
-    events.push_back({{"name", name}, {"ph", "X"}, {"tid", thread}, {"ts", static_cast<double>(span.start_ns - begin) / 1000},
+    events.push_back({{"name", name}, {"ph", "X"}, {"tid", NumberOfStream(thread)}, {"ts", static_cast<double>(span.start_ns - begin) / 1000},
                       {"dur", static_cast<double>(span.end_ns - span.start_ns) / 1000}, {"pid", pid}, {"args", std::move(args)}});
   };
   for (const analysis::Step& step : rank.steps) {
@@ -219,8 +252,9 @@ Json TimelineEvents(const RankQuery& asked) {
     if (events.size() == most) break;
     const analysis::Operator& op = rank.operators[static_cast<size_t>(each.op)];
     const std::string_view full = rank.TextOf(op.name);
-    add(full.substr(full.rfind('/') + 1), rank.lanes[static_cast<size_t>(each.lane)].name, {each.start_ns, each.end_ns},
-        rank.device.value_or(0), {{"type", rank.TextOf(op.type)}, {"fullname", full}});
+    Json args = {{"type", rank.TextOf(op.type)}, {"fullname", full}};
+    args.update(TensorsOf(rank, op));
+    add(full.substr(full.rfind('/') + 1), rank.lanes[static_cast<size_t>(each.lane)].name, {each.start_ns, each.end_ns}, rank.device.value_or(0), std::move(args));
   }
   return events;
 }
@@ -305,8 +339,12 @@ Listing OperatorDetails(const Rank& rank) {
   Listing made{{"op_name", "op_type", "avg_execution_time", "subgraph", "full_op_name", "op_info"}, {}};
   for (const Json& op : analysis::OperatorsView(rank)) {
     const std::string full = op["name"].is_null() ? "" : op["name"].get<std::string>();
-    made.rows.push_back(Json::array({full.substr(full.rfind('/') + 1), op["type"], op["mean_ms"], full.substr(0, full.find('/')), full,
-                                     Json{{"input_shapes", op["input_shapes"]}, {"output_shapes", op["output_shapes"]}}}));
+    Json info = Json::object();
+    for (const char* what : {"input", "output"}) {
+      const Json& shapes = op[std::string(what) + "_shapes"];
+      if (shapes.is_string()) AddTensors(what, shapes.get_ref<const std::string&>(), {}, &info);
+    }
+    made.rows.push_back(Json::array({full.substr(full.rfind('/') + 1), op["type"], op["mean_ms"], full.substr(0, full.find('/')), full, std::move(info)}));
   }
   return made;
 }
@@ -344,37 +382,70 @@ Json SearchOperators(const RankQuery& asked) {
   return Answer(OperatorTypes(asked.rank), asked.body);
 }
 
-Json PipelineRow(const Json& op) {
-  return Json::array({op["id"], op["type"], op["workers"], op["sizes"], op["queue_mean"], op["queue_length"],
-                      op["queue_use"].is_null() ? Json(0) : op["queue_use"], nullptr, op["parent"], op["children"]});
+// An operator of the input pipeline; those without a queue are passed over, to their children.
+struct PipelineRow {
+  const analysis::Pipeline::Operator* op = nullptr;
+  std::optional<int64_t> parent;
+  std::vector<int64_t> children;
+};
+
+// Breadth first from the root, which is there in any case.
+std::vector<PipelineRow> PipelineRows(const analysis::Pipeline& pipeline) {
+  std::vector<PipelineRow> rows;
+  std::set<int64_t> seen;
+  const auto find = [&pipeline](int64_t id) { return std::ranges::find(pipeline.operators, id, &analysis::Pipeline::Operator::id); };
+  const auto root = find(0);
+  if (root == pipeline.operators.end()) return rows;
+  rows.push_back({&*root, std::nullopt, {}});
+  seen.insert(0);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<int64_t> below = rows[i].op->children;
+    for (size_t k = 0; k < below.size(); ++k) {
+      const auto child = find(below[k]);
+      if (child == pipeline.operators.end() || !seen.insert(child->id).second) continue;
+      if (!child->queue_length && child->queue_sizes.empty()) {
+        below.insert(below.begin() + static_cast<std::ptrdiff_t>(k) + 1, child->children.begin(), child->children.end());
+        continue;
+      }
+      rows[i].children.push_back(child->id);
+      rows.push_back({&*child, rows[i].op->id, {}});
+    }
+  }
+  return rows;
 }
 
 Json SearchPipeline(const RankQuery& asked) {
+  const auto filter = asked.body.find("filter_condition");
+  const bool details = filter != asked.body.end() && filter->is_object() && filter->value("is_display_op_detail", Json()) == Json(true);
   Listing made{{"op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length",
                 "output_queue_usage_rate", "sample_interval", "parent_id", "children_id"}, {}};
-  const Json pipeline = analysis::DataPipelineView(asked.rank);
-  if (pipeline.is_object()) {
-    for (const Json& op : pipeline["operators"]) made.rows.push_back(PipelineRow(op));
+  const analysis::Pipeline& pipeline = asked.rank.pipeline;
+  for (const auto& [op, parent, children] : PipelineRows(pipeline)) {
+    const bool queue = op->queue_length || !op->queue_sizes.empty();
+    made.rows.push_back(Json::array({op->id, op->type, op->workers, queue ? Json(op->queue_sizes) : Json(), analysis::OrNull(op->Mean()), analysis::OrNull(op->queue_length),
+                                     analysis::OrNull(op->Use()), analysis::OrNull(pipeline.sampling_ms), analysis::OrNull(parent), children.empty() ? Json() : Json(children)}));
   }
-  return Answer(std::move(made), asked.body);
+  Json answer = Answer(std::move(made), asked.body);
+  if (details) return answer;
+  // Without the workers and the samples.
+  const auto cut = [](Json* list) { list->erase(list->begin() + 2, list->begin() + 4); };
+  cut(&answer["col_name"]);
+  for (Json& row : answer["object"]) cut(&row);
+  return answer;
 }
 
 Json PipelineQueue(const RankQuery& asked) {
-  const auto named = [](const Json& op) { return Json{{"op_id", op["id"]}, {"op_type", op["type"]}, {"num_workers", op["workers"]}}; };
-  Json made = {{"current_op", Json::object()}, {"parent_op", Json::object()}, {"queue_info", Json::object()}};
-  const Json pipeline = analysis::DataPipelineView(asked.rank);
-  if (!pipeline.is_object()) return made;
-  const Json* current = nullptr;
-  for (const Json& op : pipeline["operators"]) {
-    if (op["id"].dump() == asked.Parameter("op_id")) current = &op;
-  }
-  if (current == nullptr) return made;
-  made["current_op"] = named(*current);
-  for (const Json& op : pipeline["operators"]) {
-    if (op["id"] == (*current)["parent"]) made["parent_op"] = named(op);
-  }
-  made["queue_info"] = {{"output_queue_size", (*current)["sizes"]}, {"output_queue_average_size", (*current)["queue_mean"]},
-                        {"output_queue_length", (*current)["queue_length"]}, {"output_queue_usage_rate", (*current)["queue_use"]}};
+  const auto named = [](const analysis::Pipeline::Operator& op) { return Json{{"op_id", op.id}, {"op_type", op.type}, {"num_workers", op.workers}}; };
+  const std::vector<PipelineRow> rows = PipelineRows(asked.rank.pipeline);
+  const auto current = std::ranges::find_if(rows, [&asked](const PipelineRow& row) { return std::to_string(row.op->id) == asked.Parameter("op_id"); });
+  if (current == rows.end()) return {{"current_op", Json::object()}, {"parent_op", Json::object()}, {"queue_info", Json::object()}};
+  const auto parent = std::ranges::find_if(rows, [&current](const PipelineRow& row) { return row.op->id == current->parent; });
+  Json made = {{"current_op", named(*current->op)}, {"parent_op", nullptr}, {"queue_info", nullptr}};
+  if (parent == rows.end()) return made;
+  const analysis::Pipeline::Operator& op = *current->op;
+  made["parent_op"] = named(*parent->op);
+  made["queue_info"] = {{"output_queue_size", op.queue_sizes}, {"output_queue_average_size", analysis::OrNull(op.Mean())}, {"output_queue_length", analysis::OrNull(op.queue_length)},
+                        {"output_queue_usage_rate", analysis::OrNull(op.Use())}, {"sample_interval", analysis::OrNull(asked.rank.pipeline.sampling_ms)}};
   return made;
 }
 

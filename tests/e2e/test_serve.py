@@ -291,7 +291,7 @@ class MindInsight(unittest.TestCase):
         for part in (each for each in graph if each["name"]):
             found = sorted((event for event in reduces if event["name"] == part["name"]), key=lambda event: event["ts"])
             self.assertEqual(len(found), self.answers("mindinsight", "JOB3")["step_count"])
-            self.assertEqual({event["tid"] for event in found}, {part["name"].rsplit("_", 1)[0]})
+            self.assertEqual({event["tid"] for event in found}, {int(part["name"].split("_")[1])})
             times = [event["dur"] for event in found[1:]]  # the average leaves the first step out
             self.assertAlmostEqual(sum(times) / len(times) / 1000, part["duration_ms"], places=3)
         self.assertEqual(min(event["ts"] for event in events), 0)

@@ -34,6 +34,10 @@ class Advise(AdviseCase):
         for n, calls in enumerate(([x("AscendCL@a", 100, 3000, pid=2)], [x("AscendCL@a", i, 1, pid=2) for i in range(30)])):
             self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, *calls), name=f"c{n}")))
         self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, x("GC", 0, 5, cat="GC")), name="d")))
+        # Operators of the framework with such names are no calls of AscendCL.
+        operators = [x("aclnnAdd", i, 1, cat="cpu_op") for i in range(30)]
+        self.assertIn("conjectured_gc", found(self.run_of(free(300_000, *operators), name="e")))
+        self.assertNotIn("conjectured_gc", found(self.run_of([x("Free", 0, 300_000, pid=5), *operators[:1]], name="f")))
 
     def test_operator_dispatch(self):
         step = [x("ProfilerStep#1", 0, 100_000)]
@@ -79,6 +83,13 @@ class Advise(AdviseCase):
                "PYTORCH_NPU_ALLOC_CONF": "max_split_size_mb:1", "ASCEND_LAUNCH_BLOCKING": "1", "HCCL_ALGO": "x"}
         good = {"ASCEND_GLOBAL_LOG_LEVEL": "2", "ASCEND_ENHANCE_ENABLE": "1", "HCCL_RDMA_TC": "", "HCCL_RDMA_SL": "", "ACLNN_CACHE_LIMIT": "10000", "HOST_CACHE_CAPACITY": "20",
                 "PYTORCH_NPU_ALLOC_CONF": "a:1,expandable_segments:True", "ASCEND_LAUNCH_BLOCKING": "0", "HCCL_ALGO": ""}
+        self.write("mindspore", "r0_ascend_ms", "profiler_metadata.json", text=json.dumps({"ENV_VARIABLES": bad}))
+        self.write("mindspore", "r0_ascend_ms", "ASCEND_PROFILER_OUTPUT", "trace_view.json", text=json.dumps([x("GC", 0, 5000, cat="GC")]))
+        self.assertFalse({"environment", "gc"} & set(found(os.path.join(self.folder, "mindspore"))))
+        # The name of the folder says it, however the folder is called.
+        done = subprocess.run([*RUNNER, PROFCTL, "advise", "--json", "."], cwd=os.path.join(self.folder, "mindspore", "r0_ascend_ms", "ASCEND_PROFILER_OUTPUT"),
+                              capture_output=True, text=True, check=True, timeout=120)
+        self.assertNotIn("environment", {finding["check"] for finding in json.loads(done.stdout)["findings"]})
         self.run_of([])
         for name, value in bad.items():
             with self.subTest(name=name):
@@ -125,9 +136,10 @@ class Advise(AdviseCase):
 
     def test_api_compare(self):
         def run(name, inner, times=1, steps=0):
-            events = [x(f"ProfilerStep#{i}", i * 1000, 1000) for i in range(steps)]
+            events = [x(f"ProfilerStep#{i}", i * 1000, 1000, cat="cpu_op") for i in range(steps)]
             for i in range(times):
-                events += [x("aten::linear", i * 1000, 100 + inner), x("aten::mm", i * 1000 + 10, inner)]
+                events += [x("aten::linear", i * 1000, 100 + inner, cat="cpu_op"), x("aten::mm", i * 1000 + 10, inner, cat="cpu_op"),
+                           x("TBackward0", i * 1000 + 400, 5, cat="cpu_op"), x("torch::f", i * 1000 + 500, 5, cat="python_function")]
             return self.run_of(events, name=name)
         base = run("base", 50)
         self.assertNotIn("api_compare", found(base))
@@ -135,16 +147,18 @@ class Advise(AdviseCase):
         rows = {row[0]: dict(zip(got["table"]["columns"], row)) for row in got["table"]["rows"]}
         self.assertEqual([rows["aten::linear"][c] for c in ("total_ms", "self_ms", "mean_ms", "calls", "baseline_self_ms", "total_ratio", "calls_ratio")],
                          [0.6, 0.2, 0.3, 2, 0.1, 4, 2])
-        self.assert_close(got["cost_ms"], 0.45)  # 0.1 and 0.35 more
+        self.assertEqual(set(rows), {"aten::linear", "aten::mm", "TBackward0"})
+        self.assert_close(got["cost_ms"], 0.455)  # 0.1, 0.35 and 0.005 more
         # Of twice as many steps: ratios are of one.
         got = found(run("longer", 200, 2, steps=2), "--baseline", run("shorter", 50, 1, steps=1))["api_compare"]
         rows = {row[0]: dict(zip(got["table"]["columns"], row)) for row in got["table"]["rows"]}
+        self.assertNotIn("ProfilerStep#0", rows)
         self.assertEqual([rows["aten::linear"][c] for c in ("calls", "baseline_calls", "total_ratio", "self_ratio", "calls_ratio")], [2, 1, 2, 1, 1])
 
     def test_slow_beside_fast_rank(self):
         rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"))
-        for name, more in (("a", 4), ("b", 200)):
-            self.ranks(name, [(50_000, 1, 1)] * 2, kernel_details__csv=lambda rank, more=more: rows(100 + more * rank))
+        for name, computing in (("a", 52_000), ("b", 53_000)):
+            self.ranks(name, [(50_000, 1, 1), (computing, 1, 1)], kernel_details__csv=lambda rank: rows(100 + 200 * rank))
         self.assertNotIn("kernel_compare", found(os.path.join(self.folder, "a")))
         got = found(os.path.join(self.folder, "b"))["kernel_compare"]
         self.assertIn("rank 1 beside rank 0", got["evidence"])
@@ -237,6 +251,24 @@ class Advise(AdviseCase):
                 self.write(name, f"r{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT", "trace_view.json", text=json.dumps([x("GC", 0, 5000, cat="GC")]))
             self.assertEqual(found(os.path.join(self.folder, name))["gc"]["rank"], want)
 
+    def test_which_step(self):
+        """The row of a step and rank that stands out says which; events of that step only count."""
+        free = ((20_000, 20_000), (20_000, 60_000))  # by rank, of two steps
+        for rank in (0, 1):
+            events = [x(f"ProfilerStep#{n}", n * 100_000, 100_000) for n in (1, 2)]
+            events += [x("AscendCL@aclrtFree", n * 100_000 + i * 10_000, us, pid=2) for n, us in ((1, 9000), (2, 2000)) for i in range(3)]
+            events += [x("aten::gelu", n * 100_000 + 50 * i, 10) for i, n in enumerate((1, 2, 2))] + [x("GC", n * 100_000, 5000, cat="GC") for n in (1, 2)]
+            steps = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n" + "".join(
+                f"{n},30000,1,0,1,{free[rank][n - 1]}\n" for n in (1, 2))
+            self.run_of(events, rank=rank, name="steps", step_trace_time__csv=steps)
+        got = found(os.path.join(self.folder, "steps"))
+        self.assertNotIn("memory", got)  # 6 ms in the second step
+        self.assertEqual([(got[check]["rank"], got[check]["step"]) for check in ("affinity_api", "gc")], [(1, 2), (1, None)])
+        self.assertEqual([row[2] for row in got["affinity_api"]["table"]["rows"]], [2])
+        self.assertEqual(len(got["gc"]["table"]["rows"]), 2)  # of all steps
+        # One rank alone has no step that stands out.
+        self.assertEqual(found(os.path.join(self.folder, "steps", "r1_ascend_pt"))["memory"]["table"]["rows"], [["aclrtFree", 6, 33]])
+
     def test_limits_of_the_user(self):
         run = self.run_of([x("GC", 0, 500, cat="GC")])
         limits = self.write("limits.toml", text="[gc]\nleast_us = 500\n")
@@ -318,6 +350,18 @@ class KnownAdvice(unittest.TestCase):
                     self.assertEqual(len(fits), 1, line)
                     if improvement is not None:  # weighted by time here
                         self.assertAlmostEqual(fits[0][3] * 100, float(improvement), delta=0.05)
+
+    def test_api_compare(self):
+        rank = lambda number: os.path.join(DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")
+        with open(os.path.join(DATA, "pytorch", "pt_text_level1", "answers.json"), encoding="utf-8") as file:
+            want = json.load(file)["values"]["comparison_rank1_against_rank0"]
+        rows = {row[0]: row for row in found(rank(1), "--baseline", rank(0))["api_compare"]["table"]["rows"]}
+        self.assertEqual(len(rows), want["issues_row_count"]["Api compare of Target and Bench"])
+        for row in want["sheets_as_reported"]["Api compare of Target and Bench"]["rows"]:
+            mine = rows[row[1]]
+            self.assertEqual((mine[4], mine[8]), (row[5], row[9]))
+            for got, reported in zip((mine[1], mine[2], mine[5], mine[6]), (row[2], row[3], row[6], row[7])):
+                self.assertAlmostEqual(got, reported, delta=0.0051, msg=row[1])
 
     def test_made(self):
         for case, want, got, reported in self.cases("made"):

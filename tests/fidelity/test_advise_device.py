@@ -15,6 +15,10 @@ class AdviseDevice(AdviseCase):
         self.assertTrue(any("DOUBLE" in line for line in got["advice"]))
         self.assertFalse(any("DOUBLE" in line for line in found(run("c", 20, types="FLOAT"))["aicpu"]["advice"]))
         self.assertNotIn("aicpu", found(run("d", 20, core="AI_CORE")))
+        # The longest task may be one of communication.
+        rows = self.kernels(("a", "Index", "AI_CPU", 5, 0.9, "static", "F"), ("hcom_allReduce__1_0_1", "hcom_allReduce_", "HCCL", 20, 0, "N/A", "N/A"))
+        self.assertIn("aicpu", found(self.run_of([], name="hccl", kernel_details__csv=rows)))
+        self.assertNotIn("aicpu", found(self.run_of([], name="short", kernel_details__csv=rows.replace(",20,", ",19,"))))
         kinds = ("Index", "IndexPutV2", "NonZero", "ArgMin")
         rows = self.kernels(*[(f"n{i}", kind, "AI_CPU", 20, 0.9, "static", "FLOAT") for i, kind in enumerate(kinds + ("Unique",))])
         advice = found(self.run_of([], name="e", kernel_details__csv=rows))["aicpu"]["advice"]
@@ -32,7 +36,7 @@ class AdviseDevice(AdviseCase):
         self.assertNotIn("operator_no_bound", found(run("i", 0.5, 30, "dynamic")))
 
     def test_block_dim(self):
-        def run(name, core, blocks, mix=0, state="static"):
+        def run(name, core, blocks, mix=1, state="static"):
             text = (f"Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Block Dim,Mix Block Dim\n"
                     f"a,Mul,{state},{core},{BEGIN},500,{blocks},{mix}\na,Mul,{state},{core},{BEGIN + 9000},300,{blocks},{mix}\n")
             self.device(name, 24, 48)
@@ -40,11 +44,14 @@ class AdviseDevice(AdviseCase):
         for n, (core, good, bad) in enumerate((("AI_CORE", 48, 25), ("AI_VECTOR_CORE", 48, 24), ("MIX_AIC", 48, 24))):
             got = self.assert_limit("block_dim", run(f"a{n}", core, good), run(f"b{n}", core, bad), "low", rows=1)
             self.assertEqual(got["table"]["rows"][0][:6], ["Mul", "a", core, bad, 2, 0.8])
-        for n, more in enumerate(({"blocks": 24, "mix": 48, "core": "MIX_AIC"}, {"blocks": 25, "core": "AI_CPU"}, {"blocks": 0, "core": "AI_CORE"},
+        for n, more in enumerate(({"blocks": 24, "mix": 48, "core": "MIX_AIC"}, {"blocks": 24, "mix": 0, "core": "MIX_AIC"}, {"blocks": 25, "core": "AI_CPU"}, {"blocks": 0, "core": "AI_CORE"},
                                   {"blocks": 25, "core": "AI_CORE", "state": "dynamic"})):
             self.assertNotIn("block_dim", found(run(f"c{n}", **more)))
         self.assertNotIn("block_dim", found(self.run_of([], name="d", kernel_details__csv="Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim\n"
                                                         f"a,Mul,AI_CORE,{BEGIN},500,25\n")))
+        self.device("e", 24, 48)
+        self.assertIn("block_dim", found(self.run_of([], name="e", kernel_details__csv="Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim\n"
+                                                     f"a,Mul,MIX_AIC,{BEGIN},500,24\n")), "nothing says how many of the other kind")
 
     def test_device_facts_of_the_vendors_own_export(self):
         """Below a PROF directory without raw data: op_summary beside device_<n>/info.json.<n> (analysis 2)."""
@@ -66,6 +73,24 @@ class AdviseDevice(AdviseCase):
         self.assertEqual(got["table"]["rows"][0], ["a", 1, 100, 0.05, 950, 950, 950])
         self.assertIn("ai_core_frequency", found(run("c", 500)))  # it holds until the next
         self.assertNotIn("ai_core_frequency", found(run("d", 500, core="AI_VECTOR_CORE")))
+        # The kind of task on the timeline decides, where the operator is there.
+        def with_task(name, core, task):
+            self.device(name, 24, 48, 1000)
+            rows = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID\n" + f"a,Mul,{core},{BEGIN},100,2\n"
+            events = [{"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Ascend Hardware"}},
+                      {"ph": "M", "name": "thread_name", "pid": 3, "tid": 7, "args": {"name": "Stream 2"}}, x("a", 0, 100, pid=3, args={"Task Type": task}),
+                      {"ph": "C", "name": "AI Core Freq", "pid": 9, "tid": 0, "ts": BEGIN - 50, "args": {"MHz": 500}}]
+            return found(self.run_of(events, name=name, kernel_details__csv=rows))
+        self.assertIn("ai_core_frequency", with_task("e", "AI_VECTOR_CORE", "AI_CORE"))
+        self.assertNotIn("ai_core_frequency", with_task("f", "AI_CORE", "AI_VECTOR_CORE"))
+
+    def test_order_of_frequencies(self):
+        """Of operators that took as long, the one that ran slower is the first."""
+        rows = self.kernels(*[(name, "Mul", "AI_CORE", 100, 0, "static", "F") for name in "abc"])
+        self.device("run", 24, 48, 1000)
+        events = [{"ph": "C", "name": "AI Core Freq", "pid": 9, "tid": 0, "ts": BEGIN + i * 10**6 - 50, "args": {"MHz": mhz}} for i, mhz in enumerate((700, 500, 600))]
+        got = found(self.run_of(events, kernel_details__csv=rows))["ai_core_frequency"]["table"]["rows"]
+        self.assertEqual([row[0] for row in got], ["b", "c", "a"])
 
     def test_core_performance(self):
         columns = ("aic_mac_ratio", "aic_mte2_ratio", "aic_fixpipe_ratio", "aiv_vec_ratio", "aiv_mte2_ratio", "aiv_mte3_ratio")
@@ -138,7 +163,7 @@ class AdviseDevice(AdviseCase):
         self.assertEqual(found(run("half", 6, 20, gap=240))["fusible_operators"]["priority"], "medium")
         run("steps", 6, 20)
         steps = [x(f"ProfilerStep#{i}", i * 1000 + 150, 1000) for i in range(-1, 6)]  # another one begins between b and c
-        self.assertNotIn("fusible_operators", found(self.run_of(steps, name="steps")))
+        self.assertIn("fusible_operators", found(self.run_of(steps, name="steps")))
         self.assertIn("fusible_operators", found(run("f", 6, 20, between="AI_CPU")))
         self.assertIn("fusible_operators", found(run("g", 6, 20, between="HCCL")))
 

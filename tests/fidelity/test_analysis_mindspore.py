@@ -68,6 +68,28 @@ class MindSporeCase(AnalysisCase):
         self.assertEqual(len(got["ranks"][0]["steps"]), 4)
         self.assertIn("13 bytes of a record", got["problems"][0]["what"])
 
+    def test_a_point_with_the_earlier_end_tag(self):
+        """Where any step ends with 65535, 255 is a point of a stream like others."""
+        plan = self.plan(3)
+        self.write_trace(plan, end_tag=65535)
+        first = "training_trace.46.dev.profiler_default_tag.3.slice_2"
+        with open(os.path.join(self.folder, first), "rb") as file:
+            data = file.read()
+        points = b"".join(struct.pack("<QHHQ", tag, 9, 40, plan[0]["fp"] + tag) for tag in (255, 256))
+        self.write(first, text=data[:40] + points + data[40:])
+        [got] = analyze(self.folder)["ranks"]
+        self.assertEqual(len(got["steps"]), 3)
+        self.assertEqual([r["name"] for r in got["steps"][0]["reduces"]], ["stream_20_parallel_0", "stream_22_parallel_0", "stream_40_parallel_0"])
+
+    def test_operators_of_the_ai_cpu(self):
+        log = ("[1] Node:GetNext, Run start:10, Run end:20\nThread[ 1] is running, dispatchTime=87 us, totalTime=989 us\n"
+               "[2] Node:Cast, Run start:30, Run end:40\nThread[ 1] is running, dispatch time = 5 us, total time = 50 us\n")
+        self.write("DATA_PREPROCESS.dev.AICPU.3.slice_0", text=log)
+        self.write_trace(self.plan(2))
+        got = analyze(self.folder)
+        self.assertEqual([(op["type"], op["total_ms"], op["dispatch_ms"]) for op in got["ranks"][0]["cpu_operators"]], [("GetNext", 0.989, 0.087), ("Cast", 0.05, 0.005)])
+        self.assertEqual(got["problems"], [])
+
     def test_operators(self):
         """An execution is a start that the end of the same operator follows; small task ids belong to their stream."""
         ops = [("Default/Conv-op1", "Conv2D", 5, 7), ("Default/Add-op2", "Add", 5, 8), ("Default/Mul-op3", "Mul", 30001, 7)]

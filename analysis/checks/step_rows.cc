@@ -1,0 +1,74 @@
+#include "analysis/checks/step_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/step_finder.h"
+#include "analysis/views/views.h"
+
+namespace profd::analysis {
+namespace {
+
+// More is not to be read, nor to be held in memory: one row for each rank then, without steps.
+constexpr size_t kMostRows = 100'000;
+
+bool HasTooManySteps(const Run& run) {
+  size_t rows = 0;
+  for (const auto& rank : run.ranks) {
+    const StepFinder steps(*rank);
+    std::set<int64_t> seen;
+    for (const Collective& each : rank->collectives) seen.insert(steps.Of(each));
+    rows += seen.size();
+  }
+  return rows > kMostRows;
+}
+
+}  // namespace
+
+std::vector<StepRow> StepRowsOf(const Run& run) {
+  std::vector<StepRow> rows;
+  for (const auto& rank : run.ranks) {
+    const std::map<int64_t, Shares> shares = StepSharesOf(*rank);
+    for (const auto& [step, of] : shares) {
+      // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
+      if (of.computing + of.uncovered > 0) rows.push_back({rank.get(), step, {of.computing, of.uncovered, of.free}});
+    }
+    if (!shares.empty()) continue;
+    const Json overall = OverallView(*rank);
+    if (!overall.is_object()) continue;
+    rows.push_back({rank.get(), -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
+  }
+  std::ranges::stable_sort(rows, {}, &StepRow::step);
+  return rows;
+}
+
+std::vector<LinkRow> LinkRowsOf(const Run& run) {
+  std::map<std::pair<int64_t, size_t>, LinkRow> by_step;
+  const bool in_all = HasTooManySteps(run);
+  for (size_t number = 0; number < run.ranks.size(); ++number) {
+    const Rank& rank = *run.ranks[number];
+    if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
+    const StepFinder steps(rank);
+    for (const Collective& each : rank.collectives) {
+      const int64_t step = in_all ? StepFinder::kNone : steps.Of(each);
+      LinkRow& of = by_step[{step, number}];
+      of.step = step;
+      of.rank = &rank;
+      for (const Transport& part : each.transports) {
+        for (size_t i = 0; i < kLinkTransports.size(); ++i) {
+          if (part.name != kLinkTransports[i]) continue;
+          of.sums[i].size_mb += part.size_mb;
+          of.sums[i].time_ms += part.time_ms;
+        }
+      }
+    }
+  }
+  std::vector<LinkRow> all;
+  all.reserve(by_step.size());
+  for (auto& [key, each] : by_step) all.push_back(std::move(each));
+  return all;
+}
+
+}  // namespace profd::analysis

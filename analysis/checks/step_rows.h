@@ -1,0 +1,35 @@
+// What each rank spent in each step: the rows of `slow_rank` and `slow_link`, by which a rank is chosen to look at.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/run.h"
+
+namespace profd::analysis {
+
+enum class StepPart : uint8_t { kComputing, kCommunication, kFree };
+
+struct StepRow {
+  const Rank* rank = nullptr;
+  int64_t step = -1;              // -1: all
+  std::array<double, 3> ms = {};  // by StepPart; of communication what nothing covers
+  double At(StepPart part) const { return ms[static_cast<size_t>(part)]; }
+};
+// By step, then in the order of the ranks.
+std::vector<StepRow> StepRowsOf(const Run& run);
+
+inline constexpr std::array<std::string_view, 2> kLinkTransports = {"RDMA", "SDMA"};
+
+// What a rank moved in one step.
+struct LinkRow {
+  int64_t step = -1;  // -1: of what is of no known step
+  const Rank* rank = nullptr;
+  std::array<Transport, kLinkTransports.size()> sums;
+};
+// By step, then in the order of the ranks.
+std::vector<LinkRow> LinkRowsOf(const Run& run);
+
+}  // namespace profd::analysis

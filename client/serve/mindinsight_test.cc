@@ -1,0 +1,100 @@
+#include "client/serve/mindinsight.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "analysis/run.h"
+
+namespace profd::client {
+namespace {
+
+using analysis::Pipeline;
+
+class MindInsightTest : public ::testing::Test {
+ protected:
+  MindInsightTest() { run_.ranks.push_back(std::make_unique<analysis::Rank>()); }
+  analysis::Rank& rank() { return *run_.ranks.front(); }
+
+  Json Ask(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
+    WebRequest request;
+    request.method = body.empty() ? "GET" : "POST";
+    request.query = query;
+    request.body = body;
+    const auto answer = AnswerAsMindInsight(path, request, run_);
+    EXPECT_TRUE(answer.has_value());
+    return answer ? Json::parse(answer->body) : Json();
+  }
+
+  void Add(int64_t id, std::string type, std::vector<int64_t> children, bool queue) {
+    Pipeline::Operator op;
+    op.id = id;
+    op.type = std::move(type);
+    op.workers = 4;
+    op.children = std::move(children);
+    if (queue) {
+      op.queue_length = 10;
+      op.queue_sizes = {2, 4};
+    }
+    rank().pipeline.operators.push_back(std::move(op));
+  }
+
+  analysis::Run run_;
+};
+
+TEST_F(MindInsightTest, OperatorsWithoutAQueueArePassedOver) {
+  rank().pipeline.sampling_ms = 10;
+  Add(0, "Batch", {1}, false);
+  Add(1, "Rename", {2}, false);
+  Add(2, "Zip", {3, 4}, false);
+  Add(3, "Map", {5}, true);
+  Add(4, "TFReader", {}, true);
+  Add(5, "Shuffle", {}, true);
+  const Json got = Ask("minddata-pipeline/op-queue", {}, R"({"filter_condition": {"is_display_op_detail": true}})");
+  EXPECT_EQ(got["col_name"], Json::parse(R"(["op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length",
+                                            "output_queue_usage_rate", "sample_interval", "parent_id", "children_id"])"));
+  EXPECT_EQ(got["object"], Json::parse(R"([[0, "Batch", 4, null, null, null, null, 10, null, [3, 4]], [3, "Map", 4, [2.0, 4.0], 3.0, 10, 0.3, 10, 0, [5]],
+                                          [4, "TFReader", 4, [2.0, 4.0], 3.0, 10, 0.3, 10, 0, null], [5, "Shuffle", 4, [2.0, 4.0], 3.0, 10, 0.3, 10, 3, null]])"));
+  EXPECT_EQ(got["size"], 4);
+  const Json brief = Ask("minddata-pipeline/op-queue", {}, R"({"filter_condition": {"op_id": {"in": [3]}}})");
+  EXPECT_EQ(brief["object"], Json::parse(R"([[3, "Map", 3.0, 10, 0.3, 10, 0, [5]]])"));
+  EXPECT_EQ(brief["col_name"].size(), 8u);
+  const Json queue = Ask("minddata-pipeline/queue", {{"op_id", "3"}});
+  EXPECT_EQ(queue["parent_op"], Json::parse(R"({"op_id": 0, "op_type": "Batch", "num_workers": 4})"));
+  EXPECT_EQ(queue["queue_info"]["sample_interval"], 10);
+  const Json root = Ask("minddata-pipeline/queue", {{"op_id", "0"}});
+  EXPECT_EQ(root["current_op"]["op_type"], "Batch");
+  EXPECT_TRUE(root["parent_op"].is_null() && root["queue_info"].is_null());
+}
+
+// Files are not trusted.
+TEST_F(MindInsightTest, PipelinesThatGoRound) {
+  Add(0, "Batch", {1, 0}, true);
+  Add(1, "Map", {0, 1, 7}, false);
+  EXPECT_EQ(Ask("minddata-pipeline/op-queue", {}, "{}")["size"], 1);
+}
+
+TEST_F(MindInsightTest, StreamsOfReducesByTheirNumber) {
+  analysis::Step step{1, 0, 10'000'000, 0, 8'000'000, {}};
+  for (const auto& [name, start] : {std::pair("stream_36_0_AllReduce-op4542", 1'000'000), std::pair("stream_36_1_AllReduce-op4543", 3'000'000),
+                                    std::pair("stream_7_parallel_0", 5'000'000)}) {
+    step.reduces.push_back({rank().Text(name), start, start + 1'000'000});
+  }
+  rank().steps.push_back(step);
+  const Json graph = Ask("training-trace/graph", {{"type", "1"}})["training_trace_graph"];
+  ASSERT_EQ(graph.size(), 4u) << "a line for each stream";
+  EXPECT_EQ(graph[2].size(), 5u) << "two reduces and the gaps around them";
+  const int32_t op = rank().OperatorOf(rank().Text("Default/Mul-op1"), rank().Text("Mul"), rank().Text("AI_CORE"));
+  rank().operators[0].input_shapes = rank().Text("2,3;4");
+  rank().operators[0].output_shapes = rank().Text("5");
+  rank().executions.push_back({0, 1000, op, rank().LaneOf("Ascend Hardware", "Stream 9")});
+  const Json events = Ask("timeline", {});
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0]["tid"], 36);
+  EXPECT_EQ(events[3]["tid"], 9);
+  EXPECT_EQ(events[3]["args"], Json::parse(R"({"type": "Mul", "fullname": "Default/Mul-op1", "input_0": {"shape": "2,3"}, "input_1": {"shape": "4"}, "output_0": {"shape": "5"}})"));
+}
+
+}  // namespace
+}  // namespace profd::client
