@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "base/text.h"
-#include "driver/records/hbm.h"
 #include "dump/test_support.h"
 #include "export/export_run.h"
 #include "export/file_feeder.h"
@@ -59,10 +58,6 @@ class MarkDecoder : public Decoder {
       ++stats_.records;
       context_.event(event);
     }
-  }
-  // "=..;"
-  bool IsLine(std::string_view line) const override {
-    return line.starts_with('=') && line.find(';') == line.size() - 1;
   }
   void Finish() override {}
 
@@ -249,49 +244,6 @@ TEST_F(EngineTest, TheLastWriteIsCutBehindLostSlices) {
   EXPECT_EQ(report->channels.at(0).bad_bytes, 3u);
 }
 
-// Of reads of stack 0, 1000 to 1999 each.
-class HbmChecker : public Decoder {
- public:
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    for (; bytes.size() >= sizeof(records::HbmRecord); bytes = bytes.subspan(sizeof(records::HbmRecord))) {
-      const auto record = records::Read<records::HbmRecord>(bytes);
-      ++(record.IsPlausible() && record.count / 1000 == 1 ? stats_.records : stats_.bad_records);
-    }
-  }
-  void Finish() override {}
-};
-
-// Whether it was cut in front or behind is seen in its records.
-TEST_F(EngineTest, TheOnlySliceLeftIsCutAtEitherEnd) {
-  std::string all;
-  for (uint64_t i = 1; i <= 100; ++i) {
-    const records::HbmRecord record{10'000 * i, 1000 + i, 0, 0};
-    all.append(reinterpret_cast<const char*>(&record), sizeof record);
-  }
-  for (size_t cut : {1, 8, 16, 23}) {
-    for (bool front : {true, false}) {
-      const std::string text = front ? all.substr(24 - cut) : all.substr(0, all.size() - 24 + cut);
-      for (const char* base : {"hbm.data", "other.data"}) {
-        SCOPED_TRACE(testing::Message() << base << " " << cut << (front ? " in front" : " behind"));
-        Put("device_0/data/slice", text);
-        Result<DumpReader> reader = DumpReader::OpenPath(dir_ / "PROF_1");
-        ASSERT_TRUE(reader.ok());
-        DataFile file;
-        file.base = base;
-        file.slices.push_back({"device_0/data/slice", text.size(), 7, false});
-        std::vector<std::byte> buffer;
-        HbmChecker checker;
-        FileFeeder feeder(*reader, 24, &buffer, [](uint64_t) { return true; });
-        feeder.Run(file, &checker);
-        EXPECT_EQ(feeder.bad_bytes(), cut);
-        // Of a format that is not known, as the vendor's reader has it.
-        const bool known = base == std::string("hbm.data");
-        EXPECT_EQ(checker.stats().bad_records == 0, known || front);
-      }
-    }
-  }
-}
-
 // What is left of a record does not join with what follows a slice that is gone.
 TEST_F(EngineTest, AMissingSliceEndsARecord) {
   Put("device_0/data/n.data.0.slice_0", Record(1, 10) + "xyz");
@@ -311,34 +263,6 @@ TEST_F(EngineTest, LinesGoAcrossSlicesAndReads) {
   EXPECT_EQ(report->channels.at(0).records, FileFeeder::kChunk);
   EXPECT_EQ(out_.events[FileFeeder::kChunk - 2].name, "abcdef");
   EXPECT_EQ(out_.events.back().name, "last");
-}
-
-// '*' is before lines that begin a slice.
-TEST_F(EngineTest, ALineWithoutEndIsOfItsSliceAlone) {
-  struct Case {
-    std::vector<std::string> slices;
-    std::string lines;
-  };
-  const std::vector<Case> cases = {
-      {{"=1;\n=2;", "=3;\n=4;"}, "*=1;|=2;|*=3;|=4;|"},       // only the end is missing
-      {{"=1;\n=2", "3;\n=4;\n"}, "*=1;|=23;|=4;|"},           // cut within the line
-      {{"=1;\n=2;", "\n=4;\n"}, "*=1;|=2;|=4;|"},             // before its end
-      {{"=1;\n", "=2;", "=3;"}, "*=1;|*=2;|*=3;|"},            // a line each
-      {{"=1;\n=", "2;\n"}, "*=1;|=2;|"},                       // behind its first character
-      {{"=1;\nhalf", "=2;\n"}, "*=1;|half|*=2;|"},             // the rest was lost
-      {{"=1;\nno", " line\n"}, "*=1;|no line|"},               // nothing is known of it
-  };
-  for (const Case& one : cases) {
-    std::filesystem::remove_all(dir_ / "PROF_1");
-    options_.dumps.clear();
-    MakeDump("PROF_1");
-    for (size_t i = 0; i < one.slices.size(); ++i) Put("host/profd/m.data.slice_" + std::to_string(i), one.slices[i]);
-    out_.events.clear();
-    ASSERT_TRUE(Run().ok());
-    std::string lines;
-    for (const Event& event : out_.events) lines += event.name + "|";
-    EXPECT_EQ(lines, one.lines);
-  }
 }
 
 TEST_F(EngineTest, LinesWithoutEndAreSkipped) {
