@@ -243,6 +243,11 @@ TEST_F(GapDetectorTest, CountsTimestampsThatGoBackAndLinesWithoutOne) {
   finder.Finish();
   EXPECT_EQ(finder.backwards(), 1u);
   EXPECT_EQ(finder.unreadable(), 2u);
+  // Of unknown form: these are no records.
+  GapDetector opaque = Make(abi::kChannelDvppVenc, 10 * kMs);
+  opaque.Feed(AsBytes("12 no timestamp\n1:000000001 1 1\n"));
+  EXPECT_EQ(opaque.unreadable(), 0u);
+  EXPECT_EQ(opaque.records(), 1u);
 }
 
 TEST_F(GapDetectorTest, OneOddTimestampIsNotAGap) {

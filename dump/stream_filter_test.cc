@@ -358,6 +358,16 @@ TEST(StreamFilter, ThinsTextByItsTimestamp) {
   EXPECT_EQ(filter.counters().thinned, 12u);
 }
 
+// The channels of single DVPP engines: what is no line with a timestamp cannot be thinned.
+TEST(StreamFilter, DataOfUnknownFormIsNotThinned) {
+  StreamFilter filter(Options(abi::kChannelDvppVenc, 10, 30));
+  const StreamFilter::Output out = filter.Filter(AsBytes("1:000000000 a\nx\n\n1:010000000 b\n\x01\x02"), 2);
+  EXPECT_EQ(AsText(out.bytes), "1:000000000 a\nx\n\n\x01\x02");
+  EXPECT_EQ(out.records, 1u);
+  EXPECT_EQ(filter.counters().malformed, 0u);
+  EXPECT_EQ(filter.counters().thinned, 1u);
+}
+
 // Channel 52 at 20 ms for SIO and chip transfers, 10 ms for SoC levels.
 class SocFilter : public testing::Test {
  protected:
