@@ -56,15 +56,15 @@ void Grow(uint32_t* begin, uint32_t* end, size_t at) {
   *end = static_cast<uint32_t>(at) + 1;
 }
 
-// One node-level API: indices of the records that belong to it.
+// One node-level API: indices of the records that belong to it. Of each kind the last one describes its operator,
+// whatever names they have (operator-data b.1, 5).
 struct LaunchRecords {
   int32_t first_node = -1;
   int32_t last_node = -1;
   int32_t attributes = -1;
   uint32_t tensors_begin = 0;
   uint32_t tensors_end = 0;
-  uint32_t contexts_begin = 0;
-  uint32_t contexts_end = 0;
+  int32_t contexts = -1;  // of HostData::contexts
   int32_t launch = -1;  // index of HostTasks::launches; -1: not made yet
 };
 
@@ -82,17 +82,12 @@ Large<LaunchRecords> LaunchesOf(const HostData& data, const Piece& piece, const 
   });
   const auto attributes = Within(data.attributes, piece);
   tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
-    const AttributeRecord& record = data.attributes[attributes.first + i];
-    const int32_t node = made[owner].last_node;
-    const bool is_of_it = node >= 0 && data.nodes[static_cast<size_t>(node)].name == record.name;
-    if (is_of_it && made[owner].attributes < 0 && record.text != 0) {
-      made[owner].attributes = static_cast<int32_t>(attributes.first + i);
-    }
+    made[owner].attributes = static_cast<int32_t>(attributes.first + i);
   });
   const auto contexts = Within(data.context_records, piece);
   tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
-    if (data.context_records[contexts.first + i].level != kNodeLevel) return;
-    Grow(&made[owner].contexts_begin, &made[owner].contexts_end, contexts.first + i);
+    const ContextRecord& record = data.context_records[contexts.first + i];
+    if (record.level == kNodeLevel) made[owner].contexts = static_cast<int32_t>(record.contexts);
   });
   return made;
 }
@@ -145,10 +140,8 @@ class Launches {
     launch.item = item;
     if (records->first_node >= 0) launch.first_name = NodeAt(records->first_node).name;
     if (records->attributes >= 0) launch.attributes = data_.attributes[static_cast<size_t>(records->attributes)].text;
-    if (records->last_node >= 0) {
-      launch.node = NodeOf(records->last_node);
-      launch.tensors = TensorsOf(NodeAt(records->last_node), *records);
-    }
+    if (records->last_node >= 0) launch.node = NodeOf(records->last_node);
+    launch.tensors = TensorsOf(*records);
     const auto [known, is_new] = launches_.try_emplace(launch, static_cast<int32_t>(made_.launches.size()));
     if (is_new) made_.launches.push_back(launch);
     return records->launch = known->second;
@@ -163,17 +156,15 @@ class Launches {
  private:
   const NodeRecord& NodeAt(int32_t index) const { return data_.nodes[static_cast<size_t>(index)]; }
 
-  // Those of its name and of the first time; several records are one list.
-  int32_t TensorsOf(const NodeRecord& node, const LaunchRecords& records) {
-    const TensorRecord* first = nullptr;
+  // The last; several records of one name and time are one list.
+  int32_t TensorsOf(const LaunchRecords& records) {
+    if (records.tensors_begin == records.tensors_end) return -1;
+    const TensorRecord& last = data_.tensor_records[records.tensors_end - 1];
     several_.clear();
     for (uint32_t i = records.tensors_begin; i < records.tensors_end; ++i) {
       const TensorRecord& record = data_.tensor_records[i];
-      if (record.name != node.name || (first != nullptr && record.time != first->time)) continue;
-      if (first == nullptr) first = &record;
-      several_.push_back(record.tensors);
+      if (record.name == last.name && record.time == last.time) several_.push_back(record.tensors);
     }
-    if (several_.empty()) return -1;
     if (several_.size() == 1) return static_cast<int32_t>(several_.front());
     const auto [known, is_new] = lists_.try_emplace(several_, static_cast<int32_t>(data_.tensors.size()));
     if (!is_new) return known->second;
@@ -432,15 +423,9 @@ class Builder {
   // A task with context ids is as many, and one more for the task around them.
   void Place(HostTask task, const LaunchRecords* launch) {
     const TypeOfTask& type = TypeOf(task);
-    std::vector<uint32_t> ids;
-    if (type.takes_contexts && launch != nullptr && !data_.unique_tasks) {
-      for (uint32_t i = launch->contexts_begin; i < launch->contexts_end; ++i) {
-        const ContextRecord& record = data_.context_records[i];
-        if (record.level != kNodeLevel) continue;
-        const std::vector<uint32_t>& more = data_.contexts[record.contexts];
-        ids.insert(ids.end(), more.begin(), more.end());
-      }
-    }
+    static const std::vector<uint32_t> kNone;
+    const bool has_contexts = type.takes_contexts && launch != nullptr && launch->contexts >= 0 && !data_.unique_tasks;
+    const std::vector<uint32_t>& ids = has_contexts ? data_.contexts[static_cast<size_t>(launch->contexts)] : kNone;
     if (ids.empty()) {
       if (type.mix && task.launch < 0 && !data_.unique_tasks) task.context = 0;
       made_.tasks.push_back(task);

@@ -15,9 +15,9 @@ namespace profd::exporting::operators {
 struct Launch {
   uint64_t item = 0;        // hash of the API's item
   uint64_t first_name = 0;  // of the first node record; 0: none
-  uint64_t attributes = 0;  // hash of their text; 0: none
+  uint64_t attributes = 0;  // hash of their text, of the last record; 0: none
   int32_t node = -1;        // index of HostTasks::nodes: the last one; -1: none
-  int32_t tensors = -1;     // of HostData::tensors: those of the last node; -1: none
+  int32_t tensors = -1;     // of HostData::tensors; -1: none
   bool operator==(const Launch&) const = default;
 };
 

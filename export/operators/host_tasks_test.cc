@@ -99,5 +99,49 @@ TEST(HostTasksTest, PiecesGiveTheSameAsOneRead) {
   }
 }
 
+// Of each kind of record the last of the launch counts, also where names differ.
+TEST(HostTasksTest, TheLastRecordsDescribeTheOperator) {
+  constexpr uint32_t kThread = 7;
+  HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+  Api api;
+  api.begin = 10;
+  api.end = 100;
+  api.thread = kThread;
+  api.type = 5;
+  api.level = kNodeLevel;
+  data.apis.push_back(api);
+  TaskRecord task;
+  task.time = 50;
+  task.thread = kThread;  // of type KERNEL_AICORE
+  data.tasks.push_back(task);
+  for (const uint64_t name : {1u, 2u}) {
+    NodeRecord node;
+    node.time = 60 + name;
+    node.thread = kThread;
+    node.name = name;
+    data.nodes.push_back(node);
+  }
+  for (const uint32_t number : {0u, 1u, 2u}) {
+    const uint64_t time = number == 0 ? 62 : 70;  // the last two are one description
+    data.tensor_records.push_back({time, number == 0 ? uint64_t{2} : uint64_t{1}, kThread, number});
+    data.tensors.push_back({Tensor{.format = number}});
+    data.attributes.push_back({71 + number, 2 - number, 40 + number, kThread});
+  }
+  data.context_records = {{80, 2, kThread, 0, kNodeLevel}, {81, 1, kThread, 1, kNodeLevel}};
+  data.contexts = {{3, 4}, {8}};
+  data.Finish();
+  const HostTasks made = BuildHostTasks(&data, true);
+  ASSERT_EQ(made.launches.size(), 1u);
+  EXPECT_EQ(made.nodes[static_cast<size_t>(made.launches[0].node)].name, 2u);
+  EXPECT_EQ(made.launches[0].attributes, 42u);
+  const std::vector<Tensor>& tensors = data.tensors[static_cast<size_t>(made.launches[0].tensors)];
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].format, 1u);
+  EXPECT_EQ(tensors[1].format, 2u);
+  ASSERT_EQ(made.tasks.size(), 2u);
+  EXPECT_EQ(made.tasks[0].context, kNoContext);
+  EXPECT_EQ(made.tasks[1].context, 8u);
+}
+
 }  // namespace
 }  // namespace profd::exporting::operators

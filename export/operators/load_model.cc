@@ -150,6 +150,12 @@ std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFile
   return data;
 }
 
+bool HasV6(const DumpInfo& info) {
+  return std::ranges::any_of(info.places, [](const Place& place) {
+    return place.kind == Place::Kind::kDevice && IsV6(place.chip);
+  });
+}
+
 // The devices' records are packed by it.
 bool HasWideStreams(Loader& loader, const Place& host) {
   HostData seen([](uint64_t) { return 0; }, 0, false);
@@ -332,9 +338,7 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
   HostData records([clock](uint64_t count) { return clock.HostRecord(count); }, clock.facts().begin_us * 1000,
                    request.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
-  model->host.unique_tasks = std::ranges::any_of(request.info.places, [](const Place& place) {
-    return place.kind == Place::Kind::kDevice && IsV6(place.chip);
-  });
+  model->host.unique_tasks = HasV6(request.info);
   Loader host_loader(request.reader, request.progress);
   Loader description_loader(request.reader, request.progress);
   Loader device_loader(request.reader, request.progress);

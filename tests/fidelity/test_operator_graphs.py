@@ -56,13 +56,14 @@ class GraphTest(unittest.TestCase):
         dump = self.make(slots=6, kinds=("matmul", "add", "bare"))
         dump.attributes(dump.slots[0], dump.slots[0].name, "transpose_x1:false")
         dump.attributes(dump.slots[3], dump.slots[3].name, "transpose_x1:true")
-        dump.attributes(dump.slots[1], "another operator", "not of it")
+        dump.attributes(dump.slots[1], "another operator", "of another name")
         found = self.database(dump).query(
             "SELECT n.value, a.value FROM COMPUTE_TASK_INFO JOIN STRING_IDS n ON n.id = name "
             "JOIN STRING_IDS a ON a.id = attrInfo")
         expected = {slot.name or slot.kernel: "N/A" for slot in dump.slots}
         expected[dump.slots[0].name] = "transpose_x1:false"
         expected[dump.slots[3].name] = "transpose_x1:true"
+        expected[dump.slots[1].name] = "of another name"
         self.assertEqual(dict(found), expected)
 
     def test_memory_in_the_database(self):

@@ -112,8 +112,7 @@ PMU_HEADERS = {
 RATIOS = {"mac": (0x416, 0x417), "vec": (8,), "scalar": (9,), "mte1": (0x302,), "mte2": (0xC,), "mte3": (0xD,),
           "fixpipe": (0x303,), "mac_fp16": (0x49,), "mac_int8": (0x4A,), "vec_fp32": (0x4B,),
           "vec_fp16": (0x4C, 0x4D), "vec_int32": (0x4E,), "vec_misc": (0x4F,), "vec_bankgroup_cflt": (0x64,),
-          "vec_bank_cflt": (0x65,), "vec_resc_cflt": (0x66,)}
-VECTOR_RATIOS = {"mac": (0xA,), "mte1": (0xB,)}  # where a vector core counts others
+          "vec_bank_cflt": (0x65,), "vec_resc_cflt": (0x66,), ("aiv", "mac"): (0xA,), ("aiv", "mte1"): (0xB,)}
 SUMS = {"cube_fops": {0x49: 8192, 0x4A: 16384},
         "vector_fops": {0x4B: 64, 0x4C: 128, 0x4D: 64, 0x4E: 64, 0x4F: 32},
         "write_cache_hit": {0x500: 1}, "write_cache_miss_allocate": {0x502: 1}, "r0_read_cache_hit": {0x504: 1},
@@ -150,8 +149,7 @@ def counter_cell(name, core, events, cycles, counters, time, mhz):
         event, bits = BANDWIDTHS[name.removesuffix("(GB/s)").replace("_bw", "")]
         return count[event] * bits / (cycles / (mhz * 1e6)) / 2**33 if cycles else 0
     share = name.removesuffix("_ratio").removesuffix("_time(us)")
-    events_of = (RATIOS | VECTOR_RATIOS if core == "aiv" else RATIOS)[share]
-    ratio = sum(count[e] for e in events_of) / cycles if cycles else 0
+    ratio = sum(count[e] for e in RATIOS.get((core, share)) or RATIOS[share]) / cycles if cycles else 0
     return ratio * time if name.endswith("time(us)") else ratio
 
 
