@@ -69,7 +69,7 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
   setup.mhz = 1000;
   model->Join(0, std::move(device), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, setup);
-  model->cpu[0] = {std::move(cpu), [clock](uint64_t count) { return clock.DeviceTask(count); },
+  model->cpu[0] = {std::move(cpu), [clock](uint64_t count) { return clock.DeviceTask(count).ns; },
                    [clock](uint64_t ns) { return clock.HostNs(static_cast<int64_t>(ns)); }};
   for (const FusedOperator& fused : model->host.fused) FUZZ_EXPECT(fused.originals.size() <= 8);
   return model;
