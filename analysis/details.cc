@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <set>
-#include <tuple>
+#include <utility>
 
+#include "analysis/checks/check.h"
+#include "analysis/checks/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
@@ -35,22 +35,21 @@ int NumberOf(const Rank& rank) { return rank.rank.value_or(rank.device.value_or(
 
 Details::Figures Details::FiguresOf(const Rank& rank) {
   Figures figures;
-  const Json overall = OverallView(rank);
-  if (overall.is_object()) {
-    figures.free_ms = overall["free_ms"].get<double>();
-    figures.computing_ms = overall["computing_ms"].get<double>();
+  const auto take = [](Figures::OfStep value, Figures::OfStep* least) { *least = std::min(*least, value); };
+  for (const StepRow& row : StepRowsOf(rank)) {
+    take({row.At(StepPart::kFree), row.step}, &figures.least_free);
+    take({-row.At(StepPart::kFree), row.step}, &figures.most_free);
+    take({row.At(StepPart::kComputing), row.step}, &figures.least_computing);
+    take({-row.At(StepPart::kComputing), row.step}, &figures.most_computing);
   }
-  for (const auto& [transport, speed] : {std::pair("SDMA", &figures.sdma), std::pair("RDMA", &figures.rdma)}) {
-    double mb = 0;
-    double ms = 0;
-    for (const Collective& each : rank.collectives) {
-      for (const Transport& part : each.transports) {
-        if (part.name != transport) continue;
-        mb += part.size_mb;
-        ms += part.time_ms;
-      }
+  for (const LinkRow& row : LinkRowsOf(rank)) {
+    for (size_t i = 0; i < row.sums.size(); ++i) {
+      if (row.sums[i].time_ms > 0) take({SpeedOf(row.sums[i]), row.step}, &figures.speeds[i]);
     }
-    if (ms > 0) *speed = mb / ms;
+  }
+  for (size_t i = 0; i < kLinkTransports.size(); ++i) {
+    const Transport sum = SumOf(rank, kLinkTransports[i]);
+    if (sum.time_ms > 0) figures.speeds_of_all[i] = {SpeedOf(sum), 0};
   }
   return figures;
 }
@@ -75,14 +74,17 @@ size_t Details::Finish() {
 }
 
 void Details::LeaveOut() {
-  // Of equal ones the first is the smallest and the last the largest, as where checks choose.
-  const auto least = [this](auto value) REQUIRES(mutex_) { return std::ranges::min_element(held_, {}, [value](const LoadedRank& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
-  const auto most = [this](auto value) REQUIRES(mutex_) { return std::ranges::max_element(held_, {}, [value](const LoadedRank& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank; };
-  const auto free = [](const Figures& of) { return of.free_ms; };
-  const auto computing = [](const Figures& of) { return of.computing_ms; };
-  const std::set<const Rank*> kept = {least(free), most(free), least(computing), most(computing), least([](const Figures& of) { return of.sdma; }),
-                                      least([](const Figures& of) { return of.rdma; }), least([](const Figures&) { return 0; }),
-                                      least([](const Figures& of) { return std::isinf(of.sdma); }), least([](const Figures& of) { return std::isinf(of.rdma); })};
+  std::set<const Rank*> kept;
+  const auto keep = [this, &kept](auto value) REQUIRES(mutex_) {
+    kept.insert(std::ranges::min_element(held_, {}, [value](const LoadedRank& each) { return std::pair(value(each.figures), NumberOf(*each.rank)); })->rank);
+  };
+  for (const auto figure : {&Figures::least_free, &Figures::most_free, &Figures::least_computing, &Figures::most_computing}) keep([figure](const Figures& of) { return of.*figure; });
+  for (size_t i = 0; i < kLinkTransports.size(); ++i) {
+    keep([i](const Figures& of) { return of.speeds[i]; });
+    keep([i](const Figures& of) { return of.speeds_of_all[i]; });
+    keep([i](const Figures& of) { return of.speeds_of_all[i] == Figures::kNone; });
+  }
+  keep([](const Figures&) { return 0; });
   std::vector<LoadedRank> still;
   for (const LoadedRank& each : held_) {
     if (kept.contains(each.rank)) {

@@ -2,10 +2,13 @@
 // at, and for others while there is memory for it.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/rank.h"
@@ -26,11 +29,16 @@ class Details {
 
   // What checks choose a rank by (analysis 1.1).
   struct Figures {
-    double free_ms = 0;
-    double computing_ms = 0;
-    // GB/s; a rank that did not use it is not the slowest.
-    double sdma = std::numeric_limits<double>::infinity();
-    double rdma = std::numeric_limits<double>::infinity();
+    // A value and the step that it is of. Of equal ones the first counts.
+    using OfStep = std::pair<double, int64_t>;
+    static constexpr OfStep kNone = {std::numeric_limits<double>::infinity(), 0};
+    OfStep least_free = kNone;
+    OfStep most_free = kNone;  // negative
+    OfStep least_computing = kNone;
+    OfStep most_computing = kNone;  // negative
+    // GB/s, by kLinkTransports; a rank that did not use it is not the slowest.
+    std::array<OfStep, 2> speeds = {kNone, kNone};
+    std::array<OfStep, 2> speeds_of_all = {kNone, kNone};  // of all steps together: where there are too many of them
   };
   static Figures FiguresOf(const Rank& rank);
 

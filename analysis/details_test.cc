@@ -44,6 +44,27 @@ TEST(DetailsTest, KeepsAllWhileThereIsMemory) {
   EXPECT_EQ(KeptOf(ranks).size(), ranks.size());
 }
 
+// One of their steps is enough: checks choose by it.
+TEST(DetailsTest, KeepsTheRanksThatStandOutInOneStep) {
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int i = 0; i < 10; ++i) {
+    ranks.push_back(MadeRank(i, 50, 5, 18));
+    // In all, rank 2 has the most of both.
+    ranks.back()->shares[2] = {i == 2 ? 60.0 : i == 8 ? 70.0 : 10.0, 0, 0, i == 2 ? 6.0 : i == 9 ? 8.0 : 1.0};
+    if (i == 2) ranks.back()->shares[1] = {69, 0, 0, 7};
+    Collective& more = ranks.back()->collectives.emplace_back();
+    more.step = 2;
+    more.transports.push_back({.name = "SDMA", .size_mb = i == 7 ? 1.0 : 18.0, .time_ms = 1});
+    if (i == 3) more.transports.push_back({.name = "SDMA", .size_mb = 10, .time_ms = 4});
+  }
+  Details details(3 * kExecutions * sizeof(Execution));
+  for (const auto& rank : ranks) details.Add(rank.get());
+  details.Finish();
+  const std::set<int> kept = KeptOf(ranks);
+  for (const int number : {0, 7, 8, 9}) EXPECT_TRUE(kept.contains(number)) << number;
+  EXPECT_FALSE(kept.contains(2));
+}
+
 TEST(DetailsTest, KeepsTheRanksThatChecksLookAtInAnyOrder) {
   for (const bool backwards : {false, true}) {
     auto ranks = TenRanks();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
 
 #include "analysis/checks/places.h"
 #include "analysis/checks/step_rows.h"
@@ -20,11 +22,17 @@ bool Differ(const std::vector<double>& values) {
   return mean > 0 && (*most - *least) / mean >= kDiffers;
 }
 
-// A recording may begin and end within a step, which then looks free.
-bool IsWhole(const StepRow& row) {
-  if (!row.rank->recorded || row.step < 0) return true;
-  const auto step = std::ranges::find(row.rank->steps, row.step, &Step::number);
-  return step != row.rank->steps.end() && step->start_ns >= row.rank->recorded->start_ns && step->end_ns <= row.rank->recorded->end_ns;
+// A recording may begin and end within a step, which then looks free. Where no step is recorded from begin to end, all count.
+void KeepWholeSteps(const Run& run, std::vector<StepRow>* rows) {
+  std::set<std::pair<const Rank*, int64_t>> cut;
+  for (const auto& rank : run.ranks) {
+    if (!rank->recorded) continue;
+    for (const Step& step : rank->steps) {
+      if (step.start_ns < rank->recorded->start_ns || step.end_ns > rank->recorded->end_ns) cut.emplace(rank.get(), step.number);
+    }
+  }
+  const auto is_cut = [&cut](const StepRow& row) { return cut.contains({row.rank, row.step}); };
+  if (!std::ranges::all_of(*rows, is_cut)) std::erase_if(*rows, is_cut);
 }
 
 // The rank to look at, and the step of it that made it stand out; none: it stands out by nothing, so all steps.
@@ -36,8 +44,11 @@ struct Choice {
 // Of many ranks the one where a dimension's checks say most: the row that stands out, else the first rank (1.1).
 class RankChoice {
  public:
-  explicit RankChoice(const Run& run) : run_(run), rows_(StepRowsOf(run)), links_(LinkRowsOf(run)) {
-    if (std::ranges::any_of(rows_, IsWhole)) std::erase_if(rows_, [](const StepRow& row) { return !IsWhole(row); });
+  explicit RankChoice(const Run& run) : run_(run) {
+    if (run.ranks.size() < 2) return;
+    rows_ = StepRowsOf(run);
+    links_ = LinkRowsOf(run);
+    KeepWholeSteps(run, &rows_);
   }
   Choice For(const Check& check) const {
     switch (check.dimension) {
@@ -86,13 +97,13 @@ class RankChoice {
   Choice Outstanding(StepPart part, bool largest) const {
     std::vector<double> values;
     for (const StepRow& row : rows_) values.push_back(row.At(part));
-    if (run_.ranks.size() < 2 || !Differ(values)) return {run_.ranks.front().get()};
+    if (!Differ(values)) return {run_.ranks.front().get()};
     const auto found = largest ? std::ranges::max_element(values) : std::ranges::min_element(values);
     const StepRow& row = rows_[static_cast<size_t>(found - values.begin())];
     return {row.rank, row.step < 0 ? std::nullopt : std::optional(row.step)};
   }
 
-  // Of the rows that used the transport; the first of them where none stands out.
+  // Of those that used the transport; the first rank of them where none stands out.
   const Rank* SlowestLink(std::string_view transport) const {
     const auto number = static_cast<size_t>(std::ranges::find(kLinkTransports, transport) - kLinkTransports.begin());
     std::vector<double> speeds;
@@ -102,8 +113,9 @@ class RankChoice {
       speeds.push_back(SpeedOf(row.sums[number]));
       ranks.push_back(row.rank);
     }
-    if (ranks.empty()) return run_.ranks.front().get();
-    return Differ(speeds) ? ranks[static_cast<size_t>(std::ranges::min_element(speeds) - speeds.begin())] : ranks.front();
+    if (Differ(speeds)) return ranks[static_cast<size_t>(std::ranges::min_element(speeds) - speeds.begin())];
+    const auto first = std::ranges::find_if(run_.ranks, [&ranks](const auto& rank) { return std::ranges::find(ranks, rank.get()) != ranks.end(); });
+    return (first == run_.ranks.end() ? run_.ranks.front() : *first).get();
   }
 
   const Run& run_;

@@ -119,7 +119,7 @@ TEST_F(ChecksBeside, MindDataQueues) {
 
 // Gaps lie between operators: a span of all tasks may begin before the first and end behind the last.
 TEST_F(ChecksBeside, GapsAtTheBorderOfADatabase) {
-  const auto gaps = [this](const std::vector<Interval>& free, std::string_view group) {
+  const auto gaps = [this](const Intervals& free, std::string_view group) {
     Rank rank;
     rank.span = Interval{0, 10 * kStepNs};
     rank.overlap[static_cast<size_t>(OverlapKind::kFree)] = free;

@@ -25,50 +25,70 @@ bool HasTooManySteps(const Run& run) {
   return rows > kMostRows;
 }
 
+using LinkRows = std::map<std::pair<int64_t, size_t>, LinkRow>;  // by step and rank
+
+void AddLinkRows(const Rank& rank, size_t number, bool in_all, LinkRows* by_step) {
+  if (rank.collectives.empty()) (*by_step)[{StepFinder::kNone, number}].rank = &rank;
+  const StepFinder steps(rank);
+  for (const Collective& each : rank.collectives) {
+    const int64_t step = in_all ? StepFinder::kNone : steps.Of(each);
+    LinkRow& of = (*by_step)[{step, number}];
+    of.step = step;
+    of.rank = &rank;
+    for (const Transport& part : each.transports) {
+      for (size_t i = 0; i < kLinkTransports.size(); ++i) {
+        if (part.name != kLinkTransports[i]) continue;
+        of.sums[i].size_mb += part.size_mb;
+        of.sums[i].time_ms += part.time_ms;
+      }
+    }
+  }
+}
+
+std::vector<LinkRow> ListOf(LinkRows by_step) {
+  std::vector<LinkRow> all;
+  all.reserve(by_step.size());
+  for (auto& [key, each] : by_step) all.push_back(std::move(each));
+  return all;
+}
+
 }  // namespace
+
+std::vector<StepRow> StepRowsOf(const Rank& rank) {
+  std::vector<StepRow> rows;
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  for (const auto& [step, of] : shares) {
+    // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
+    if (of.computing + of.uncovered > 0) rows.push_back({&rank, step, {of.computing, of.uncovered, of.free}});
+  }
+  if (!shares.empty()) return rows;
+  const Json overall = OverallView(rank);
+  if (!overall.is_object()) return rows;
+  rows.push_back({&rank, -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
+  return rows;
+}
 
 std::vector<StepRow> StepRowsOf(const Run& run) {
   std::vector<StepRow> rows;
   for (const auto& rank : run.ranks) {
-    const std::map<int64_t, Shares> shares = StepSharesOf(*rank);
-    for (const auto& [step, of] : shares) {
-      // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
-      if (of.computing + of.uncovered > 0) rows.push_back({rank.get(), step, {of.computing, of.uncovered, of.free}});
-    }
-    if (!shares.empty()) continue;
-    const Json overall = OverallView(*rank);
-    if (!overall.is_object()) continue;
-    rows.push_back({rank.get(), -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
+    const std::vector<StepRow> more = StepRowsOf(*rank);
+    rows.insert(rows.end(), more.begin(), more.end());
   }
   std::ranges::stable_sort(rows, {}, &StepRow::step);
   return rows;
 }
 
+std::vector<LinkRow> LinkRowsOf(const Rank& rank) {
+  LinkRows by_step;
+  AddLinkRows(rank, 0, false, &by_step);
+  return ListOf(std::move(by_step));
+}
+
 std::vector<LinkRow> LinkRowsOf(const Run& run) {
-  std::map<std::pair<int64_t, size_t>, LinkRow> by_step;
+  LinkRows by_step;
   const bool in_all = HasTooManySteps(run);
-  for (size_t number = 0; number < run.ranks.size(); ++number) {
-    const Rank& rank = *run.ranks[number];
-    if (rank.collectives.empty()) by_step[{-1, number}].rank = &rank;
-    const StepFinder steps(rank);
-    for (const Collective& each : rank.collectives) {
-      const int64_t step = in_all ? StepFinder::kNone : steps.Of(each);
-      LinkRow& of = by_step[{step, number}];
-      of.step = step;
-      of.rank = &rank;
-      for (const Transport& part : each.transports) {
-        for (size_t i = 0; i < kLinkTransports.size(); ++i) {
-          if (part.name != kLinkTransports[i]) continue;
-          of.sums[i].size_mb += part.size_mb;
-          of.sums[i].time_ms += part.time_ms;
-        }
-      }
-    }
-  }
-  std::vector<LinkRow> all;
-  all.reserve(by_step.size());
-  for (auto& [key, each] : by_step) all.push_back(std::move(each));
-  return all;
+  for (size_t number = 0; number < run.ranks.size(); ++number) AddLinkRows(*run.ranks[number], number, in_all, &by_step);
+  return ListOf(std::move(by_step));
 }
 
 }  // namespace profd::analysis

@@ -20,6 +20,7 @@ struct StepRow {
 };
 // By step, then in the order of the ranks.
 std::vector<StepRow> StepRowsOf(const Run& run);
+std::vector<StepRow> StepRowsOf(const Rank& rank);
 
 inline constexpr std::array<std::string_view, 2> kLinkTransports = {"RDMA", "SDMA"};
 
@@ -31,5 +32,6 @@ struct LinkRow {
 };
 // By step, then in the order of the ranks.
 std::vector<LinkRow> LinkRowsOf(const Run& run);
+std::vector<LinkRow> LinkRowsOf(const Rank& rank);
 
 }  // namespace profd::analysis

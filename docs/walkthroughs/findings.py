@@ -66,6 +66,7 @@ def run(folder, *ranks):
 
 WORK = [x("ProfilerStep#1", 0, 200_000), x("Computing", 0, 100_000, 5), x("Free", 100_000, 50_000, 5), x("Computing", 150_000, 50_000, 5)]
 STACK = {"Call stack": "train.py(7): forward;\r\ntrain.py(40): main"}
+OPERATOR = {"cat": "cpu_op"}
 WAITING = "atlas_host_pressure_waiting_seconds_total resource="
 
 
@@ -88,7 +89,7 @@ RUNS = {
     "wait_for_rank": [([], step(80_000, 20_000, 0) | collectives(("hcom_allReduce__1_0_1", ms, {}))) for ms in (16, 1, 16)],
     "expert_imbalance": all_to_all((100, 150, 100)),
     "kernel_compare": [([], kernels(("a", "Mul", "AI_VECTOR_CORE", 300)))],
-    "api_compare": [([x("aten::linear", 0, 300), x("aten::mm", 10, 200)], {})],
+    "api_compare": [([x("aten::linear", 0, 300) | OPERATOR, x("aten::mm", 10, 200) | OPERATOR], {})],
     "ai_core_frequency": [(counter("AI Core Freq", 1200, "MHz"), kernels(("a", "FlashAttentionScore", "AI_CORE", 5000)))],
     "aicpu": [([], kernels(("a", "Index", "AI_CPU", 500, {"Input Data Types": "DOUBLE"}), ("b", "Mul", "AI_VECTOR_CORE", 100)))],
     "dynamic_shape": [([], kernels(("a", "Mul", "AI_VECTOR_CORE", 5, {"OP State": "dynamic"})))],
@@ -122,7 +123,7 @@ RUNS = {
 }
 BASELINES = {
     "kernel_compare": [([], kernels(("a", "Mul", "AI_VECTOR_CORE", 100)))],
-    "api_compare": [([x("aten::linear", 0, 100), x("aten::mm", 10, 50)], {})],
+    "api_compare": [([x("aten::linear", 0, 100) | OPERATOR, x("aten::mm", 10, 50) | OPERATOR], {})],
 }
 
 

@@ -247,6 +247,16 @@ class TextCase(AnalysisCase):
         self.assertGreater(got["ranks"][0]["timeline"]["executions"], 100)
         self.assertEqual(got["ranks"][0]["communication"], [])
 
+    def test_rows_of_several_devices(self):
+        """Of one output they are one rank, which is said."""
+        rows = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Device_id\n" + "".join(f"a,Mul,AI_CORE,{10 * i},5,{device}\n" for i, device in enumerate((0, 1, 0)))
+        self.write("r_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv", text=rows)
+        got = analyze(self.folder)
+        self.assertEqual([problem["what"] for problem in got["problems"]], ["has rows of the devices 0, 1: they are read as one rank"])
+        self.assertEqual([rank["device"] for rank in got["ranks"]], [0])
+        self.write("r_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv", text=rows.replace(",1\n", ",0\n"))
+        self.assertEqual(analyze(self.folder)["problems"], [])
+
     def test_paths_that_are_not_runs(self):
         os.makedirs(os.path.join(self.folder, "empty"))
         self.assertIn("no run", analyze(os.path.join(self.folder, "empty"), code=3)["error"]["message"])

@@ -87,7 +87,7 @@ class MindSporeCase(AnalysisCase):
         self.write("DATA_PREPROCESS.dev.AICPU.3.slice_0", text=log)
         self.write_trace(self.plan(2))
         got = analyze(self.folder)
-        self.assertEqual([(op["type"], op["total_ms"], op["dispatch_ms"]) for op in got["ranks"][0]["cpu_operators"]], [("GetNext", 0.989, 0.087), ("Cast", 0.05, 0.005)])
+        self.assertEqual([(op["type"], op["total_ms"], op["dispatch_ms"]) for op in got["ranks"][0]["ai_cpu"]], [("GetNext", 0.989, 0.087), ("Cast", 0.05, 0.005)])
         self.assertEqual(got["problems"], [])
 
     def test_operators(self):

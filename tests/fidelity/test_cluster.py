@@ -368,6 +368,22 @@ class VendorsOutput(ClusterCase):
         for name in ("cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json"):
             self.assert_same(load(self.folder, OUT, name), load(want, name), (name,))
 
+    def test_operations_before_steps(self):
+        """Releases differ in which of the two keys is the outer one."""
+        made = os.path.join(DATA, "pytorch", "pt_text_level1", "peer_output", "cluster")
+        shutil.copytree(made, os.path.join(self.folder, "a", OUT))
+        shutil.copytree(made, os.path.join(self.folder, "b", OUT))
+        groups = load(made, "cluster_communication.json")
+        turned = {group: {} for group in groups}
+        for group, steps in groups.items():
+            for step, operations in steps.items():
+                for name, ranks in operations.items():
+                    turned[group].setdefault(name, {})[step] = ranks
+        self.write("b", OUT, "cluster_communication.json", text=json.dumps(turned))
+        a, b = ([rank["communication"] for rank in analyze(os.path.join(self.folder, name))["ranks"]] for name in "ab")
+        self.assertTrue(a[0])
+        self.assertEqual(b, a)
+
     def test_database(self):
         case = os.path.join(DATA, "pytorch", "pt_db_level1")
         for rank in ("rank0_ascend_pt", "rank1_ascend_pt"):
