@@ -52,8 +52,8 @@ class Decoder {
   // Whole records, or complete lines with their '\n' (the last line of a file may lack it).
   // `slice_start`: the first of them begins a slice.
   virtual void Feed(std::span<const std::byte> bytes, bool slice_start) = 0;
-  // Of text: a heading or a complete line, without its '\n'? By this the feeder tells a slice whose last line lacks its
-  // end from one that was cut within the line; false where lines cannot be told from parts of lines.
+  // Of text: a heading or a complete line, without its '\n'? From this the feeder knows a slice whose last line lacks its
+  // end from one that was cut within the line; false where lines look like parts of lines.
   virtual bool IsLine(std::string_view /*line*/) const { return false; }
   // After the last byte: rows that waited for a successor, Flush of the builders.
   virtual void Finish() = 0;

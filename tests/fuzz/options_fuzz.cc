@@ -96,7 +96,7 @@ void Run(fuzz::Input input) {
   request.has_process = (flags & 4) == 0;
   if ((flags & 8) != 0) request.node = &node;
   CheckResult result = Check(request);
-  FUZZ_EXPECT(result.problems.size() <= kMaxProblems);
+  FUZZ_EXPECT(result.problems.size() <= kMaxProblems + 1);
   CheckProblems(problems);
   CheckProblems(result.problems);
   for (const std::string& warning : result.warnings) CheckText(warning);
