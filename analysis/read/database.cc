@@ -134,6 +134,7 @@ class DatabaseReader {
                     "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
         [this](const Row& row) {
+          if (!IsOperator(Name(row.Int(5)), Name(row.Int(3)))) return;
           const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), Name(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           if (made.input_types == kNoText) {
@@ -146,6 +147,11 @@ class DatabaseReader {
         });
     ReadStates();
     ReadRatios(device);
+  }
+
+  // The table has tasks of collectives, too.
+  bool IsOperator(TextId core, TextId name) const {
+    return exporting::operators::IsOperator(rank_->TextOf(core), rank_->TextOf(name));
   }
 
   // The kind of core; where the operator was not described, that of its task.
@@ -176,6 +182,7 @@ class DatabaseReader {
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
                     "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND (s.value LIKE '%\\_ratio' ESCAPE '\\' OR s.value LIKE '%\\_time' ESCAPE '\\')", device),
         [this, &counted](const Row& row) {
+          if (!IsOperator(Name(row.Int(2)), Name(row.Int(0)))) return;
           const std::string_view column = row.Text(3);
           const std::string_view name = column.substr(0, column.rfind('_'));
           const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));

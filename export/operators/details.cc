@@ -16,9 +16,7 @@ InputAndOutput TextsOf(const std::vector<Tensor>& tensors) {
 }  // namespace
 
 bool IsShown(const Model& model, const HostTask& task, std::string_view core_type) {
-  if (core_type == "WRITE_BACK" || core_type == "INVALID") return false;
-  if (core_type != kCommunicationOnCpu && core_type != "COMMUNICATION") return true;
-  return model.OperatorName(task).ends_with("AivKernel");
+  return core_type == "COMMUNICATION" ? IsOperator(core_type, model.OperatorName(task)) : IsOperator(core_type, {});
 }
 
 Alike AlikeOf(const Model& model, const HostTask& task) {

@@ -14,7 +14,7 @@
 
 namespace profd::exporting::operators {
 
-// Whether a task of this core type is an execution of an operator. Those of a collective are only as its AIV kernel.
+// As IsOperator.
 bool IsShown(const Model& model, const HostTask& task, std::string_view core_type);
 
 // Name, type, core and tensors of an operator follow from these, and most tasks are like one before: what is made of them

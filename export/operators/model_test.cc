@@ -175,6 +175,14 @@ TEST(ModelTest, DurationsAreMadeBeforeTimesAreCut) {
   EXPECT_EQ(model.rows[0].duration_ns(), 11.25);
 }
 
+TEST(ModelTest, OfCollectivesOnlyAivKernelsAreOperators) {
+  EXPECT_TRUE(IsOperator("AI_CPU", "add"));
+  EXPECT_TRUE(IsOperator("COMMUNICATION", "AllReduceAivKernel"));
+  EXPECT_FALSE(IsOperator("COMMUNICATION", "AllReduce"));
+  EXPECT_FALSE(IsOperator(kCommunicationOnCpu, "AllReduceAivKernel"));
+  EXPECT_FALSE(IsOperator("WRITE_BACK", "add"));
+}
+
 // A record of 32 bytes: start or end of a task.
 void AddV6Record(uint16_t function, uint16_t sqe, uint32_t number, uint64_t count, std::vector<std::byte>* bytes) {
   constexpr size_t kBytes = 32;

@@ -116,6 +116,11 @@ std::string NameOrNumber(std::span<const Numbered> table, uint32_t number) {
 
 std::string_view CoreTypeName(uint32_t type) { return Find(kCoreTypes, type); }
 
+bool IsOperator(std::string_view core_type, std::string_view name) {
+  if (core_type == "COMMUNICATION") return name.ends_with("AivKernel");
+  return core_type != "WRITE_BACK" && core_type != "INVALID" && core_type != kCommunicationOnCpu;
+}
+
 std::string DataTypeName(uint32_t type) { return NameOrNumber(kDataTypes, type); }
 
 std::string FormatName(uint32_t format) {

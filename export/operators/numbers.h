@@ -17,6 +17,8 @@ inline constexpr uint32_t kCommunicationCore = 9;
 
 // Core types of node records: "AI_CORE", ...; empty for others.
 std::string_view CoreTypeName(uint32_t type);
+// Whether a task of this core type is an execution of an operator. Those of a collective are only as its AIV kernel.
+bool IsOperator(std::string_view core_type, std::string_view name);
 // Unknown: the number.
 std::string DataTypeName(uint32_t type);
 std::string FormatName(uint32_t format);  // "ND", "NCHW:3" with a sub-format

@@ -166,9 +166,14 @@ Status OperatorWriter::WriteOperators() {
     const HostTask* host = model_.HostOf(RowAt(i));
     if (host == nullptr || !host->compute) continue;
     const std::string_view core_type = model_.CoreType(*host);
-    if (operators::IsShown(model_, *host, core_type)) RETURN_IF_ERROR(AddOperator(out, id, *host, core_type));
-    if (core_type != operators::kCommunicationOnCpu) continue;
-    row_.Begin().Int(Id(model_.OperatorName(*host))).Int(id).Int(Id(core_type)).Int(Id(model_.OperatorType(*host)));
+    const std::string_view name = model_.OperatorName(*host);
+    const bool schedules_only =
+        name.ends_with("AicpuKernel") || model_.host.fused_communication_streams.contains(RowAt(i).stream);
+    if (!schedules_only) {
+      RETURN_IF_ERROR(AddOperator(out, id, *host, core_type));
+      continue;
+    }
+    row_.Begin().Int(Id(name)).Int(id).Int(Id(core_type)).Int(Id(model_.OperatorType(*host)));
     RETURN_IF_ERROR(schedules.Add(row_.End(), 0));
   }
   RETURN_IF_ERROR(schedules.Finish());

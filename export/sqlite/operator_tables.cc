@@ -85,7 +85,9 @@ const std::vector<View>& Views() {
        "(SELECT value FROM STRING_IDS WHERE id = c.name), (SELECT value FROM STRING_IDS WHERE id = c.opType), "
        "(SELECT value FROM STRING_IDS WHERE id = c.taskType), (SELECT value FROM STRING_IDS WHERE id = c.inputShapes), "
        "c.blockNum, t.globalTaskId, t.connectionId FROM TASK t JOIN COMPUTE_TASK_INFO c "
-       "ON c.globalTaskId = t.globalTaskId {d}"},
+       "ON c.globalTaskId = t.globalTaskId {d} WHERE c.taskType NOT IN (SELECT id FROM STRING_IDS WHERE value IN "
+       "('WRITE_BACK', 'INVALID', 'HCCL_AI_CPU', 'COMMUNICATION')) OR ((SELECT value FROM STRING_IDS WHERE id = c.taskType) "
+       "= 'COMMUNICATION' AND (SELECT value FROM STRING_IDS WHERE id = c.name) LIKE '%AivKernel')"},
       {"profd_launches", "start_ns, end_ns, node, job, rank, level, pid, tid, name, connection", {kCannApi},
        "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), "
        "(SELECT name FROM ENUM_API_TYPE WHERE id = t.type), t.globalTid >> 32, t.globalTid & 4294967295, "

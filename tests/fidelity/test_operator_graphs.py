@@ -82,26 +82,33 @@ class GraphTest(unittest.TestCase):
             ("N/A", at, "release", 4096, freed, slot.thread, 4096, 65536, "GE", 0)])
 
     def test_kernels_of_the_ai_cpu_for_collectives(self):
-        dump = self.make(slots=12)
-        cpu = next(slot for slot in dump.slots if slot.kind == "aicpu")
-        dump.api("hccl", make_communication.MASTER, cpu, 18, 45, dump.hash_of("RunAicpuKfc"))
+        """Those that schedule have a table of their own, by their names; no view shows the others as operators."""
+        dump = self.make(slots=24)
+        cpu, other = [slot for slot in dump.slots if slot.kind == "aicpu"][:2]
+        dump.api("hccl", make_communication.MASTER, cpu, 18, 45, dump.hash_of("RunAicpuKernel"))
+        dump.api("hccl", make_communication.MASTER, other, 18, 45, dump.hash_of("RunKfc"))
         exported = self.database(dump)
         found = exported.query(
             "SELECT n.value, k.value, o.value, startNs FROM COMMUNICATION_SCHEDULE_TASK_INFO s "
             "JOIN STRING_IDS n ON n.id = name JOIN STRING_IDS k ON k.id = s.taskType "
             "JOIN STRING_IDS o ON o.id = opType JOIN TASK USING (globalTaskId)")
         start = next(start for slot, start, _ in executions(dump) if slot is cpu)
-        self.assertEqual(found, [("RunAicpuKfc", "HCCL_AI_CPU", cpu.type, start)])
-        shown = exported.query("SELECT value FROM COMPUTE_TASK_INFO JOIN STRING_IDS ON id = name")
-        self.assertNotIn(("RunAicpuKfc",), shown)
+        self.assertEqual(found, [("RunAicpuKernel", "HCCL_AI_CPU", cpu.type, start)])
+        described = exported.query("SELECT value FROM COMPUTE_TASK_INFO JOIN STRING_IDS ON id = name")
+        self.assertNotIn(("RunAicpuKernel",), described)
+        self.assertIn(("RunKfc",), described)
+        self.assertEqual(exported.query("SELECT count(*) FROM profd_operators WHERE name = 'RunKfc'"), [(0,)])
 
     def test_streams_that_serve_fused_communication(self):
         """Their tasks are not computing."""
         dump = self.make(slots=8, kinds=("matmul", "aicpu"), streams=(2, 3))
         dump.record("aging", "additional.mc2_comm_info", 256, "node", 10, dump.slots[0], 30, struct.pack(
             "<QIIIIII", dump.hash_of("group"), 8, 1, 1, 3, 1, 2))
-        found = self.database(dump).query("SELECT startNs, endNs FROM OVERLAP_ANALYSIS WHERE type = 0 ORDER BY startNs")
+        exported = self.database(dump)
+        found = exported.query("SELECT startNs, endNs FROM OVERLAP_ANALYSIS WHERE type = 0 ORDER BY startNs")
         self.assertEqual(found, sorted((s, e) for slot, s, e in executions(dump) if slot.stream == 2))
+        self.assertEqual(exported.query("SELECT DISTINCT streamId FROM COMMUNICATION_SCHEDULE_TASK_INFO JOIN TASK "
+                                        "USING (globalTaskId)"), [(3,)])
 
 
 if __name__ == "__main__":
