@@ -277,7 +277,7 @@ OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<O
 // Without, the vendor's analyser writes none of these tables.
 bool HasAllEvents(const Model& model) {
   for (const auto& [device, pmu] : model.device_pmu) {
-    if (pmu.group.aic.columns.empty() && pmu.group.aiv.columns.empty()) return false;
+    if (!pmu.consistent || (pmu.group.aic.columns.empty() && pmu.group.aiv.columns.empty())) return false;
     for (const operators::PmuCore* core : {&pmu.group.aic, &pmu.group.aiv}) {
       for (const operators::PmuColumn& column : core->columns) {
         if (!operators::PmuValue(column, {}, 0, pmu.mhz)) return false;

@@ -189,6 +189,8 @@ DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
   made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics)
                                           : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
+  made.consistent = HasHwts(place.chip) || (IsPmuGroup(place.aicore_metrics) && IsPmuGroup(place.aiv_metrics) &&
+                                            place.aicore_events.size() == place.aiv_events.size());
   made.group.aic.SetEvents(place.aicore_events);
   made.group.aic.cores = place.ai_cores;
   made.group.aiv.SetEvents(place.aiv_events);

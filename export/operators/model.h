@@ -52,6 +52,7 @@ struct TaskRow {
 struct DevicePmu {
   PmuGroup group;
   double mhz = 0;  // nominal
+  bool consistent = true;  // both kinds of core have a known group and as many events, as the vendor's analyser demands
   std::vector<std::pair<uint64_t, double>> clock;  // (count of the device, MHz): changes, by time; none: nominal
   double MhzAt(uint64_t count) const;
 };

@@ -258,6 +258,10 @@ PmuGroup PmuGroupOfOneCore(std::string_view metrics) {
   return made;
 }
 
+bool IsPmuGroup(std::string_view metrics) {
+  return metrics.starts_with(kCustom) || std::ranges::find(kGroups, metrics, &KnownGroup::name) != std::end(kGroups);
+}
+
 PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics) {
   PmuGroup made;
   const auto known = std::ranges::find(kGroups, aic_metrics, &KnownGroup::name);

@@ -62,6 +62,9 @@ PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics);
 // The same of chip 1.
 PmuGroup PmuGroupOfOneCore(std::string_view metrics);
 
+// Whether one of these makes columns of the name.
+bool IsPmuGroup(std::string_view metrics);
+
 // us; `mhz` as it was when the task ended, `blocks` its block number.
 double PmuTime(const PmuCounts& counts, int64_t cores, double mhz, uint32_t blocks);
 // `time_us`: as PmuTime; `mhz`: the nominal one. None: the column's events were not counted.

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import make_communication
 import make_hwts
@@ -127,6 +128,17 @@ class LegacyTest(unittest.TestCase):
                      for kind, results in found.items() if results and not kind.startswith(("Operator Par", "Model"))}
         self.assertEqual(operators, expected)
         return found, expected
+
+    def test_events_of_unequal_numbers_leave_out_the_tables(self):
+        """With one more for vector cores than for cube cores the analyser stops, though it has all that it needs."""
+        same = made.EVENTS["ResourceConflictRatio"]
+        for events, there in ((same, True), ((same[0], same[1] + ",0x8"), False)):
+            with mock.patch.dict(made.EVENTS, {"ResourceConflictRatio": events}):
+                dump = made.Operators(tempfile.mkdtemp(dir=self.dir), slots=8, metrics="ResourceConflictRatio").fill()
+                dump.write()
+            exported = Exported(dump.path, dump.path + "-out", more=("--compat", "msprof"))
+            for name in ("op_summary", "op_statistic", "task_time"):
+                self.assertEqual(exported.has(name), there, name)
 
     def test_calls(self):
         dump = self.make(slots=40)
