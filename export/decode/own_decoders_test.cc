@@ -298,6 +298,36 @@ std::vector<StepTraceRow> RowsOf(const std::vector<StepTraceRecord>& records, ui
   return rows;
 }
 
+// Each record belongs to the first iteration that lacks it, not to the one that is open at its time.
+TEST(StepTraceRows, IterationsThatOverlap) {
+  uint64_t dropped = 0;
+  const auto rows = RowsOf({{10, 0, 1, 0, 0},
+                            {20, 0, 1, 0, 0},
+                            {30, 0, 1, 0, 2},
+                            {35, 0, 1, 7, 10000},
+                            {38, 0, 1, 7, 10001},
+                            {40, 0, 1, 0, 2},
+                            {45, 0, 1, 0, 20000},  // of the last
+                            {46, 0, 1, 0, 20001},
+                            {50, 0, 1, 0, 3},
+                            {60, 0, 1, 0, 3},
+                            {70, 0, 1, 0, 4},
+                            {75, 0, 1, 0, 1},
+                            {80, 0, 1, 0, 4},
+                            {85, 0, 1, 0, 1}},
+                           &dropped);
+  EXPECT_EQ(dropped, 0u);
+  ASSERT_EQ(rows.size(), 2u);
+  const auto times = [](const StepTraceRow& row) {
+    return std::vector<uint64_t>{row.iteration, row.start, row.fp_start, row.bp_end, row.end};
+  };
+  EXPECT_EQ(times(rows[0]), (std::vector<uint64_t>{1, 10, 30, 50, 70}));
+  EXPECT_EQ(times(rows[1]), (std::vector<uint64_t>{2, 20, 40, 60, 80}));
+  EXPECT_EQ(rows[0].reduce.size(), 1u);
+  EXPECT_TRUE(rows[0].get_next.empty());
+  EXPECT_EQ(rows[1].get_next.size(), 1u);
+}
+
 TEST(StepTraceRows, IterationsOfAModel) {
   uint64_t dropped = 0;
   auto rows = RowsOf({{100, 0, 1, 0, 0},

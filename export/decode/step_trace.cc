@@ -31,6 +31,9 @@ void StepTrace::Finish() {
   for (Lane* lane : {&iteration_lane_, &step_lane_}) {
     while (!lane->waiting.empty()) Pop(lane);
   }
+  for (auto& [number, model] : models_) {
+    while (!model.open.empty()) Advance(&model);
+  }
   for (const auto& [index, begun] : steps_) {
     StepTraceRow row;
     row.training_step = true;
@@ -66,28 +69,109 @@ void StepTrace::Process(const StepTraceRecord& record) {
     }
     it = models_.try_emplace(record.model).first;
   }
-  Model& model = it->second;
+  Order(record, &it->second);
+}
+
+// As the vendor's analyser: a model's and an iteration's records belong to the first iteration that lacks them, a
+// reduce to the first that has not ended, a get-next to the last. A reduce behind the end of the last one, which the
+// analyser loses, belongs to what follows.
+void StepTrace::Order(const StepTraceRecord& record, Model* model) {
+  std::deque<Open>& open = model->open;
+  if (record.tag == kModelStart) return Begin(record, model);
+  if (record.tag == kModelEnd) return EndModel(record, model);
+  if (record.tag >= kReduceFirst) {
+    if (open.empty()) return;
+    auto of = open.end();
+    if (record.tag < kGetNextFirst) {
+      of = std::ranges::find_if(open, [](const Open& each) { return each.last_tag != kIterationEnd; });
+    }
+    return Put(record, static_cast<size_t>((of == open.end() ? of - 1 : of) - open.begin()), model);
+  }
+  if (record.tag > kIterationEnd) return;
+  const auto lacking = std::ranges::find_if(open, [&](const Open& each) { return each.last_tag < record.tag; });
+  if (lacking == open.end()) return Begin(record, model);
+  lacking->last_tag = record.tag;
+  Put(record, static_cast<size_t>(lacking - open.begin()), model);
+  Settle(model);
+}
+
+void StepTrace::Put(const StepTraceRecord& record, size_t at, Model* model) {
+  if (at == 0) return Apply(record, model);
+  std::vector<StepTraceRecord>& waiting = model->open[at].waiting;
+  if (waiting.size() < kMaxPairs) {
+    waiting.push_back(record);
+  } else {
+    ++dropped_;
+  }
+}
+
+void StepTrace::Begin(const StepTraceRecord& record, Model* model) {
+  model->open.push_back({record.tag, record.tag, {}});
+  if (model->open.size() == 1) model->started = model->started || record.tag == kModelStart;
+  Put(record, model->open.size() - 1, model);
+  Settle(model);
+}
+
+// It ends the first model that started and what began before the second.
+void StepTrace::EndModel(const StepTraceRecord& record, Model* model) {
+  bool started = model->started && !model->open.empty() && model->open.front().first_tag != kModelStart;
+  while (!model->open.empty()) {
+    if (model->open.front().first_tag == kModelStart && std::exchange(started, true)) break;
+    // The next one's records come behind the end if it is another start.
+    const bool is_last = model->open.size() == 1 || (started && model->open[1].first_tag == kModelStart);
+    if (is_last) {
+      model->open.pop_front();
+      break;
+    }
+    Advance(model);
+  }
+  Apply(record, model);
+  model->started = false;
+  if (model->open.empty()) return;
+  model->started = model->open.front().first_tag == kModelStart;
+  for (const StepTraceRecord& waiting : std::exchange(model->open.front().waiting, {})) Apply(waiting, model);
+  Settle(model);
+}
+
+// The first one is complete: the next one's records may be processed.
+void StepTrace::Advance(Model* model) {
+  model->open.pop_front();
+  if (model->open.empty()) return;
+  if (model->open.front().first_tag == kModelStart) model->started = true;
+  for (const StepTraceRecord& waiting : std::exchange(model->open.front().waiting, {})) Apply(waiting, model);
+}
+
+// Leaves the first iteration that still lacks records. A second start waits for the model's end.
+void StepTrace::Settle(Model* model) {
+  std::deque<Open>& open = model->open;
+  while (open.size() > 1 && ((open.front().last_tag == kIterationEnd && !(model->started && open[1].first_tag == kModelStart)) ||
+                             open.size() > kMaxOpen)) {
+    Advance(model);
+  }
+}
+
+void StepTrace::Apply(const StepTraceRecord& record, Model* model) {
   switch (record.tag) {
     case kModelStart:
-      if (model.state == State::kModelStarted) return;
-      Start(record.cycles, &model);
-      model.state = State::kModelStarted;
+      if (model->state == State::kModelStarted) return;
+      Start(record.cycles, model);
+      model->state = State::kModelStarted;
       return;
     case kModelEnd:
       // After an iteration's end it ends nothing; what opened there is begun anew by the next
       // start.
-      if (model.state != State::kModelStarted) return;
-      End(record, &model);
-      model.state = State::kOutside;
+      if (model->state != State::kModelStarted) return;
+      End(record, model);
+      model->state = State::kOutside;
       return;
     case kIterationEnd:
-      if (model.state == State::kOutside) return;
-      End(record, &model);
-      Start(record.cycles, &model);
-      model.state = State::kIterationEnded;
+      if (model->state == State::kOutside) return;
+      End(record, model);
+      Start(record.cycles, model);
+      model->state = State::kIterationEnded;
       return;
     default:
-      if (model.state != State::kOutside) Part(record, &model);
+      if (model->state != State::kOutside) Part(record, model);
   }
 }
 
@@ -195,7 +279,7 @@ void StepTrace::Emit(StepTraceRow* row) {
     auto after = std::ranges::lower_bound(ends_, row->fp_start);
     if (after != ends_.begin()) row->data_aug = row->fp_start - *(after - 1);
   }
-  ends_.push_back(row->end);
+  ends_.insert(std::ranges::upper_bound(ends_, row->end), row->end);
   if (ends_.size() > kMaxEnds) ends_.pop_front();
   row_(*row);
 }

@@ -42,7 +42,8 @@ struct StepTraceRow {
 
 class StepTrace {
  public:
-  // Rows come in the order of their ends, iterations and training steps each for themselves.
+  // Rows come in the order of their ends, iterations and training steps each for themselves; of iterations of a model
+  // that overlap, the later one behind the earlier.
   explicit StepTrace(std::function<void(const StepTraceRow&)> row) : row_(std::move(row)) {}
 
   // Records may be out of order, by kReorder records at most; those of training steps, which may be in files of their
@@ -60,6 +61,7 @@ class StepTrace {
   static constexpr size_t kMaxPairs = 4096;  // of one iteration
   static constexpr size_t kMaxEnds = 4096;
   static constexpr size_t kMaxSteps = 4096;
+  static constexpr size_t kMaxOpen = 256;  // iterations of one model at once
 
   enum class State : uint8_t { kOutside, kModelStarted, kIterationEnded };
   struct Reduce {
@@ -67,7 +69,15 @@ class StepTrace {
     uint64_t start;
     uint64_t end;  // 0 = open
   };
+  // An iteration in the order of begins; the records of all but the first wait, for iterations may overlap.
+  struct Open {
+    uint16_t first_tag;
+    uint16_t last_tag;  // of model and iteration
+    std::vector<StepTraceRecord> waiting;
+  };
   struct Model {
+    std::deque<Open> open;
+    bool started = false;  // since the last model end the start of one was processed
     State state = State::kOutside;
     uint64_t iteration = 1;
     uint64_t start = 0;
@@ -92,6 +102,13 @@ class StepTrace {
 
   void Pop(Lane* lane);
   void Process(const StepTraceRecord& record);
+  void Order(const StepTraceRecord& record, Model* model);
+  void Put(const StepTraceRecord& record, size_t at, Model* model);
+  void Begin(const StepTraceRecord& record, Model* model);
+  void EndModel(const StepTraceRecord& record, Model* model);
+  void Advance(Model* model);
+  void Settle(Model* model);
+  void Apply(const StepTraceRecord& record, Model* model);
   void TrainingStep(const StepTraceRecord& record);
   void Part(const StepTraceRecord& record, Model* model);
   void Start(uint64_t cycles, Model* model);
