@@ -149,10 +149,7 @@ class DatabaseReader {
     ReadRatios(device);
   }
 
-  // The table has tasks of collectives, too.
-  bool IsOperator(TextId core, TextId name) const {
-    return exporting::operators::IsOperator(rank_->TextOf(core), rank_->TextOf(name));
-  }
+  bool IsOperator(TextId core, TextId name) const { return exporting::operators::IsOperator(rank_->TextOf(core), rank_->TextOf(name)); }
 
   // The kind of core; where the operator was not described, that of its task.
   TextId CoreOf(TextId described, TextId task) {
