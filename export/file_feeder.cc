@@ -10,6 +10,7 @@
 
 #include "driver/abi/channels.h"
 #include "dump/slice_source.h"
+#include "export/operators/records.h"
 
 namespace profd::exporting {
 namespace {
@@ -133,10 +134,9 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
 
 // Does the only slice that is left begin with a record, and end within one, and not the other way round?
 bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
-  // The vendor's writer closes these at the end of a record (driver-abi 5.2).
-  if (file.base == "stars_soc.data") return true;
+  const bool stars = file.base == "stars_soc.data";
   const auto* format = std::ranges::find(abi::kChannelFormats, file.base, &abi::ChannelFormat::file);
-  if (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_) {
+  if (!stars && (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_)) {
     return false;
   }
   Result<UniqueFd> fd = reader_.OpenFile(file.slices.front().path);
@@ -145,6 +145,7 @@ bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
   const ssize_t got = ::pread(fd->get(), buffer_.data(), std::min(kRecords * record_size_ + rest, kChunk), 0);
   if (got < static_cast<ssize_t>(rest)) return false;
   const std::span bytes(buffer_.data(), static_cast<size_t>(got));
+  if (stars) return bytes.size() >= record_size_ && operators::RecordView(bytes).U16(2) == operators::kStarsMagic;
   const Fit whole = FitOf(*format, bytes);
   const Fit behind = FitOf(*format, bytes.subspan(rest));
   // Where a few bytes too early are zeros, a time is as plausible, but many times as large.

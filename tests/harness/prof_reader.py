@@ -12,7 +12,7 @@ import struct
 from collections import defaultdict, namedtuple
 
 from prof_controls import check_done, read_bytes, read_controls
-from prof_records import BINARY, LLC_EVENTS, TEXT, step_trace, text_timestamp
+from prof_records import BINARY, LLC_EVENTS, TEXT, UNKNOWN_FORM, step_trace, text_timestamp
 
 # One record. `timestamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
 # clocks are missing), `key` what distinguishes series, `values` a dict.
@@ -97,6 +97,7 @@ HOST_BLOCKS = re.compile(r"^(host_sys_cpu|host_sys_mem|\d+-CpuUsage|\d+-Memory)\
 
 def read_text(dump, channel, data, number, entry, where):
     parse, token, mandatory = TEXT[channel.name]
+    unknown_form = channel.name in UNKNOWN_FORM
     if data and not data.endswith(b"\n"):
         dump.cut(where, "ends inside a line")
     lines = data.decode("ascii", "replace").split("\n")[:-1]
@@ -109,15 +110,18 @@ def read_text(dump, channel, data, number, entry, where):
     for i, line in enumerate(lines):
         if i in headers:
             continue
-        timestamp_text, *tokens = line.split()
+        timestamp_text, *tokens = line.split() or [""]
         timestamp = text_timestamp(timestamp_text)
+        if timestamp is None and unknown_form:
+            continue
         if timestamp is None:
             dump.problem(where, f"line {i + 1}: timestamp {timestamp_text!r} is not sec:nnnnnnnnn")
             continue
         try:
             key, values = parse(tokens, chip)
         except ValueError as error:
-            dump.problem(where, f"line {i + 1}: {error}: {line[:80]!r}")
+            if not unknown_form:
+                dump.problem(where, f"line {i + 1}: {error}: {line[:80]!r}")
             continue
         wall = entry["clock"].wall("device_ns", timestamp)
         channel.records.append(Record(timestamp, wall, key, values, number))

@@ -170,6 +170,8 @@ BINARY = {  # base name -> (struct, parser, kind of timestamp)
     "stars_soc_profile.data": ("<HHIQ12I", soc, "device_count"),
     "ts_track.data": ("<BBHLQQQHHHH", step_trace, "device_count"),
 }
-# Per-engine DVPP files: lines like dvpp.data's; no parser of the vendor's reads them.
-for _engine in ("vdec", "jpegd", "jpege", "png", "scd", "venc", "vpc"):
-    TEXT[f"dvpp.{_engine}"] = (dvpp_line, "engine_type", False)
+# Files of single DVPP engines: no parser of the vendor's reads them, and nothing says what is in them (driver-abi 3.6).
+# What has the form of dvpp.data's lines is a record here, all else may be there.
+UNKNOWN_FORM = tuple(f"dvpp.{engine}" for engine in ("vdec", "jpegd", "jpege", "png", "scd", "venc", "vpc"))
+for _name in UNKNOWN_FORM:
+    TEXT[_name] = (dvpp_line, "engine_type", False)
