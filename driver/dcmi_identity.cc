@@ -56,7 +56,7 @@ Status DcmiService::Start() {
   const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
   State::Listing listing;
   state->List(listing);
-  const Status status = DcmiStatus(listing.code, listing.what);
+  Status status = DcmiStatus(listing.code, listing.what);
   if (IsAbandoned(listing.code)) return status;
   {
     MutexLock lock(state->mutex);

@@ -90,7 +90,7 @@ bool GuardedThread::Core::Take(GuardedJob* job) {
 bool GuardedThread::Core::Leave(bool undone, Done* done) {
   MutexLock lock(mutex);
   const bool answered = running->answered;
-  *done = std::move(running->done);
+  *done = std::exchange(running->done, nullptr);
   if (answered && !undone) return true;
   running.reset();
   stuck = false;
