@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -155,14 +156,16 @@ TEST_F(GuardedThreadTest, TheLimitOfACallDoesNotCountItsTimeInTheQueue) {
   GuardedThread thread("test", clock_);
   ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
   UntilWaiting();
-  std::promise<void> begun, go;
-  GuardedJob quick = Job("behind it", [&] { begun.set_value(); go.get_future().wait(); }, In(60));
+  // The call may outlast the test.
+  const auto begun = std::make_shared<std::promise<void>>();
+  std::promise<void> go;
+  GuardedJob quick = Job("behind it", [begun, end = go.get_future().share()] { begun->set_value(); end.wait(); }, In(60));
   quick.run_limit_ns = 20 * kNsPerSecond;
   ASSERT_TRUE(thread.Submit(std::move(quick)).ok());
   thread.CheckDeadlines(In(40));
   EXPECT_TRUE(answers().empty());
   Open();
-  begun.get_future().wait();
+  begun->get_future().wait();
   UntilAnswers(1);
   thread.CheckDeadlines(In(10));
   EXPECT_EQ(answers().size(), 1u);
@@ -174,15 +177,16 @@ TEST_F(GuardedThreadTest, TheLimitOfACallDoesNotCountItsTimeInTheQueue) {
 
 TEST_F(GuardedThreadTest, ACallThatCameTooLateIsStuckUntilItIsUndone) {
   GuardedThread thread("test", clock_);
-  std::promise<void> undoing, go;
+  const auto undoing = std::make_shared<std::promise<void>>();
+  std::promise<void> go;
   GuardedJob stuck = Job("starting", AtTheGate(), In(5));
   stuck.key = 7;
-  stuck.late = [&] { undoing.set_value(); go.get_future().wait(); };
+  stuck.late = [undoing, end = go.get_future().share()] { undoing->set_value(); end.wait(); };
   ASSERT_TRUE(thread.Submit(std::move(stuck)).ok());
   UntilWaiting();
   thread.CheckDeadlines(In(10));
   Open();
-  undoing.get_future().wait();
+  undoing->get_future().wait();
   EXPECT_EQ(thread.StuckKey(), 7);
   go.set_value();
   while (!thread.Health().ok()) std::this_thread::yield();
