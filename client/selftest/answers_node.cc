@@ -64,11 +64,12 @@ Answer AskChipsKnown(const Facts& facts) {
   std::string first;
   for (const v1::Device& device : facts.node.devices()) {
     // The inventory's word for a number that is in no table.
-    known = known && !device.chip().starts_with("chip ") && !device.chip().empty();
-    chips.push_back({{"device", device.id()}, {"chip_id", device.chip_id()}, {"chip", device.chip()}});
-    if (first.empty()) first = fmt::format("{} is {}", device.chip_id(), device.chip());
+    known = known && device.has_chip_id() && !device.chip().starts_with("chip ") && !device.chip().empty();
+    const Json id = device.has_chip_id() ? Json(device.chip_id()) : Json();
+    chips.push_back({{"device", device.id()}, {"chip_id", id}, {"chip", device.chip()}});
+    if (first.empty()) first = fmt::format("{} is {}", id.dump(), device.chip());
   }
-  return YesOrNo(known, known ? first + "; say which product this is" : "a number that no table has", {{"devices", chips}});
+  return YesOrNo(known, known ? first + "; say which product this is" : "a number that no table has, or none", {{"devices", chips}});
 }
 
 Answer AskLogicalIds(const Facts& facts) {

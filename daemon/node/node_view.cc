@@ -42,7 +42,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
   wire.set_id(id);
   wire.set_physical_id(static_cast<uint32_t>(device.physical_id));
   wire.set_chip(device.chip_name);
-  wire.set_chip_id(static_cast<uint32_t>(std::max(device.chip_id, 0)));
+  if (device.chip_id >= 0) wire.set_chip_id(static_cast<uint32_t>(device.chip_id));
   wire.set_uuid(node.UuidOf(device));
   if (device.counter_hz > 0) wire.set_counter_hz(device.counter_hz);
   if (const ClockPair* clock_pair = arbiter.ClockOf(device.id); clock_pair != nullptr) {
