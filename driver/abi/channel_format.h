@@ -41,7 +41,6 @@ struct Field {
 struct LineWords {
   uint8_t min = 0;
   uint8_t max = 0;
-  uint8_t names = 0;  // how many may be a name instead of a number
 };
 
 struct ChannelFormat {

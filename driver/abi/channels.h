@@ -98,10 +98,10 @@ constexpr ChannelFormat TextFormat(uint32_t id, std::string_view name, std::stri
 }
 constexpr ChannelFormat PortFormat(uint32_t id, std::string_view name, std::string_view file,
                                    bool single_slice) {
-  return TextFormat(id, name, file, "rxPacket/s", {14, 16, 0}, single_slice);
+  return TextFormat(id, name, file, "rxPacket/s", {14, 16}, single_slice);
 }
 constexpr ChannelFormat DvppFormat(uint32_t id, std::string_view name, std::string_view file) {
-  ChannelFormat format = TextFormat(id, name, file, "engine_type", {11, 12, 0}, true);
+  ChannelFormat format = TextFormat(id, name, file, "engine_type", {11, 12}, true);
   format.opaque = id != kChannelDvpp;  // driver-abi 3.6: only this one's lines are known
   return format;
 }
@@ -117,7 +117,7 @@ inline constexpr auto kPlainChannelFormats = std::to_array<ChannelFormat>({
     records::kLpmFormat,
     records::kQosFormat,
     records::kModuleMemFormat,
-    TextFormat(kChannelHccs, "hccs", "hccs.data", "time_stamp", {3, 3, 0}, false),
+    TextFormat(kChannelHccs, "hccs", "hccs.data", "time_stamp", {3, 3}, false),
     PortFormat(kChannelNic, "nic", "nic.data", false),
     PortFormat(kChannelRoce, "roce", "roce.data", true),
     DvppFormat(kChannelDvpp, "dvpp", "dvpp.data"),
