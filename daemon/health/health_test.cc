@@ -37,6 +37,7 @@ TEST(Judge, AnswersWithoutAHealthStatusAreNotOk) {
   DeviceReadings mute;
   mute.up = true;
   EXPECT_EQ(Judge(mute).verdict, Verdict::kUnknown);
+  EXPECT_THAT(Judge(mute).reasons, ElementsAre(HasSubstr("does not report its health status")));
 }
 
 TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {

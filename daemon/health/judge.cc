@@ -116,6 +116,9 @@ DeviceHealth Judge(const DeviceReadings& facts) {
     note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, v1::Health::FLAG_ALARM,
          fmt::format("health status {}: its worst alarm is {}", level, name));
   }
+  if (health.verdict == Verdict::kUnknown && facts.up == true) {
+    health.reasons.emplace_back("libdcmi does not report its health status; see profd_dcmi_call_errors_total");
+  }
   return health;
 }
 
