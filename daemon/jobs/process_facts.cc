@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "daemon/jobs/cgroup_container.h"
 #include "driver/rooted_fs.h"
+#include "proto/attach/device_environment.h"
 
 namespace profd {
 namespace {
@@ -37,12 +38,9 @@ constexpr std::array kLauncherNames = {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base
 // A launcher that starts workers of its own below srun numbers them itself: its word goes first.
 constexpr std::array kRankNames = {"RANK",      "RANK_ID",  "OMPI_COMM_WORLD_RANK",
                                    "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-constexpr std::array kLocalRankNames = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
 constexpr std::array kWorldNames = {"WORLD_SIZE", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                     "SLURM_NTASKS"};
 constexpr std::array kVisibleNames = {"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"};
-constexpr std::array kDeviceNames = {"ASCEND_DEVICE_ID", "DEVICE_ID"};
 
 bool IsIdChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -234,9 +232,9 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
   if (IsDigits(variables.Get("SLURM_JOB_ID"))) facts.slurm_job = variables.Get("SLURM_JOB_ID");
   facts.launcher_id = LauncherId(variables);
   facts.rank = variables.Number(kRankNames, kMaxRank);
-  facts.local_rank = variables.Number(kLocalRankNames, kMaxRank);
+  facts.local_rank = variables.Number(attach::kLocalRankVariables, kMaxRank);
   facts.world_size = variables.Number(kWorldNames, kMaxRank).value_or(0);
-  facts.device = variables.Number(kDeviceNames, kMaxDevice);
+  facts.device = variables.Number(attach::kDeviceVariables, kMaxDevice);
   for (const char* name : kVisibleNames) {
     if (facts.visible.empty() && !ParseDeviceList(variables.Get(name), &facts.visible)) {
       facts.visible.clear();

@@ -3,12 +3,27 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "proto/attach/device_environment.h"
 
 namespace profd::lib::aclprof {
+namespace {
+
+std::optional<uint32_t> FirstNumber(std::span<const char* const> variables) {
+  for (const char* name : variables) {
+    const char* text = ::getenv(name);
+    uint32_t number = 0;
+    if (text != nullptr && ParseNumber(std::string_view(text), &number)) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::string AclprofLibrary::Load(AclprofLibrary* library) {
   std::string why;
@@ -73,19 +88,13 @@ std::vector<uint32_t> AclprofLibrary::Devices() {
 }
 
 std::vector<uint32_t> AclprofLibrary::OwnDevice() {
-  // As the daemon reads it from the process's environment (daemon/jobs/process_facts.cc). The runtime knows of the
-  // calling thread's device only.
-  for (const char* name : {"ASCEND_DEVICE_ID", "DEVICE_ID", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                           "SLURM_LOCALID"}) {
-    const char* text = ::getenv(name);
-    uint32_t number = 0;
-    if (text == nullptr || !ParseNumber(std::string_view(text), &number)) continue;
-    const size_t count = Devices().size();
-    // A process that sees one device has no other, whatever its rank.
-    if (count == 1 || number >= count) return {};
-    return {number};
-  }
-  return {};
+  // The runtime knows of the calling thread's device only.
+  std::optional<uint32_t> own = FirstNumber(attach::kDeviceVariables);
+  if (!own) own = FirstNumber(attach::kLocalRankVariables);
+  const size_t count = Devices().size();
+  // A process that sees one device has no other, whatever its rank.
+  if (!own || count == 1 || *own >= count) return {};
+  return {*own};
 }
 
 }  // namespace profd::lib::aclprof

@@ -1,0 +1,12 @@
+// Variables by which launchers give a process its device. The daemon reads them of a process's environment, libprofd
+// of its own. In order: the first that is set to a number counts.
+#pragma once
+
+#include <array>
+
+namespace profd::attach {
+
+inline constexpr std::array kDeviceVariables = {"ASCEND_DEVICE_ID", "DEVICE_ID"};
+inline constexpr std::array kLocalRankVariables = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+
+}  // namespace profd::attach
