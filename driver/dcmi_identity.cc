@@ -118,7 +118,7 @@ void DcmiService::State::List(Listing& listing) {
   listing.code = ListCards(&listing.cards);
   if (listing.code != abi::kDcmiOk) return;
   if (const int code = ReadVersions(listing); IsAbandoned(code)) {
-    listing.what = "reading versions";
+    listing.what = "dcmi_get_dcmi_version";
     listing.code = code;
   }
 }

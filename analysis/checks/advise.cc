@@ -23,7 +23,7 @@ bool Differ(const std::vector<double>& values) {
 }
 
 // A recording may begin and end within a step, which then looks free. Where no step is recorded from begin to end, all count.
-void KeepWholeSteps(const Run& run, std::vector<StepRow>* rows) {
+void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows) {
   std::set<std::pair<const Rank*, int64_t>> cut;
   for (const auto& rank : run.ranks) {
     if (!rank->recorded) continue;
@@ -48,7 +48,7 @@ class RankChoice {
     if (run.ranks.size() < 2) return;
     rows_ = StepRowsOf(run);
     links_ = LinkRowsOf(run);
-    KeepWholeSteps(run, &rows_);
+    KeepCompleteSteps(run, &rows_);
   }
   Choice For(const Check& check) const {
     switch (check.dimension) {

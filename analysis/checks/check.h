@@ -123,17 +123,17 @@ inline constexpr std::string_view kStaticCompileCode =
 
 // By the time rule (1.2): of what takes `ms` in a step of `step_ms`.
 Priority PriorityOf(double ms, double step_ms, const Limits& limits);
-// Of the step to look at, else of the last one; 0: there is none.
+// Of `input.step`, else of the last step; 0: there is none.
 double StepLengthMs(const CheckInput& input);
 // Of all that was recorded, a step's part.
 double PerStep(const Rank& rank, double ms);
-// The same of events of the step to look at.
+// The same of events within `input.step`.
 inline double CostOf(const CheckInput& input, double ms) { return input.step == nullptr ? PerStep(input.rank, ms) : ms; }
 // Steps of all ranks added up, each as far as it was recorded.
 double StepsOfAll(const std::vector<const Rank*>& ranks);
 // Marks may have been recorded for longer than the device was: whether what began then is a part of those steps.
 bool IsInSteps(const Rank& rank, int64_t start_ns);
-// All calls on the host by one of these names, in the step to look at.
+// All calls on the host whose names are meant, within `input.step`.
 struct Calls {
   uint64_t count = 0;
   int64_t ns = 0;

@@ -62,7 +62,7 @@ PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics);
 // The same of chip 1.
 PmuGroup PmuGroupOfOneCore(std::string_view metrics);
 
-// Whether one of these makes columns of the name.
+// Is it the name of a group of either chip, or of events one by one?
 bool IsPmuGroup(std::string_view metrics);
 
 // us; `mhz` as it was when the task ended, `blocks` its block number.

@@ -249,7 +249,7 @@ Called Collector::Unsubscribe() {
   return called;
 }
 
-// Each of these makes more of the vendor's objects, which have to live until our handler has run.
+// After each of these calls MSPTI has more static objects; our handler must run before they are destroyed.
 void Collector::CoverExit(ExitAfter what) {
   if (exit_after_ < what && RegisterAtExit()) exit_after_ = what;
 }
