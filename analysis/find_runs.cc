@@ -94,9 +94,9 @@ std::vector<FoundRun> Singles(const std::vector<std::string>& paths) {
   std::set<std::string> known;
   for (const std::string& path : paths) {
     std::error_code error;
-    const fs::path whole = fs::absolute(path, error).lexically_normal();
+    const fs::path absolute = fs::absolute(path, error).lexically_normal();
     if (error) continue;
-    for (const Source& source : FindSources(whole)) {
+    for (const Source& source : FindSources(absolute)) {
       if (runs.size() == kMostRuns || !known.insert(source.path.string()).second) continue;
       const fs::path as = KnownAs(source);
       FoundRun& run = runs.emplace_back();

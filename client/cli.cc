@@ -225,11 +225,11 @@ Result<Endpoint> EndpointOf(const Parsed& parsed, const Environment& environment
   // A socket that was named wins over an address of the environment.
   std::string address = parsed.address.value_or(parsed.socket ? "" : environment.default_address);
   if (address.empty() && !parsed.address) return endpoint;
-  Result<std::string> whole = ParseAddress(address);
-  if (!whole.ok()) {
-    return whole.status().Annotate(parsed.address ? "--address" : "PROFD_ADDRESS");
+  Result<std::string> full = ParseAddress(address);
+  if (!full.ok()) {
+    return full.status().Annotate(parsed.address ? "--address" : "PROFD_ADDRESS");
   }
-  endpoint.address = *whole;
+  endpoint.address = *full;
   return endpoint;
 }
 

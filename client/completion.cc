@@ -290,8 +290,8 @@ std::string Completions(const CLI::App& app, const WordList& typed, const Connec
   std::string answer;
   for (const std::string& candidate : Candidates(line, app, current, connect)) {
     if (candidate == kFiles) return fmt::format("{}\n", kFiles);
-    const std::string whole = flag + candidate;
-    if (whole.starts_with(current)) answer += whole.substr(kept) + "\n";
+    const std::string full = flag + candidate;
+    if (full.starts_with(current)) answer += full.substr(kept) + "\n";
   }
   return answer;
 }

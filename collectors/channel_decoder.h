@@ -164,14 +164,14 @@ class TextDecoder : public ChannelDecoder {
     const size_t before = text->size();
     std::string_view line;
     if (!NextLine(text, &line)) return;
-    bool whole = before - text->size() > line.size();
+    bool complete = before - text->size() > line.size();
     bool may_be_header = line.empty() || line[0] < '0' || line[0] > '9';
     if (may_be_header &&
         (line.find(header_token_) != std::string_view::npos || Trim(line).empty())) {
       return;
     }
     ++records_;
-    if (!whole || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
+    if (!complete || !static_cast<Derived*>(this)->DecodeLine(LineTokens(line), time, out)) {
       ++bad_records_;
     }
   }

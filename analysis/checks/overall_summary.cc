@@ -13,15 +13,15 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
   const Json overall = OverallView(input.rank);
   if (!overall.is_object()) return std::nullopt;
   const auto ms = [&overall](const char* name) { return overall[name].get<double>(); };
-  const double whole = ms("e2e_ms");
+  const double total_ms = ms("e2e_ms");
   Finding finding;
   finding.title = Text("Where the time went", "耗时分布");
   finding.evidence = Translate({"{:.3f} ms from end to end: computing {:.3f} ms, communication that nothing covers {:.3f} ms, free {:.3f} ms",
                           "端到端 {:.3f} ms：计算 {:.3f} ms，未掩盖通信 {:.3f} ms，空闲 {:.3f} ms"},
-                         whole, ms("computing_ms"), ms("uncovered_communication_ms"), ms("free_ms"));
+                         total_ms, ms("computing_ms"), ms("uncovered_communication_ms"), ms("free_ms"));
   finding.columns = {"part", "duration_ms", "ratio", "executions"};
-  const auto add = [&finding, whole](std::string_view part, double part_ms, Json executions) {
-    finding.rows.push_back({part, part_ms, whole > 0 ? Json(part_ms / whole) : Json(), std::move(executions)});
+  const auto add = [&finding, total_ms](std::string_view part, double part_ms, Json executions) {
+    finding.rows.push_back({part, part_ms, total_ms > 0 ? Json(part_ms / total_ms) : Json(), std::move(executions)});
   };
   add("computing", ms("computing_ms"), nullptr);
   const auto kinds = ComputingKindsOf(input.rank);
@@ -42,7 +42,7 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
     add("free: SDMA", copies, nullptr);
     add("free: free", ms("free_ms") - copies, nullptr);
   }
-  add("e2e", whole, nullptr);
+  add("e2e", total_ms, nullptr);
   if (ms("free_ms") > 0) finding.advice.emplace_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
   if (ms("uncovered_communication_ms") > 0) finding.advice.emplace_back(Text("Communication that computing does not cover: look at the checks of communication, and at who is waited for.", "未被计算掩盖的通信：查看通信维度的检查，以及在等待哪个 rank。"));
   return finding;

@@ -219,9 +219,10 @@ class MindInsightReader {
       if (!ParseNumber(NextToken(&line), &serial)) continue;
       CpuOperator op;
       op.type = rank_.Text(NextToken(&line));
-      const bool whole = ParseNumber(NextToken(&line), &op.total_ms) && ParseNumber(NextToken(&line), &op.dispatch_ms) &&
-                         ParseNumber(NextToken(&line), &op.run_start) && ParseNumber(NextToken(&line), &op.run_end);
-      if (whole) rank_.cpu_operators.push_back(op);
+      const bool complete = ParseNumber(NextToken(&line), &op.total_ms) &&
+                            ParseNumber(NextToken(&line), &op.dispatch_ms) &&
+                            ParseNumber(NextToken(&line), &op.run_start) && ParseNumber(NextToken(&line), &op.run_end);
+      if (complete) rank_.cpu_operators.push_back(op);
     }
   }
 

@@ -26,8 +26,8 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string whole = it->path().filename().string();
-    std::string_view name = whole;
+    const std::string filename = it->path().filename().string();
+    std::string_view name = filename;
     if (!name.starts_with(stem) || !name.ends_with(ending)) continue;
     name.remove_prefix(stem.size());
     name.remove_suffix(ending.size());

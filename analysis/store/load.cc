@@ -127,8 +127,8 @@ std::string StoreLoader::WhoOf(const Rank& rank) {
     plain = fmt::format("npu{} at {}.{:09}", rank.device.value_or(0), begin_ns / kNsPerSecond, begin_ns % kNsPerSecond);
   } else {
     std::error_code error;
-    const std::filesystem::path whole = std::filesystem::weakly_canonical(rank.path, error);
-    plain = fmt::format("npu{} of {}", rank.device.value_or(0), Shown(error ? rank.path : whole.string()));
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(rank.path, error);
+    plain = fmt::format("npu{} of {}", rank.device.value_or(0), Shown(error ? rank.path : canonical.string()));
   }
   std::string who = plain;
   // What is there twice, such as text and database of the same profile, stays apart.

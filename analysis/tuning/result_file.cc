@@ -59,7 +59,7 @@ class Parser {
     task.key = key;
     const auto parts = [&] { json_.Members([&](const std::string& part) { ReadPart(part, &task); }); };
     json_.Peek() == '{' ? parts() : json_.Items(parts);
-    task.whole = !json_.stopped();
+    task.complete = !json_.stopped();
     Check(task);
     file_.tasks.push_back(std::move(task));
   }
@@ -166,9 +166,9 @@ class Parser {
       json_.Items([&] {
         TunedSubgraph row;
         row.update = added ? "add" : "update";
-        const bool whole = ReadGain("(ms)", &row.gain, &row.key);
+        const bool complete = ReadGain("(ms)", &row.gain, &row.key);
         if (json_.stopped()) return;
-        if (!whole) return AddProblem(row.key, "the subgraph has no times before and after");
+        if (!complete) return AddProblem(row.key, "the subgraph has no times before and after");
         if (HasPlace()) task->subgraphs.push_back(std::move(row));
       });
     });
@@ -261,7 +261,7 @@ std::optional<double> Gain::Percent() const {
 
 std::string_view TuningTask::State() const {
   if (result == "tuning failed") return "failed";
-  if (!whole || !seconds || result == "tuning incomplete") return "incomplete";
+  if (!complete || !seconds || result == "tuning incomplete") return "incomplete";
   if (has_operators || has_subgraphs) return "successful";
   return "nothing";
 }

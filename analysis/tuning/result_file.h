@@ -48,7 +48,7 @@ struct TuningTask {
   std::string key;
   std::string name;
   std::optional<double> seconds;  // nothing: it was cut short
-  bool whole = false;             // its report is complete in the file
+  bool complete = false;          // its report is complete in the file
   bool has_operators = false;     // OPAT is there
   std::string result;             // opat_tuning_result
   std::vector<TunedOperator> operators;

@@ -81,7 +81,7 @@ TEST(TuningResultTest, SubgraphsAsTheRequirementPrintsThem) {
 }
 
 TEST(TuningResultTest, KeepsCompleteItemsBeforeACut) {
-  const TuningFile whole = ParseTuningResult(kOperators);
+  const TuningFile complete = ParseTuningResult(kOperators);
   size_t before = 0;
   const size_t end = kOperators.rfind('}') + 1;
   for (size_t size = 0; size < end; ++size) {
@@ -92,10 +92,10 @@ TEST(TuningResultTest, KeepsCompleteItemsBeforeACut) {
     EXPECT_GE(count, before);
     before = count;
     for (size_t i = 0; i < count; ++i) {
-      EXPECT_EQ(cut.tasks[0].operators[i].name, whole.tasks[0].operators[i].name);
-      EXPECT_EQ(cut.tasks[0].operators[i].gain.before, whole.tasks[0].operators[i].gain.before);
+      EXPECT_EQ(cut.tasks[0].operators[i].name, complete.tasks[0].operators[i].name);
+      EXPECT_EQ(cut.tasks[0].operators[i].gain.before, complete.tasks[0].operators[i].gain.before);
     }
-    if (!cut.tasks.empty() && !cut.tasks[0].whole) {
+    if (!cut.tasks.empty() && !cut.tasks[0].complete) {
       EXPECT_EQ(cut.tasks[0].State(), "incomplete");
     }
   }

@@ -29,7 +29,7 @@ Json SummaryJson(const TuningSummary& summary) {
 Json TaskJson(const TuningTask& task) {
   Json json = {{"key", task.key},       {"name", task.name},
                {"seconds", Maybe(task.seconds)}, {"state", task.State()},
-               {"complete", task.whole}, {"result", task.result.empty() ? Json() : Json(task.result)}};
+               {"complete", task.complete}, {"result", task.result.empty() ? Json() : Json(task.result)}};
   json["operators"] = Json::array();
   for (const TunedOperator& row : task.operators) {
     Json each = {{"name", row.name}, {"types", row.types}, {"mode", row.mode}, {"update", row.update}};

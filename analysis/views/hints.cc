@@ -65,11 +65,11 @@ class HintList {
 void AddOfOverall(const Json& rank, HintList* hints) {
   const Json& overall = rank["overall"];
   if (!overall.is_object() || NumberOf(overall, "e2e_ms") <= 0) return;
-  const double whole = NumberOf(overall, "e2e_ms");
-  const double free = NumberOf(overall, "free_ms") / whole;
-  const double uncovered = NumberOf(overall, "uncovered_communication_ms") / whole;
+  const double total = NumberOf(overall, "e2e_ms");
+  const double free = NumberOf(overall, "free_ms") / total;
+  const double uncovered = NumberOf(overall, "uncovered_communication_ms") / total;
   const auto evidence = [&](const char* of, double share) {
-    return fmt::format("{}: {}{:.3f} ms of {:.3f} ms ({:.1f} %)", NameOf(rank), of, share * whole, whole, share * 100);
+    return fmt::format("{}: {}{:.3f} ms of {:.3f} ms ({:.1f} %)", NameOf(rank), of, share * total, total, share * 100);
   };
   if (free > kMuchFree) {
     hints->Add("steps", "The device often waits: look at what the host does then, and at the data pipeline.", evidence("free ", free), free);
@@ -133,20 +133,20 @@ void AddOfRanks(const Json& ranks, HintList* hints) {
                                     std::pair("free_ms", "free time")}) {
     double least = 0;
     double most = 0;
-    double whole = 0;
+    double total = 0;
     size_t count = 0;
     const Json* slowest = nullptr;
     for (const Json& rank : ranks) {
       if (!rank["overall"].is_object()) continue;
       const double value = NumberOf(rank["overall"], field);
-      whole += NumberOf(rank["overall"], "computing_ms") + NumberOf(rank["overall"], "uncovered_communication_ms") +
+      total += NumberOf(rank["overall"], "computing_ms") + NumberOf(rank["overall"], "uncovered_communication_ms") +
                NumberOf(rank["overall"], "free_ms");
       if (count++ == 0) least = most = value;
       least = std::min(least, value);
       if (value >= most) slowest = &rank;
       most = std::max(most, value);
     }
-    if (count < 2 || whole <= 0 || (most - least) / (whole / static_cast<double>(count)) <= kRanksApart) continue;
+    if (count < 2 || total <= 0 || (most - least) / (total / static_cast<double>(count)) <= kRanksApart) continue;
     hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*slowest)),
                fmt::format("{:.3f} ms to {:.3f} ms", least, most));
   }

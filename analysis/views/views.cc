@@ -88,12 +88,12 @@ std::optional<Overall> OverallOf(const Rank& rank) {
     return Overall{all.computing + all.uncovered + all.free, all};
   }
   const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
-  const double whole = Ms(span->end_ns - span->start_ns);
+  const double total = Ms(span->end_ns - span->start_ns);
   all.computing = of(OverlapKind::kComputing);
   all.communication = of(OverlapKind::kCommunication);
   all.uncovered = of(OverlapKind::kNotOverlapped);
-  all.free = whole - all.computing - all.uncovered;
-  return Overall{whole, all};
+  all.free = total - all.computing - all.uncovered;
+  return Overall{total, all};
 }
 
 Json OverallView(const Rank& rank) {

@@ -21,9 +21,9 @@ void PrintOverall(std::ostream& out, bool color, const Json& ranks) {
   }
   const auto part = [](const char* name) {
     return [name](const Json& row) {
-      const double whole = row.value("e2e_ms", 0.0);
+      const double total = row.value("e2e_ms", 0.0);
       const double value = row.value(name, 0.0);
-      return whole > 0 ? fmt::format("{:.3f} ({:.1f} %)", value, value / whole * 100) : fmt::format("{:.3f}", value);
+      return total > 0 ? fmt::format("{:.3f} ({:.1f} %)", value, value / total * 100) : fmt::format("{:.3f}", value);
     };
   };
   PrintList(out, color, "Time in all, ms", rows,

@@ -166,7 +166,7 @@ class TuneRun {
     size_t operators = 0, subgraphs = 0, tasks = 0;
     for (const analysis::TuningFile& file : results.files) {
       for (const analysis::TuningTask& task : file.tasks) {
-        tasks += task.whole ? 1 : 0;
+        tasks += task.complete ? 1 : 0;
         operators += task.operators.size() + task.failed.size();
         subgraphs += task.subgraphs.size();
       }

@@ -63,7 +63,7 @@ class Recorder {
     auto started = context_.api.StartSession(spec);
     if (!started.ok()) return {started.status()};
     const std::string id = started->session_id();
-    const bool whole = Wait(options_.session_ms);
+    const bool completed = Wait(options_.session_ms);
     Look(id, &recorded);
     const int64_t begin_ns = context_.clock.SteadyNs();
     v1::StopSessionRequest stop;
@@ -79,7 +79,7 @@ class Recorder {
     if (!spec.no_dump() && !removed.ok() && removed.code() != StatusCode::kNotFound) {
       recorded.left = fmt::format("the dump of session {} stays on the node: {}; profctl rm {}", id, removed.message(), id);
     }
-    if (!whole) recorded.status = {StatusCode::kCancelled, "interrupted"};
+    if (!completed) recorded.status = {StatusCode::kCancelled, "interrupted"};
     return recorded;
   }
 

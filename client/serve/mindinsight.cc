@@ -121,7 +121,7 @@ Json GraphOf(const Json& step) {
   return graph;
 }
 
-std::string Percent(double part, double whole) { return fmt::format("{:.2f}%", whole > 0 ? part / whole * 100 : 0); }
+std::string Percent(double part, double total) { return fmt::format("{:.2f}%", total > 0 ? part / total * 100 : 0); }
 
 Json StepSummary(const RankQuery& asked, const Json& step) {
   const double total = NumberOf(step, "total_ms");
@@ -326,11 +326,12 @@ Json Answer(Listing listing, const Json& body) {
 Listing OperatorTypes(const Rank& rank) {
   Listing made{{"op_type", "execution_time", "execution_frequency", "percent"}, {}};
   const Json types = analysis::OperatorTypesView(rank);
-  double whole = 0;
-  for (const Json& type : types) whole += NumberOf(type, "execution_time_ms");
+  double total = 0;
+  for (const Json& type : types) total += NumberOf(type, "execution_time_ms");
   for (const Json& type : types) {
     const double time = NumberOf(type, "execution_time_ms");
-    made.rows.push_back(Json::array({type["type"], time, type["operators"], whole > 0 ? std::round(time / whole * 1e4) / 100 : 0}));
+    made.rows.push_back(
+        Json::array({type["type"], time, type["operators"], total > 0 ? std::round(time / total * 1e4) / 100 : 0}));
   }
   return made;
 }

@@ -217,8 +217,8 @@ void DumpWriter::Process(Item& item) {
 
 // Less free than there must be: the oldest slices of all users go; then the sessions end.
 Status DumpWriter::FreeDiskSpace() {
-  Status room = CheckFreeSpace();
-  if (room.ok() || live_.empty()) return room;
+  Status space = CheckFreeSpace();
+  if (space.ok() || live_.empty()) return space;
   uint64_t missing = 0;
   {
     MutexLock lock(mutex_);
@@ -243,7 +243,7 @@ Status DumpWriter::FreeDiskSpace() {
   for (const auto& session : live_) {
     if (session->dump_ != nullptr) cut = session->dump_->CutAll() || cut;
   }
-  return cut ? Status() : room;
+  return cut ? Status() : space;
 }
 
 void DumpWriter::Flush(std::function<void()> done) {
@@ -254,10 +254,10 @@ void DumpWriter::Flush(std::function<void()> done) {
 }
 
 void DumpWriter::FlushAll(bool sync) {
-  Status room = FreeDiskSpace();
+  Status space = FreeDiskSpace();
   // Open files still exist, but cannot be found by their path any more.
   if (!live_.empty() && !root_.InPlace()) {
-    if (Status mounted = root_.CheckMounted(); !mounted.ok()) room = mounted;
+    if (Status mounted = root_.CheckMounted(); !mounted.ok()) space = mounted;
   }
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
@@ -265,7 +265,7 @@ void DumpWriter::FlushAll(bool sync) {
     session->UpdateManifest(clock_.MonotonicRawNs());
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();
-    if (status.ok()) status = room;
+    if (status.ok()) status = space;
     // As late as it is now: the disk may have taken its time, and losses have gone on meanwhile.
     session->UpdateManifest(clock_.MonotonicRawNs());
     session->CountAged();

@@ -108,13 +108,13 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   FeedOptions wish;
   wish.collector = "host_cpu";
   DumpFeed* feed = session_->AddFeed(std::move(wish));
-  HostFileBuffer texts(session_, feed);
+  HostFileBuffer buffer(session_, feed);
   for (int reading = 0; reading < 3; ++reading) {
     for (const char* pid : {"1", "2", "3"}) {
-      texts.Add(std::string(pid) + "-CpuUsage.data", "TimeStamp:1\n");
+      buffer.Add(std::string(pid) + "-CpuUsage.data", "TimeStamp:1\n");
     }
   }
-  texts.Flush();
+  buffer.Flush();
   std::promise<void> written;
   writer_.Post([&written] { written.set_value(); });
   written.get_future().wait();

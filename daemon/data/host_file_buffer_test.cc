@@ -77,12 +77,12 @@ class HostFileBufferTest : public testing::Test {
 // 120 records of 4 bytes are in a block of 512 bytes when they have one head; 50 were if each had its own.
 TEST_F(HostFileBufferTest, RecordsHaveOneHead) {
   DumpFeed* const feed = FeedOfRecords(4);
-  HostFileBuffer texts(session_, feed);
-  ASSERT_NE(texts.Reserve("a", 4), nullptr);
+  HostFileBuffer buffer(session_, feed);
+  ASSERT_NE(buffer.Reserve("a", 4), nullptr);
   const size_t one_block = pool_.stats().in_use_bytes;
-  for (int i = 1; i < 120; ++i) ASSERT_NE(texts.Reserve("a", 4), nullptr);
+  for (int i = 1; i < 120; ++i) ASSERT_NE(buffer.Reserve("a", 4), nullptr);
   EXPECT_EQ(pool_.stats().in_use_bytes, one_block);
-  texts.Flush();
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(feed->counters().records.load(), 120u);
 }
@@ -90,13 +90,13 @@ TEST_F(HostFileBufferTest, RecordsHaveOneHead) {
 // Whatever pieces they came in; another file's begin a text of their own.
 TEST_F(HostFileBufferTest, RecordsOfFilesInTurn) {
   DumpFeed* const feed = FeedOfRecords(4);
-  HostFileBuffer texts(session_, feed);
+  HostFileBuffer buffer(session_, feed);
   std::map<std::string, std::string> want;
   uint64_t records = 0;
   const auto add = [&](const std::string& file, size_t count) {
     std::string data;
     for (size_t i = 0; i < count; ++i) data += std::to_string(1000 + (records + i) % 9000);
-    char* const place = texts.Reserve(file, data.size(), count);
+    char* const place = buffer.Reserve(file, data.size(), count);
     ASSERT_NE(place, nullptr);
     std::memcpy(place, data.data(), data.size());
     want[file] += data;
@@ -107,7 +107,7 @@ TEST_F(HostFileBufferTest, RecordsOfFilesInTurn) {
     for (int i = 0; i < 40; ++i) add("a", 1 + random() % 5000);  // blocks of every size
     add("b", 3);
     add("a", 1);
-    texts.Flush();
+    buffer.Flush();
   }
   ASSERT_TRUE(Finish().ok());
   for (const auto& [file, data] : want) {
@@ -121,14 +121,14 @@ TEST_F(HostFileBufferTest, RecordsOfFilesInTurn) {
 }
 
 TEST_F(HostFileBufferTest, EveryTextReachesItsFileInOrder) {
-  HostFileBuffer texts(session_, feed_);
-  texts.Add("1-CpuUsage.data", "a\n");
-  texts.Add("2-CpuUsage.data", "b\n");
-  texts.Add({}, "1\tm\t-1\t\t2\n");
-  texts.Flush();
-  texts.Add("1-CpuUsage.data", "c\n");
-  texts.Flush();
-  texts.Flush();
+  HostFileBuffer buffer(session_, feed_);
+  buffer.Add("1-CpuUsage.data", "a\n");
+  buffer.Add("2-CpuUsage.data", "b\n");
+  buffer.Add({}, "1\tm\t-1\t\t2\n");
+  buffer.Flush();
+  buffer.Add("1-CpuUsage.data", "c\n");
+  buffer.Flush();
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/1-CpuUsage.data.slice_0"), "a\nc\n");
   EXPECT_EQ(Written("host/data/2-CpuUsage.data.slice_0"), "b\n");
@@ -139,10 +139,10 @@ TEST_F(HostFileBufferTest, EveryTextReachesItsFileInOrder) {
 TEST_F(HostFileBufferTest, TextsLargerThanABlockAreCutAtLineEnds) {
   std::string lines;
   while (lines.size() < 3 * BlockPool::kMaxBlockBytes) lines += "some line of a long text\n";
-  HostFileBuffer texts(session_, feed_);
-  texts.Add("before.data", "x\n");
-  texts.Add("host_cpu.data", lines);
-  texts.Flush();
+  HostFileBuffer buffer(session_, feed_);
+  buffer.Add("before.data", "x\n");
+  buffer.Add("host_cpu.data", lines);
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/host_cpu.data.slice_0"), lines);
   EXPECT_EQ(Written("host/data/before.data.slice_0"), "x\n");
@@ -150,10 +150,10 @@ TEST_F(HostFileBufferTest, TextsLargerThanABlockAreCutAtLineEnds) {
 }
 
 TEST_F(HostFileBufferTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
-  HostFileBuffer texts(session_, feed_);
-  texts.Add("not/a/name", "a\n");
-  texts.Add("good.data", "b\n");
-  texts.Flush();
+  HostFileBuffer buffer(session_, feed_);
+  buffer.Add("not/a/name", "a\n");
+  buffer.Add("good.data", "b\n");
+  buffer.Flush();
   EXPECT_FALSE(Finish().ok());
   EXPECT_EQ(Written("host/data/good.data.slice_0"), "b\n");
   EXPECT_EQ(feed_->counters().records.load(), 1u);
@@ -161,21 +161,21 @@ TEST_F(HostFileBufferTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
 }
 
 TEST_F(HostFileBufferTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
-  HostFileBuffer texts(session_, feed_);
+  HostFileBuffer buffer(session_, feed_);
   std::string expected;
   for (int i = 0; i < 5000; ++i) {
     const std::string lines = "line " + std::to_string(i) + "\n";
     expected += lines;
     if (i % 3 == 0) {
-      texts.Add("7-CpuUsage.data", lines);
+      buffer.Add("7-CpuUsage.data", lines);
     } else {
-      char* place = texts.Reserve("7-CpuUsage.data", lines.size());
+      char* place = buffer.Reserve("7-CpuUsage.data", lines.size());
       ASSERT_NE(place, nullptr);
       std::memcpy(place, lines.data(), lines.size());
     }
-    if (i % 700 == 0) texts.Flush();
+    if (i % 700 == 0) buffer.Flush();
   }
-  texts.Flush();
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/7-CpuUsage.data.slice_0"), expected);
   EXPECT_EQ(feed_->counters().records.load(), 5000u);
@@ -183,10 +183,10 @@ TEST_F(HostFileBufferTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
 }
 
 TEST_F(HostFileBufferTest, NoPlaceForWhatFitsNoBlock) {
-  HostFileBuffer texts(session_, feed_);
-  EXPECT_EQ(texts.Reserve("a.data", BlockPool::kMaxBlockBytes), nullptr);
-  EXPECT_EQ(texts.Reserve(std::string(256, 'a'), 1), nullptr);
-  texts.Flush();
+  HostFileBuffer buffer(session_, feed_);
+  EXPECT_EQ(buffer.Reserve("a.data", BlockPool::kMaxBlockBytes), nullptr);
+  EXPECT_EQ(buffer.Reserve(std::string(256, 'a'), 1), nullptr);
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(feed_->counters().records.load(), 0u);
 }
@@ -198,12 +198,12 @@ TEST_F(HostFileBufferTest, CountsRecordsWithoutABlock) {
       all.push_back(std::move(one));
     }
   }
-  HostFileBuffer texts(session_, feed_);
-  texts.Add("a.data", "1234\n");
-  EXPECT_EQ(texts.Reserve("a.data", 5), nullptr);
+  HostFileBuffer buffer(session_, feed_);
+  buffer.Add("a.data", "1234\n");
+  EXPECT_EQ(buffer.Reserve("a.data", 5), nullptr);
   all.clear();
-  texts.Add("a.data", "kept\n");
-  texts.Flush();
+  buffer.Add("a.data", "kept\n");
+  buffer.Flush();
   ASSERT_TRUE(Finish().ok());
   EXPECT_EQ(Written("host/data/a.data.slice_0"), "kept\n");
   EXPECT_EQ(feed_->losses().Total().records, 1u);
@@ -212,7 +212,7 @@ TEST_F(HostFileBufferTest, CountsRecordsWithoutABlock) {
 
 // Files come and go, and come in another order: each text goes to its own all the same.
 TEST_F(HostFileBufferTest, EveryTextRecordFindsItsFileInAnyOrder) {
-  HostFileBuffer texts(session_, feed_);
+  HostFileBuffer buffer(session_, feed_);
   std::map<std::string, std::string> expected;
   std::mt19937 random(3);
   for (int reading = 0; reading < 200; ++reading) {
@@ -220,11 +220,11 @@ TEST_F(HostFileBufferTest, EveryTextRecordFindsItsFileInAnyOrder) {
       if (random() % 8 == 0) continue;
       const std::string file = std::to_string(random() % 16 == 0 ? 20 - pid : pid) + "-Memory.data";
       const std::string lines = std::to_string(reading) + " " + file + "\n";
-      texts.Add(file, lines);
+      buffer.Add(file, lines);
       expected[file] += lines;
     }
-    texts.Add({}, "1\tm\t-1\t\t2\n");
-    texts.Flush();
+    buffer.Add({}, "1\tm\t-1\t\t2\n");
+    buffer.Flush();
   }
   ASSERT_TRUE(Finish().ok());
   for (const auto& [file, text] : expected) {

@@ -1,4 +1,4 @@
-// What the flight recorder holds: the blocks of all recorded channels and collectors, whole and as they
+// What the flight recorder holds: the blocks of all recorded channels and collectors, complete and as they
 // came, in one circular arena that is mapped once. Two limits hold at every instant over all of them
 // together: bytes (headers and padding included) and age; the oldest block leaves first, whosever it
 // is, so that what is held ends at one instant for all.

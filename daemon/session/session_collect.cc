@@ -94,7 +94,7 @@ std::vector<pid_t> SessionCollect::Unended() const {
 
 struct SessionCollect::Served {
   size_t all = 0;   // processes that were requested to collect
-  size_t whole = 0;
+  size_t complete = 0;
   size_t part = 0;
   std::string others;  // the first that does not serve it, and why
   size_t badness = 0;
@@ -111,14 +111,14 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
     const std::optional<CollectState> state = was_asked ? std::optional(known->second.report.state) : std::nullopt;
     size_t badness = Badness(state);
     if (badness == std::size(kStates) && leaves_files()) {
-      ++(state == CollectState::kPartial ? served.part : served.whole);
+      ++(state == CollectState::kPartial ? served.part : served.complete);
       if (state != CollectState::kPartial) continue;
     } else if (badness == std::size(kStates)) {  // on, partial, silent
       const attach::CollectKinds has = kinds & known->second.report.kinds;
       if (has.empty() && (kinds & known->second.report.left_out).empty()) {
         badness = Badness(CollectState::kUnsupported);
       } else {
-        ++(has == kinds ? served.whole : served.part);
+        ++(has == kinds ? served.complete : served.part);
         if (has == kinds && state != CollectState::kSilent) continue;
       }
     }
@@ -135,14 +135,14 @@ void SessionCollect::Fill(std::string_view option, std::span<const TrainingProce
   if (found == kinds_.end()) return;
   const Served served = CountServed(found->second, processes);
   if (served.all == 0) return;
-  if (served.whole == served.all) {
+  if (served.complete == served.all) {
     out->set_result(over ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
-  } else if (served.whole + served.part > 0) {
+  } else if (served.complete + served.part > 0) {
     out->set_result(v1::Outcome::RESULT_PARTIAL);
   } else {
     out->set_result(kStates[served.badness].result);
   }
-  std::string detail = fmt::format("served by {} of {} process{}", served.whole + served.part, served.all,
+  std::string detail = fmt::format("served by {} of {} process{}", served.complete + served.part, served.all,
                                    served.all == 1 ? "" : "es");
   if (!served.others.empty()) detail += "; " + served.others;
   out->set_detail(detail);

@@ -123,8 +123,8 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
     if (targets.job_id.empty() ? target.pids().empty() : process.job_id != targets.job_id) continue;
     of_job.push_back(process);
   }
-  bool whole = target.all() || !target.devices().empty();
-  if (of_job.empty() && !targets.job_id.empty() && !whole && target.pids().empty() && !target.follow()) {
+  bool by_device = target.all() || !target.devices().empty();
+  if (of_job.empty() && !targets.job_id.empty() && !by_device && target.pids().empty() && !target.follow()) {
     return NoSuchJob(targets, known);
   }
   if (!target.follow()) RETURN_IF_ERROR(CheckRanks(targets, of_job));
@@ -136,14 +136,14 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
   }
   if (target.pids().empty()) {
     if (Status one = CheckOneUser(targets, chosen); !one.ok()) {
-      if (!whole) return one;
+      if (!by_device) return one;
       targets.warnings.push_back(one.message());
       chosen.clear();
     }
   }
   TakePids(target, &chosen, &targets);
   targets.processes = std::move(chosen);
-  targets.bound = !whole && (!targets.processes.empty() || target.follow());
+  targets.bound = !by_device && (!targets.processes.empty() || target.follow());
   if (!targets.bound || targets.awaits()) return targets;
   std::set<int> devices;
   for (const TrainingProcess& process : targets.processes) {

@@ -1,4 +1,4 @@
-// Files of what training processes did, whole and broken.
+// Files of what training processes did, complete and damaged.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Files that end anywhere, as those of a process that was killed: what is whole is read, what is lost is counted.
+// Files that end anywhere, as those of a process that was killed: complete records are read, lost ones are counted.
 #include <gtest/gtest.h>
 
 #include <cstring>

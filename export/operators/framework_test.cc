@@ -138,7 +138,7 @@ TEST_F(Framework, LengthBeyondAnyRecordEndsTheFile) {
   EXPECT_EQ(data.bad_records, 1u);
   EXPECT_EQ(data.bad_bytes, broken.size() + Range(true, 3, 4).size());
   Read("torch.op_range", Range(true, 7, 8));
-  EXPECT_EQ(data.operators.size(), 2u) << "another file is whole";
+  EXPECT_EQ(data.operators.size(), 2u) << "another file is complete";
 }
 
 // in-application 7.6: "<3q4Q?", "<3q6Q?", "<3q6Qb?"; under either name of the file.

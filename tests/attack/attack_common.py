@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from profd_harness import TEST_GROUP, DaemonCase, demote, group_id
 
 START = ("--devices", "0", "--sys-hardware-mem-freq", "50", "--sys-interconnection-freq", "50")
-# Neither whole records nor whole lines: a repair would cut it.
+# Neither complete records nor complete lines: a repair would cut it.
 SECRET_TEXT = "root's own\n" * 9 + "end"
 CLONE_NEWUSER = 0x10000000
 RENAME_EXCHANGE = 2

@@ -37,7 +37,7 @@ class Clients(DaemonCase):
     # Vanishing ------------------------------------------------------------------------------
 
     def test_killed_in_the_middle_of_start(self):
-        """Whatever the moment: the session is either there, whole and stoppable, or not at all."""
+        """Whatever the moment: the session is either there, complete and stoppable, or not at all."""
         for attempt in range(8):
             client = self.daemon.spawn("start", "--job", f"vanish-{attempt}", *HCCS)
             # The moment differs from attempt to attempt: the answer's first byte ends the race.

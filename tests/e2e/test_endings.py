@@ -143,7 +143,7 @@ class Endings(unittest.TestCase):
             self.assertFalse(os.path.exists(path))
 
     def test_killed_at_any_moment(self):
-        """Control files and manifest are whole whenever the daemon is shot."""
+        """Control files and manifest are complete whenever the daemon is killed."""
         for delay in range(4):
             with Daemon(SCENARIO, config={"dump": {"flush_interval_ms": 50, "resume": False}}) as daemon:
                 client = daemon.spawn("start", *ALL_OPTIONS)

@@ -105,7 +105,7 @@ def in_state(call, fault, state):
 
 # What the cells of one state have in common, in words.
 STATE_WORDS = {
-    "idle": "the daemon answers and serves /metrics; a session on the other devices is whole; when the "
+    "idle": "the daemon answers and serves /metrics; a session on the other devices is complete; when the "
             "fault is over a session on all of them is",
     "session": "",
     "stop in progress": "stop answers, the session is done, its dump verifies",
