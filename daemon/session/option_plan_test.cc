@@ -379,6 +379,29 @@ TEST_F(OptionPlanTest, ApplicationOptionsAloneNeedAProcess) {
   EXPECT_EQ(by_default + 1, std::ssize(Collectors()));
 }
 
+// The command of `profctl run` attaches only once the session lets it run.
+TEST_F(OptionPlanTest, ApplicationOptionsAloneMayWaitForTheSessionsOwnCommand) {
+  attached_ = false;
+  request_.set_options_json(R"({"task_time":"l1"})");
+  request_.mutable_target()->add_pids(10);
+  EXPECT_FALSE(Plan().ok());
+  request_.mutable_schedule()->set_end_with_pid(10);
+  const Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_TRUE(plan->application_only);
+  EXPECT_TRUE(plan->collect.contains("task_time"));
+}
+
+TEST_F(OptionPlanTest, WhereADumpIsWrittenIsNotWhatIsCollected) {
+  attached_ = true;
+  request_.set_options_json(R"({"output":"/tmp/x","storage_limit":"200MB"})");
+  const Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_TRUE(plan->collect.contains("task_time"));
+  EXPECT_TRUE(plan->takes_marks);
+  EXPECT_FALSE(plan->collectors.empty());
+}
+
 // ---- storage ----
 
 TEST_F(OptionPlanTest, WithoutAStorageLimitItIsNineTenthsOfWhatIsFree) {

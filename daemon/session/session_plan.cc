@@ -230,7 +230,10 @@ class Planner {
 
   // The vendor's semantics: options of the application alone collect in the application alone.
   void PlanApplicationOnly() {
-    plan_.application_only = Attached() || context_.awaits_processes;
+    // The command of `profctl run` is held until the session runs: it attaches then.
+    const bool starts_with_command = spec_.schedule().has_end_with_pid() &&
+                                     std::ranges::count(plan_.pids, spec_.schedule().end_with_pid()) > 0;
+    plan_.application_only = Attached() || context_.awaits_processes || starts_with_command;
     if (plan_.application_only) return;
     std::string_view who = spec_.target().job_id().empty() && plan_.pids.empty() ? "on these devices"
                                                                      : "of this job";
@@ -256,9 +259,10 @@ class Planner {
     }
   }
 
+  // Of what is collected; where the dump is written to and how large it may become is something else.
   bool AskedNothing() const {
-    return std::none_of(options_.effective.begin(), options_.effective.end(),
-                        [](const options::Effective& effective) { return effective.was_asked; });
+    const OptionAims aims = AimsOf(options_);
+    return !aims.node && !aims.application;
   }
 
   // What was requested; and where that is nothing at all, or a process starts its own session, the default.
