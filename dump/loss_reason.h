@@ -22,7 +22,7 @@ enum class LossReason : uint8_t {
   kChannelRestart,   // between two runs of the channel
   kChannelSilent,    // the channel stopped delivering
   kChannelReleased,  // profd had released the channel to another tool
-  kNotFetched,       // the channel's stop failed: what the driver still held
+  kNotFetched,       // the channel's stop failed, or a process did not hand over: what these still held
   kNotRecorded,      // the flight recorder did not hold it
   kRecorderEvicted,  // the flight recorder held it no more
   kDaemonEnded,      // the daemon was killed

@@ -339,6 +339,13 @@ void SessionActivity::OnGone(uint64_t attach_id, bool in_good_order, int64_t now
   Lose(std::nullopt, {LossReason::kProcessEnded, 0, 0, from, now_raw_ns});
 }
 
+void SessionActivity::OnNotHandedOver(uint64_t attach_id, int64_t now_raw_ns) {
+  const auto ring = rings_.find(attach_id);
+  const int64_t from = std::max(ring == rings_.end() ? 0 : ring->second.last_ns, start_raw_ns_);
+  const int64_t to = std::min(now_raw_ns, end_raw_ns_);
+  if (from < to) Lose(std::nullopt, {LossReason::kNotFetched, 0, 0, from, to});
+}
+
 void SessionActivity::End(int64_t now_raw_ns) {
   for (auto& [id, ring] : rings_) EndRing(ring, now_raw_ns);
   rings_.clear();

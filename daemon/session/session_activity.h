@@ -86,6 +86,8 @@ class SessionActivity {
   void SetEnd(int64_t end_raw_ns) { end_raw_ns_ = end_raw_ns; }
   // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
   void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns);
+  // The process is here, and its last records have not arrived in time.
+  void OnNotHandedOver(uint64_t attach_id, int64_t now_raw_ns);
   // No more records arrive; passes on what is there.
   void End(int64_t now_raw_ns);
 

@@ -301,6 +301,20 @@ TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   EXPECT_EQ(kernel.gaps[0].host_ns, kBegin + 300);
 }
 
+TEST_F(SessionActivityTest, RecordsThatWereNotHandedOverInTimeAreAGap) {
+  Want({kKernel});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  activity_->SetEnd(kBegin + 300);
+  activity_->OnNotHandedOver(kRank0, kBegin + 900);
+  activity_->OnNotHandedOver(kRank1, kBegin + 900);  // never had one
+  const Manifest manifest = Finish();
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_FALSE(kernel.gaps.empty());
+  EXPECT_EQ(kernel.gaps.back().reason, LossReason::kNotFetched);
+  EXPECT_EQ(kernel.gaps.back().from_ns, kBegin);
+  EXPECT_EQ(kernel.gaps.back().host_ns, kBegin + 300);
+}
+
 TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
   Want({kKernel, kAclApi, kRuntimeApi});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});

@@ -11,8 +11,9 @@
 namespace profd {
 namespace {
 
-// A process hands over its last records within a second (client/libprofd/mspti), or does not.
-constexpr int64_t kLastRecordsNs = 2 * kNsPerSecond;
+// A process hands over its last records within a second (client/libprofd/mspti), but for those that MSPTI itself
+// delivers seconds late (in-application 9.2).
+constexpr int64_t kLastRecordsNs = 10 * kNsPerSecond;
 // The vendor's profiler that leaves files may write them for half a minute; then they are copied.
 constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
 
@@ -250,7 +251,10 @@ void SessionProcesses::TakePastActivity(size_t batches) {
 
 bool SessionProcesses::AllHandedOver() const { return collect_.AllEnded() && (files_ == nullptr || files_->idle()); }
 
-int64_t SessionProcesses::HandOverNs() const { return handing_over_ && files_ != nullptr ? kLastFilesNs : 0; }
+int64_t SessionProcesses::HandOverNs() const {
+  if (!handing_over_) return 0;
+  return files_ != nullptr ? kLastFilesNs : kLastRecordsNs;
+}
 
 void SessionProcesses::WhenHandedOver() {
   if (!handing_over_) return;
@@ -274,7 +278,7 @@ void SessionProcesses::End() {
   notice.state = "ended";
   job_->Notify(std::move(notice));
   if (!handing_over_) return;
-  const int64_t patience_ns = files_ != nullptr ? kLastFilesNs : kLastRecordsNs;
+  const int64_t patience_ns = HandOverNs();
   hand_over_until_ns_ = deps_.host.clock.SteadyNs() + patience_ns;
   if (const auto session = session_.lock()) session->OnHandingOver();
   hand_over_deadline_ = std::make_unique<Timer>(deps_.control);
@@ -283,6 +287,13 @@ void SessionProcesses::End() {
     if (const auto session = session_.lock()) {
       session->Warn(fmt::format("process{} {} did not hand over {} in time", unended.size() == 1 ? "" : "es", fmt::join(unended, ", "),
                                 files_ != nullptr ? "its files" : "the last records"));
+    }
+    if (activity_ != nullptr && files_ == nullptr) {
+      job_->Drain();
+      const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
+      for (const TrainingProcess& process : job_->Processes()) {
+        if (std::ranges::count(unended, process.pid) > 0) activity_->OnNotHandedOver(process.attach_id, now_ns);
+      }
     }
     Finish();
   });
