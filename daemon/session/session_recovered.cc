@@ -1,10 +1,14 @@
 #include "daemon/session/session_recovered.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "collectors/collector.h"
 #include "daemon/session/option_plan.h"
+#include "daemon/session/session_activity.h"
+#include "dump/activity_files.h"
 #include "proto/enum_word/enum_word.h"
 
 namespace profd {
@@ -68,6 +72,46 @@ void AddMarks(const Manifest& manifest, v1::SessionStatus* session) {
   outcome.set_dropped_records(manifest.dropped_marks);
 }
 
+void CountActivity(const ManifestChannel& channel, auto* into) {
+  into->set_records(into->records() + channel.records + channel.aged.records);
+  for (const ManifestLoss& loss : channel.dropped) {
+    if (!IsDropped(loss)) continue;
+    into->set_dropped_records(into->dropped_records() + loss.records);
+    into->set_dropped_bytes(into->dropped_bytes() + loss.bytes);
+  }
+}
+
+// What processes recorded: in the session once, and for each option that asks for it. Where none does, it was the
+// default, task_time.
+void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
+  std::map<ActivityFileId, const ManifestChannel*> channels;
+  for (const ManifestChannel& channel : manifest.channels) {
+    const auto file = std::ranges::find(ActivityFiles(), channel.collector, &ActivityFile::collector);
+    if (file == ActivityFiles().end()) continue;
+    channels.emplace(static_cast<ActivityFileId>(file - ActivityFiles().begin()), &channel);
+    CountActivity(channel, session);
+  }
+  if (channels.empty()) return;
+  const bool asked = std::ranges::any_of(manifest.options, [](const ManifestOption& option) {
+    return !option.asked.empty() && !CollectKindsOf(option.key, option.value).empty();
+  });
+  for (const ManifestOption& option : manifest.options) {
+    if (asked ? option.asked.empty() : option.key != "task_time") continue;
+    std::set<ActivityFileId> files;
+    CollectKindsOf(option.key, option.value).ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
+    std::erase_if(files, [&channels](ActivityFileId file) { return !channels.contains(file); });
+    if (files.empty()) continue;
+    v1::Outcome& outcome = *session->add_outcomes();
+    outcome.set_collector(option.key);
+    outcome.set_result(v1::Outcome::RESULT_FINISHED);
+    for (ActivityFileId file : files) {
+      const ManifestChannel& channel = *channels.at(file);
+      CountActivity(channel, &outcome);
+      outcome.set_bytes(outcome.bytes() + channel.bytes + channel.aged.bytes);
+    }
+  }
+}
+
 v1::Session::State StateOf(DumpState state) {
   switch (state) {
     case DumpState::kDone:
@@ -126,6 +170,7 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   for (const ManifestChannel& channel : manifest.channels) {
     if (FindCollector(channel.collector) != nullptr) AddOutcome(channel, &status);
   }
+  AddActivity(manifest, &status);
   AddMarks(manifest, &status);
   return session;
 }

@@ -53,5 +53,32 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   EXPECT_EQ(session.status().dropped_records(), 5U);
 }
 
+// Sessions of a daemon before this one: what their processes recorded counts once, and for each option that asked.
+TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
+  Manifest manifest;
+  manifest.state = DumpState::kDone;
+  ManifestChannel kernel = Channel("activity_kernel", -1, 0, "finished");
+  kernel.records = 90;
+  kernel.bytes = 900;
+  kernel.AddLoss(LossReason::kRingFull, 5, 0);
+  ManifestChannel api = Channel("activity_api", -1, 0, "finished");
+  api.records = 40;
+  manifest.channels = {kernel, api};
+  manifest.options = {{"task_time", "l0", "l0", ""}, {"runtime_api", "on", "on", ""}, {"hccl", "off", "", ""}};
+  const v1::Session session = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
+  EXPECT_EQ(session.status().records(), 130u);
+  EXPECT_EQ(session.status().dropped_records(), 5u);
+  ASSERT_EQ(session.status().outcomes_size(), 2);
+  EXPECT_EQ(session.status().outcomes(0).collector(), "task_time");
+  EXPECT_EQ(session.status().outcomes(0).result(), v1::Outcome::RESULT_FINISHED);
+  EXPECT_GE(session.status().outcomes(0).records(), 90u);
+  EXPECT_EQ(session.status().outcomes(0).dropped_records(), 5u);
+  EXPECT_EQ(session.status().outcomes(1).collector(), "runtime_api");
+  EXPECT_EQ(session.status().outcomes(1).records(), 40u);
+  // A session without options has the default.
+  for (ManifestOption& option : manifest.options) option.asked.clear();
+  EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 1);
+}
+
 }  // namespace
 }  // namespace profd
