@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "dump/activity_files.h"
 #include "dump/control_files.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
@@ -40,7 +41,8 @@ class Recovery {
   Status ReadManifest();
   Status Rebuild();
   void DecideTimes();
-  void CountPolled(ManifestChannel* channel);
+  void AddLateChannels();
+  int64_t CountPolled(ManifestChannel* channel);
   void EndChannels();
   void SumCopied();
   Status Save();
@@ -125,9 +127,27 @@ int64_t LastWrite(const std::vector<RepairedPlace>& places, int64_t from, int64_
   return last;
 }
 
+// What processes record has channels from its first record on, and the manifest may be older.
+void Recovery::AddLateChannels() {
+  for (const RepairedPlace& place : places_) {
+    if (place.device >= 0) continue;
+    for (const auto& [base, file] : place.files) {
+      const ActivityFile* activity = FindActivityFile(base);
+      if (activity == nullptr || std::ranges::find(manifest_.channels, activity->collector, &ManifestChannel::collector) !=
+                                     manifest_.channels.end()) {
+        continue;
+      }
+      ManifestChannel& channel = manifest_.channels.emplace_back();
+      channel.collector = activity->collector;
+      channel.state = "running";
+    }
+  }
+}
+
 // A collector of the host may have several files, or write to the one of all that have none. The manifest
-// counts what had been written when it was replaced last, which may have been at the start.
-void Recovery::CountPolled(ManifestChannel* channel) {
+// counts what had been written when it was replaced last, which may have been at the start. Returns when the last data
+// came; 0: not known.
+int64_t Recovery::CountPolled(ManifestChannel* channel) {
   RepairedFile all;
   for (const RepairedPlace& place : places_) {
     if (place.device >= 0) continue;
@@ -135,26 +155,31 @@ void Recovery::CountPolled(ManifestChannel* channel) {
       if (HostFileOf(base).collector != channel->collector) continue;
       all.records += file.records;
       all.bytes += file.bytes;
+      all.last_ns = std::max(all.last_ns, file.last_ns);
       all.aged.insert(all.aged.end(), file.aged.begin(), file.aged.end());
       all.forgotten.insert(all.forgotten.end(), file.forgotten.begin(), file.forgotten.end());
     }
   }
-  if (all.bytes > 0 || !all.aged.empty() || !all.forgotten.empty()) return CountFile(all, channel);
+  if (all.bytes > 0 || !all.aged.empty() || !all.forgotten.empty()) {
+    CountFile(all, channel);
+    return all.last_ns;
+  }
   const auto samples = own_.find(kOwnSamplesFile);
-  if (samples == own_.end()) return;
+  if (samples == own_.end()) return 0;
   const auto shares = std::ranges::count_if(manifest_.channels, [](const ManifestChannel& one) {
     const bool ran = one.state == "running" || one.state == "interrupted";
     return ran && one.device < 0 && one.file.empty() && !HasHostFiles(one.collector);
   });
-  if (HasHostFiles(channel->collector)) return;
+  if (HasHostFiles(channel->collector)) return 0;
   if (shares == 1) {
     channel->records = samples->second.records;
     channel->bytes = samples->second.bytes;
-    return;
+    return 0;
   }
   channel->detail += fmt::format("{}{} has {} samples, of {} collectors together",
                                  channel->detail.empty() ? "" : "; ", kOwnSamplesFile,
                                  samples->second.records, shares);
+  return 0;
 }
 
 void Recovery::EndChannels() {
@@ -169,6 +194,7 @@ void Recovery::EndChannels() {
   end_wall_ns_ = LastWrite(places_, manifest_.start_wall_ns, options_.now_wall_ns);
   end_raw_ns_ = raw_of(end_wall_ns_);
   const int64_t known_ns = same_boot_ ? std::max(options_.now_raw_ns, end_raw_ns_) : end_raw_ns_;
+  AddLateChannels();
   for (ManifestChannel& channel : manifest_.channels) {
     const RepairedFile* file = nullptr;
     for (const RepairedPlace& place : places_) {
@@ -182,12 +208,12 @@ void Recovery::EndChannels() {
       channel.records = own->second.records;
       channel.bytes = own->second.bytes;
     }
-    if (channel.file.empty() && channel.device < 0) CountPolled(&channel);
+    const int64_t last_ns = channel.file.empty() && channel.device < 0 ? CountPolled(&channel) : 0;
     if (channel.state != "running") continue;
     ManifestGap gap;
     gap.reason = LossReason::kDaemonEnded;
     gap.host_ns = known_ns;
-    gap.from_ns = manifest_.start_raw_ns;
+    gap.from_ns = std::max(manifest_.start_raw_ns, last_ns);
     if (file != nullptr) {
       gap.from_ns = file->last_ns != 0 ? file->last_ns
                                        : raw_of(std::min(file->modified_ns, end_wall_ns_));

@@ -302,6 +302,20 @@ TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
   EXPECT_EQ(records_of("npu_state"), 2u);
 }
 
+// A process's first records may be younger than the manifest; their gap begins where they end.
+TEST_F(RecoveryTest, ActivityHasAChannelAndAGapFromItsLastRecord) {
+  Make();
+  const ActivityFile& kernels = FileOf(ActivityFileId::kKernel);
+  WriteText(At("host/data/" + std::string(kernels.file) + ".slice_0"), std::string(3 * kernels.record_bytes, 'x'));
+  const RecoveredDump dump = Recover();
+  const auto found = std::ranges::find(dump.manifest.channels, kernels.collector, &ManifestChannel::collector);
+  ASSERT_NE(found, dump.manifest.channels.end());
+  EXPECT_EQ(found->records, 3u);
+  EXPECT_EQ(found->state, "interrupted");
+  ASSERT_EQ(found->gaps.size(), 1u);
+  EXPECT_EQ(found->gaps[0].reason, LossReason::kDaemonEnded);
+}
+
 // One an earlier version began.
 TEST_F(RecoveryTest, OurFolderIsMovedWhereItIsToday) {
   Make();
