@@ -207,7 +207,7 @@ void FlightRecorder::End(std::function<void()> done) {
   for (Claimed& one : claimed_) {
     if (one.claim) {
       ++*waiting;
-      deps_.session.arbiter.Release(*std::exchange(one.claim, std::nullopt), gone);
+      deps_.session.arbiter.Release(*std::exchange(one.claim, std::nullopt), [gone](const auto&) { gone(); });
     }
     if (one.poller) {
       ++*waiting;
@@ -237,7 +237,7 @@ void FlightRecorder::Tick() {
       ClaimAnswer answer = deps_.session.arbiter.AnswerOf(*one.claim);
       // Refused completely: the arbiter itself retries single channels only.
       if (!answer.channels.empty() || answer.state != v1::Outcome::RESULT_BUSY) continue;
-      deps_.session.arbiter.Release(*one.claim, [] {});
+      deps_.session.arbiter.Release(*one.claim, [](const auto&) {});
       Claim(one);
     }
   }

@@ -86,13 +86,18 @@ class ArbiterTest : public ::testing::Test {
     Await(settled->get_future());
     return id;
   }
-  void Release(ChannelArbiter::ClaimId claim) {
+  ChannelArbiter::GarbageBytes Release(ChannelArbiter::ClaimId claim) {
     auto done = std::make_shared<std::promise<void>>();
+    auto garbage = std::make_shared<ChannelArbiter::GarbageBytes>();
     OnControl([&] {
-      arbiter_->Release(claim, [done] { done->set_value(); });
+      arbiter_->Release(claim, [done, garbage](const ChannelArbiter::GarbageBytes& bytes) {
+        *garbage = bytes;
+        done->set_value();
+      });
       return 0;
     });
     Await(done->get_future());
+    return *garbage;
   }
   // Waits as the daemon does: with deadlines being looked after.
   void Await(std::future<void> future) {

@@ -191,11 +191,11 @@ void ChannelArbiter::PushOutResident(Slot& slot, const ClaimRequest& request) {
   slot.restart = true;
 }
 
-void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
+void ChannelArbiter::Release(ClaimId id, std::function<void(const GarbageBytes&)> done) {
   DCHECK_ON(deps_.control);
   auto found = claims_.find(id);
   if (found == claims_.end()) {
-    done();
+    done({});
     return;
   }
   ClaimRecord& record = found->second;
@@ -207,7 +207,7 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
     Slot& slot = *slots_[key];
     auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
                              [id](const Participant& p) { return p.claim == id; });
-    slot.pending_detaches.push_back({part->target, id});
+    slot.pending_detaches.push_back({part->target, id, part->garbage_before});
     slot.parts.erase(part);
     // A stop, which may be under way, reads all there is; nothing has come yet of a start.
     const bool stops = slot.phase == Phase::kStopping ||
@@ -218,7 +218,7 @@ void ChannelArbiter::Release(ClaimId id, std::function<void()> done) {
   if (channels.empty()) {
     auto released = std::move(record.released);
     claims_.erase(found);
-    released();
+    released({});
   }
 }
 
@@ -256,10 +256,15 @@ void ChannelArbiter::Detach(Slot& slot, const PendingDetach& detach) {
     deps_.router.Detach(static_cast<uint32_t>(slot.device), slot.channel, detach.target.feed);
   }
   auto found = claims_.find(detach.claim);
-  if (found == claims_.end() || --found->second.waiting > 0) return;
-  auto released = std::move(found->second.released);
+  if (found == claims_.end()) return;
+  ClaimRecord& record = found->second;
+  const uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(slot.device), slot.channel).garbage_bytes;
+  record.garbage[slot.channel] = garbage - std::min(garbage, detach.garbage_before);
+  if (--record.waiting > 0) return;
+  const auto released = std::move(record.released);
+  const GarbageBytes all = std::move(record.garbage);
   claims_.erase(found);
-  if (released) released();
+  if (released) released(all);
 }
 
 void ChannelArbiter::Reconcile(Slot& slot) {

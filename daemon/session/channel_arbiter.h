@@ -78,8 +78,10 @@ class ChannelArbiter {
   // Takes the collector's channels on one device. `settled` runs once, when every channel has
   // answered; afterwards AnswerOf has the state.
   ClaimId Claim(const ClaimRequest& request, std::function<void()> settled);
-  // Gives them back. `done` runs when no block of them can reach the claim's feeds any more.
-  void Release(ClaimId claim, std::function<void()> done);
+  // Gives them back. `done` runs when no block of them can reach the claim's feeds any more, with the bytes of each
+  // channel that were no record of it: the last ones come with the stop.
+  using GarbageBytes = std::map<uint32_t, uint64_t>;
+  void Release(ClaimId claim, std::function<void(const GarbageBytes&)> done);
 
   ClaimAnswer AnswerOf(ClaimId claim) const;
   std::vector<const DumpFeed*> FeedsOf(ClaimId claim) const;
@@ -136,6 +138,7 @@ class ChannelArbiter {
   struct PendingDetach {
     FeedTarget target;
     ClaimId claim = 0;
+    uint64_t garbage_before = 0;
   };
   struct Slot {
     int device = 0;
@@ -164,8 +167,9 @@ class ChannelArbiter {
     ClaimRequest request;
     std::vector<std::pair<int, uint32_t>> channels;
     std::function<void()> settled;
-    std::function<void()> released;
-    size_t waiting = 0;  // pending_detaches not yet gone
+    std::function<void(const GarbageBytes&)> released;
+    GarbageBytes garbage;  // of channels that are released
+    size_t waiting = 0;    // pending_detaches not yet gone
     ClaimAnswer fixed;   // when no channel was taken at all
     std::string end_detail;
   };

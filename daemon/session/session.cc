@@ -362,7 +362,11 @@ void Session::ReleaseAll() {
   for (Row& row : rows_) {
     if (row.claim) {
       ++pending_;
-      deps_.arbiter.Release(*row.claim, gone);
+      deps_.arbiter.Release(*row.claim, [self = shared_from_this(), gone, at = &row - rows_.data()](
+                                            const ChannelArbiter::GarbageBytes& bytes) {
+        self->NoteGarbage(static_cast<size_t>(at), bytes);
+        gone();
+      });
     }
     if (row.poller) {
       ++pending_;
@@ -370,6 +374,17 @@ void Session::ReleaseAll() {
     }
   }
   OnReleased();
+}
+
+void Session::NoteGarbage(size_t row, const ChannelArbiter::GarbageBytes& bytes) {
+  DCHECK_ON(deps_.control);
+  ClaimAnswer& answer = rows_[row].answer;
+  for (const auto& [channel, garbage] : bytes) {
+    const auto own = answer.channels.find(channel);
+    if (own == answer.channels.end()) continue;  // it has not answered
+    answer.garbage_bytes += garbage - std::min(garbage, own->second.garbage_bytes);
+    own->second.garbage_bytes = std::max(own->second.garbage_bytes, garbage);
+  }
 }
 
 void Session::OnReleased() {

@@ -186,6 +186,8 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void FailStart(Status status);
   void ReleaseAll();
   void OnReleased();
+  // Of the row's channels, once they are released.
+  void NoteGarbage(size_t row, const ChannelArbiter::GarbageBytes& bytes);
   void CloseDump();
   void OnClosed(const Status& status);
   void BoundEnd();
