@@ -16,9 +16,16 @@ uint64_t JoinKey(const Task& task) {
   return uint64_t{task.stream} << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
 }
 
-// The device does not record streams with unique numbers: the number alone.
-uint64_t HostKey(HostTask task, bool unique) {
-  if (unique) task.stream = std::exchange(task.batch, uint16_t{0});
+// What tasks of the host and of the device have in common.
+enum class TaskNumbers {
+  kBatches,  // stream, 16 bits, and how often they wrapped
+  kUnique,   // 32 bits alone, the upper ones where others have the stream
+  kStreams,  // as unique ones in the host's records, but stream and lower half in the device's
+};
+
+uint64_t HostKey(HostTask task, TaskNumbers numbers) {
+  if (numbers == TaskNumbers::kUnique) task.stream = std::exchange(task.batch, uint16_t{0});
+  if (numbers == TaskNumbers::kStreams) task.batch = 0;
   return JoinKey(task);
 }
 
@@ -28,10 +35,10 @@ class HostKeys {
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kAmbiguous = -2;
 
-  HostKeys(const Large<HostTask>& tasks, int device, bool unique) {
+  HostKeys(const Large<HostTask>& tasks, int device, TaskNumbers numbers) {
     keys_.reserve(static_cast<size_t>(std::ranges::count(tasks, device, &HostTask::device)));
     for (size_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].device == device) keys_.emplace_back(HostKey(tasks[i], unique), static_cast<int32_t>(i));
+      if (tasks[i].device == device) keys_.emplace_back(HostKey(tasks[i], numbers), static_cast<int32_t>(i));
     }
     if (!std::ranges::is_sorted(keys_)) std::ranges::sort(keys_);
   }
@@ -68,11 +75,31 @@ int32_t FindHost(const Model& model, const DeviceTask& task, HostKeys* by_key) {
   return host.Has(model.host.communication.infos, task.context) ? found : HostKeys::kNone;
 }
 
+// Words 2 and 3 of the device's records of chips 15 and 16: a number of 32 bits (operator-data b.2), or stream and task
+// (dump-format 2.12). The specifications do not agree; what the host knows more tasks of is meant. The device's tasks
+// then have their stream and number where those of other chips have them.
+TaskNumbers NumbersOf(const Model& model, int device, Large<DeviceTask>* tasks) {
+  if (!model.host.unique_tasks) return TaskNumbers::kBatches;
+  HostKeys unique(model.host_tasks.tasks, device, TaskNumbers::kUnique);
+  HostKeys streams(model.host_tasks.tasks, device, TaskNumbers::kStreams);
+  size_t as_unique = 0;
+  size_t as_streams = 0;
+  for (DeviceTask task : *tasks) {
+    as_unique += unique.Find(JoinKey(task)) >= 0 ? 1 : 0;
+    std::swap(task.stream, task.task);
+    as_streams += streams.Find(JoinKey(task)) >= 0 ? 1 : 0;
+  }
+  if (as_streams <= as_unique) return TaskNumbers::kUnique;
+  for (DeviceTask& task : *tasks) std::swap(task.stream, task.task);
+  return TaskNumbers::kStreams;
+}
+
 }  // namespace
 
 void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
-  HostKeys by_key(host_tasks.tasks, device, host.unique_tasks);
+  const TaskNumbers numbers = NumbersOf(*this, device, &ran.tasks);
+  HostKeys by_key(host_tasks.tasks, device, numbers);
   // Where collecting was switched on while a graph ran, the first execution of its tasks is incomplete.
   std::unordered_map<uint64_t, uint32_t> executions;
   if (host.dynamic) {
@@ -106,9 +133,11 @@ void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutT
       ++ambiguous;
       continue;
     }
-    if (host.unique_tasks) {
+    if (numbers == TaskNumbers::kUnique) {
       row.batch = task.stream;
       row.stream = row.host < 0 ? task.task : HostOf(row)->stream;
+    } else if (numbers == TaskNumbers::kStreams && row.host >= 0) {
+      row.batch = HostOf(row)->batch;
     }
     if (host.dynamic && row.host >= 0 && std::exchange(executions[JoinKey(task)], 1) > 1) continue;
     rows.push_back(row);

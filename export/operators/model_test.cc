@@ -236,5 +236,40 @@ TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
   EXPECT_EQ(model.TaskType(model.rows[1]), "CCU_SQE");
 }
 
+// dump-format 2.12 has stream and task where others have the number (operator-data b.2).
+TEST(ModelTest, TasksOfChips15And16MayHaveStreamAndTask) {
+  const auto clock = [](uint64_t count) { return static_cast<int64_t>(count); };
+  HostData data(clock, 0, false);
+  data.unique_tasks = true;
+  for (uint16_t number = 0; number < 3; ++number) {
+    TaskRecord task;
+    task.time = 30 + number;
+    task.kernel = 5;
+    task.type = 66;  // KERNEL_AIVEC
+    task.stream = static_cast<uint16_t>(number == 2 ? 70 : 3);
+    task.task = static_cast<uint16_t>(number == 2 ? 65530 : number);
+    data.tasks.push_back(task);
+  }
+  data.Finish();
+  HostTasks tasks = BuildHostTasks(&data, true);
+  Model model(std::move(data), true);
+  model.host_tasks = std::move(tasks);
+  DeviceTasks ran(false, true);
+  std::vector<std::byte> bytes;
+  for (const auto& [stream, task] : {std::pair(3u, 0u), std::pair(3u, 1u), std::pair(70u, 65530u), std::pair(9u, 4u)}) {
+    const uint32_t words = stream | task << 16;
+    AddV6Record(0, 1, words, 1000, &bytes);
+    AddV6Record(1, 1, words, 1010, &bytes);
+  }
+  ran.FeedStars(bytes);
+  ran.Finish();
+  model.Join(0, std::move(ran), [&clock](uint64_t count) { return ClockMap::CutTime{clock(count), 0}; }, 0, {});
+  ASSERT_EQ(model.rows.size(), 4u);
+  for (const TaskRow& row : model.rows) {
+    EXPECT_EQ(row.host >= 0, row.stream != 9) << row.stream;
+    EXPECT_EQ(model.TaskId(row), row.stream == 70 ? 65530u : row.stream == 9 ? 4u : model.TaskId(*model.HostOf(row)));
+  }
+}
+
 }  // namespace
 }  // namespace profd::exporting::operators
