@@ -319,8 +319,9 @@ std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string
   const CollectKinds& wanted = request.wanted.kinds;
   const bool all = &plugin == &mspti_ && (wanted - collected).empty();
   attach::CollectorReport state = Reporting(plugin.provider, static_cast<CollectState>(report.state), report.detail);
-  // What another session requested may have been refused.
-  if (report.state == PROFD_COLLECT_PARTIAL && all) state = Reporting(plugin.provider, CollectState::kOn, "");
+  // What another session requested may be silent, or have been refused.
+  if (state.state == CollectState::kSilent && (wanted & CollectKinds::OfBits(report.silent)).empty()) state.state = CollectState::kPartial;
+  if (state.state == CollectState::kPartial && all) state = Reporting(plugin.provider, CollectState::kOn, "");
   state.code = state.state == CollectState::kOn ? 0 : report.code;
   state.kinds = wanted & collected;
   state.left_out = wanted & CollectKinds::OfBits(report.left_out);

@@ -35,7 +35,7 @@ enum profd_collect_state {
   PROFD_COLLECT_WAITING = 1,     /* the process has not loaded the runtime yet; tried again each second */
   PROFD_COLLECT_ON = 2,
   PROFD_COLLECT_PARTIAL = 3,     /* on, but some kinds were refused or left out */
-  PROFD_COLLECT_SILENT = 4,      /* on, but no record came while steps went by */
+  PROFD_COLLECT_SILENT = 4,      /* on, but of some kinds no record came while steps went by */
   PROFD_COLLECT_BUSY = 5,        /* another profiler is in the process; tried again each 10 s */
   PROFD_COLLECT_UNSUPPORTED = 6, /* no library, or not one that can serve what is asked for */
   PROFD_COLLECT_FAILED = 7,
@@ -76,6 +76,7 @@ struct profd_collect_report {
   char version[64];  /* of the vendor's library, as far as it can be seen */
   uint64_t starts;  /* so far */
   uint64_t flushed; /* of them: what had been recorded before is in the ring */
+  uint32_t silent;  /* of kinds: those without a record, while the state is PROFD_COLLECT_SILENT */
 };
 
 struct profd_collect_calls {

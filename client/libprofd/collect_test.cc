@@ -277,6 +277,39 @@ TEST_F(CollectTest, SessionsShareTheCollector) {
   });
 }
 
+// The channels of the device are another's, or the chip has none: the host's records come all the same.
+TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
+  RunAlone([this] {
+    FakeDaemon daemon(path_);
+    Attach();
+    LoadRuntime();
+    mspti::FakeLibrary library;
+    library.Load(PROFD_FAKE_HOME);
+    daemon.Send(Running("both", {kKernel, kCommunication, kAclApi}));
+    Reaches(daemon, "both", CollectState::kOn);
+    daemon.Send(Running("host", {kAclApi}));
+    Reaches(daemon, "host", CollectState::kOn);
+    std::atomic<bool> over{false};
+    std::thread steps([&] {
+      for (int64_t step = 1; !over; ++step) {
+        profd_step_begin(step);
+        library.Api(static_cast<uint64_t>(step));
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    });
+    const CollectorReport silent = Reaches(daemon, "both", CollectState::kSilent);
+    EXPECT_EQ(silent.kinds, (attach::CollectKinds{kKernel, kCommunication, kAclApi}));
+    EXPECT_NE(silent.detail.find("without a record of kernel, communication"), std::string::npos) << silent.detail;
+    const size_t reports = daemon.Count<CollectorReport>();
+    library.Kernel(1);
+    const CollectorReport last = daemon.Expect<CollectorReport>(reports);
+    EXPECT_EQ(last.session_id, "both") << "the other one's has not changed";
+    EXPECT_EQ(last.state, CollectState::kOn);
+    over = true;
+    steps.join();
+  });
+}
+
 TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
   RunAlone([this] {
     FakeDaemon daemon(path_);

@@ -93,6 +93,7 @@ void PluginCollector::Report(profd_collect_report* report) {
     full.code = state_.code;
     full.kinds = state_.kinds;
     full.left_out = state_.left_out;
+    full.silent = state_.silent;
     CopyText(state_.detail, full.detail);
     AddToReport(&full);
   }

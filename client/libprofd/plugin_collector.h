@@ -44,6 +44,7 @@ class PluginCollector {
     uint32_t kinds = 0;
     std::string detail;
     uint32_t left_out = 0;
+    uint32_t silent = 0;
     bool operator==(const State&) const = default;
   };
 

@@ -392,8 +392,9 @@ class Endings(ActivityCase):
 class Providers(ActivityCase):
     def test_unavailable_kinds_are_reported(self):
         for sim, result, detail in (
-                ("mspti.silent=1", "running", "silent"),
-                ("mspti.throw=msptiSubscribe", "failed", "failed")):
+                ("mspti.silent=1", "running", "silent: steps went by without a record: "),
+                ("mspti.chip=1", "running", "silent: steps went by without a record of kernel, communication among"),
+                ("mspti.throw=msptiSubscribe", "failed", "failed: msptiSubscribe threw")):
             with self.subTest(sim):
                 job = self.train(sim=sim)
                 job.attached(self.daemon, 2)
@@ -401,7 +402,8 @@ class Providers(ActivityCase):
                 eventually(lambda: detail in self.outcome(self.daemon.show(session["session_id"]),
                                                           "task_time")["detail"], what=detail)
                 self.assertEqual(self.outcome(self.daemon.show(session["session_id"]), "task_time")["result"], result)
-                self.stop(session)
+                processes = self.manifest(self.stop(session)["dump_path"])["session"]["processes"]
+                self.assertIn(detail.split(": ", 1)[1], str(processes))
                 job.close()
 
     def test_a_process_that_does_not_allow_it(self):

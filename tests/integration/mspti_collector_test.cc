@@ -249,6 +249,28 @@ TEST(MsptiCollector, ChipsWithoutChannelsAreSilent) {
   }));
 }
 
+// Of these the host's records come.
+TEST(MsptiCollector, ADeviceWithoutRecordsIsSilent) {
+  for (const bool is_occupied : {false, true}) {
+    EXPECT_TRUE(InChild([&] {
+      if (!is_occupied) sim::mspti::Settings("mspti.chip=1");
+      Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API);
+      ASSERT_TRUE(!is_occupied || CALL(sim::mspti::Acl(), simAclOpenLog)(0) == 0);
+      ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+      ASSERT_TRUE(Eventually([&] {
+        Launch(10);
+        ++g_steps;
+        return job.Report().state == PROFD_COLLECT_SILENT;
+      }));
+      EXPECT_EQ(job.Report().silent, uint32_t{PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION});
+      EXPECT_THAT(job.Report().detail, HasSubstr("without a record of kernel, communication among those of the host"));
+      job.view.Take();
+      EXPECT_FALSE(job.view.apis.empty());
+      EXPECT_TRUE(job.view.kernels.empty());
+    }));
+  }
+}
+
 TEST(MsptiCollector, ASilentLibraryIsNoticed) {
   EXPECT_TRUE(InChild([] {
     sim::mspti::Settings("mspti.silent=1");

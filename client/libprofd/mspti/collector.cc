@@ -40,15 +40,19 @@ void GuardedCallback(Body body) {
   }
 }
 
-std::string LeftOutText(uint32_t kinds, const OverheadBudget& budget) {
+std::string NamesOf(uint32_t kinds) {
   std::string names;
   for (const KindsOfBit& each : kKindsOfBits) {
     if ((kinds & each.bit) != 0) names += (names.empty() ? "" : ", ") + std::string(each.name());
   }
+  return names;
+}
+
+std::string LeftOutText(uint32_t kinds, const OverheadBudget& budget) {
   std::array<char, 96> share{};
   std::snprintf(share.data(), share.size(), "collecting took %.1f %% of a core, may take %.1f %%: left out ", 100 * budget.share(),
                 100 * budget.limit());
-  return share.data() + names;
+  return share.data() + NamesOf(kinds);
 }
 
 std::string TextOf(const char* call, const Called& called) {
@@ -299,9 +303,6 @@ void Collector::EnableKinds(uint32_t kinds) {
   }
   if (needs_preload) state.detail += "; LD_PRELOAD=libmspti.so is missing";
   if (left_out_ != 0) state.detail += (state.detail.empty() ? "" : "; ") + LeftOutText(left_out_, budget_);
-  quiet_since_ = Clock::now();
-  records_seen_ = records_.load(std::memory_order_relaxed);
-  steps_seen_ = CountSteps();
   state.state = state.kinds == kinds ? PROFD_COLLECT_ON : PROFD_COLLECT_PARTIAL;
   if (state.kinds == 0 && (kinds & ~left_out_) != 0) {
     gave_up_ = true;
@@ -311,6 +312,10 @@ void Collector::EnableKinds(uint32_t kinds) {
   }
   if (state.kinds != 0) CoverExit(ExitAfter::kEnable);
   served_ = state;
+  quiet_since_ = Clock::now();
+  watched_seen_ = CountWatched();
+  records_seen_ = records_.load(std::memory_order_relaxed);
+  steps_seen_ = CountSteps();
   SetState(std::move(state));
 }
 
@@ -370,6 +375,7 @@ void Collector::WalkReturned() {
     pool_.Free(full.index);
   }
   records_.store(translator_->records(), std::memory_order_relaxed);
+  device_records_ = translator_->device_records();
   writer_->CountLostBytes(attach::LossReason::kNoBuffer, pool_.TakeLostBytes(),
                           ReadClock(CLOCK_MONOTONIC_RAW));
   writer_->Flush();
@@ -380,20 +386,37 @@ uint64_t Collector::CountSteps() {
   return config_.steps == nullptr ? 0 : config_.steps(config_.user);
 }
 
+uint32_t Collector::DeviceKinds() const { return served_.kinds & (PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION); }
+
+// The host's records come also where the channels of the device belong to another process, and of chips that have none.
+uint64_t Collector::CountWatched() const {
+  return DeviceKinds() != 0 ? device_records_ : records_.load(std::memory_order_relaxed);
+}
+
 void Collector::WatchSilence() {
   if (served_.kinds == 0) return;  // all of it is left out
   const uint64_t records = records_.load(std::memory_order_relaxed);
   const uint64_t steps = CountSteps();
-  const bool came = std::exchange(records_seen_, records) != records;
-  if (came) {
+  const uint64_t watched = CountWatched();
+  if (std::exchange(watched_seen_, watched) != watched) {
+    records_seen_ = records;
     steps_seen_ = steps;
     quiet_since_ = Clock::now();
+    return SetState(served_);
   }
-  if (came) return SetState(served_);
   if (steps == steps_seen_ || Clock::now() - quiet_since_ < pauses_.silence) return;
-  SetState({PROFD_COLLECT_SILENT, 0, served_.kinds,
-            "steps went by without a record: the device's channels may belong to another process, or "
-            "this version needs LD_PRELOAD=libmspti.so"});
+  State state{PROFD_COLLECT_SILENT, 0, served_.kinds, "steps went by without a record"};
+  state.silent = records == records_seen_ ? served_.kinds : DeviceKinds();
+  const bool is_all = state.silent == served_.kinds;
+  if (!is_all) state.detail += " of " + NamesOf(state.silent) + " among those of the host";
+  state.detail += ": the device's channels may belong to another process, or ";
+  if (is_all) {
+    state.detail += "this version needs LD_PRELOAD=libmspti.so";
+  } else {
+    state.detail += state.silent == PROFD_COLLECT_COMMUNICATION ? "nothing communicates" : "MSPTI does not know the chip's";
+  }
+  if (!served_.detail.empty()) state.detail += "; " + served_.detail;
+  SetState(std::move(state));
 }
 
 void Collector::Fail(const char* call, const Called& called) {

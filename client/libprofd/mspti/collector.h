@@ -64,6 +64,8 @@ class Collector final : public PluginCollector {
   void LookForMstx();
   void WalkReturned() REQUIRES(walk_mutex_);
   uint64_t CountSteps();
+  uint32_t DeviceKinds() const;
+  uint64_t CountWatched() const;
   void WatchSilence();
   void Fail(const char* call, const Called& called);
   enum class ExitAfter { kNothing, kSubscribe, kEnable, kFlush, kRecords };
@@ -102,7 +104,9 @@ class Collector final : public PluginCollector {
   std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
   bool is_mstx_mapped_ = false;      // at the last look
   ExitAfter exit_after_ = ExitAfter::kNothing;
-  uint64_t records_seen_ = 0;
+  uint64_t device_records_ = 0;
+  uint64_t watched_seen_ = 0;
+  uint64_t records_seen_ = 0;  // when one of the watched came last
   uint64_t steps_seen_ = 0;
   std::chrono::steady_clock::time_point quiet_since_;
 };

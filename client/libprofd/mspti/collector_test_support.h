@@ -148,6 +148,16 @@ class FakeLibrary {
     const size_t strings[] = {KernelRecord::kType.offset, KernelRecord::kName.offset, 0};
     record_(record, sizeof record, strings);
   }
+  void Api(uint64_t correlation) {
+    uint8_t record[ApiRecord::kSize] = {};
+    Set(record, kKindField, uint32_t{kAclApi});
+    Set(record, ApiRecord::kStart, static_cast<uint64_t>(ReadClock(CLOCK_REALTIME)));
+    Set(record, ApiRecord::kEnd, static_cast<uint64_t>(ReadClock(CLOCK_REALTIME)));
+    Set(record, ApiRecord::kCorrelation, correlation);
+    Set(record, ApiRecord::kName, static_cast<Text>("aclnnMatmul"));
+    const size_t strings[] = {ApiRecord::kName.offset, 0};
+    record_(record, sizeof record, strings);
+  }
   void Unknown() {
     uint8_t record[24] = {};
     Set(record, kKindField, uint32_t{13});

@@ -265,6 +265,7 @@ void Translator::Walk(const uint8_t* data, size_t valid, const ClockPair& clock)
     }
     Put(kind, data + at, clock);
     ++records_;
+    device_records_ += kind == kKernel || kind == kCommunication || kind == kHccl;
     at += size;
   }
 }

@@ -24,6 +24,8 @@ class Translator {
   void Walk(const uint8_t* data, size_t valid, const ClockPair& clock);
 
   uint64_t records() const { return records_; }
+  // Of them, what the device measured: kernels and communication.
+  uint64_t device_records() const { return device_records_; }
 
   // Markers come by libprofd_mstx.so, too: what the host made of them is left out. The device's half, which has no
   // strings, is given those of the host's.
@@ -61,6 +63,7 @@ class Translator {
   attach::ActivityWriter& writer_;
   std::vector<uint16_t> visible_devices_;
   uint64_t records_ = 0;
+  uint64_t device_records_ = 0;
   bool leaves_out_host_markers_ = false;
   std::map<uint64_t, MarkerTexts> awaited_;  // by the marker's id, which rises
 };
