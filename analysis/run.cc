@@ -75,6 +75,9 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
   });
   if (stopped) return Status(StatusCode::kCancelled, "interrupted");
   for (size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].left_out.empty()) {
+      run->problems.push_back({sources[i].path.parent_path().string(), EarlierExports(sources[i].left_out)});
+    }
     std::ranges::move(read[i].problems, std::back_inserter(run->problems));
     if (!read[i].status.ok()) run->problems.push_back({sources[i].path.string(), read[i].status.message()});
     std::ranges::move(read[i].ranks, std::back_inserter(run->ranks));

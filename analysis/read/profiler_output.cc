@@ -21,8 +21,9 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kMostJson = uint64_t{2} << 30;
 
-// `stem`.csv and stem_<timestamp>.csv, also cut into slices, by name.
-std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, std::string_view ending) {
+// `stem`.csv and stem_<timestamp>.csv, also cut into slices, by name; of several exports the newest, as NewestOf.
+std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, std::string_view ending,
+                              std::vector<std::string>* left_out = nullptr) {
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
@@ -37,7 +38,7 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
     }
   }
   std::ranges::sort(found);
-  return found;
+  return NewestOf(found, left_out);
 }
 
 // Runs `take` on each record.
@@ -361,6 +362,8 @@ bool IsProfilerOutput(const fs::path& directory) {
 
 Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   auto rank = std::make_unique<Rank>();
+  std::vector<std::string> left_out;
+  const auto files_of = [&](std::string_view stem, std::string_view ending) { return FilesOf(directory, stem, ending, &left_out); };
   const fs::path parent = AboveOf(directory);
   rank->path = directory.string();
   const std::string folder = NamedPathOf(directory).filename().string();
@@ -374,21 +377,22 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   int device = 0;
   if (folder == "timeline" && of.starts_with(kDevice) && ParseNumber(std::string_view(of).substr(kDevice.size()), &device)) rank->device = device;
   for (const std::string_view stem : {"kernel_details", "op_summary"}) {
-    for (const fs::path& path : FilesOf(directory, stem, ".csv")) ReadKernels(path, context, rank.get());
+    for (const fs::path& path : files_of(stem, ".csv")) ReadKernels(path, context, rank.get());
   }
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
-    for (const fs::path& path : FilesOf(directory, stem, ".json")) ReadTrace(path, kernels, context, rank.get());
+    for (const fs::path& path : files_of(stem, ".json")) ReadTrace(path, kernels, context, rank.get());
   }
-  for (const fs::path& path : FilesOf(directory, "step_trace_time", ".csv")) ReadStepShares(path, context, rank.get());
-  for (const fs::path& path : FilesOf(directory, "communication", ".json")) {
+  for (const fs::path& path : files_of("step_trace_time", ".csv")) ReadStepShares(path, context, rank.get());
+  for (const fs::path& path : files_of("communication", ".json")) {
     ReadCommunication(Whole(path, context), path.string(), context, rank.get());
   }
-  for (const fs::path& path : FilesOf(directory, "communication_matrix", ".json")) {
+  for (const fs::path& path : files_of("communication_matrix", ".json")) {
     ReadCommunicationMatrix(Whole(path, context), path.string(), context, rank.get());
   }
-  for (const fs::path& path : FilesOf(directory, "memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
-  for (const fs::path& path : FilesOf(directory, "operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
+  for (const fs::path& path : files_of("memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
+  for (const fs::path& path : files_of("operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
+  if (!left_out.empty()) context.problems->push_back({directory.string(), EarlierExports(left_out)});
   AddOverlap(rank.get());
   ranks->push_back(std::move(rank));
   return Status::Ok();

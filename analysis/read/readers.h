@@ -28,6 +28,7 @@ enum class SourceKind : uint8_t { kDump, kText, kDatabase, kMindSpore, kCluster 
 struct Source {
   SourceKind kind = SourceKind::kDump;
   std::filesystem::path path;
+  std::vector<std::string> left_out = {};  // of earlier exports beside it
 };
 // All at `path` and below, to a depth of a few directories; links below it are not followed.
 std::vector<Source> FindSources(const std::filesystem::path& path);
@@ -57,6 +58,14 @@ Status ReadCluster(const std::filesystem::path& directory, const ReadContext& co
 bool IsCluster(const std::filesystem::path& directory);
 
 // Parts of several readers.
+
+// Of the files of several exports in one directory those of the newest, in their order; `left_out` (may be null) gets
+// the names of the others. They are told apart by the 14 digits of their time, which the slices of one export need not
+// share.
+std::vector<std::filesystem::path> NewestOf(const std::vector<std::filesystem::path>& files,
+                                            std::vector<std::string>* left_out);
+// The problem that it is.
+std::string EarlierExports(const std::vector<std::string>& left_out);
 
 // What MindInsight made of MindSpore's raw logs, of a device.
 void ReadMindInsight(const std::filesystem::path& directory, int device, const ReadContext& context, Rank* rank);

@@ -6,9 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "analysis/read/readers.h"
 #include "base/fd.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -48,12 +54,53 @@ std::vector<fs::path> Entries(const fs::path& directory, bool directories) {
   return found;
 }
 
+// A file of an export: `<kind>_<time>`, `<kind>_slice_<k>_<time>` or `<kind>_<time>_slice_<k>` (operator-data d).
+struct ExportFile {
+  std::string kind;  // with the ending
+  uint64_t slice = 0;
+  int64_t time_s = 0;  // only good for comparisons; 0: there is none
+};
+
+ExportFile ExportFileOf(const fs::path& path) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kSlice = "_slice_";
+  constexpr size_t kTimeDigits = 14;
+  constexpr int64_t kUnits[kTimeDigits / 2] = {100, 100, 12, 31, 24, 60, 60};  // years have two
+  ExportFile file{path.filename().string()};
+  // Takes the number behind `prefix` out of the name.
+  const auto take = [&](size_t at, std::string_view prefix) {
+    const size_t begin = at + prefix.size();
+    const std::string digits = file.kind.substr(begin, file.kind.find_first_not_of(kDigits, begin) - begin);
+    if (!digits.empty()) file.kind.erase(at, prefix.size() + digits.size());
+    return digits;
+  };
+  const size_t slice = file.kind.find(kSlice);
+  if (slice != std::string::npos && !ParseNumber(take(slice, kSlice), &file.slice)) file.slice = 0;
+  for (size_t at = file.kind.find('_'); at != std::string::npos; at = file.kind.find('_', at + 1)) {
+    const size_t end = std::min(file.kind.find_first_not_of(kDigits, at + 1), file.kind.size());
+    if (end - at - 1 != kTimeDigits) continue;
+    const std::string digits = take(at, "_");
+    for (size_t i = 0; i < kTimeDigits; i += 2) {
+      file.time_s = file.time_s * kUnits[i / 2] + (digits[i] - '0') * 10 + (digits[i + 1] - '0');
+    }
+    break;
+  }
+  return file;
+}
+
 // What a framework's profiler analysed is better than what it was made of.
 bool AddOutput(const fs::path& directory, std::vector<Source>* sources) {
   const size_t before = sources->size();
+  std::vector<fs::path> databases;
   for (const fs::path& file : Entries(directory, false)) {
-    if (IsDatabase(file)) sources->push_back({SourceKind::kDatabase, file});
+    if (IsDatabase(file)) databases.push_back(file);
   }
+  // Elsewhere they may be of several runs.
+  const std::string name = NamedPathOf(directory).filename().string();
+  std::vector<std::string> left_out;
+  if (name.starts_with("PROF_") || name == "mindstudio_profiler_output") databases = NewestOf(databases, &left_out);
+  for (const fs::path& file : databases) sources->push_back({SourceKind::kDatabase, file});
+  if (!databases.empty()) sources->back().left_out = std::move(left_out);
   if (sources->size() == before && IsProfilerOutput(directory)) sources->push_back({SourceKind::kText, directory});
   return sources->size() > before;
 }
@@ -109,6 +156,41 @@ std::vector<Source> FindSources(const fs::path& path) {
   const bool has_ranks = std::ranges::any_of(sources, [](const Source& each) { return each.kind != SourceKind::kCluster; });
   if (has_ranks) std::erase_if(sources, [](const Source& each) { return each.kind == SourceKind::kCluster; });
   return sources;
+}
+
+std::vector<fs::path> NewestOf(const std::vector<fs::path>& files, std::vector<std::string>* left_out) {
+  std::vector<ExportFile> parsed;
+  std::map<std::string_view, std::set<int64_t>> exports;  // times of the first slices
+  std::ranges::transform(files, std::back_inserter(parsed), ExportFileOf);
+  for (const ExportFile& file : parsed) {
+    if (file.slice == 0) exports[file.kind].insert(file.time_s);
+  }
+  // A slice is of the export whose first slice was written at about its time. None of an earlier export stays for one
+  // that the newest, having fewer, does not have.
+  const auto is_of_newest = [&exports](const ExportFile& file) {
+    const std::set<int64_t>& times = exports[file.kind];
+    const auto off = [&file](int64_t time_s) { return std::abs(file.time_s - time_s); };
+    return std::ranges::none_of(times, [&](int64_t each) { return off(each) < off(*times.rbegin()); });
+  };
+  std::map<std::pair<std::string_view, uint64_t>, int64_t> newest;  // by kind and slice
+  for (const ExportFile& file : parsed) {
+    int64_t& time_s = newest[{file.kind, file.slice}];
+    if (is_of_newest(file)) time_s = std::max(time_s, file.time_s);
+  }
+  std::vector<fs::path> found;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const ExportFile& file = parsed[i];
+    if (is_of_newest(file) && file.time_s == newest[{file.kind, file.slice}]) {
+      found.push_back(files[i]);
+    } else if (left_out != nullptr) {
+      left_out->push_back(files[i].filename().string());
+    }
+  }
+  return found;
+}
+
+std::string EarlierExports(const std::vector<std::string>& left_out) {
+  return fmt::format("files of earlier exports are left out: {}", fmt::join(left_out, ", "));
 }
 
 fs::path NamedPathOf(const fs::path& path) {
