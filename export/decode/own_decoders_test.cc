@@ -109,10 +109,29 @@ TEST(TxRecords, LongTextsContinueInOtherRecords) {
             TxRecord{.kind = 1, .segment = 1, .type = 3, .start = 5100, .end = 5100, .mark = 8, .message = "yz"}.Bytes() +
             TxRecord{.kind = 1, .segment = 0, .type = 3, .start = 5200, .end = 5200, .mark = 10, .message = full}.Bytes()});
   ASSERT_EQ(run.events.size(), 3u);
-  EXPECT_EQ(run.events[0].name, "other");
-  EXPECT_EQ(run.events[1].name, full + "yz");
-  EXPECT_EQ(run.events[1].recorded->mark, 8u);
+  EXPECT_EQ(run.events[0].name, full + "yz");
+  EXPECT_EQ(run.events[0].recorded->mark, 8u);
+  EXPECT_EQ(run.events[1].name, "other");
   EXPECT_EQ(run.events[2].name, full) << "nothing more of it came";
+}
+
+// Writers that end each part with a NUL (operator-data a.2 joins by the mark id and the segment index alone).
+TEST(TxRecords, PartsOfATextNeedNotFillTheirRecords) {
+  const std::string part(155, 'x');
+  const auto text = [](uint16_t segment, uint64_t mark, uint32_t thread, const std::string& message) {
+    const TxRecord record{.kind = 1, .segment = segment, .thread = thread, .type = 3, .start = 5100, .end = 5100,
+                          .mark = mark, .message = message};
+    return record.Bytes();
+  };
+  DecodeRun run("aging.additional.msproftx", Place::Kind::kHost);
+  run.Feed({text(0, 8, 1, part) + text(0, 9, 2, "of another thread") + text(2, 8, 1, "z") + text(1, 8, 1, "y") +
+            text(0, 0, 1, "without") + text(0, 0, 1, "numbers") + text(0, 0, 1, part)});
+  ASSERT_EQ(run.events.size(), 5u);
+  EXPECT_EQ(run.events[0].name, "without");
+  EXPECT_EQ(run.events[1].name, "numbers");
+  EXPECT_EQ(run.events[2].name, part + "yz");
+  EXPECT_EQ(run.events[3].name, "of another thread");
+  EXPECT_EQ(run.events[4].name, part);
 }
 
 TEST(Marks, RangesNestPerThread) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,8 +19,8 @@ constexpr uint16_t kMagic = 0x5A5A;
 constexpr uint16_t kTxEx = 1;
 constexpr size_t kTextAt = 100;
 constexpr size_t kTextBytes = kTxRecordBytes - kTextAt;
-// With more of them waiting, what was recorded of the first is all there is.
-constexpr size_t kMaxOpenTexts = 4096;
+// How many other marks may be recorded between the parts of a text.
+constexpr size_t kMaxOpenTexts = 256;
 constexpr size_t kMaxStarted = 65536;
 
 template <class T>
@@ -55,33 +56,34 @@ class TxDecoder : public Decoder {
   }
 
  private:
-  // A text that fills its record may go on in others of the same mark.
+  // A text may go on in other records of the same process and mark, with numbers of their own. How much of its part a
+  // record holds does not say whether it does.
   struct OpenText {
     Event event;
     std::map<uint16_t, std::string> segments;
   };
-  using OpenTexts = std::map<std::pair<int64_t, uint64_t>, OpenText>;  // by process and mark
+  using OpenTexts = std::deque<OpenText>;  // as their first records came
 
   void Take(std::span<const std::byte> record) {
     const bool is_ex = At<uint16_t>(record, 24) == kTxEx;
     Event event = EventOf(record, is_ex);
     const auto* text = reinterpret_cast<const char*>(record.data()) + kTextAt;
     std::string message(text, ::strnlen(text, kTextBytes));
-    const bool is_full = message.size() == kTextBytes;
-    const std::pair key(event.pid, At<uint64_t>(record, 80));
-    const auto open = is_ex ? open_.find(key) : open_.end();
-    if (open == open_.end() && !(is_ex && is_full)) {
+    if (!is_ex) {
       event.name = RepairedText(message);
       return Send(std::move(event));
     }
-    OpenText& all = open == open_.end() ? open_[key] : open->second;
-    if (all.segments.empty()) all.event = std::move(event);
-    if (all.segments.size() * kTextBytes <= kMaxText) all.segments[At<uint16_t>(record, 26)] = std::move(message);
-    if (!is_full) {
-      CloseText(open_.find(key));
-    } else if (open_.size() > kMaxOpenTexts) {
-      CloseText(open_.begin());
+    const auto segment = At<uint16_t>(record, 26);
+    auto open = std::ranges::find_if(open_, [&event](const OpenText& each) {
+      return each.event.recorded->mark == event.recorded->mark && each.event.pid == event.pid;
+    });
+    if (open != open_.end() && open->segments.contains(segment)) {
+      CloseText(open);  // another one with the same number
+      open = open_.end();
     }
+    if (open == open_.end()) open = open_.insert(open_.end(), {std::move(event), {}});
+    if (open->segments.size() * kTextBytes <= kMaxText) open->segments[segment] = std::move(message);
+    if (open_.size() > kMaxOpenTexts) CloseText(open_.begin());
   }
 
   Event EventOf(std::span<const std::byte> record, bool is_ex) const {
@@ -112,9 +114,9 @@ class TxDecoder : public Decoder {
 
   void CloseText(OpenTexts::iterator open) {
     std::string message;
-    for (const auto& [index, part] : open->second.segments) message += part;
-    open->second.event.name = RepairedText(message);
-    Send(std::move(open->second.event));
+    for (const auto& [index, part] : open->segments) message += part;
+    open->event.name = RepairedText(message);
+    Send(std::move(open->event));
     open_.erase(open);
   }
 
