@@ -9,11 +9,18 @@
 #include <utility>
 
 #include "driver/abi/channels.h"
+#include "driver/records/soc_profile.h"
 #include "dump/slice_source.h"
 #include "export/operators/records.h"
 
 namespace profd::exporting {
 namespace {
+
+// Of the STARS scheduler: all begin with the same word and a magic number (operator-data a.4, dump-format 2.9).
+bool HasMagic(const DataFile& file) {
+  return file.base == "stars_soc.data" || file.base == "ffts_profile.data" ||
+         file.base == records::kSocProfileFormat.file;
+}
 
 struct Fit {
   size_t plausible = 0;  // records that can be some, and go on from the one before
@@ -132,20 +139,27 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
 }
 
-// Does the only slice that is left begin with a record, and end within one, and not the other way round?
+// Does the first slice begin with a record, and the last one end within one, and not the other way round? Asked of the
+// only slice that is left, and of records that tell for certain.
 bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
-  const bool stars = file.base == "stars_soc.data";
+  const bool has_magic = HasMagic(file);
   const auto* format = std::ranges::find(abi::kChannelFormats, file.base, &abi::ChannelFormat::file);
-  if (!stars && (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_)) {
+  if (!has_magic && (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_)) {
     return false;
   }
   Result<UniqueFd> fd = reader_.OpenFile(file.slices.front().path);
   if (!fd.ok()) return false;
   constexpr size_t kRecords = 64;
   const ssize_t got = ::pread(fd->get(), buffer_.data(), std::min(kRecords * record_size_ + rest, kChunk), 0);
-  if (got < static_cast<ssize_t>(rest)) return false;
-  const std::span bytes(buffer_.data(), static_cast<size_t>(got));
-  if (stars) return bytes.size() >= record_size_ && operators::RecordView(bytes).U16(2) == operators::kStarsMagic;
+  const std::span bytes(buffer_.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  if (has_magic) {
+    const auto begins_at = [&](size_t at) {
+      return bytes.size() >= at + 2 * sizeof(uint16_t) &&
+             operators::RecordView(bytes.subspan(at)).U16(2) == operators::kStarsMagic;
+    };
+    return begins_at(0) || (file.slices.front().number == 0 && !begins_at(rest));
+  }
+  if (bytes.size() < rest) return false;
   const Fit whole = FitOf(*format, bytes);
   const Fit behind = FitOf(*format, bytes.subspan(rest));
   // Where a few bytes too early are zeros, a time is as plausible, but many times as large.
@@ -155,9 +169,12 @@ bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
 // Where the first slices are gone, the first one left begins with the rest of a record that began in them: what all
 // slices hold beyond complete records (operator-data a.6). Slices of complete records have none, whatever the last one,
 // which may be cut, ends with; nor is it known where others are missing in between. Of one slice alone its records
-// say which end is cut, where their format is known.
+// say which end is cut, where their format is known. A writer that numbers what is left from 0 again is recognised by
+// records with a magic number.
 size_t FileFeeder::HeadOf(const DataFile& file) {
-  if (record_size_ <= 1 || file.slices.empty() || file.slices.front().number == 0) return 0;
+  if (record_size_ <= 1 || file.slices.empty()) return 0;
+  const bool from_0 = file.slices.front().number == 0;
+  if (from_0 && !HasMagic(file)) return 0;
   uint64_t bytes = 0;
   bool are_complete = true;
   for (size_t i = 0; i < file.slices.size(); ++i) {
@@ -167,7 +184,7 @@ size_t FileFeeder::HeadOf(const DataFile& file) {
     bytes += slice.bytes;
   }
   const size_t rest = bytes % record_size_;
-  if (file.slices.size() > 1) return are_complete ? 0 : rest;
+  if (file.slices.size() > 1 && (are_complete || !from_0)) return are_complete ? 0 : rest;
   return rest == 0 || BeginsWithRecord(file, rest) ? 0 : rest;
 }
 
