@@ -90,7 +90,6 @@ class SocRecord {
   static constexpr size_t kSize = 64;
   static constexpr uint8_t kFirstType = static_cast<uint8_t>(abi::SocProfileType::kQos);
   static constexpr uint8_t kLastType = static_cast<uint8_t>(abi::SocProfileType::kLowPower);
-  static constexpr uint8_t kLastKnownType = 0b011111;
 
   explicit SocRecord(Bytes record) : record_(record), head_(Read<Head>(record)) {}
 
@@ -103,13 +102,9 @@ class SocRecord {
     static_assert(sizeof(Head) + sizeof(Body) == kSize);
     return Read<Body>(record_.subspan(sizeof(Head)));
   }
-  bool IsPlausible() const {
-    return magic() == abi::kSocProfileMagic && type() >= kFirstType && type() <= kLastKnownType;
-  }
-  // Of a type that exists and that no reader makes anything of.
-  bool IsUnused() const {
-    return magic() == abi::kSocProfileMagic && type() > kLastType && type() <= kLastKnownType;
-  }
+  bool IsPlausible() const { return magic() == abi::kSocProfileMagic; }
+  // Of a type that no reader makes anything of; later chips may have more of them.
+  bool IsUnused() const { return IsPlausible() && (type() < kFirstType || type() > kLastType); }
   // What distinguishes the series of one type: which die, link or accelerator.
   uint32_t Source(bool v6) const;
   // With the type: what distinguishes all series of the channel.
