@@ -58,11 +58,19 @@ void ReadInfo(const fs::path& folder, FrameworkFiles* found) {
 
 }  // namespace
 
-std::function<int64_t(int64_t)> FrameworkFiles::ClockOf(const ClockMap& host) const {
-  const bool counts_known = host.facts().host_hz > 0;
-  const bool counter = timestamps ? timestamps->counter : counts_known;
-  if (!counter) return [host](int64_t ns) { return host.HostNs(ns); };
-  if (counts_known) return [host](int64_t count) { return host.HostRecord(static_cast<uint64_t>(count)); };
+bool FrameworkFiles::AreCounts(const ClockMap& host, std::optional<int64_t> first) const {
+  if (timestamps) return timestamps->counter;
+  if (host.facts().host_hz <= 0) return false;
+  if (!first || host.facts().begin_us <= 0) return true;
+  const auto off = [begin_ns = static_cast<double>(host.facts().begin_us) * 1000](int64_t t_ns) {
+    return std::fabs(static_cast<double>(t_ns) - begin_ns);
+  };
+  return off(host.HostRecord(static_cast<uint64_t>(*first))) <= off(host.HostNs(*first));
+}
+
+std::function<int64_t(int64_t)> FrameworkFiles::ClockOf(const ClockMap& host, bool are_counts) const {
+  if (!are_counts) return [host](int64_t ns) { return host.HostNs(ns); };
+  if (host.facts().host_hz > 0) return [host](int64_t count) { return host.HostRecord(static_cast<uint64_t>(count)); };
   if (!timestamps || timestamps->mhz <= 0) return [host](int64_t ns) { return host.HostNs(ns); };
   return [host, start = *timestamps](int64_t count) {
     const double ns = (static_cast<double>(count) - static_cast<double>(start.start_count)) * 1000 / start.mhz;

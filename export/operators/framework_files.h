@@ -26,9 +26,12 @@ struct FrameworkFiles {
   std::optional<Timestamps> timestamps;  // none: not in profiler_info
   std::vector<DumpInfo::Problem> problems;
 
+  // Whether timestamps are counts of the host, not ns. Where profiler_info does not say, that reading counts by which
+  // `first`, the earliest of an operator, is nearer to the begin of the collection.
+  bool AreCounts(const ClockMap& host, std::optional<int64_t> first) const;
   // To wall clock. The dump's own pair of clocks counts before that of profiler_info, so that launches stay within the
   // operators that made them.
-  std::function<int64_t(int64_t)> ClockOf(const ClockMap& host) const;
+  std::function<int64_t(int64_t)> ClockOf(const ClockMap& host, bool are_counts) const;
 };
 
 // In the dump, else beside it, as the framework's profiler leaves it. None: there is none.

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "dump/test_support.h"
+#include "export/operators/framework_files.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -266,6 +270,32 @@ TEST_F(Framework, TimesBeforeTheEpochAreNone) {
   data.Finish([](int64_t timestamp) { return timestamp - 15; });
   EXPECT_EQ(data.operators.size(), 1u);
   EXPECT_EQ(data.bad_times, 1u);
+}
+
+// in-application 7.1: counts when syscnt_enable, else CLOCK_MONOTONIC_RAW in ns; only profiler_info says which.
+TEST(FrameworkClock, WithoutProfilerInfoItIsTheOneThatFitsTheCollection) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / "FRAMEWORK");
+  const std::optional<FrameworkFiles> files = FindFramework(dir.path());
+  ASSERT_TRUE(files);
+  constexpr int64_t kRawNs = 876'117'208'001'300;
+  ClockFacts facts;
+  facts.begin_us = 1'767'225'600'000'000;
+  facts.begin_raw_ns = facts.host_ns = kRawNs;
+  facts.host_count = kRawNs / 10;
+  facts.host_hz = 100e6;
+  const ClockMap host(facts);
+  constexpr int64_t kLaterNs = 5'000'000;
+  constexpr int64_t kFirstNs = kRawNs + kLaterNs;
+  for (const auto& [first, are_counts] : {std::pair{kFirstNs, false}, std::pair{kFirstNs / 10, true}}) {
+    EXPECT_EQ(files->AreCounts(host, first), are_counts);
+    EXPECT_EQ(files->ClockOf(host, are_counts)(first) / 1000, facts.begin_us + kLaterNs / 1000);
+  }
+  EXPECT_TRUE(files->AreCounts(host, std::nullopt));
+  facts.host_hz = 0;
+  EXPECT_FALSE(files->AreCounts(ClockMap(facts), kRawNs / 10)) << "records of the host are ns, too";
+  WriteText(dir / "profiler_info_0.json", R"({"start_info": {"syscnt_enable": true}})");
+  EXPECT_TRUE(FindFramework(dir.path())->AreCounts(host, kRawNs + kLaterNs));
 }
 
 }  // namespace

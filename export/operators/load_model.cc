@@ -138,7 +138,15 @@ std::unique_ptr<FrameworkData> ReadFramework(Loader& loader, const FrameworkFile
       loader.Problem(Loader::InFramework(file.base), "nothing here reads it: skipped", false);
     }
   }
-  data->Finish(found.ClockOf(host));
+  const auto first = std::ranges::min_element(data->operators, {}, &FrameworkOperator::begin);
+  const bool are_counts =
+      found.AreCounts(host, first == data->operators.end() ? std::nullopt : std::optional(first->begin));
+  if (!found.timestamps && host.facts().host_hz > 0 && data->records > 0) {
+    loader.Problem(std::string(kFrameworkFolder),
+                   fmt::format("no {}*.json says what its timestamps are: taken for {}, by the begin of the collection",
+                               kFrameworkInfo, are_counts ? "counts" : "ns"), false);
+  }
+  data->Finish(found.ClockOf(host, are_counts));
   const auto report = [&](uint64_t count, std::string_view what, bool broken) {
     if (count > 0) loader.Problem(std::string(kFrameworkFolder), fmt::format("{} {}", count, what), broken);
   };

@@ -185,6 +185,18 @@ class FrameworkTest(unittest.TestCase):
     def test_timestamps_in_nanoseconds(self):
         self.check(counter=False)
 
+    def test_timestamps_that_nothing_explains(self):
+        for counter in (True, False):
+            with self.subTest(counter=counter):
+                framework = self.made(counter=counter)
+                os.remove(os.path.join(os.path.dirname(framework.dump.path), "profiler_info_0.json"))
+                out, summary = self.export(framework.dump)
+                self.check_operator_details(framework, out)
+                self.assertIn(("FRAMEWORK", "no profiler_info*.json says what its timestamps are: taken for "
+                               f"{'counts' if counter else 'ns'}, by the begin of the collection", False),
+                              [(p["file"].partition("/")[2], p["what"], p["broken"]) for p in summary["problems"]])
+                shutil.rmtree(os.path.dirname(framework.dump.path))
+
     def test_level_0_and_two_devices(self):
         self.check(level="l0", devices=(0, 1), threads=(77, 78), streams=(2, 3))
 
