@@ -97,7 +97,7 @@ void ActivityWrite(benchmark::State& state) {
   Ring ring;
   mspti::Translator translator(ring.writer(), {});
   for (auto _ : state) {
-    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock, 0);
     ring.writer().Flush();
     ring.header().tail.store(ring.header().head.load());  // a daemon that keeps up
   }
@@ -116,7 +116,7 @@ void ActivityRead(benchmark::State& state) {
   const SystemClock clock;
   for (auto _ : state) {
     state.PauseTiming();
-    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+    translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock, 0);
     ring.writer().Flush();
     state.ResumeTiming();
     while ((*reader)->Waiting() > 0) {
@@ -162,7 +162,7 @@ void ActivityAccounting(benchmark::State& state) {
   mspti::Translator translator(ring.writer(), {});
   auto reader = ActivityReader::Map(ring.fd());
   if (!reader.ok()) return state.SkipWithError(reader.status().message().c_str());
-  translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock);
+  translator.Walk(buffer.data(), buffer.size(), VendorBuffer::kClock, 0);
   ring.writer().Flush();
   ActivityScratch scratch;
   int64_t now_ns = 2 * kNsPerSecond;

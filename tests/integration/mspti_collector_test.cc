@@ -1,5 +1,8 @@
 // The collector of libprofd_mspti.so in a simulated application: each test is a process of its own, with
 // the simulated libraries that the vendor's are in a job.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -7,6 +10,17 @@
 
 #include "client/libprofd/profiler_observer.h"
 #include "tests/integration/mspti_job_test_support.h"
+
+namespace {
+std::atomic<int64_t> g_wall_step_s{0};
+}  // namespace
+
+// Instead of the C library's, for the simulated libraries, too: CLOCK_REALTIME can be set.
+extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, timespec* out) noexcept {
+  const int result = static_cast<int>(::syscall(SYS_clock_gettime, clock, out));
+  if (result == 0 && clock == CLOCK_REALTIME) out->tv_sec += g_wall_step_s.load(std::memory_order_relaxed);
+  return result;
+}
 
 namespace profd::lib::mspti {
 namespace {
@@ -340,6 +354,37 @@ TEST(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
     ASSERT_TRUE(job.Kernels(3));
     EXPECT_EQ(job.view.ring().clamped, 1u);
   }));
+}
+
+// The vendor's library follows with its next pair of clocks, up to 7 s later. The steps are much longer than records are
+// late on a crowded host.
+TEST(MsptiCollector, AStepOfTheClockDisplacesNoKernel) {
+  for (const int64_t step_s : {60, -60}) {
+    EXPECT_TRUE(InChild([&] {
+      Job job;
+      ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+      struct Window {
+        int64_t from_ns, to_ns;
+      };
+      std::vector<Window> windows;
+      const int64_t begin = ReadClock(CLOCK_MONOTONIC_RAW);
+      for (int64_t now = begin; now - begin < 8'500'000'000; std::this_thread::sleep_for(milliseconds(5))) {
+        if (now - begin > 500'000'000) g_wall_step_s = step_s;
+        const int64_t from = ReadClock(CLOCK_MONOTONIC_RAW);
+        Launch(1);
+        sim::mspti::Synchronize();
+        now = ReadClock(CLOCK_MONOTONIC_RAW);
+        windows.push_back({from, now});
+      }
+      ASSERT_TRUE(job.Kernels(windows.size()));
+      for (const auto& kernel : job.view.kernels) {
+        const Window& window = windows.at(kernel.record.correlation - 1);
+        EXPECT_GT(kernel.start_ns, window.from_ns - 1'000'000);
+        EXPECT_LT(kernel.start_ns, window.to_ns + 1'000'000);
+      }
+      EXPECT_THAT(job.Report().detail, HasSubstr(step_s > 0 ? "was set by +60.0" : "was set by -60.0"));
+    }));
+  }
 }
 
 TEST(MsptiCollector, WhateverThrowsIsAFailure) {

@@ -49,7 +49,9 @@ void BufferPool::Lend(uint8_t** buffer, size_t* size) {
   while (free != 0) {
     const int index = __builtin_ctz(free);
     if (!free_.compare_exchange_weak(free, free & ~Bit(index), std::memory_order_acquire)) continue;
-    *buffer = slots_[static_cast<size_t>(index)].memory.load(std::memory_order_relaxed);
+    Slot& slot = slots_[static_cast<size_t>(index)];
+    slot.lent_raw_ns = ReadClock(CLOCK_MONOTONIC_RAW);
+    *buffer = slot.memory.load(std::memory_order_relaxed);
     *size = kBufferBytes;
     return;
   }
@@ -92,7 +94,7 @@ bool BufferPool::Next(Full* full) {
   }
   taken_ &= ~Bit(first);
   const Slot& slot = slots_[static_cast<size_t>(first)];
-  *full = {first, slot.memory.load(std::memory_order_relaxed), slot.valid, slot.clock};
+  *full = {first, slot.memory.load(std::memory_order_relaxed), slot.valid, slot.clock, slot.lent_raw_ns};
   return true;
 }
 

@@ -35,6 +35,7 @@ class BufferPool {
     const uint8_t* data;
     size_t valid;
     ClockPair clock;  // of its return
+    int64_t lent_raw_ns;
   };
   // The buffer that was returned first; false: none.
   bool Next(Full* full);
@@ -48,6 +49,8 @@ class BufferPool {
   // As Lend's buffer, without waiting in line: who walks it before the callback returns frees it. -1: none of
   // ours, or only counted.
   int Claim(uint8_t* buffer, size_t valid);
+  // Of one that is claimed.
+  int64_t LentAt(int index) const { return slots_[static_cast<size_t>(index)].lent_raw_ns; }
 
   // Since the last call.
   uint64_t TakeLostBytes() { return lost_bytes_.exchange(0, std::memory_order_relaxed); }
@@ -59,6 +62,7 @@ class BufferPool {
     std::atomic<uint8_t*> memory{nullptr};
     size_t valid = 0;
     uint64_t order = 0;
+    int64_t lent_raw_ns = 0;
     ClockPair clock;
   };
   bool MakeOne();

@@ -238,6 +238,11 @@ bool Collector::Subscribe() {
   }
   subscribed_ = true;
   marks_taken_.reset();
+  clock_note_.clear();
+  {
+    const MutexLock lock(walk_mutex_);
+    translator_->StartClocks(ClockPair::Now());
+  }
   CoverExit(ExitAfter::kSubscribe);
   const Called registered = library_.RegisterCallbacks(ProfdMsptiRequest, ProfdMsptiComplete);
   if (registered.ok()) return true;
@@ -316,7 +321,7 @@ void Collector::EnableKinds(uint32_t kinds) {
   watched_seen_ = CountWatched();
   records_seen_ = records_.load(std::memory_order_relaxed);
   steps_seen_ = CountSteps();
-  SetState(std::move(state));
+  SetServed();
 }
 
 // Kinds that other sessions still collect stay enabled: one that is disabled, even briefly, loses records, and no count
@@ -361,6 +366,8 @@ void Collector::Flush() {
   {
     const MutexLock lock(walk_mutex_);
     WalkReturned();
+    translator_->NoteClock(ClockPair::Now());
+    if (translator_->last_step().by_ns != 0) clock_note_ = translator_->last_step().Text();
     // Of what callbacks walk until the next look.
     translator_->LeaveOutHostMarkers(marks_taken_.value_or(false) && is_mstx_mapped_);
   }
@@ -371,7 +378,7 @@ void Collector::Flush() {
 
 void Collector::WalkReturned() {
   for (BufferPool::Full full; pool_.Next(&full);) {
-    translator_->Walk(full.data, full.valid, full.clock);
+    translator_->Walk(full.data, full.valid, full.clock, full.lent_raw_ns);
     pool_.Free(full.index);
   }
   records_.store(translator_->records(), std::memory_order_relaxed);
@@ -379,6 +386,12 @@ void Collector::WalkReturned() {
   writer_->CountLostBytes(attach::LossReason::kNoBuffer, pool_.TakeLostBytes(),
                           ReadClock(CLOCK_MONOTONIC_RAW));
   writer_->Flush();
+}
+
+void Collector::SetServed() {
+  State state = served_;
+  if (!clock_note_.empty()) state.detail += (state.detail.empty() ? "" : "; ") + clock_note_;
+  SetState(std::move(state));
 }
 
 uint64_t Collector::CountSteps() {
@@ -402,7 +415,7 @@ void Collector::WatchSilence() {
     records_seen_ = records;
     steps_seen_ = steps;
     quiet_since_ = Clock::now();
-    return SetState(served_);
+    return SetServed();
   }
   if (steps == steps_seen_ || Clock::now() - quiet_since_ < pauses_.silence) return;
   State state{PROFD_COLLECT_SILENT, 0, served_.kinds, "steps went by without a record"};
@@ -464,7 +477,7 @@ void Collector::Complete(uint8_t* buffer, size_t valid) {
   const int64_t begin_ns = ReadClock(CLOCK_THREAD_CPUTIME_ID);
   {
     const MutexLock lock(walk_mutex_);
-    translator_->Walk(buffer, std::min(valid, BufferPool::kBufferBytes), clock);
+    translator_->Walk(buffer, std::min(valid, BufferPool::kBufferBytes), clock, pool_.LentAt(index));
   }
   callbacks_ns_.fetch_add(ReadClock(CLOCK_THREAD_CPUTIME_ID) - begin_ns, std::memory_order_relaxed);
   pool_.Free(index);

@@ -63,6 +63,7 @@ class Collector final : public PluginCollector {
   bool AreMarksTaken();
   void LookForMstx();
   void WalkReturned() REQUIRES(walk_mutex_);
+  void SetServed();
   uint64_t CountSteps();
   uint32_t DeviceKinds() const;
   uint64_t CountWatched() const;
@@ -101,6 +102,7 @@ class Collector final : public PluginCollector {
   OverheadBudget budget_;
   uint32_t left_out_ = 0;  // of the requested kinds
   State served_;
+  std::string clock_note_;  // of the last step of CLOCK_REALTIME; added to served_'s detail
   std::optional<bool> marks_taken_;  // by libprofd, at the last look since Subscribe
   bool is_mstx_mapped_ = false;      // at the last look
   ExitAfter exit_after_ = ExitAfter::kNothing;

@@ -1,6 +1,10 @@
 #include "client/libprofd/mspti/translator.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -11,6 +15,9 @@ namespace {
 
 constexpr size_t kMaxVisible = 64;
 constexpr uint16_t kLeastFlagWithDevice = 8;
+constexpr int64_t kLeastStepNs = 1'000'000;
+constexpr int64_t kMostSlew = 2000;                 // 1/2000: the kernel's limit, 500 ppm
+constexpr int64_t kDeviceDelayNs = 200'000'000;  // from the end of a task to its record
 
 uint64_t FirstTime(uint32_t kind, const uint8_t* record) {
   switch (kind) {
@@ -29,6 +36,30 @@ uint64_t FirstTime(uint32_t kind, const uint8_t* record) {
     default:
       return KernelRecord::kStart.Read(record);  // where it is in all the others, too
   }
+}
+
+// Of one that has a time.
+uint64_t LastTime(uint32_t kind, const uint8_t* record) {
+  switch (kind) {
+    case kMarker:
+      return MarkerRecord::kTimestamp.Read(record);
+    case kMemory:
+      return MemoryRecord::kEnd.Read(record);
+    case kMemset:
+      return MemsetRecord::kEnd.Read(record);
+    case kMemcpy:
+      return MemcpyRecord::kEnd.Read(record);
+    case kCommunication:
+      return CommunicationRecord::kEnd.Read(record);
+    default:
+      return KernelRecord::kEnd.Read(record);  // where it is in all the others, too
+  }
+}
+
+bool IsOfDevice(uint32_t kind) { return kind == kKernel || kind == kCommunication || kind == kHccl; }
+
+bool HasDeviceTimes(uint32_t kind, const uint8_t* record) {
+  return kind == kMarker ? MarkerRecord::kSource.Read(record) == kSourceDevice : IsOfDevice(kind);
 }
 
 attach::ApiLevel LevelOf(uint32_t kind) {
@@ -246,8 +277,71 @@ void Translator::Put(uint32_t kind, const uint8_t* record, const ClockPair& cloc
   }
 }
 
-void Translator::Walk(const uint8_t* data, size_t valid, const ClockPair& clock) {
+std::string Translator::ClockStep::Text() const {
+  std::array<char, 192> text{};
+  std::snprintf(text.data(), text.size(),
+                "CLOCK_REALTIME was set by %+.3f s between %.3f and %.3f s of CLOCK_MONOTONIC_RAW: times of some "
+                "seconds after it may be off by that",
+                static_cast<double>(by_ns) / 1e9, static_cast<double>(from_raw_ns) / 1e9,
+                static_cast<double>(to_raw_ns) / 1e9);
+  return text.data();
+}
+
+void Translator::NoteClock(const ClockPair& clock) {
+  if (!clocks_.empty()) {
+    ClockPair& last = clocks_.back();
+    const int64_t elapsed_ns = clock.raw_ns - last.raw_ns;
+    if (elapsed_ns <= 0) return;  // buffers may overtake each other
+    const int64_t by_ns = clock.real_ns - last.real_ns - elapsed_ns;
+    if (std::abs(by_ns) <= kLeastStepNs + elapsed_ns / kMostSlew) {
+      last = clock;
+      return;
+    }
+    step_ = {by_ns, last.raw_ns, clock.raw_ns};
+  }
+  if (clocks_.size() == kMostClocks) {
+    clocks_.erase(clocks_.begin());
+    for (size_t& in_use : clock_in_use_) in_use -= in_use > 0;
+  }
+  clocks_.push_back(clock);
+}
+
+void Translator::StartClocks(const ClockPair& now) {
+  clocks_ = {now};
+  clock_in_use_ = {};
+  step_ = {};
+}
+
+// After a step of CLOCK_REALTIME the vendor's library has its pair of before for up to 7 s, and what of the host's
+// times it does not convert follows at once. A record is made when it ends, while its buffer is lent: with another pair
+// its end may lie outside of that. As long as it does not the pair stays: steps and delays may be equally long.
+const ClockPair& Translator::ClockOf(uint32_t kind, const uint8_t* record, const ClockPair& clock) {
+  if (oldest_clock_ + 1 == clocks_.size() || kind == kExternalCorrelation) return clock;
+  const uint64_t end = LastTime(kind, record);
+  const auto fits = [&](const ClockPair& pair) {
+    const int64_t end_ns = pair.ToRaw(end);
+    return end_ns >= lent_raw_ns_ - kDeviceDelayNs && end_ns <= returned_raw_ns_ + kLeastStepNs;
+  };
+  size_t& in_use = clock_in_use_[HasDeviceTimes(kind, record) ? 1 : 0];
+  if (!fits(clocks_[in_use])) {
+    size_t newest = clocks_.size();
+    while (newest > oldest_clock_ && !fits(clocks_[newest - 1])) --newest;
+    if (newest > oldest_clock_) in_use = newest - 1;
+  }
+  return clocks_[in_use];
+}
+
+void Translator::Walk(const uint8_t* data, size_t valid, const ClockPair& clock, int64_t lent_raw_ns) {
   using attach::LossReason;
+  NoteClock(clock);
+  lent_raw_ns_ = lent_raw_ns;
+  returned_raw_ns_ = clock.raw_ns;
+  const auto may_be_in_use = [&](const ClockPair& pair) { return pair.raw_ns + kKeptNs >= lent_raw_ns; };
+  const auto oldest = std::find_if(clocks_.begin(), clocks_.end() - 1, may_be_in_use);
+  oldest_clock_ = static_cast<size_t>(oldest - clocks_.begin());
+  for (size_t& in_use : clock_in_use_) {
+    if (in_use < oldest_clock_) in_use = clocks_.size() - 1;
+  }
   bool clock_told = false;
   for (size_t at = 0; at < valid;) {
     const size_t left = valid - at;
@@ -260,12 +354,13 @@ void Translator::Walk(const uint8_t* data, size_t valid, const ClockPair& clock)
     if (size > left) return writer_.CountLostBytes(LossReason::kCutBuffer, left, clock.raw_ns);
     if (!clock_told) {
       const auto first = static_cast<int64_t>(FirstTime(kind, data + at));
-      writer_.Add(attach::ClockRecord{clock.real_ns, clock.raw_ns, first}, clock.raw_ns);
+      const ClockPair& used = ClockOf(kind, data + at, clock);
+      writer_.Add(attach::ClockRecord{used.real_ns, used.raw_ns, first}, clock.raw_ns);
       clock_told = true;
     }
-    Put(kind, data + at, clock);
+    Put(kind, data + at, ClockOf(kind, data + at, clock));
     ++records_;
-    device_records_ += kind == kKernel || kind == kCommunication || kind == kHccl;
+    device_records_ += IsOfDevice(kind);
     at += size;
   }
 }
