@@ -10,6 +10,13 @@ namespace profd {
 
 static_assert(kMaxLineBytes <= Framer::kMaxTail);
 
+namespace {
+
+// Records in a row, with values that are in no list, which are looked through for one with listed values.
+constexpr size_t kMaxUnlisted = 8;
+
+}  // namespace
+
 // Moves what is kept to the front of the buffer; moves nothing as long as nothing was dropped.
 struct Framer::Compactor {
   explicit Compactor(std::span<std::byte> bytes) : buffer(bytes) {}
@@ -70,9 +77,10 @@ uint64_t Framer::StepOf(std::span<const std::byte> record) const {
 
 Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
-  if (!IsPlausibleRecord(format_, rest.first(size))) return Verdict::kSkip;
+  if (!IsPlausibleRecord(format_, rest.first(size))) return JudgeUnlisted(rest, last);
   if (!IsUsual(rest)) {
-    if (rest.size() < 2 * size && !last) return Verdict::kWait;
+    // In sync, a record that ends with the bytes needs no successor.
+    if (rest.size() < 2 * size && !last && !(in_sync_ && rest.size() == size)) return Verdict::kWait;
     if (UsualNearby(rest)) return Verdict::kSkip;
   }
   bool follows = !has_timestamp_ || TimestampFollows(format_, last_timestamp_, TimestampOf(format_, rest));
@@ -83,6 +91,26 @@ Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const 
   if (rest.size() >= 2 * size || last) return Verdict::kAccept;
   // A record that ends with the bytes, as reads normally do, needs no successor.
   return has_timestamp_ && rest.size() == size ? Verdict::kAccept : Verdict::kWait;
+}
+
+// The driver may know events and ids that are in no list. A record with one is a record where it is in step with its
+// neighbours, by their timestamps: out of sync it could be any bytes.
+Framer::Verdict Framer::JudgeUnlisted(std::span<const std::byte> rest, bool last) const {
+  const size_t size = format_.record_size;
+  if (!in_sync_ || format_.timestamp.width == 0 || format_.thinning == abi::Thinning::kEvent) return Verdict::kSkip;
+  uint64_t previous = TimestampOf(format_, rest);
+  if (previous > records::kMaxTimestamp) return Verdict::kSkip;
+  if (has_timestamp_ && !TimestampFollows(format_, last_timestamp_, previous)) return Verdict::kSkip;
+  size_t at = size;
+  for (; at <= kMaxUnlisted * size && at + size <= rest.size(); at += size) {
+    const uint64_t timestamp = TimestampOf(format_, rest.subspan(at));
+    if (!TimestampFollows(format_, previous, timestamp)) return Verdict::kSkip;
+    if (InARow(rest.subspan(at), 1, true)) return Verdict::kAccept;
+    previous = timestamp;
+  }
+  const bool decided = last || at > kMaxUnlisted * size || (has_timestamp_ && (rest.size() == size || at > size));
+  if (!decided) return Verdict::kWait;
+  return FitsNearby(rest, UINT64_MAX) ? Verdict::kSkip : Verdict::kAccept;
 }
 
 // Does a record with usual values begin inside of the first one, with another behind it if that is there, and

@@ -2,9 +2,9 @@
 // garbage. Works in place, allocates nothing, accepts any bytes.
 //
 // In sync, a record is taken at its word; if its values are odd, only where no record with usual ones begins
-// inside of it. After garbage the next one must be confirmed by its
-// successor; when the timestamps jump, three in a row must agree with each other. In both cases no
-// place nearby may fit the old timestamps better (else the bytes are out of step, not the clock).
+// inside of it, and if they are in no list, only in step with its neighbours. After garbage the next one must be
+// confirmed by its successor; when the timestamps jump, three in a row must agree with each other. In both cases
+// no place nearby may fit the old timestamps better (else the bytes are out of step, not the clock).
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,7 @@ class Framer {
   FrameResult FrameBinary(std::span<std::byte> buffer, bool last);
   FrameResult FrameText(std::span<std::byte> buffer, bool last);
   Verdict Judge(std::span<const std::byte> rest, bool last) const;
+  Verdict JudgeUnlisted(std::span<const std::byte> rest, bool last) const;
   Verdict JudgeJump(std::span<const std::byte> rest, bool last) const;
   uint64_t StepOf(std::span<const std::byte> record) const;
   bool FitsNearby(std::span<const std::byte> rest, uint64_t step) const;

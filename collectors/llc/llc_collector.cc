@@ -93,7 +93,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
   bool DecodeRecord(const LlcRecord& record, const TimeBase& time, SampleBatch& out) {
     std::optional<Timestamp> timestamp = TimestampFromMicros(record.timestamp, time);
     Event event = FindEvent(record.event);
-    if (!timestamp || event.index == kEvents) return false;
+    if (!timestamp || !record.IsPlausible()) return false;
     const uint32_t id = record.slice;
     Slice* slice = slices_.FindOrAdd(id, [id] { return Slice{.id = id}; });
     if (slice == nullptr || !OpenInstant(*slice, *timestamp)) return false;

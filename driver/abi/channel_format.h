@@ -63,7 +63,7 @@ struct ChannelFormat {
   bool single_slice = false;           // the vendor's reader keeps only the last slice
   LineWords words = {};                // text only
   // Binary only: can these be a record's fixed fields, its timestamp aside? Null: nothing is known of
-  // them.
+  // them. Others are the driver's all the same in step with their neighbours: decoders check them, too.
   bool (*plausible)(std::span<const std::byte> record) = nullptr;
   // Binary only: are its values, too, such as hardware measures? Others are the driver's all the same, unless
   // records with such values begin beside them. Null: as `plausible`.

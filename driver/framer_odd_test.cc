@@ -1,0 +1,168 @@
+// What is the driver's though no specification lists it: values, events, ids (driver-abi 3.6).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "driver/abi/hal_abi.h"
+#include "driver/framer.h"
+
+namespace profd {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+Buffer Join(const std::vector<Buffer>& parts) {
+  Buffer all;
+  for (const Buffer& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// An HBM or LLC record.
+Buffer Counter(uint64_t us, uint64_t count, uint32_t event, uint32_t id) {
+  Buffer record(24);
+  StoreUnchecked(std::span(record), 0, us);
+  StoreUnchecked(std::span(record), 8, count);
+  StoreUnchecked(std::span(record), 16, event);
+  StoreUnchecked(std::span(record), 20, id);
+  return record;
+}
+
+Buffer Ddr(uint32_t us, uint32_t count, uint32_t event) {
+  Buffer record(20);
+  StoreUnchecked(std::span(record), 0, us);
+  StoreUnchecked(std::span(record), 4, count);
+  StoreUnchecked(std::span(record), 8, event);
+  StoreUnchecked(std::span(record), 16, 0xFFFFFFFFu);
+  return record;
+}
+
+Buffer NpuMem(uint32_t us, uint32_t kind, uint64_t hbm_bytes) {
+  Buffer record(32);
+  StoreUnchecked(std::span(record), 0, us);
+  StoreUnchecked(std::span(record), 4, kind);
+  StoreUnchecked(std::span(record), 24, hbm_bytes);
+  return record;
+}
+
+Buffer Pcie(uint64_t ns, uint32_t device) {
+  Buffer record(96);
+  StoreUnchecked(std::span(record), 0, ns);
+  StoreUnchecked(std::span(record), 8, device);
+  return record;
+}
+
+struct Fed {
+  Buffer good;
+  uint64_t garbage_bytes = 0;
+};
+
+// Each piece is a read; nothing follows the last one.
+Fed Feed(uint32_t channel, const std::vector<Buffer>& pieces) {
+  Framer framer(*abi::FindChannelFormat(channel));
+  Fed fed;
+  Buffer work;
+  for (size_t i = 0; i <= pieces.size(); ++i) {
+    if (i < pieces.size()) work.insert(work.end(), pieces[i].begin(), pieces[i].end());
+    const FrameResult r = framer.Frame(work, i == pieces.size());
+    fed.good.insert(fed.good.end(), work.begin(), work.begin() + static_cast<ptrdiff_t>(r.good_bytes));
+    work = Buffer(work.begin() + static_cast<ptrdiff_t>(r.good_bytes),
+                  work.begin() + static_cast<ptrdiff_t>(r.good_bytes + r.tail_bytes));
+    fed.garbage_bytes += r.garbage_bytes;
+  }
+  return fed;
+}
+
+std::vector<Buffer> PiecesOf(const Buffer& bytes, size_t size) {
+  std::vector<Buffer> pieces;
+  for (size_t at = 0; at < bytes.size(); at += size) {
+    const size_t n = std::min(size, bytes.size() - at);
+    pieces.emplace_back(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.begin() + static_cast<ptrdiff_t>(at + n));
+  }
+  return pieces;
+}
+
+// Periods of 50 ms, from the stream's start on or later, read in pieces of all kinds.
+void ExpectAllPass(uint32_t channel, const std::vector<Buffer>& records) {
+  const Buffer input = Join(records);
+  for (const size_t step : {size_t{1}, size_t{37}, records[0].size(), 3 * records[0].size(), input.size()}) {
+    const Fed fed = Feed(channel, PiecesOf(input, step));
+    EXPECT_EQ(fed.good, input) << channel << " in pieces of " << step;
+    EXPECT_EQ(fed.garbage_bytes, 0u) << channel << " in pieces of " << step;
+  }
+}
+
+TEST(FramerOdd, UnlistedEventsAndIdsInStepAreRecords) {
+  for (const int first : {0, 5}) {  // the period of the first odd one
+    std::vector<Buffer> hbm, llc, ddr, mem, pcie;
+    for (int period = 1; period < 20; ++period) {
+      const uint32_t us = static_cast<uint32_t>(period) * 50'000;
+      if (period > first) {
+        hbm.push_back(Counter(us, 12'345, 2, 0));
+        hbm.push_back(Counter(us, 12'345, 0, 64));
+        ddr.push_back(Ddr(us, 12'345, 3));
+        mem.push_back(NpuMem(us, 5, 99));
+        pcie.push_back(Pcie(us * uint64_t{1000}, 5000));
+      }
+      for (uint32_t stack = 0; stack < 4; ++stack) {
+        for (uint32_t event = 0; event < 2; ++event) {
+          hbm.push_back(Counter(us, 1'000'000 + 10'000 * stack + 1'000 * event, event, stack));
+        }
+      }
+      for (const uint32_t event : {0x00u, 0x01u, 0x02u, 0x99u, 0x13u, 0x20u, 0x22u, 0x34u, 0x36u}) {
+        if (event != 0x99 || period > first) llc.push_back(Counter(us, 200'000, event, event == 0x99 ? 17 : 0));
+      }
+      ddr.push_back(Ddr(us, 500'000, 0));
+      ddr.push_back(Ddr(us, 501'000, 1));
+      mem.push_back(NpuMem(us, 1, 5'000'131'000));
+      pcie.push_back(Pcie(us * uint64_t{1000} + 1, 0));
+    }
+    ExpectAllPass(abi::kChannelHbm, hbm);
+    ExpectAllPass(abi::kChannelLlc, llc);
+    ExpectAllPass(abi::kChannelDdr, ddr);
+    ExpectAllPass(abi::kChannelNpuMem, mem);
+    ExpectAllPass(abi::kChannelPcie, pcie);
+  }
+}
+
+TEST(FramerOdd, AChannelOfUnlistedEventsOnlyPasses) {
+  std::vector<Buffer> llc;
+  for (uint64_t n = 1; n < 40; ++n) llc.push_back(Counter(50'000 * n, 200'000, 0x99, 0));
+  ExpectAllPass(abi::kChannelLlc, llc);
+}
+
+// One that is not in step is none.
+TEST(FramerOdd, UnlistedEventsWithOtherTimestampsAreGarbage) {
+  const Buffer before = Join({Counter(50'000, 7, 0, 0), Counter(50'000, 7, 1, 0)});
+  const Buffer behind = Join({Counter(100'000, 7, 0, 0), Counter(100'000, 7, 1, 0), Counter(150'000, 7, 0, 0)});
+  const Fed fed = Feed(abi::kChannelHbm, {Join({before, Counter(uint64_t{1} << 40, 7, 2, 0), behind})});
+  EXPECT_EQ(fed.good, Join({before, behind}));
+  EXPECT_EQ(fed.garbage_bytes, 24u);
+}
+
+// A read ends where a record ends: none is held back because of its values until the next one comes, which of
+// low power may be long after. lpmFreqConv has any number in its type (driver-abi 3.6).
+TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {
+  for (const uint32_t type : {0u, 9u, 1000u, 0xCDCDCDCDu}) {
+    Framer framer(*abi::FindChannelFormat(abi::kChannelLp));
+    for (uint64_t n = 1; n < 4; ++n) {
+      Buffer record(888);
+      StoreUnchecked(std::span(record), 0, 1u);
+      StoreUnchecked(std::span(record), 4, type);
+      StoreUnchecked(std::span(record), 8, 5'000'000'000 + n);
+      StoreUnchecked(std::span(record), 16, static_cast<uint32_t>(1000 + n));
+      const FrameResult r = framer.Frame(record);
+      EXPECT_EQ(r.records, 1u) << type;
+      EXPECT_EQ(r.tail_bytes, 0u) << type;
+    }
+  }
+  Framer framer(*abi::FindChannelFormat(abi::kChannelHbm));
+  Buffer work = Join({Counter(50'000, 7, 0, 0), Counter(50'000, 7, 2, 0)});
+  EXPECT_EQ(framer.Frame(work).records, 2u);
+}
+
+}  // namespace
+}  // namespace profd
