@@ -15,6 +15,10 @@ namespace {
 // Records in a row, with values that are in no list, which are looked through for one with listed values.
 constexpr size_t kMaxUnlisted = 8;
 
+bool IsText(std::string_view bytes) {
+  return std::ranges::all_of(bytes, [](char c) { return c == '\t' || c == '\r' || (c >= ' ' && c < 0x7F); });
+}
+
 }  // namespace
 
 // Moves what is kept to the front of the buffer; moves nothing as long as nothing was dropped.
@@ -221,7 +225,9 @@ FrameResult Framer::FrameText(std::span<std::byte> buffer, bool last) {
     at = end;
   }
   const size_t left = buffer.size() - at;
-  if (format_.opaque && (last || left > kMaxLineBytes)) {
+  // Text without its end is a torn line, of these channels too; what is no text has no lines.
+  const bool torn = last && IsText(AsText(buffer).substr(at));
+  if (format_.opaque && !torn && (last || left > kMaxLineBytes)) {
     out.Keep(at, left);
     at = buffer.size();
   } else if (last || skip_line_ || left > kMaxLineBytes) {

@@ -164,5 +164,24 @@ TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {
   EXPECT_EQ(framer.Frame(work).records, 2u);
 }
 
+// dump-format, "How profd writes", 3: lines are never cut, also those whose form is not known.
+TEST(FramerOdd, ATornLastLineIsGarbage) {
+  for (const std::string_view line : {"1:000000001 0 5 0 1000 3 55% 100 7 25% 50 2\n", "engine 135 util 4\n"}) {
+    for (size_t cut = 1; cut < line.size(); ++cut) {
+      const std::string text = std::string(line) + std::string(line.substr(0, line.size() - cut));
+      const auto bytes = AsBytes(text);
+      const Fed fed = Feed(abi::kChannelDvppVenc, {Buffer(bytes.begin(), bytes.end())});
+      EXPECT_EQ(AsText(fed.good), line) << cut;
+      EXPECT_EQ(fed.garbage_bytes, line.size() - cut);
+    }
+  }
+}
+
+// What is no text is not known to have lines.
+TEST(FramerOdd, OtherBytesNeedNoLineEnd) {
+  const Buffer bytes(40, std::byte{1});
+  EXPECT_EQ(Feed(abi::kChannelDvppVenc, {bytes, bytes}).good, Join({bytes, bytes}));
+}
+
 }  // namespace
 }  // namespace profd
