@@ -134,4 +134,8 @@ std::function<void(uint32_t, uint32_t)> ChannelPump::reader() const {
   };
 }
 
+std::function<void()> ChannelPump::waker() const {
+  return [core = core_] { core->Wake(); };
+}
+
 }  // namespace profd

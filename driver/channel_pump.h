@@ -80,6 +80,8 @@ class ChannelPump {
   // Has the pump look at a channel that was added and started through table(): a poll that reported it
   // before may have been the only one.
   std::function<void(uint32_t device, uint32_t channel)> reader() const;
+  // Has it poll now, and often for a while.
+  std::function<void()> waker() const;
 
  private:
   struct Core;

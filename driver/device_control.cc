@@ -115,7 +115,8 @@ Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOpt
 }
 
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
-StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
+StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options,
+                    const std::function<void()>& wake_pump) {
   ChannelTable& table = *context.table;
   // The reads may use a part of the time each, so that waiting for a stuck reader never keeps
   // prof_stop from being called.
@@ -128,6 +129,8 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
   // Not all drivers have it, and it is a hint in any case: the read below finds out.
   context.hal->ProfDataFlush(context.device, channel, &readable);
   drain().Ignore();
+  // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
+  wake_pump();
   int code = context.hal->ProfStop(context.device, channel);
   StopOutcome outcome;
   outcome.status = StatusOfStopCode(code, context.device, ChannelName(channel));
@@ -151,6 +154,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
       hal_(std::move(hal)),
       table_(pump.table()),
       have_read_(pump.reader()),
+      wake_pump_(pump.waker()),
       clock_(clock),
       options_(options) {
   threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock,
@@ -248,8 +252,8 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   GuardedJob job;
   job.what = fmt::format("stopping channel {} of device {}", ChannelName(channel), device_);
   job.key = static_cast<int>(channel);
-  job.run = [context, channel, outcome, options = options_] {
-    *outcome = RunStop(context, channel, options);
+  job.run = [context, channel, outcome, options = options_, wake_pump = wake_pump_] {
+    *outcome = RunStop(context, channel, options, wake_pump);
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false});

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "driver/device_control.h"
+#include "driver/testing/recording_sink.h"
+#include "driver/testing/scripted_hal.h"
+
+namespace profd {
+namespace {
+
+using testing::Call;
+
+// driver-abi 1.8, 7: the driver hands out the last records while prof_stop runs.
+TEST(DeviceStop, ThePumpPollsWhileTheDriverStops) {
+  SystemClock clock;
+  BlockPool pool(4 << 20);
+  testing::RecordingSink sink;
+  testing::ScriptedHal hal;
+  PumpOptions options;
+  options.poll_timeout_seconds = 0;
+  options.min_poll_interval_ns = 3600 * kNsPerSecond;  // rounds begin when it is woken only
+  ChannelPump pump(hal.Library(), clock, pool, sink, options);
+  DeviceControl control(3, hal.Library(), pump, clock);
+
+  std::promise<Status> started;
+  control.StartChannel({.channel = abi::kChannelHbm, .user_data = {}}, 1,
+                       [&](const Status& status, int64_t) { started.set_value(status); });
+  ASSERT_TRUE(started.get_future().get().ok());
+  // One round because it was woken, and one because that was before its first pause.
+  while (pump.stats().polls < 2) std::this_thread::yield();
+
+  hal.Hold(Call::kStop);
+  std::promise<StopOutcome> stopped;
+  control.StopChannel(abi::kChannelHbm, [&](const StopOutcome& outcome) { stopped.set_value(outcome); });
+  hal.WaitUntilHeld(1);
+  const int64_t patience = clock.SteadyNs() + 10 * kNsPerSecond;
+  while (pump.stats().polls < 3 && clock.SteadyNs() < patience) std::this_thread::yield();
+  EXPECT_GE(pump.stats().polls, 3u);
+  hal.Release(Call::kStop);
+  EXPECT_TRUE(stopped.get_future().get().status.ok());
+}
+
+}  // namespace
+}  // namespace profd
