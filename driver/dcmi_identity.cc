@@ -216,6 +216,23 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
   return taken;
 }
 
+const DcmiService::State::Card* DcmiService::State::SilentCardOf(int logical_id) const {
+  const Card* silent = nullptr;
+  for (const Card& card : cards) {
+    if (card.answered) continue;
+    // The number of a card identifies the NPU where a card has one only; else any may be meant.
+    if (silent == nullptr || card.id == logical_id) silent = &card;
+  }
+  return silent;
+}
+
+bool DcmiService::HangsSilently(int logical_id) const {
+  if (FindByLogicalId(logical_id) != nullptr) return false;
+  MutexLock lock(state_->mutex);
+  const State::Card* silent = state_->SilentCardOf(logical_id);
+  return silent != nullptr && !silent->searches.empty();
+}
+
 std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
   if (FindByLogicalId(logical_id) != nullptr) return {};
   MutexLock lock(state_->mutex);
@@ -223,12 +240,7 @@ std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
     return fmt::format("{}; tried again every {} s", DcmiStatus(state_->facts.code, state_->facts.what).message(),
                        options_.init_retry_ns / kNsPerSecond);
   }
-  const State::Card* silent = nullptr;
-  for (const State::Card& card : state_->cards) {
-    if (card.answered) continue;
-    // The number of a card identifies the NPU where a card has one only; else any may be meant.
-    if (silent == nullptr || card.id == logical_id) silent = &card;
-  }
+  const State::Card* silent = state_->SilentCardOf(logical_id);
   if (silent == nullptr) return {};
   if (silent->searches.size() >= kMaxSearches) {
     return fmt::format(

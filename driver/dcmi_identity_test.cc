@@ -155,6 +155,8 @@ TEST_F(SilentCardTest, CostsOnlyItselfAndIsFoundWhenItAnswers) {
     EXPECT_TRUE(service->HasCallInFlight());
     EXPECT_EQ(service->SilenceOf(1, 5), "npu 5 does not answer DCMI calls; retried every 30 s");
     EXPECT_EQ(service->SilenceOf(0, 0), "");
+    EXPECT_TRUE(service->HangsSilently(1));
+    EXPECT_FALSE(service->HangsSilently(0));
     // Those that answer are asked as if nothing were.
     EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
     EXPECT_FALSE(service->CheckStuck(clock.SteadyNs() + 60 * kNsPerSecond, kNsPerSecond));
@@ -203,6 +205,7 @@ TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
   EXPECT_TRUE(service->IsPending());
   EXPECT_TRUE(service->HasSilentCards());
   EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: internal error of the driver (-8005); tried again every 10 s");
+  EXPECT_FALSE(service->HangsSilently(0));
   clock.Advance(9 * kNsPerSecond);
   (void)service->CheckCards(clock.SteadyNs());
   EXPECT_EQ(fake->Asked("init"), 1);
@@ -234,6 +237,7 @@ TEST_F(SilentCardTest, OneThatIsGoneIsLookedForAgainAndHidesNoOther) {
   AwaitQuiet();
   EXPECT_TRUE(service->HasSilentCards());
   EXPECT_EQ(service->SilenceOf(1, 1), "npu 1 does not answer DCMI calls; retried every 30 s");
+  EXPECT_FALSE(service->HangsSilently(1));
   fake->SetCode("1:device_logic_id", abi::kDcmiOk);
   clock.Advance(30 * kNsPerSecond);
   AwaitDevices(3);

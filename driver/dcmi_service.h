@@ -5,7 +5,7 @@
 // throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
 // continues with a new one; from then on the old thread may come back at any time, which is safe: it
 // gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
-// VisitRefused, ProblemOf, SilenceOf and LastAnswerNs may be called from any thread at any time,
+// VisitRefused, ProblemOf, SilenceOf, HangsSilently and LastAnswerNs may be called from any thread at any time,
 // also during a query. devices() may only grow, by CheckCards, which is one thread's. Cards are searched for NPUs, and
 // Start is tried again, on threads of their own.
 //
@@ -163,6 +163,8 @@ class DcmiService {
   }
   // Why an NPU the HAL knows is not in devices(), if that is because its card, or the library, has never answered.
   std::string SilenceOf(int logical_id, int physical_id) const;
+  // Such an NPU is silent because a call has not returned.
+  bool HangsSilently(int logical_id) const;
   bool HasSilentCards() const;  // or the library itself is silent: IsPending()
   const DcmiDevice* FindByLogicalId(int logical_id) const;
   DcmiApi api() const;

@@ -93,6 +93,7 @@ struct DcmiService::State {
   }
   void List(Listing& listing);
   void Take(Listing&& ended, int64_t next_ns) REQUIRES(mutex);
+  const Card* SilentCardOf(int logical_id) const REQUIRES(mutex);
   int Initialise();
   int ListCards(std::vector<int>* cards);
   int ReadVersions(Listing& listing);

@@ -57,6 +57,19 @@ TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
   EXPECT_THAT(Judge(hung).flags, ElementsAre(v1::Health::FLAG_HUNG));
 }
 
+// docs/profctl.md: unknown is what cannot be read. The library fails to start in a container without device nodes.
+TEST(Judge, ALibraryThatFailsMakesNoNpuDown) {
+  DeviceReadings unread;
+  unread.up = false;
+  unread.unreadable = "dcmi_init: internal error of the driver (-8005); tried again every 10 s";
+  EXPECT_EQ(Judge(unread).verdict, Verdict::kUnknown);
+  EXPECT_THAT(Judge(unread).flags, IsEmpty());
+  EXPECT_THAT(Judge(unread).reasons, ElementsAre(unread.unreadable));
+  // The other library may know more.
+  unread.problem = "the driver has lost communication with device 0";
+  EXPECT_THAT(Judge(unread).flags, ElementsAre(v1::Health::FLAG_GONE));
+}
+
 TEST(Judge, OneCallThatHangsLeavesTheRest) {
   DeviceReadings facts = Healthy();
   facts.stuck_call = "stopping channel hccs of device 0 has not returned for 9 s";

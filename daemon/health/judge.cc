@@ -82,12 +82,18 @@ DeviceHealth Judge(const DeviceReadings& facts) {
     health.flags.push_back(flag);
     health.reasons.push_back(std::move(reason));
   };
-  if (!facts.problem.empty() || facts.hangs || facts.up == false) {
+  const bool silent = facts.up == false && facts.unreadable.empty();
+  if (!facts.problem.empty() || facts.hangs || silent) {
     note(Verdict::kDown, facts.hangs ? v1::Health::FLAG_HUNG : v1::Health::FLAG_GONE,
          !facts.problem.empty() ? facts.problem
          : facts.hangs          ? "a call for it has not returned"
                                 : "does not answer the management library");
     return health;  // what was read before is out of date
+  }
+  if (!facts.unreadable.empty()) {
+    health.verdict = Verdict::kUnknown;
+    health.reasons.push_back(facts.unreadable);
+    return health;
   }
   if (!facts.stuck_call.empty()) note(Verdict::kDegraded, v1::Health::FLAG_STUCK, facts.stuck_call);
   if (facts.uncorrected_errors > 0) {

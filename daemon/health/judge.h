@@ -31,6 +31,7 @@ struct DeviceReadings {
   int device = 0;       // logical id
   std::string npu;      // its label in metrics
   std::string problem;  // why it cannot be used, in the drivers' words; empty: none
+  std::string unreadable;  // why libdcmi can tell nothing about it; empty: it can, or there is none
   bool hangs = false;   // it answers no call any more
   std::string stuck_call;  // one that has not returned, while others do; empty: none
   std::optional<bool> up;  // answers libdcmi

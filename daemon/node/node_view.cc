@@ -91,9 +91,15 @@ DeviceReadings ReadingsOf(const Node& node, const DeviceInfo& device, const Chan
   if (DeviceControl* control_of = node.ControlOf(device.id); control_of != nullptr) {
     if (const Status calls = control_of->Health(); !calls.ok()) facts.stuck_call = calls.message();
   }
-  add(node.DcmiProblemOf(device));
-  if (const DcmiService* dcmi = node.dcmi_or_null(); dcmi != nullptr) {
-    if (!dcmi->SilenceOf(device.id, device.physical_id).empty()) facts.hangs = true;
+  const DcmiService* dcmi = node.dcmi_or_null();
+  // A library that fails tells nothing about the NPU.
+  if (dcmi != nullptr && dcmi->IsPending()) {
+    facts.unreadable = node.DcmiProblemOf(device);
+  } else {
+    add(node.DcmiProblemOf(device));
+  }
+  if (dcmi != nullptr) {
+    if (dcmi->HangsSilently(device.id)) facts.hangs = true;
     for (const DcmiStuckCall& call : dcmi->StuckCalls(now)) {
       if (call.physical_id == device.physical_id) facts.hangs = true;
     }
@@ -217,7 +223,8 @@ void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
   }
   for (const DeviceInfo& device : node.host().devices) {
     if (node.dcmi_or_null()->SilenceOf(device.id, device.physical_id).empty()) continue;
-    self->Set(MetricByName("profd_device_stuck"), 1, std::to_string(device.physical_id), "dcmi");
+    const bool hangs = node.dcmi_or_null()->HangsSilently(device.id);
+    self->Set(MetricByName("profd_device_stuck"), hangs ? 1 : 0, std::to_string(device.physical_id), "dcmi");
   }
 }
 
