@@ -36,7 +36,7 @@ inline constexpr uint32_t kDavidFeatures =
 
 inline constexpr auto kChips = std::to_array<ChipFacts>({
     {abi::kChip310, "Ascend310", 19.2, 680, 8, kChipNoVectorCores},
-    {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores},
+    {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores | kChipHccnTool},
     {abi::kChipMdc, "MDC", 38.4, 960, 8, kChipDvppEx},
     {abi::kChip310P, "Ascend310P", 38.4, 1150, 8, kChipDvppEx | kChipNoVectorCores},
     {abi::kChip910B, "Ascend910B", 50, 800, 8,

@@ -163,6 +163,14 @@ TEST_F(InventoryTest, ChipsWithoutVectorCoresAreNotQueried) {
   EXPECT_EQ(Discover().devices[0].aiv_num, 0);
 }
 
+// dcmi-and-metrics 2.1: network and optics are of the training series (910A), A2 and A3; A5 has its own form (1.8).
+TEST(Chips, WhichHaveNetworkPortsThatTheToolKnows) {
+  for (const ChipFacts& chip : kChips) {
+    const bool expected = chip.id == 1 || chip.id == 5 || chip.id == 15 || chip.id == 16;
+    EXPECT_EQ(chip.Has(kChipHccnTool), expected) << chip.name;
+  }
+}
+
 TEST_F(InventoryTest, AnUnknownChipIsStillADevice) {
   node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = 77 << 8;
   const HalDevice d = Discover().devices[0];
