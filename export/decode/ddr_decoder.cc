@@ -36,10 +36,15 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
         ns_ = static_cast<int64_t>(us) * 1000;
         elapsed_ = elapsed;
         counts_ = {};
+        has_total_ = false;
         break;
     }
-    // What single masters moved is reported beside the total and is not part of it.
-    if (record.master == abi::kAllMasters) counts_[record.event] += record.count;
+    // What single masters moved may be reported beside the total, of which it is a part; a channel that was started for
+    // single masters (driver-abi, `master_id`) has no total.
+    const bool is_total = record.master == abi::kAllMasters;
+    if (is_total && !has_total_) counts_ = {};
+    has_total_ = has_total_ || is_total;
+    if (is_total == has_total_) counts_[record.event] += record.count;
     return true;
   }
   void FinishRows() {
@@ -71,7 +76,8 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
   IntervalClock<int64_t> interval_;
   bool began_ = false;
   bool open_ = false;
-  int64_t ns_ = 0;  // of the open instant, since the session's start
+  bool has_total_ = false;  // of the open instant
+  int64_t ns_ = 0;          // of the open instant, since the session's start
   int64_t elapsed_ = 0;
   std::array<uint64_t, DdrRecord::kEvents> counts_{};
 };

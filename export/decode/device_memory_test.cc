@@ -61,6 +61,19 @@ TEST_F(MemoryTest, DdrSumsControllersPerInstant) {
                                                    {30000000, {0, 3.0517578125, 0}}}));
 }
 
+// A channel that was started for single masters (`master_id`) has no record of all of them.
+TEST_F(MemoryTest, DdrSumsMastersWhereThereIsNoTotal) {
+  place_.chip = 4;
+  Bytes bytes;
+  Ddr(bytes, 10000, 400, 0, 0, 3);
+  Ddr(bytes, 10000, 600, 0, 0, 9);
+  Ddr(bytes, 30000, 700, 0, 0, 3);  // part of the total, before and behind it
+  Ddr(bytes, 30000, 2000, 0, 0);
+  Ddr(bytes, 30000, 900, 0, 0, 9);
+  Decode("ddr.data", bytes);
+  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}}, {30000000, {0, 3.0517578125, 0}}}));
+}
+
 TEST_F(MemoryTest, DdrIsNarrowOnOtherChips) {
   place_.chip = 7;
   Bytes bytes;
