@@ -98,14 +98,14 @@ TEST_F(MemoryTest, DdrEdges) {
   place_.chip = 4;
   Bytes bytes;
   Ddr(bytes, 0, 1000, 0);            // no time to go by
-  Ddr(bytes, 10000, 1000, 0, 0, 5);  // of one master only: no part of the whole
+  Ddr(bytes, 10000, 1000, 0, 0, 5);  // of one master only
   Ddr(bytes, 20000, 1000, 2);        // no such event
   Ddr(bytes, 20000, 1000, 0);
   Ddr(bytes, 15000, 1000, 0);  // earlier
   Decode("ddr.data", bytes);
   EXPECT_EQ(
       Rows(TableId::kDdr),
-      (std::vector<Row>{{0, {0, 0, 0}}, {10000000, {0, 0, 0}}, {20000000, {0, 3.0517578125, 0}}}));
+      (std::vector<Row>{{0, {0, 0, 0}}, {10000000, {0, 3.0517578125, 0}}, {20000000, {0, 3.0517578125, 0}}}));
   EXPECT_EQ(stats_.bad_records, 2u);
   Decode("ddr.data", Bytes());
   EXPECT_TRUE(Rows(TableId::kDdr).empty());
