@@ -71,7 +71,8 @@ TEST_F(MemoryTest, DdrSumsMastersWhereThereIsNoTotal) {
   Ddr(bytes, 30000, 2000, 0, 0);
   Ddr(bytes, 30000, 900, 0, 0, 9);
   Decode("ddr.data", bytes);
-  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}}, {30000000, {0, 3.0517578125, 0}}}));
+  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}},
+                                                   {30000000, {0, 3.0517578125, 0}}}));
 }
 
 TEST_F(MemoryTest, DdrIsNarrowOnOtherChips) {
