@@ -148,6 +148,7 @@ void ControlReader::InfoJson(const std::string& path, std::string_view text) {
   }
   place->record_version = TextOf(info, "version");
   if (auto cpus = info.find("CPU"); cpus != info.end() && cpus->is_array() && !cpus->empty()) {
+    place->has_cpu = true;
     // Empty or 0: timestamps of the host are ns already.
     place->clock.host_hz = RealOf(cpus->front(), "Frequency").value_or(0) * 1e6;
   } else {

@@ -63,7 +63,7 @@ class Scan {
   void FromManifest(Place* place);
   void ClockPairs(Place* place) const;
   void CompareWithManifest(const std::vector<DumpReader::File>& files);
-  void Lacking(const Place& place);
+  void Lacking(const Place& place, bool has_cpu);
   void Problem(std::string file, std::string what, bool broken);
 
   const DumpReader& reader_;
@@ -201,7 +201,10 @@ void Scan::FromManifest(Place* place) {
     clock.end_us = manifest.end_wall_ns / 1000;
     clock.end_raw_ns = manifest.end_raw_ns;
   }
-  if (clock.host_hz == 0 && place->chip < 0) clock.host_hz = manifest.host_counter_hz;
+  if (!place->has_cpu && manifest.host_counter_hz > 0) {
+    clock.host_hz = manifest.host_counter_hz;
+    place->has_cpu = true;
+  }
   ClockPairs(place);
   if (place->kind != Kind::kDevice) return;
   for (const ManifestDevice& device : manifest.devices) {
@@ -223,11 +226,15 @@ void Scan::FromManifest(Place* place) {
   }
 }
 
-void Scan::Lacking(const Place& place) {
+// `has_cpu`: in its own files.
+void Scan::Lacking(const Place& place, bool has_cpu) {
   const ClockFacts& clock = place.clock;
   auto lacks = [&](const char* what) { Problem(place.dir, what, true); };
   if (clock.begin_us == 0) lacks("no start_info: times are since the host's boot");
   if (place.kind == Kind::kOwn || place.files.empty()) return;
+  auto takes = [&](const char* what) { Problem(place.dir, what, false); };
+  if (!has_cpu && place.has_cpu) takes("no CPU in info.json: the host counter's frequency of another place is used");
+  if (!place.has_cpu && place.kind == Kind::kHost) lacks("no CPU in any info.json: the host's counter is taken for ns");
   if (place.chip < 0) lacks("no info.json: the chip is not known");
   if (clock.host_ns == 0) lacks("no host_start.log: counters have no time");
   if (place.kind != Kind::kDevice) return;
@@ -304,6 +311,7 @@ void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
 
 // What a place lacks may be in the manifest or in another place.
 void Scan::Complete(Place* place) {
+  const bool has_cpu = place->has_cpu;
   FromManifest(place);
   for (const Place& other : info_.places) {
     if (place->clock.begin_us == 0 && other.clock.begin_us != 0) {
@@ -314,10 +322,14 @@ void Scan::Complete(Place* place) {
       place->clock.end_us = other.clock.end_us;
       place->clock.end_raw_ns = other.clock.end_raw_ns;
     }
+    if (!place->has_cpu && other.has_cpu) {
+      place->clock.host_hz = other.clock.host_hz;
+      place->has_cpu = true;
+    }
     if (place->chip < 0 && other.chip >= 0 && place->kind != Kind::kOwn) place->chip = other.chip;
   }
   if (place->kind == Kind::kDevice && info_.chip < 0) info_.chip = place->chip;
-  Lacking(*place);
+  Lacking(*place, has_cpu);
 }
 
 Status Scan::Run() {

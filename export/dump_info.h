@@ -46,6 +46,7 @@ struct Place {
   int chip = -1;  // platform_version; -1 = unknown
   std::string record_version;  // info.json version: "2.0" has other HBM, LLC and npu_mem records
   ClockFacts clock;
+  bool has_cpu = false;  // info.json CPU; without a Frequency `clock.host_hz` is 0, which is a value
   int64_t aicore_mhz = 0;
   int64_t ai_cores = 0;   // cube cores, or all
   int64_t aiv_cores = 0;  // vector cores
@@ -91,7 +92,7 @@ struct DumpInfo {
   struct Problem {
     std::string file;
     std::string what;
-    bool broken = false;  // false: unknown or not ours, skipped
+    bool broken = false;  // false: unknown or not ours, skipped; or the dump has it elsewhere
   };
   std::vector<Problem> problems;
   uint64_t bytes = 0;  // of the data files

@@ -197,6 +197,38 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   EXPECT_EQ(place->clock.device_count, 20u);
 }
 
+// dump-format 1.4, 1.7: without a frequency the host's timestamps are ns, without a CPU they are not known to be.
+TEST_F(DumpInfoTest, TheHostCountersFrequencyIsAlsoThatOfADevice) {
+  Data("host/data/host_cpu.data.slice_0", 10);
+  const std::string theirs = R"({"DeviceInfo":[{"hwts_frequency":"50"}],"platform_version":"5","CPU":[{"Frequency":")";
+  for (const char* mhz : {"100.000000", ""}) {
+    SCOPED_TRACE(mhz);
+    Put("device_3/info.json.3", theirs + mhz + "\"}]}");
+    std::filesystem::remove(Root() + "/host/info.json");
+    DumpInfo info = Open();
+    EXPECT_EQ(info.places[0].clock.host_hz, *mhz == 0 ? 0 : 100e6);
+    ASSERT_EQ(info.problems.size(), 1u);
+    EXPECT_EQ(info.problems[0].file, "host");
+    EXPECT_FALSE(info.problems[0].broken);
+    // A value, not the lack of one.
+    Put("host/info.json", R"({"platform_version":"5","CPU":[{"Frequency":""}]})");
+    info = Open();
+    EXPECT_EQ(info.places[0].clock.host_hz, 0);
+    EXPECT_TRUE(info.problems.empty());
+  }
+  std::filesystem::remove(Root() + "/host/info.json");
+  Put("device_3/info.json.3", R"({"DeviceInfo":[{"hwts_frequency":"50"}],"platform_version":"5"})");
+  DumpInfo info = Open();
+  ASSERT_EQ(info.problems.size(), 2u);
+  EXPECT_EQ(info.problems[1].file, "host");
+  EXPECT_TRUE(info.problems[1].broken);
+  Put("device_3/info.json.3", theirs + "\"}]}");
+  Manifest manifest;
+  manifest.host_counter_hz = 25e6;
+  Put("profd_manifest.json", Serialize(manifest));
+  EXPECT_EQ(Open().places[0].clock.host_hz, 25e6);
+}
+
 TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   Manifest manifest;
   manifest.state = DumpState::kDone;
