@@ -63,7 +63,7 @@ class Scan {
   void FromManifest(Place* place);
   void ClockPairs(Place* place) const;
   void CompareWithManifest(const std::vector<DumpReader::File>& files);
-  void Lacking(const Place& place, bool has_cpu);
+  void Lacking(const Place& place, bool has_begin, bool has_cpu);
   void Problem(std::string file, std::string what, bool broken);
 
   const DumpReader& reader_;
@@ -226,13 +226,15 @@ void Scan::FromManifest(Place* place) {
   }
 }
 
-// `has_cpu`: in its own files.
-void Scan::Lacking(const Place& place, bool has_cpu) {
+// `has_begin`, `has_cpu`: in its own files.
+void Scan::Lacking(const Place& place, bool has_begin, bool has_cpu) {
   const ClockFacts& clock = place.clock;
   auto lacks = [&](const char* what) { Problem(place.dir, what, true); };
   if (clock.begin_us == 0) lacks("no start_info: times are since the host's boot");
   if (place.kind == Kind::kOwn || place.files.empty()) return;
+  // The start is two clocks read one after the other, by each device for itself.
   auto takes = [&](const char* what) { Problem(place.dir, what, false); };
+  if (!has_begin && clock.begin_us != 0) takes("no start_info: that of another place, some us off, is used");
   if (!has_cpu && place.has_cpu) takes("no CPU in info.json: the host counter's frequency of another place is used");
   if (!place.has_cpu && place.kind == Kind::kHost) lacks("no CPU in any info.json: the host's counter is taken for ns");
   if (place.chip < 0) lacks("no info.json: the chip is not known");
@@ -311,6 +313,7 @@ void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
 
 // What a place lacks may be in the manifest or in another place.
 void Scan::Complete(Place* place) {
+  const bool has_begin = place->clock.begin_us != 0;
   const bool has_cpu = place->has_cpu;
   FromManifest(place);
   for (const Place& other : info_.places) {
@@ -329,7 +332,7 @@ void Scan::Complete(Place* place) {
     if (place->chip < 0 && other.chip >= 0 && place->kind != Kind::kOwn) place->chip = other.chip;
   }
   if (place->kind == Kind::kDevice && info_.chip < 0) info_.chip = place->chip;
-  Lacking(*place, has_cpu);
+  Lacking(*place, has_begin, has_cpu);
 }
 
 Status Scan::Run() {

@@ -229,6 +229,17 @@ TEST_F(DumpInfoTest, TheHostCountersFrequencyIsAlsoThatOfADevice) {
   EXPECT_EQ(Open().places[0].clock.host_hz, 25e6);
 }
 
+// operator-data a.5: two pairs differ by some us.
+TEST_F(DumpInfoTest, TheStartOfAnotherPlaceIsReported) {
+  Data("device_3/data/hbm.data.3.slice_0", 24);
+  std::filesystem::remove(Root() + "/device_3/start_info.3");
+  const DumpInfo info = Open();
+  EXPECT_EQ(info.places[1].clock.begin_us, 1767225600000000);
+  ASSERT_EQ(info.problems.size(), 1u);
+  EXPECT_EQ(info.problems[0].file, "device_3");
+  EXPECT_FALSE(info.problems[0].broken);
+}
+
 TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   Manifest manifest;
   manifest.state = DumpState::kDone;
