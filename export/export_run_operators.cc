@@ -18,7 +18,8 @@ void ExportRun::LookForStepParts() {
   const auto wants = [this](bool (Format::*parts)() const) {
     return std::ranges::any_of(formats_, [&](const auto& format) { return format->events() && (format->format().*parts)(); });
   };
-  if (!filter_.events || !wants(&Format::WantsStepParts)) return;
+  // The vendor's analyser knows no parts of training steps.
+  if (options_.compat_msprof || !filter_.events || !wants(&Format::WantsStepParts)) return;
   const bool operators = wants(&Format::WantsStepPartsOfOperators);
   RunSpilling([this, operators] {
     for (size_t i = 0; i < dumps_.size(); ++i) {
