@@ -201,8 +201,8 @@ std::string RowLoader::TextOf(const Batch& batch, const SqlColumn& column, uint6
   }
 }
 
-// Cycles against the clock's, between two samples of a core; the interval of a core's first sample
-// counts as 1 ns, as the vendor's analyser has it.
+// Cycles against the clock's, between two samples of a core. Of a core's first sample the interval is not known; the
+// vendor's analyser takes it for 1 ns.
 void RowLoader::ConvertUsage(const Batch& batch, size_t from, std::span<const uint64_t> cycles,
                              Lane& lane) {
   const int64_t* timestamps = batch.t_ns.data() + from;
@@ -210,13 +210,15 @@ void RowLoader::ConvertUsage(const Batch& batch, size_t from, std::span<const ui
   const int64_t* type = batch.Ints(1).data() + from;
   const double mhz = where_.place->aicore_mhz > 0 ? static_cast<double>(where_.place->aicore_mhz)
                                                   : std::numeric_limits<double>::quiet_NaN();
+  const double unknown = where_.compat_msprof ? 1.0 : std::numeric_limits<double>::quiet_NaN();
   for (size_t i = 0; i < cycles.size(); ++i) {
     auto key = static_cast<uint64_t>(type[i]) << 32 ^ static_cast<uint64_t>(core[i]);
     if (core_timestamps_.size() > 65536) core_timestamps_.clear();
     auto [it, fresh] = core_timestamps_.try_emplace(key, timestamps[i]);
-    double interval = fresh ? 1.0 : static_cast<double>(timestamps[i] - it->second);
+    double interval = fresh ? unknown : static_cast<double>(timestamps[i] - it->second);
     it->second = timestamps[i];
     if (interval == 0) skip_[i] = true;
+    if (interval < 0 && !where_.compat_msprof) interval = unknown;
     double usage = static_cast<double>(cycles[i] * 1000) / (mhz * interval) * 100;
     lane.values[i] = std::bit_cast<uint64_t>(usage);
   }

@@ -58,6 +58,7 @@ struct LoaderPlace {
   size_t ordinal = 0;            // of all places of all dumps
   int64_t dump_id = -1;          // value of the column dumpId; -1 = there is none
   Strings* strings = nullptr;
+  bool compat_msprof = false;
 };
 
 class RowLoader {

@@ -210,6 +210,7 @@ Result<std::unique_ptr<FormatSink>> SqliteFormat::Open(const ExportTask& task) {
   where.ordinal = known == places_.end() ? places_.size() : known->second;
   if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(task.dump);
   where.strings = plan_.strings;
+  where.compat_msprof = plan_.compat_msprof;
   SqliteSink::Shared shared{&tables_, &states_, &last_ns_[task.dump], &ranks_};
   return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, where));
 }

@@ -44,8 +44,9 @@ class MadeExport {
   const std::string& dir() const { return dir_; }
   std::string path() const { return dir_ + "/msprof_20260101000000.db"; }
 
-  void Begin() {
+  void Begin(bool compat_msprof = false) {
     ExportPlan plan;
+    plan.compat_msprof = compat_msprof;
     for (const DumpInfo& dump : dumps_) plan.dumps.push_back(&dump);
     plan.out_dir = dir_;
     plan.timestamp = "20260101000000";

@@ -32,16 +32,16 @@ class Database:
     CORES = ("AIC", "AIV")
 
     def _cores(self, reference):
-        """Samples and sums of cores. A core's first interval counts as 1 ns."""
+        """Samples and sums of cores. difference: a core's first sample has no usage; the vendor's interval is 1 ns."""
         last, sums = {}, {}
         for row in reference.rows["aicore_pmu"]:
             v = row.values
             core = (row.device, v["type"], v["core"], v["mhz"])
-            since = row.t - last[core] if core in last else 1
+            since = row.t - last[core] if core in last else None
             last[core] = row.t
-            if since:
+            if since != 0:
                 self._put("SAMPLE_PMU_TIMELINE", row, totalCycle=v["cycles"], freq=v["mhz"],
-                          usage=v["cycles"] * 1000 / (v["mhz"] * since) * 100, coreId=v["core"],
+                          usage=since and v["cycles"] * 1000 / (v["mhz"] * since) * 100, coreId=v["core"],
                           coreType=self.CORES[v["type"]])
             total = sums.setdefault(core, defaultdict(int))
             for name in v:
