@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <map>
 #include <string>
 #include <utility>
@@ -62,7 +62,9 @@ class TxDecoder : public Decoder {
     Event event;
     std::map<uint16_t, std::string> segments;
   };
-  using OpenTexts = std::deque<OpenText>;  // as their first records came
+  using OpenTexts = std::list<OpenText>;
+  using Key = std::pair<int64_t, uint64_t>;  // process and mark
+  static Key KeyOf(const Event& event) { return {event.pid, event.recorded->mark}; }
 
   void Take(std::span<const std::byte> record) {
     const bool is_ex = At<uint16_t>(record, 24) == kTxEx;
@@ -74,15 +76,14 @@ class TxDecoder : public Decoder {
       return Send(std::move(event));
     }
     const auto segment = At<uint16_t>(record, 26);
-    auto open = std::ranges::find_if(open_, [&event](const OpenText& each) {
-      return each.event.recorded->mark == event.recorded->mark && each.event.pid == event.pid;
-    });
-    if (open != open_.end() && open->segments.contains(segment)) {
-      CloseText(open);  // another one with the same number
-      open = open_.end();
+    const Key key = KeyOf(event);
+    if (const auto same = by_mark_.find(key); same != by_mark_.end() && same->second->segments.contains(segment)) {
+      CloseText(same->second);  // another one with the same number
     }
-    if (open == open_.end()) open = open_.insert(open_.end(), {std::move(event), {}});
-    if (open->segments.size() * kTextBytes <= kMaxText) open->segments[segment] = std::move(message);
+    const auto [open, is_new] = by_mark_.try_emplace(key);
+    if (is_new) open->second = open_.insert(open_.end(), {std::move(event), {}});
+    auto& segments = open->second->segments;
+    if (segments.size() * kTextBytes <= kMaxText) segments[segment] = std::move(message);
     if (open_.size() > kMaxOpenTexts) CloseText(open_.begin());
   }
 
@@ -116,6 +117,7 @@ class TxDecoder : public Decoder {
     std::string message;
     for (const auto& [index, part] : open->segments) message += part;
     open->event.name = RepairedText(message);
+    by_mark_.erase(KeyOf(open->event));
     Send(std::move(open->event));
     open_.erase(open);
   }
@@ -147,7 +149,8 @@ class TxDecoder : public Decoder {
   std::function<void(const Event&)> event_;
   std::function<std::string(uint64_t)> name_of_;
   std::function<std::optional<Event::Recorded::OnDevice>(uint64_t)> on_device_;
-  OpenTexts open_;
+  OpenTexts open_;  // as their first records came
+  std::map<Key, OpenTexts::iterator> by_mark_;
   std::vector<Event> started_;
   std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> lanes_;  // ends, by process and domain
 };
