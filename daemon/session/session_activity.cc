@@ -111,6 +111,12 @@ ActivityFileId FileOfKind(attach::CollectKind kind) {
   return ActivityFileId::kApi;
 }
 
+std::set<ActivityFileId> FilesOfKinds(attach::CollectKinds kinds) {
+  std::set<ActivityFileId> files;
+  kinds.ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
+  return files;
+}
+
 uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names) {
   const std::string_view text = names.Find(ring_id);
   uint32_t id = 0;

@@ -63,6 +63,7 @@ class SessionNames {
 
 // Where records of a kind go.
 ActivityFileId FileOfKind(attach::CollectKind kind);
+std::set<ActivityFileId> FilesOfKinds(attach::CollectKinds kinds);
 
 class SessionActivity {
  public:

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "daemon/session/option_plan.h"
 #include "daemon/session/session_processes.h"
@@ -95,9 +94,7 @@ void SessionProcesses::FillOption(const std::string& key, const ProcessReports& 
 // What an option brought into the dump. Records that several options ask for count for each of them.
 void SessionProcesses::CountActivity(const std::string& option, v1::Outcome* out) const {
   if (activity_ == nullptr) return;
-  std::set<ActivityFileId> files;
-  plan_.collect.at(option).ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
-  for (ActivityFileId file : files) {
+  for (ActivityFileId file : FilesOfKinds(plan_.collect.at(option))) {
     const SessionActivity::Count count = activity_->CountOf(file);
     out->set_records(out->records() + count.records);
     out->set_bytes(out->bytes() + count.bytes);

@@ -42,24 +42,25 @@ v1::Outcome& OutcomeOf(const ManifestChannel& channel, v1::SessionStatus* sessio
 }
 
 // As the session itself counted: what limits removed later had been recorded.
+void Count(const ManifestChannel& channel, auto* into) {
+  into->set_records(into->records() + channel.records + channel.aged.records);
+  for (const ManifestLoss& loss : channel.dropped) {
+    if (!IsDropped(loss)) continue;
+    into->set_dropped_records(into->dropped_records() + loss.records);
+    into->set_dropped_bytes(into->dropped_bytes() + loss.bytes);
+  }
+}
+
 void AddOutcome(const ManifestChannel& channel, v1::SessionStatus* session) {
   v1::Outcome& outcome = OutcomeOf(channel, session);
   if (outcome.detail().empty()) outcome.set_detail(channel.detail);
   if (channel.hz_effective > outcome.hz()) outcome.set_hz(channel.hz_effective);
-  const uint64_t records = channel.records + channel.aged.records;
-  outcome.set_records(outcome.records() + records);
   outcome.set_bytes(outcome.bytes() + channel.bytes + channel.aged.bytes);
   outcome.set_garbage_bytes(outcome.garbage_bytes() + channel.garbage_bytes);
   if (channel.thinned) outcome.set_thinned(true);
   if (channel.rebased) outcome.set_rebased(true);
-  session->set_records(session->records() + records);
-  for (const ManifestLoss& loss : channel.dropped) {
-    if (!IsDropped(loss)) continue;
-    outcome.set_dropped_records(outcome.dropped_records() + loss.records);
-    outcome.set_dropped_bytes(outcome.dropped_bytes() + loss.bytes);
-    session->set_dropped_records(session->dropped_records() + loss.records);
-    session->set_dropped_bytes(session->dropped_bytes() + loss.bytes);
-  }
+  Count(channel, &outcome);
+  Count(channel, session);
 }
 
 void AddMarks(const Manifest& manifest, v1::SessionStatus* session) {
@@ -72,33 +73,27 @@ void AddMarks(const Manifest& manifest, v1::SessionStatus* session) {
   outcome.set_dropped_records(manifest.dropped_marks);
 }
 
-void CountActivity(const ManifestChannel& channel, auto* into) {
-  into->set_records(into->records() + channel.records + channel.aged.records);
-  for (const ManifestLoss& loss : channel.dropped) {
-    if (!IsDropped(loss)) continue;
-    into->set_dropped_records(into->dropped_records() + loss.records);
-    into->set_dropped_bytes(into->dropped_bytes() + loss.bytes);
-  }
-}
-
 // What processes recorded: in the session once, and for each option that asks for it. Where none does, it was the
-// default, task_time.
+// default, task_time. AddMarks has the row of msproftx.
 void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
   std::map<ActivityFileId, const ManifestChannel*> channels;
   for (const ManifestChannel& channel : manifest.channels) {
     const auto file = std::ranges::find(ActivityFiles(), channel.collector, &ActivityFile::collector);
     if (file == ActivityFiles().end()) continue;
     channels.emplace(static_cast<ActivityFileId>(file - ActivityFiles().begin()), &channel);
-    CountActivity(channel, session);
+    Count(channel, session);
   }
   if (channels.empty()) return;
-  const bool asked = std::ranges::any_of(manifest.options, [](const ManifestOption& option) {
-    return !option.asked.empty() && !CollectKindsOf(option.key, option.value).empty();
+  const auto files_of = [](const ManifestOption& option) {
+    if (option.key == kMarksOption) return std::set<ActivityFileId>();
+    return FilesOfKinds(CollectKindsOf(option.key, option.value));
+  };
+  const bool asked = std::ranges::any_of(manifest.options, [&files_of](const ManifestOption& option) {
+    return !option.asked.empty() && !files_of(option).empty();
   });
   for (const ManifestOption& option : manifest.options) {
     if (asked ? option.asked.empty() : option.key != "task_time") continue;
-    std::set<ActivityFileId> files;
-    CollectKindsOf(option.key, option.value).ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
+    std::set<ActivityFileId> files = files_of(option);
     std::erase_if(files, [&channels](ActivityFileId file) { return !channels.contains(file); });
     if (files.empty()) continue;
     v1::Outcome& outcome = *session->add_outcomes();
@@ -106,7 +101,7 @@ void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
     outcome.set_result(v1::Outcome::RESULT_FINISHED);
     for (ActivityFileId file : files) {
       const ManifestChannel& channel = *channels.at(file);
-      CountActivity(channel, &outcome);
+      Count(channel, &outcome);
       outcome.set_bytes(outcome.bytes() + channel.bytes + channel.aged.bytes);
     }
   }

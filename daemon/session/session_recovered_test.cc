@@ -64,20 +64,29 @@ TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
   ManifestChannel api = Channel("activity_api", -1, 0, "finished");
   api.records = 40;
   manifest.channels = {kernel, api};
-  manifest.options = {{"task_time", "l0", "l0", ""}, {"runtime_api", "on", "on", ""}, {"hccl", "off", "", ""}};
+  manifest.marks = 7;
+  ManifestChannel marker = Channel("activity_marker", -1, 0, "finished");
+  marker.records = 14;
+  manifest.channels.push_back(marker);
+  manifest.options = {{"task_time", "l0", "l0", ""},
+                      {"runtime_api", "on", "on", ""},
+                      {"msproftx", "on", "on", ""},
+                      {"hccl", "off", "", ""}};
   const v1::Session session = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
-  EXPECT_EQ(session.status().records(), 130u);
+  EXPECT_EQ(session.status().records(), 144u);
   EXPECT_EQ(session.status().dropped_records(), 5u);
-  ASSERT_EQ(session.status().outcomes_size(), 2);
+  ASSERT_EQ(session.status().outcomes_size(), 3);
   EXPECT_EQ(session.status().outcomes(0).collector(), "task_time");
   EXPECT_EQ(session.status().outcomes(0).result(), v1::Outcome::RESULT_FINISHED);
-  EXPECT_GE(session.status().outcomes(0).records(), 90u);
+  EXPECT_EQ(session.status().outcomes(0).records(), 130u) << "launch and execution; calls share a file";
   EXPECT_EQ(session.status().outcomes(0).dropped_records(), 5u);
   EXPECT_EQ(session.status().outcomes(1).collector(), "runtime_api");
   EXPECT_EQ(session.status().outcomes(1).records(), 40u);
+  EXPECT_EQ(session.status().outcomes(2).collector(), "msproftx");
+  EXPECT_EQ(session.status().outcomes(2).records(), 7u);
   // A session without options has the default.
   for (ManifestOption& option : manifest.options) option.asked.clear();
-  EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 1);
+  EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 2);
 }
 
 }  // namespace
