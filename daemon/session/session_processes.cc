@@ -288,13 +288,6 @@ void SessionProcesses::End() {
       session->Warn(fmt::format("process{} {} did not hand over {} in time", unended.size() == 1 ? "" : "es", fmt::join(unended, ", "),
                                 files_ != nullptr ? "its files" : "the last records"));
     }
-    if (activity_ != nullptr && files_ == nullptr) {
-      job_->Drain();
-      const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
-      for (const TrainingProcess& process : job_->Processes()) {
-        if (std::ranges::count(unended, process.pid) > 0) activity_->OnNotHandedOver(process.attach_id, now_ns);
-      }
-    }
     Finish();
   });
 }
@@ -307,6 +300,13 @@ void SessionProcesses::SetEnd(int64_t end_raw_ns) {
 void SessionProcesses::Finish() {
   const bool awaited = handing_over_;
   if (awaited) job_->Drain();
+  if (awaited && activity_ != nullptr && files_ == nullptr) {
+    const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
+    const std::vector<pid_t> unended = collect_.Unended();
+    for (const TrainingProcess& process : job_->Processes()) {
+      if (std::ranges::count(unended, process.pid) > 0) activity_->OnNotHandedOver(process.attach_id, now_ns);
+    }
+  }
   handing_over_ = false;
   hand_over_deadline_.reset();
   if (files_ != nullptr) files_->Abandon();

@@ -68,10 +68,11 @@ class SessionProcessesTest : public ::testing::Test {
     SessionDumpOptions options;
     options.session.session_id = "s-1";
     options.owner = Myself();
-    std::promise<Status> opened;
-    auto dump = writer_.Open(std::move(options), 1, [&opened](const Result<std::string>& path) { opened.set_value(path.status()); });
-    EXPECT_TRUE(opened.get_future().get().ok());
-    return dump;
+    std::promise<std::string> opened;
+    dump_ = writer_.Open(std::move(options), 1, [&opened](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
+    path_ = opened.get_future().get();
+    EXPECT_NE(path_, "");
+    return dump_;
   }
   void Begin(std::shared_ptr<WriterSession> dump = nullptr) {
     session_->state_ = v1::Session::STATE_RUNNING;
@@ -102,6 +103,8 @@ class SessionProcessesTest : public ::testing::Test {
   }
 
   TempDir tmp_;
+  std::string path_;  // of the dump
+  std::shared_ptr<WriterSession> dump_;
   ManualClock clock_;
   ManualExecutor time_{clock_};
   RootedFs proc_;
@@ -178,6 +181,13 @@ TEST_F(SessionProcessesTest, NamesProcessesThatDoNotFinishInTime) {
   EXPECT_FALSE(processes_->awaits_last());
   EXPECT_EQ(session_->events_.back(), "handed over");
   EXPECT_THAT(session_->warnings_, ElementsAre("process 11 did not hand over the last records in time"));
+  std::promise<Status> written;
+  dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
+  ASSERT_TRUE(written.get_future().get().ok());
+  const Manifest manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  ASSERT_EQ(manifest.channels[0].gaps.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kNotFetched);
 }
 
 TEST_F(SessionProcessesTest, OutlivesItsSession) {
