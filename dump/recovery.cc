@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "base/bytes.h"
@@ -42,7 +43,8 @@ class Recovery {
   Status Rebuild();
   void DecideTimes();
   void AddLateChannels();
-  int64_t CountPolled(ManifestChannel* channel);
+  std::vector<const RepairedFile*> FilesOf(const ManifestChannel& channel) const;
+  void CountPolled(std::span<const RepairedFile* const> files, ManifestChannel* channel);
   void EndChannels();
   void SumCopied();
   Status Save();
@@ -144,42 +146,44 @@ void Recovery::AddLateChannels() {
   }
 }
 
-// A collector of the host may have several files, or write to the one of all that have none. The manifest
-// counts what had been written when it was replaced last, which may have been at the start. Returns when the last data
-// came; 0: not known.
-int64_t Recovery::CountPolled(ManifestChannel* channel) {
-  RepairedFile all;
+// A collector of the host may have several files, or write to the one of all that have none (`samples.tsv`).
+std::vector<const RepairedFile*> Recovery::FilesOf(const ManifestChannel& channel) const {
+  std::vector<const RepairedFile*> files;
   for (const RepairedPlace& place : places_) {
-    if (place.device >= 0) continue;
+    if (place.device != channel.device) continue;
     for (const auto& [base, file] : place.files) {
-      if (HostFileOf(base).collector != channel->collector) continue;
-      all.records += file.records;
-      all.bytes += file.bytes;
-      all.last_ns = std::max(all.last_ns, file.last_ns);
-      all.aged.insert(all.aged.end(), file.aged.begin(), file.aged.end());
-      all.forgotten.insert(all.forgotten.end(), file.forgotten.begin(), file.forgotten.end());
+      const bool is_polled = channel.file.empty() && channel.device < 0;
+      if (is_polled ? HostFileOf(base).collector == channel.collector : base == channel.file) files.push_back(&file);
     }
   }
-  if (all.bytes > 0 || !all.aged.empty() || !all.forgotten.empty()) {
-    CountFile(all, channel);
-    return all.last_ns;
+  return files;
+}
+
+// The manifest counts what had been written when it was replaced last, which may have been at the start.
+void Recovery::CountPolled(std::span<const RepairedFile* const> files, ManifestChannel* channel) {
+  RepairedFile all;
+  for (const RepairedFile* file : files) {
+    all.records += file->records;
+    all.bytes += file->bytes;
+    all.aged.insert(all.aged.end(), file->aged.begin(), file->aged.end());
+    all.forgotten.insert(all.forgotten.end(), file->forgotten.begin(), file->forgotten.end());
   }
+  if (all.bytes > 0 || !all.aged.empty() || !all.forgotten.empty()) return CountFile(all, channel);
   const auto samples = own_.find(kOwnSamplesFile);
-  if (samples == own_.end()) return 0;
+  if (samples == own_.end()) return;
   const auto shares = std::ranges::count_if(manifest_.channels, [](const ManifestChannel& one) {
     const bool ran = one.state == "running" || one.state == "interrupted";
     return ran && one.device < 0 && one.file.empty() && !HasHostFiles(one.collector);
   });
-  if (HasHostFiles(channel->collector)) return 0;
+  if (HasHostFiles(channel->collector)) return;
   if (shares == 1) {
     channel->records = samples->second.records;
     channel->bytes = samples->second.bytes;
-    return 0;
+    return;
   }
   channel->detail += fmt::format("{}{} has {} samples, of {} collectors together",
                                  channel->detail.empty() ? "" : "; ", kOwnSamplesFile,
                                  samples->second.records, shares);
-  return 0;
 }
 
 void Recovery::EndChannels() {
@@ -196,27 +200,22 @@ void Recovery::EndChannels() {
   const int64_t known_ns = same_boot_ ? std::max(options_.now_raw_ns, end_raw_ns_) : end_raw_ns_;
   AddLateChannels();
   for (ManifestChannel& channel : manifest_.channels) {
-    const RepairedFile* file = nullptr;
-    for (const RepairedPlace& place : places_) {
-      if (place.device != channel.device) continue;
-      auto found = place.files.find(channel.file);
-      if (found != place.files.end()) file = &found->second;
-    }
+    const std::vector<const RepairedFile*> files = FilesOf(channel);
     // The manifest may count what had been taken, and had not been written yet.
-    if (!channel.file.empty()) CountFile(file != nullptr ? *file : RepairedFile(), &channel);
+    if (!channel.file.empty()) CountFile(files.empty() ? RepairedFile() : *files.back(), &channel);
     if (auto own = own_.find(channel.file); own != own_.end() && channel.device < 0) {
       channel.records = own->second.records;
       channel.bytes = own->second.bytes;
     }
-    const int64_t last_ns = channel.file.empty() && channel.device < 0 ? CountPolled(&channel) : 0;
+    if (channel.file.empty() && channel.device < 0) CountPolled(files, &channel);
     if (channel.state != "running") continue;
     ManifestGap gap;
     gap.reason = LossReason::kDaemonEnded;
     gap.host_ns = known_ns;
-    gap.from_ns = std::max(manifest_.start_raw_ns, last_ns);
-    if (file != nullptr) {
-      gap.from_ns = file->last_ns != 0 ? file->last_ns
-                                       : raw_of(std::min(file->modified_ns, end_wall_ns_));
+    gap.from_ns = manifest_.start_raw_ns;
+    for (const RepairedFile* file : files) {
+      const int64_t last_ns = file->last_ns != 0 ? file->last_ns : raw_of(std::min(file->modified_ns, end_wall_ns_));
+      gap.from_ns = std::max(gap.from_ns, last_ns);
     }
     gap.from_ns = std::min(gap.from_ns, gap.host_ns);
     channel.state = "interrupted";

@@ -1,5 +1,6 @@
 #include "dump/recovery.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -307,13 +308,21 @@ TEST_F(RecoveryTest, ActivityHasAChannelAndAGapFromItsLastRecord) {
   Make();
   const ActivityFile& kernels = FileOf(ActivityFileId::kKernel);
   WriteText(At("host/data/" + std::string(kernels.file) + ".slice_0"), std::string(3 * kernels.record_bytes, 'x'));
-  const RecoveredDump dump = Recover();
+  const RecoveryOptions options = Options();
+  // Written to at the second 40 of 100.
+  const std::string slice = At("host/data/" + std::string(kernels.file) + ".slice_0");
+  const int64_t written_ns = wall_ + 40 * kNsPerSecond;
+  const timespec time = {written_ns / kNsPerSecond, written_ns % kNsPerSecond};
+  const timespec times[] = {time, time};
+  ASSERT_EQ(::utimensat(AT_FDCWD, slice.c_str(), times, 0), 0);
+  const RecoveredDump dump = Recover(options);
   const auto found = std::ranges::find(dump.manifest.channels, kernels.collector, &ManifestChannel::collector);
   ASSERT_NE(found, dump.manifest.channels.end());
   EXPECT_EQ(found->records, 3u);
   EXPECT_EQ(found->state, "interrupted");
   ASSERT_EQ(found->gaps.size(), 1u);
   EXPECT_EQ(found->gaps[0].reason, LossReason::kDaemonEnded);
+  EXPECT_EQ(found->gaps[0].from_ns, kRaw + 40 * kNsPerSecond);
 }
 
 // One an earlier version began.
