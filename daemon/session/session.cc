@@ -359,12 +359,12 @@ void Session::ReleaseAll() {
   auto gone = [self = shared_from_this()] {
     self->deps_.control.Post([self] { self->OnReleased(); });
   };
-  for (Row& row : rows_) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
     if (row.claim) {
       ++pending_;
-      deps_.arbiter.Release(*row.claim, [self = shared_from_this(), gone, at = &row - rows_.data()](
-                                            const ChannelArbiter::GarbageBytes& bytes) {
-        self->NoteGarbage(static_cast<size_t>(at), bytes);
+      deps_.arbiter.Release(*row.claim, [self = shared_from_this(), gone, i](const ChannelArbiter::GarbageBytes& bytes) {
+        self->NoteGarbage(i, bytes);
         gone();
       });
     }
