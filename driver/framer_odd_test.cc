@@ -9,26 +9,15 @@
 #include "base/bytes.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/framer.h"
+#include "driver/framer_test_support.h"
 
 namespace profd {
 namespace {
-
-using Buffer = std::vector<std::byte>;
 
 Buffer Join(const std::vector<Buffer>& parts) {
   Buffer all;
   for (const Buffer& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
-}
-
-// An HBM or LLC record.
-Buffer Counter(uint64_t us, uint64_t count, uint32_t event, uint32_t id) {
-  Buffer record(24);
-  StoreUnchecked(std::span(record), 0, us);
-  StoreUnchecked(std::span(record), 8, count);
-  StoreUnchecked(std::span(record), 16, event);
-  StoreUnchecked(std::span(record), 20, id);
-  return record;
 }
 
 Buffer Ddr(uint32_t us, uint32_t count, uint32_t event) {
@@ -101,19 +90,19 @@ TEST(FramerOdd, UnlistedEventsAndIdsInStepAreRecords) {
     for (int period = 1; period < 20; ++period) {
       const uint32_t us = static_cast<uint32_t>(period) * 50'000;
       if (period > first) {
-        hbm.push_back(Counter(us, 12'345, 2, 0));
-        hbm.push_back(Counter(us, 12'345, 0, 64));
+        hbm.push_back(Hbm(us, 12'345, 2, 0));
+        hbm.push_back(Hbm(us, 12'345, 0, 64));
         ddr.push_back(Ddr(us, 12'345, 3));
         mem.push_back(NpuMem(us, 5, 99));
         pcie.push_back(Pcie(us * uint64_t{1000}, 5000));
       }
       for (uint32_t stack = 0; stack < 4; ++stack) {
         for (uint32_t event = 0; event < 2; ++event) {
-          hbm.push_back(Counter(us, 1'000'000 + 10'000 * stack + 1'000 * event, event, stack));
+          hbm.push_back(Hbm(us, 1'000'000 + 10'000 * stack + 1'000 * event, event, stack));
         }
       }
       for (const uint32_t event : {0x00u, 0x01u, 0x02u, 0x99u, 0x13u, 0x20u, 0x22u, 0x34u, 0x36u}) {
-        if (event != 0x99 || period > first) llc.push_back(Counter(us, 200'000, event, event == 0x99 ? 17 : 0));
+        if (event != 0x99 || period > first) llc.push_back(Hbm(us, 200'000, event, event == 0x99 ? 17 : 0));
       }
       ddr.push_back(Ddr(us, 500'000, 0));
       ddr.push_back(Ddr(us, 501'000, 1));
@@ -130,15 +119,15 @@ TEST(FramerOdd, UnlistedEventsAndIdsInStepAreRecords) {
 
 TEST(FramerOdd, AChannelOfUnlistedEventsOnlyPasses) {
   std::vector<Buffer> llc;
-  for (uint64_t n = 1; n < 40; ++n) llc.push_back(Counter(50'000 * n, 200'000, 0x99, 0));
+  for (uint64_t n = 1; n < 40; ++n) llc.push_back(Hbm(50'000 * n, 200'000, 0x99, 0));
   ExpectAllPass(abi::kChannelLlc, llc);
 }
 
 // One that is not in step is none.
 TEST(FramerOdd, UnlistedEventsWithOtherTimestampsAreGarbage) {
-  const Buffer before = Join({Counter(50'000, 7, 0, 0), Counter(50'000, 7, 1, 0)});
-  const Buffer behind = Join({Counter(100'000, 7, 0, 0), Counter(100'000, 7, 1, 0), Counter(150'000, 7, 0, 0)});
-  const Fed fed = Feed(abi::kChannelHbm, {Join({before, Counter(uint64_t{1} << 40, 7, 2, 0), behind})});
+  const Buffer before = Join({Hbm(50'000, 7, 0, 0), Hbm(50'000, 7, 1, 0)});
+  const Buffer behind = Join({Hbm(100'000, 7, 0, 0), Hbm(100'000, 7, 1, 0), Hbm(150'000, 7, 0, 0)});
+  const Fed fed = Feed(abi::kChannelHbm, {Join({before, Hbm(uint64_t{1} << 40, 7, 2, 0), behind})});
   EXPECT_EQ(fed.good, Join({before, behind}));
   EXPECT_EQ(fed.garbage_bytes, 24u);
 }
@@ -160,7 +149,7 @@ TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {
     }
   }
   Framer framer(*abi::FindChannelFormat(abi::kChannelHbm));
-  Buffer work = Join({Counter(50'000, 7, 0, 0), Counter(50'000, 7, 2, 0)});
+  Buffer work = Join({Hbm(50'000, 7, 0, 0), Hbm(50'000, 7, 2, 0)});
   EXPECT_EQ(framer.Frame(work).records, 2u);
 }
 

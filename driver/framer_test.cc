@@ -11,12 +11,11 @@
 
 #include "base/bytes.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/framer_test_support.h"
 #include "driver/plausible.h"
 
 namespace profd {
 namespace {
-
-using Buffer = std::vector<std::byte>;
 
 const abi::ChannelFormat& Format(uint32_t id) { return *abi::FindChannelFormat(id); }
 
@@ -30,15 +29,6 @@ Buffer operator+(Buffer a, const Buffer& b) {
 Buffer Text(std::string_view text) {
   auto bytes = AsBytes(text);
   return {bytes.begin(), bytes.end()};
-}
-
-Buffer Hbm(uint64_t us, uint64_t count, uint32_t event, uint32_t id) {
-  Buffer record(24);
-  StoreUnchecked(std::span(record), 0, us);
-  StoreUnchecked(std::span(record), 8, count);
-  StoreUnchecked(std::span(record), 16, event);
-  StoreUnchecked(std::span(record), 20, id);
-  return record;
 }
 
 // One record of any binary channel at time `n`, with values as hardware has them.
