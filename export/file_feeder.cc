@@ -184,8 +184,9 @@ size_t FileFeeder::HeadOf(const DataFile& file) {
     bytes += slice.bytes;
   }
   const size_t rest = bytes % record_size_;
-  if (file.slices.size() > 1 && (are_complete || !from_0)) return are_complete ? 0 : rest;
-  return rest == 0 || BeginsWithRecord(file, rest) ? 0 : rest;
+  const bool is_alone = file.slices.size() == 1;
+  if (rest == 0 || (!is_alone && are_complete)) return 0;
+  return (is_alone || from_0) && BeginsWithRecord(file, rest) ? 0 : rest;
 }
 
 void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
