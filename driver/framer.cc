@@ -225,7 +225,7 @@ FrameResult Framer::FrameText(std::span<std::byte> buffer, bool last) {
     at = end;
   }
   const size_t left = buffer.size() - at;
-  // Text without its end is a torn line, of these channels too; what is no text has no lines.
+  // Text without a line end is an incomplete line. Bytes that are not text have no lines, and are kept.
   const bool torn = last && IsText(AsText(buffer).substr(at));
   if (format_.opaque && !torn && (last || left > kMaxLineBytes)) {
     out.Keep(at, left);

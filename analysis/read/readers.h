@@ -60,8 +60,8 @@ bool IsCluster(const std::filesystem::path& directory);
 // Parts of several readers.
 
 // Of the files of several exports in one directory those of the newest, in their order; `left_out` (may be null) gets
-// the names of the others. They are told apart by the 14 digits of their time, which the slices of one export need not
-// share.
+// the names of the others. The 14 digits of a file's time say which export it is of; slices of one export may have
+// different ones.
 std::vector<std::filesystem::path> NewestOf(const std::vector<std::filesystem::path>& files,
                                             std::vector<std::string>* left_out);
 // The problem that it is.

@@ -26,8 +26,8 @@ struct FrameworkFiles {
   std::optional<Timestamps> timestamps;  // none: not in profiler_info
   std::vector<DumpInfo::Problem> problems;
 
-  // Whether timestamps are counts of the host, not ns. Where profiler_info does not say, that reading counts by which
-  // `first`, the earliest of an operator, is nearer to the begin of the collection.
+  // Whether timestamps are counts of the host's counter, not ns. Where profiler_info does not say, both are tried on
+  // `first`, the earliest of an operator: the one that puts it nearer to the begin of the collection is right.
   bool AreCounts(const ClockMap& host, std::optional<int64_t> first) const;
   // To wall clock. The dump's own pair of clocks counts before that of profiler_info, so that launches stay within the
   // operators that made them.

@@ -263,7 +263,7 @@ TEST(MsptiCollector, ChipsWithoutChannelsAreSilent) {
   }));
 }
 
-// Of these the host's records come.
+// Records of the host arrive in these cases.
 TEST(MsptiCollector, ADeviceWithoutRecordsIsSilent) {
   for (const bool is_occupied : {false, true}) {
     EXPECT_TRUE(InChild([&] {
