@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "dump/activity_files.h"
 #include "dump/mark_files.h"
 #include "dump/reader.h"
 #include "dump/session_dump.h"

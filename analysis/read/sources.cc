@@ -70,7 +70,7 @@ ExportFile ExportFileOf(const fs::path& path) {
   // Takes the number behind `prefix` out of the name.
   const auto take = [&](size_t at, std::string_view prefix) {
     const size_t begin = at + prefix.size();
-    const std::string digits = file.kind.substr(begin, file.kind.find_first_not_of(kDigits, begin) - begin);
+    std::string digits = file.kind.substr(begin, file.kind.find_first_not_of(kDigits, begin) - begin);
     if (!digits.empty()) file.kind.erase(at, prefix.size() + digits.size());
     return digits;
   };
