@@ -353,9 +353,10 @@ class Endings(ActivityCase):
         self.assert_verified(done["dump_path"])
 
     def test_a_rank_that_ends_by_itself_hands_over_all(self):
-        job = self.train(steps=40)
+        job = self.train(steps=300)  # some seconds: it must still run when it is recorded
         ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
+        self.served(session["session_id"])
         job.wait()
         done = self.daemon.until_state(session["session_id"], "done")
         kernels = activity_files.read(done["dump_path"], "kernel")
