@@ -39,6 +39,9 @@ bool IsAbandoned(int code) { return code == kDcmiAbandoned; }
 // kept so many of them needs a reset anyway.
 constexpr size_t kMaxSearches = 4;
 
+// For the facts that a device keeps for the life of the daemon (the labels of its metrics).
+constexpr int kIdentityTries = 3;
+
 // An answer that is not a number of a device counts as none.
 int PhysicalId(int code, unsigned answer, int logical_id) {
   return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
@@ -328,10 +331,20 @@ int DcmiService::State::ReadVersions(Listing& listing) {
   return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, &listing.driver_version);
 }
 
+template <class T, class Fn>
+DcmiAnswer<T> DcmiService::State::QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn) {
+  DcmiAnswer<T> answer;
+  int tries = 0;
+  do {
+    answer = Query<T>(found.device, found.slot, call, {}, fn);
+  } while (++tries < kIdentityTries && MayPass(answer.code) && !IsAbandoned(answer.code));
+  return answer;
+}
+
 void DcmiService::State::ReadIdentity(FoundNpu& found) {
   const DcmiFunctions& f = library.functions;
   DcmiDevice* device = &found.device;
-  auto chip = Query<abi::DcmiChipInfoV2>(*device, found.slot, DcmiCall::kChipInfo, {}, [&](auto& at, auto* o) {
+  auto chip = QueryFact<abi::DcmiChipInfoV2>(found, DcmiCall::kChipInfo, [&](auto& at, auto* o) {
     const int code = at.Invoke(f.chip_info, o);
     // The older one fills the same struct, but for npu_name.
     return f.old_chip_info != nullptr && ClassifyDcmi(code) == DcmiErrorClass::kUnsupported ? at.InvokeV1(f.old_chip_info, o) : code;
@@ -346,8 +359,7 @@ void DcmiService::State::ReadIdentity(FoundNpu& found) {
   for (DcmiCall call : {DcmiCall::kVdie, DcmiCall::kDdie}) {
     if (!device->uuid.empty()) break;
     const int type = call == DcmiCall::kVdie ? abi::kDieVdie : abi::kDieDdie;
-    auto die = Query<abi::DcmiDieId>(*device, found.slot, call, {},
-                                     [&](auto& at, auto* o) { return at.Invoke(f.die, type, o); });
+    auto die = QueryFact<abi::DcmiDieId>(found, call, [&](auto& at, auto* o) { return at.Invoke(f.die, type, o); });
     if (die.ok()) device->uuid = UuidText(die.value);
   }
 }
@@ -355,7 +367,7 @@ void DcmiService::State::ReadIdentity(FoundNpu& found) {
 void DcmiService::State::ReadLabels(FoundNpu& found) {
   const DcmiFunctions& f = library.functions;
   DcmiDevice* device = &found.device;
-  auto pcie = Query<abi::DcmiPcieInfoAll>(*device, found.slot, DcmiCall::kPcieInfo, {}, [&](auto& at, auto* o) {
+  auto pcie = QueryFact<abi::DcmiPcieInfoAll>(found, DcmiCall::kPcieInfo, [&](auto& at, auto* o) {
     return at.Invoke(f.pcie_info, o);
   });
   if (pcie.ok()) {
@@ -363,7 +375,7 @@ void DcmiService::State::ReadLabels(FoundNpu& found) {
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pcie.value.domain & 0xFFFFFFF,
                     pcie.value.bdf_busid, pcie.value.bdf_deviceid, pcie.value.bdf_funcid);
   }
-  auto board = Query<abi::DcmiBoardInfo>(*device, found.slot, DcmiCall::kBoardInfo, {}, [&](auto& at, auto* o) {
+  auto board = QueryFact<abi::DcmiBoardInfo>(found, DcmiCall::kBoardInfo, [&](auto& at, auto* o) {
     if (at.api == DcmiApi::kV1) return at.InvokeV1(f.board_info, o);
     if (f.v2_board_info != nullptr) return at.InvokeV2(f.v2_board_info, o);
     return at.InvokeV2(f.v2_board_id, &o->board_id);
@@ -376,10 +388,10 @@ void DcmiService::State::ReadLabels(FoundNpu& found) {
     device->board_id =
         fmt::format("0x{:x}", board.value.board_id >> (first_training_series ? 4 : 0));
   }
-  auto mainboard = Query<unsigned>(*device, found.slot, DcmiCall::kMainboardId, {},
-                                   [&](auto& at, auto* o) { return at.InvokeV1(f.mainboard_id, o); });
+  auto mainboard = QueryFact<unsigned>(found, DcmiCall::kMainboardId,
+                                       [&](auto& at, auto* o) { return at.InvokeV1(f.mainboard_id, o); });
   if (mainboard.ok()) device->mainboard_id = mainboard.value;
-  auto label = Query<abi::DcmiElabelInfo>(*device, found.slot, DcmiCall::kElabel, {}, [&](auto& at, auto* o) {
+  auto label = QueryFact<abi::DcmiElabelInfo>(found, DcmiCall::kElabel, [&](auto& at, auto* o) {
     const bool v2 = at.api == DcmiApi::kV2;
     const abi::DcmiGetElabelFn fn = v2 ? f.v2_elabel : f.elabel;
     return fn != nullptr ? fn(v2 ? at.logical_id : at.card, o) : kDcmiSymbolMissing;

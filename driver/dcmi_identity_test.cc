@@ -37,6 +37,32 @@ TEST_F(DcmiServiceTest, FindsNpusAndLeavesOutTheirMcus) {
   EXPECT_EQ(service->FindByLogicalId(7), nullptr);
 }
 
+// The labels of an NPU's metrics are read once; a driver that is busy at that moment must not cost them.
+TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoIdentity) {
+  fake.emplace(1);
+  DcmiLibrary library = fake->V1();
+  static int calls = 0;
+  static DcmiLibrary real;
+  calls = 0;
+  real = library;
+  library.functions.die.v1 = [](int card, int chip, int type, abi::DcmiDieId* out) {
+    return ++calls <= 2 ? abi::kDcmiNotReady : real.functions.die.v1(card, chip, type, out);
+  };
+  service.emplace(std::move(library), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).uuid, "0A1B2C3D-00000011-00000022-00000033-00000000");
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(DcmiServiceTest, AnErrorThatStaysEndsTheQuestions) {
+  fake.emplace(1);
+  fake->codes["board_info"] = abi::kDcmiTimeout;
+  service.emplace(fake->V1(), clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).board_id, "");
+  EXPECT_EQ(service->Statistics()[static_cast<size_t>(DcmiCall::kBoardInfo)].calls, 3u);
+}
+
 TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
   fake.emplace(1);
   service.emplace(fake->V2(), clock);

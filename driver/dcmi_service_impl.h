@@ -100,6 +100,9 @@ struct DcmiService::State {
   // One card.
   void FindOnCard(Search& search);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
+  // Query for what is read once: an error that may pass is tried again, a few times and at once.
+  template <class T, class Fn>
+  DcmiAnswer<T> QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn);
   void ReadIdentity(FoundNpu& found);
   void ReadLabels(FoundNpu& found);
 
