@@ -118,8 +118,9 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
       if (has.empty() && (kinds & known->second.report.left_out).empty()) {
         badness = Badness(CollectState::kUnsupported);
       } else {
-        ++(has == kinds ? served.complete : served.part);
-        if (has == kinds && state != CollectState::kSilent) continue;
+        const bool complete = has == kinds && state != CollectState::kSilent;
+        ++(complete ? served.complete : served.part);
+        if (complete) continue;
       }
     }
     if (!served.others.empty() && badness >= served.badness) continue;

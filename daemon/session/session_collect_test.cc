@@ -9,6 +9,7 @@ namespace profd {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using attach::CollectKinds;
 using attach::CollectState;
 using enum attach::CollectKind;
@@ -125,6 +126,17 @@ TEST_F(SessionCollectTest, AKindThatIsLeftOutIsServedInPart) {
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_PARTIAL);
   EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_PARTIAL) << "it was served before, and will be again";
   EXPECT_EQ(Of("hccl").detail(), "served by 3 of 3 processes; rank 0: partial: left out node_api, communication");
+}
+
+// Steps go by and nothing arrives: that is no data, whatever its collector has switched on.
+TEST_F(SessionCollectTest, OneWithoutRecordsIsServedInPart) {
+  for (const TrainingProcess& process : processes_) collect_.OnReport(process, Reporting(kOn, all_));
+  EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_RUNNING);
+  collect_.OnReport(processes_[1], Reporting(kSilent, all_, "steps went by without a record"));
+  EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_PARTIAL);
+  EXPECT_THAT(Of("hccl").detail(), EndsWith("silent: steps went by without a record"));
+  collect_.OnReport(processes_[1], Reporting(kOn, all_));
+  EXPECT_EQ(Of("hccl").result(), v1::Outcome::RESULT_RUNNING);
 }
 
 TEST_F(SessionCollectTest, NoProcessNoAnswer) {
