@@ -115,6 +115,37 @@ TEST_F(RunTest, ThePartThatDoesNotRunIsNamed) {
   EXPECT_NE(err().find("held by another process"), std::string::npos) << err();
 }
 
+// At the start no process has attached: that is no news. At the end it is.
+TEST_F(RunTest, WhatNoProcessServedIsNamedAtTheEnd) {
+  for (const char* option : {"task_time", "msproftx"}) {
+    v1::Outcome* outcome = session_.mutable_status()->add_outcomes();
+    outcome->set_collector(option);
+    outcome->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
+  }
+  daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
+    EXPECT_EQ(err().find("task_time"), std::string::npos) << err();
+    v1::Session done = session_;
+    done.mutable_status()->set_state(v1::Session::STATE_DONE);
+    done.mutable_status()->mutable_outcomes(0)->set_detail("no process attached");
+    done.mutable_status()->mutable_outcomes(1)->set_result(v1::Outcome::RESULT_FINISHED);
+    v1::EffectiveOption* option = done.mutable_status()->add_effective_options();
+    option->set_key("l2");
+    option->set_asked("on");
+    for (const char* collector : {"l2", "dvpp"}) {
+      v1::Outcome* outcome = done.mutable_status()->add_outcomes();
+      outcome->set_collector(collector);
+      outcome->set_result(v1::Outcome::RESULT_UNSUPPORTED);
+    }
+    return done;
+  };
+  EXPECT_EQ(Shell("exit 0", {"--task-time", "l1", "--msproftx", "on"}), 0);
+  EXPECT_NE(err().find("not everything that was requested was collected:"), std::string::npos) << err();
+  EXPECT_NE(err().find("no process attached"), std::string::npos) << err();
+  EXPECT_NE(err().find("l2 "), std::string::npos) << err();
+  EXPECT_EQ(err().find("msproftx"), std::string::npos) << err();
+  EXPECT_EQ(err().find("dvpp"), std::string::npos) << "not requested: " << err();
+}
+
 TEST_F(RunTest, TheJobReachesTheCommand) {
   setenv("PROFD_JOB_ID", "from outside", 1);
   EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job", {"--job", "j42"}), 0);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -147,6 +148,24 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
     table.AddRow(std::move(row));
   }
   if (!table.empty()) table.Print(out, color, "  ");
+}
+
+void PrintNotCollected(const Context& context, const v1::Session& session) {
+  auto requested = [&session](const std::string& option) {
+    return std::ranges::any_of(session.status().effective_options(), [&option](const v1::EffectiveOption& effective) {
+      return effective.key() == option && !effective.asked().empty();
+    });
+  };
+  v1::Session left;
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
+    const v1::Outcome::Result result = outcome.result();
+    const bool collected = result == v1::Outcome::RESULT_RUNNING || result == v1::Outcome::RESULT_FINISHED;
+    if (collected || (result == v1::Outcome::RESULT_UNSUPPORTED && !requested(outcome.collector()))) continue;
+    *left.mutable_status()->add_outcomes() = outcome;
+  }
+  if (left.status().outcomes().empty()) return;
+  Warn(context, "not everything that was requested was collected:");
+  PrintOutcomes(context.io.err, left, /*with_counts=*/false, context.io.err_color());
 }
 
 std::string RanFor(const v1::Session& session, const Clock& clock) {

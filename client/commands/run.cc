@@ -74,6 +74,7 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
       Paint(state.text, state.tone, context.io.err_color()), session.status().records(),
       session.status().dropped_records(), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
   PrintStatistics(err, session, context.io.err_color());
+  PrintNotCollected(context, session);
   if (!session.status().reason().empty() && ExitForEnded(session) != kExitOk) {
     err << "profctl: " << Printable(session.status().reason()) << '\n';
   }

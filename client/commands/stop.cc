@@ -22,6 +22,7 @@ void PrintStopped(const Context& context, const v1::Session& session) {
                      RanFor(session, context.clock));
   PrintStatistics(out, session, context.io.out_color());
   if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';
+  PrintNotCollected(context, session);
   PrintWarnings(context.io.err, session, context.io.err_color());
 }
 
