@@ -218,9 +218,10 @@ class LayoutTest(FilesCase):
         self.assertFalse(os.path.exists(dump))
 
     def test_a_process_that_ends_first_leaves_them_too(self):
-        job = self.train(steps=40)
+        job = self.train(steps=300)  # some seconds: it must still run when it is recorded
         ranks = job.attached(self.daemon, 2)
         session = self.start(job, "--aicpu", "on")
+        self.served(session["session_id"], "aicpu")
         job.wait()
         ended = self.stop(session)
         self.assertEqual(ended["state"], "done", ended)
