@@ -146,6 +146,18 @@ TEST_F(RunTest, WhatNoProcessServedIsNamedAtTheEnd) {
   EXPECT_EQ(err().find("dvpp"), std::string::npos) << "not requested: " << err();
 }
 
+TEST_F(RunTest, WhileASessionEndsNothingIsMissingYet) {
+  v1::Outcome* outcome = session_.mutable_status()->add_outcomes();
+  outcome->set_collector("task_time");
+  outcome->set_result(v1::Outcome::RESULT_WAITING);
+  daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
+    session_.mutable_status()->set_state(v1::Session::STATE_STOPPING);
+    return session_;
+  };
+  EXPECT_EQ(Shell("exit 0"), 0);
+  EXPECT_EQ(err().find("not everything"), std::string::npos) << err();
+}
+
 TEST_F(RunTest, TheJobReachesTheCommand) {
   setenv("PROFD_JOB_ID", "from outside", 1);
   EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job", {"--job", "j42"}), 0);

@@ -151,6 +151,7 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 }
 
 void PrintNotCollected(const Context& context, const v1::Session& session) {
+  if (!IsFinal(session.status().state())) return;
   auto requested = [&session](const std::string& option) {
     return std::ranges::any_of(session.status().effective_options(), [&option](const v1::EffectiveOption& effective) {
       return effective.key() == option && !effective.asked().empty();

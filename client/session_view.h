@@ -22,7 +22,7 @@ Cell StateCell(const v1::Session& session);
 // recorded and lost.
 void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color);
 
-// On stderr, of a session that has ended: what was requested and not collected, or in part only. What the chip
+// On stderr, once a session has ended: what was requested and not collected, or in part only. What the chip
 // cannot counts if it was an option of the request; a session without options takes what there is.
 void PrintNotCollected(const Context& context, const v1::Session& session);
 
