@@ -14,15 +14,12 @@ option(PROFD_FUZZ "Fuzzers with libFuzzer (clang only)" OFF)
 include(CheckCXXCompilerFlag)
 include(CheckLinkerFlag)
 
-# What is not shipped is linked by the fastest linker there is: some 300 programs, of which GNU ld takes seconds each.
+# For the many programs of the tests GNU ld takes seconds each. What ships is linked by it.
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
-  foreach(_profd_linker lld gold)
-    check_linker_flag(CXX -fuse-ld=${_profd_linker} PROFD_HAS_${_profd_linker})
-    if(PROFD_HAS_${_profd_linker})
-      add_link_options(-fuse-ld=${_profd_linker})
-      break()
-    endif()
-  endforeach()
+  check_linker_flag(CXX -fuse-ld=lld PROFD_HAS_LLD)
+  if(PROFD_HAS_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
 endif()
 
 find_program(PROFD_CCACHE ccache)
