@@ -38,6 +38,19 @@ Bytes operator+(Bytes a, const Bytes& b) {
   return a;
 }
 
+// A driver whose every call takes 1 ms: the pump looks at the clock before and after each.
+class SlowClock final : public Clock {
+ public:
+  int64_t MonotonicRawNs() const override { return real_.MonotonicRawNs(); }
+  int64_t SteadyNs() const override { return steady_ns_ += kNsPerMs; }
+  int64_t WallNs() const override { return real_.WallNs(); }
+  uint64_t CpuCounter() const override { return real_.CpuCounter(); }
+
+ private:
+  SystemClock real_;
+  mutable std::atomic<int64_t> steady_ns_{0};
+};
+
 class ChannelPumpTest : public ::testing::Test {
  protected:
   ChannelPumpTest() {
@@ -175,6 +188,41 @@ TEST_F(ChannelPumpTest, ABacklogBeyondOneRoundIsReadThoughReportedOnce) {
   hal_.Data(0, kHbm, Hbm(1000, 20000));
   sink_.WaitForRecords(20000);
   EXPECT_EQ(sink_.bytes(), Hbm(1000, 20000));
+}
+
+TEST_F(ChannelPumpTest, AChannelThatHasNoEndInSmallPiecesLeavesTheOthersTheirTurn) {
+  const SlowClock slow;
+  hal_.Hold(Call::kPoll);
+  pump_.emplace(hal_.Library(), slow, pool_, sink_, options_);
+  Add(0, kHbm);
+  Add(1, kHbm);
+  for (uint64_t i = 0; i < 1000; ++i) hal_.Data(0, kHbm, Hbm(1000 + 1000 * i));
+  hal_.Data(1, kHbm, Hbm(1000));
+  hal_.Release(Call::kPoll);  // reports both
+  sink_.WaitForRecords(1001);
+  uint64_t before = 0;
+  for (const BlockInfo& info : sink_.infos()) {
+    if (info.device == 1) break;
+    before += info.records;
+  }
+  EXPECT_LE(before, 10u);
+  pump_.reset();  // before its clock
+}
+
+TEST_F(ChannelPumpTest, AChannelThatIsReadyLaterDoesNotWaitForTheEndOfABacklog) {
+  const SlowClock slow;
+  hal_.set_edge_triggered(true);
+  hal_.Hold(Call::kPoll);
+  pump_.emplace(hal_.Library(), slow, pool_, sink_, options_);
+  Add(0, kHbm);
+  for (uint64_t i = 0; i < 1000; ++i) hal_.Data(0, kHbm, Hbm(1000 + 1000 * i));
+  hal_.Release(Call::kPoll);
+  sink_.WaitForRecords(1);
+  const uint64_t polls = Pump().stats().polls;
+  sink_.WaitForRecords(1000);
+  // 50 ms of backlog are some 25 reads.
+  EXPECT_GE(Pump().stats().polls - polls, 15u);
+  pump_.reset();  // before its clock
 }
 
 TEST_F(ChannelPumpTest, WithoutBlocksItCountsAndReportsTheLoss) {

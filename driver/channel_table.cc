@@ -57,6 +57,7 @@ struct ChannelTable::Channel {
 struct ChannelTable::Source {
   std::span<std::byte> scratch;
   CallWatch* watch_or_null;
+  int64_t until_ns = INT64_MAX;  // no read after the first begins later
 };
 
 ChannelTable::ChannelTable(std::shared_ptr<const HalLibrary> hal, const Clock& clock,
@@ -174,7 +175,7 @@ Status ChannelTable::Drain(uint32_t device, uint32_t channel, size_t max_bytes, 
     }
     ChannelLockHolder holder(entry->lock);
     size_t cap = std::min(max_bytes - drained, options_.round_bytes);
-    Visit visit = ReadLocked(*entry, {scratch, nullptr}, cap);
+    Visit visit = ReadLocked(*entry, {scratch, nullptr, deadline.steady_ns}, cap);
     drained += visit.bytes;
     if (visit.refused) {
       return ResourceExhausted(fmt::format("{}: what the driver still has does not fit into {} bytes",
@@ -198,7 +199,7 @@ ChannelTable::Visit ChannelTable::Read(uint32_t device, uint32_t channel,
   if (!entry->lock.TryLock()) return {.registered = true};
   ChannelLockHolder holder(entry->lock);
   if (!entry->registered.load() || !entry->open.load()) return {};
-  return ReadLocked(*entry, {scratch, watch}, options_.round_bytes);
+  return ReadLocked(*entry, {scratch, watch, NowSteadyNs() + options_.round_ns}, options_.round_bytes);
 }
 
 // Reads behind `begin` until the scratch is nearly full or the driver has no more. A driver that hands out
@@ -207,7 +208,8 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
   const size_t enough = source.scratch.size() / 2;
   size_t filled = begin;
   *end = ReadEnd::kFull;
-  while (*end == ReadEnd::kFull && source.scratch.size() - filled >= enough) {
+  while (*end == ReadEnd::kFull && source.scratch.size() - filled >= enough &&
+         (filled == begin || NowSteadyNs() < source.until_ns)) {
     auto room = static_cast<uint32_t>(source.scratch.size() - filled);
     char* to = reinterpret_cast<char*>(source.scratch.data() + filled);
     if (source.watch_or_null != nullptr) {
@@ -239,13 +241,13 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
 ChannelTable::Visit ChannelTable::ReadLocked(Channel& channel, const Source& source, size_t cap) {
   Visit visit{.registered = true};
   ReadEnd end = ReadEnd::kFull;
-  while (end == ReadEnd::kFull && visit.bytes < cap) {
+  do {
     size_t begin = channel.tail.size();
     std::memcpy(source.scratch.data(), channel.tail.data(), begin);
     size_t filled = FillScratch(channel, source, begin, &end);
     visit.bytes += filled - begin;
     if (filled > begin) FrameAndDeliver(channel, source.scratch.first(filled), false);
-  }
+  } while (end == ReadEnd::kFull && visit.bytes < cap && NowSteadyNs() < source.until_ns);
   visit.more = end == ReadEnd::kFull;
   visit.refused = end == ReadEnd::kRefused;
   return visit;

@@ -70,7 +70,10 @@ class CallWatch {
 class ChannelTable {
  public:
   struct Options {
-    size_t round_bytes = 1024 * 1024;  // per channel and visit; the rest waits for the others
+    // Per channel and visit; the rest waits for the others. The time is for a driver that answers slowly, or
+    // in pieces of a few bytes.
+    size_t round_bytes = 1024 * 1024;
+    int64_t round_ns = 10 * kNsPerMs;
     size_t drain_scratch_bytes = 64 * 1024;
   };
   struct Visit {

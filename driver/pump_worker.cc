@@ -10,8 +10,8 @@ namespace {
 
 // A driver may invent any code; beyond this many different ones they are counted together.
 constexpr size_t kMaxErrorCodes = 32;
-// Visits to channels with a backlog before the others are polled again.
-constexpr int kBacklogPasses = 16;
+// For how long channels with a backlog are visited before the others are polled again.
+constexpr int64_t kBacklogNs = 50 * kNsPerMs;
 
 bool IsPollIdle(int code) {
   return code == 0 || code == abi::kProfTimeout || code == abi::kProfErestartsys;
@@ -144,7 +144,7 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pai
     visited.any_registered = visited.any_registered || visit.registered;
     visited.bytes += visit.bytes;
     if (visit.registered) pace_.NoteVisit();
-    if (visit.bytes >= PumpPace::kLargeVisit) pace_.Hurry(core_->table->NowSteadyNs());
+    if (visit.more || visit.bytes >= PumpPace::kLargeVisit) pace_.Hurry(core_->table->NowSteadyNs());
     if (!visit.more) continue;
     MutexLock lock(mutex_);
     bool known = std::any_of(backlog_.begin(), backlog_.end(),
@@ -165,7 +165,8 @@ bool PumpWorker::NextToRead(abi::ProfPollInfo* pair) {
 
 // The driver need not report a channel again whose data was not fetched completely.
 void PumpWorker::ReadBacklog() {
-  for (int pass = 0; pass < kBacklogPasses; ++pass) {
+  const int64_t until_ns = core_->table->NowSteadyNs() + kBacklogNs;
+  do {
     {
       MutexLock lock(mutex_);
       again_.swap(backlog_);
@@ -173,7 +174,7 @@ void PumpWorker::ReadBacklog() {
     }
     if (again_.empty() || !GoOn()) return;
     ReadPairs(again_);
-  }
+  } while (core_->table->NowSteadyNs() < until_ns);
 }
 
 void PumpWorker::Pause(int64_t ns) {
