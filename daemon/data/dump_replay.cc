@@ -77,11 +77,18 @@ void WriterSession::Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed) 
     std::shared_ptr<ChannelEpoch> present = std::exchange(feed->epoch_, nullptr);
     ReplayBlock block;
     while (source->Next(&block)) WriteReplayed(*feed, block);
+    if (source->lost_end()) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kRecorderEvicted);
     if (feed->epoch_ == present || present == nullptr) return;
     if (feed->epoch_ != nullptr) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kChannelRestart);
     feed->epoch_ = std::move(present);
     feed->filter_.reset();
   });
+}
+
+// Of several feeds' blocks, those that left may have been any's.
+void WriterSession::NoteEvicted(int64_t now_ns) {
+  MutexLock lock(mutex_);
+  for (const auto& feed : feeds_) feed->losses_.NoteRestart(PlaceOf(*feed), now_ns, LossReason::kRecorderEvicted);
 }
 
 void WriterSession::ReplayHost(std::shared_ptr<BlockSource> source, DumpFeed* feed, double hz,
@@ -101,10 +108,12 @@ void WriterSession::ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute f
     size_t written = 0;
     while (dump_ != nullptr && written < kTurnBytes) {
       if (!source->Next(&block)) {
+        if (source->lost_end()) NoteEvicted(writer_.clock_.MonotonicRawNs());
         done();
         return;
       }
       written += block.bytes.size();
+      if (block.after_loss) NoteEvicted(block.info.host_ns);
       if (DumpFeed* feed = feed_of(block.route); feed != nullptr) WriteReplayed(*feed, block);
     }
     if (dump_ == nullptr) {

@@ -281,6 +281,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void WriteChannel(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
   void MakeFilter(DumpFeed& feed, int64_t now_ns);
   void WriteReplayed(DumpFeed& feed, const ReplayBlock& block);
+  void NoteEvicted(int64_t now_ns);
   static std::string_view Renumber(DumpFeed& feed, std::string_view file, std::string_view lines);
   void SetHealth(const Status& status);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);

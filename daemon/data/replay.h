@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "base/clock.h"
 #include "driver/block.h"
 #include "driver/device_clock.h"
+#include "dump/loss_reason.h"
+#include "proto/attach/collecting.h"
 
 namespace profd {
 
@@ -40,6 +43,8 @@ class BlockSource {
  public:
   virtual ~BlockSource() = default;
   virtual bool Next(ReplayBlock* out) = 0;
+  // Once Next has returned false: what followed the last block had left the ring by then.
+  virtual bool lost_end() const = 0;
 };
 
 // Sees every block of one channel on its way to the dumps; called under the route's lock, for one
@@ -56,6 +61,14 @@ class BlockTap {
   virtual std::shared_ptr<BlockSource> Since(int64_t from_ns) = 0;
 };
 
+// When records from inside a process are missing that no count has (CLOCK_MONOTONIC_RAW).
+struct MissingTime {
+  LossReason reason = LossReason::kUnknown;
+  std::optional<attach::CollectKind> kind;  // null: records of any kind
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
+};
+
 // Kept records from inside training processes, in the order of arrival. One thread at a time.
 class ActivitySource {
  public:
@@ -64,8 +77,8 @@ class ActivitySource {
   virtual const ActivityBatch* Next() = 0;
   // Before it, not everything is held.
   virtual int64_t HeldFrom() const = 0;
-  // When another profiler ran in a process, so that nothing was recorded there: from and to (CLOCK_MONOTONIC_RAW).
-  virtual std::vector<std::pair<int64_t, int64_t>> Busy() const = 0;
+  // Complete at the end only.
+  virtual std::vector<MissingTime> Missing() const = 0;
 };
 
 // The recorder, as a session that begins in the past sees it. Control strand.

@@ -106,15 +106,24 @@ void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport
   if (found == processes_.end() || report.session_id != kRecorderSession) return;
   Process& process = found->second;
   process.report = report;
-  const bool was_busy = !process.busy.empty() && process.busy.back().second == 0;
-  const bool is_busy = report.state == CollectState::kBusy;
-  if (is_busy == was_busy) return;
-  if (!is_busy) {
-    process.busy.back().second = now_ns;
-  } else if (process.busy.size() < kMaxBusy) {
-    process.busy.emplace_back(now_ns, 0);
+  Follow(&process, {LossReason::kProfilerBusy, std::nullopt, now_ns, 0}, report.state == CollectState::kBusy);
+  kinds_.ForEach([&](attach::CollectKind kind) {
+    Follow(&process, {LossReason::kOverBudget, kind, now_ns, 0}, report.left_out.Has(kind));
+  });
+}
+
+// `one`: what begins or ends now.
+void ActivityHistory::Follow(Process* process, const MissingTime& one, bool is_missing) {
+  const auto is_same = [&one](const MissingTime& other) { return other.reason == one.reason && other.kind == one.kind; };
+  const auto last = std::find_if(process->missing.rbegin(), process->missing.rend(), is_same);
+  const bool was_missing = last != process->missing.rend() && last->to_ns == 0;
+  if (is_missing == was_missing) return;
+  if (!is_missing) {
+    last->to_ns = one.from_ns;
+  } else if (static_cast<size_t>(std::ranges::count_if(process->missing, is_same)) < kMaxMissing) {
+    process->missing.push_back(one);
   } else {
-    process.busy.back().second = 0;
+    last->to_ns = 0;
   }
 }
 
@@ -124,7 +133,9 @@ void ActivityHistory::OnGone(uint64_t attach_id, bool in_good_order, int64_t now
   Process& process = found->second;
   process.in_good_order = in_good_order || !process.collects();
   process.gone_ns = now_ns;
-  if (!process.busy.empty() && process.busy.back().second == 0) process.busy.back().second = now_ns;
+  for (MissingTime& missing : process.missing) {
+    if (missing.to_ns == 0) missing.to_ns = now_ns;
+  }
 }
 
 void ActivityHistory::LearnName(Process* process, uint32_t id, std::string_view text) {
@@ -188,13 +199,13 @@ void ActivityHistory::Take(const ActivityBatch& batch, int64_t now_ns) {
 void ActivityHistory::Expire(int64_t now_ns) {
   ring_->Expire(now_ns);
   const int64_t held_from = ring_->stats().complete_from_ns;
-  const int64_t busy_from = std::max(held_from, now_ns - max_age_ns_);
+  const int64_t missing_from = std::max(held_from, now_ns - max_age_ns_);
   for (auto& [id, process] : processes_) {
-    std::erase_if(process.busy, [busy_from](const auto& busy) { return busy.second != 0 && busy.second <= busy_from; });
+    std::erase_if(process.missing, [missing_from](const MissingTime& one) { return one.to_ns != 0 && one.to_ns <= missing_from; });
   }
   std::erase_if(processes_, [&](const auto& entry) {
     const Process& process = entry.second;
-    if (process.gone_ns == 0 || process.last_ns > held_from || !process.busy.empty()) return false;
+    if (process.gone_ns == 0 || process.last_ns > held_from || !process.missing.empty()) return false;
     names_bytes_ -= process.names_bytes;
     return true;
   });
@@ -220,33 +231,51 @@ size_t ActivityHistory::collecting() const {
 }
 
 std::string ActivityHistory::Problem() const {
-  if (collecting() > 0) return {};
-  bool any = false;
+  size_t here = 0;
+  size_t idle = 0;
+  std::string first;
   for (const auto& [id, process] : processes_) {
-    any = any || process.gone_ns == 0;
-    if (process.gone_ns != 0 || !process.report) continue;
-    return fmt::format("process {}: {}{}{}", process.facts.pid, WordOf(process.report->state),
-                       process.report->detail.empty() ? "" : ": ", process.report->detail);
+    if (process.gone_ns != 0) continue;
+    ++here;
+    if (process.collects() || ++idle > 1) continue;
+    first = fmt::format("process {}: ", process.facts.pid);
+    if (!process.report) {
+      first += "has not answered yet";
+    } else {
+      first += fmt::format("{}{}{}", WordOf(process.report->state), process.report->detail.empty() ? "" : ": ", process.report->detail);
+    }
   }
-  return any ? "no process has answered yet" : "no process of a job is attached";
+  if (here == 0) return "no process of a job is attached";
+  if (idle == 0 || here == 1) return first;
+  return fmt::format("{} of {} processes do not collect: {}", idle, here, first);
 }
 
 ActivityPast::ActivityPast(ActivityHistory::Past past) : past_(std::make_shared<const ActivityHistory::Past>(std::move(past))) {}
 
-std::vector<std::pair<int64_t, int64_t>> ActivityPast::Busy() const {
-  std::vector<std::pair<int64_t, int64_t>> times;
-  for (const auto& [id, process] : past_->processes) {
-    for (const auto& [from_ns, to_ns] : process.busy) times.emplace_back(from_ns, to_ns == 0 ? past_->read_ns : to_ns);
+std::vector<MissingTime> ActivityPast::Missing() const {
+  std::vector<MissingTime> all;
+  for (const auto& [id, process] : past_->processes) all.insert(all.end(), process.missing.begin(), process.missing.end());
+  for (MissingTime& one : all) {
+    if (one.to_ns == 0) one.to_ns = past_->read_ns;
   }
-  return times;
+  if (evicted_) all.push_back(*evicted_);
+  return all;
 }
 
 const ActivityBatch* ActivityPast::Next() {
   ReplayBlock block;
   while (past_->blocks != nullptr && past_->blocks->Next(&block)) {
+    if (block.after_loss) NoteEvicted(block.info.host_ns);
+    last_ns_ = block.info.host_ns;
     if (Parse(block)) return &batch_;
   }
+  if (past_->blocks != nullptr && past_->blocks->lost_end()) NoteEvicted(past_->read_ns);
   return nullptr;
+}
+
+void ActivityPast::NoteEvicted(int64_t until_ns) {
+  if (!evicted_) evicted_ = {LossReason::kRecorderEvicted, std::nullopt, std::max(last_ns_, past_->held_from_ns), 0};
+  evicted_->to_ns = until_ns;
 }
 
 bool ActivityPast::Parse(const ReplayBlock& block) {
@@ -297,7 +326,7 @@ void ActivityReplay::Run(DumpWriter& writer, std::function<void()> done) {
 }
 
 void ActivityReplay::End() {
-  for (const auto& [from_ns, to_ns] : past_.Busy()) activity_.AddBusy(from_ns, to_ns);
+  for (const MissingTime& missing : past_.Missing()) activity_.AddMissing(missing);
   for (const auto& [id, process] : past_.processes()) {
     if (process.gone_ns != 0) activity_.OnGone(id, process.in_good_order, process.gone_ns);
   }

@@ -31,7 +31,7 @@ class ActivityHistory {
   static constexpr uint32_t kFlushMs = 2000;
   static constexpr size_t kMaxProcesses = 1024;
   static constexpr size_t kMaxNamesBytes = size_t{16} << 20;  // of all processes together
-  static constexpr size_t kMaxBusy = 64;  // of a process; when there are more, the last one is extended
+  static constexpr size_t kMaxMissing = 64;  // of a process, reason and kind; when there are more, the last one is extended
 
   // `level`: recorder.activity, not "off".
   static Result<std::unique_ptr<ActivityHistory>> Create(const RecorderRing::Options& options,
@@ -58,8 +58,8 @@ class ActivityHistory {
     int64_t last_ns = 0;  // when its last block was read
     int64_t gone_ns = 0;  // 0 = it is here
     bool in_good_order = false;  // or nothing was collected in it when it went
-    // When another profiler ran in it, from and to; while one lasts, its to is 0.
-    std::vector<std::pair<int64_t, int64_t>> busy;
+    // When another profiler ran in it, or it left kinds out; while that lasts, its to_ns is 0.
+    std::vector<MissingTime> missing;
     bool collects() const;
     ManifestProcess Describe() const;
   };
@@ -75,12 +75,13 @@ class ActivityHistory {
 
   // Processes that are here and collect; those that do not.
   size_t collecting() const;
-  std::string Problem() const;  // why nothing is collected; empty: it is
+  std::string Problem() const;  // why processes do not collect; empty: all that are here do
   uint64_t names_refused() const { return names_refused_; }
   RecorderRing::Stats stats() const { return ring_->stats(); }
 
  private:
   ActivityHistory(std::shared_ptr<RecorderRing> ring, std::string_view level, int64_t max_age_ns);
+  static void Follow(Process* process, const MissingTime& one, bool is_missing);
   void Learn(Process* process, const ActivityFrame& frame);
   void LearnName(Process* process, uint32_t id, std::string_view text);
   void Append(uint64_t attach_id, uint64_t records, int64_t now_ns);
@@ -102,15 +103,18 @@ class ActivityPast final : public ActivitySource {
   explicit ActivityPast(ActivityHistory::Past past);
   const ActivityBatch* Next() override;
   int64_t HeldFrom() const override { return past_->held_from_ns; }
-  std::vector<std::pair<int64_t, int64_t>> Busy() const override;
+  std::vector<MissingTime> Missing() const override;
   const std::map<uint64_t, ActivityHistory::Process>& processes() const { return past_->processes; }
 
  private:
   bool Parse(const ReplayBlock& block);
+  void NoteEvicted(int64_t until_ns);
 
   const std::shared_ptr<const ActivityHistory::Past> past_;  // the batches' names are in it
   std::vector<ActivityFrame> frames_;
   ActivityBatch batch_;
+  int64_t last_ns_ = 0;                 // when the last block was read
+  std::optional<MissingTime> evicted_;  // before it could be handed out
 };
 
 // Writes a past into a dump, on the writer's thread, bit by bit so that other sessions get their turn.

@@ -40,11 +40,12 @@ class ActivityHistoryTest : public ::testing::Test {
     process.job_id = std::move(job);
     return process;
   }
-  void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin) {
+  void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin, attach::CollectKinds left_out = {}) {
     attach::CollectorReport report;
     report.session_id = kRecorderSession;
     report.provider = attach::CollectProvider::kMspti;
     report.state = state;
+    report.left_out = left_out;
     history_->OnReport(attach_id, report, now_ns);
   }
   void TakeFrames(uint64_t attach_id, std::span<const ActivityFrame> frames, int64_t now_ns, uint64_t dropped = 0) {
@@ -107,13 +108,13 @@ class ActivityHistoryTest : public ::testing::Test {
       std::memcpy(rows.data() + before, bytes.data(), bytes.size());
     }
   }
-  // Times of another profiler, in seconds.
-  std::vector<std::pair<int64_t, int64_t>> Busy() {
+  // Times without records, in seconds.
+  std::vector<std::pair<int64_t, int64_t>> Gaps(LossReason reason, ActivityFileId file = ActivityFileId::kKernel) {
     std::vector<std::pair<int64_t, int64_t>> times;
     for (const ManifestChannel& channel : manifest_.channels) {
-      if (channel.collector != FileOf(ActivityFileId::kKernel).collector) continue;
+      if (channel.collector != FileOf(file).collector) continue;
       for (const ManifestGap& gap : channel.gaps) {
-        EXPECT_EQ(gap.reason, LossReason::kProfilerBusy);
+        EXPECT_EQ(gap.reason, reason);
         times.emplace_back((gap.from_ns - kBegin) / kSecond, (gap.host_ns - kBegin) / kSecond);
       }
     }
@@ -241,21 +242,58 @@ TEST_F(ActivityHistoryTest, TheTimeOfAnotherProfilerIsAGap) {
   Kernels(kRank0, kBegin + 30 * kSecond, 3, 1);
   Report(kRank1, attach::CollectState::kBusy, kBegin + 40 * kSecond);
   Dump(kBegin + 15 * kSecond, kBegin + 50 * kSecond);
-  EXPECT_THAT(Busy(), ElementsAre(Pair(15, 20), Pair(40, 50)));
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), ElementsAre(Pair(15, 20), Pair(40, 50)));
   Dump(kBegin + 25 * kSecond, kBegin + 35 * kSecond);
-  EXPECT_THAT(Busy(), IsEmpty());
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), IsEmpty());
   // A process that has gone is kept for it as long as for records.
   history_->OnGone(kRank1, true, kBegin + 55 * kSecond);
   history_->Expire(kBegin + 60 * kSecond);
   Dump(kBegin + 45 * kSecond, kBegin + 60 * kSecond);
-  EXPECT_THAT(Busy(), ElementsAre(Pair(45, 55)));
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), ElementsAre(Pair(45, 55)));
   history_->Expire(kBegin + 120 * kSecond);
   Dump(kBegin + 45 * kSecond, kBegin + 120 * kSecond);
-  EXPECT_THAT(Busy(), IsEmpty());
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), IsEmpty());
   // However often it happens, little is kept of it.
   for (int64_t i = 0; i < 10'000; ++i) Report(kRank0, i % 2 == 0 ? attach::CollectState::kBusy : attach::CollectState::kOn, kBegin + (130 + i) * kSecond);
   Dump(kBegin + 130 * kSecond, kBegin + 20'000 * kSecond);
-  EXPECT_THAT(Busy(), SizeIs(ActivityHistory::kMaxBusy));
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), SizeIs(ActivityHistory::kMaxMissing));
+}
+
+TEST_F(ActivityHistoryTest, TheTimeOfKindsThatWereLeftOutIsAGap) {
+  using ::testing::Pair;
+  using enum attach::CollectKind;
+  using enum attach::CollectState;
+  Report(kRank0, kPartial, kBegin + 10 * kSecond, {kNodeApi});
+  Report(kRank0, kPartial, kBegin + 12 * kSecond, {kNodeApi, kKernel});
+  Report(kRank0, kPartial, kBegin + 14 * kSecond, {kNodeApi});
+  Report(kRank0, kOn, kBegin + 20 * kSecond);
+  Report(kRank1, kPartial, kBegin + 40 * kSecond, {kNodeApi});
+  Dump(kBegin + 5 * kSecond, kBegin + 50 * kSecond);
+  EXPECT_THAT(Gaps(LossReason::kOverBudget, ActivityFileId::kApi), ElementsAre(Pair(10, 20), Pair(40, 50)));
+  EXPECT_THAT(Gaps(LossReason::kOverBudget), ElementsAre(Pair(12, 14)));
+  EXPECT_THAT(Gaps(LossReason::kOverBudget, ActivityFileId::kMemory), IsEmpty());
+}
+
+TEST_F(ActivityHistoryTest, WhatLeavesBeforeItIsReadIsAGap) {
+  for (int64_t i = 0; i < 20; ++i) Kernels(kRank0, kBegin + i * kSecond, kManyKernels, 0);
+  const auto read = [this](int64_t from_ns) {
+    return ActivityPast(history_->Read(from_ns, [](const TrainingProcess&) { return true; }, kBegin + 21 * kSecond));
+  };
+  ActivityPast part = read(kBegin);
+  ActivityPast all = read(kBegin);
+  ASSERT_NE(part.Next(), nullptr);
+  EXPECT_THAT(part.Missing(), IsEmpty());
+  for (int64_t i = 20; i < 100; ++i) Kernels(kRank0, kBegin + i * kSecond, kManyKernels, 0);
+  while (all.Next() != nullptr) continue;
+  ASSERT_THAT(all.Missing(), SizeIs(1));
+  EXPECT_EQ(all.Missing()[0].reason, LossReason::kRecorderEvicted);
+  EXPECT_LE(all.Missing()[0].from_ns, kBegin + kSecond);
+  EXPECT_EQ(all.Missing()[0].to_ns, kBegin + 21 * kSecond);
+  // Blocks that had been copied by then are read; those behind them are not.
+  while (part.Next() != nullptr) continue;
+  ASSERT_THAT(part.Missing(), SizeIs(1));
+  EXPECT_GT(part.Missing()[0].from_ns, kBegin + kSecond);
+  EXPECT_EQ(part.Missing()[0].to_ns, kBegin + 21 * kSecond);
 }
 
 TEST_F(ActivityHistoryTest, NamesAreBounded) {
@@ -282,9 +320,12 @@ TEST_F(ActivityHistoryTest, RequestsOfJobsOnly) {
   EXPECT_EQ(notice.collect->kinds, (attach::CollectKinds{kKernel, kCommunication, kNodeApi, kMarker, kMemory}));
   EXPECT_EQ(ActivityHistory::Create({kBytes, kSecond}, "l0", 0).value()->kinds(), (attach::CollectKinds{kKernel, kCommunication}));
   EXPECT_EQ(history_->Problem(), "");
-  Report(kRank0, attach::CollectState::kBusy);
-  Report(kRank1, attach::CollectState::kOff);
-  EXPECT_EQ(history_->Problem(), "process 101: busy");
+  Report(kRank1, attach::CollectState::kBusy);
+  EXPECT_EQ(history_->Problem(), "1 of 2 processes do not collect: process 102: busy");
+  EXPECT_EQ(history_->collecting(), 1u);
+  Report(kRank0, attach::CollectState::kOff);
+  EXPECT_EQ(history_->Problem(), "2 of 2 processes do not collect: process 101: off");
+  EXPECT_EQ(history_->collecting(), 0u);
 }
 
 }  // namespace

@@ -178,6 +178,26 @@ TEST_F(JoinTest, NoGapAndNoDuplicate) {
   EXPECT_TRUE(manifest.channels[0].gaps.empty());
 }
 
+// The writer was so late that the ring had turned over by then.
+TEST_F(JoinTest, APastThatHasLeftTheRingIsAGapOfEveryFeed) {
+  Run(kPcie, 1, 10, 0);
+  Run(kHbm, 1, 10, 0);
+  Record(kHbm, 1, 1000, 100 * kMs);
+  std::shared_ptr<BlockSource> past = ring_->Read(std::vector<bool>{true, true}, 0);
+  for (uint64_t i = 0; i < 40'000; ++i) Record(kPcie, 1, i, static_cast<int64_t>(200 + i) * kMs);
+  Feed(kHbm, 10, 100 * kMs);
+  Feed(kPcie, 10, 100 * kMs);
+  std::promise<void> replayed;
+  session_->ReplayAll(past, [](uint32_t) { return nullptr; }, [&] { replayed.set_value(); });
+  replayed.get_future().get();
+  const Manifest manifest = Finish();
+  ASSERT_THAT(manifest.channels, SizeIs(2));
+  for (const ManifestChannel& channel : manifest.channels) {
+    ASSERT_THAT(channel.gaps, SizeIs(1)) << channel.collector;
+    EXPECT_EQ(channel.gaps[0].reason, LossReason::kRecorderEvicted);
+  }
+}
+
 // Two runs of the channel in the past, a third is the present: each counts from its own start, and the
 // session's timestamps from the session's, thinned to the session's rate.
 TEST_F(JoinTest, TimestampsAndRatesOfEveryRun) {

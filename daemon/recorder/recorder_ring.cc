@@ -239,6 +239,7 @@ class RingSource final : public BlockSource {
     at_ += entry.size;
     return true;
   }
+  bool lost_end() const override { return cursor_.lost; }
 
  private:
   const std::shared_ptr<RecorderRing> ring_;

@@ -183,6 +183,19 @@ TEST_F(RecorderRingTest, AReaderThatIsOvertakenReportsIt) {
   }
 }
 
+TEST_F(RecorderRingTest, AReaderOfWhichNothingIsLeftReportsIt) {
+  Make(1 << 20, 1000 * kSecond, 2);
+  for (uint64_t i = 1; i <= 8; ++i) Put(0, i, 100'000);
+  auto one = ring_->Read(0, 0);
+  auto all = ring_->Read(std::vector<bool>{true, true}, 0);
+  for (uint64_t i = 9; i <= 30; ++i) Put(1, i, 100'000);
+  for (auto& source : {one, all}) {
+    ReplayBlock block;
+    EXPECT_FALSE(source->Next(&block));
+    EXPECT_TRUE(source->lost_end());
+  }
+}
+
 TEST_F(RecorderRingTest, RunsAreDistinguished) {
   Make(1 << 20, 100 * kSecond, 1);
   Put(0, 1, 8);

@@ -296,29 +296,26 @@ void SessionActivity::OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, 
   std::map<attach::CollectKind, int64_t>& known = rings_[attach_id].left_out;
   std::erase_if(known, [&](const auto& entry) {
     if (kinds.Has(entry.first)) return false;
-    ComeBack(entry.first, entry.second, now_raw_ns);
+    AddMissing({LossReason::kOverBudget, entry.first, entry.second, now_raw_ns});
     return true;
   });
   kinds.ForEach([&](attach::CollectKind kind) { known.try_emplace(kind, now_raw_ns); });
-}
-
-// Records of that time are not there; how many is not known.
-void SessionActivity::ComeBack(attach::CollectKind kind, int64_t since_ns, int64_t now_raw_ns) {
-  const ActivityFileId file = FileOfKind(kind);
-  if (wanted_[static_cast<size_t>(file)]) Lose(file, {LossReason::kOverBudget, 0, 0, since_ns, now_raw_ns});
 }
 
 void SessionActivity::OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns) {
   Ring& ring = rings_[attach_id];
   if (busy == (ring.busy_since_ns != 0)) return;
   const int64_t since_ns = std::exchange(ring.busy_since_ns, busy ? now_raw_ns : 0);
-  if (!busy) AddBusy(since_ns, now_raw_ns);
+  if (!busy) AddMissing({LossReason::kProfilerBusy, std::nullopt, since_ns, now_raw_ns});
 }
 
-void SessionActivity::AddBusy(int64_t from_raw_ns, int64_t to_raw_ns) {
-  const int64_t from = std::max(from_raw_ns, start_raw_ns_);
-  const int64_t to = std::min(to_raw_ns, end_raw_ns_);
-  if (from < to) Lose(std::nullopt, {LossReason::kProfilerBusy, 0, 0, from, to});
+void SessionActivity::AddMissing(const MissingTime& missing) {
+  std::optional<ActivityFileId> file;
+  if (missing.kind) file = FileOfKind(*missing.kind);
+  if (file && !wanted_[static_cast<size_t>(*file)]) return;
+  const int64_t from = std::max(missing.from_ns, start_raw_ns_);
+  const int64_t to = std::min(missing.to_ns, end_raw_ns_);
+  if (from < to) Lose(file, {missing.reason, 0, 0, from, to});
 }
 
 uint64_t SessionActivity::CostOf(pid_t pid) const {
@@ -328,8 +325,12 @@ uint64_t SessionActivity::CostOf(pid_t pid) const {
 
 // Dropped by the process's count, and not reported in the ring: there was no space until the end.
 void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
-  for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) ComeBack(kind, since_ns, now_raw_ns);
-  if (ring.busy_since_ns != 0) AddBusy(std::exchange(ring.busy_since_ns, 0), now_raw_ns);
+  for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) {
+    AddMissing({LossReason::kOverBudget, kind, since_ns, now_raw_ns});
+  }
+  if (ring.busy_since_ns != 0) {
+    AddMissing({LossReason::kProfilerBusy, std::nullopt, std::exchange(ring.busy_since_ns, 0), now_raw_ns});
+  }
   if (ring.dropped <= ring.reported) return;
   const int64_t from = std::max(ring.last_ns, start_raw_ns_);
   Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});

@@ -18,6 +18,7 @@
 
 #include "daemon/data/dump_writer.h"
 #include "daemon/data/host_file_buffer.h"
+#include "daemon/data/replay.h"
 #include "daemon/jobs/job_directory.h"
 #include "dump/activity_files.h"
 
@@ -79,8 +80,8 @@ class SessionActivity {
   void OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns);
   // The process's profiler is another's from now on, or is not any more.
   void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);
-  // It was from then to then.
-  void AddBusy(int64_t from_raw_ns, int64_t to_raw_ns);
+  // As far as it is of the session's time and kinds.
+  void AddMissing(const MissingTime& missing);
   // CPU time that collecting took in a process.
   uint64_t CostOf(pid_t pid) const;
   // What begins later is none of this session's.
@@ -123,7 +124,6 @@ class SessionActivity {
   void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
   void EndRing(Ring& ring, int64_t now_raw_ns);
-  void ComeBack(attach::CollectKind kind, int64_t since_ns, int64_t now_raw_ns);
   void FlushNames();
   void Flush();
 

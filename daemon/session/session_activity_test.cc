@@ -339,7 +339,7 @@ TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
 
 TEST_F(SessionActivityTest, TheTimeOfAnotherProfilerIsAGap) {
   Want({kKernel, kAclApi});
-  activity_->AddBusy(kBegin - 100, kBegin + 5);  // as the flight recorder has it
+  activity_->AddMissing({LossReason::kProfilerBusy, std::nullopt, kBegin - 100, kBegin + 5});  // as the flight recorder has it
   activity_->OnBusy(kRank0, false, kBegin + 10);
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
   activity_->OnBusy(kRank0, true, kBegin + 100);

@@ -228,7 +228,6 @@ void SessionProcesses::ReplayActivity() {
     session->Warn(fmt::format("of what processes did before the request, the first {:.3f} s are not held any more",
                               static_cast<double>(late) / 1e9));
   }
-  for (const auto& [from_ns, to_ns] : past_activity_->Busy()) activity_->AddBusy(from_ns, to_ns);
   TakePastActivity(0);
 }
 
@@ -236,7 +235,8 @@ void SessionProcesses::ReplayActivity() {
 void SessionProcesses::TakePastActivity(size_t batches) {
   for (; past_activity_ != nullptr && batches > 0; --batches) {
     const ActivityBatch* const batch = past_activity_->Next();
-    if (batch == nullptr || activity_ == nullptr) {
+    if (batch == nullptr) {
+      for (const MissingTime& missing : past_activity_->Missing()) activity_->AddMissing(missing);
       past_activity_ = nullptr;
     } else {
       activity_->Take(*batch);

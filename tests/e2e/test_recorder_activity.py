@@ -46,7 +46,7 @@ class RecordedCase(ActivityCase):
         job = self.train()
         ranks = job.attached(self.daemon, 2)
         # What is held before is time without records.
-        eventually(lambda: self.activity()["problem"] == "", seconds=60, what="the processes collect")
+        eventually(lambda: self.activity()["problem"] == "", seconds=60, what="both processes collect")
         self.until_held(2)
         time.sleep(3)  # of training, all of it recorded
         return job, ranks
