@@ -160,15 +160,21 @@ class Starter {
       NodeResult& result = report_.nodes[node];
       sent_[node] = 1;
       auto session = call->api().StartSession(request);
+      if (session.status().code() == StatusCode::kInvalidArgument && IsPast() && wanted_.request.schedule().start_at_ns() == 0) {
+        // A node refuses an instant that is long ago. This one was our choice, and the node was slow to reach.
+        request.mutable_schedule()->clear_start_at_ns();
+        session = call->api().StartSession(request);
+      }
       result.status = call->Explain(session.status());
       if (!session.ok()) return;
-      result.late = report_.common_start_ns != 0 &&
-                    fleet_.clock().WallNs() > report_.common_start_ns;
+      result.late = IsPast();
       result.partial = ExitForStarted(request, *session) != kExitOk &&
                        session->status().state() != v1::Session::STATE_SCHEDULED;
       result.sessions.push_back(std::move(*session));
     });
   }
+
+  bool IsPast() const { return report_.common_start_ns != 0 && fleet_.clock().WallNs() > report_.common_start_ns; }
 
   // True when the node may have a session of ours: a call that got no answer may have been heard.
   bool MayRun(size_t node) const {

@@ -155,6 +155,25 @@ TEST_F(FleetTest, TheUsersInstantAndSteps) {
   EXPECT_THAT(Node(0).starts.back().metadata(), Contains(::testing::Key("clock_offset_ns")));
 }
 
+TEST_F(FleetTest, ANodeThatIsReachedTooLateForTheInstantBeginsAtOnce) {
+  Make(2, {{1, FakeNode::Kind::kReachedLate}});
+  Fleet fleet = MakeFleet();
+  FleetStart wanted = Wanted();
+  wanted.request.mutable_schedule()->set_start_in_ms(50);
+  FleetReport report = StartOnAll(&fleet, wanted);
+  EXPECT_EQ(Print(report), kExitOk);
+  ASSERT_EQ(Node(1).starts.size(), 2u);
+  EXPECT_FALSE(Node(1).starts[1].schedule().has_start_at_ns());
+  EXPECT_EQ(Node(1).starts[1].metadata().at("common_start_ns"), std::to_string(report.common_start_ns));
+  EXPECT_TRUE(report.nodes[1].late);
+  EXPECT_THAT(report.warnings, Contains(HasSubstr("n01 answered after the common start")));
+  // An instant of the user's own is not changed.
+  wanted.request.mutable_schedule()->set_start_at_ns(1234);
+  report = StartOnAll(&fleet, wanted);
+  EXPECT_EQ(Node(1).starts.size(), 3u);
+  EXPECT_EQ(report.nodes[1].status.code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(FleetTest, AllOrNothingStopsWhatWasStarted) {
   Make(8, {{4, FakeNode::Kind::kRefuses}});
   FleetStart wanted = Wanted();

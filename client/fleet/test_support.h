@@ -20,7 +20,7 @@ namespace profd::client {
 
 // One node of the test, used by one worker at a time but by several in turn.
 struct FakeNode {
-  enum class Kind { kGood, kRefuses, kDead, kSlow, kSlowToStart };
+  enum class Kind { kGood, kRefuses, kDead, kSlow, kSlowToStart, kReachedLate };
   Kind kind = Kind::kGood;
   // Its wall clock shows this much more than ours.
   int64_t offset_ns = 0;
@@ -128,6 +128,10 @@ class NodeApi final : public DeafApi {
     std::unique_lock lock(cluster_.mutex);
     node_.starts.push_back(request);
     if (node_.kind == FakeNode::Kind::kRefuses) return ResourceExhausted("busy\nby uid 3");
+    if (node_.kind == FakeNode::Kind::kReachedLate && request.schedule().has_start_at_ns()) {
+      while (cluster_.clock.WallNs() <= request.schedule().start_at_ns()) std::this_thread::yield();
+      return InvalidArgument("start_at_ns: long ago");
+    }
     v1::Session session;
     session.set_session_id(fmt::format("s{}", node_.sessions.size()));
     session.mutable_status()->set_state(v1::Session::STATE_SCHEDULED);

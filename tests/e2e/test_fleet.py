@@ -124,6 +124,8 @@ class Fleet(FleetCase):
 
     def test_a_complete_job(self):
         answer, stderr = self.fleet(range(NODES), "start", "--job", "whole", *WANTED, expect=5)
+        refused = {i: node["error"] for i, node in enumerate(answer["nodes"]) if node["error"]}
+        self.assertEqual(set(refused), {*REFUSING, *DEAD, *SLOW}, refused)
         self.assert_named(stderr, "refused", REFUSING)
         self.assert_named(stderr, "unreachable", {*DEAD, *SLOW})
         common = answer["common_start_ns"]
