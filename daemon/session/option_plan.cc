@@ -123,14 +123,16 @@ ProbeCollector ProbeOn(const Host& host) {
 
 options::NodeSupport SupportOf(std::span<const DeviceInfo> concerned,
                                std::span<const CollectorEntry> collectors,
-                               const ProbeCollector& probe, std::string_view no_devices) {
+                               const ProbeCollector& probe, std::string_view no_devices,
+                               std::span<const DeviceInfo> maybe) {
   options::NodeSupport support;
   // A device of which nothing can be read, as one that is lost, must not forbid what the others can.
   std::vector<DeviceInfo> devices(concerned.begin(), concerned.end());
   if (std::erase_if(devices, [](const DeviceInfo& device) { return device.channels.empty(); }) == concerned.size()) {
     devices.assign(concerned.begin(), concerned.end());
   }
-  for (const DeviceInfo& device : devices) {
+  const std::span<const DeviceInfo> of_processes = devices.empty() ? maybe : std::span<const DeviceInfo>(devices);
+  for (const DeviceInfo& device : of_processes) {
     auto known = std::find(support.chip_ids.begin(), support.chip_ids.end(), device.chip_id);
     if (known != support.chip_ids.end()) continue;
     support.chip_ids.push_back(device.chip_id);
@@ -148,9 +150,9 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> concerned,
       lack(option.key, WhyNot(option, devices, collectors, probe));
     }
   }
-  if (devices.empty()) {
+  if (of_processes.empty()) {
     for (std::string_view key : kNeedDevice) lack(key, std::string(no_devices));
-  } else if (!ListsAny(devices, {abi::kChannelTsfwL2, abi::kChannelSocPmu})) {
+  } else if (!ListsAny(of_processes, {abi::kChannelTsfwL2, abi::kChannelSocPmu})) {
     lack("l2", "no L2 cache channel (47 or 134)");
   }
   return support;

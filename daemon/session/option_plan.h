@@ -30,11 +30,13 @@ ProbeCollector ProbeOn(const Host& host);
 
 inline constexpr std::string_view kNoDevices = "no devices on this node";
 
-// What these devices and this host can do for options; `no_devices` = why there are none, if so.
+// What these devices and this host can do for options; `no_devices` = why there are none, if so. Then what processes
+// collect is checked against `maybe`: the devices that they may use, where theirs are not known.
 options::NodeSupport SupportOf(std::span<const DeviceInfo> devices,
                                std::span<const CollectorEntry> collectors,
                                const ProbeCollector& probe,
-                               std::string_view no_devices = kNoDevices);
+                               std::string_view no_devices = kNoDevices,
+                               std::span<const DeviceInfo> maybe = {});
 
 // The one check behind StartSession and CheckOptions: all three forms of giving an option.
 options::CheckResult CheckOptionsOf(const v1::SessionSpec& spec_untrusted, const options::NodeSupport& support);

@@ -71,6 +71,18 @@ TEST_F(OptionPlanTest, EveryOptionWithoutItsChannelsIsUnsupported) {
   EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
 }
 
+TEST_F(OptionPlanTest, ProcessesWhoseDevicesAreNotKnownMayCollectWhatTheNodesChipsCan) {
+  devices_.clear();
+  request_.set_options_json(R"({"aic_metrics":"Memory","msproftx":"on","host_sys_usage":"cpu"})");
+  EXPECT_THAT(Problems(), HasSubstr("no devices on this node"));
+  maybe_devices_ = {Device(0, 1)};
+  EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
+  request_.set_options_json(R"({"aic_metrics":"L2Cache","host_sys_usage":"cpu"})");
+  EXPECT_THAT(Problems(), HasSubstr("L2Cache events do not exist"));
+  request_.set_options_json(R"({"sys_hardware_mem_freq":50,"host_sys_usage":"cpu"})");
+  EXPECT_THAT(Problems(), HasSubstr("no devices on this node"));
+}
+
 // Both kinds are listed; the code shows whether leaving out what this chip lacks would be enough.
 TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
   devices_ = {Device(0, 1)};

@@ -57,7 +57,8 @@ class SessionPlanTest : public ::testing::Test {
                         free_bytes_,
                         kNoDevices,
                         false,
-                        [this](const SessionPlan&) { return attached_; }};
+                        [this](const SessionPlan&) { return attached_; },
+                        maybe_devices_};
     return PlanSession(request_, context);
   }
   std::string Problems() const {
@@ -86,6 +87,7 @@ class SessionPlanTest : public ::testing::Test {
 
   DaemonConfig config_;
   std::vector<DeviceInfo> devices_;
+  std::vector<DeviceInfo> maybe_devices_;
   Peer peer_;
   testing::FakeProcesses processes_;
   testing::FakeDevices node_devices_;

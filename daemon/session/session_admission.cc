@@ -103,6 +103,10 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
                       deps_.session.processes, deps_.session.devices, ProbeOn(deps_.session.host),
                       deps_.session.writer.free_bytes()};
   if (targets.bound) context.no_devices = "the processes it is about use no device of this node";
+  const bool any_unknown = std::any_of(targets.processes.begin(), targets.processes.end(), [](const TrainingProcess& process) {
+    return process.attached() && process.devices.empty();
+  });
+  if (targets.bound && any_unknown) context.maybe_devices = all;
   context.attached = [&targets](const SessionPlan&) {
     return std::any_of(targets.processes.begin(), targets.processes.end(),
                        [](const TrainingProcess& process) { return process.attached(); });

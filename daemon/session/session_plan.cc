@@ -138,7 +138,7 @@ class Planner {
 
   void CheckOptions() {
     options::NodeSupport support =
-        SupportOf(ConcernedDevices(), context_.collectors, context_.probe, context_.no_devices);
+        SupportOf(ConcernedDevices(), context_.collectors, context_.probe, context_.no_devices, context_.maybe_devices);
     options::CheckResult result = CheckOptionsOf(spec_, support);
     for (Problem& problem : CheckUserRates(result.options, MaxUserHz())) {
       result.problems.push_back(std::move(problem));

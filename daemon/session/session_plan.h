@@ -84,6 +84,8 @@ struct PlanContext {
   bool awaits_processes = false;  // the job is yet to come
   // Does an attached process take part in what was planned so far (job, pids, devices)? Null = none.
   std::function<bool(const SessionPlan&)> attached = nullptr;
+  // What processes may use whose devices are not known.
+  std::span<const DeviceInfo> maybe_devices = {};
 };
 
 // A request names a device that the node does not have; `devices`: those it has.
