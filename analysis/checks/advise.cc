@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -35,6 +36,20 @@ void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows) {
   if (!std::ranges::all_of(*rows, is_cut)) std::erase_if(*rows, is_cut);
 }
 
+// What each row has more than the same rank's of that step in the baseline; none where none has its like.
+std::vector<StepRow> Differences(const std::vector<StepRow>& rows, const std::vector<StepRow>& baseline) {
+  std::map<std::pair<int64_t, std::optional<int>>, const StepRow*> of_baseline;
+  for (const StepRow& row : baseline) of_baseline.emplace(std::pair(row.step, row.rank->rank), &row);
+  std::vector<StepRow> differences;
+  for (StepRow row : rows) {
+    const auto like = of_baseline.find({row.step, row.rank->rank});
+    if (like == of_baseline.end()) continue;
+    for (size_t part = 0; part < row.ms.size(); ++part) row.ms[part] -= like->second->ms[part];
+    differences.push_back(row);
+  }
+  return differences;
+}
+
 // The rank to look at, and the step of it that made it stand out; none: it stands out by nothing, so all steps.
 struct Choice {
   const Rank* rank = nullptr;
@@ -44,11 +59,15 @@ struct Choice {
 // Of many ranks the one where a dimension's checks say most: the row that stands out, else the first rank (1.1).
 class RankChoice {
  public:
-  explicit RankChoice(const Run& run) : run_(run) {
+  RankChoice(const Run& run, const Run* baseline_or_null) : run_(run) {
     if (run.ranks.size() < 2) return;
     rows_ = StepRowsOf(run);
     links_ = LinkRowsOf(run);
     KeepCompleteSteps(run, &rows_);
+    if (baseline_or_null == nullptr || baseline_or_null->ranks.size() < 2) return;
+    std::vector<StepRow> baseline = StepRowsOf(*baseline_or_null);
+    KeepCompleteSteps(*baseline_or_null, &baseline);
+    if (std::vector<StepRow> differences = Differences(rows_, baseline); !differences.empty()) rows_ = std::move(differences);
   }
   Choice For(const Check& check) const {
     switch (check.dimension) {
@@ -59,7 +78,7 @@ class RankChoice {
       case Dimension::kComputation:
         return Outstanding(StepPart::kComputing, true);
       case Dimension::kCommunication:
-        return {SlowestLink(check.find == CheckPacket ? "RDMA" : "SDMA")};
+        return {SlowestLink(check.find == CheckPacket && Uses("RDMA") ? "RDMA" : "SDMA")};
       case Dimension::kOverall:
       case Dimension::kComparison:
         break;
@@ -103,9 +122,16 @@ class RankChoice {
     return {row.rank, row.step < 0 ? std::nullopt : std::optional(row.step)};
   }
 
+  static size_t NumberOf(std::string_view transport) {
+    return static_cast<size_t>(std::ranges::find(kLinkTransports, transport) - kLinkTransports.begin());
+  }
+  bool Uses(std::string_view transport) const {
+    return std::ranges::any_of(links_, [number = NumberOf(transport)](const LinkRow& row) { return row.sums[number].time_ms > 0; });
+  }
+
   // Of those that used the transport; the first rank of them where none stands out.
   const Rank* SlowestLink(std::string_view transport) const {
-    const auto number = static_cast<size_t>(std::ranges::find(kLinkTransports, transport) - kLinkTransports.begin());
+    const size_t number = NumberOf(transport);
     std::vector<double> speeds;
     std::vector<const Rank*> ranks;
     for (const LinkRow& row : links_) {
@@ -208,7 +234,7 @@ void Merge(std::vector<RankedFinding>* all) {
 }  // namespace
 
 Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language) {
-  const RankChoice choice(run);
+  const RankChoice choice(run, baseline_or_null);
   const Cluster cluster(run);
   std::vector<RankedFinding> found;
   for (const Check& check : Checks()) {
@@ -224,7 +250,18 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     }
     input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
-    if (const auto finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
+    std::optional<Finding> finding = check.find(input);
+    const Rank* of = &rank;
+    if (check.find == CheckEnvironment) {
+      // A variable that one node alone has is what makes its ranks slow.
+      for (const auto& other : run.ranks) {
+        std::optional<Finding> one = check.find({run, *other, limits});
+        if (!one || (finding && one->rows.size() <= finding->rows.size())) continue;
+        finding = std::move(one);
+        of = other.get();
+      }
+    }
+    if (finding) found.push_back({finding->priority, ToJson(check, *of, *finding, language)});
   }
   Merge(&found);
   std::ranges::stable_sort(found, {}, &RankedFinding::priority);

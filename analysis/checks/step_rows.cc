@@ -56,6 +56,7 @@ std::vector<LinkRow> ListOf(LinkRows by_step) {
 
 std::vector<StepRow> StepRowsOf(const Rank& rank) {
   std::vector<StepRow> rows;
+  if (!KnowsComputing(rank)) return rows;
   const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   for (const auto& [step, of] : shares) {
     // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.

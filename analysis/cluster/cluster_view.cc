@@ -18,6 +18,11 @@ struct NamedPart {
   std::string_view name;
   Part of;
 };
+// Of a rank's mean step; null where it is not known.
+Json PartOf(const Rank& rank, const std::optional<Shares>& step, const NamedPart& part) {
+  const bool known = step && (KnowsComputing(rank) || part.of(*step) > 0);
+  return known ? Json(part.of(*step)) : Json();
+}
 constexpr std::array<NamedPart, 3> kParts = {{{"computing_ms", [](const Shares& shares) { return shares.computing; }},
                                               {"uncovered_communication_ms", [](const Shares& shares) { return shares.uncovered; }},
                                               {"free_ms", [](const Shares& shares) { return shares.free; }}}};
@@ -95,7 +100,7 @@ Json RankTimes(const Cluster& cluster) {
     constexpr std::array<const char*, 3> kIndexes = {"dp", "pp", "tp"};
     for (size_t k = 0; k < kIndexes.size(); ++k) json[kIndexes[k]] = indexes ? Json((*indexes)[k]) : Json();
     const auto step = MeanStepOf(cluster.At(i));
-    for (const NamedPart& part : kParts) json[std::string(part.name)] = step ? Json(part.of(*step)) : Json();
+    for (const NamedPart& part : kParts) json[std::string(part.name)] = PartOf(cluster.At(i), step, part);
     json["waits_ms"] = waits[i].operations > 0 ? Json(waits[i].waits_ms) : Json();
     json["others_wait_ms"] = waits[i].operations > 0 ? Json(waits[i].others_wait_ms) : Json();
     json["last_of"] = waits[i].last;

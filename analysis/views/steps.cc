@@ -110,6 +110,12 @@ std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   return shares;
 }
 
+bool KnowsComputing(const Rank& rank) {
+  const bool any = !rank.executions.empty() || !rank.shares.empty() || rank.details_left_out ||
+                   !rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)].empty();
+  return any || rank.collectives.empty();
+}
+
 double StepsOf(const Rank& rank) {
   const auto with_number = std::ranges::count_if(rank.shares, [](const auto& each) { return each.first >= 0; });
   double steps = std::max(static_cast<double>(rank.steps.size()), static_cast<double>(with_number));

@@ -79,6 +79,8 @@ Json TextOrNull(const Rank& rank, TextId id);
 // How the device spent its time in each step, by the step's number. Of a dump exactly what lies within it; else an interval
 // counts, as in the vendor's tools, for the step in which it begins.
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
+// False: of its device only communication was read, so what it computed, and when it was free, is not known.
+bool KnowsComputing(const Rank& rank);
 // What values per step are divided by: the steps, those of a dump only as far as the device was recorded in them (they
 // may have begun long before). At least 1.
 double StepsOf(const Rank& rank);

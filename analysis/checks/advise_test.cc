@@ -1,0 +1,82 @@
+// Which rank's findings the advice has, and what it makes of what is not known.
+#include "analysis/checks/advise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profd::analysis {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdviseTest : public ::testing::Test {
+ protected:
+  // With one step of a computing and a free time in ms, and an operator on the AI CPU.
+  static Rank* Add(analysis::Run* run, double computing, double free) {
+    auto rank = std::make_unique<Rank>();
+    rank->rank = static_cast<int>(run->ranks.size());
+    rank->shares[1] = {computing, 30, 30, free};
+    const int32_t op = rank->OperatorOf(rank->Text("Cast"), rank->Text("Cast"), rank->Text("AI_CPU"), kNoText);
+    rank->executions.push_back({0, 50'000, op, rank->LaneOf("Ascend Hardware", "Stream 1")});
+    run->ranks.push_back(std::move(rank));
+    return run->ranks.back().get();
+  }
+  static void AddTransfer(Rank* rank, const char* transport, double size_mb, double time_ms) {
+    Collective& made = rank->collectives.emplace_back();
+    made.name = rank->Text("hcom_allReduce__1");
+    made.transports.push_back({transport, size_mb, time_ms});
+  }
+  Json Find(const char* check, const analysis::Run* baseline = nullptr) const {
+    for (const Json& each : Advise(run_, baseline, limits_, Language::kEnglish)) {
+      if (each["check"] == check) return each;
+    }
+    return nullptr;
+  }
+
+  analysis::Run run_;
+  Limits limits_;
+};
+
+TEST_F(AdviseTest, BesideAClusterTheLargestDifferenceDecides) {
+  for (const double computing : {20, 40, 30}) Add(&run_, computing, 10);
+  EXPECT_EQ(Find("aicpu")["rank"], 1);
+  analysis::Run baseline;
+  for (const double computing : {5, 39, 30}) Add(&baseline, computing, 10);
+  EXPECT_EQ(Find("aicpu", &baseline)["rank"], 0);
+}
+
+TEST_F(AdviseTest, SmallPacketsWithoutRdmaAreLookedForWhereSdmaIsSlowest) {
+  for (const double ms : {1.0, 3.0, 1.0}) {
+    Rank* const rank = Add(&run_, 20, 10);
+    AddTransfer(rank, "SDMA", 100, 5);
+    for (int i = 0; i < 9; ++i) AddTransfer(rank, "SDMA", rank->rank == 1 ? 0.5 : 100, ms);
+  }
+  const Json packet = Find("packet");
+  ASSERT_FALSE(packet.is_null());
+  EXPECT_EQ(packet["rank"], 1);
+}
+
+TEST_F(AdviseTest, AVariableOfOneRankAloneIsFound) {
+  for (int i = 0; i < 3; ++i) Add(&run_, 20, 10)->environment["ASCEND_LAUNCH_BLOCKING"] = i == 2 ? "1" : "0";
+  const Json found = Find("environment");
+  ASSERT_FALSE(found.is_null());
+  EXPECT_EQ(found["rank"], 2);
+}
+
+TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing) {
+  for (int i = 0; i < 2; ++i) Add(&run_, 50, 20);
+  Rank* const unknown = Add(&run_, 0, 0);
+  unknown->shares.clear();
+  unknown->executions.clear();
+  unknown->steps.push_back({1, 0, 100'000'000, {}, {}, {}});
+  unknown->overlap[static_cast<size_t>(exporting::operators::OverlapKind::kCommunication)] = {{0, 30'000'000}};
+  unknown->overlap[static_cast<size_t>(exporting::operators::OverlapKind::kNotOverlapped)] = {{0, 30'000'000}};
+  AddTransfer(unknown, "SDMA", 100, 5);
+  const Json found = Find("slow_rank");
+  ASSERT_FALSE(found.is_null());
+  EXPECT_EQ(found["table"]["rows"].size(), 2u) << found.dump();
+  EXPECT_THAT(found["evidence"].get<std::string>(), ::testing::Not(HasSubstr("Computing differs")));
+}
+
+}  // namespace
+}  // namespace profd::analysis
