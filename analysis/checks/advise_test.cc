@@ -78,5 +78,23 @@ TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing)
   EXPECT_THAT(found["evidence"].get<std::string>(), ::testing::Not(HasSubstr("Computing differs")));
 }
 
+// 7.0.RC1 has no INT16 for Cast, and no COMPLEX64 for what no rule names; 8.0.0 has no rules (analysis 1.5).
+TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
+  Rank* const rank = Add(&run_, 20, 10);
+  rank->operators[0].input_types = rank->Text("FLOAT;INT16");
+  const int32_t add = rank->OperatorOf(rank->Text("Add"), rank->Text("Add"), rank->Text("AI_CPU"), kNoText);
+  rank->operators[static_cast<size_t>(add)].input_types = rank->Text("INT32;COMPLEX64");
+  rank->executions.push_back({60'000, 90'000, add, rank->executions[0].lane});
+  const auto advice_of = [&](const char* version) {
+    rank->cann_version = version;
+    return Find("aicpu")["advice"].dump();
+  };
+  EXPECT_THAT(advice_of("7.0.RC1"), ::testing::AllOf(HasSubstr("Cast: of INT16, CANN 7.0.RC1"), HasSubstr("Add: of COMPLEX64"),
+                                                     ::testing::Not(HasSubstr("of FLOAT")), ::testing::Not(HasSubstr("of INT32"))));
+  EXPECT_THAT(advice_of("8.0.RC1"), ::testing::AllOf(HasSubstr("Cast: of INT16"), ::testing::Not(HasSubstr("of COMPLEX64"))));
+  EXPECT_THAT(advice_of("8.0.0"), ::testing::Not(HasSubstr(" of INT16")));
+  EXPECT_THAT(advice_of(""), ::testing::Not(HasSubstr(" of INT16")));
+}
+
 }  // namespace
 }  // namespace profd::analysis

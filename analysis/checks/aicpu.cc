@@ -21,10 +21,60 @@ const std::array kHints = {
     Hint{"argmin", {"ArgMin: CANN 7.0.RC1 and later have it on the AI Core: update the toolkit.", "ArgMin：CANN 7.0.RC1 及以后版本可在 AI Core 上运行：请升级 toolkit。"}},
 };
 
-bool IsFor(const Hint& hint, std::string_view type) {
-  std::string lower(type);
+std::string Lower(std::string_view text) {
+  std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return fmt::format(" {} ", hint.types).find(fmt::format(" {} ", lower)) != std::string::npos;
+  return lower;
+}
+
+// `words`: separated by blanks.
+bool HasWord(std::string_view words, std::string_view word) { return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos; }
+
+bool IsFor(const Hint& hint, std::string_view type) { return HasWord(hint.types, Lower(type)); }
+
+// Input types that the AI Core of a CANN version has, by operator type in lower case (analysis 1.5). Versions that are in no
+// rule have none.
+struct TypeRule {
+  std::string_view versions;
+  std::string_view operators;  // empty: all that no rule of the version names, nor kWithoutRule
+  std::string_view types;
+};
+constexpr std::string_view kOld = "7.0.RC1";
+constexpr std::string_view kNewer = "7.0.0 8.0.RC1";
+constexpr std::string_view kWithoutRule = "cast tensorequal equal nonzero mul";
+constexpr std::array kTypeRules = {
+    TypeRule{kOld, "", "float float32 float16 bool int32 uint32 int64 uint64 int8 uint8 int16 uint16 dt_bf16"},
+    TypeRule{kOld, "cast", "float float32 float16 bool int32 uint32 int64 uint64 uint8 dt_bf16"},
+    TypeRule{kOld, "tensorequal", "float float32 float16 bool int32 int8 uint8"},
+    TypeRule{kOld, "equal", "float float32 float16 bool int32 int64 int8 uint8"},
+    TypeRule{kOld, "nonzero", "float16 bool dt_bf16"},
+    TypeRule{kOld, "mul", "float float32 float16 bool int32 uint32 int64 uint64 int8 uint8 dt_bf16"},
+    TypeRule{kNewer, "", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8 int16 complex64 complex128"},
+    TypeRule{kNewer, "cast", "float float32 float16 bool int32 uint32 int64 uint64 uint8 dt_bf16"},
+    TypeRule{kNewer, "tensorequal", "float float32 float16 dt_bf16 float64 bool int32 int8 uint8"},
+    TypeRule{kNewer, "equal", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8"},
+    TypeRule{kNewer, "mul", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8 complex64"},
+};
+
+// Those of an operator's inputs that its version has not on the AI Core; each once.
+void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
+  const std::string name = Lower(rank.TextOf(op.type));
+  const auto is_for = [&](const TypeRule& rule) {
+    return HasWord(rule.versions, rank.cann_version) && (rule.operators == name || (rule.operators.empty() && !HasWord(kWithoutRule, name)));
+  };
+  const auto* const rule = std::ranges::find_if(kTypeRules, is_for);
+  if (rank.cann_version.empty() || rule == kTypeRules.end()) return;
+  std::string_view rest = rank.TextOf(op.input_types);
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(';'), rest.size());
+    const std::string_view type = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (type.empty() || type == "N/A" || HasWord(rule->types, Lower(type))) continue;
+    const TranslatedText advice = Translate({"{0}: of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：CANN {2} 对 {1} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
+                                            rank.TextOf(op.type), type, rank.cann_version, rule->types);
+    const bool is_known = std::ranges::any_of(finding->advice, [&](const TranslatedText& each) { return each.In(Language::kEnglish) == advice.In(Language::kEnglish); });
+    if (!is_known) finding->advice.push_back(advice);
+  }
 }
 
 }  // namespace
@@ -78,6 +128,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     if (!stack.empty()) finding.stacks.emplace_back(stack);
   }
   if (any_double) finding.advice.emplace_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
+  for (const auto& [minus_ns, number] : order) AddTypes(rank, rank.operators[static_cast<size_t>(number)], &finding);
   for (const Hint& hint : kHints) {
     const bool wanted = std::ranges::any_of(order, [&](const auto& each) { return IsFor(hint, rank.TextOf(rank.operators[static_cast<size_t>(each.second)].type)); });
     if (wanted) finding.advice.emplace_back(hint.advice);

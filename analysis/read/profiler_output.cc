@@ -309,12 +309,20 @@ void AddMetadata(std::string_view name, std::string_view text, Rank* rank) {
 }
 
 void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Rank* rank) {
+  constexpr uint64_t kMostInfo = 1 << 20;
   std::set<int> numbers;
   for (const fs::path& path : FilesOf(directory, "profiler_info", ".json")) {
     const std::string name = path.stem().string();
     int number = 0;
     const size_t at = name.rfind('_');
     if (ParseNumber(std::string_view(name).substr(at + 1), &number) && number >= 0) numbers.insert(number);
+    const Result<std::string> text = ReadWhole(path, kMostInfo);
+    const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+    if (!json.is_object()) {
+      context.problems->push_back({path.string(), text.ok() ? "no JSON object" : text.status().message()});
+    } else if (json.contains("cann_version") && json["cann_version"].is_string()) {
+      rank->cann_version = json["cann_version"].get<std::string>();
+    }
   }
   if (numbers.size() == 1) rank->rank = *numbers.begin();
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());

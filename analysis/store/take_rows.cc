@@ -110,6 +110,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"groups", TakeGroups},
     {"parallel_sizes", TakeParallelSizes},
     {"parallel_index", TakeParallelIndex},
+    {"cann_version", [](const std::string& value, Rank* rank) { rank->cann_version = value; }},
     {"host_uid", [](const std::string& value, Rank* rank) { rank->host_uid = value; }},
     {"first_call_ns", TakeFirstCall},
 });
