@@ -11,6 +11,7 @@
 #include "analysis/report_sarif.h"
 #include "analysis/report_xlsx.h"
 #include "base/text.h"
+#include "client/commands/analyze.h"
 #include "client/commands/report.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -128,8 +129,7 @@ void Print(const Io& io, const Advice& advice, const AdviseCommand& command, boo
   PrintFindings(io, advice.json["findings"], advice.language, HasSteps(advice.run));
   if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html, advice.xlsx, advice.json and advice.sarif\n";
   io.out.flush();
-  const size_t problems = advice.run.problems.size();
-  if (problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; --json lists them", problems) << std::endl;
+  PrintProblems(io, advice.json["problems"]);
 }
 
 // Whether one of this priority or a higher one was found.

@@ -66,18 +66,6 @@ void PrintJson(std::ostream& out, const analysis::Run& run, const analysis::View
   out << "\n}" << std::endl;
 }
 
-void Warn(const Io& io, const Json& problems) {
-  size_t shown = 0;
-  for (const Json& problem : problems) {
-    if (shown++ == kMaxWarnings) {
-      io.err << fmt::format("profctl: warning: and {} more; all of them with --json", problems.size() - kMaxWarnings) << std::endl;
-      return;
-    }
-    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem["where"].get<std::string>() + ": " + problem["what"].get<std::string>())
-           << std::endl;
-  }
-}
-
 // All that does not go with --overview at once.
 Status CheckOverview(const AnalyzeCommand& command) {
   std::vector<std::string_view> wrong;
@@ -106,7 +94,7 @@ int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Pro
   }
   PrintOverview(io.out, *made, io.out_color());
   io.out.flush();
-  Warn(io, (*made)["problems"]);
+  PrintProblems(io, (*made)["problems"]);
   io.err << CostText((*made)["store"]) << std::endl;
   return kExitOk;
 }
@@ -118,6 +106,18 @@ std::vector<std::string> AnalysisNames() {
   for (const analysis::View& view : analysis::Views()) names.emplace_back(view.name);
   names.emplace_back(analysis::kClusterView);
   return names;
+}
+
+void PrintProblems(const Io& io, const Json& problems) {
+  size_t shown = 0;
+  for (const Json& problem : problems) {
+    if (shown++ == kMaxWarnings) {
+      io.err << fmt::format("profctl: warning: and {} more; all of them with --json", problems.size() - kMaxWarnings) << std::endl;
+      return;
+    }
+    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem["where"].get<std::string>() + ": " + problem["what"].get<std::string>())
+           << std::endl;
+  }
 }
 
 int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
@@ -167,7 +167,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();
   if (baseline) std::ranges::move(baseline->problems, std::back_inserter(run->problems));
-  Warn(io, analysis::ProblemsJson(*run));
+  PrintProblems(io, analysis::ProblemsJson(*run));
   if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   return kExitOk;
 }

@@ -29,6 +29,9 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json);
 // Names of --only.
 std::vector<std::string> AnalysisNames();
 
+// What could not be read, as ProblemsJson lists it, to stderr.
+void PrintProblems(const Io& io, const Json& problems);
+
 // The analyses of a run as tables; `run` as RunJson makes it. `only`: as the command has it.
 void PrintAnalysis(std::ostream& out, const Json& run, bool color);
 // Those of --overview.
