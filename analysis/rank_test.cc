@@ -64,6 +64,32 @@ TEST(RankTest, StepsCountAsFarAsTheDeviceWasRecordedInThem) {
   EXPECT_DOUBLE_EQ(StepsOf(added_up), 2) << "the first is of no step";
 }
 
+// Steps that do not touch: what lies between them is of none.
+TEST(RankTest, SharesOfAStepAreWhatLiesInIt) {
+  constexpr int64_t kMs = 1'000'000;
+  Rank rank;
+  for (const int64_t start : {0, 10, 24}) rank.steps.push_back({start, start * kMs, (start + 4) * kMs, {}, {}, {}});
+  rank.overlap = exporting::operators::MakeOverlap({{1 * kMs, 3 * kMs}, {11 * kMs, 12 * kMs}, {25 * kMs, 26 * kMs}}, {}, {});
+  std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  EXPECT_DOUBLE_EQ(shares[0].free, 2);
+  EXPECT_DOUBLE_EQ(shares[10].free, 3);
+  EXPECT_DOUBLE_EQ(shares[24].free, 3);
+  // A kernel that ends in the next step is of both.
+  rank.overlap = exporting::operators::MakeOverlap({{1 * kMs, 13 * kMs}}, {{12 * kMs, 14 * kMs}}, {});
+  shares = StepSharesOf(rank);
+  EXPECT_DOUBLE_EQ(shares[0].computing, 3);
+  EXPECT_DOUBLE_EQ(shares[10].computing, 3);
+  EXPECT_DOUBLE_EQ(shares[10].communication, 2);
+  EXPECT_DOUBLE_EQ(shares[10].uncovered, 1);
+  EXPECT_DOUBLE_EQ(shares[10].free, 0);
+  EXPECT_FALSE(shares.contains(24)) << "nothing ran in it";
+  // As another tool's table says.
+  rank.source = "PyTorch, text";
+  rank.shares[0].free = 7;
+  EXPECT_DOUBLE_EQ(StepSharesOf(rank).at(0).free, 7);
+}
+
+
 TEST(TimelineDataTest, KeepsTheLongestAndTheirFlows) {
   Rank rank;
   const int32_t op = rank.OperatorOf(rank.Text("op"), kNoText, kNoText);

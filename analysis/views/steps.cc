@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "analysis/views/views.h"
-#include "export/operators/step_shares.h"
 
 namespace profd::analysis {
 namespace {
@@ -79,33 +78,23 @@ double MsWithin(const Intervals& intervals, const Interval& span) {
 }  // namespace
 
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
-  using exporting::operators::OverlapKind;
-  const auto of = [&rank](OverlapKind kind) -> const Intervals& {
-    return rank.overlap[static_cast<size_t>(kind)];
-  };
+  const auto of = [&rank](OverlapKind kind) -> const Intervals& { return rank.overlap[static_cast<size_t>(kind)]; };
   std::map<int64_t, Shares> shares = rank.shares;
-  if (rank.source == "dump" && !of(OverlapKind::kComputing).empty()) {
-    for (const Step& step : rank.steps) {
-      Shares one = shares[step.number];
-      const Interval span{step.start_ns, step.end_ns};
-      one.computing = MsWithin(of(OverlapKind::kComputing), span);
-      one.communication = MsWithin(of(OverlapKind::kCommunication), span);
-      one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), span);
-      one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
-      if (one.computing > 0 || one.communication > 0) {
-        shares[step.number] = one;
-      } else {
-        shares.erase(step.number);
-      }
+  // What another tool's table says stays as it is.
+  if (rank.source != "dump" && !shares.empty()) return shares;
+  if (of(OverlapKind::kComputing).empty() && of(OverlapKind::kCommunication).empty()) return shares;
+  for (const Step& step : rank.steps) {
+    Shares one = shares[step.number];
+    const Interval span{step.start_ns, step.end_ns};
+    one.computing = MsWithin(of(OverlapKind::kComputing), span);
+    one.communication = MsWithin(of(OverlapKind::kCommunication), span);
+    one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), span);
+    one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
+    if (one.computing > 0 || one.communication > 0) {
+      shares[step.number] = one;
+    } else {
+      shares.erase(step.number);
     }
-    return shares;
-  }
-  if (!shares.empty()) return shares;
-  std::vector<exporting::StepSpan> spans;
-  for (const Step& step : rank.steps) spans.push_back({step.number, step.start_ns, step.end_ns, -1, -1});
-  for (const auto& share : exporting::operators::StepShares(rank.overlap, {}, spans)) {
-    if (!share.step || share.whole_us <= 0) continue;
-    shares[share.step->number] = SharesOf(share);
   }
   return shares;
 }
@@ -218,7 +207,7 @@ Json StepAverageView(const Rank& rank) {
 }
 
 double CommunicationInIntervalMs(const Rank& rank) {
-  const auto& communication = rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kCommunication)];
+  const auto& communication = rank.overlap[static_cast<size_t>(OverlapKind::kCommunication)];
   Mean mean;
   for (const Step& step : WholeSteps(rank)) {
     if (step.fp_ns) mean.Add(MsWithin(communication, {step.start_ns, *step.fp_ns}));

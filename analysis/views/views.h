@@ -76,8 +76,8 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 Json TextOrNull(const Rank& rank, TextId id);
-// How the device spent its time in each step, by the step's number. Of a dump exactly what lies within it; else an interval
-// counts, as in the vendor's tools, for the step in which it begins.
+// How the device spent its time in each step, by the step's number: what lies within it, or what the table of another
+// tool says.
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
 // False: of its device only communication was read, so what it computed, and when it was free, is not known.
 bool KnowsComputing(const Rank& rank);
