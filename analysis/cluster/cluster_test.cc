@@ -100,5 +100,29 @@ TEST(ClusterMessages, OfUnknownStepsAreTheSameByTheirNumbers) {
   EXPECT_EQ(WaitsIn(run, -1), (std::map<Ranks, double>{{{1, 0}, 5}}));
 }
 
+// What is per step counts the steps in which ranks met, not those that one of them has besides.
+TEST(ClusterWaits, AreOfTheStepsInWhichRanksMet) {
+  profd::analysis::Run run;
+  std::vector<Op> waits;
+  std::vector<Op> last;
+  for (int64_t step = 1; step <= 4; ++step) {
+    waits.push_back({"allReduce", step, 3});
+    last.push_back({"allReduce", step, 1});
+  }
+  AddRank(&run, 0, waits);
+  AddRank(&run, 0, last);
+  for (int64_t i = 0; i < 8; ++i) run.ranks[0]->steps.push_back({i, 100 * i, 100 * i + 100, {}, {}, {}});
+  std::vector<RankWaits> found = WaitsByRank(Cluster(run));
+  EXPECT_DOUBLE_EQ(found[0].waits_ms, 2);
+  EXPECT_DOUBLE_EQ(found[1].others_wait_ms, 2);
+  // Of unknown steps, all that was recorded is what they are of.
+  for (const auto& rank : run.ranks) {
+    for (Collective& each : rank->collectives) each.step = -1;
+  }
+  found = WaitsByRank(Cluster(run));
+  EXPECT_DOUBLE_EQ(found[0].waits_ms, 1);
+  EXPECT_DOUBLE_EQ(found[1].others_wait_ms, 8);
+}
+
 }  // namespace
 }  // namespace profd::analysis

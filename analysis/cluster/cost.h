@@ -28,7 +28,8 @@ struct Wait {
 // By time, longest first.
 std::vector<Wait> WaitsOf(const Cluster& cluster);
 
-// How long others waited for a rank, and it for others, ms of a step on average.
+// How long others waited for a rank, and it for others, ms of a step on average: of the steps in which it met others, and
+// only where none of these is known of all that it recorded.
 struct RankWaits {
   double others_wait_ms = 0;  // mean of the other ranks of each operation
   double waits_ms = 0;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "analysis/cluster/cost.h"
@@ -117,23 +119,34 @@ std::vector<Wait> WaitsOf(const Cluster& cluster) {
 
 std::vector<RankWaits> WaitsByRank(const Cluster& cluster) {
   std::vector<RankWaits> all(cluster.run().ranks.size());
-  EachMeeting(cluster, [&all](int64_t, const std::vector<OnRank>& ranks) {
+  struct OfRank {
+    // Of meetings of unknown and of known steps.
+    std::array<double, 2> waits_ms{};
+    std::array<double, 2> others_wait_ms{};
+    std::set<int64_t> steps;  // known ones
+  };
+  std::vector<OfRank> sums(all.size());
+  EachMeeting(cluster, [&all, &sums](int64_t step, const std::vector<OnRank>& ranks) {
     const OnRank& last = LastOf(ranks);
+    const size_t known = step < 0 ? 0 : 1;
     double others = 0;
     for (const OnRank& each : ranks) {
       const double ms = each.op->elapse_ms - last.op->elapse_ms;
-      all[each.rank].waits_ms += ms;
+      sums[each.rank].waits_ms[known] += ms;
+      if (step >= 0) sums[each.rank].steps.insert(step);
       ++all[each.rank].operations;
       others += ms;
     }
     if (others <= 0) return;
-    all[last.rank].others_wait_ms += others / static_cast<double>(ranks.size() - 1);
+    sums[last.rank].others_wait_ms[known] += others / static_cast<double>(ranks.size() - 1);
     ++all[last.rank].last;
   });
   for (size_t i = 0; i < all.size(); ++i) {
-    const double steps = StepsOf(cluster.At(i));
-    all[i].others_wait_ms /= steps;
-    all[i].waits_ms /= steps;
+    // A rank may have more or fewer steps than those it met others in.
+    const size_t known = sums[i].steps.empty() ? 0 : 1;
+    const double steps = known == 0 ? StepsOf(cluster.At(i)) : static_cast<double>(sums[i].steps.size());
+    all[i].others_wait_ms = sums[i].others_wait_ms[known] / steps;
+    all[i].waits_ms = sums[i].waits_ms[known] / steps;
   }
   return all;
 }
