@@ -124,5 +124,23 @@ TEST(ClusterWaits, AreOfTheStepsInWhichRanksMet) {
   EXPECT_DOUBLE_EQ(found[1].others_wait_ms, 8);
 }
 
+// Two groups of two ranks: links are numbered within them.
+TEST(ClusterLinks, AreBetweenRanksOfTheirGroup) {
+  profd::analysis::Run run;
+  for (int i = 0; i < 4; ++i) {
+    AddRank(&run, 0, {{"send", 1, 1}});
+    Rank& rank = *run.ranks.back();
+    const TextId group = rank.Text(i % 2 == 0 ? "even" : "odd");
+    rank.collectives.front().group = group;
+    // Rank 3 writes one by the numbers of all ranks; 8 is of no rank.
+    for (const char* to : {i == 3 ? "3" : "1", "8"}) {
+      rank.links.push_back({group, rank.Text("0"), rank.Text(to), rank.Text("HCCS"), 60, 3, kNoText, kNoText, 1, true, false});
+    }
+  }
+  std::map<std::pair<int, int>, double> sizes;
+  for (const Pair& pair : PairsOf(Cluster(run))) sizes[{pair.source, pair.destination}] = pair.size_mb;
+  EXPECT_EQ(sizes, (std::map<std::pair<int, int>, double>{{{0, 2}, 120}, {{1, 3}, 120}}));
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -91,13 +91,14 @@ double MovedMb(const Collective& op);
 class LinkEnds {
  public:
   explicit LinkEnds(const Cluster& cluster);
-  // None: a rank that was not recorded. Fast for one rank after the other.
+  // None: a rank that was not recorded, or that is not one of the group. Fast for one rank after the other.
   std::optional<int> NumberOf(size_t rank, TextId group, TextId end);
 
  private:
   std::optional<int> Find(const Rank& rank, TextId group, TextId end) const;
 
   const Cluster& cluster_;
+  std::map<std::string, std::vector<int>, std::less<>> members_;  // by group: who took part in its operations, sorted
   std::map<std::string, std::map<std::string, int, std::less<>>, std::less<>> numbers_;  // by group, number within it
   size_t cached_rank_ = SIZE_MAX;
   std::map<std::pair<TextId, TextId>, std::optional<int>> cache_;

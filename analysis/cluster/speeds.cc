@@ -63,6 +63,11 @@ std::vector<SlowOp> SlowOperations(const Cluster& cluster) {
 }
 
 LinkEnds::LinkEnds(const Cluster& cluster) : cluster_(cluster) {
+  for (const ClusterGroup& group : cluster.groups()) {
+    std::vector<int>& members = members_[group.name];
+    for (const size_t rank : group.ranks) members.push_back(cluster.NumberOf(rank));
+    std::ranges::sort(members);
+  }
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     std::set<std::pair<TextId, TextId>> seen;
@@ -94,9 +99,15 @@ std::optional<int> LinkEnds::Find(const Rank& rank, TextId group, TextId end) co
     if (known != numbered->second.end()) return known->second;
   }
   const auto facts = rank.groups.find(rank.TextOf(group));
-  if (facts != rank.groups.end() && static_cast<size_t>(number) < facts->second.ranks.size()) return facts->second.ranks[static_cast<size_t>(number)];
+  const bool has_facts = facts != rank.groups.end() && !facts->second.ranks.empty();
+  if (has_facts && static_cast<size_t>(number) < facts->second.ranks.size()) return facts->second.ranks[static_cast<size_t>(number)];
+  if (numbered != numbers_.end()) return std::nullopt;
+  const auto members = members_.find(rank.TextOf(group));
   // Without any of these, numbers are those of all ranks.
-  return numbered == numbers_.end() ? std::optional(number) : std::nullopt;
+  if (!has_facts && members == members_.end()) return number;
+  const std::vector<int>& ranks = has_facts ? facts->second.ranks : members->second;
+  if (static_cast<size_t>(number) < ranks.size()) return ranks[static_cast<size_t>(number)];
+  return std::ranges::find(ranks, number) == ranks.end() ? std::nullopt : std::optional(number);
 }
 
 std::vector<Pair> PairsOf(const Cluster& cluster) {
@@ -108,7 +119,7 @@ std::vector<Pair> PairsOf(const Cluster& cluster) {
       if (link.part || link.source == link.destination) continue;
       const auto source = ends.NumberOf(i, link.group, link.source);
       const auto destination = ends.NumberOf(i, link.group, link.destination);
-      if (!source || !destination) continue;
+      if (!source || !destination || *source == *destination) continue;
       const std::string transport(rank.TextOf(link.transport));
       Pair& sum = sums[{transport, *source, *destination}];
       sum.source = *source;
