@@ -181,11 +181,13 @@ profd.comparePage = function () {
     if (!profd.served) box.append(profd.element('p', {class: 'none'}, 'To compare with another run: profctl report RUN --baseline OTHER.'));
     return box;
   }
-  box.append(profd.panel('Compared with ' + compare.baseline, profd.figures([['A step now', profd.number(compare.run_step_ms, 3) + ' ms'],
-    ['A step then', profd.number(compare.baseline_step_ms, 3) + ' ms'], ['Difference', profd.number(compare.difference_ms, 3) + ' ms']]),
+  const of = compare.of === 'step' ? ['A step', compare.run_step_ms, compare.baseline_step_ms] : ['The run', compare.run_ms, compare.baseline_ms];
+  if (compare.note) box.append(profd.element('p', {class: 'none'}, compare.note + '.'));
+  const ms = (value) => profd.quantity(value, 'ms');
+  box.append(profd.panel('Compared with ' + compare.baseline, profd.figures([[of[0] + ' now', ms(of[1])], [of[0] + ' then', ms(of[2])], ['Difference', ms(compare.difference_ms)]]),
   profd.table([{name: 'Name', value: (row) => profd.partNames[row.name] || row.name}, {name: 'What', value: (row) => row.what.replace('_', ' ')}, {name: 'Then', value: (row) => row.baseline, number: true},
     {name: 'Now', value: (row) => row.run, number: true}, {name: 'Difference', value: (row) => row.difference, number: true}, {name: 'Unit', value: (row) => row.unit},
-    {name: "Of the step's difference", value: (row) => row.share_of_difference, text: (row) => profd.percent(row.share_of_difference), number: true}], compare.differences,
+    {name: compare.of === 'step' ? "Of the step's difference" : 'Of the difference', value: (row) => row.share_of_difference, text: (row) => profd.percent(row.share_of_difference), number: true}], compare.differences,
   {search: (row) => row.name, filters: [{name: 'What', value: (row) => row.what.replace('_', ' ')}], file: 'compare'})));
   return box;
 };

@@ -65,6 +65,13 @@ double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<size_t>(std::llround(part * static_cast<double>(sorted.size() - 1)))];
 }
 
+void AddTo(const Shares& one, Shares* sum) {
+  sum->computing += one.computing;
+  sum->communication += one.communication;
+  sum->uncovered += one.uncovered;
+  sum->free += one.free;
+}
+
 // Of the intervals, what lies in the span.
 double MsWithin(const Intervals& intervals, const Interval& span) {
   int64_t ns = 0;
@@ -116,6 +123,36 @@ double StepsOf(const Rank& rank) {
     }
   }
   return std::max(steps, 1.0);
+}
+
+std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
+  // Its length, and what it was made of where that is known.
+  std::vector<std::pair<double, const Shares*>> steps;
+  for (const bool complete : {true, false}) {
+    if (!steps.empty()) break;
+    for (const Step& step : WholeSteps(rank)) {
+      if (complete && rank.recorded && (step.start_ns < rank.recorded->start_ns || step.end_ns > rank.recorded->end_ns)) continue;
+      const auto found = shares.find(step.number);
+      steps.emplace_back(Ms(step.end_ns - step.start_ns), found == shares.end() ? nullptr : &found->second);
+    }
+  }
+  // Only sums that another tool had made.
+  for (const auto& [number, of] : shares) {
+    if (rank.steps.empty() && number >= 0) steps.emplace_back(of.computing + of.uncovered + of.free, &of);
+  }
+  if (steps.empty()) return std::nullopt;
+  MeanStep mean;
+  Shares sum;
+  double with_shares = 0;
+  for (const auto& [ms, of] : steps) {
+    mean.total_ms += ms / static_cast<double>(steps.size());
+    if (of == nullptr) continue;
+    ++with_shares;
+    AddTo(*of, &sum);
+  }
+  if (with_shares > 0) mean.shares = Shares{sum.computing / with_shares, sum.communication / with_shares, sum.uncovered / with_shares, sum.free / with_shares};
+  return mean;
 }
 
 Json StepsView(const Rank& rank) {
@@ -181,10 +218,7 @@ Json StepAverageView(const Rank& rank) {
     const auto found = shares.find(step.number);
     if (found == shares.end()) continue;
     ++with_shares;
-    all.computing += found->second.computing;
-    all.communication += found->second.communication;
-    all.uncovered += found->second.uncovered;
-    all.free += found->second.free;
+    AddTo(found->second, &all);
   }
   Json json = {{"step", "average"},
                {"steps", steps.size()},

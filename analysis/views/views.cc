@@ -124,9 +124,12 @@ Json RunJson(const Run& run, const ViewNames& only) {
   return json;
 }
 
-Json ProblemsJson(const Run& run) {
+Json ProblemsJson(const Run& run, const Run* baseline_or_null) {
   Json problems = Json::array();
-  for (const Problem& problem : run.problems) problems.push_back({{"where", problem.where}, {"what", problem.what}});
+  for (const Run* each : {&run, baseline_or_null}) {
+    if (each == nullptr) continue;
+    for (const Problem& problem : each->problems) problems.push_back({{"where", problem.where}, {"what", problem.what}});
+  }
   return problems;
 }
 

@@ -56,14 +56,15 @@ using ViewNames = std::set<std::string, std::less<>>;
 Json RunJson(const Run& run, const ViewNames& only);
 // One of its ranks; its problems.
 Json RankJson(const Rank& rank, const ViewNames& only);
-Json ProblemsJson(const Run& run);
+// `baseline_or_null`: its problems, too.
+Json ProblemsJson(const Run& run, const Run* baseline_or_null = nullptr);
 
 // What to look at first. `data` is the run as RunJson has it with all views.
 Json Hints(const Run& run, const Json& data);
 // The mean over complete steps of the communication between a step's start and its forward pass; 0 where it is not known.
 double CommunicationInIntervalMs(const Rank& rank);
 
-// What got slower from `baseline` to `run`, and by how much.
+// What got slower from `baseline` to `run`, and by how much: of a step where both have steps, else of all that was recorded.
 Json CompareView(const Run& run, const Run& baseline);
 
 // Those that hardware's counters are shown by, the longest first.
@@ -81,6 +82,12 @@ Json TextOrNull(const Rank& rank, TextId id);
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
 // False: of its device only communication was read, so what it computed, and when it was free, is not known.
 bool KnowsComputing(const Rank& rank);
+// The mean of those steps that were recorded from begin to end, of all where none was; none: there are no steps.
+struct MeanStep {
+  double total_ms = 0;
+  std::optional<Shares> shares;
+};
+std::optional<MeanStep> MeanWholeStepOf(const Rank& rank);
 // What values per step are divided by: the steps, those of a dump only as far as the device was recorded in them (they
 // may have begun long before). At least 1.
 double StepsOf(const Rank& rank);

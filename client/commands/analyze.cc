@@ -151,7 +151,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
     behind["compare"] = analysis::CompareView(*run, *other);
     baseline = std::move(*other);
   }
-  behind["problems"] = analysis::ProblemsJson(*run);
+  behind["problems"] = analysis::ProblemsJson(*run, baseline ? &*baseline : nullptr);
   const Json cost = reader.CostJson();
   if (!cost.is_null()) behind["store"] = cost;
   const Json head = {{"run", {{"name", run->name}, {"inputs", run->inputs}}}};
@@ -166,8 +166,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   PrintAnalysis(io.out, made, io.out_color());
   if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();
-  if (baseline) std::ranges::move(baseline->problems, std::back_inserter(run->problems));
-  PrintProblems(io, analysis::ProblemsJson(*run));
+  PrintProblems(io, behind["problems"]);
   if (!cost.is_null()) io.err << CostText(cost) << std::endl;
   return kExitOk;
 }

@@ -148,9 +148,10 @@ void PrintAnalysis(std::ostream& out, const Json& run, bool color) {
   }
   if (!run.contains("compare")) return;
   const Json& compare = run["compare"];
-  PrintList(out, color, "Compared with " + Printable(Text(compare, "baseline")) + ", ms", compare["differences"],
-            {Plain("WHAT", "what"), Plain("NAME", "name"), Ms("BASELINE", "baseline"), Ms("RUN", "run"), Ms("DIFFERENCE", "difference"),
-             {">OF THE STEP'S DIFFERENCE", [](const Json& row) { return Share(row, "share_of_difference"); }}});
+  const bool of_steps = compare["of"] == "step";
+  PrintList(out, color, "Compared with " + Printable(Text(compare, "baseline")) + (of_steps ? "" : ": " + Printable(Text(compare, "note"))), compare["differences"],
+            {Plain("WHAT", "what"), Plain("NAME", "name"), Ms("BASELINE", "baseline"), Ms("RUN", "run"), Ms("DIFFERENCE", "difference"), Plain("UNIT", "unit"),
+             {of_steps ? ">OF THE STEP'S DIFFERENCE" : ">OF THE DIFFERENCE", [](const Json& row) { return Share(row, "share_of_difference"); }}});
 }
 
 }  // namespace profd::client
