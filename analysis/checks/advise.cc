@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "analysis/checks/places.h"
@@ -21,19 +20,6 @@ bool Differ(const std::vector<double>& values) {
   for (const double value : values) mean += value / static_cast<double>(values.size());
   const auto [least, most] = std::ranges::minmax_element(values);
   return mean > 0 && (*most - *least) / mean >= kDiffers;
-}
-
-// A recording may begin and end within a step, which then looks free. Where no step is recorded from begin to end, all count.
-void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows) {
-  std::set<std::pair<const Rank*, int64_t>> cut;
-  for (const auto& rank : run.ranks) {
-    if (!rank->recorded) continue;
-    for (const Step& step : rank->steps) {
-      if (step.start_ns < rank->recorded->start_ns || step.end_ns > rank->recorded->end_ns) cut.emplace(rank.get(), step.number);
-    }
-  }
-  const auto is_cut = [&cut](const StepRow& row) { return cut.contains({row.rank, row.step}); };
-  if (!std::ranges::all_of(*rows, is_cut)) std::erase_if(*rows, is_cut);
 }
 
 // What each row has more than the same rank's of that step in the baseline; none where none has its like.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "analysis/checks/check.h"
 
@@ -70,37 +72,70 @@ std::vector<bool> Ends(const Rank& rank) {
   return ends;
 }
 
-std::map<Key, Sequence> SequencesOf(const Rank& rank) {
-  const Costs costs(rank);
+// `take(first, last, key)` for each execution by which a sequence goes on. Whatever one starts with is taken before it.
+template <class Take>
+void EachSequence(const Rank& rank, const Take& take) {
   const std::vector<bool> ends = Ends(rank);
   const auto of_ai_cpu = [&rank](const Execution& each) { return rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) == "AI_CPU"; };
-  std::map<Key, Sequence> found;
   const size_t count = std::min(rank.executions.size(), kMostExecutions);
   for (size_t first = 0; first < count; ++first) {
     Key key;
-    Sequence one;
-    for (size_t i = first; i < count && key.size() < kLongest; ++i) {
-      const Execution& each = rank.executions[i];
-      if (of_ai_cpu(each)) break;
-      key.push_back(static_cast<char32_t>(each.op));
-      one.busy_ns += each.end_ns - each.start_ns;
-      one.moving_ns += costs.Moving(each.op);
-      one.core_ns += costs.Core(each.op);
-      if (key.size() >= kShortest) {
-        Sequence& all = found[key];
-        if (all.count++ == 0) {
-          all.first = first;
-          all.last = i;
-        }
-        all.wall_ns += each.end_ns - rank.executions[first].start_ns;
-        all.busy_ns += one.busy_ns;
-        all.moving_ns += one.moving_ns;
-        all.core_ns += one.core_ns;
-      }
+    for (size_t i = first; i < count && key.size() < kLongest && !of_ai_cpu(rank.executions[i]); ++i) {
+      key.push_back(static_cast<char32_t>(rank.executions[i].op));
+      take(first, i, key);
       if (ends[i]) break;
     }
   }
+}
+
+std::map<Key, Sequence> SequencesOf(const Rank& rank) {
+  const Costs costs(rank);
+  std::map<Key, Sequence> found;
+  Sequence one;
+  EachSequence(rank, [&](size_t first, size_t last, const Key& key) {
+    if (first == last) one = {};
+    const Execution& each = rank.executions[last];
+    one.busy_ns += each.end_ns - each.start_ns;
+    one.moving_ns += costs.Moving(each.op);
+    one.core_ns += costs.Core(each.op);
+    if (key.size() < kShortest) return;
+    Sequence& all = found[key];
+    if (all.count++ == 0) {
+      all.first = first;
+      all.last = last;
+    }
+    all.wall_ns += each.end_ns - rank.executions[first].start_ns;
+    all.busy_ns += one.busy_ns;
+    all.moving_ns += one.moving_ns;
+    all.core_ns += one.core_ns;
+  });
   return found;
+}
+
+// Of all sequences together. Where they overlap, each execution counts once.
+struct Covered {
+  int64_t wall_ns = 0;
+  int64_t busy_ns = 0;
+};
+Covered CoveredBy(const Rank& rank, const std::vector<std::pair<Key, Sequence>>& sequences) {
+  std::set<std::u32string_view> keys;
+  for (const auto& [key, each] : sequences) keys.insert(key);
+  Covered covered;
+  size_t next = 0;  // execution behind those that have counted
+  int64_t end_ns = INT64_MIN;
+  EachSequence(rank, [&](size_t first, size_t last, const Key& key) {
+    if (last < next || key.size() < kShortest || !keys.contains(key)) return;
+    // One that another overlaps goes on from its end, a new one begins with its own start.
+    const size_t from = std::max(first, next);
+    const int64_t start_ns = std::max(first < next ? end_ns : rank.executions[first].start_ns, end_ns);
+    for (size_t i = from; i <= last; ++i) {
+      covered.busy_ns += rank.executions[i].end_ns - rank.executions[i].start_ns;
+      end_ns = std::max(end_ns, rank.executions[i].end_ns);
+    }
+    covered.wall_ns += std::max(end_ns - start_ns, int64_t{0});
+    next = last + 1;
+  });
+  return covered;
 }
 
 }  // namespace
@@ -128,12 +163,7 @@ std::optional<Finding> CheckFusibleOperators(const CheckInput& input) {
   }
   if (kept.empty()) return std::nullopt;
   std::ranges::stable_sort(kept, std::ranges::greater(), [](const auto& each) { return each.second.wall_ns; });
-  int64_t wall_ns = 0;
-  int64_t busy_ns = 0;
-  for (const auto& [key, each] : kept) {
-    wall_ns += each.wall_ns;
-    busy_ns += each.busy_ns;
-  }
+  const auto [wall_ns, busy_ns] = CoveredBy(rank, kept);
   const double share = whole_ns > 0 ? static_cast<double>(wall_ns) / whole_ns : 0;
   Finding finding;
   finding.priority = share > limit("high") ? Priority::kHigh : share < limit("low") ? Priority::kLow : Priority::kMedium;

@@ -29,6 +29,47 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   finding->advice.push_back(Translate({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 
+// What is compared of each other: the rows of one step that more than one rank has; where there is none, each rank's mean.
+std::vector<std::vector<StepRow>> ComparableRows(const Run& run, std::vector<StepRow> rows) {
+  KeepCompleteSteps(run, &rows);
+  std::vector<std::vector<StepRow>> by_step;
+  for (const StepRow& row : rows) {
+    if (by_step.empty() || by_step.back().back().step != row.step) by_step.emplace_back();
+    by_step.back().push_back(row);
+  }
+  std::erase_if(by_step, [](const auto& of_step) { return of_step.size() < 2; });
+  if (!by_step.empty()) return by_step;
+  std::vector<StepRow> means;
+  for (const auto& rank : run.ranks) {
+    StepRow mean{rank.get()};
+    double count = 0;
+    for (const StepRow& row : rows) {
+      if (row.rank != rank.get()) continue;
+      ++count;
+      for (size_t part = 0; part < row.ms.size(); ++part) mean.ms[part] += row.ms[part];
+    }
+    for (double& ms : mean.ms) ms /= std::max(count, 1.0);
+    if (count > 0) means.push_back(mean);
+  }
+  return {means};
+}
+
+// The step in which a part differs most between ranks.
+struct Difference {
+  StepRow least;
+  StepRow most;
+  double ms = 0;
+};
+Difference LargestDifference(const std::vector<std::vector<StepRow>>& by_step, size_t part) {
+  Difference largest;
+  for (const auto& rows : by_step) {
+    const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const StepRow& row) { return row.ms[part]; });
+    const double ms = rows.empty() ? 0 : most->ms[part] - least->ms[part];
+    if (ms > largest.ms) largest = {*least, *most, ms};
+  }
+  return largest;
+}
+
 }  // namespace
 
 std::optional<Finding> CheckSlowRank(const CheckInput& input) {
@@ -46,14 +87,14 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
       Text("See slow_link, and which rank arrives last: the others wait for it.", "查看 slow_link，以及哪个 rank 最后到达：其他 rank 都在等它。"),
       Text("Look at the host of the rank with the most free time: data loader, CPU, garbage collection.",
            "查看空闲最多的 rank 的主机侧：数据加载、CPU、垃圾回收。")};
+  const std::vector<std::vector<StepRow>> by_step = ComparableRows(input.run, rows);
   for (size_t part = 0; part < kParts.size(); ++part) {
-    const auto [least, most] = std::ranges::minmax_element(rows, {}, [part](const StepRow& row) { return row.ms[part]; });
-    const double difference = most->ms[part] - least->ms[part];
+    const auto [least, most, difference] = LargestDifference(by_step, part);
     if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
     TranslatedText evidence = kParts[part];
-    evidence += Translate({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most->ms[part]);
-    evidence += TranslatedText(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(*most, false), least->ms[part], PlaceOf(*least, false)),
-                     fmt::format("{}），最小 {:.3f} ms（{}）", PlaceOf(*most, true), least->ms[part], PlaceOf(*least, true)));
+    evidence += Translate({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most.ms[part]);
+    evidence += TranslatedText(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(most, false), least.ms[part], PlaceOf(least, false)),
+                     fmt::format("{}），最小 {:.3f} ms（{}）", PlaceOf(most, true), least.ms[part], PlaceOf(least, true)));
     Join(&finding.evidence, kBetweenSentences, evidence);
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), difference);
     finding.advice.emplace_back(kAdvice[part]);

@@ -79,6 +79,18 @@ std::vector<StepRow> StepRowsOf(const Run& run) {
   return rows;
 }
 
+void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows) {
+  std::set<std::pair<const Rank*, int64_t>> cut;
+  for (const auto& rank : run.ranks) {
+    if (!rank->recorded) continue;
+    for (const Step& step : rank->steps) {
+      if (step.start_ns < rank->recorded->start_ns || step.end_ns > rank->recorded->end_ns) cut.emplace(rank.get(), step.number);
+    }
+  }
+  const auto is_cut = [&cut](const StepRow& row) { return cut.contains({row.rank, row.step}); };
+  if (!std::ranges::all_of(*rows, is_cut)) std::erase_if(*rows, is_cut);
+}
+
 std::vector<LinkRow> LinkRowsOf(const Rank& rank) {
   LinkRows by_step;
   AddLinkRows(rank, 0, false, &by_step);

@@ -21,6 +21,8 @@ struct StepRow {
 // By step, then in the order of the ranks.
 std::vector<StepRow> StepRowsOf(const Run& run);
 std::vector<StepRow> StepRowsOf(const Rank& rank);
+// A recording may begin and end within a step, which then looks free. Where no step is recorded from begin to end, all count.
+void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows);
 
 inline constexpr std::array<std::string_view, 2> kLinkTransports = {"RDMA", "SDMA"};
 

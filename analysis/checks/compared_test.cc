@@ -1,0 +1,67 @@
+// Checks that put ranks, or executions of the same operators, beside each other.
+#include <gtest/gtest.h>
+
+#include "analysis/checks/check.h"
+
+namespace profd::analysis {
+namespace {
+
+// Of each step computing and free time, ms; a step without any is not there.
+void AddRank(Run* run, const std::map<int64_t, std::pair<double, double>>& steps) {
+  auto rank = std::make_unique<Rank>();
+  rank->rank = static_cast<int>(run->ranks.size());
+  for (const auto& [step, ms] : steps) rank->shares[step] = {ms.first, 0, 0, ms.second};
+  run->ranks.push_back(std::move(rank));
+}
+
+std::string SlowRankIn(const Run& run) {
+  const Limits limits;
+  const Cluster cluster(run);
+  CheckInput input{run, *run.ranks.front(), limits};
+  input.cluster = &cluster;
+  const auto finding = CheckSlowRank(input);
+  return finding ? finding->evidence.en : "";
+}
+
+TEST(SlowRankTest, ComparesRanksInTheSameStep) {
+  profd::analysis::Run run;
+  AddRank(&run, {{1, {10, 0}}, {2, {50, 0}}, {3, {20, 0}}});
+  AddRank(&run, {{1, {11, 0}}, {2, {51, 0}}, {3, {26, 0}}, {4, {90, 0}}});
+  EXPECT_EQ(SlowRankIn(run), "Computing differs by 6.000 ms between ranks: 26.000 ms on rank 1 in step 3, 20.000 ms on rank 0 in step 3");
+}
+
+TEST(SlowRankTest, ComparesMeansWhereNoStepIsCommon) {
+  profd::analysis::Run run;
+  AddRank(&run, {{1, {10, 0}}, {2, {20, 0}}});
+  AddRank(&run, {{3, {30, 0}}, {4, {10, 0}}});
+  EXPECT_EQ(SlowRankIn(run), "Computing differs by 5.000 ms between ranks: 20.000 ms on rank 1, 15.000 ms on rank 0");
+}
+
+// Those cut by the begin of the recording look short.
+TEST(SlowRankTest, PassesOverStepsThatWereRecordedInPart) {
+  profd::analysis::Run run;
+  AddRank(&run, {{1, {2, 98}}, {2, {50, 50}}});
+  AddRank(&run, {{1, {50, 50}}, {2, {50, 50}}});
+  for (const auto& rank : run.ranks) rank->steps = {{1, 0, 100, {}, {}, {}}, {2, 100, 200, {}, {}, {}}};
+  run.ranks[0]->recorded = Interval{98, 200};
+  EXPECT_EQ(SlowRankIn(run), "No rank is slow");
+}
+
+// "a", "b", "a", ...: sequences of both overlap themselves and each other.
+TEST(FusibleOperatorsTest, EachExecutionCountsOnce) {
+  profd::analysis::Run run;
+  Rank rank;
+  const int32_t ops[] = {rank.OperatorOf(rank.Text("a"), kNoText, kNoText), rank.OperatorOf(rank.Text("b"), kNoText, kNoText)};
+  for (int64_t i = 0; i < 40; ++i) rank.executions.push_back({100'000 * i, 100'000 * i + 10'000, ops[i % 2]});
+  const Limits limits;
+  const auto finding = CheckFusibleOperators({run, rank, limits});
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_EQ(finding->evidence.en, "2 sequences repeat; from begin to end 3.910 ms, of which the device was busy for 0.400 ms");
+  // 10 operators from 0, 2, ... 30, and from 1, 3, ... 29, as the vendor's table has them.
+  ASSERT_EQ(finding->rows.size(), 2u);
+  EXPECT_EQ(finding->rows[0][5], 16);
+  EXPECT_EQ(finding->rows[1][5], 15);
+}
+
+}  // namespace
+}  // namespace profd::analysis
