@@ -150,10 +150,18 @@ size_t AdviceBoard::RaisedOf(const JobFacts& job) const {
   }));
 }
 
+// What was raised before a job hung is of the time before.
 std::vector<const LiveAdvice*> AdviceBoard::Raised() const {
+  const auto hangs = [this](const LiveAdvice& advice) {
+    return std::any_of(conditions_.begin(), conditions_.end(), [&](const auto& entry) {
+      const LiveAdvice& hang = entry.second.advice;
+      return entry.second.raised && hang.check == "hang" && hang.job_id == advice.job_id && hang.uid == advice.uid &&
+             (!hang.job_id.empty() || hang.pid == advice.pid);
+    });
+  };
   std::vector<const LiveAdvice*> raised;
   for (const auto& [key, condition] : conditions_) {
-    if (condition.raised) raised.push_back(&condition.advice);
+    if (condition.raised && (condition.advice.check == "hang" || !hangs(condition.advice))) raised.push_back(&condition.advice);
   }
   return raised;
 }

@@ -56,7 +56,7 @@ class AdviceBoard {
   // All jobs, about once a second: runs the checks. What is of a job or process that is not there any more is cleared.
   std::vector<AdviceChange> Update(const std::vector<JobFacts>& jobs, int64_t now_ns, int64_t wall_ns);
 
-  // Those that hold, in the order of jobs, and of the checks in their table.
+  // Those that hold, in the order of jobs, and of the checks in their table; of a job that hangs the hang only.
   std::vector<const LiveAdvice*> Raised() const;
   // By the check's place in LiveChecks().
   const std::vector<uint64_t>& raised_total() const { return raised_total_; }

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "daemon/advice/test_support.h"
 
@@ -122,12 +125,17 @@ TEST_F(AdviceBoardTest, OneHangOfAJobWhicheverRankItNames) {
   EXPECT_EQ(board_.Raised()[0]->rank, job.ranks[2].rank);
 }
 
-TEST_F(AdviceBoardTest, ConditionsRaisedBeforeAHangStayRaised) {
+TEST_F(AdviceBoardTest, ConditionsRaisedBeforeAHangAreNotTakenBackAndNotShown) {
   Look({WithAicpu(5)}, 4);
+  EXPECT_EQ(board_.Raised().size(), 1u);
   JobFacts job = WellJob();
+  JobFacts other = WithAicpu(5);
+  other.job_id = "other";
   for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
-  EXPECT_EQ(Look({job}, 30), 1);
-  EXPECT_EQ(board_.Raised().size(), 2u);
+  EXPECT_EQ(Look({job, other}, 30), 2) << "the hang, and the other job's";
+  std::set<std::pair<std::string, std::string>> shown;
+  for (const LiveAdvice* advice : board_.Raised()) shown.emplace(advice->job_id, advice->check);
+  EXPECT_EQ(shown, (std::set<std::pair<std::string, std::string>>{{job.job_id, "hang"}, {"other", "aicpu"}}));
 }
 
 TEST_F(AdviceBoardTest, OneCauseOfFreeTimeOneAdvice) {
