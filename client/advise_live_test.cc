@@ -122,7 +122,7 @@ NodeAdvice Node(std::string name, std::vector<v1::RankStep> ranks) {
 
 TEST(CompareRanksTest, TheRankThatIsWaitedForWhateverNodeItIsOn) {
   const std::vector<NodeAdvice> nodes = {Node("a", {Rank(0, 80, 20), Rank(1, 80, 20)}), Node("b", {Rank(2, 98, 2), Rank(3, 80, 20)})};
-  const std::vector<WaitedFor> waited = CompareRanks(nodes, analysis::Limits());
+  const std::vector<WaitedFor> waited = CompareRanks(nodes, analysis::Limits(), 1000);
   ASSERT_EQ(waited.size(), 1u);
   EXPECT_EQ(waited[0].node, "b");
   EXPECT_EQ(waited[0].rank, 2);
@@ -132,21 +132,43 @@ TEST(CompareRanksTest, TheRankThatIsWaitedForWhateverNodeItIsOn) {
 
 // slow_rank.difference is 0.05, slow_rank.steps_behind 2.
 TEST(CompareRanksTest, NoneWhereTheyAreEqual) {
-  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 80, 20)}), Node("b", {Rank(1, 84, 16)})}, analysis::Limits()).empty());
-  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 0, 0, 10)}), Node("b", {Rank(1, 0, 0, 11)})}, analysis::Limits()).empty());
+  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 80, 20)}), Node("b", {Rank(1, 84, 16)})}, analysis::Limits(), 1000).empty());
+  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 0, 0, 10)}), Node("b", {Rank(1, 0, 0, 11)})}, analysis::Limits(), 1000).empty());
 }
 
 TEST(CompareRanksTest, ByStepsWhereNothingElseIsKnown) {
-  const auto waited = CompareRanks({Node("a", {Rank(0, 0, 0, 12)}), Node("b", {Rank(1, 0, 0, 10)})}, analysis::Limits());
+  const auto waited = CompareRanks({Node("a", {Rank(0, 0, 0, 12)}), Node("b", {Rank(1, 0, 0, 10)})}, analysis::Limits(), 1000);
   ASSERT_EQ(waited.size(), 1u);
   EXPECT_EQ(waited[0].node, "b");
   EXPECT_EQ(waited[0].steps_behind, 2);
 }
 
+// In the second between two answers ranks of steps of 100 ms make ten of them.
+TEST(CompareRanksTest, StepsThatAnOlderAnswerCannotKnowAreNotBehind) {
+  const auto waited = [](int64_t step, const char* node, uint64_t step_ms) {
+    v1::RankStep ahead = Rank(0, 0, 0, step);
+    v1::RankStep behind = Rank(1, 0, 0, 100);
+    for (v1::RankStep* each : {&ahead, &behind}) each->set_step_ns(step_ms * 1'000'000);
+    std::vector<NodeAdvice> nodes = {Node("a", {ahead})};
+    if (std::string(node) == "a") {
+      *nodes[0].answer.add_ranks() = behind;
+    } else {
+      nodes.push_back(Node(node, {behind}));
+    }
+    return CompareRanks(nodes, analysis::Limits(), 1000);
+  };
+  EXPECT_TRUE(waited(111, "b", 100).empty());
+  ASSERT_EQ(waited(112, "b", 100).size(), 1u);
+  EXPECT_EQ(waited(112, "b", 100)[0].steps_behind, 12);
+  EXPECT_TRUE(waited(102, "b", 5000).empty());
+  EXPECT_EQ(waited(103, "b", 5000).size(), 1u);
+  EXPECT_EQ(waited(102, "a", 100).size(), 1u) << "of one answer";
+}
+
 TEST(CompareRanksTest, JobsOfOtherUsersAreOthers) {
   v1::RankStep other = Rank(1, 98, 2);
   other.set_uid(1001);
-  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 80, 20)}), Node("b", {other})}, analysis::Limits()).empty());
+  EXPECT_TRUE(CompareRanks({Node("a", {Rank(0, 80, 20)}), Node("b", {other})}, analysis::Limits(), 1000).empty());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -74,9 +75,23 @@ void PrintRanks(const Io& io, const Jobs& jobs) {
   table.Print(io.out, io.out_color());
 }
 
+// A daemon answers with what it saw when it looked last, which it does each second.
+constexpr double kLookMs = 1000;
+
+// How many steps may lie between both only because one node's answer is older.
+double StepsBetweenAnswers(const PlacedRank& first, const PlacedRank& last, double apart_ms) {
+  if (first.node == last.node) return 0;
+  double step_ms = 0;
+  for (const PlacedRank* each : {&first, &last}) {
+    const double ms = Ms(each->rank->step_ns());
+    if (ms > 0 && (step_ms <= 0 || ms < step_ms)) step_ms = ms;
+  }
+  return step_ms > 0 ? std::ceil(apart_ms / step_ms) : 0;
+}
+
 }  // namespace
 
-std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const analysis::Limits& limits) {
+std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const analysis::Limits& limits, double apart_ms) {
   std::vector<WaitedFor> all;
   for (const auto& [job, ranks] : JobsOf(nodes)) {
     std::vector<analysis::RankShare> shares;
@@ -100,7 +115,7 @@ std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const 
       found.behind_ms = slowest->behind_ms;
       found.share = slowest->share;
       all.push_back(std::move(found));
-    } else if (last != nullptr && behind >= limits.At("slow_rank", "steps_behind")) {
+    } else if (last != nullptr && behind >= limits.At("slow_rank", "steps_behind") + StepsBetweenAnswers(*first, *last, apart_ms)) {
       WaitedFor found = Named(*last, job.first);
       found.steps_behind = static_cast<int64_t>(behind);
       all.push_back(std::move(found));
@@ -113,8 +128,9 @@ int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json) {
   v1::GetAdviceRequest request;
   request.set_job_id(job_id);
   request.set_ranks(true);
+  const int64_t began_ns = fleet->clock().SteadyNs();
   const auto all = AskEach<NodeAdvice>(fleet, "advise", job_id, [&](ProfdApi& api) { return api.GetAdvice(request); });
-  const std::vector<WaitedFor> waited = CompareRanks(all.nodes, analysis::Limits());
+  const std::vector<WaitedFor> waited = CompareRanks(all.nodes, analysis::Limits(), kLookMs + static_cast<double>(fleet->clock().SteadyNs() - began_ns) / 1e6);
   Io& io = fleet->io();
   if (json) {
     Json made = AnswersToJson(all);

@@ -22,8 +22,9 @@ struct WaitedFor {
   double share = 0;          // of the step
   int64_t steps_behind = 0;  // where only steps are known
 };
-// One for a job, if there is one. Pure.
-std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const analysis::Limits& limits);
+// One for a job, if there is one. `apart_ms`: so much time may lie between what two nodes answer of, in which ranks make
+// steps. Pure.
+std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const analysis::Limits& limits, double apart_ms);
 
 // Prints what all nodes say, and who is waited for; the exit code.
 int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json);
