@@ -82,6 +82,27 @@ std::optional<double> Series::Mean(const Interval& span) const {
   return total / static_cast<double>(end - begin);
 }
 
+bool Series::IsCoreClock() const {
+  const std::string_view text = name;
+  const bool of_dump = text.starts_with("frequency_hertz domain=") || text.starts_with("die_frequency_hertz die=");
+  return text == "AI Core Freq" || (of_dump && text.ends_with(" domain=aicore"));
+}
+
+std::optional<double> Series::MeanByTime(const Interval& span) const {
+  auto next = std::ranges::upper_bound(points, span.start_ns, {}, &Point::t_ns);
+  if (next != points.begin()) --next;
+  double total = 0;
+  double known_ns = 0;
+  for (; next != points.end() && next->t_ns < span.end_ns; ++next) {
+    const auto after = std::next(next);
+    const int64_t end_ns = after == points.end() ? span.end_ns : std::min(after->t_ns, span.end_ns);
+    const auto ns = static_cast<double>(end_ns - std::max(next->t_ns, span.start_ns));
+    total += next->value * ns;
+    known_ns += ns;
+  }
+  return known_ns > 0 ? std::optional(total / known_ns) : std::nullopt;
+}
+
 std::optional<double> Pipeline::Operator::Mean() const {
   if (queue_sizes.empty()) return std::nullopt;
   return std::accumulate(queue_sizes.begin(), queue_sizes.end(), 0.0) / static_cast<double>(queue_sizes.size());

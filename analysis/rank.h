@@ -265,6 +265,11 @@ class Series {
   void Add(int64_t t_ns, double value);
   // Of those whose time lies in it; no value: none does.
   std::optional<double> Mean(const Interval& span) const;
+  // The clock of AI Cores is recorded when it changes: a sample holds until the next. Not DCMI's, which is read too seldom
+  // for that ("frequency_hertz npu=...").
+  bool IsCoreClock() const;
+  // Of one whose samples hold, by time; no value: the first sample is behind it.
+  std::optional<double> MeanByTime(const Interval& span) const;
   void Sort();
 
   std::string name;

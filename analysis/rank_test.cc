@@ -36,6 +36,23 @@ TEST(SeriesTest, MeanOfATimeHasItsBeginAndNotItsEnd) {
   EXPECT_EQ(series.Mean({31, 40}), std::nullopt);
 }
 
+TEST(SeriesTest, SamplesOfTheCoreClockHoldUntilTheNext) {
+  Series series;
+  for (const auto& [t, mhz] : {std::pair(-1, 1800.0), {3, 800.0}, {7, 1800.0}, {12, 1000.0}, {18, 1800.0}}) series.Add(t, mhz);
+  EXPECT_EQ(series.MeanByTime({0, 10}), 1400);
+  EXPECT_EQ(series.MeanByTime({5, 6}), 800);
+  EXPECT_EQ(series.MeanByTime({15, 19}), 1200);
+  EXPECT_EQ(series.MeanByTime({-3, 4}), (1800.0 * 4 + 800) / 5) << "before the first nothing is known";
+  EXPECT_EQ(series.MeanByTime({-5, -1}), std::nullopt);
+  const auto is_clock = [&series](const char* name) {
+    series.name = name;
+    return series.IsCoreClock();
+  };
+  EXPECT_TRUE(is_clock("AI Core Freq"));
+  EXPECT_TRUE(is_clock("frequency_hertz domain=aicore"));
+  EXPECT_FALSE(is_clock("frequency_hertz npu=0 domain=aicore"));
+}
+
 TEST(RankTest, OperatorsAndLanesAreOnce) {
   Rank rank;
   const TextId a = rank.Text("a");

@@ -22,11 +22,8 @@ struct Slowed {
 // Samples in MHz; null: none were recorded.
 const Series* FrequencyOf(const Rank& rank, double* to_mhz) {
   for (const auto& series : rank.hardware) {
-    const std::string_view name = series->name;
-    // Not DCMI's, which is read too seldom to hold until the next ("frequency_hertz npu=...").
-    const bool of_dump = (name.starts_with("frequency_hertz domain=") || name.starts_with("die_frequency_hertz die=")) && name.ends_with(" domain=aicore");
-    if (series->count == 0 || (!of_dump && name != "AI Core Freq")) continue;
-    *to_mhz = of_dump ? 1e-6 : 1;
+    if (series->count == 0 || !series->IsCoreClock()) continue;
+    *to_mhz = series->name == "AI Core Freq" ? 1 : 1e-6;
     return series.get();
   }
   return nullptr;

@@ -41,6 +41,8 @@ std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>
   return kept;
 }
 
+std::optional<double> MeanIn(const Series& series, const Interval& span) { return series.IsCoreClock() ? series.MeanByTime(span) : series.Mean(span); }
+
 // The mean while each of them ran, by operator: of the samples taken meanwhile, or, as most executions are shorter than
 // what lies between two samples, of the last sample before the end.
 Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Execution>& executions,
@@ -51,7 +53,7 @@ Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Exec
     while (point < series.points.size() && series.points[point].t_ns <= each.end_ns) ++point;
     if (point == 0) continue;
     const double ns = std::max(static_cast<double>(each.end_ns - each.start_ns), 1.0);
-    const double value = series.Mean({each.start_ns, each.end_ns}).value_or(series.points[point - 1].value);
+    const double value = MeanIn(series, {each.start_ns, each.end_ns}).value_or(series.points[point - 1].value);
     sums[each.op].first += value * ns;
     sums[each.op].second += ns;
   }
@@ -77,7 +79,7 @@ Json HardwareView(const Rank& rank) {
                  {"min", series->min}, {"mean", series->sum / static_cast<double>(series->count)}, {"max", series->max}};
     json["by_step"] = Json::array();
     for (const Step& step : std::span(rank.steps).first(std::min(rank.steps.size(), kMostSteps))) {
-      json["by_step"].push_back({{"step", step.number}, {"mean", OrNull(series->Mean({step.start_ns, step.end_ns}))}});
+      json["by_step"].push_back({{"step", step.number}, {"mean", OrNull(MeanIn(*series, {step.start_ns, step.end_ns}))}});
     }
     json["by_operator"] = WhileRunning(rank, *series, executions, operators);
     list.push_back(std::move(json));

@@ -211,8 +211,10 @@ class TextCase(AnalysisCase):
             [series] = mine["hardware"]
             self.assertEqual((series["name"], series["unit"], series["min"], series["mean"], series["max"]),
                              ("AI Core Freq", "MHz", 800, 1400, 1800))
-            inside = [m for i, m in enumerate((1800, 1600, 800)) if BEGIN_NS + i * 10**7 < kernels[-1]["end"] + 777_000]
-            self.assert_close(series["by_step"][0]["mean"], sum(inside) / len(inside))
+            # Each holds until the next.
+            whole = kernels[-1]["end"] + 777_000 - BEGIN_NS
+            held = [m * max(0, (min(whole, (i + 1) * 10**7) if i < 2 else whole) - i * 10**7) for i, m in enumerate((1800, 1600, 800))]
+            self.assert_close(series["by_step"][0]["mean"], sum(held) / whole)
 
     def test_without_a_timeline(self):
         """What the device did is then added up from its kernels and collectives."""
@@ -417,8 +419,10 @@ class DatabaseCase(AnalysisCase):
         [step] = got["steps"]
         self.assertEqual((step["step"], step["total_ms"], step["computing_ms"]), (11, 8.0, 1.5))
         self.assertEqual(got["communication"][0]["elapse_ms"], 4.0)
-        # The first execution began at 1800 MHz and ended at 1000 MHz: the sample within it counts.
-        self.assertEqual(got["hardware"][0]["by_operator"], [{"operator": "op_a", "mean": 1000.0}])
+        # The first execution ran for 0.5 ms at 1800 MHz and 0.5 ms at 1000 MHz, the second for 0.5 ms at 1000 MHz.
+        [clock] = got["hardware"][0]["by_operator"]
+        self.assertEqual(clock["operator"], "op_a")
+        self.assert_close(clock["mean"], (1800 * 0.5 + 1000 * 1) / 1.5)
 
 
 if __name__ == "__main__":
