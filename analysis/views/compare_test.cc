@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "analysis/views/views.h"
+#include "base/clock.h"
 
 namespace profd::analysis {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 // A kernel of `kernel_ms` each 10 ms, `kernels` of them; of the last `steps` each is one step.
 analysis::Run MadeRun(int64_t kernels, int64_t steps, int64_t kernel_ms) {
@@ -14,12 +13,12 @@ analysis::Run MadeRun(int64_t kernels, int64_t steps, int64_t kernel_ms) {
   const int32_t op = rank->OperatorOf(rank->Text("op"), rank->Text("Mul"), kNoText);
   Intervals computing;
   for (int64_t i = 0; i < kernels; ++i) {
-    rank->executions.push_back({10 * i * kMs, (10 * i + kernel_ms) * kMs, op});
-    computing.push_back({10 * i * kMs, (10 * i + kernel_ms) * kMs});
-    if (i >= kernels - steps) rank->steps.push_back({i, 10 * i * kMs, (10 * i + 10) * kMs, {}, {}, {}});
+    rank->executions.push_back({10 * i * kNsPerMs, (10 * i + kernel_ms) * kNsPerMs, op});
+    computing.push_back({10 * i * kNsPerMs, (10 * i + kernel_ms) * kNsPerMs});
+    if (i >= kernels - steps) rank->steps.push_back({i, 10 * i * kNsPerMs, (10 * i + 10) * kNsPerMs, {}, {}, {}});
   }
   rank->overlap = exporting::operators::MakeOverlap(std::move(computing), {}, {});
-  rank->recorded = Interval{0, 10 * kernels * kMs};
+  rank->recorded = Interval{0, 10 * kernels * kNsPerMs};
   analysis::Run run;
   run.ranks.push_back(std::move(rank));
   return run;
