@@ -58,7 +58,7 @@ def make_rank(parent, rank, kernels=500):
                                         "Synchronization Time(ms)": 0.125, "Idle Time(ms)": 0.25},
             "Communication Bandwidth Info": {"HCCS": {"Transit Size(MB)": 18, "Transit Time(ms)": 2, "Size Distribution": {"1": [3, 2]}}}}
     write(output, "communication.json", json.dumps({"step3": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
-    pairs = {f"{a}-{b}": {"Transport Type": "HCCS", "Transit Size(MB)": 10 * (a + b), "Transit Time(ms)": 1} for a in (0, 1) for b in (0, 1)}
+    pairs = {f"{rank}-{b}": {"Transport Type": "HCCS", "Transit Size(MB)": 10 * (rank + b), "Transit Time(ms)": 1} for b in (0, 1)}
     write(output, "communication_matrix.json", json.dumps({"step3": {"collective": {"allreduce-total@9": pairs}}}))
     write(output, "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type\n" +
           "".join(f"PTA,{BEGIN_US + i * 10},{i},100,{i},1,NPU:{rank}\n" for i in range(60)))
