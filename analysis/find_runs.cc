@@ -47,6 +47,8 @@ std::string_view KindOf(SourceKind kind) {
       return "MindSpore logs";
     case SourceKind::kCluster:
       return "cluster analysis";
+    case SourceKind::kEmpty:
+      break;
   }
   return "";
 }
@@ -97,7 +99,7 @@ std::vector<FoundRun> Singles(const std::vector<std::string>& paths) {
     const fs::path absolute = fs::absolute(path, error).lexically_normal();
     if (error) continue;
     for (const Source& source : FindSources(absolute)) {
-      if (runs.size() == kMostRuns || !known.insert(source.path.string()).second) continue;
+      if (source.kind == SourceKind::kEmpty || runs.size() == kMostRuns || !known.insert(source.path.string()).second) continue;
       const fs::path as = KnownAs(source);
       FoundRun& run = runs.emplace_back();
       run.name = as.filename().string();

@@ -25,16 +25,34 @@ std::string NameOf(const std::string& path) {
   return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
 }
 
+// Whether its directory has the same as text, too. With other databases beside it the text may be of those.
+bool HasTextBeside(const fs::path& database) {
+  size_t databases = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(AboveOf(database), error), end; !error && it != end; it.increment(error)) databases += IsDatabase(it->path()) ? 1 : 0;
+  return databases == 1 && IsProfilerOutput(AboveOf(database));
+}
+
+// The error is the database's in any case.
+Status ReadDatabaseOrText(const fs::path& database, const ReadContext& context, Ranks* ranks) {
+  const Status status = ReadDatabase(database, context, ranks);
+  if (status.ok() || !HasTextBeside(database)) return status;
+  RETURN_IF_ERROR(ReadProfilerOutput(AboveOf(database), context, ranks));
+  return InvalidArgument(status.message() + ": the text beside it is read instead");
+}
+
 Status ReadOne(const Source& source, const ReadContext& context, Ranks* ranks) {
   switch (source.kind) {
     case SourceKind::kText:
       return ReadProfilerOutput(source.path, context, ranks);
     case SourceKind::kDatabase:
-      return ReadDatabase(source.path, context, ranks);
+      return ReadDatabaseOrText(source.path, context, ranks);
     case SourceKind::kMindSpore:
       return ReadMindSpore(source.path, context, ranks);
     case SourceKind::kCluster:
       return ReadCluster(source.path, context, ranks);
+    case SourceKind::kEmpty:
+      return InvalidArgument("neither a database nor CSV or JSON of an export is in it");
     case SourceKind::kDump:
       break;
   }
@@ -123,7 +141,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
     if (!read.ok()) run->problems.push_back({dumps.front().string(), read.message()});
   }
   if (run->ranks.empty()) {
-    const std::string why = run->problems.empty() ? "" : ": " + run->problems.front().what;
+    const std::string why = run->problems.empty() ? "" : fmt::format(": {}: {}", run->problems.front().where, run->problems.front().what);
     return InvalidArgument(run->name + ": nothing in it could be read" + why);
   }
   if (std::ranges::any_of(run->ranks, [](const auto& each) { return each->rank.has_value(); })) {
@@ -156,7 +174,7 @@ Status LoadBySource(const std::vector<std::string>& paths, const Progress& progr
   for (const Source& source : *sources) {
     if (source.kind == SourceKind::kDump) {
       dumps.push_back(source);
-    } else {
+    } else if (source.kind != SourceKind::kEmpty) {
       groups.push_back({source});
     }
   }

@@ -47,6 +47,9 @@ constexpr auto kHostTables = std::to_array<CounterTable>({
     {"HOST_NETWORK_USAGE", "", "Host network", "usage - %"},
 });
 
+// That show which devices there are.
+constexpr auto kDeviceTables = std::to_array<std::string_view>({"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"});
+
 std::string Unescaped(std::string_view word) {
   std::string text(word == "-" ? "" : word);
   std::ranges::replace(text, '_', ' ');
@@ -68,7 +71,7 @@ class DatabaseReader {
       });
     }
     if (!devices.empty()) return devices;
-    for (const std::string_view table : {"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"}) {
+    for (const std::string_view table : kDeviceTables) {
       if (!devices.empty() || !database_.Has(table)) continue;
       Run(fmt::format("SELECT DISTINCT deviceId FROM {} ORDER BY 1", table),
           [&](const Row& row) { devices.emplace_back(static_cast<int>(row.Int(0)), std::nullopt); });
@@ -414,6 +417,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   if (!database.ok()) return database.status();
   DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
+  if (devices.empty()) return InvalidArgument(fmt::format("no table of a device (RANK_DEVICE_MAP, {}) has a row", fmt::join(kDeviceTables, ", ")));
   const fs::path parent = AboveOf(file);
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
   const fs::path above = exported ? parent.parent_path() : parent;

@@ -24,7 +24,10 @@ struct ReadContext {
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
 // What a directory holds of the kinds below.
-enum class SourceKind : uint8_t { kDump, kText, kDatabase, kMindSpore, kCluster };
+enum class SourceKind : uint8_t {
+  kDump, kText, kDatabase, kMindSpore, kCluster,
+  kEmpty,  // a profiler's output directory without what any reader knows: only a problem
+};
 struct Source {
   SourceKind kind = SourceKind::kDump;
   std::filesystem::path path;

@@ -135,8 +135,14 @@ void Find(const fs::path& path, int depth, std::vector<Source>* sources) {
     sources->push_back({SourceKind::kMindSpore, path});
     return;
   }
-  if (AddOutput(path, sources) || depth == 0) return;
-  for (const fs::path& each : Entries(path, true)) Find(each, depth - 1, sources);
+  if (AddOutput(path, sources)) return;
+  const size_t before = sources->size();
+  if (depth > 0) {
+    for (const fs::path& each : Entries(path, true)) Find(each, depth - 1, sources);
+  }
+  // Of a rank without raw data beside it nothing is left.
+  const fs::path output = path / "ASCEND_PROFILER_OUTPUT";
+  if (sources->size() == before && IsDirectory(output)) sources->push_back({SourceKind::kEmpty, output});
 }
 
 }  // namespace
@@ -152,9 +158,15 @@ std::vector<Source> FindSources(const fs::path& path) {
     if (!clean.has_filename()) clean = clean.parent_path();
     Find(clean, kDepth, &sources);
   }
-  // What was put together of ranks that are there is nothing new.
-  const bool has_ranks = std::ranges::any_of(sources, [](const Source& each) { return each.kind != SourceKind::kCluster; });
-  if (has_ranks) std::erase_if(sources, [](const Source& each) { return each.kind == SourceKind::kCluster; });
+  // What was put together of ranks that are there is nothing new. Without them it stands for those that are empty.
+  const auto is_cluster = [](const Source& each) { return each.kind == SourceKind::kCluster; };
+  const auto is_empty = [](const Source& each) { return each.kind == SourceKind::kEmpty; };
+  const bool has_ranks = std::ranges::any_of(sources, [&](const Source& each) { return !is_cluster(each) && !is_empty(each); });
+  if (has_ranks) {
+    std::erase_if(sources, is_cluster);
+  } else if (std::ranges::any_of(sources, is_cluster)) {
+    std::erase_if(sources, is_empty);
+  }
   return sources;
 }
 

@@ -78,5 +78,88 @@ TEST(NewestExport, IsReadAlone) {
   EXPECT_EQ(FindSources(std::string(dir / "collected")).size(), 2u) << "of several runs";
 }
 
+// A rank of which nothing can be read is a problem; the others are read.
+class BrokenRank : public ::testing::Test {
+ protected:
+  fs::path Output(const std::string& rank) const {
+    const fs::path folder = fs::path(std::string(dir_ / "run")) / (rank + "_ascend_pt") / "ASCEND_PROFILER_OUTPUT";
+    fs::create_directories(folder);
+    return folder;
+  }
+  static void WriteKernels(const fs::path& folder) { std::ofstream(folder / "kernel_details.csv") << "Name,Start Time(us),Duration(us)\nk,1,2\n"; }
+  Result<profd::analysis::Run> Load() const { return LoadRun({dir_ / "run"}, {}, {}); }
+
+  TempDir dir_;
+};
+
+constexpr char kNoDevice[] = "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM) has a row";
+
+TEST_F(BrokenRank, DatabasesSayWhyTheyCannotBeRead) {
+  WriteKernels(Output("n_0"));
+  const fs::path empty = Output("n_1") / "ascend_pytorch_profiler_1.db";
+  const fs::path overwritten = Output("n_2") / "ascend_pytorch_profiler_2.db";
+  std::ofstream{empty};
+  std::ofstream(overwritten) << std::string(8192, 'x');
+  const auto run = Load();
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(run->ranks.size(), 1u);
+  ASSERT_EQ(run->problems.size(), 2u);
+  EXPECT_EQ(run->problems[0].where, empty.string());
+  EXPECT_EQ(run->problems[0].what, kNoDevice);
+  EXPECT_EQ(run->problems[1].where, overwritten.string());
+  EXPECT_EQ(run->problems[1].what, "file is not a database") << "as SQLite has it";
+}
+
+TEST_F(BrokenRank, TheOnlyOneIsNamed) {
+  const fs::path empty = Output("n_0") / "ascend_pytorch_profiler_0.db";
+  std::ofstream{empty};
+  EXPECT_EQ(Load().status().message(), "run: nothing in it could be read: " + empty.string() + ": " + kNoDevice);
+}
+
+TEST_F(BrokenRank, TextIsReadInPlaceOfADatabase) {
+  const fs::path folder = Output("n_0");
+  std::ofstream{folder / "ascend_pytorch_profiler_0.db"};
+  WriteKernels(folder);
+  auto run = Load();
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->ranks.size(), 1u);
+  EXPECT_EQ(run->ranks[0]->source, "PyTorch, text");
+  EXPECT_EQ(run->ranks[0]->executions.size(), 1u);
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].where, (folder / "ascend_pytorch_profiler_0.db").string());
+  EXPECT_EQ(run->problems[0].what, std::string(kNoDevice) + ": the text beside it is read instead");
+  // Of which of two databases the text is, is not known.
+  std::ofstream{folder / "ascend_pytorch_profiler_1.db"};
+  EXPECT_FALSE(Load().ok());
+}
+
+TEST_F(BrokenRank, AnEmptyOutputIsAProblem) {
+  WriteKernels(Output("n_0"));
+  const fs::path empty = Output("n_1");
+  // Not yet analysed: raw data stands beside it.
+  fs::create_directories(Output("n_2").parent_path() / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "host");
+  std::vector<fs::path> found;
+  for (const Source& source : FindSources(std::string(dir_ / "run"))) {
+    if (source.kind == SourceKind::kEmpty) found.push_back(source.path);
+  }
+  EXPECT_THAT(found, ::testing::ElementsAre(empty));
+  fs::remove_all(dir_ / "run/n_2_ascend_pt");
+  const auto run = Load();
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].where, empty.string());
+  EXPECT_EQ(run->problems[0].what, "neither a database nor CSV or JSON of an export is in it");
+}
+
+TEST_F(BrokenRank, AClusterAnalysisStandsForEmptyOutputs) {
+  Output("n_0");
+  const fs::path cluster = fs::path(std::string(dir_ / "run")) / "cluster_analysis_output";
+  fs::create_directories(cluster);
+  std::ofstream(cluster / "cluster_step_trace_time.csv") << "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free\n1,rank,0,1,1,1,1\n";
+  const std::vector<Source> sources = FindSources(std::string(dir_ / "run"));
+  ASSERT_EQ(sources.size(), 1u);
+  EXPECT_EQ(sources[0].kind, SourceKind::kCluster);
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -41,14 +41,17 @@ class Row {
 
 class Database {
  public:
+  // An error: SQLite cannot read which tables it has.
   static Result<Database> Open(const std::filesystem::path& file) {
     sqlite3* opened = nullptr;
     const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     Database database(opened);
-    if (code != SQLITE_OK) return InvalidArgument(fmt::format("{}: {}", file.string(), sqlite3_errmsg(opened)));
+    if (code != SQLITE_OK) return InvalidArgument(sqlite3_errmsg(opened));
     sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    // Nothing is read before the first statement: a file that is no database, or cut, would look like one without tables.
+    if (Status status = database.Each("SELECT count(*) FROM sqlite_master", [](const Row&) {}); !status.ok()) return status;
     return database;
   }
 
