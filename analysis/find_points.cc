@@ -57,6 +57,13 @@ void AddParts(const exporting::StepParts& parts, Rank* rank, Step* step) {
   }
 }
 
+// There was communication, but not which operations: where backward ends before them is not known then.
+bool HidesCommunication(const Rank& rank) {
+  if (!rank.collectives.empty() || rank.bp_point != kNoText) return false;
+  return rank.longest_communication_ns > 0 || !rank.overlap[static_cast<size_t>(OverlapKind::kCommunication)].empty() ||
+         std::ranges::any_of(rank.shares, [](const auto& each) { return each.second.communication > 0; });
+}
+
 void NamePoints(Rank* rank) {
   std::map<int64_t, TextId> starts;
   std::map<int64_t, TextId> ends;
@@ -94,8 +101,10 @@ void FindPoints(Rank* rank) {
     finder.AddKernelAgain(kDevice, classes.Of(NameOf(*rank, each)), each.start_ns);
   }
   finder.Finish();
+  const bool hides = HidesCommunication(*rank);
   for (Step& step : rank->steps) {
     if (const exporting::StepParts* parts = finder.Find(kDevice, step.start_ns)) AddParts(*parts, rank, &step);
+    if (hides) step.bp_ns.reset();
   }
   if (rank->fp_point == kNoText && rank->bp_point == kNoText) NamePoints(rank);
 }

@@ -59,6 +59,32 @@ TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
   EXPECT_TRUE(rank.steps[0].reduces.empty());
 }
 
+TEST(FindPoints, NoEndOfBackwardWhereOperationsOfCommunicationAreMissing) {
+  const auto with_time = [](Rank* rank, int which) {
+    if (which == 0) rank->longest_communication_ns = 1;
+    if (which == 1) rank->overlap[static_cast<size_t>(OverlapKind::kCommunication)].push_back({kFirstNs + 1000, kFirstNs + 3000});
+    if (which == 2) rank->shares[1].communication = 0.002;
+  };
+  for (const int which : {0, 1, 2}) {
+    Rank rank;
+    TwoSteps(&rank);
+    rank.collectives.clear();
+    with_time(&rank, which);
+    FindPoints(&rank);
+    EXPECT_EQ(*rank.steps[0].fp_ns, rank.steps[0].start_ns + 200) << which;
+    EXPECT_FALSE(rank.steps[0].bp_ns) << which;
+    EXPECT_EQ(rank.bp_point, kNoText) << which;
+    // A given operator is where it is.
+    Rank given;
+    TwoSteps(&given);
+    given.collectives.clear();
+    given.bp_point = given.Text("conv_backward");
+    with_time(&given, which);
+    FindPoints(&given);
+    EXPECT_EQ(*given.steps[0].bp_ns, given.steps[0].start_ns + 900) << which;
+  }
+}
+
 TEST(FindPoints, KeepsRecordedPoints) {
   Rank rank;
   TwoSteps(&rank);

@@ -58,10 +58,35 @@ void EachRecord(const fs::path& path, const ReadContext& context, const Prepare&
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 
+// Operations of communication are called so on the timeline and among the kernels.
+constexpr std::string_view kOperation = "hcom";
+
+// The number of the group in "hcom_allReduce__586_0_1": the end of its name. Empty: there is none.
+std::string_view GroupNumberIn(std::string_view name) {
+  const size_t at = name.find("__");
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = name.substr(at + 2);
+  const std::string_view number = rest.substr(0, rest.find('_'));
+  return number.find_first_not_of("0123456789") == std::string_view::npos ? number : std::string_view();
+}
+
+// An operation that only its name and time are known of.
+Collective OperationOf(std::string_view name, const Interval& time, Rank* rank) {
+  Collective made;
+  made.name = rank->Text(name);
+  made.type = rank->Text(CollectiveTypeOf(name));
+  if (const std::string_view group = GroupNumberIn(name); !group.empty()) made.group = rank->Text(group);
+  made.start_ns = time.start_ns;
+  made.elapse_ms = Ms(time.end_ns - time.start_ns);
+  made.p2p = IsSendOrReceive(name);
+  return made;
+}
+
 // kernel_details and op_summary.
 class KernelReader {
  public:
-  KernelReader(const CsvFile& file, Rank* rank, std::set<int>* devices) : rank_(*rank), devices_(devices) {
+  KernelReader(const CsvFile& file, Rank* rank, std::set<int>* devices, std::vector<Collective>* communication)
+      : rank_(*rank), devices_(devices), communication_(communication) {
     name_ = file.Column({"Name", "Op Name"});
     type_ = file.Column({"Type", "OP Type"});
     core_ = file.Column({"Accelerator Core", "Task Type"});
@@ -92,6 +117,9 @@ class KernelReader {
     if (core == "HCCL" || core == "COMMUNICATION" || core == "HCCL_AICPU") {
       rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, *length);
       rank_.communication_at.push_back(static_cast<uint32_t>(rank_.executions.size()));
+      // Kernels that an operation is made of are such rows, too.
+      const std::string_view name = file.Field(name_);
+      if (name.starts_with(kOperation)) communication_->push_back(OperationOf(name, {*start, end}, &rank_));
       return true;
     }
     const int32_t op = rank_.OperatorOf(rank_.Text(file.Field(name_)), rank_.Text(file.Field(type_)), rank_.Text(core),
@@ -144,15 +172,16 @@ class KernelReader {
 
   Rank& rank_;
   std::set<int>* devices_;  // that the rows are of
+  std::vector<Collective>* communication_;
   int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, state_, blocks_, mix_blocks_;
   std::vector<std::pair<int, size_t>> ratios_;  // column, index of ratio_names
   std::vector<std::pair<int, size_t>> units_;   // of unit_names
 };
 
-void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank) {
+void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {
   std::set<int> devices;
-  EachRecord(path, context, [rank, &devices](const CsvFile& file) {
-    return [reader = KernelReader(file, rank, &devices)](const CsvFile& record) mutable { return reader.Take(record); };
+  EachRecord(path, context, [=, &devices](const CsvFile& file) {
+    return [reader = KernelReader(file, rank, &devices, communication)](const CsvFile& record) mutable { return reader.Take(record); };
   });
   if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
 }
@@ -222,6 +251,33 @@ void ReadOperatorMemory(const fs::path& path, const ReadContext& context, Rank* 
       return true;
     };
   });
+}
+
+// Name of the group in "Group 17522688603477080586 Communication"; older writers only number them within the file.
+std::string_view GroupOfLane(std::string_view lane) {
+  constexpr std::string_view kBegin = "Group ";
+  constexpr std::string_view kEnd = " Communication";
+  constexpr size_t kMostDigits = 4;  // of a number within the file
+  if (!lane.starts_with(kBegin) || !lane.ends_with(kEnd) || lane.size() <= kBegin.size() + kEnd.size()) return {};
+  const std::string_view group = lane.substr(kBegin.size(), lane.size() - kBegin.size() - kEnd.size());
+  const bool is_number = group.size() <= kMostDigits && group.find_first_not_of("0123456789") == std::string_view::npos;
+  return group == "N/A" || is_number ? std::string_view() : group;
+}
+
+// Where no communication.json has them: operations of the timeline, else of the rows between the kernels. Both have all.
+void AddOperations(std::vector<Collective> rows, Rank* rank) {
+  if (!rank->collectives.empty()) return;
+  std::vector<Collective> found;
+  std::set<std::pair<TextId, int64_t>> known;  // of several timelines
+  for (const Slice& slice : rank->slices) {
+    const Lane& lane = rank->lanes[static_cast<size_t>(slice.lane)];
+    if (lane.group != "Communication" || !rank->TextOf(slice.name).starts_with(kOperation)) continue;
+    if (!known.emplace(slice.name, slice.start_ns).second) continue;
+    Collective& made = found.emplace_back(OperationOf(std::string(rank->TextOf(slice.name)), {slice.start_ns, slice.end_ns}, rank));
+    if (const std::string_view group = GroupOfLane(lane.name); !group.empty()) made.group = rank->Text(group);
+  }
+  rank->collectives = found.empty() ? std::move(rows) : std::move(found);
+  std::ranges::stable_sort(rank->collectives, {}, &Collective::start_ns);
 }
 
 // Computing and communication of what was read, where the timeline that has them is not there.
@@ -384,8 +440,9 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   const std::string of = parent.filename().string();
   int device = 0;
   if (folder == "timeline" && of.starts_with(kDevice) && ParseNumber(std::string_view(of).substr(kDevice.size()), &device)) rank->device = device;
+  std::vector<Collective> communication;
   for (const std::string_view stem : {"kernel_details", "op_summary"}) {
-    for (const fs::path& path : files_of(stem, ".csv")) ReadKernels(path, context, rank.get());
+    for (const fs::path& path : files_of(stem, ".csv")) ReadKernels(path, context, rank.get(), &communication);
   }
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
@@ -401,6 +458,7 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   for (const fs::path& path : files_of("memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
   for (const fs::path& path : files_of("operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
   if (!left_out.empty()) context.problems->push_back({directory.string(), EarlierExports(left_out)});
+  AddOperations(std::move(communication), rank.get());
   AddOverlap(rank.get());
   ranks->push_back(std::move(rank));
   return Status::Ok();

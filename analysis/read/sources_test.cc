@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -76,6 +77,76 @@ TEST(NewestExport, IsReadAlone) {
   EXPECT_EQ(databases[0].path.filename(), "msprof_20260101090000.db");
   EXPECT_THAT(databases[0].left_out, ::testing::ElementsAre("msprof_20260101080000.db"));
   EXPECT_EQ(FindSources(std::string(dir / "collected")).size(), 2u) << "of several runs";
+}
+
+// analysis 2.2, 2.3: exports of msprof, and those of level 0, have no communication.json.
+class OutputWithoutCommunicationJson : public ::testing::Test {
+ protected:
+  static constexpr char kKernels[] =
+      "Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+      "k,Mul,AI_CORE,110,10\nhcom_allReduce__586_0_1,hcom_allReduce_,HCCL,130,20\nreduceAivKernel,N/A,COMMUNICATION,131,5\nadam,Adam,AI_CORE,160,10\n";
+  // Names of processes and threads, the step, and the operations of two groups with one of their tasks.
+  static std::string Trace(const std::string& group, const std::string& operations) {
+    return R"([{"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"Python"}},{"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"Communication"}},)"
+           R"({"ph":"M","name":"thread_name","pid":2,"tid":0,"args":{"name":"Group )" + group + R"( Communication"}},)"
+           R"({"ph":"M","name":"thread_name","pid":2,"tid":1,"args":{"name":"Plane 0"}},)" + operations +
+           R"({"ph":"X","name":"Notify_Wait","pid":2,"tid":1,"ts":"130.000","dur":5},)"
+           R"({"ph":"X","name":"ProfilerStep#3","pid":1,"tid":1,"ts":"100.000","dur":100}])";
+  }
+  const Rank& Read(const std::string& trace, const std::string& communication = "") {
+    const fs::path folder = fs::path(std::string(dir_ / "rank0_ascend_pt")) / "ASCEND_PROFILER_OUTPUT";
+    fs::create_directories(folder);
+    std::ofstream(folder / "kernel_details.csv") << kKernels;
+    std::ofstream(folder / "trace_view.json") << trace;
+    if (!communication.empty()) std::ofstream(folder / "communication.json") << communication;
+    auto run = LoadRun({dir_ / "rank0_ascend_pt"}, {}, {});
+    EXPECT_TRUE(run.ok() && run->problems.empty());
+    run_ = std::move(*run);
+    return *run_.ranks.at(0);
+  }
+  static std::vector<std::string> Describe(const Rank& rank) {
+    std::vector<std::string> texts;
+    for (const Collective& each : rank.collectives) {
+      texts.push_back(std::string(rank.TextOf(each.name)) + " " + std::string(rank.TextOf(each.type)) + "@" + std::string(rank.TextOf(each.group)) + " at " +
+                      std::to_string(each.start_ns) + " for " + std::to_string(std::lround(each.elapse_ms * 1e6)) + (each.p2p ? " p2p" : ""));
+    }
+    return texts;
+  }
+
+  TempDir dir_;
+  profd::analysis::Run run_;
+};
+
+constexpr char kReduceOfTrace[] = R"({"ph":"X","name":"hcom_allReduce__586_0_1","pid":2,"tid":0,"ts":"130.001","dur":20.5},)";
+
+TEST_F(OutputWithoutCommunicationJson, OperationsAreThoseOfTheTimeline) {
+  const Rank& rank = Read(Trace("17522688603477080586", std::string(R"({"ph":"X","name":"hcom_send__586_1_1","pid":2,"tid":0,"ts":"180.000","dur":1},)") + kReduceOfTrace));
+  EXPECT_THAT(Describe(rank), ::testing::ElementsAre("hcom_allReduce__586_0_1 hcom_allReduce_@17522688603477080586 at 130001 for 20500",
+                                                     "hcom_send__586_1_1 hcom_send_@17522688603477080586 at 180000 for 1000 p2p"));
+  // Backward ends before the all-reduce.
+  ASSERT_EQ(rank.steps.size(), 1u);
+  EXPECT_EQ(rank.steps[0].fp_ns, 110'000);
+  EXPECT_EQ(rank.steps[0].bp_ns, 120'000);
+  ASSERT_EQ(rank.steps[0].reduces.size(), 1u);
+  EXPECT_EQ(rank.steps[0].reduces[0].end_ns, 150'501);
+}
+
+// A number within the file is of other groups in other ranks.
+TEST_F(OutputWithoutCommunicationJson, GroupsThatAreOnlyNumberedAreByTheirOperations) {
+  EXPECT_THAT(Describe(Read(Trace("0", kReduceOfTrace))), ::testing::ElementsAre("hcom_allReduce__586_0_1 hcom_allReduce_@586 at 130001 for 20500"));
+}
+
+TEST_F(OutputWithoutCommunicationJson, OperationsBetweenKernelsWhereTheTimelineHasNone) {
+  const Rank& rank = Read(Trace("0", ""));
+  EXPECT_THAT(Describe(rank), ::testing::ElementsAre("hcom_allReduce__586_0_1 hcom_allReduce_@586 at 130000 for 20000"));
+  ASSERT_EQ(rank.steps.size(), 1u);
+  EXPECT_EQ(rank.steps[0].bp_ns, 120'000);
+}
+
+TEST_F(OutputWithoutCommunicationJson, AreNotCountedBesideIt) {
+  const Rank& rank = Read(Trace("0", kReduceOfTrace), R"json({"step3":{"collective":{"hcom_allReduce__586_0_1@17":{"Communication Time Info":
+      {"Start Timestamp(us)":130,"Elapse Time(ms)":0.02}}}}})json");
+  EXPECT_THAT(Describe(rank), ::testing::ElementsAre("hcom_allReduce__586_0_1 hcom_allReduce_@17 at 130000 for 20000"));
 }
 
 // A rank of which nothing can be read is a problem; the others are read.
