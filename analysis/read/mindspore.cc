@@ -264,14 +264,33 @@ class MindSporeReader {
     std::optional<int64_t> before;
     uint64_t left_out = 0;
     int64_t number = 0;
+    bool has_start = true;
+    bool has_forward = false;
+    uint64_t backward_end = UINT64_MAX;  // the first one
+    uint64_t without_end = 0;
+    int64_t first_without_end = 0;
     for (const Raw& record : records) {
       if (record.tag == 0 || record.tag > end_tag) continue;  // the job's id
       if (record.tag != end_tag) {
+        // Forward does not start behind the end of backward of the same step: the record of the step's end is lost, which
+        // is where the next one starts.
+        if (record.tag == 1 && has_forward && record.count >= backward_end) {
+          ++number;
+          if (++without_end == 1) first_without_end = number;
+          has_start = false;
+          step.clear();
+          backward_end = UINT64_MAX;
+        }
+        if (record.tag == 1) has_forward = true;
+        if (record.tag == 2) backward_end = std::min(backward_end, record.count);
         step.push_back(record);
         continue;
       }
       ++number;
-      if (!AddStep(step, before, NsOf(record.count), number)) ++left_out;
+      if (has_start && !AddStep(step, before, NsOf(record.count), number)) ++left_out;
+      has_start = true;
+      has_forward = false;
+      backward_end = UINT64_MAX;
       before = NsOf(record.count);
       step.clear();
     }
@@ -281,6 +300,11 @@ class MindSporeReader {
     if (left_out > 0) {
       context_.problems->push_back({std::string(kTrace),
                                   fmt::format("{} steps lack where forward starts or backward ends: left out", left_out)});
+    }
+    if (without_end > 0) {
+      context_.problems->push_back({std::string(kTrace),
+                                  fmt::format("{} steps lack their end, and so those behind them their start (the first are steps {} and {}): left out",
+                                              without_end, first_without_end, first_without_end + 1)});
     }
   }
 

@@ -79,6 +79,43 @@ TEST(NewestExport, IsReadAlone) {
   EXPECT_EQ(FindSources(std::string(dir / "collected")).size(), 2u) << "of several runs";
 }
 
+// analysis 4.1: a step without its end or start is left out; the others keep their numbers.
+TEST(MindSporeTrace, ALostEndOfAStepCostsItAndTheNext) {
+  const TempDir dir;
+  std::string bytes;
+  const auto add = [&bytes](uint64_t tag, uint16_t stream, uint64_t count) {
+    const uint16_t task = 0;
+    bytes.append(reinterpret_cast<const char*>(&tag), sizeof tag).append(reinterpret_cast<const char*>(&task), sizeof task);
+    bytes.append(reinterpret_cast<const char*>(&stream), sizeof stream).append(reinterpret_cast<const char*>(&count), sizeof count);
+  };
+  for (const uint64_t number : {1, 2, 3, 4}) {
+    const uint64_t at = number * 1000;
+    add(0, 0, at);
+    add(1, 0, at + 100);
+    add(2, 0, at + 500);
+    add(3, 20, at + 200);
+    add(4, 20, at + 300);
+    if (number != 2) add(255, 0, at + 900);
+  }
+  WriteText(dir / "training_trace.46.dev.profiler_default_tag.3.slice_0", bytes);
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->ranks.size(), 1u);
+  const std::vector<Step>& steps = run->ranks[0]->steps;
+  ASSERT_EQ(steps.size(), 2u);
+  // Counts are of 10 ns.
+  EXPECT_EQ(steps[0].number, 1);
+  EXPECT_EQ(steps[0].end_ns, 19'000);
+  EXPECT_EQ(steps[1].number, 4);
+  EXPECT_EQ(steps[1].start_ns, 39'000);
+  EXPECT_EQ(steps[1].fp_ns, 41'000);
+  EXPECT_EQ(steps[1].bp_ns, 45'000);
+  EXPECT_EQ(steps[1].end_ns, 49'000);
+  EXPECT_EQ(steps[1].reduces.size(), 1u);
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].what, "1 steps lack their end, and so those behind them their start (the first are steps 2 and 3): left out");
+}
+
 // analysis 2.2, 2.3: exports of msprof, and those of level 0, have no communication.json.
 class OutputWithoutCommunicationJson : public ::testing::Test {
  protected:
