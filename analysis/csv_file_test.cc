@@ -69,7 +69,7 @@ TEST_F(CsvFileTest, BordersOfReads) {
 
 TEST_F(CsvFileTest, NoHeader) {
   std::ofstream(path_).close();
-  EXPECT_FALSE(CsvFile::Open(path_).ok());
+  EXPECT_EQ(CsvFile::Open(path_).status().message(), "the file is empty") << "callers say which";
   EXPECT_FALSE(CsvFile::Open(path_.string() + ".none").ok());
 }
 

@@ -47,11 +47,11 @@ std::optional<int64_t> MicrosAsNs(std::string_view text) {
 
 Result<CsvFile> CsvFile::Open(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return Status::FromErrno(errno, path.string());
+  if (!fd.valid()) return Status::FromErrno(errno, "open");
   CsvFile file(std::move(fd));
   if (!file.ReadRecord()) {
-    if (!file.status_.ok()) return file.status_.Annotate(path.string());
-    return InvalidArgument(path.string() + ": the file is empty");
+    if (!file.status_.ok()) return file.status_;
+    return InvalidArgument("the file is empty");
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   for (size_t i = 0; i < file.ends_.size(); ++i) {
