@@ -67,6 +67,17 @@ TEST_F(CsvFileTest, BordersOfReads) {
   }
 }
 
+TEST_F(CsvFileTest, LinesOfRecords) {
+  std::ofstream(path_, std::ios::binary) << "a,b\n1,\"x\ny\"\n\n2,3\n";
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->line(), 1u);
+  ASSERT_TRUE(file->Next());
+  EXPECT_EQ(file->line(), 2u);
+  ASSERT_TRUE(file->Next());
+  EXPECT_EQ(file->line(), 5u) << "one record has two lines, one line is empty";
+}
+
 TEST_F(CsvFileTest, NoHeader) {
   std::ofstream(path_).close();
   EXPECT_EQ(CsvFile::Open(path_).status().message(), "the file is empty") << "callers say which";

@@ -82,12 +82,13 @@ class ClusterReader {
     const std::array<int, 3> parallel = {file->Column({"DP Index"}), file->Column({"PP Index"}), file->Column({"TP Index"})};
     const StepColumns columns(*file);
     uint64_t bad = 0;
+    uint64_t first_bad = 0;
     while (file->Next()) {
       if (file->Field(type) != "rank") continue;  // a stage of the pipeline
       const auto shares = columns.Get(*file);
       Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
       if (rank == nullptr) {
-        ++bad;
+        if (++bad == 1) first_bad = file->line();
         continue;
       }
       // A run without steps has one line without a number.
@@ -98,7 +99,7 @@ class ClusterReader {
       }
       SetIndexes(indexes, rank);
     }
-    if (bad > 0) AddProblem(path, fmt::format("{} lines make no sense: left out", bad));
+    if (bad > 0) AddProblem(path, fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad));
     if (!file->status().ok()) AddProblem(path, file->status().message());
   }
 

@@ -115,6 +115,8 @@ bool CsvFile::ReadRecord() {
     }
   }
   begin_ = at;
+  line_ = next_line_;
+  next_line_ += static_cast<uint64_t>(std::ranges::count(std::string_view(buffer_).substr(0, at), '\n'));
   ends_.push_back(record_.size());
   return at > 0 && status_.ok();
 }

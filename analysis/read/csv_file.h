@@ -33,6 +33,9 @@ class CsvFile {
   // Of a decimal number of microseconds, exact.
   std::optional<int64_t> MicrosAsNs(int column) const;
 
+  // Of the file, on which the record begins; the header's is 1.
+  uint64_t line() const { return line_; }
+
   // Why Next ended before the end of the file; ok: it did not.
   const Status& status() const { return status_; }
 
@@ -44,6 +47,8 @@ class CsvFile {
   UniqueFd fd_;
   std::string buffer_;
   size_t begin_ = 0;  // of the next record
+  uint64_t line_ = 0;
+  uint64_t next_line_ = 1;
   bool at_end_ = false;
   std::vector<std::string> header_;
   std::string record_;         // its fields without quotes and commas

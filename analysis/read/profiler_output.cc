@@ -41,9 +41,18 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
   return NewestOf(found, left_out);
 }
 
+// Columns that every record needs, each by its names.
+using Needed = std::initializer_list<std::initializer_list<std::string_view>>;
+
+// The first of them that the header does not have; empty: it has all.
+std::string MissingOf(const CsvFile& file, const Needed& needed) {
+  const auto* missing = std::ranges::find_if(needed, [&file](const auto& names) { return file.Column(names) < 0; });
+  return missing == needed.end() ? std::string() : fmt::format("no column {}", fmt::join(*missing, " or "));
+}
+
 // Runs `take` on each record.
 template <class Prepare>
-void EachRecord(const fs::path& path, const ReadContext& context, const Prepare& prepare) {
+void EachRecord(const fs::path& path, const Needed& needed, const ReadContext& context, const Prepare& prepare) {
   Result<CsvFile> file = CsvFile::Open(path);
   if (!file.ok()) {
     context.problems->push_back({path.string(), file.status().message()});
@@ -51,10 +60,15 @@ void EachRecord(const fs::path& path, const ReadContext& context, const Prepare&
   }
   auto take = prepare(*file);
   uint64_t bad = 0;
+  uint64_t first_bad = 0;
+  bool has_records = false;
   while (file->Next()) {
-    if (!take(*file)) ++bad;
+    has_records = true;
+    if (!take(*file) && ++bad == 1) first_bad = file->line();
   }
-  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out", bad)});
+  std::string what = has_records ? MissingOf(*file, needed) : std::string();
+  if (bad > 0) what += fmt::format("{}{} lines make no sense: left out, the first is line {}", what.empty() ? "" : ": ", bad, first_bad);
+  if (!what.empty()) context.problems->push_back({path.string(), std::move(what)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 
@@ -180,14 +194,14 @@ class KernelReader {
 
 void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {
   std::set<int> devices;
-  EachRecord(path, context, [=, &devices](const CsvFile& file) {
+  EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}}, context, [=, &devices](const CsvFile& file) {
     return [reader = KernelReader(file, rank, &devices, communication)](const CsvFile& record) mutable { return reader.Take(record); };
   });
   if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
 }
 
 void ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, context, [rank](const CsvFile& file) {
+  EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}}, context, [rank](const CsvFile& file) {
     return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
@@ -210,7 +224,7 @@ void TakeDevice(std::string_view text, Rank* rank) {
 }
 
 void ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, context, [rank](const CsvFile& file) {
+  EachRecord(path, {{"Timestamp(us)"}}, context, [rank](const CsvFile& file) {
     const int component = file.Column({"Component"});
     const int time = file.Column({"Timestamp(us)"});
     const int mb = file.Column({"Total Allocated(MB)"});
@@ -231,7 +245,7 @@ void ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* ra
 }
 
 void ReadOperatorMemory(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, context, [rank](const CsvFile& file) {
+  EachRecord(path, {{"Size(KB)"}}, context, [rank](const CsvFile& file) {
     const int name = file.Column({"Name"});
     const int size = file.Column({"Size(KB)"});
     const int taken = file.Column({"Allocation Time(us)"});

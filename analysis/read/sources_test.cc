@@ -186,6 +186,59 @@ TEST_F(OutputWithoutCommunicationJson, AreNotCountedBesideIt) {
   EXPECT_THAT(Describe(rank), ::testing::ElementsAre("hcom_allReduce__586_0_1 hcom_allReduce_@17 at 130000 for 20000"));
 }
 
+// analysis 2.2: what one can do something about is named.
+class OutputInParts : public ::testing::Test {
+ protected:
+  profd::analysis::Run Read(const std::string& kernels, const std::string& steps) {
+    const fs::path folder = fs::path(std::string(dir_ / "rank0_ascend_pt")) / "ASCEND_PROFILER_OUTPUT";
+    fs::create_directories(folder);
+    WriteText(folder / "kernel_details.csv", kernels);
+    WriteText(folder / "step_trace_time.csv", steps);
+    auto run = LoadRun({dir_ / "rank0_ascend_pt"}, {}, {});
+    EXPECT_TRUE(run.ok());
+    return std::move(*run);
+  }
+  static std::vector<std::string> Problems(const profd::analysis::Run& run) {
+    std::vector<std::string> texts;
+    for (const Problem& each : run.problems) texts.push_back(fs::path(each.where).filename().string() + ": " + each.what);
+    return texts;
+  }
+
+  TempDir dir_;
+};
+
+constexpr char kStepHeader[] = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n";
+
+TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
+  EXPECT_THAT(Problems(Read("Name,Start Time(us)\na,1\nb,2\n", "Step,Computing,Foo,Communication,Free\n5,1,2,3,4\n")),
+              ::testing::ElementsAre("kernel_details.csv: no column Duration(us) or Task Duration(us): 2 lines make no sense: left out, the first is line 2",
+                                     "step_trace_time.csv: no column Communication(Not Overlapped): 1 lines make no sense: left out, the first is line 2"));
+  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader)),
+              ::testing::ElementsAre("kernel_details.csv: 2 lines make no sense: left out, the first is line 3"));
+  EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
+}
+
+// Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.
+TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
+  for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",
+                          "50000,20000,5000,25000,nan,79000,1000", "50000,20000,N/A,25000,10000,N/A,N/A"}) {
+    const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
+    EXPECT_THAT(Problems(run), ::testing::IsEmpty()) << row;
+    ASSERT_EQ(run.ranks.at(0)->shares.size(), 1u) << row;
+    const Shares& shares = run.ranks[0]->shares.at(5);
+    EXPECT_DOUBLE_EQ(shares.computing, 50) << row;
+    EXPECT_DOUBLE_EQ(shares.uncovered, 20) << row;
+    EXPECT_DOUBLE_EQ(shares.communication, 25) << row;
+    EXPECT_DOUBLE_EQ(shares.free, 10) << row;
+  }
+  // Two are missing of one sum, the sum is missing, the parts are more than all.
+  for (const char* row : {"N/A,20000,5000,25000,N/A,79000,1000", "N/A,20000,5000,25000,10000,N/A,1000", "N/A,20000,5000,25000,90000,79000,1000"}) {
+    const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
+    EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_time.csv: 1 lines make no sense: left out, the first is line 2")) << row;
+    EXPECT_TRUE(run.ranks.at(0)->shares.empty()) << row;
+  }
+}
+
 // A rank of which nothing can be read is a problem; the others are read.
 class BrokenRank : public ::testing::Test {
  protected:
