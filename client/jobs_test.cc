@@ -1,7 +1,12 @@
 // profctl jobs against golden files.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "client/test_support.h"
+#include "client/user_names.h"
 
 namespace profd::client {
 namespace {
@@ -57,6 +62,28 @@ TEST_F(JobsTest, PrintsAsTheGoldenFilesSay) {
   EXPECT_EQ(daemon_.jobs_request.job_id(), "4711");
   EXPECT_TRUE(daemon_.jobs_request.attached_only());
   EXPECT_EQ(out().find('\033'), std::string::npos);
+}
+
+// The nodes of --nodes are asked by a thread each. A name is never seen before it is looked up, which is done once.
+TEST(UserNames, AreTheSameForManyThreads) {
+  constexpr uint32_t kUsers = 500;
+  std::atomic<uint32_t> lookups = 0;
+  SetUserLookup([&](uint32_t uid) {
+    ++lookups;
+    std::this_thread::yield();
+    return "user" + std::to_string(uid);
+  });
+  std::atomic<uint32_t> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&wrong] {
+      for (uint32_t uid = 0; uid < kUsers; ++uid) wrong += UserText(uid) == "user" + std::to_string(uid) ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(lookups, kUsers);
+  SetUserLookup([](uint32_t uid) { return std::to_string(uid); });
 }
 
 TEST_F(JobsTest, ReportsThatThereIsNothing) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace profd::client {
 namespace {
 
@@ -19,9 +21,11 @@ std::string AskMachine(uint32_t uid) {
   return found->pw_name;
 }
 
+// The answers of several nodes are made texts by a thread each (client/fleet/fan_out.h).
 struct Names {
-  std::function<std::string(uint32_t)> lookup = AskMachine;
-  std::map<uint32_t, std::string> known;
+  Mutex mutex;
+  std::function<std::string(uint32_t)> lookup GUARDED_BY(mutex) = AskMachine;
+  std::map<uint32_t, std::string> known GUARDED_BY(mutex);
 };
 
 Names& TheNames() {
@@ -33,6 +37,8 @@ Names& TheNames() {
 
 std::string UserText(uint32_t uid) {
   Names& names = TheNames();
+  // Held while it looks up, too: the others wait for the name instead of asking for it again.
+  MutexLock lock(names.mutex);
   auto [name, is_new] = names.known.try_emplace(uid);
   if (is_new) {
     name->second = names.lookup(uid);
@@ -42,7 +48,10 @@ std::string UserText(uint32_t uid) {
 }
 
 void SetUserLookup(std::function<std::string(uint32_t)> lookup) {
-  TheNames() = {std::move(lookup), {}};
+  Names& names = TheNames();
+  MutexLock lock(names.mutex);
+  names.lookup = std::move(lookup);
+  names.known.clear();
 }
 
 }  // namespace profd::client

@@ -7,7 +7,7 @@
 
 namespace profd::client {
 
-// The name this machine has for the uid, or the number where it has none. Looked up once.
+// The name this machine has for the uid, or the number where it has none. Looked up once. From any thread.
 std::string UserText(uint32_t uid);
 
 // For tests: calls `lookup` (empty = no name) instead of the machine.
