@@ -193,6 +193,23 @@ TEST_F(ExportTest, DirectoriesOfDumpsAreExpanded) {
 }
 
 // As `profctl --nodes ... fetch` leaves it.
+// The run of a session with the vendor's profiler in several processes: profd's dump, which has the run's name, and theirs.
+TEST_F(ExportTest, RunsOfSeveralProcessesAreFound) {
+  MakeDump("v/PROF_1/PROF_1");
+  MakeDump("v/PROF_1/PROF_2", -1);
+  MakeDump("v/PROF_3");
+  MakeDump("run/node_a/PROF_4/PROF_4");
+  const std::string v = dir_ / "v";
+  EXPECT_EQ(DumpsAt(v), (std::vector<std::string>{v + "/PROF_1/PROF_1", v + "/PROF_1/PROF_2", v + "/PROF_3"}));
+  EXPECT_EQ(DumpsAt(v + "/PROF_1"), (std::vector<std::string>{v + "/PROF_1/PROF_1", v + "/PROF_1/PROF_2"}));
+  EXPECT_EQ(DumpsAt(dir_ / "run"), (std::vector<std::string>{dir_ / "run/node_a/PROF_4/PROF_4"}));
+  EXPECT_EQ(Run({"export", v, "--out", dir_ / "out", "--format", "csv"}), 0) << err();
+  Run({"verify", v, "--json"});
+  const Json dumps = Json::parse(out()).at("dumps");
+  ASSERT_EQ(dumps.size(), 3u) << out();
+  for (const Json& dump : dumps) EXPECT_FALSE(dump.contains("error")) << dump.dump();
+}
+
 TEST_F(ExportTest, DumpsFetchedFromManyNodesAreARun) {
   MakeDump("run/rank_0/PROF_1");
   MakeDump("run/device_1/PROF_2");  // a node may have any name

@@ -76,14 +76,21 @@ Contents Look(const std::string& path) {
   return contents;
 }
 
-// Of a directory that is not a dump: those in it, and those in its folders.
+// Of a directory that is not a dump: those in it, and those in its folders. A PROF_* directory may be a run of several
+// processes, whose dumps are in it.
 std::vector<std::string> DumpsIn(Contents contents) {
   for (const std::string& folder : contents.folders) {
     Contents inner = Look(folder);
     if (!inner.is_dump) std::ranges::move(inner.dumps, std::back_inserter(contents.dumps));
   }
-  std::ranges::sort(contents.dumps);
-  return std::move(contents.dumps);
+  std::vector<std::string> dumps;
+  for (std::string& found : contents.dumps) {
+    Contents inner = Look(found);
+    if (inner.is_dump || inner.dumps.empty()) inner.dumps = {std::move(found)};
+    std::ranges::move(inner.dumps, std::back_inserter(dumps));
+  }
+  std::ranges::sort(dumps);
+  return dumps;
 }
 
 // Takes `count` digits and the character behind them, if one is wanted.
@@ -174,8 +181,7 @@ std::optional<int64_t> ParseEpoch(std::string_view text) {
   return whole * kNsPerSecond + ns;
 }
 
-void ParseTargets(const std::string& text, ExportOptions* options,
-                  std::vector<std::string>* problems) {
+void ParseTargets(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
   auto items = ParseList(text);
   if (!items.ok()) return problems->push_back("--devices " + items.status().message());
   for (const std::string& item : *items) {
@@ -192,8 +198,7 @@ void ParseTargets(const std::string& text, ExportOptions* options,
   }
 }
 
-void ParseChannels(const std::string& text, ExportOptions* options,
-                   std::vector<std::string>* problems) {
+void ParseChannels(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
   auto items = ParseList(text);
   if (!items.ok()) return problems->push_back("--channels " + items.status().message());
   for (const std::string& item : *items) {
@@ -204,13 +209,11 @@ void ParseChannels(const std::string& text, ExportOptions* options,
     std::vector<std::string_view> names;
     for (const exporting::TableSpec& table : exporting::Tables()) names.push_back(table.name);
     names.push_back(exporting::kEventsChannel);
-    problems->push_back(fmt::format("--channels: no channel is called \"{}\"; there are {}", item,
-                                    fmt::join(names, ", ")));
+    problems->push_back(fmt::format("--channels: no channel is called \"{}\"; there are {}", item, fmt::join(names, ", ")));
   }
 }
 
-void ParseFormats(const std::string& text, ExportOptions* options,
-                  std::vector<std::string>* problems) {
+void ParseFormats(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
   auto items = ParseList(text);
   if (!items.ok()) return problems->push_back("--format " + items.status().message());
   std::vector<std::string_view> known = exporting::FormatNames();
@@ -219,8 +222,7 @@ void ParseFormats(const std::string& text, ExportOptions* options,
     if (std::ranges::find(known, item) != known.end()) {
       options->formats.push_back(item);
     } else {
-      problems->push_back(fmt::format("--format: no format is called \"{}\"; there are {}", item,
-                                      fmt::join(known, ", ")));
+      problems->push_back(fmt::format("--format: no format is called \"{}\"; there are {}", item, fmt::join(known, ", ")));
     }
   }
 }
@@ -242,8 +244,7 @@ DumpFacts FactsOf(const DumpInfo& info) {
 }
 
 // Those of the requested ranks.
-std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options,
-                                 std::vector<std::string>* problems) {
+std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* options, std::vector<std::string>* problems) {
   std::vector<exporting::Dump> opened;
   for (const std::string& given : WithoutFiles(command.dumps)) {
     if (Status is_dump = CheckIsDump(given); !is_dump.ok()) {
@@ -449,8 +450,7 @@ Status CheckIsDump(const std::string& path) {
                   path));
 }
 
-Result<ExportOptions> BuildExport(const ExportCommand& command, const std::string& directory,
-                                  std::vector<std::string>* problems) {
+Result<ExportOptions> BuildExport(const ExportCommand& command, const std::string& directory, std::vector<std::string>* problems) {
   ExportOptions options;
   ParseFormats(command.format.value_or(command.open ? kPerfettoFormat : "csv"), &options, problems);
   const bool for_ui = std::ranges::find(options.formats, kPerfettoFormat) != options.formats.end();
