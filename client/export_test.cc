@@ -412,6 +412,33 @@ TEST_F(ExportTest, ShowOfADirectory) {
   EXPECT_EQ(json["series"][0]["course"].size(), 60u);
 }
 
+// The picture has no rows of operators, nor of collectors that share a file.
+TEST_F(ExportTest, ShowCountsWhatItDoesNotReadAsTheManifestDoes) {
+  const std::string dump = MakeDump("PROF_1");
+  Manifest manifest;
+  manifest.state = DumpState::kDone;
+  ManifestChannel& hbm = manifest.channels.emplace_back();
+  hbm.collector = "hbm";
+  hbm.device = 0;
+  hbm.file = "hbm.data";
+  hbm.state = "finished";
+  hbm.records = 999;
+  ManifestChannel& api = manifest.channels.emplace_back();
+  api.collector = "activity_api";
+  api.state = "finished";
+  api.records = 7;
+  api.bytes = 280;
+  Put(dump + "/" + std::string(kManifestFile), Serialize(manifest));
+  ASSERT_EQ(Run({"show", dump, "--json"}), 0) << err();
+  const Json files = Json::parse(out()).at("files");
+  ASSERT_EQ(files.size(), 2u) << files.dump();
+  EXPECT_EQ(files[0]["file"], "activity_api");
+  EXPECT_EQ(files[0]["records"], 7);
+  EXPECT_EQ(files[0]["bytes"], 280);
+  EXPECT_EQ(files[1]["file"], "hbm.data");
+  EXPECT_EQ(files[1]["records"], 800);
+}
+
 TEST_F(ExportTest, ShowOfNoDump) {
   EXPECT_EQ(Run({"show", dir_ / "none"}), 4);
   EXPECT_NE(err().find("none"), std::string::npos);

@@ -32,8 +32,7 @@ constexpr size_t kMaxDurationLines = 24;
 // Files of processes together: "*-CpuUsage.data".
 std::string FileKind(const std::string& file) {
   size_t digits = std::min(file.find_first_not_of("0123456789"), file.size());
-  return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits)
-                                                                   : file;
+  return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits) : file;
 }
 
 struct ChannelRow {
@@ -56,6 +55,7 @@ std::map<std::string, ChannelRow> ChannelRows(const DumpPicture& picture) {
     row.bad += channel.bad_records;
   }
   if (!picture.info.manifest) return rows;
+  const std::map<std::string, ChannelRow> read = rows;
   for (const ManifestChannel& channel : picture.info.manifest->channels) {
     // Collectors of the host may write several files, which the manifest does not name.
     std::string file = channel.file.empty() ? channel.collector : FileKind(channel.file);
@@ -64,6 +64,10 @@ std::map<std::string, ChannelRow> ChannelRows(const DumpPicture& picture) {
     row.devices.push_back(channel.device);
     row.hz = std::max(row.hz, channel.hz_effective);
     row.states.insert(channel.state);
+    if (!read.contains(file)) {  // operators, and what shares a file: as profd counted them
+      row.records += channel.records;
+      row.bytes += channel.bytes;
+    }
     for (const ManifestLoss& loss : channel.dropped) row.lost += loss.records;
   }
   return rows;
@@ -93,8 +97,7 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
             : "";
     line("session", Printable(manifest.session_id + segment));
   } else {
-    const bool ours = std::ranges::any_of(
-        info.places, [](const auto& place) { return place.kind == exporting::Place::Kind::kOwn; });
+    const bool ours = std::ranges::any_of(info.places, [](const auto& place) { return place.kind == exporting::Place::Kind::kOwn; });
     line("state", ours ? "its manifest is missing or unreadable: run `profctl verify` for details"
                        : "written by the vendor's collector");
   }
@@ -102,15 +105,13 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
   if (span.start_ns == 0) span.start_ns = picture.summary.first_ns;
   if (span.end_ns == 0) span.end_ns = picture.summary.last_ns;
   if (span.end_ns >= span.start_ns) {
-    line("time", fmt::format("{} to {}  {}", FormatTime(span.start_ns), FormatTime(span.end_ns),
-                             FormatSpan(span.end_ns - span.start_ns)));
+    line("time", fmt::format("{} to {}  {}", FormatTime(span.start_ns), FormatTime(span.end_ns), FormatSpan(span.end_ns - span.start_ns)));
   }
   std::vector<int32_t> devices;
   for (const exporting::Place& place : info.places) {
     if (place.kind == exporting::Place::Kind::kDevice) devices.push_back(place.device);
   }
-  line("devices",
-       devices.empty() ? "none" : fmt::format("{}  chip {}", FormatDevices(devices), info.chip));
+  line("devices", devices.empty() ? "none" : fmt::format("{}  chip {}", FormatDevices(devices), info.chip));
   line("size", FormatBytes(info.bytes));
 }
 
@@ -220,8 +221,7 @@ std::string SeriesName(const SeriesSummary& series) {
   if (name.starts_with("network_port_")) name.remove_prefix(13);
   std::string text(name);
   for (const Label& label : series.labels) {
-    bool number =
-        label.value.empty() || label.value.find_first_not_of("-0123456789") == std::string::npos;
+    bool number = label.value.empty() || label.value.find_first_not_of("-0123456789") == std::string::npos;
     if (label.value == table) continue;
     text += ' ' + (number ? label.key + '=' + label.value : label.value);
   }
