@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dump/data_name.h"
 #include "dump/verify_run.h"
@@ -15,6 +17,28 @@ namespace {
 
 // A control file is a few KiB, a .done a line.
 constexpr size_t kMaxControlBytes = 2u << 20;
+
+// Nobody knows how many records are missing there, so no count has it. The gaps of several processes overlap.
+void NoteOtherProfilers(const Manifest& manifest, VerifyReport* report) {
+  for (const ManifestChannel& channel : manifest.channels) {
+    std::vector<std::pair<int64_t, int64_t>> gaps;
+    for (const ManifestGap& gap : channel.gaps) {
+      if (gap.reason == LossReason::kProfilerBusy) gaps.emplace_back(gap.from_ns, gap.host_ns);
+    }
+    if (gaps.empty()) continue;
+    std::ranges::sort(gaps);
+    int64_t until_ns = gaps.front().first;
+    int64_t missing_ns = 0;
+    for (const auto& [from_ns, to_ns] : gaps) {
+      missing_ns += std::max<int64_t>(0, to_ns - std::max(from_ns, until_ns));
+      until_ns = std::max(until_ns, to_ns);
+    }
+    report->notes.push_back(fmt::format(
+        "{}: {:.3f} s are without the records of a process: another profiler ran in it, or its device was kept for "
+        "tuning (profiler_busy)",
+        channel.collector, static_cast<double>(missing_ns) / 1e9));
+  }
+}
 
 void ReadManifestOf(VerifyRun& run) {
   VerifyReport& report = run.report;
@@ -43,6 +67,7 @@ void ReadManifestOf(VerifyRun& run) {
   if (manifest->state == DumpState::kInterrupted) {
     report.notes.push_back("interrupted: " + manifest->reason);
   }
+  NoteOtherProfilers(*manifest, &report);
   run.manifest = std::move(*manifest);
   for (const ManifestFile& file : run.manifest->files) run.listed[file.path] = &file;
 }

@@ -63,6 +63,20 @@ TEST_F(VerifyTest, LostRecordsTheManifestNamesAreExpected) {
   }
 }
 
+// Two processes, whose gaps overlap: from 100 ms to 700 ms and from 1000 ms to 1200 ms.
+TEST_F(VerifyTest, TheTimeOfAnotherProfilerIsANote) {
+  Write(0, 200);
+  ManifestChannel& kernel = Channel("activity_kernel", 0, "");
+  kernel.device = -1;
+  for (const auto& [from_ms, to_ms] : {std::pair(300, 700), std::pair(100, 500), std::pair(1000, 1200)}) {
+    kernel.AddGap({kStartNs + to_ms * kNsPerMs, 0, LossReason::kProfilerBusy, kStartNs + from_ms * kNsPerMs});
+  }
+  Finish(200);
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  EXPECT_THAT(report.notes, Contains(HasSubstr("activity_kernel: 0.800 s are without the records of a process")));
+}
+
 TEST_F(VerifyTest, TooSmallALossDoesNotExplainALargeGap) {
   Write(0, 50);
   Write(150, 200);

@@ -125,6 +125,7 @@ class ActivityReplay : public std::enable_shared_from_this<ActivityReplay> {
   // `done` runs on the writer's thread.
   void Run(DumpWriter& writer, std::function<void()> done);
   SessionActivity::Count CountOf(ActivityFileId file) const { return activity_.CountOf(file); }
+  std::string BusyText() const { return activity_.BusyText(); }
 
  private:
   void End();

@@ -379,6 +379,7 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
     outcome.set_bytes(count.bytes);
     outcome.set_dropped_records(count.lost.records);
     outcome.set_dropped_bytes(count.lost.bytes);
+    outcome.set_detail(activity_->BusyText());
     view->set_records(view->records() + count.records);
     view->set_dropped_records(view->dropped_records() + count.lost.records);
     view->set_dropped_bytes(view->dropped_bytes() + count.lost.bytes);

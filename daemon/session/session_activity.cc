@@ -1,5 +1,7 @@
 #include "daemon/session/session_activity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -305,17 +307,35 @@ void SessionActivity::OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, 
 void SessionActivity::OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns) {
   Ring& ring = rings_[attach_id];
   if (busy == (ring.busy_since_ns != 0)) return;
-  const int64_t since_ns = std::exchange(ring.busy_since_ns, busy ? now_raw_ns : 0);
-  if (!busy) AddMissing({LossReason::kProfilerBusy, std::nullopt, since_ns, now_raw_ns});
+  if (busy) {
+    ring.busy_since_ns = now_raw_ns;
+  } else {
+    EndBusy(ring, now_raw_ns);
+  }
 }
 
-void SessionActivity::AddMissing(const MissingTime& missing) {
+void SessionActivity::EndBusy(Ring& ring, int64_t now_raw_ns) {
+  ring.busy_ns += AddMissing({LossReason::kProfilerBusy, std::nullopt, std::exchange(ring.busy_since_ns, 0), now_raw_ns});
+  busy_ns_ = std::max(busy_ns_, ring.busy_ns);
+}
+
+int64_t SessionActivity::AddMissing(const MissingTime& missing) {
   std::optional<ActivityFileId> file;
   if (missing.kind) file = FileOfKind(*missing.kind);
-  if (file && !wanted_[static_cast<size_t>(*file)]) return;
+  if (file && !wanted_[static_cast<size_t>(*file)]) return 0;
   const int64_t from = std::max(missing.from_ns, start_raw_ns_);
   const int64_t to = std::min(missing.to_ns, end_raw_ns_);
-  if (from < to) Lose(file, {missing.reason, 0, 0, from, to});
+  if (from >= to) return 0;
+  Lose(file, {missing.reason, 0, 0, from, to});
+  // Those of the flight recorder do not name their process.
+  if (missing.reason == LossReason::kProfilerBusy) busy_ns_ = std::max(busy_ns_, to - from);
+  return to - from;
+}
+
+std::string SessionActivity::BusyText() const {
+  if (busy_ns_ == 0) return {};
+  return fmt::format("no records for {:.3f} s: another profiler ran in the process, or its device was kept for tuning",
+                     static_cast<double>(busy_ns_) / 1e9);
 }
 
 uint64_t SessionActivity::CostOf(pid_t pid) const {
@@ -328,9 +348,7 @@ void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
   for (const auto& [kind, since_ns] : std::exchange(ring.left_out, {})) {
     AddMissing({LossReason::kOverBudget, kind, since_ns, now_raw_ns});
   }
-  if (ring.busy_since_ns != 0) {
-    AddMissing({LossReason::kProfilerBusy, std::nullopt, std::exchange(ring.busy_since_ns, 0), now_raw_ns});
-  }
+  if (ring.busy_since_ns != 0) EndBusy(ring, now_raw_ns);
   if (ring.dropped <= ring.reported) return;
   const int64_t from = std::max(ring.last_ns, start_raw_ns_);
   Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});

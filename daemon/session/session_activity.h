@@ -80,8 +80,10 @@ class SessionActivity {
   void OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns);
   // The process's profiler is another's from now on, or is not any more.
   void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);
-  // As far as it is of the session's time and kinds.
-  void AddMissing(const MissingTime& missing);
+  // As far as it is of the session's time and kinds; how much that is, in ns.
+  int64_t AddMissing(const MissingTime& missing);
+  // How long one process had no records since its profiler was another's, the longest so far; empty = none had that.
+  std::string BusyText() const;
   // CPU time that collecting took in a process.
   uint64_t CostOf(pid_t pid) const;
   // What begins later is none of this session's.
@@ -115,6 +117,7 @@ class SessionActivity {
     int64_t last_ns = 0;    // of the last frame
     std::map<attach::CollectKind, int64_t> left_out = {};  // since when
     int64_t busy_since_ns = 0;                     // 0: it is not
+    int64_t busy_ns = 0;                           // before that
   };
   Output& OutputOf(ActivityFileId file);
   // What a batch will bring, at most.
@@ -123,6 +126,7 @@ class SessionActivity {
   void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
   void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
+  void EndBusy(Ring& ring, int64_t now_raw_ns);
   void EndRing(Ring& ring, int64_t now_raw_ns);
   void FlushNames();
   void Flush();
@@ -137,6 +141,7 @@ class SessionActivity {
   std::unique_ptr<HostFileBuffer> names_buffer_;
   SessionNames names_;
   std::map<uint64_t, Ring> rings_;  // by attach_id
+  int64_t busy_ns_ = 0;  // of the process that was busy longest
   std::map<pid_t, uint64_t> cost_ns_;
   std::string line_;
 };

@@ -355,6 +355,21 @@ TEST_F(SessionActivityTest, TheTimeOfAnotherProfilerIsAGap) {
   EXPECT_THAT(gaps, ::testing::ElementsAre(::testing::Pair(0, 5), ::testing::Pair(100, 300), ::testing::Pair(350, 400)));
 }
 
+TEST_F(SessionActivityTest, TheLongestTimeOfAnotherProfilerIsATextToo) {
+  constexpr int64_t kMs = 1'000'000;
+  Want({kKernel});
+  activity_->OnBusy(kRank0, false, kBegin);
+  EXPECT_EQ(activity_->BusyText(), "");
+  activity_->OnBusy(kRank0, true, kBegin - 100 * kMs);  // of the session: from its begin on
+  activity_->OnBusy(kRank0, false, kBegin + 1500 * kMs);
+  activity_->OnBusy(kRank1, true, kBegin + 1000 * kMs);
+  activity_->OnBusy(kRank1, false, kBegin + 1600 * kMs);
+  activity_->OnBusy(kRank0, true, kBegin + 1800 * kMs);
+  Finish(kBegin + 2100 * kMs);
+  EXPECT_EQ(activity_->BusyText(),
+            "no records for 1.800 s: another profiler ran in the process, or its device was kept for tuning");
+}
+
 TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
   Want({kKernel});
   ActivityBatch batch;

@@ -101,6 +101,8 @@ void SessionProcesses::CountActivity(const std::string& option, v1::Outcome* out
     out->set_dropped_records(out->dropped_records() + count.lost.records);
     out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
   }
+  const std::string busy = activity_->BusyText();
+  if (!busy.empty()) out->set_detail(out->detail() + (out->detail().empty() ? "" : "; ") + busy);
 }
 
 // Options that leave files leave them together.
