@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/collect/poll_engine.h"
@@ -53,6 +54,10 @@ struct RecorderDumpRequest {
   std::string counted;  // "request" or ToString(TriggerKind)
   std::function<bool(const TrainingProcess&)> may_hold;  // whose activity; null = no one's
 };
+
+// Why the recorder holds `held_ns` and no more, for a warning. `most_ns`: recorder.seconds; `evicted_early`: for the lack
+// of memory.
+std::string_view LimitOfPast(int64_t held_ns, int64_t most_ns, bool evicted_early);
 
 class FlightRecorder final : public RecorderHistory {
  public:

@@ -33,6 +33,11 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }  // namespace
 
+std::string_view LimitOfPast(int64_t held_ns, int64_t most_ns, bool evicted_early) {
+  if (held_ns + kSlackNs >= most_ns) return "recorder.seconds is the limit";
+  return evicted_early ? "recorder.memory_mb is full" : "the recorder has not been running for longer";
+}
+
 // One dump being written; keeps itself alive until it has answered. Control strand, but for the
 // writer's callbacks.
 class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
@@ -100,14 +105,11 @@ void RecorderDump::FindTimes() {
   from_ns_ = std::max(wanted, reach);
   start_ns_ = from_ns_ - kPastLeadNs;
   if (reach > wanted + kSlackNs) {
-    bool full = recorder_.ring_->stats().evicted_early > 0;
     warnings_.push_back(fmt::format(
         "the last {:g} s were requested, {:.3f} s are held ({})", Seconds(request_.last_ns),
         Seconds(now_ns_ - from_ns_),
-        full ? "recorder.memory_mb is full"
-             : request_.last_ns > recorder_.config_.recorder_seconds * kNsPerSecond
-                   ? "recorder.seconds is the limit"
-                   : "the recorder has not been running for longer"));
+        LimitOfPast(now_ns_ - reach, recorder_.config_.recorder_seconds * kNsPerSecond,
+                    recorder_.ring_->stats().evicted_early > 0)));
   }
 }
 

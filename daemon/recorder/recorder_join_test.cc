@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "daemon/data/channel_router.h"
 #include "daemon/data/host_file_buffer.h"
+#include "daemon/recorder/flight_recorder.h"
 #include "daemon/recorder/recorder_ring.h"
 #include "dump/test_support.h"
 
@@ -356,6 +357,14 @@ TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
   EXPECT_EQ(File("host/data/host_sys_mem.data.slice_0"),
             text(0, "MemTotal") + "TimeStamp:5\nIndex:x\n");
   EXPECT_EQ(File("host/data/host_cpu.data.slice_0"), "time 5\n");
+}
+
+// Of 120 s, whatever was requested.
+TEST(LimitOfPast, IsWhatReallyLimits) {
+  EXPECT_EQ(LimitOfPast(65'661'000'000, 120'000'000'000, false), "the recorder has not been running for longer");
+  EXPECT_EQ(LimitOfPast(65'661'000'000, 120'000'000'000, true), "recorder.memory_mb is full");
+  EXPECT_EQ(LimitOfPast(119'999'000'000, 120'000'000'000, false), "recorder.seconds is the limit");
+  EXPECT_EQ(LimitOfPast(119'999'000'000, 120'000'000'000, true), "recorder.seconds is the limit");
 }
 
 }  // namespace
