@@ -231,6 +231,32 @@ TEST_F(StreamTest, LossAndUnknownSeriesAreReported) {
   EXPECT_NE(err().find("did not describe"), std::string::npos) << err();
 }
 
+// The stream is open, and nothing records what is asked for.
+TEST_F(StreamTest, NoSampleInTimeIsNotTheDaemonsFault) {
+  daemon_.stream_end = DeadlineExceeded("the daemon went silent");
+  EXPECT_EQ(Run({"--timeout", "3s", "stream", "--collectors", "dvpp", "--count", "1"}), 4);
+  EXPECT_NE(err().find("no sample of dvpp came within the time of --timeout; perhaps nothing records it: see `profctl "
+                       "list --active`"),
+            std::string::npos)
+      << err();
+  EXPECT_EQ(err().find("went silent"), std::string::npos) << err();
+  EXPECT_EQ(Run({"--timeout", "3s", "stream"}), 4);
+  EXPECT_NE(err().find("no sample came"), std::string::npos) << err();
+  daemon_.error = DeadlineExceeded("Deadline Exceeded");
+  EXPECT_EQ(Run({"--timeout", "3s", "stream"}), 6) << "the daemon is silent for other calls, too";
+}
+
+TEST_F(StreamTest, HintsOnceThatNothingMayRecordIt) {
+  daemon_.samples = {v1::SampleChunk(), v1::SampleChunk(), v1::SampleChunk()};
+  EXPECT_EQ(Run({"stream", "--collectors", "dvpp"}), 0);
+  EXPECT_EQ(err(), "");
+  daemon_.before_stream = [this] { clock_.Advance(6 * kNsPerSecond); };
+  EXPECT_EQ(Run({"stream", "--collectors", "dvpp"}), 0);
+  const std::string hint = "no sample of dvpp so far";
+  EXPECT_NE(err().find(hint), std::string::npos) << err();
+  EXPECT_EQ(err().find(hint), err().rfind(hint)) << err();
+}
+
 class FetchTest : public ProfctlTest {
  protected:
   void Send(const std::string& path, const std::string& data, bool last) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "client/cli_message.h"
@@ -23,6 +24,8 @@ namespace {
 
 // Far above what a node has; bounds what a daemon gone wrong can make us keep.
 constexpr size_t kMaxSeries = 1'000'000;
+// A collector's slowest pace is a sample in a few seconds.
+constexpr int64_t kHintNs = 5 * kNsPerSecond;
 
 enum class Format { kText, kJson, kCsv };
 
@@ -98,6 +101,7 @@ class Printer {
     ReportDrops(chunk.dropped());
     return context_.io.out.good() && (count_ == 0 || printed_ < count_);
   }
+  uint64_t printed() const { return printed_; }
 
  private:
   std::string Prefix(const v1::SeriesInfo& series) const {
@@ -223,6 +227,11 @@ Status CheckDevices(const Context& context, const v1::StreamSamplesRequest& requ
   return problems.empty() ? Status() : InvalidArgument(problems);
 }
 
+// "no sample of hbm, hccs"
+std::string NoSample(const v1::StreamSamplesRequest& request) {
+  return request.collectors().empty() ? "no sample" : fmt::format("no sample of {}", fmt::join(request.collectors(), ", "));
+}
+
 }  // namespace
 
 int RunStream(const Context& context, const StreamOptions& options) {
@@ -247,12 +256,24 @@ int RunStream(const Context& context, const StreamOptions& options) {
   }
   if (Status devices = CheckDevices(context, request); !devices.ok()) return Fail(context, devices);
   SignalWatch signals({SIGINT, SIGTERM});
-  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
   Printer printer(context, format, options.raw_time, request.max_samples());
+  const int64_t begin_ns = context.clock.SteadyNs();
+  bool hinted = false;
+  context.api.SetWaitHook([&] {
+    if (printer.printed() == 0 && context.clock.SteadyNs() - begin_ns >= kHintNs && !std::exchange(hinted, true)) {
+      Warn(context, NoSample(request) + " so far; perhaps nothing records it: see `profctl list --active`");
+    }
+    return signals.Poll() == 0;
+  });
   Status status = context.api.StreamSamples(
       request, [&](const v1::SampleChunk& chunk) { return printer.Take(chunk); });
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0) return kExitOk;
+  // A stream in which nothing came: whether the daemon is well is what another call shows.
+  if (status.code() == StatusCode::kDeadlineExceeded && context.api.GetNode().ok()) {
+    return Fail(context, NotFound(NoSample(request) + " came within the time of --timeout; perhaps nothing records it: see "
+                                  "`profctl list --active`"));
+  }
   if (!status.ok()) {
     return Fail(context, status, NameOf("interval_ms", "--interval", options.interval));
   }
