@@ -457,5 +457,14 @@ TEST_F(CliTest, ErrorsNameTheCommandThatHelps) {
   EXPECT_NE(err().find("--steps need a process; see `profctl jobs`\n"), std::string::npos) << err();
 }
 
+TEST_F(CliTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {
+  daemon_.dumps.set_total_bytes(160ull << 20);
+  daemon_.dumps.set_max_total_bytes(512ull << 30);
+  daemon_.dumps.set_max_kept_bytes(256ull << 30);
+  daemon_.dumps.set_max_pinned_bytes(0);
+  EXPECT_EQ(Run({"list", "--dumps"}), 0);
+  EXPECT_EQ(out(), "160.0 MiB by all users; limits: 512.0 GiB by all users, 256.0 GiB by you, pinned no limit\n");
+}
+
 }  // namespace
 }  // namespace profd::client

@@ -98,7 +98,7 @@ int RunListDumps(const Context& context) {
                   dump.pinned() ? "pinned" : "", ArchiveCell(dump)});
   }
   if (!table.empty()) table.Print(context.io.out, context.io.out_color());
-  context.io.out << fmt::format("{} by all users, {}; {} by you, pinned {}\n",
+  context.io.out << fmt::format("{} by all users; limits: {} by all users, {} by you, pinned {}\n",
                                 FormatBytes(list->total_bytes()), Limit(list->max_total_bytes()),
                                 Limit(list->max_kept_bytes()), Limit(list->max_pinned_bytes()));
   if (list->incomplete()) {
