@@ -412,6 +412,21 @@ TEST_F(ExportTest, ShowOfADirectory) {
   EXPECT_EQ(json["series"][0]["course"].size(), 60u);
 }
 
+TEST_F(ExportTest, ADumpThatIsStillBeingWrittenIsSaid) {
+  const std::string dump = MakeDump("PROF_1");
+  Manifest manifest;
+  manifest.state = DumpState::kRunning;
+  Put(dump + "/" + std::string(kManifestFile), Serialize(manifest));
+  ASSERT_EQ(Run({"export", dump, "--out", dir_ / "o", "--json"}), 0) << err();
+  const std::string what = "is still being written: what follows is missing in the files";
+  EXPECT_NE(err().find("PROF_1: " + what), std::string::npos) << err();
+  EXPECT_EQ(Json::parse(out()).at("problems"), Json::array({{{"file", "PROF_1"}, {"what", what}, {"broken", false}}}));
+  manifest.state = DumpState::kDone;
+  Put(dump + "/" + std::string(kManifestFile), Serialize(manifest));
+  ASSERT_EQ(Run({"export", dump, "--out", dir_ / "p"}), 0) << err();
+  EXPECT_EQ(err().find(what), std::string::npos) << err();
+}
+
 // The picture has no rows of operators, nor of collectors that share a file.
 TEST_F(ExportTest, ShowCountsWhatItDoesNotReadAsTheManifestDoes) {
   const std::string dump = MakeDump("PROF_1");

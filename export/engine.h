@@ -66,6 +66,7 @@ struct ExportReport {
   std::vector<FormatFailure> failed;  // the others are complete
   std::vector<ChannelReport> channels;
   std::vector<DumpInfo::Problem> problems;  // with the dump's name in front of the file
+  std::vector<std::string> unfinished;      // names of dumps that were still being written
   uint64_t input_bytes = 0;
   double seconds = 0;
   // Something of the dumps is missing, cut, or could not be decoded. (The last bytes of a session that

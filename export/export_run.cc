@@ -214,6 +214,10 @@ void ExportRun::AddLosses(size_t dump, size_t first_task) {
 
 void ExportRun::MakeTasks(size_t dump) {
   const DumpInfo& info = dumps_[dump].info();
+  if (info.manifest && info.manifest->state == DumpState::kRunning) {
+    const MutexLock lock(report_mutex_);
+    report_.unfinished.push_back(info.name);
+  }
   for (const DumpInfo::Problem& problem : info.problems) {
     Problem(dump, problem.file, problem.what, problem.broken);
   }

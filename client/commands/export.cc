@@ -21,6 +21,7 @@ using exporting::ExportReport;
 
 constexpr size_t kBarWidth = 24;
 constexpr size_t kMaxWarnings = 20;
+constexpr const char* kUnfinished = "is still being written: what follows is missing in the files";
 
 std::string PlaceName(int device) { return device < 0 ? "host" : fmt::format("npu{}", device); }
 
@@ -200,6 +201,9 @@ Json ToJson(const ExportReport& report) {
     json["problems"].push_back(
         {{"file", problem.file}, {"what", problem.what}, {"broken", problem.broken}});
   }
+  for (const std::string& dump : report.unfinished) {
+    json["problems"].push_back({{"file", dump}, {"what", kUnfinished}, {"broken", false}});
+  }
   return json;
 }
 
@@ -231,6 +235,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
     io.err << "profctl: " << failure.format << ": " << PrintableLines(failure.error.message())
            << std::endl;
   }
+  for (const std::string& dump : report->unfinished) Warning(io, dump + ": " + kUnfinished);
   WarnOfExport(io, *report);
   NoteClipped(io, *report);
   const bool damaged = report->damaged;
