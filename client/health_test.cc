@@ -145,6 +145,18 @@ TEST_F(TopologyTest, MatrixWithNumaNodesAndCpus) {
   EXPECT_THAT(out(), HasSubstr("links: 1 up, 1 down, 1 with errors"));
 }
 
+TEST_F(TopologyTest, TheRowOfAllLinksIsNoLink) {
+  for (v1::DeviceTopology& device : *daemon_.topology.mutable_devices()) {
+    v1::Link& all = *device.add_links();
+    all.set_kind(v1::Link::KIND_HCCS);
+    all.set_name("all");
+    all.set_up(true);
+    (*all.mutable_errors())["crc"] = 7;
+  }
+  EXPECT_EQ(Run({"topology"}), 0);
+  EXPECT_THAT(out(), HasSubstr("links: 1 up, 1 down, 1 with errors"));
+}
+
 TEST_F(TopologyTest, LinksHaveStateSpeedAndErrors) {
   EXPECT_EQ(Run({"topology", "--links"}), 0);
   EXPECT_THAT(out(), HasSubstr("5  hccs 1   down          -      4  crc 7\n"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -118,12 +119,20 @@ void PrintLinks(const Context& context, const v1::Topology& topology) {
   table.Print(context.io.out, context.io.out_color());
 }
 
+// The row of all links of a kind together, beside those of each.
+bool IsSumOfOthers(const v1::DeviceTopology& device, const v1::Link& link) {
+  return link.name() == "all" && std::ranges::any_of(device.links(), [&](const v1::Link& other) {
+           return other.kind() == link.kind() && other.name() != link.name();
+         });
+}
+
 void PrintSummary(const Context& context, const v1::Topology& topology) {
   int up = 0;
   int down = 0;
   int failing = 0;
   for (const v1::DeviceTopology& device : topology.devices()) {
     for (const v1::Link& link : device.links()) {
+      if (IsSumOfOthers(device, link)) continue;
       if (link.has_up()) ++(link.up() ? up : down);
       if (ErrorsOf(link) > 0) ++failing;
     }
