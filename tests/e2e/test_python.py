@@ -311,6 +311,17 @@ class Alone(unittest.TestCase):
         self.assertIn("False {}", result.stdout)
         self.assertIn("not profiled", result.stderr)
 
+    def test_a_missing_library_is_reported_once(self):
+        result = python("""
+            import profd
+            for n in range(2):
+                with profd.profile({"sys_interconnection_freq": 50}, timeout=0.2) as p:
+                    profd.step(n)
+            print(p.started, p.summary)
+        """, env={"PROFD_LIBRARY": "/nonexistent/libprofd.so.0"})
+        self.assertEqual((result.returncode, result.stdout.strip()), (0, "False {}"), result.stderr)
+        self.assertEqual(result.stderr.count("RuntimeWarning"), 1, result.stderr)
+
     def test_schedule_without_a_daemon(self):
         result = python("""
             import profd

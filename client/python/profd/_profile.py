@@ -95,10 +95,16 @@ def session(refresh: float = 0.0) -> Summary:
     return {}
 
 
+_refused_options = ""  # what has been warned of
+
+
 def _warn_of_options() -> None:
     """PROFILING_OPTIONS was refused, and no call could have returned it."""
-    if os.environ.get("PROFILING_OPTIONS", "").strip() and "PROFILING_OPTIONS" in last_error():
-        warn(last_error())
+    global _refused_options
+    error = last_error()
+    if "PROFILING_OPTIONS" in error and error != _refused_options and os.environ.get("PROFILING_OPTIONS", "").strip():
+        _refused_options = error
+        warn(error)
 
 
 def _or(value: Optional[int], default: int) -> int:
@@ -194,7 +200,7 @@ class Profile:
             pass  # PROFD_DISABLE=1: requested
         elif self._strict:
             check(code)
-        else:
+        elif not isinstance(lib(), _lib._Absent):  # of a missing library was warned when it was looked for
             warn(f"not profiled: {last_error()}")
         return self
 
