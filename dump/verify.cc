@@ -18,7 +18,7 @@ namespace {
 // A control file is a few KiB, a .done a line.
 constexpr size_t kMaxControlBytes = 2u << 20;
 
-// Nobody knows how many records are missing there, so no count has it. The gaps of several processes overlap.
+// How many records are missing there is not known, so no count has them. The gaps of several processes overlap.
 void NoteOtherProfilers(const Manifest& manifest, VerifyReport* report) {
   for (const ManifestChannel& channel : manifest.channels) {
     std::vector<std::pair<int64_t, int64_t>> gaps;
