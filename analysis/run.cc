@@ -35,7 +35,7 @@ bool HasTextBeside(const fs::path& database) {
 
 // The error is the database's in any case.
 Status ReadDatabaseOrText(const fs::path& database, const ReadContext& context, Ranks* ranks) {
-  const Status status = ReadDatabase(database, context, ranks);
+  Status status = ReadDatabase(database, context, ranks);
   if (status.ok() || !HasTextBeside(database)) return status;
   RETURN_IF_ERROR(ReadProfilerOutput(AboveOf(database), context, ranks));
   return InvalidArgument(status.message() + ": the text beside it is read instead");
