@@ -279,7 +279,7 @@ bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
   epochs->clear();
   while (out->empty()) {
     MutexLock lock(mutex_);
-    if (cursor->next < head_) {
+    if (cursor->next < std::min(head_, cursor->end)) {
       // Overtaken: a loss only if what left was wanted.
       cursor->lost = cursor->lost || complete_from_ns_ > cursor->from_ns;
       cursor->next = cursor->one_route ? routes_[cursor->route].first : head_;

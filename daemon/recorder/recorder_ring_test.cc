@@ -196,6 +196,20 @@ TEST_F(RecorderRingTest, AReaderOfWhichNothingIsLeftReportsIt) {
   }
 }
 
+TEST_F(RecorderRingTest, WhatLeavesAfterItWasReadIsNoLoss) {
+  Make(1 << 20, 1000 * kSecond, 2);
+  Put(0, 1, 100'000);
+  auto one = ring_->Read(0, 0);
+  auto all = ring_->Read(std::vector<bool>{true, true}, 0);
+  ReplayBlock block;
+  for (auto& source : {one, all}) ASSERT_TRUE(source->Next(&block));
+  for (uint64_t i = 2; i <= 30; ++i) Put(1, i, 100'000);
+  for (auto& source : {one, all}) {
+    EXPECT_FALSE(source->Next(&block));
+    EXPECT_FALSE(source->lost_end());
+  }
+}
+
 TEST_F(RecorderRingTest, RunsAreDistinguished) {
   Make(1 << 20, 100 * kSecond, 1);
   Put(0, 1, 8);
