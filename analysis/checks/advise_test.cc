@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/cluster/cluster_view.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -76,6 +78,12 @@ TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing)
   ASSERT_FALSE(found.is_null());
   EXPECT_EQ(found["table"]["rows"].size(), 2u) << found.dump();
   EXPECT_THAT(found["evidence"].get<std::string>(), ::testing::Not(HasSubstr("Computing differs")));
+  const Cluster cluster(run_);
+  const Json view = ClusterView(cluster);
+  const Json& row = view["rank_times"][2];
+  EXPECT_TRUE(row["computing_ms"].is_null()) << row.dump();
+  EXPECT_TRUE(row["free_ms"].is_null()) << row.dump();
+  EXPECT_EQ(row["uncovered_communication_ms"], 30);
 }
 
 // 7.0.RC1 has no INT16 for Cast, and no COMPLEX64 for what no rule names; 8.0.0 has no rules (analysis 1.5).

@@ -72,7 +72,8 @@ std::vector<bool> Ends(const Rank& rank) {
   return ends;
 }
 
-// `take(first, last, key)` for each execution by which a sequence goes on. Whatever one starts with is taken before it.
+// `take(first, last, key)` for every sequence of executions from `first` to `last`; each directly before those that are one
+// execution longer.
 template <class Take>
 void EachSequence(const Rank& rank, const Take& take) {
   const std::vector<bool> ends = Ends(rank);
@@ -125,7 +126,7 @@ Covered CoveredBy(const Rank& rank, const std::vector<std::pair<Key, Sequence>>&
   int64_t end_ns = INT64_MIN;
   EachSequence(rank, [&](size_t first, size_t last, const Key& key) {
     if (last < next || key.size() < kShortest || !keys.contains(key)) return;
-    // One that another overlaps goes on from its end, a new one begins with its own start.
+    // What an earlier sequence covered has been counted.
     const size_t from = std::max(first, next);
     const int64_t start_ns = std::max(first < next ? end_ns : rank.executions[first].start_ns, end_ns);
     for (size_t i = from; i <= last; ++i) {

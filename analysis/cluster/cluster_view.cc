@@ -17,15 +17,17 @@ using Part = double (*)(const Shares&);
 struct NamedPart {
   std::string_view name;
   Part of;
+  bool needs_computing;  // not known without it
 };
+constexpr std::array<NamedPart, 3> kParts = {{{"computing_ms", [](const Shares& shares) { return shares.computing; }, true},
+                                              {"uncovered_communication_ms", [](const Shares& shares) { return shares.uncovered; }, false},
+                                              {"free_ms", [](const Shares& shares) { return shares.free; }, true}}};
+
 // Of a rank's mean step; null where it is not known.
 Json PartOf(const Rank& rank, const std::optional<Shares>& step, const NamedPart& part) {
-  const bool known = step && (KnowsComputing(rank) || part.of(*step) > 0);
+  const bool known = step && (!part.needs_computing || KnowsComputing(rank));
   return known ? Json(part.of(*step)) : Json();
 }
-constexpr std::array<NamedPart, 3> kParts = {{{"computing_ms", [](const Shares& shares) { return shares.computing; }},
-                                              {"uncovered_communication_ms", [](const Shares& shares) { return shares.uncovered; }},
-                                              {"free_ms", [](const Shares& shares) { return shares.free; }}}};
 
 Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 
@@ -121,7 +123,7 @@ Json Stages(const Cluster& cluster) {
     for (const size_t rank : cluster.stages()[s]) {
       ranks.push_back(cluster.NumberOf(rank));
       const auto step = MeanStepOf(cluster.At(rank));
-      if (!step) continue;
+      if (!step || !KnowsComputing(cluster.At(rank))) continue;
       ++count;
       for (size_t k = 0; k < kParts.size(); ++k) {
         const double ms = kParts[k].of(*step);

@@ -28,8 +28,8 @@ struct Wait {
 // By time, longest first.
 std::vector<Wait> WaitsOf(const Cluster& cluster);
 
-// How long others waited for a rank, and it for others, ms of a step on average: of the steps in which it met others, and
-// only where none of these is known of all that it recorded.
+// How long others waited for a rank, and it for others, ms of a step on average: over the steps in which it met others; over
+// all steps of its recording if the steps of its operations are not known.
 struct RankWaits {
   double others_wait_ms = 0;  // mean of the other ranks of each operation
   double waits_ms = 0;
