@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "dump/dump_io.h"
 
 namespace profd {
 namespace {
@@ -21,6 +22,13 @@ constexpr std::string_view kRemoving = ".removing_";
 constexpr std::string_view kMakingRun = ".run_";
 constexpr uint32_t kMaxNumber = 999'999;
 constexpr mode_t kRootMode = 0711;
+
+Status SumBytes(int dir, uint64_t* bytes) {
+  return WalkTree(dir, {}, [bytes](const TreeEntry& file) {
+    *bytes += file.bytes;
+    return Status();
+  });
+}
 
 bool IsDigits(std::string_view text, size_t most) {
   return !text.empty() && text.size() <= most &&
@@ -283,6 +291,14 @@ Status DumpRoot::Remove(std::string_view name_untrusted) {
   }
 }
 
+Result<uint64_t> DumpRoot::BytesOf(std::string_view name) const {
+  Result<UniqueFd> dir = OpenFolder(name);
+  if (!dir.ok()) return dir.status();
+  uint64_t bytes = 0;
+  SumBytes(dir->get(), &bytes).Ignore();
+  return bytes;
+}
+
 Result<std::vector<DumpRoot::Entry>> DumpRoot::List() const {
   Result<std::vector<std::string>> names = ListNames(fd_.get());
   if (!names.ok()) return names.status();
@@ -297,10 +313,7 @@ Result<std::vector<DumpRoot::Entry>> DumpRoot::List() const {
     entry.name = name;
     entry.uid = st.st_uid;
     entry.modified_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec;
-    entry.complete = WalkTree(dir->get(), {}, [&entry](const TreeEntry& file) {
-                       entry.bytes += file.bytes;
-                       return Status();
-                     }).ok();
+    entry.complete = SumBytes(dir->get(), &entry.bytes).ok();
     entries.push_back(std::move(entry));
   }
   return entries;

@@ -69,10 +69,14 @@ class DumpRoot {
   // Owner and last change (wall clock, ns) of a dump's directory.
   Result<std::pair<uint32_t, int64_t>> FactsOf(std::string_view name) const;
 
+  // The size of a dump: of all its files, manifest included, of a run those of all its PROF directories. Too many or too
+  // deep entries: a lower bound, of which the owner gains nothing that counts.
+  Result<uint64_t> BytesOf(std::string_view name) const;
+
   struct Entry {
     std::string name;
     uid_t uid = 0;
-    uint64_t bytes = 0;       // sum of its files' sizes
+    uint64_t bytes = 0;       // BytesOf
     int64_t modified_ns = 0;  // of the directory, wall clock
     bool complete = true;     // false: too many or too deep entries, `bytes` is a lower bound
   };

@@ -168,6 +168,8 @@ TEST_F(DumpRootTest, ListsDumpsWithSizes) {
   EXPECT_EQ(entries->front().name, made->name);
   EXPECT_EQ(entries->front().bytes, 1024u);
   EXPECT_TRUE(entries->front().complete);
+  EXPECT_EQ(root.BytesOf(made->name).value_or(0), 1024u);
+  EXPECT_EQ(root.BytesOf("PROF_000009_20260101000000123_ABCDEFGH").status().code(), StatusCode::kNotFound);
   EXPECT_GT(*root.FreeBytes(), 0u);
   EXPECT_GE(*root.SizeBytes(), *root.FreeBytes());
 }

@@ -378,8 +378,6 @@ void SessionDump::GiveFdBack(File& file) {
   file.writer->ReleaseFd();
 }
 
-uint64_t SessionDump::bytes_written() const { return taken_bytes_ + slice_index_.bytes(); }
-
 SessionDump::ChannelStats SessionDump::Stats(Channel channel) const {
   if (channel >= channels_.size()) return {};
   const SliceWriter& writer = *channels_[channel]->writer;

@@ -170,8 +170,8 @@ class SessionDump : private SliceObserver {
   bool CutAll();
   // Removed since the last call, for metrics.
   std::vector<AgedCount> TakeAged() { return std::exchange(aged_, {}); }
-  // Bytes taken for this dump, control files included.
-  uint64_t bytes_written() const;
+  // Bytes of all files of this dump, what is still buffered and the manifest included.
+  uint64_t bytes_written() const { return BytesButManifest() + manifest_bytes_; }
   struct ChannelStats {
     uint64_t records = 0;
     uint64_t bytes = 0;
@@ -230,6 +230,7 @@ class SessionDump : private SliceObserver {
                        const Batch& batch);
   Result<File*> OpenDynamic(int device, std::string_view file, std::string_view collector);
   Status AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch);
+  uint64_t BytesButManifest() const { return taken_bytes_ + slice_index_.bytes(); }
   // Brings taken_bytes_ and dynamic_fds_ up to date after something was done with `file`.
   void Account(File& file, uint64_t size_before);
   void GiveFdBack(File& file);

@@ -228,7 +228,7 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
   }
   // At the limit only the manifest has it: space for the manifest is reserved.
   constexpr uint64_t kMostLineBytes = 256;
-  if (options_.max_bytes > 0 && bytes_written() + Reserved() + kMostLineBytes > options_.max_bytes) return;
+  if (options_.max_bytes > 0 && BytesButManifest() + Reserved() + kMostLineBytes > options_.max_bytes) return;
   slice_index_.Lost(loss);
 }
 
@@ -248,7 +248,7 @@ Status SessionDump::WriteManifestIfDue() {
 Status SessionDump::PutManifest(bool soon) {
   UpdateManifestCounts();
   const std::string text = Serialize(manifest_);
-  const uint64_t needed = bytes_written() + manifest_bytes_ + text.size();
+  const uint64_t needed = bytes_written() + text.size();
   if (options_.max_bytes > 0 && needed > options_.max_bytes &&
       manifest_.state == DumpState::kRunning) {
     return {};  // the one that is there does

@@ -52,7 +52,7 @@ bool IsAtStorageLimit(const Status& status) {
 Status SessionDump::ReserveSpace(uint64_t more) {
   const uint64_t limit = options_.max_bytes;
   const bool ages = options_.age_at_limit && ages_;
-  while (limit != 0 && bytes_written() + more + Reserved() > limit) {
+  while (limit != 0 && BytesButManifest() + more + Reserved() > limit) {
     if (ages && AgeOne(std::nullopt)) continue;
     // Under a small limit, what the journal has about slices that are gone takes a good part of it.
     if (slice_index_.Shrink(kSlackBytes)) continue;
@@ -70,7 +70,7 @@ Status SessionDump::ReserveSpace(File& file, uint64_t more) {
   }
   space_known_ = 0;
   const bool ages = options_.age_at_limit && ages_;
-  auto needed = [&] { return bytes_written() + more + Reserved(); };
+  auto needed = [&] { return BytesButManifest() + more + Reserved(); };
   if (ages) CutNear(file, needed() > limit - limit / kNearPart);
   FindKnownRoom(needed());
   RETURN_IF_ERROR(ReserveSpace(more));
@@ -297,7 +297,7 @@ void SessionDump::TakeCompressed() {
 Status SessionDump::ReserveForFiles(uint64_t bytes) {
   if (finished_) return FailedPrecondition("the dump is complete");
   const uint64_t limit = options_.max_bytes;
-  if (limit != 0 && bytes_written() + bytes + Reserved() > limit) {
+  if (limit != 0 && BytesButManifest() + bytes + Reserved() > limit) {
     return AtStorageLimit(fmt::format("the dump may hold {} bytes", limit));
   }
   taken_bytes_ += bytes;

@@ -103,6 +103,20 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   EXPECT_EQ(feed->losses().Total().records, 7u);
 }
 
+// Listed, fetched and found by the next daemon with one size: that of all files in it, whoever wrote them.
+TEST_F(DumpWriterTest, TheSizeOfADumpIsThatOfItsFiles) {
+  const std::string dump = writer_.root().Names().value().at(0);
+  const std::string path = tmp_.path() + "/root/" + dump;
+  WriteText(path + "/host/data/of_a_process", std::string(12345, 'x'));
+  std::promise<void> finished;
+  session_->Finish({}, [](Manifest&) {}, [&finished](const Status&) { finished.set_value(); });
+  finished.get_future().wait();
+  uint64_t on_disk = 0;
+  for (const std::string& file : FilesBelow(path)) on_disk += ReadText(path + "/" + file).size();
+  EXPECT_GT(on_disk, 12345u);
+  EXPECT_EQ(session_->bytes(), on_disk);
+}
+
 // A machine where processes come and go: what is too much costs the newcomers' data, not the session.
 TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
   FeedOptions wish;

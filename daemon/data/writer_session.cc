@@ -194,7 +194,8 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     if (status.ok()) status = finished;
     if (!finished.ok()) unended_ = dump_->manifest();
     CountGivenUp(before);
-    bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
+    // As a later daemon finds it: files of processes that were put in their places are not counted one by one.
+    bytes_.store(writer_.root_.BytesOf(dump_->name()).value_or(dump_->bytes_written()), std::memory_order_relaxed);
     std::unique_ptr<SessionDump> dump = std::move(dump_);
     // The disk may be slow, and others' blocks must not wait for it.
     dump->SyncAtEnd([this, self, status, done](const Status& synced) {

@@ -28,18 +28,6 @@ constexpr int64_t kRateNs = 150 * kNsPerMs;
 
 uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 
-Result<uint64_t> SizeOf(const DumpRoot& root, const std::string& name) {
-  Result<UniqueFd> dir = root.OpenFolder(name);
-  if (!dir.ok()) return dir.status();
-  uint64_t bytes = 0;
-  // Too many or too deep entries: a lower bound, of which the owner gains nothing that counts.
-  WalkTree(dir->get(), {}, [&bytes](const TreeEntry& entry) {
-    bytes += entry.bytes;
-    return Status();
-  }).Ignore();
-  return bytes;
-}
-
 KeptDump Describe(const std::string& name, const Manifest& manifest) {
   KeptDump dump;
   dump.name = name;
@@ -85,7 +73,7 @@ DumpRetention::RecoveredDump Complete(const DumpRoot& root, const std::string& n
       if (found.dump.ended_wall_ns == 0) found.dump.ended_wall_ns = facts->second;
     }
   }
-  found.dump.bytes = SizeOf(root, name).value_or(0);
+  found.dump.bytes = root.BytesOf(name).value_or(0);
   return found;
 }
 
@@ -240,7 +228,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   disk_->Post([this, name] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     if (!root.ok()) return;
-    Result<uint64_t> size = SizeOf(*root, name);
+    Result<uint64_t> size = root->BytesOf(name);
     if (!size.ok()) return;
     deps_.control.Post([this, name, size = *size] {
       auto known = dumps_.find(name);
@@ -341,7 +329,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
   if (pinned_.erase(name) > 0) SavePins();
   disk_->Post([this, name, done = std::move(done)] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
-    Result<uint64_t> freed = root.ok() ? SizeOf(*root, name) : Result<uint64_t>(root.status());
+    Result<uint64_t> freed = root.ok() ? root->BytesOf(name) : Result<uint64_t>(root.status());
     Status removed = root.ok() ? root->Remove(name) : root.status();
     if (!removed.ok()) freed = removed;
     deps_.control.Post([this, name, done, freed] {
