@@ -28,7 +28,7 @@ struct ChipFacts {
   int aicore_mhz;      // rated AI Core clock, where the driver does not report it
   int max_pmu_events;
   uint32_t features;  // ChipFeature bits
-  bool Has(ChipFeature feature) const { return (features & feature) != 0; }
+  constexpr bool Has(ChipFeature feature) const { return (features & feature) != 0; }
 };
 
 inline constexpr uint32_t kDavidFeatures =
@@ -59,6 +59,12 @@ constexpr const ChipFacts* FindChip(uint32_t id) {
     if (chip.id == id) return &chip;
   }
   return nullptr;
+}
+
+// Whether hccn_tool knows ports of such a board; its id as DCMI has it ("0x28"), empty = unknown. Of the 910B, 300I A2
+// cards have none (dcmi-and-metrics 1.2, 2.1); on other chips these numbers are other boards.
+constexpr bool HasHccnPorts(const ChipFacts& chip, std::string_view board_id) {
+  return chip.Has(kChipHccnTool) && !(chip.id == abi::kChip910B && (board_id == "0x28" || board_id == "0x29"));
 }
 
 }  // namespace profd

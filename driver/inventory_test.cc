@@ -171,6 +171,18 @@ TEST(Chips, WhichHaveNetworkPortsThatTheToolKnows) {
   }
 }
 
+// dcmi-and-metrics 1.2: of the A2, boards 0x28 and 0x29 (300I A2) are none of training.
+TEST(Chips, WhichBoardsHaveNoNetworkPorts) {
+  for (const char* board : {"0x28", "0x29"}) {
+    EXPECT_FALSE(HasHccnPorts(*FindChip(5), board)) << board;
+    EXPECT_TRUE(HasHccnPorts(*FindChip(1), board)) << board;
+    EXPECT_TRUE(HasHccnPorts(*FindChip(15), board)) << board;
+  }
+  EXPECT_TRUE(HasHccnPorts(*FindChip(5), "0x34"));
+  EXPECT_TRUE(HasHccnPorts(*FindChip(5), ""));
+  EXPECT_FALSE(HasHccnPorts(*FindChip(4), "0x34"));
+}
+
 TEST_F(InventoryTest, AnUnknownChipIsStillADevice) {
   node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = 77 << 8;
   const HalDevice d = Discover().devices[0];

@@ -209,10 +209,8 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
   if (where == "off") options.usable = FailedPrecondition("metrics.hccn_tool is \"off\"");
   for (const DeviceInfo& device : devices_) {
     const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
-    if (chip == nullptr || !chip->Has(kChipHccnTool)) continue;
-    // 300I A2 cards are the 910B without network ports (dcmi-and-metrics 1.2, 2.1).
     const DcmiDevice* dcmi = dcmi_ != nullptr ? dcmi_->FindByLogicalId(device.id) : nullptr;
-    if (dcmi != nullptr && (dcmi->board_id == "0x28" || dcmi->board_id == "0x29")) continue;
+    if (chip == nullptr || !HasHccnPorts(*chip, dcmi != nullptr ? dcmi->board_id : "")) continue;
     options.targets.push_back({device.id, device.physical_id, chip->Has(kChipHccnByPort)});
   }
   hccn_ = std::make_unique<HccnReader>(std::move(options), clock_);
