@@ -12,6 +12,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(VerifyTest, ACompleteDumpIsValid) {
   Write(0, 200);
@@ -197,6 +198,23 @@ TEST_F(VerifyTest, WrongClocksAreFound) {
   EXPECT_THAT(texts, Contains(HasSubstr("device's clock runs at 1.500000")));
   EXPECT_THAT(texts, Contains(HasSubstr("start_info.0: is not on one line")));
   EXPECT_THAT(texts, Contains(HasSubstr("dev_start.log.0: has 1 ns, 2 cycles")));
+}
+
+// dump-format 1.2: without one of the two the vendor's analyser makes no timeline and no database, so a dump has them
+// also where a device's clocks could not be read and the manifest has no pair.
+TEST_F(VerifyTest, MissingStartLogsAreFound) {
+  Write(0, 200);
+  dump_->manifest().clocks.clear();
+  ASSERT_TRUE(dump_->WriteManifest().ok());
+  for (const char* log : {"device_0/host_start.log.0", "device_0/dev_start.log.0", "host/host_start.log"}) {
+    ASSERT_TRUE(fs::remove(path_ + "/" + log));
+  }
+  EXPECT_THAT(Texts(Verify()), Not(Contains(HasSubstr("start.log"))));  // it is still written
+  Finish(200);
+  const std::vector<std::string> texts = Texts(Verify());
+  EXPECT_THAT(texts, Contains(HasSubstr("clocks: device_0/host_start.log.0: is missing")));
+  EXPECT_THAT(texts, Contains(HasSubstr("clocks: device_0/dev_start.log.0: is missing")));
+  EXPECT_THAT(texts, Contains(HasSubstr("clocks: host/host_start.log: is missing")));
 }
 
 TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
