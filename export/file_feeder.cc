@@ -139,16 +139,16 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
 }
 
-// Does the first slice begin with a record, and the last one end within one, and not the other way round? Asked of the
-// only slice that is left, and of records that tell for certain.
-bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
+// Where the first record begins: at 0 where only the last slice is cut, behind `rest` bytes where only the first one is.
+// Asked of the only slice that is left, and of records that tell for certain, also where both ends are cut.
+size_t FileFeeder::HeadByRecords(const DataFile& file, size_t rest) {
   const bool has_magic = HasMagic(file);
   const auto* format = std::ranges::find(abi::kChannelFormats, file.base, &abi::ChannelFormat::file);
   if (!has_magic && (format == abi::kChannelFormats.end() || format->plausible == nullptr || format->record_size != record_size_)) {
-    return false;
+    return rest;
   }
   Result<UniqueFd> fd = reader_.OpenFile(file.slices.front().path);
-  if (!fd.ok()) return false;
+  if (!fd.ok()) return rest;
   constexpr size_t kRecords = 64;
   const ssize_t got = ::pread(fd->get(), buffer_.data(), std::min(kRecords * record_size_ + rest, kChunk), 0);
   const std::span bytes(buffer_.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
@@ -157,13 +157,19 @@ bool FileFeeder::BeginsWithRecord(const DataFile& file, size_t rest) {
       return bytes.size() >= at + 2 * sizeof(uint16_t) &&
              operators::RecordView(bytes.subspan(at)).U16(2) == operators::kStarsMagic;
     };
-    return begins_at(0) || (file.slices.front().number == 0 && !begins_at(rest));
+    if (begins_at(0)) return 0;
+    if (begins_at(rest)) return rest;
+    for (size_t at = 1; at < record_size_; ++at) {
+      if (begins_at(at) && begins_at(at + record_size_)) return at;
+    }
+    return file.slices.front().number == 0 ? 0 : rest;
   }
-  if (bytes.size() < rest) return false;
+  if (bytes.size() < rest) return rest;
   const Fit whole = FitOf(*format, bytes);
   const Fit behind = FitOf(*format, bytes.subspan(rest));
   // Where a few bytes too early are zeros, a time is as plausible, but many times as large.
-  return whole.plausible != behind.plausible ? whole.plausible > behind.plausible : whole.begin < behind.begin;
+  const bool begins = whole.plausible != behind.plausible ? whole.plausible > behind.plausible : whole.begin < behind.begin;
+  return begins ? 0 : rest;
 }
 
 // Where the first slices are gone, the first one left begins with the rest of a record that began in them: what all
@@ -185,8 +191,8 @@ size_t FileFeeder::HeadOf(const DataFile& file) {
   }
   const size_t rest = bytes % record_size_;
   const bool is_alone = file.slices.size() == 1;
-  if (rest == 0 || (!is_alone && are_complete)) return 0;
-  return (is_alone || from_0) && BeginsWithRecord(file, rest) ? 0 : rest;
+  if ((rest == 0 && !HasMagic(file)) || (!is_alone && are_complete)) return 0;
+  return is_alone || from_0 ? HeadByRecords(file, rest) : rest;
 }
 
 void FileFeeder::Run(const DataFile& file, Decoder* decoder) {

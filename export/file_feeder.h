@@ -38,7 +38,7 @@ class FileFeeder {
  private:
   void Slice(const DataFile::Slice& slice, Decoder* decoder);
   size_t HeadOf(const DataFile& file);
-  bool BeginsWithRecord(const DataFile& file, size_t rest);
+  size_t HeadByRecords(const DataFile& file, size_t rest);
   // Takes `got` more bytes behind the carried ones.
   void Consume(size_t got, Decoder* decoder);
   // At the beginning of a slice of text, `got` bytes of which are behind the carried ones: feeds the carried line

@@ -69,20 +69,26 @@ TEST_F(FileFeederTest, TheOnlySliceLeftIsCutAtEitherEnd) {
   }
 }
 
+class MagicChecker : public Decoder {
+ public:
+  void Feed(std::span<const std::byte> bytes, bool) override {
+    for (; bytes.size() >= 64; bytes = bytes.subspan(64)) {
+      ++(bytes[2] == std::byte{0xD3} && bytes[3] == std::byte{0x6B} ? stats_.records : stats_.bad_records);
+    }
+  }
+  void Finish() override {}
+};
+
+std::string EightWithMagic() {
+  std::string all;
+  for (char i = 0; i < 8; ++i) all += std::string("\x01\x00\xD3\x6B", 4) + std::string(60, i);
+  return all;
+}
+
 // operator-data a.6: what is too much for complete records is skipped in front of the first slice, whatever its number.
 // Records of 0x6BD3 show where it is the end that is cut.
 TEST_F(FileFeederTest, FirstSliceNumbered0MayBeCutInFront) {
-  class Checker : public Decoder {
-   public:
-    void Feed(std::span<const std::byte> bytes, bool) override {
-      for (; bytes.size() >= 64; bytes = bytes.subspan(64)) {
-        ++(bytes[2] == std::byte{0xD3} && bytes[3] == std::byte{0x6B} ? stats_.records : stats_.bad_records);
-      }
-    }
-    void Finish() override {}
-  };
-  std::string all;
-  for (char i = 0; i < 8; ++i) all += std::string("\x01\x00\xD3\x6B", 4) + std::string(60, i);
+  const std::string all = EightWithMagic();
   for (const char* base : {"stars_soc.data", "ffts_profile.data", "stars_soc_profile.data"}) {
     for (size_t cut : {1, 6, 32, 63}) {
       for (bool front : {true, false}) {
@@ -90,11 +96,28 @@ TEST_F(FileFeederTest, FirstSliceNumbered0MayBeCutInFront) {
         const std::vector parts = {text.substr(0, 100), text.substr(100)};
         for (const std::vector<std::string>& slices : {std::vector{text}, parts}) {
           SCOPED_TRACE(testing::Message() << base << " " << cut << (front ? " front " : " end ") << slices.size());
-          Checker checker;
+          MagicChecker checker;
           EXPECT_EQ(Feed(base, 64, slices, 0, &checker), 64 - cut);
           EXPECT_EQ(checker.stats().records, 7u);
           EXPECT_EQ(checker.stats().bad_records, 0u);
         }
+      }
+    }
+  }
+}
+
+// Whatever the two rests are together; also where they make one record.
+TEST_F(FileFeederTest, RecordsWithMagicMayBeCutAtBothEnds) {
+  const std::string all = EightWithMagic();
+  for (size_t front : {1, 6, 32, 63}) {
+    for (size_t end : {1, 5, 32, 63}) {
+      for (uint64_t first : {0, 7}) {
+        SCOPED_TRACE(testing::Message() << front << " in front, " << end << " behind, slice " << first);
+        MagicChecker checker;
+        const std::string text = all.substr(front, all.size() - front - end);
+        EXPECT_EQ(Feed("stars_soc.data", 64, {text}, first, &checker), 64 - front + 64 - end);
+        EXPECT_EQ(checker.stats().records, 6u);
+        EXPECT_EQ(checker.stats().bad_records, 0u);
       }
     }
   }
