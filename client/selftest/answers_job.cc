@@ -39,6 +39,7 @@ struct Kernels {
   uint64_t processes = 0;  // with any
   uint64_t lost_records = 0;
   uint64_t lost_bytes = 0;
+  uint64_t unreadable_bytes = 0;  // of these
   double per_second = 0;
 };
 
@@ -57,19 +58,15 @@ Kernels KernelsOf(const Recorded& recorded) {
     for (const v1::HotKernel& kernel : process.kernels()) sum.named += kernel.name().empty() ? 0 : kernel.count();
     sum.lost_records += process.lost_records();
     sum.lost_bytes += process.lost_bytes();
+    sum.unreadable_bytes += process.unreadable_bytes();
   }
   return sum;
 }
 
 Json Evidence(const Recorded& recorded, const Kernels& kernels) {
   return {{"processes", ProcessesJson(recorded)}, {"kernels", kernels.all}, {"kernels_per_s", kernels.per_second}, {"named", kernels.named},
-          {"processes_with_kernels", kernels.processes}, {"lost_records", kernels.lost_records}, {"lost_bytes", kernels.lost_bytes}};
-}
-
-// profd has one count of both.
-std::string LostBytes(const Kernels& kernels) {
-  return fmt::format("{} bytes were lost at {:.0f} kernels/s: they found no buffer, or are of no known kind; ask again with a job of fewer kernels",
-                     kernels.lost_bytes, kernels.per_second);
+          {"processes_with_kernels", kernels.processes}, {"lost_records", kernels.lost_records}, {"lost_bytes", kernels.lost_bytes},
+          {"unreadable_bytes", kernels.unreadable_bytes}};
 }
 
 std::string WhyNoKernels(const Recorded& recorded) {
@@ -120,7 +117,10 @@ Answer AskMsptiKeepsUp(const Facts& facts) {
   const Kernels kernels = KernelsOf(*facts.mspti);
   if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
   const Json evidence = Evidence(*facts.mspti, kernels);
-  if (kernels.lost_records == 0 && kernels.lost_bytes > 0) return {Verdict::kOpen, LostBytes(kernels), evidence};
+  if (const uint64_t without_buffer = kernels.lost_bytes - std::min(kernels.lost_bytes, kernels.unreadable_bytes); without_buffer > 0) {
+    return {Verdict::kNo, fmt::format("{} records and {} bytes without a buffer lost at {:.0f} kernels/s", kernels.lost_records, without_buffer, kernels.per_second),
+            evidence};
+  }
   return {kernels.lost_records == 0 ? Verdict::kYes : Verdict::kNo,
           fmt::format("{} records lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", kernels.lost_records, kernels.per_second), evidence};
 }
@@ -130,7 +130,9 @@ Answer AskMsptiRecords(const Facts& facts) {
   const Kernels kernels = KernelsOf(*facts.mspti);
   if (kernels.all == 0) return Open(WhyNoKernels(*facts.mspti));
   const Json evidence = Evidence(*facts.mspti, kernels);
-  if (kernels.lost_bytes > 0) return {Verdict::kOpen, LostBytes(kernels), evidence};
+  if (kernels.unreadable_bytes > 0) {
+    return {Verdict::kNo, fmt::format("{} bytes are of records of no known kind, or of incomplete ones", kernels.unreadable_bytes), evidence};
+  }
   return {Verdict::kYes, "all of its buffers were of known kinds", evidence};
 }
 

@@ -263,9 +263,12 @@ TEST(SelftestJob, WhatIsNot) {
   activity.mutable_processes(0)->set_lost_records(3);
   activity.mutable_processes(0)->set_lost_bytes(64);
   EXPECT_EQ(AskMsptiKeepsUp(facts).verdict, Verdict::kNo);
-  EXPECT_EQ(AskMsptiRecords(facts).verdict, Verdict::kOpen) << "they may have found no buffer";
+  EXPECT_EQ(AskMsptiRecords(facts).verdict, Verdict::kYes) << "they found no buffer";
   activity.mutable_processes(0)->set_lost_records(0);
-  EXPECT_EQ(AskMsptiKeepsUp(facts).verdict, Verdict::kOpen) << "the same bytes";
+  EXPECT_EQ(AskMsptiKeepsUp(facts).verdict, Verdict::kNo) << "the same bytes";
+  activity.mutable_processes(0)->set_unreadable_bytes(64);
+  EXPECT_EQ(AskMsptiKeepsUp(facts).verdict, Verdict::kYes) << "they had a buffer";
+  EXPECT_EQ(AskMsptiRecords(facts).verdict, Verdict::kNo);
   for (auto& process : *activity.mutable_processes()) process.mutable_kernels(0)->clear_name();
   EXPECT_THAT(AskMsptiLate(facts).why, HasSubstr("without names"));
   facts.mspti->node.mutable_devices(0)->mutable_channels(0)->set_state(v1::Channel::STATE_BUSY);

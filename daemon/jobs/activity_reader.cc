@@ -48,6 +48,16 @@ bool IsSound(const attach::LossRecord& r) {
   return r.type < attach::kActivityTypes && IsWithin(r.reason, 1, 4);
 }
 
+// The other reasons are a full ring, which loses records, and no buffer.
+uint64_t UnreadableBytes(const ActivityFrame& frame) {
+  uint64_t bytes = 0;
+  for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) {
+    const auto reason = static_cast<attach::LossReason>(loss.reason);
+    if (reason == attach::LossReason::kUnknownKind || reason == attach::LossReason::kCutBuffer) bytes += loss.count;
+  }
+  return bytes;
+}
+
 template <class Record>
 bool AllSound(const ActivityFrame& frame) {
   const auto records = frame.As<Record>();
@@ -247,6 +257,7 @@ Result<size_t> ActivityReader::TakePiece(uint64_t there, int64_t now_raw_ns,
         round->clamped += frame.count;
       }
       round->records += frame.count;
+      round->unreadable_bytes += UnreadableBytes(frame);
     }
     if (frame.type != ActivityType::kPad) frames->push_back(frame);
     copied = copied.subspan(std::min(copied.size(), *length));

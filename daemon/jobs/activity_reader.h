@@ -72,6 +72,8 @@ class ActivityReader {
     // More than at the last round, by the process's count.
     uint64_t dropped = 0;     // records dropped because the ring was full
     uint64_t lost_bytes = 0;  // of the vendor's buffers
+    // In frames of this round, by the process's word: of records of unknown kind, or incomplete ones.
+    uint64_t unreadable_bytes = 0;
     uint64_t clamped = 0;     // records of frames from the future, which begin now
     uint64_t cost_ns = 0;     // CPU time of collecting in the process
   };

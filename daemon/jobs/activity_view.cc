@@ -77,6 +77,7 @@ Status DescribeActivity(const Peer& peer, const v1::GetActivityRequest& request_
     if (request_untrusted.kernels() > 0) FillKernels(live, request_untrusted.kernels(), &activity);
     activity.set_lost_records(process.lost_activity);
     activity.set_lost_bytes(process.lost_activity_bytes);
+    activity.set_unreadable_bytes(process.unreadable_activity_bytes);
   }
   return Status::Ok();
 }

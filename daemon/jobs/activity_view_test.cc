@@ -35,6 +35,7 @@ class ActivityViewTest : public ::testing::Test {
       process.rank = static_cast<int>(id);
       process.lost_activity = 5;
       process.lost_activity_bytes = 56;
+      process.unreadable_activity_bytes = 24;
       processes_.push_back(process);
       if (id != 2) Run(&windows_.emplace(id, ActivityWindow(1000 * kSecond)).first->second);
     }
@@ -81,6 +82,7 @@ TEST_F(ActivityViewTest, OneSpanOfTheLastSeconds) {
   EXPECT_EQ(process.rank(), 1);
   EXPECT_EQ(process.lost_records(), 5u);
   EXPECT_EQ(process.lost_bytes(), 56u);
+  EXPECT_EQ(process.unreadable_bytes(), 24u);
   EXPECT_TRUE(process.kernels().empty());
   ASSERT_EQ(process.spans_size(), 1);
   const v1::ActivitySpan& span = process.spans(0);

@@ -364,6 +364,9 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
   entry.process.lost_activity += round->dropped;
   entry.process.lost_activity_bytes += round->lost_bytes;
+  // A process may say anything, and what an earlier daemon has counted may come only now.
+  entry.process.unreadable_activity_bytes = std::min(entry.process.unreadable_activity_bytes + round->unreadable_bytes,
+                                                     entry.process.lost_activity_bytes);
   if (entry.window != nullptr) {
     entry.window->Advance(now_ns);
     entry.window->Take(frames, round->dropped);

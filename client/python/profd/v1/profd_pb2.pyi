@@ -1086,7 +1086,7 @@ class Problems(_message.Message):
     def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
 
 class ProcessActivity(_message.Message):
-    __slots__ = ["job_id", "kernels", "kernels_span_ns", "kernels_total_ns", "lost_bytes", "lost_records", "pid", "rank", "spans", "uid"]
+    __slots__ = ["job_id", "kernels", "kernels_span_ns", "kernels_total_ns", "lost_bytes", "lost_records", "pid", "rank", "spans", "uid", "unreadable_bytes"]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     KERNELS_FIELD_NUMBER: _ClassVar[int]
     KERNELS_SPAN_NS_FIELD_NUMBER: _ClassVar[int]
@@ -1097,6 +1097,7 @@ class ProcessActivity(_message.Message):
     RANK_FIELD_NUMBER: _ClassVar[int]
     SPANS_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
+    UNREADABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     kernels: _containers.RepeatedCompositeFieldContainer[HotKernel]
     kernels_span_ns: int
@@ -1107,7 +1108,8 @@ class ProcessActivity(_message.Message):
     rank: int
     spans: _containers.RepeatedCompositeFieldContainer[ActivitySpan]
     uid: int
-    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[ActivitySpan, _Mapping]]] = ..., kernels: _Optional[_Iterable[_Union[HotKernel, _Mapping]]] = ..., kernels_span_ns: _Optional[int] = ..., kernels_total_ns: _Optional[int] = ..., lost_records: _Optional[int] = ..., lost_bytes: _Optional[int] = ...) -> None: ...
+    unreadable_bytes: int
+    def __init__(self, pid: _Optional[int] = ..., uid: _Optional[int] = ..., job_id: _Optional[str] = ..., rank: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[ActivitySpan, _Mapping]]] = ..., kernels: _Optional[_Iterable[_Union[HotKernel, _Mapping]]] = ..., kernels_span_ns: _Optional[int] = ..., kernels_total_ns: _Optional[int] = ..., lost_records: _Optional[int] = ..., lost_bytes: _Optional[int] = ..., unreadable_bytes: _Optional[int] = ...) -> None: ...
 
 class ProcessCollector(_message.Message):
     __slots__ = ["code", "detail", "kinds", "provider", "state", "version"]
