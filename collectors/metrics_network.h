@@ -80,6 +80,7 @@ inline constexpr auto kNetworkMetrics = std::to_array<MetricSpec>({
      "Code words of the network port's error correction: all of them (total), corrected, beyond "
      "correction (uncorrected), bad",
      "DCMI 31"},
+    // Not ..._fec_corrected_bits_total: Prometheus takes "bits" for a unit, which should be bytes.
     {"atlas_npu_network_fec_corrections_total", MetricType::kCounter, MetricScope::kDevice, "",
      "", "Bits the network port's error correction has corrected", "DCMI 31"},
     {"atlas_npu_network_fec_bit_error_ratio", MetricType::kGauge, MetricScope::kDevice, "", "ratio",
