@@ -259,7 +259,7 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
 Status ReadLimits(const std::string& path, Limits* limits) {
   constexpr uint64_t kMostBytes = 1 << 20;
   const Result<std::string> text = ReadWhole(path, kMostBytes);
-  return text.ok() ? limits->Parse(*text, path) : text.status();
+  return text.ok() ? limits->Parse(*text, path) : text.status().Annotate(path);
 }
 
 }  // namespace profd::analysis

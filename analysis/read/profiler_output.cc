@@ -311,15 +311,16 @@ void AddOverlap(Rank* rank) {
   if (!recorded.empty()) free = std::move(recorded);
 }
 
-std::string Whole(const fs::path& path, const ReadContext& context) {
-  Result<std::string> text = ReadWhole(path, kMostJson);
-  if (text.ok()) return std::move(*text);
+// Runs `take` on the text of a file that can be read.
+template <class Take>
+void TakeWhole(const fs::path& path, const ReadContext& context, const Take& take) {
+  const Result<std::string> text = ReadWhole(path, kMostJson);
+  if (text.ok()) return take(*text);
   context.problems->push_back({path.string(), text.status().message()});
-  return {};
 }
 
-void ReadMetadata(const fs::path& path, const ReadContext& context, Rank* rank) {
-  const Json json = Json::parse(Whole(path, context), nullptr, false);
+void TakeMetadata(std::string_view text, Rank* rank) {
+  const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return;
   for (const char* name : {"ENV_VARIABLES", "parallel_group_info", "distributed_args"}) {
     if (const auto found = json.find(name); found != json.end()) AddMetadata(name, found->dump(-1, ' ', false, Json::error_handler_t::replace), rank);
@@ -398,7 +399,7 @@ void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Ran
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
   const fs::path metadata = directory / "profiler_metadata.json";
   std::error_code error;
-  if (fs::is_regular_file(metadata, error)) ReadMetadata(metadata, context, rank);
+  if (fs::is_regular_file(metadata, error)) TakeWhole(metadata, context, [&](std::string_view text) { TakeMetadata(text, rank); });
 }
 
 void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank* rank) {
@@ -464,10 +465,10 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   }
   for (const fs::path& path : files_of("step_trace_time", ".csv")) ReadStepShares(path, context, rank.get());
   for (const fs::path& path : files_of("communication", ".json")) {
-    ReadCommunication(Whole(path, context), path.string(), context, rank.get());
+    TakeWhole(path, context, [&](std::string_view text) { ReadCommunication(text, path.string(), context, rank.get()); });
   }
   for (const fs::path& path : files_of("communication_matrix", ".json")) {
-    ReadCommunicationMatrix(Whole(path, context), path.string(), context, rank.get());
+    TakeWhole(path, context, [&](std::string_view text) { ReadCommunicationMatrix(text, path.string(), context, rank.get()); });
   }
   for (const fs::path& path : files_of("memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
   for (const fs::path& path : files_of("operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());

@@ -115,7 +115,7 @@ void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 std::filesystem::path NamedPathOf(const std::filesystem::path& path);
 inline std::filesystem::path AboveOf(const std::filesystem::path& path) { return NamedPathOf(path).parent_path(); }
 
-// The complete file; an error where it has more than `most` bytes.
+// The complete file; an error where it has more than `most` bytes. Errors do not name it: callers say which.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);
 
 }  // namespace profd::analysis

@@ -215,18 +215,16 @@ fs::path NamedPathOf(const fs::path& path) {
 Result<std::string> ReadWhole(const fs::path& file, uint64_t most) {
   UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat facts {};
-  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Status::FromErrno(errno, file.string());
-  if (!S_ISREG(facts.st_mode)) return InvalidArgument(file.string() + ": not a plain file");
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Status::FromErrno(errno, "open");
+  if (!S_ISREG(facts.st_mode)) return InvalidArgument("not a plain file");
   const auto bytes = static_cast<uint64_t>(facts.st_size);
-  if (bytes > most) {
-    return InvalidArgument(fmt::format("{}: {} bytes; at most {} are read", file.string(), bytes, most));
-  }
+  if (bytes > most) return InvalidArgument(fmt::format("{} bytes; at most {} are read", bytes, most));
   std::string text(bytes, '\0');
   size_t got = 0;
   while (got < text.size()) {
     const ssize_t more = ::read(fd.get(), text.data() + got, text.size() - got);
     if (more < 0 && errno == EINTR) continue;
-    if (more < 0) return Status::FromErrno(errno, file.string());
+    if (more < 0) return Status::FromErrno(errno, "read");
     if (more == 0) break;
     got += static_cast<size_t>(more);
   }

@@ -189,9 +189,13 @@ TEST_F(OutputWithoutCommunicationJson, AreNotCountedBesideIt) {
 // analysis 2.2: what one can do something about is named.
 class OutputInParts : public ::testing::Test {
  protected:
-  profd::analysis::Run Read(const std::string& kernels, const std::string& steps) {
-    const fs::path folder = fs::path(std::string(dir_ / "rank0_ascend_pt")) / "ASCEND_PROFILER_OUTPUT";
+  fs::path Folder() const {
+    const fs::path folder = fs::path(dir_ / "rank0_ascend_pt") / "ASCEND_PROFILER_OUTPUT";
     fs::create_directories(folder);
+    return folder;
+  }
+  profd::analysis::Run Read(const std::string& kernels, const std::string& steps) {
+    const fs::path folder = Folder();
     WriteText(folder / "kernel_details.csv", kernels);
     WriteText(folder / "step_trace_time.csv", steps);
     auto run = LoadRun({dir_ / "rank0_ascend_pt"}, {}, {});
@@ -216,6 +220,14 @@ TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
   EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader)),
               ::testing::ElementsAre("kernel_details.csv: 2 lines make no sense: left out, the first is line 3"));
   EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
+}
+
+constexpr char kOneKernel[] = "Name,Start Time(us),Duration(us)\na,1,1\n";
+constexpr char kOneStep[] = "Step,Computing,Communication(Not Overlapped),Communication,Free\n5,1,2,3,4\n";
+
+TEST_F(OutputInParts, AFileThatCannotBeReadIsNamedOnce) {
+  fs::create_directories(Folder() / "communication.json");
+  EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)), ::testing::ElementsAre("communication.json: not a plain file"));
 }
 
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.

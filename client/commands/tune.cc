@@ -316,7 +316,10 @@ int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
   if (!found.ok()) return FailWith(io, found.status(), ExitCodeFor(found.status().code()), json);
   if (found->empty()) return FailWith(io, NotFound("no aoe_result_opat_*.json or aoe_result_sgat_*.json there"), kExitNotFound, json);
   const analysis::TuningResults results = analysis::ReadTuningResults(*found);
-  if (results.files.empty()) return FailWith(io, InvalidArgument(results.problems.front().what), kExitRefused, json);
+  if (results.files.empty()) {
+    const analysis::Problem& first = results.problems.front();
+    return FailWith(io, InvalidArgument(first.where + ": " + first.what), kExitRefused, json);
+  }
   if (command.csv) {
     io.out << analysis::TuningCsv(results) << std::flush;
     return kExitOk;
