@@ -83,7 +83,9 @@ class ClusterReader {
     const StepColumns columns(*file);
     uint64_t bad = 0;
     uint64_t first_bad = 0;
+    bool has_records = false;
     while (file->Next()) {
+      has_records = true;
       if (file->Field(type) != "rank") continue;  // a stage of the pipeline
       const auto shares = columns.Get(*file);
       Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
@@ -101,6 +103,7 @@ class ClusterReader {
     }
     if (bad > 0) AddProblem(path, fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad));
     if (!file->status().ok()) AddProblem(path, file->status().message());
+    if (!has_records && file->status().ok()) AddProblem(path, "has a header alone: the shares of steps are left out");
   }
 
   static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {

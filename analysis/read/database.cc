@@ -47,6 +47,9 @@ constexpr auto kHostTables = std::to_array<CounterTable>({
     {"HOST_NETWORK_USAGE", "", "Host network", "usage - %"},
 });
 
+// Whose rows have a start and an end.
+constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "TASK", "COMMUNICATION_OP", "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD"});
+
 // That show which devices there are.
 constexpr auto kDeviceTables = std::to_array<std::string_view>({"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"});
 
@@ -77,6 +80,17 @@ class DatabaseReader {
           [&](const Row& row) { devices.emplace_back(static_cast<int>(row.Int(0)), std::nullopt); });
     }
     return devices;
+  }
+
+  // Of all devices. Older writers have texts as times.
+  void ReportRowsWithoutEnd() {
+    for (const std::string_view table : kTimedTables) {
+      if (!database_.Has(table) || !database_.HasColumn(table, "startNs") || !database_.HasColumn(table, "endNs")) continue;
+      Run(fmt::format("SELECT count(*) FROM {} WHERE (CAST(endNs AS INTEGER) >= CAST(startNs AS INTEGER)) IS NOT 1", table), [&](const Row& row) {
+        if (row.Int(0) == 0) return;
+        context_.problems->push_back({where_, fmt::format("{}: {} rows have no end, or one before their start: left out", table, row.Int(0))});
+      });
+    }
   }
 
   void Read(int device, bool only_device, Rank* rank) {
@@ -112,6 +126,7 @@ class DatabaseReader {
   void ReadSteps() {
     if (!database_.Has("STEP_TIME")) return;
     Run("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs", [this](const Row& row) {
+      if (row.IsNull(1) || row.IsNull(2) || row.Int(2) < row.Int(1)) return;
       Step& step = rank_->steps.emplace_back();
       step.number = row.Int(0);
       step.start_ns = row.Time(1);
@@ -254,7 +269,7 @@ class DatabaseReader {
       Run(fmt::format("SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), globalTid & 4294967295, name, connectionId, {}, {} "
                       "FROM {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", is_operator, layer.table),
           [this, &layer, &stacks, python](const Row& row) {
-            if (row.Int(1) < row.Int(0)) return;
+            if (row.IsNull(0) || row.Int(1) < row.Int(0)) return;
             const auto index = static_cast<uint32_t>(rank_->slices.size());
             rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(3)),
                                      rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2))), row.Int(6) != 0});
@@ -418,6 +433,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
   if (devices.empty()) return InvalidArgument(fmt::format("no table of a device (RANK_DEVICE_MAP, {}) has a row", fmt::join(kDeviceTables, ", ")));
+  reader.ReportRowsWithoutEnd();
   const fs::path parent = AboveOf(file);
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
   const fs::path above = exported ? parent.parent_path() : parent;

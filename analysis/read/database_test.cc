@@ -140,6 +140,27 @@ TEST_F(DatabaseTest, LongestOperationOfCommunication) {
   EXPECT_EQ(Read().longest_communication_ns, 40);
 }
 
+TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
+  Add("INSERT INTO TASK VALUES (100, NULL, 0, 1, 1, 5, 2), (300, 200, 0, 1, 2, 5, 2), (100, 200, 0, 1, 3, 5, 2);"
+      "CREATE TABLE STEP_TIME (id, startNs, endNs); INSERT INTO STEP_TIME VALUES (1, 100, 200), (2, 200, NULL);"
+      "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (0, 10, NULL, 1, 1, 1, 2);"
+      "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid, connectionId, name); INSERT INTO PYTORCH_API VALUES ('9', '10', 7, NULL, 3);");
+  const ReadContext context{.problems = &problems_};
+  const fs::path file = folder_ / "ascend_pytorch_profiler_0.db";
+  ASSERT_TRUE(ReadDatabase(file, context, &ranks_).ok());
+  Texts texts;
+  for (const Problem& each : problems_) {
+    EXPECT_EQ(each.where, file.string());
+    texts.push_back(each.what);
+  }
+  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 rows have no end, or one before their start: left out", "TASK: 2 rows have no end, or one before their start: left out",
+                          "COMMUNICATION_OP: 1 rows have no end, or one before their start: left out"}));
+  ASSERT_EQ(ranks_.size(), 1u);
+  ASSERT_EQ(ranks_[0]->steps.size(), 1u);
+  EXPECT_EQ(ranks_[0]->steps[0].number, 1);
+  EXPECT_EQ(ranks_[0]->slices.size(), 1u) << "times of older writers are texts";
+}
+
 TEST_F(DatabaseTest, StepWithoutANumber) {
   Run("analysis.db", "CREATE TABLE StepTraceTime (step TEXT, computing, communication_not_overlapped, overlapped, communication, free);"
                      "INSERT INTO StepTraceTime VALUES ('', 1000, 2000, 0, 2000, 3000);");

@@ -50,13 +50,13 @@ std::string MissingOf(const CsvFile& file, const Needed& needed) {
   return missing == needed.end() ? std::string() : fmt::format("no column {}", fmt::join(*missing, " or "));
 }
 
-// Runs `take` on each record.
+// Runs `take` on each record; whether there is a header alone.
 template <class Prepare>
-void EachRecord(const fs::path& path, const Needed& needed, const ReadContext& context, const Prepare& prepare) {
+bool EachRecord(const fs::path& path, const Needed& needed, const ReadContext& context, const Prepare& prepare) {
   Result<CsvFile> file = CsvFile::Open(path);
   if (!file.ok()) {
     context.problems->push_back({path.string(), file.status().message()});
-    return;
+    return false;
   }
   auto take = prepare(*file);
   uint64_t bad = 0;
@@ -70,6 +70,7 @@ void EachRecord(const fs::path& path, const Needed& needed, const ReadContext& c
   if (bad > 0) what += fmt::format("{}{} lines make no sense: left out, the first is line {}", what.empty() ? "" : ": ", bad, first_bad);
   if (!what.empty()) context.problems->push_back({path.string(), std::move(what)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
+  return !has_records && file->status().ok();
 }
 
 // Operations of communication are called so on the timeline and among the kernels.
@@ -192,16 +193,17 @@ class KernelReader {
   std::vector<std::pair<int, size_t>> units_;   // of unit_names
 };
 
-void ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {
+bool ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {
   std::set<int> devices;
-  EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}}, context, [=, &devices](const CsvFile& file) {
+  const bool empty = EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}}, context, [=, &devices](const CsvFile& file) {
     return [reader = KernelReader(file, rank, &devices, communication)](const CsvFile& record) mutable { return reader.Take(record); };
   });
   if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
+  return empty;
 }
 
-void ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}}, context, [rank](const CsvFile& file) {
+bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
+  return EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}}, context, [rank](const CsvFile& file) {
     return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
@@ -223,8 +225,8 @@ void TakeDevice(std::string_view text, Rank* rank) {
   if (!rank->device && text.starts_with(kNpu) && ParseNumber(text.substr(kNpu.size()), &device)) rank->device = device;
 }
 
-void ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, {{"Timestamp(us)"}}, context, [rank](const CsvFile& file) {
+bool ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* rank) {
+  return EachRecord(path, {{"Timestamp(us)"}}, context, [rank](const CsvFile& file) {
     const int component = file.Column({"Component"});
     const int time = file.Column({"Timestamp(us)"});
     const int mb = file.Column({"Total Allocated(MB)"});
@@ -311,6 +313,25 @@ void AddOverlap(Rank* rank) {
   if (!recorded.empty()) free = std::move(recorded);
 }
 
+// Tables that have a header alone.
+struct EmptyTables {
+  std::vector<fs::path> kernels;
+  std::vector<fs::path> steps;
+  std::vector<fs::path> memory;
+};
+
+// Problems of those of which other files show that there was something.
+void AddEmpty(const EmptyTables& empty, const Rank& rank, const ReadContext& context) {
+  const auto add = [&context](const std::vector<fs::path>& tables, bool expected, std::string_view what) {
+    if (!expected) return;
+    for (const fs::path& path : tables) context.problems->push_back({path.string(), fmt::format("has a header alone, though other files have {}", what)});
+  };
+  const bool computes = std::ranges::any_of(rank.shares, [](const auto& each) { return each.second.computing > 0; });
+  add(empty.kernels, computes || !rank.executions.empty(), "kernels: what it describes of them is left out");
+  add(empty.steps, rank.shares.empty() && !rank.executions.empty(), "kernels: the shares of steps are left out");
+  add(empty.memory, rank.memory.empty() && !rank.blocks.empty(), "memory of operators: memory over time is left out");
+}
+
 // Runs `take` on the text of a file that can be read.
 template <class Take>
 void TakeWhole(const fs::path& path, const ReadContext& context, const Take& take) {
@@ -319,9 +340,11 @@ void TakeWhole(const fs::path& path, const ReadContext& context, const Take& tak
   context.problems->push_back({path.string(), text.status().message()});
 }
 
-void TakeMetadata(std::string_view text, Rank* rank) {
+void TakeMetadata(const fs::path& path, std::string_view text, const ReadContext& context, Rank* rank) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return;
+  if (!json.is_object()) {
+    return context.problems->push_back({path.string(), "no JSON object: environment variables, groups of ranks and sizes of parallelism are left out"});
+  }
   for (const char* name : {"ENV_VARIABLES", "parallel_group_info", "distributed_args"}) {
     if (const auto found = json.find(name); found != json.end()) AddMetadata(name, found->dump(-1, ' ', false, Json::error_handler_t::replace), rank);
   }
@@ -399,37 +422,7 @@ void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Ran
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
   const fs::path metadata = directory / "profiler_metadata.json";
   std::error_code error;
-  if (fs::is_regular_file(metadata, error)) TakeWhole(metadata, context, [&](std::string_view text) { TakeMetadata(text, rank); });
-}
-
-void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank* rank) {
-  constexpr uint64_t kMostFacts = 1 << 20;
-  std::error_code error;
-  const int above = directory.filename().native().starts_with("PROF_") ? 0 : 1;  // folders above device_<n>
-  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const bool wanted = it.depth() < above ? name.starts_with("PROF_") : it.depth() == above && name.starts_with("device_");
-    if (it->is_directory(error) && !wanted) it.disable_recursion_pending();
-    if (it.depth() != above + 1 || !name.starts_with("info.json.")) continue;
-    const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
-    const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
-    if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {
-      context.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
-      continue;
-    }
-    const Json& device = json["DeviceInfo"][0];
-    if (!device.is_object()) continue;
-    const auto number = [&device](const char* key) {
-      const Json value = device.value(key, Json());
-      double parsed = value.is_number() ? value.get<double>() : 0;
-      if (value.is_string() && !ParseNumber(value.get<std::string>(), &parsed)) parsed = 0;
-      return parsed > 0 && parsed < 1e6 ? parsed : 0;
-    };
-    rank->cube_cores = static_cast<int>(number("ai_core_num"));
-    rank->vector_cores = static_cast<int>(number("aiv_num"));
-    rank->core_mhz = number("aic_frequency");
-    return;
-  }
+  if (fs::is_regular_file(metadata, error)) TakeWhole(metadata, context, [&](std::string_view text) { TakeMetadata(metadata, text, context, rank); });
 }
 
 bool IsProfilerOutput(const fs::path& directory) {
@@ -456,23 +449,32 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   int device = 0;
   if (folder == "timeline" && of.starts_with(kDevice) && ParseNumber(std::string_view(of).substr(kDevice.size()), &device)) rank->device = device;
   std::vector<Collective> communication;
+  EmptyTables empty;
   for (const std::string_view stem : {"kernel_details", "op_summary"}) {
-    for (const fs::path& path : files_of(stem, ".csv")) ReadKernels(path, context, rank.get(), &communication);
+    for (const fs::path& path : files_of(stem, ".csv")) {
+      if (ReadKernels(path, context, rank.get(), &communication)) empty.kernels.push_back(path);
+    }
   }
+  if (!rank->executions.empty() || !rank->communication_at.empty()) empty.kernels.clear();  // a slice may have none
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
     for (const fs::path& path : files_of(stem, ".json")) ReadTrace(path, kernels, context, rank.get());
   }
-  for (const fs::path& path : files_of("step_trace_time", ".csv")) ReadStepShares(path, context, rank.get());
+  for (const fs::path& path : files_of("step_trace_time", ".csv")) {
+    if (ReadStepShares(path, context, rank.get())) empty.steps.push_back(path);
+  }
   for (const fs::path& path : files_of("communication", ".json")) {
     TakeWhole(path, context, [&](std::string_view text) { ReadCommunication(text, path.string(), context, rank.get()); });
   }
   for (const fs::path& path : files_of("communication_matrix", ".json")) {
     TakeWhole(path, context, [&](std::string_view text) { ReadCommunicationMatrix(text, path.string(), context, rank.get()); });
   }
-  for (const fs::path& path : files_of("memory_record", ".csv")) ReadMemoryRecord(path, context, rank.get());
+  for (const fs::path& path : files_of("memory_record", ".csv")) {
+    if (ReadMemoryRecord(path, context, rank.get())) empty.memory.push_back(path);
+  }
   for (const fs::path& path : files_of("operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
   if (!left_out.empty()) context.problems->push_back({directory.string(), EarlierExports(left_out)});
+  AddEmpty(empty, *rank, context);
   AddOperations(std::move(communication), rank.get());
   AddOverlap(rank.get());
   ranks->push_back(std::move(rank));

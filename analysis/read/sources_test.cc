@@ -230,6 +230,24 @@ TEST_F(OutputInParts, AFileThatCannotBeReadIsNamedOnce) {
   EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)), ::testing::ElementsAre("communication.json: not a plain file"));
 }
 
+TEST_F(OutputInParts, AHeaderAloneWhereOtherFilesHaveWhatItLacks) {
+  EXPECT_THAT(Problems(Read(kOneKernel, kStepHeader)),
+              ::testing::ElementsAre("step_trace_time.csv: has a header alone, though other files have kernels: the shares of steps are left out"));
+  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\n", kOneStep)),
+              ::testing::ElementsAre("kernel_details.csv: has a header alone, though other files have kernels: what it describes of them is left out"));
+  WriteText(Folder() / "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB)\n");
+  EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)), ::testing::IsEmpty()) << "memory need not have been recorded";
+  WriteText(Folder() / "operator_memory.csv", "Name,Size(KB),Allocation Time(us)\nk,1,1\n");
+  EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)),
+              ::testing::ElementsAre("memory_record.csv: has a header alone, though other files have memory of operators: memory over time is left out"));
+}
+
+TEST_F(OutputInParts, DamagedMetadata) {
+  WriteText(Folder().parent_path() / "profiler_metadata.json", R"({"ENV_VARIABLES": {"HCCL_AL)");
+  EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)),
+              ::testing::ElementsAre("profiler_metadata.json: no JSON object: environment variables, groups of ranks and sizes of parallelism are left out"));
+}
+
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.
 TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
   for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",
@@ -332,6 +350,9 @@ TEST_F(BrokenRank, AClusterAnalysisStandsForEmptyOutputs) {
   const std::vector<Source> sources = FindSources(std::string(dir_ / "run"));
   ASSERT_EQ(sources.size(), 1u);
   EXPECT_EQ(sources[0].kind, SourceKind::kCluster);
+  WriteText(cluster / "cluster_step_trace_time.csv", "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free\n");
+  EXPECT_EQ(Load().status().message(), "run: nothing in it could be read: " + (cluster / "cluster_step_trace_time.csv").string() +
+                                           ": has a header alone: the shares of steps are left out");
 }
 
 }  // namespace
