@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "analysis/find_points.h"
 #include "analysis/find_runs.h"
 #include "analysis/read/readers.h"
+#include "analysis/views/views.h"
 #include "export/beside.h"
 
 namespace profd::analysis {
@@ -108,6 +111,7 @@ Status ReadSources(const std::vector<Source>& sources, const Progress& progress,
 
 Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
   std::vector<Source> sources;
+  std::set<fs::path> known;  // what is given twice counts once
   for (const std::string& path : paths) {
     std::error_code error;
     if (!fs::exists(path, error)) return NotFound(path + ": there is no such file or directory");
@@ -117,9 +121,27 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
                              ": no run: neither a dump (PROF_*), nor ASCEND_PROFILER_OUTPUT or mindstudio_profiler_output, "
                              "nor a database (msprof_*.db, ascend_*_profiler*.db), nor cluster_analysis_output, nor MindSpore's raw logs are there or below");
     }
-    std::ranges::move(found, std::back_inserter(sources));
+    std::ranges::copy_if(found, std::back_inserter(sources), [&](const Source& each) {
+      const fs::path real = fs::canonical(each.path, error);
+      return known.insert(error ? NamedPathOf(each.path) : real).second;
+    });
   }
   return sources;
+}
+
+// Ranks by number: of several with one number, which would count as several ranks, the one stays that began last.
+void LeaveOutTwins(Run* run) {
+  const auto is_twin = [](const auto& a, const auto& b) { return a->rank && a->rank == b->rank; };
+  const auto began = [](const auto& each) { return std::pair(BeginOf(*each), std::string_view(each->path)); };
+  for (auto first = run->ranks.begin(); first != run->ranks.end(); ++first) {
+    const auto end = std::find_if_not(std::next(first), run->ranks.end(), [&](const auto& each) { return is_twin(*first, each); });
+    if (end == std::next(first)) continue;
+    std::iter_swap(first, std::ranges::max_element(first, end, {}, began));
+    for (auto twin = std::next(first); twin != end; ++twin) {
+      run->problems.push_back({(*twin)->path, fmt::format("rank {} is left out: it is read from {}", *(*first)->rank, (*first)->path)});
+    }
+    run->ranks.erase(std::next(first), end);
+  }
 }
 
 // Into ranks and problems of `run`; what cannot be read is a problem.
@@ -151,6 +173,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
   std::ranges::stable_sort(run->ranks, {}, [](const std::unique_ptr<Rank>& each) {
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));
   });
+  LeaveOutTwins(run);
   return {};
 }
 

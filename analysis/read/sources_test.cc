@@ -283,6 +283,28 @@ class BrokenRank : public ::testing::Test {
   TempDir dir_;
 };
 
+// Two recordings of a rank in one folder, and one folder twice.
+TEST_F(BrokenRank, OfOneNumberTheOneThatBeganLastIsRead) {
+  const auto write = [this](const std::string& name, int rank, int start_us) {
+    const fs::path folder = Output(name);
+    WriteText(folder / "kernel_details.csv", "Name,Start Time(us),Duration(us)\nk," + std::to_string(start_us) + ",2\n");
+    WriteText(folder.parent_path() / ("profiler_info_" + std::to_string(rank) + ".json"), "{}");
+    return folder.string();
+  };
+  const std::string later = write("a", 0, 20);
+  const std::string earlier = write("b", 0, 10);
+  const std::string other = write("c", 1, 10);
+  const auto run = LoadRun({dir_ / "run", later}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->ranks.size(), 2u);
+  EXPECT_EQ(run->ranks[0]->rank, 0);
+  EXPECT_EQ(run->ranks[0]->path, later);
+  EXPECT_EQ(run->ranks[1]->path, other);
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].where, earlier);
+  EXPECT_EQ(run->problems[0].what, "rank 0 is left out: it is read from " + later);
+}
+
 constexpr char kNoDevice[] = "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM) has a row";
 
 TEST_F(BrokenRank, DatabasesSayWhyTheyCannotBeRead) {
