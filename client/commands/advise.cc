@@ -67,6 +67,46 @@ std::string Indented(std::string_view lines, size_t columns) {
   return text;
 }
 
+// Shapes and call stacks are as long as they like; --json has all of them.
+std::string CellText(const Json& cell) {
+  constexpr size_t kMostColumns = 80;
+  if (cell.is_null()) return "-";
+  if (cell.is_number_float()) return fmt::format("{:.3f}", cell.get<double>());
+  std::string text = cell.is_string() ? Printable(cell.get<std::string>()) : cell.dump();
+  if (DisplayWidth(text) <= kMostColumns) return text;
+  const auto is_inside = [&text](size_t at) { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  size_t end = 0;
+  for (size_t next = 1; next <= text.size(); ++next) {
+    if (is_inside(next)) continue;
+    if (DisplayWidth(std::string_view(text).substr(0, next)) >= kMostColumns) break;
+    end = next;
+  }
+  return text.substr(0, end) + "…";
+}
+
+void PrintFindingTable(const Io& io, const Json& finding) {
+  constexpr size_t kMostRows = 10;
+  const Json& columns = finding["table"]["columns"];
+  const Json& rows = finding["table"]["rows"];
+  if (rows.empty()) return;
+  const size_t shown = std::min(rows.size(), kMostRows);
+  std::vector<std::string> headings;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const bool is_number = std::ranges::all_of(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shown), [i](const Json& row) {
+      return i < row.size() && (row[i].is_number() || row[i].is_null());
+    });
+    headings.push_back((is_number ? ">" : "") + columns[i].get<std::string>());
+  }
+  Table table(std::move(headings));
+  for (size_t i = 0; i < shown; ++i) {
+    std::vector<Cell> cells;
+    for (const Json& cell : rows[i]) cells.emplace_back(CellText(cell));
+    table.AddRow(std::move(cells));
+  }
+  table.Print(io.out, io.out_color(), "  ");
+  if (shown < rows.size()) io.out << fmt::format("  … {} more; all with --json or -o DIR\n", rows.size() - shown);
+}
+
 bool HasSteps(const analysis::Run& run) {
   return std::ranges::any_of(run.ranks, [](const auto& rank) { return !rank->steps.empty() || !rank->shares.empty(); });
 }
@@ -89,6 +129,7 @@ void PrintFindings(const Io& io, const Json& findings, analysis::Language langua
     for (const Json& advice : each["advice"]) io.out << "  - " << Printable(advice.get<std::string>()) << '\n';
     for (const Json& code : each["code"]) io.out << Indented(PrintableLines(code.get<std::string>()), 6);
     for (const Json& place : each["places"]) io.out << fmt::format("  {}:{}\n", Printable(place["file"].get<std::string>()), place["line"].get<int64_t>());
+    PrintFindingTable(io, each);
   }
 }
 
