@@ -53,6 +53,29 @@ TEST(SeriesTest, SamplesOfTheCoreClockHoldUntilTheNext) {
   EXPECT_FALSE(is_clock("frequency_hertz npu=0 domain=aicore"));
 }
 
+// Of a run of 100 ns: 1800 MHz for 10 of them, then 800; what other counters say is of their samples.
+TEST(HardwareTest, MeanOfTheCoreClockIsByTime) {
+  Rank rank;
+  rank.steps.push_back({1, 0, 100, {}, {}, {}});
+  for (const char* name : {"AI Core Freq", "HBM"}) {
+    Series& series = *rank.hardware.emplace_back(std::make_shared<Series>());
+    series.name = name;
+    series.Add(0, 1800);
+    series.Add(10, 800);
+  }
+  Json counters = HardwareView(rank);
+  EXPECT_EQ(counters[0]["mean"], 900);
+  EXPECT_EQ(counters[0]["by_step"][0]["mean"], 900);
+  EXPECT_EQ(counters[1]["mean"], 1300);
+  rank.recorded = {0, 210};
+  EXPECT_EQ(HardwareView(rank)[0]["mean"], (1800.0 * 10 + 800 * 200) / 210);
+  rank.recorded.reset();
+  rank.steps.clear();
+  EXPECT_EQ(HardwareView(rank)[0]["mean"], 1800) << "the last one is known of no time";
+  rank.hardware[0]->points.resize(1);
+  EXPECT_EQ(HardwareView(rank)[0]["mean"], 1300) << "of samples, where no time is known";
+}
+
 TEST(RankTest, OperatorsAndLanesAreOnce) {
   Rank rank;
   const TextId a = rank.Text("a");

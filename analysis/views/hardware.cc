@@ -43,6 +43,18 @@ std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>
 
 std::optional<double> MeanIn(const Series& series, const Interval& span) { return series.IsCoreClock() ? series.MeanByTime(span) : series.Mean(span); }
 
+// Over the complete run. What holds until the next sample is known from the first one on, to the end of what else was recorded.
+double MeanInAll(const Rank& rank, const Series& series) {
+  const double of_samples = series.sum / static_cast<double>(series.count);
+  if (!series.IsCoreClock() || series.points.empty()) return of_samples;
+  Interval all{series.points.front().t_ns, series.points.back().t_ns};
+  for (const Step& step : rank.steps) all.end_ns = std::max(all.end_ns, step.end_ns);
+  for (const std::optional<Interval>& recorded : {rank.recorded, rank.span}) {
+    if (recorded) all.end_ns = std::max(all.end_ns, recorded->end_ns);
+  }
+  return series.MeanByTime(all).value_or(of_samples);
+}
+
 // The mean while each of them ran, by operator: of the samples taken meanwhile, or, as most executions are shorter than
 // what lies between two samples, of the last sample before the end.
 Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Execution>& executions,
@@ -76,7 +88,7 @@ Json HardwareView(const Rank& rank) {
   for (const auto& series : rank.hardware) {
     if (series->count == 0) continue;
     Json json = {{"name", series->name}, {"device", series->device}, {"unit", series->unit}, {"count", series->count},
-                 {"min", series->min}, {"mean", series->sum / static_cast<double>(series->count)}, {"max", series->max}};
+                 {"min", series->min}, {"mean", MeanInAll(rank, *series)}, {"max", series->max}};
     json["by_step"] = Json::array();
     for (const Step& step : std::span(rank.steps).first(std::min(rank.steps.size(), kMostSteps))) {
       json["by_step"].push_back({{"step", step.number}, {"mean", OrNull(MeanIn(*series, {step.start_ns, step.end_ns}))}});
