@@ -116,6 +116,7 @@ std::optional<double> Pipeline::Operator::Use() const {
 
 void Rank::DropDetails(std::map<int64_t, Shares> step_shares, const std::optional<Overall>& all) {
   details_left_out = true;
+  shares_of_intervals = shares_of_intervals || shares.empty();
   shares = std::move(step_shares);
   overall = all;
   const auto drop = [](auto* values) { std::remove_pointer_t<decltype(values)>().swap(*values); };

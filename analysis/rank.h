@@ -392,6 +392,7 @@ struct Rank {
   bool first_step_is_short = false;   // it begins with forward: averages leave it out
   int64_t count_ns = 0;               // of the steps' clock: averages are integer counts of it; 0: as they are
   std::map<int64_t, Shares> shares;   // by step, where the analysis has it
+  bool shares_of_intervals = false;   // no other tool's table: made of what was left out, or is in a database
   TextId fp_point = kNoText;
   TextId bp_point = kNoText;
 

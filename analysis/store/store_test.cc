@@ -89,6 +89,24 @@ TEST_F(StoreTest, WaitsAndCopiesHaveRows) {
 }
 
 // Whose load replaces whose.
+TEST_F(StoreTest, OfWhichRanksSharesAreOfIntervals) {
+  const auto is_written = [](const std::string& source, bool has_table) {
+    FakeServer server;
+    SystemClock clock;
+    auto run = SmallRun();
+    run.ranks[0]->source = source;
+    run.ranks[0]->steps.push_back({1, 0, 5000, {}, {}, {}});
+    if (has_table) run.ranks[0]->shares[1] = {1, 0, 0, 1};
+    StoreLoader loader(&server, {"run 1", "", &clock, {}});
+    std::vector<RankLoad> done;
+    EXPECT_TRUE(loader.Prepare().ok() && loader.Load(run, 7, &done).ok());
+    return server.RowsOf("facts").find("\tshares_of_intervals\ttrue\n") != std::string::npos;
+  };
+  EXPECT_TRUE(is_written("PyTorch, text", false));
+  EXPECT_FALSE(is_written("PyTorch, text", true));
+  EXPECT_FALSE(is_written("dump", false));
+}
+
 TEST_F(StoreTest, RanksWithoutANumber) {
   const auto who = [this](const std::string& host, int64_t start_ns, const std::string& path) {
     auto run = SmallRun();

@@ -101,6 +101,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"bp_point", [](const std::string& value, Rank* rank) { rank->bp_point = rank->Text(value); }},
     {"span", [](const std::string& value, Rank* rank) { rank->span = SpanOf(value); }},
     {"recorded", [](const std::string& value, Rank* rank) { rank->recorded = SpanOf(value); }},
+    {"shares_of_intervals", [](const std::string& value, Rank* rank) { rank->shares_of_intervals = value == "true"; }},
     {"first_step_is_short", [](const std::string& value, Rank* rank) { rank->first_step_is_short = value == "true"; }},
     {"count_ns", [](const std::string& value, Rank* rank) { rank->count_ns = NumberOf<int64_t>(value); }},
     {"cube_cores", [](const std::string& value, Rank* rank) { rank->cube_cores = NumberOf<int>(value); }},

@@ -35,6 +35,8 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   if (rank.bp_point != kNoText) fact("bp_point", rank.TextOf(rank.bp_point));
   if (rank.span) json("span", {rank.span->start_ns, rank.span->end_ns});
   if (rank.recorded) json("recorded", {rank.recorded->start_ns, rank.recorded->end_ns});
+  // The rows of steps have such shares.
+  if (rank.source != "dump" && !rank.steps.empty() && (rank.shares.empty() || rank.shares_of_intervals)) json("shares_of_intervals", true);
   if (rank.first_step_is_short) json("first_step_is_short", true);
   if (rank.count_ns != 0) json("count_ns", rank.count_ns);
   if (rank.cube_cores != 0) json("cube_cores", rank.cube_cores);

@@ -78,7 +78,7 @@ void AddRank(const Rank& rank, const MeanStep* step_or_null, Figures* figures) {
       const Shares& mean = *step_or_null->shares;
       AddParts(mean, figures);
       // A dump may reach far beyond its steps: so many steps took as long.
-      const bool from_intervals = rank.source == "dump" || rank.shares.empty();
+      const bool from_intervals = rank.source == "dump" || rank.shares.empty() || rank.shares_of_intervals;
       if (from_intervals && overall && mean.computing > 0) of_computing = overall->shares.computing / mean.computing;
       if (from_intervals && overall && mean.communication > 0) of_communication = overall->shares.communication / mean.communication;
     }

@@ -47,6 +47,35 @@ TEST(CompareTest, ComparesAStepHoweverFarTheRecordingReaches) {
   EXPECT_DOUBLE_EQ(RowOf(compare, "time", "free_ms")["difference"].get<double>(), -2);
 }
 
+// A database keeps what was made of intervals beside what another tool's table says.
+TEST(CompareTest, OfAForeignRunWithoutATableOfStepsTheSameFromADatabase) {
+  analysis::Run run = MadeRun(12, 2, 6);
+  Rank& rank = *run.ranks[0];
+  rank.source = "PyTorch, text";
+  rank.recorded.reset();
+  const Json of_files = CompareView(run, MadeRun(4, 4, 4));
+  // All 12 kernels, of which two lie in the two steps.
+  EXPECT_DOUBLE_EQ(RowOf(of_files, "operator", "op")["run"].get<double>(), 6);
+  rank.shares = StepSharesOf(rank);
+  rank.shares_of_intervals = true;
+  EXPECT_EQ(CompareView(run, MadeRun(4, 4, 4)), of_files);
+  rank.shares_of_intervals = false;
+  EXPECT_DOUBLE_EQ(RowOf(CompareView(run, MadeRun(4, 4, 4)), "operator", "op")["run"].get<double>(), 36) << "of another tool's table";
+}
+
+TEST(CompareTest, WhatWasComputedIsKnownFromADatabase) {
+  Rank of_communication;
+  of_communication.collectives.emplace_back();
+  of_communication.shares[1] = {};
+  EXPECT_TRUE(KnowsComputing(of_communication)) << "by a table";
+  of_communication.shares_of_intervals = true;
+  EXPECT_FALSE(KnowsComputing(of_communication));
+  of_communication.sums.emplace();
+  EXPECT_FALSE(KnowsComputing(of_communication));
+  of_communication.sums->executions = 1;
+  EXPECT_TRUE(KnowsComputing(of_communication));
+}
+
 TEST(CompareTest, ComparesRunsAsWholesWhereOneHasNoSteps) {
   const Json compare = CompareView(MadeRun(12, 0, 6), MadeRun(4, 4, 4));
   EXPECT_EQ(compare["of"], "run");

@@ -107,7 +107,9 @@ std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
 }
 
 bool KnowsComputing(const Rank& rank) {
-  const bool any = !rank.executions.empty() || !rank.shares.empty() || rank.details_left_out ||
+  const bool of_table = !rank.shares.empty() && !rank.shares_of_intervals;
+  const bool of_sums = rank.sums && (rank.sums->executions > 0 || rank.sums->overall.computing > 0);
+  const bool any = !rank.executions.empty() || of_table || of_sums || rank.details_left_out ||
                    !rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)].empty();
   return any || rank.collectives.empty();
 }
