@@ -142,5 +142,64 @@ TEST(ClusterLinks, AreBetweenRanksOfTheirGroup) {
   EXPECT_EQ(sizes, (std::map<std::pair<int, int>, double>{{{0, 2}, 120}, {{1, 3}, 120}}));
 }
 
+// Of a group of which some ranks were not read, and of which nothing has the numbers.
+class LinksOfSomeRanks : public ::testing::Test {
+ protected:
+  using Pairs = std::map<std::pair<int, int>, double>;
+  void Add(int number, const std::vector<std::pair<const char*, const char*>>& links) {
+    AddRank(&run_, 0, {{"allReduce", 1}});
+    Rank& rank = *run_.ranks.back();
+    rank.rank = number;
+    for (const auto& [from, to] : links) {
+      rank.links.push_back({rank.Text("g"), rank.Text(from), rank.Text(to), rank.Text("HCCS"), 60, 3, kNoText, kNoText, 1, false, false});
+    }
+  }
+  Pairs Found() const {
+    Pairs sizes;
+    for (const Pair& pair : PairsOf(Cluster(run_))) sizes[{pair.source, pair.destination}] = pair.size_mb;
+    return sizes;
+  }
+  profd::analysis::Run run_;
+};
+
+TEST_F(LinksOfSomeRanks, AreUnknownWhereARankMayStandBefore) {
+  // The third and fourth of ranks 0, 2, 4 and 6.
+  Add(4, {{"2", "0"}, {"2", "1"}, {"2", "3"}});
+  Add(6, {{"3", "0"}, {"3", "1"}, {"3", "2"}});
+  EXPECT_EQ(Found(), Pairs());
+}
+
+// Of ranks 0, 2 and 4: the number of the first in its group is the one in all.
+TEST_F(LinksOfSomeRanks, AreUnknownWhereTheFirstIsRead) {
+  Add(0, {{"0", "1"}, {"0", "2"}});
+  EXPECT_EQ(Found(), Pairs());
+  Add(4, {{"2", "1"}});
+  EXPECT_EQ(Found(), Pairs());
+}
+
+TEST_F(LinksOfSomeRanks, AreKnownAsFarAsAllRanksWereRead) {
+  // Of ranks 0, 1, 2 and 5 of 0 to 7.
+  Add(0, {{"0", "1"}, {"0", "2"}, {"0", "5"}});
+  Add(1, {{"1", "0"}});
+  Add(2, {{"2", "3"}});
+  Add(5, {{"5", "0"}});
+  run_.ranks[1]->links.push_back(run_.ranks[1]->links.front());
+  run_.ranks[1]->links.back().source = run_.ranks[1]->Text("4");  // so not all are of their rank's number
+  run_.ranks[1]->links.back().destination = run_.ranks[1]->Text("6");
+  EXPECT_EQ(Found(), (Pairs{{{0, 1}, 60}, {{0, 2}, 60}, {{1, 0}, 60}}));
+}
+
+TEST_F(LinksOfSomeRanks, AreKnownOfACompleteGroup) {
+  Add(8, {{"0", "1"}});
+  Add(9, {{"1", "0"}});
+  EXPECT_EQ(Found(), (Pairs{{{8, 9}, 60}, {{9, 8}, 60}}));
+}
+
+TEST_F(LinksOfSomeRanks, AreKnownByTheNumbersInAll) {
+  Add(4, {{"4", "6"}});
+  Add(6, {{"6", "4"}, {"6", "8"}});
+  EXPECT_EQ(Found(), (Pairs{{{4, 6}, 60}, {{6, 4}, 60}})) << "of ranks 0 to 6 and 9, number 8 would not be rank 8";
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,14 +92,25 @@ double MovedMb(const Collective& op);
 class LinkEnds {
  public:
   explicit LinkEnds(const Cluster& cluster);
-  // None: a rank that was not recorded, or that is not one of the group. Fast for one rank after the other.
+  // None: a rank that was not recorded, that is not one of the group, or of which nothing shows the number. Fast for one rank after
+  // the other.
   std::optional<int> NumberOf(size_t rank, TextId group, TextId end);
 
  private:
+  // What is known of a group by the ranks that were read. The links of a rank begin or end at itself, in most files all begin.
+  struct Members {
+    std::set<int> ranks;         // who took part in its operations, or has links of it
+    std::set<int> linked;        // who has links
+    int most = -1;               // the largest number of an end
+    bool numbered_in_all = true;  // each link begins at its rank's number in all
+  };
+  void AddMember(const Rank& rank, int number);
   std::optional<int> Find(const Rank& rank, TextId group, TextId end) const;
+  std::optional<int> MemberOf(const Members& members, int number) const;
 
   const Cluster& cluster_;
-  std::map<std::string, std::vector<int>, std::less<>> members_;  // by group: who took part in its operations, sorted
+  int first_missing_ = 0;  // ranks below it were read
+  std::map<std::string, Members, std::less<>> members_;  // by group
   std::map<std::string, std::map<std::string, int, std::less<>>, std::less<>> numbers_;  // by group, number within it
   size_t cached_rank_ = SIZE_MAX;
   std::map<std::pair<TextId, TextId>, std::optional<int>> cache_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -64,10 +65,14 @@ std::vector<SlowOp> SlowOperations(const Cluster& cluster) {
 
 LinkEnds::LinkEnds(const Cluster& cluster) : cluster_(cluster) {
   for (const ClusterGroup& group : cluster.groups()) {
-    std::vector<int>& members = members_[group.name];
-    for (const size_t rank : group.ranks) members.push_back(cluster.NumberOf(rank));
-    std::ranges::sort(members);
+    for (const size_t rank : group.ranks) members_[group.name].ranks.insert(cluster.NumberOf(rank));
   }
+  std::set<int> read;
+  for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
+    read.insert(cluster.NumberOf(i));
+    AddMember(cluster.At(i), cluster.NumberOf(i));
+  }
+  while (read.contains(first_missing_)) ++first_missing_;
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     std::set<std::pair<TextId, TextId>> seen;
@@ -77,6 +82,21 @@ LinkEnds::LinkEnds(const Cluster& cluster) : cluster_(cluster) {
       if (!seen.emplace(link.group, link.source).second) continue;
       numbers_[std::string(rank.TextOf(link.group))].try_emplace(std::string(rank.TextOf(link.source)), cluster.NumberOf(i));
     }
+  }
+}
+
+void LinkEnds::AddMember(const Rank& rank, int number) {
+  std::set<std::tuple<TextId, TextId, TextId>> seen;
+  for (const Link& link : rank.links) {
+    if (!seen.emplace(link.group, link.source, link.destination).second) continue;
+    Members& members = members_[std::string(rank.TextOf(link.group))];
+    members.ranks.insert(number);
+    members.linked.insert(number);
+    int source = -1;
+    int destination = -1;
+    if (ParseNumber(rank.TextOf(link.source), &source)) members.most = std::max(members.most, source);
+    if (ParseNumber(rank.TextOf(link.destination), &destination)) members.most = std::max(members.most, destination);
+    members.numbered_in_all = members.numbered_in_all && source == number;
   }
 }
 
@@ -102,12 +122,21 @@ std::optional<int> LinkEnds::Find(const Rank& rank, TextId group, TextId end) co
   const bool has_facts = facts != rank.groups.end() && !facts->second.ranks.empty();
   if (has_facts && static_cast<size_t>(number) < facts->second.ranks.size()) return facts->second.ranks[static_cast<size_t>(number)];
   if (numbered != numbers_.end()) return std::nullopt;
+  if (has_facts) return std::ranges::find(facts->second.ranks, number) == facts->second.ranks.end() ? std::nullopt : std::optional(number);
   const auto members = members_.find(rank.TextOf(group));
-  // Without any of these, numbers are those of all ranks.
-  if (!has_facts && members == members_.end()) return number;
-  const std::vector<int>& ranks = has_facts ? facts->second.ranks : members->second;
-  if (static_cast<size_t>(number) < ranks.size()) return ranks[static_cast<size_t>(number)];
-  return std::ranges::find(ranks, number) == ranks.end() ? std::nullopt : std::optional(number);
+  return members == members_.end() ? std::nullopt : MemberOf(members->second, number);
+}
+
+std::optional<int> LinkEnds::MemberOf(const Members& members, int number) const {
+  const auto in_order = [&members](int of_group) { return *std::next(members.ranks.begin(), of_group); };
+  const auto count = static_cast<int>(members.ranks.size());
+  // Each of so many ranks has a number of its own below their count: these are all of the group, or its first ones.
+  if (members.linked == members.ranks && members.most < count) return in_order(number);
+  // Or they are those of the group, of which then all ranks up to the last of these are.
+  if (members.numbered_in_all && number <= *members.linked.rbegin()) return number;
+  // One that was not read may stand before the others.
+  if (number < count) return in_order(number) < first_missing_ ? std::optional(in_order(number)) : std::nullopt;
+  return number < first_missing_ && members.ranks.contains(number) ? std::optional(number) : std::nullopt;
 }
 
 std::vector<Pair> PairsOf(const Cluster& cluster) {
