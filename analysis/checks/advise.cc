@@ -45,7 +45,7 @@ struct Choice {
 // Of many ranks the one where a dimension's checks say most: the row that stands out, else the first rank (1.1).
 class RankChoice {
  public:
-  RankChoice(const Run& run, const Run* baseline_or_null) : run_(run) {
+  RankChoice(const Run& run, const Run* baseline_or_null, const Limits& limits) : run_(run), limits_(limits) {
     if (run.ranks.size() < 2) return;
     rows_ = StepRowsOf(run);
     links_ = LinkRowsOf(run);
@@ -66,6 +66,8 @@ class RankChoice {
       case Dimension::kCommunication:
         return {SlowestLink(check.find == CheckPacket && Uses("RDMA") ? "RDMA" : "SDMA")};
       case Dimension::kOverall:
+        if (check.find == CheckEnvironment) return {MostFound(check)};
+        break;
       case Dimension::kComparison:
         break;
     }
@@ -108,6 +110,19 @@ class RankChoice {
     return {row.rank, row.step < 0 ? std::nullopt : std::optional(row.step)};
   }
 
+  // The first of those of which most is found: a variable that one node alone has is what makes its ranks slow.
+  const Rank* MostFound(const Check& check) const {
+    const Rank* most = run_.ranks.front().get();
+    size_t rows = 0;
+    for (const auto& rank : run_.ranks) {
+      const std::optional<Finding> found = check.find({run_, *rank, limits_});
+      if (!found || found->rows.size() <= rows) continue;
+      rows = found->rows.size();
+      most = rank.get();
+    }
+    return most;
+  }
+
   static size_t NumberOf(std::string_view transport) {
     return static_cast<size_t>(std::ranges::find(kLinkTransports, transport) - kLinkTransports.begin());
   }
@@ -131,6 +146,7 @@ class RankChoice {
   }
 
   const Run& run_;
+  const Limits& limits_;
   std::vector<StepRow> rows_;
   std::vector<LinkRow> links_;
 };
@@ -220,7 +236,7 @@ void Merge(std::vector<RankedFinding>* all) {
 }  // namespace
 
 Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, Language language) {
-  const RankChoice choice(run, baseline_or_null);
+  const RankChoice choice(run, baseline_or_null, limits);
   const Cluster cluster(run);
   std::vector<RankedFinding> found;
   for (const Check& check : Checks()) {
@@ -236,18 +252,7 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     }
     input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
-    std::optional<Finding> finding = check.find(input);
-    const Rank* of = &rank;
-    if (check.find == CheckEnvironment) {
-      // A variable that one node alone has is what makes its ranks slow.
-      for (const auto& other : run.ranks) {
-        std::optional<Finding> one = check.find({run, *other, limits});
-        if (!one || (finding && one->rows.size() <= finding->rows.size())) continue;
-        finding = std::move(one);
-        of = other.get();
-      }
-    }
-    if (finding) found.push_back({finding->priority, ToJson(check, *of, *finding, language)});
+    if (const std::optional<Finding> finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
   }
   Merge(&found);
   std::ranges::stable_sort(found, {}, &RankedFinding::priority);

@@ -63,6 +63,9 @@ TEST_F(AdviseTest, AVariableOfOneRankAloneIsFound) {
   const Json found = Find("environment");
   ASSERT_FALSE(found.is_null());
   EXPECT_EQ(found["rank"], 2);
+  // Of several the first with most of them.
+  for (int i = 0; i < 2; ++i) Add(&run_, 20, 10)->environment = {{"ASCEND_LAUNCH_BLOCKING", "1"}, {"HCCL_ALGO", "x"}};
+  EXPECT_EQ(Find("environment")["rank"], 3);
 }
 
 TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing) {
