@@ -263,6 +263,22 @@ TEST_F(ExportTest, NoRowsInASelectionIsSaidAndNoFailure) {
   EXPECT_NE(out().find("0 files"), std::string::npos) << out();
 }
 
+// The formats of samples hold no events; nothing is left behind that would refuse the next try.
+TEST_F(ExportTest, ASelectionThatNothingShowsIsExplainedAndLeavesNoFile) {
+  const std::string dump = MakeDump("PROF_1");
+  const std::vector<std::string> events = {"export", dump, "--out", dir_ / "o", "--format", "jsonl", "--channels", "events"};
+  EXPECT_EQ(Run(events), 4);
+  EXPECT_EQ(err(), "profctl: nothing to export; the dumps have no events, --channels can be of hbm\n");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "o"));
+  std::filesystem::create_directories(dump + "/profd");
+  Put(dump + "/profd/marks.tsv",
+      "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n3000\t7\t3\t1\tstep_begin\t\t5\n5000\t7\t3\t1\tstep_end\t\t5\n");
+  EXPECT_EQ(Run(events), 4);
+  EXPECT_NE(err().find("; jsonl cannot show events, use --format csv or trace or perfetto or sqlite or folded"), std::string::npos) << err();
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "o"));
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--format", "trace", "--channels", "events"}), 0) << err();
+}
+
 // As the user "nobody" where the tests run as root, to whom everything is readable.
 class Nobody {
  public:

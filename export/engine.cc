@@ -1,7 +1,5 @@
 #include "export/engine.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "export/export_run.h"
@@ -18,11 +16,7 @@ Result<ExportReport> RunExport(const ExportOptions& options, const ProgressCall&
   if (formats.empty()) return InvalidArgument("no format given");
   Result<ExportReport> report = RunExportInto(options, std::move(formats), progress);
   if (!report.ok() || !report->channels.empty()) return report;
-  std::string why;
-  for (const DumpInfo::Problem& problem : report->problems) {
-    if (why.size() < 500) why += fmt::format("; {}: {}", problem.file, problem.what);
-  }
-  return NotFound("nothing to export" + why);
+  return NothingToExport(*report, "");
 }
 
 Result<ExportReport> RunExportInto(const ExportOptions& options,

@@ -414,6 +414,11 @@ Result<ExportReport> ExportRun::Run() {
   std::ranges::stable_sort(
       tasks_, [](const Task& a, const Task& b) { return a.task.file->bytes > b.task.file->bytes; });
   for (const Task& task : tasks_) total_bytes_ += task.task.file->bytes;
+  // Before the formats make their files.
+  if (!options_.out_dir.empty() && !HasWork()) {
+    const MutexLock lock(report_mutex_);
+    return NothingToExport(report_, WhyNothing());
+  }
   RETURN_IF_ERROR(Begin());
   LookForStepParts();
   LoadNames();

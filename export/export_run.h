@@ -19,6 +19,9 @@ namespace profd::exporting {
 
 using DecoderFinder = const DecoderSpec* (*)(std::string_view base, Place::Kind kind, int chip);
 
+// The reasons, and what of the dumps was skipped.
+Status NothingToExport(const ExportReport& report, std::string why);
+
 class ExportRun {
  public:
   // `progress` may be empty.
@@ -45,6 +48,9 @@ class ExportRun {
   void LoadNames();
   void AddTask(size_t dump, const Place& place, const DataFile& file);
   void AddLosses(size_t dump, size_t first_task);
+  // Whether some format gets anything at all; and, where none does, the reasons, each behind "; ".
+  bool HasWork() const;
+  std::string WhyNothing() const;
   Status Begin();
   void Work();
   void RunTask(const Task& task, std::vector<std::byte>* buffer);
