@@ -72,6 +72,19 @@ TEST_F(LiveAdviseTest, NothingIsWrongIsNotNothingIsThere) {
   EXPECT_THAT(out(), HasSubstr("nothing is wrong now; 1 processes are watched"));
 }
 
+// As `profctl jobs --job` has it; without a job nothing was missed.
+TEST_F(LiveAdviseTest, AnUnknownJobIsNotFound) {
+  EXPECT_EQ(Run({"advise", "--live", "--job", "nosuch"}), 4);
+  EXPECT_THAT(err(), HasSubstr("no attached process of job nosuch"));
+  EXPECT_EQ(out(), "");
+  EXPECT_EQ(Run({"advise", "--live", "--job", "nosuch", "--json"}), 4);
+  EXPECT_EQ(Json::parse(out())["error"]["code"], "not_found");
+  EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "advise", "--live", "--job", "nosuch"}), 4);
+  EXPECT_THAT(err(), HasSubstr("job nosuch not found on these 2 nodes"));
+  *daemon_.advice.add_ranks() = Rank(0, 90, 10);
+  EXPECT_EQ(Run({"advise", "--live", "--job", "j42"}), 0) << err();
+}
+
 TEST_F(LiveAdviseTest, WatchPrintsChanges) {
   daemon_.advice_watch.resize(4);
   *daemon_.advice_watch[1].add_advice() = SlowRank(1, 3);

@@ -3,14 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "client/commands/export_parse.h"
 #include "client/commands/show_dump.h"
-#include "client/sparkline.h"
 #include "client/test_support.h"
 
 namespace profd::client {
@@ -474,33 +472,6 @@ TEST_F(ExportTest, ShowOfNoDump) {
   EXPECT_EQ(Run({"show", dir_ / "none"}), 4);
   EXPECT_NE(err().find("none"), std::string::npos);
   EXPECT_EQ(Run({"show", dir_.path()}), ExitCodeFor(StatusCode::kInvalidArgument));
-}
-
-TEST(Sparkline, ADipLooksAsLargeAsItIs) {
-  std::vector<double> ramp = {0, 1, 2, 3, 4, 5, 6, 7};
-  auto line = [](std::vector<double> values, Scale scale = {}, bool ascii = true) {
-    scale.Widen(values);
-    return Sparkline(values, scale, ascii);
-  };
-  EXPECT_EQ(line(ramp, {}, false), "▁▂▃▄▅▆▇█");
-  EXPECT_EQ(line(ramp), ".:-=+*%#");
-  EXPECT_EQ(line({100, std::nan(""), 92, 100}), "# %#");
-  EXPECT_EQ(line({100, 99}), "##");
-  EXPECT_EQ(line({50, 50}, {0, 100}), "++");  // of a group whose greatest value is 100
-  EXPECT_EQ(line({-7, -3.5, 0}), ".+#");
-  EXPECT_EQ(line({0, 0}), "..");
-  EXPECT_EQ(line({}), "");
-}
-
-TEST(Quantity, HasUnits) {
-  EXPECT_EQ(FormatQuantity(1.5 * 1048576, "bytes_per_second"), "1.50 MiB/s");
-  EXPECT_EQ(FormatQuantity(0, "bytes"), "0 B");
-  EXPECT_EQ(FormatQuantity(1023.9, "bytes"), "1.00 KiB");
-  EXPECT_EQ(FormatQuantity(0.852, "ratio"), "85.2 %");
-  EXPECT_EQ(FormatQuantity(1.8e9, "hertz"), "1.80 GHz");
-  EXPECT_EQ(FormatQuantity(0.00088, "seconds"), "880 us");
-  EXPECT_EQ(FormatQuantity(12, "", true), "12 /s");
-  EXPECT_EQ(FormatQuantity(std::nan(""), "bytes"), "-");
 }
 
 }  // namespace

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
+#include <vector>
+
+#include "client/sparkline.h"
 
 namespace profd::client {
 namespace {
@@ -85,6 +89,33 @@ TEST(Table, ColoursOnlyOnRequestAndFiltersCells) {
   std::ostringstream colored;
   table.Print(colored, true);
   EXPECT_NE(colored.str().find("\033[31mx\\x1b[31m\033[0m"), std::string::npos);
+}
+
+TEST(Sparkline, ADipLooksAsLargeAsItIs) {
+  std::vector<double> ramp = {0, 1, 2, 3, 4, 5, 6, 7};
+  auto line = [](std::vector<double> values, Scale scale = {}, bool ascii = true) {
+    scale.Widen(values);
+    return Sparkline(values, scale, ascii);
+  };
+  EXPECT_EQ(line(ramp, {}, false), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(line(ramp), ".:-=+*%#");
+  EXPECT_EQ(line({100, std::nan(""), 92, 100}), "# %#");
+  EXPECT_EQ(line({100, 99}), "##");
+  EXPECT_EQ(line({50, 50}, {0, 100}), "++");  // of a group whose greatest value is 100
+  EXPECT_EQ(line({-7, -3.5, 0}), ".+#");
+  EXPECT_EQ(line({0, 0}), "..");
+  EXPECT_EQ(line({}), "");
+}
+
+TEST(Quantity, HasUnits) {
+  EXPECT_EQ(FormatQuantity(1.5 * 1048576, "bytes_per_second"), "1.50 MiB/s");
+  EXPECT_EQ(FormatQuantity(0, "bytes"), "0 B");
+  EXPECT_EQ(FormatQuantity(1023.9, "bytes"), "1.00 KiB");
+  EXPECT_EQ(FormatQuantity(0.852, "ratio"), "85.2 %");
+  EXPECT_EQ(FormatQuantity(1.8e9, "hertz"), "1.80 GHz");
+  EXPECT_EQ(FormatQuantity(0.00088, "seconds"), "880 us");
+  EXPECT_EQ(FormatQuantity(12, "", true), "12 /s");
+  EXPECT_EQ(FormatQuantity(std::nan(""), "bytes"), "-");
 }
 
 }  // namespace

@@ -126,12 +126,20 @@ void PrintAdvice(const Io& io, const std::vector<NodeAdvice>& nodes) {
   }
 }
 
+Result<v1::GetAdviceResponse> AskAdvice(ProfdApi& api, const std::string& job) {
+  v1::GetAdviceRequest request;
+  request.set_job_id(job);
+  request.set_ranks(true);
+  auto answer = api.GetAdvice(request);
+  if (answer.ok() && !job.empty() && answer->ranks().empty() && answer->advice().empty()) {
+    return NotFound("no attached process of job " + job + " is here to be watched, or it is not yours; see `profctl jobs`");
+  }
+  return answer;
+}
+
 int RunLiveAdvise(const Context& context, const LiveAdviseOptions& options) {
   if (options.watch) return Watch(context, options);
-  v1::GetAdviceRequest request;
-  request.set_job_id(options.job);
-  request.set_ranks(true);
-  auto answer = WithProgress(context, "asking profd", [&] { return context.api.GetAdvice(request); });
+  auto answer = WithProgress(context, "asking profd", [&] { return AskAdvice(context.api, options.job); });
   if (!answer.ok()) return Fail(context, answer.status());
   if (context.json) {
     PrintJson(context, ToJson(*answer));

@@ -15,6 +15,9 @@ struct LiveAdviseOptions {
 
 int RunLiveAdvise(const Context& context, const LiveAdviseOptions& options);
 
+// What is wrong now, and with the ranks that are watched. kNotFound: of this job none is.
+Result<v1::GetAdviceResponse> AskAdvice(ProfdApi& api, const std::string& job);
+
 // Parts of the answer, for one node and for many. A node's name is shown where it is not empty.
 struct NodeAdvice {
   std::string node;

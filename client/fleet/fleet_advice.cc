@@ -125,11 +125,8 @@ std::vector<WaitedFor> CompareRanks(const std::vector<NodeAdvice>& nodes, const 
 }
 
 int AdviseOnAll(Fleet* fleet, const std::string& job_id, bool json) {
-  v1::GetAdviceRequest request;
-  request.set_job_id(job_id);
-  request.set_ranks(true);
   const int64_t began_ns = fleet->clock().SteadyNs();
-  const auto all = AskEach<NodeAdvice>(fleet, "advise", job_id, [&](ProfdApi& api) { return api.GetAdvice(request); });
+  const auto all = AskEach<NodeAdvice>(fleet, "advise", job_id, [&](ProfdApi& api) { return AskAdvice(api, job_id); });
   const std::vector<WaitedFor> waited = CompareRanks(all.nodes, analysis::Limits(), kLookMs + static_cast<double>(fleet->clock().SteadyNs() - began_ns) / 1e6);
   Io& io = fleet->io();
   if (json) {

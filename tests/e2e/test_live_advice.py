@@ -109,6 +109,8 @@ class LiveAdvice(unittest.TestCase):
         cls.stack.callback(job.close)
         job.pids = job.attached(daemon, 2)
         daemon.ctl("start", "--job", name, "--task-time", "l1", "--msproftx", "on", "--detach")
+        # It looks once a second; a job that it has not seen yet is not found.
+        eventually(lambda: any(rank["job_id"] == name for rank in daemon.ctl("advise", "--live")["ranks"]), what=f"{name} is watched")
         cls.jobs[name] = job
 
     def advice(self, daemon, job):
