@@ -43,9 +43,10 @@ class WorkFolder {
   Status Open() {
     std::error_code error;
     fs::create_directories(path_, error);
+    if (error) return NotOpened(error.value(), path_);
     const std::string name = path_ + "/lock";
     lock_ = UniqueFd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!lock_.valid()) return Status::FromErrno(errno, name);
+    if (!lock_.valid()) return NotOpened(errno, name);
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
       const int why = errno;
       lock_.Reset();
@@ -70,6 +71,11 @@ class WorkFolder {
   }
 
  private:
+  static Status NotOpened(int error_number, const std::string& path) {
+    Status status = Status::FromErrno(error_number, path);
+    if (status.code() != StatusCode::kPermissionDenied) return status;
+    return PermissionDenied(status.message() + "; this command is for root, administrators and the user of archive.user; --work-dir names another folder");
+  }
   void Clear() const {
     std::error_code error;
     fs::remove_all(dumps(), error);
