@@ -417,7 +417,9 @@ TEST_F(SessionFlagsTest, OutputIsKeptForFetch) {
   EXPECT_EQ(Sent("start --output /abs").options().output(), "/abs");
   EXPECT_EQ(Sent("start --options-json {\"output\":\"x\"}").metadata().at("output"), "/data/me/x");
   EXPECT_EQ(Sent("start").metadata().count("output"), 0u);
-  EXPECT_EQ(Sent("start --no-dump --output /abs").metadata().count("output"), 0u);
+  ExpectUsage("start --no-dump --output /abs", "--output and --no-dump: give one of them");
+  ExpectUsage("run --no-dump --output /abs -- true", "--output and --no-dump: give one of them");
+  EXPECT_EQ(Sent("start --no-dump --options-json {\"output\":\"x\"}").metadata().count("output"), 0u);
   ascend_work_path_ = "/scratch";
   EXPECT_EQ(Sent("start").metadata().at("output"), "/scratch/profiling_data");
   EXPECT_EQ(Sent("start --output /abs").metadata().at("output"), "/abs");

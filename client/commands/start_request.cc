@@ -72,6 +72,11 @@ void ReadVendorOptions(const StartOptions& options, Reader* reader,
   request->set_options_json(vendor.json);
   request->mutable_acl_switches()->insert(vendor.acl.begin(), vendor.acl.end());
   request->set_best_effort(vendor.best_effort);
+  // Of other sources it may be there for sessions with a dump.
+  const auto flag = options.options.flags.find("output");
+  if (options.no_dump && flag != options.options.flags.end() && flag->second) {
+    reader->Add("--output and --no-dump: give one of them");
+  }
   if (!vendor.output.empty() && !options.no_dump) {
     (*request->mutable_metadata())[kOutputMetadata] = vendor.output;
   }
