@@ -457,6 +457,12 @@ TEST_F(CliTest, ErrorsNameTheCommandThatHelps) {
   EXPECT_NE(err().find("--steps need a process; see `profctl jobs`\n"), std::string::npos) << err();
 }
 
+TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
+  daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "duration_ms", .value = "172800000", .text = "must be 1s..1h"});
+  EXPECT_EQ(Run({"channels", "release", "--devices", "0", "--for", "48h"}), 3);
+  EXPECT_EQ(err(), "profctl: invalid argument: --for 48h: must be 1s..1h\n");
+}
+
 TEST_F(CliTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {
   daemon_.dumps.set_total_bytes(160ull << 20);
   daemon_.dumps.set_max_total_bytes(512ull << 30);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "client/cli_message.h"
 #include "client/commands/devices.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -98,7 +99,7 @@ int RunChannels(const Context& context, const ChannelsOptions& options) {
   auto answer = WithProgress(context, release ? "stopping channels" : "asking profd", [&] {
     return release ? context.api.ReleaseChannels(to_release) : context.api.AcquireChannels(to_acquire);
   });
-  if (!answer.ok()) return Fail(context, answer.status());
+  if (!answer.ok()) return Fail(context, answer.status(), NameOf("duration_ms", "--for", options.length));
   return Print(context, *answer, release);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/duration_text.h"
 #include "base/log.h"
 #include "base/problem.h"
 #include "daemon/session/session_plan.h"
@@ -121,9 +122,9 @@ void ChannelReleases::Release(const Peer& peer, const v1::ReleaseChannelsRequest
   const uint64_t most = peer.admin ? kMostAdminMs : kMostMs;
   const uint64_t length = request.has_duration_ms() ? request.duration_ms() : kDefaultMs;
   Status may = keys.status();
-  if (may.ok() && (length < 1000 || length > most)) {
+  if (may.ok() && (length < kLeastMs || length > most)) {
     may = Status(StatusCode::kInvalidArgument,
-                 Invalid("duration_ms", std::to_string(length), fmt::format("must be between 1000 and {}", most)));
+                 Invalid("duration_ms", std::to_string(length), fmt::format("must be {}..{}", ExactDuration(kLeastMs), ExactDuration(most))));
   }
   if (may.ok()) may = MayRelease(peer, *keys);
   if (!may.ok()) return finish(may);

@@ -30,6 +30,7 @@ namespace profd {
 class ChannelReleases {
  public:
   static constexpr uint64_t kDefaultMs = 10 * 60 * 1000;
+  static constexpr uint64_t kLeastMs = 1000;
   static constexpr uint64_t kMostMs = 60 * 60 * 1000;
   static constexpr uint64_t kMostAdminMs = 24 * kMostMs;
 

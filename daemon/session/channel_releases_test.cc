@@ -157,6 +157,8 @@ TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
 TEST_F(ChannelReleasesTest, LengthIsLimitedByRole) {
   EXPECT_EQ(ReleaseHccs(User(kHolder), 3'600'001).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ReleaseHccs(User(kHolder), 999).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReleaseHccs(User(kHolder), 172'800'000).message(), "duration_ms = 172800000: must be 1s..1h");
+  EXPECT_EQ(ReleaseHccs(Administrator(), 172'800'000).message(), "duration_ms = 172800000: must be 1s..24h");
   EXPECT_TRUE(ReleaseHccs(User(kHolder), 3'600'000).ok());
   EXPECT_EQ(ReleaseHccs(Administrator(), 86'400'001).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(ReleaseHccs(Administrator(), 86'400'000).ok());
