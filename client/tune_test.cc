@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "client/commands/tune_facts.h"
@@ -237,6 +238,25 @@ TEST_F(TuneTest, ShowAndLeases) {
   lease.add_devices(3);
   EXPECT_EQ(Run({"tune", "leases"}), kExitOk);
   EXPECT_THAT(out(), AllOf(HasSubstr("t1"), HasSubstr("another")));
+}
+
+// As `tune show` has it, that is code 4; a gain that is missing is 7.
+TEST_F(TuneTest, VerifyOfNothingIsNoSuccess) {
+  const auto make_run = [&](const std::string& name, const std::string& kernel) {
+    const std::filesystem::path folder = std::filesystem::path(std::string(dir_ / name)) / "rank0_ascend_pt/ASCEND_PROFILER_OUTPUT";
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "kernel_details.csv") << "Name,Type,Start Time(us),Duration(us)\n" << kernel << ",1,3\n";
+    return dir_ / name;
+  };
+  const std::string run = make_run("run", "a,Add"), other = make_run("other", "b,Mul");
+  EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run}), kExitNotFound);
+  EXPECT_THAT(err(), HasSubstr("nothing to compare: no aoe_result_opat_*.json"));
+  const std::string result = dir_ / "aoe_result_opat_1_pid7.json";
+  std::ofstream(result) << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
+    {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";
+  EXPECT_EQ(Run({"tune", "verify", "--before", other, "--after", other, result}), kExitNotFound);
+  EXPECT_THAT(err(), HasSubstr("nothing to compare: no tuned operator is in both profiles"));
+  EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run, result}), 7);
 }
 
 }  // namespace

@@ -264,6 +264,15 @@ Status Refusal(const std::vector<TuneCondition>& conditions, bool force) {
   return FailedPrecondition(fmt::format("not tuned: {}{}", names, impossible ? "" : "; --force tunes all the same"));
 }
 
+// Why neither a tuned operator nor what was promised for the model could be compared; empty: something was.
+std::string NothingCompared(const analysis::TuningResults& results, const Json& verified) {
+  if (verified["promised_model"].is_object() && verified["step"]["gain_percent"].is_number()) return "";
+  const size_t absent = verified["counts"]["not_in_profile"].get<size_t>();
+  if (verified["operators"].size() > absent) return "";
+  if (results.files.empty()) return "no aoe_result_opat_*.json or aoe_result_sgat_*.json was found; name the files behind --before and --after";
+  return absent > 0 ? "no tuned operator is in both profiles" : "no tuned operators are in the results";
+}
+
 }  // namespace
 
 int RunTune(const Context& context, const TuneCommand& command) {
@@ -357,6 +366,10 @@ int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
     io.out << JsonText(verified, true) << std::endl;
   } else {
     PrintVerified(io.out, verified, io.out_color());
+  }
+  if (const std::string why = NothingCompared(results, verified); !why.empty()) {
+    io.err << "profctl: nothing to compare: " << why << std::endl;
+    return kExitNotFound;
   }
   const auto count = [&verified](const char* verdict) { return verified["counts"][verdict].get<size_t>(); };
   const bool missing = count("not_seen") + count("slower") > 0;
