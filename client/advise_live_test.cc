@@ -69,7 +69,7 @@ TEST_F(LiveAdviseTest, NothingIsWrongIsNotNothingIsThere) {
   EXPECT_THAT(out(), HasSubstr("no attached process"));
   *daemon_.advice.add_ranks() = Rank(0, 90, 10);
   EXPECT_EQ(Run({"advise", "--live"}), 0);
-  EXPECT_THAT(out(), HasSubstr("nothing is wrong now; 1 processes are watched"));
+  EXPECT_THAT(out(), HasSubstr("nothing is wrong now; 1 process is watched"));
 }
 
 // As `profctl jobs --job` has it; without a job nothing was missed.

@@ -42,7 +42,7 @@ void PrintTerms(std::ostream& out, const v1::Session& session, pid_t starter) {
   }
   if (session.spec().schedule().has_start_step()) out << "starts with step " << session.spec().schedule().start_step() << '\n';
   if (session.spec().schedule().steps() != 0) {
-    out << fmt::format("ends after {} step{}\n", session.spec().schedule().steps(), session.spec().schedule().steps() == 1 ? "" : "s");
+    out << fmt::format("ends after {}\n", CountText(session.spec().schedule().steps(), "step"));
   }
   if (session.status().since_ns() != 0) {
     out << "begins at " << FormatTime(session.status().since_ns()) << ", from the flight recorder\n";

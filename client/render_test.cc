@@ -91,6 +91,14 @@ TEST(Table, ColoursOnlyOnRequestAndFiltersCells) {
   EXPECT_NE(colored.str().find("\033[31mx\\x1b[31m\033[0m"), std::string::npos);
 }
 
+TEST(CountText, HasTheSingular) {
+  EXPECT_EQ(CountText(0, "job"), "0 jobs");
+  EXPECT_EQ(CountText(1, "job"), "1 job");
+  EXPECT_EQ(CountText(2, "process"), "2 processes");
+  EXPECT_EQ(CountText(1, "more query"), "1 more query");
+  EXPECT_EQ(CountText(3, "query"), "3 queries");
+}
+
 TEST(Sparkline, ADipLooksAsLargeAsItIs) {
   std::vector<double> ramp = {0, 1, 2, 3, 4, 5, 6, 7};
   auto line = [](std::vector<double> values, Scale scale = {}, bool ascii = true) {

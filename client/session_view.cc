@@ -201,13 +201,13 @@ std::string MissingRanks(const v1::Session& session) {
     if (process.attached() && process.has_rank()) attached.insert(process.rank());
   }
   if (IsFinal(session.status().state()) || attached.size() >= session.status().expected_ranks()) return "";
-  return fmt::format("{} of {} ranks attached", attached.size(), session.status().expected_ranks());
+  return fmt::format("{} of {} attached", attached.size(), CountText(session.status().expected_ranks(), "rank"));
 }
 
 std::string CollectingFiles(const v1::Session& session) {
   if (!session.status().has_collecting_files()) return "";
   const v1::CollectingFiles& files = session.status().collecting_files();
-  return fmt::format("of {} process{}, for at most {} s", files.processes(), files.processes() == 1 ? "" : "es",
+  return fmt::format("of {}, for at most {} s", CountText(files.processes(), "process"),
                      (files.left_ms() + 999) / 1000);
 }
 
@@ -263,10 +263,10 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
   }
   line("ran for", ran);
   line("recorded",
-       fmt::format("{} records, {}", session.status().records(),
+       fmt::format("{}, {}", CountText(session.status().records(), "record"),
                    session.status().dump_path().empty() ? "no dump" : FormatBytes(session.status().dump_bytes())));
   if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
-    line("dropped", fmt::format("{} records, {}", session.status().dropped_records(),
+    line("dropped", fmt::format("{}, {}", CountText(session.status().dropped_records(), "record"),
                                 FormatBytes(session.status().dropped_bytes())));
   }
   if (session.status().marks() != 0 || session.status().dropped_marks() != 0) {

@@ -94,8 +94,8 @@ Json CostJson(const analysis::StoreCost& cost) {
 }
 
 std::string CostText(const Json& cost) {
-  return fmt::format("ClickHouse: {} queries, {:.3f} s, {} rows and {} read", cost["queries"].get<uint64_t>(), cost["seconds"].get<double>(),
-                     cost["rows_read"].get<uint64_t>(), FormatBytes(cost["bytes_read"].get<uint64_t>()));
+  return fmt::format("ClickHouse: {}, {:.3f} s, {} and {} read", CountText(cost["queries"].get<uint64_t>(), "query"), cost["seconds"].get<double>(),
+                     CountText(cost["rows_read"].get<uint64_t>(), "row"), FormatBytes(cost["bytes_read"].get<uint64_t>()));
 }
 
 }  // namespace profd::client

@@ -138,7 +138,7 @@ void PrintOverview(std::ostream& out, const Json& overview, bool color) {
 }
 
 void PrintAnalysis(std::ostream& out, const Json& run, bool color) {
-  out << Printable(Text(run["run"], "name")) << ": " << run["ranks"].size() << (run["ranks"].size() == 1 ? " rank\n" : " ranks\n");
+  out << Printable(Text(run["run"], "name")) << ": " << CountText(run["ranks"].size(), "rank") << '\n';
   PrintOverall(out, color, run["ranks"]);
   if (run.contains("cluster") && run["cluster"].is_object()) PrintCluster(out, color, run["cluster"]);
   if (run["ranks"].size() > kMostRanksInFull) {

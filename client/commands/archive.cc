@@ -134,7 +134,7 @@ v1::ArchiveFailed FailedAtServer(const Status& status) {
 // "2 parts could not be read: device_0/data/hbm.data.0: ..."; empty: nothing is damaged.
 std::string DamageText(const std::vector<analysis::Problem>& problems) {
   if (problems.empty()) return "";
-  return fmt::format("{} {} of it could not be read{}: {}: {}", problems.size(), problems.size() == 1 ? "part" : "parts",
+  return fmt::format("{} of it could not be read{}: {}: {}", CountText(problems.size(), "part"),
                      problems.size() == 1 ? "" : ", the first", problems.front().where, problems.front().what);
 }
 
@@ -270,8 +270,8 @@ class Archiver {
       }
       context_.io.out << JsonText(json, false) << std::endl;
     } else if (loaded) {
-      context_.io.out << fmt::format("{} archived as {}: {} rows of {} ranks, {} in {}", Printable(name), Printable(upload.run()), report.loaded().rows(),
-                                     report.loaded().ranks(), FormatBytes(report.loaded().bytes()), FormatSpan(took_ns))
+      context_.io.out << fmt::format("{} archived as {}: {} of {}, {} in {}", Printable(name), Printable(upload.run()), CountText(report.loaded().rows(), "row"),
+                                     CountText(report.loaded().ranks(), "rank"), FormatBytes(report.loaded().bytes()), FormatSpan(took_ns))
                       << std::endl;
     } else {
       context_.io.err << fmt::format("profctl: {} not archived (attempt {}): {}", Printable(name), upload.attempt(), PrintableLines(report.failed().message())) << std::endl;

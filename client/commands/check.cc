@@ -60,9 +60,8 @@ void Print(const Context& context, const v1::CheckOptionsResponse& response, boo
                    << Printable(warning) << '\n';
   }
   if (response.problems_size() > 0) {
-    context.io.err << fmt::format("profctl: {} problem{}; nothing would start. See `profctl options`\n",
-                                  response.problems_size(),
-                                  response.problems_size() == 1 ? "" : "s");
+    context.io.err << fmt::format("profctl: {}; nothing would start. See `profctl options`\n",
+                                  CountText(static_cast<uint64_t>(response.problems_size()), "problem"));
     return;
   }
   context.io.out << "the options are right\n";

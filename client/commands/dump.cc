@@ -86,8 +86,8 @@ int RunDump(const Context& context, const DumpOptions& options) {
     return kExitOk;
   }
   std::ostream& out = context.io.out;
-  out << fmt::format("session {}  the last {}: {} records, {}\n", Printable(session->session_id()),
-                     FormatSpan(session->status().ended_ns() - session->status().started_ns()), session->status().records(),
+  out << fmt::format("session {}  the last {}: {}, {}\n", Printable(session->session_id()),
+                     FormatSpan(session->status().ended_ns() - session->status().started_ns()), CountText(session->status().records(), "record"),
                      FormatBytes(session->status().dump_bytes()));
   out << "dump " << Printable(fetched.empty() ? session->status().dump_path() : fetched) << '\n';
   PrintOutcomes(out, *session, /*with_counts=*/true, context.io.out_color());

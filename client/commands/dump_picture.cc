@@ -151,10 +151,10 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
       std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
           << Printable(IsNotRead(loss.reason)
-                           ? fmt::format("{} {}: {} samples {}", place, channel.collector, loss.records,
+                           ? fmt::format("{} {}: {} {}", place, channel.collector, CountText(loss.records, "sample"),
                                          loss.reason == LossReason::kLate ? "missed (collector late)" : "left out (profd over its budget)")
-                           : fmt::format("{} {}: {} records, {} ({})", place, channel.collector,
-                                         loss.records, FormatBytes(loss.bytes), ToString(loss.reason)))
+                           : fmt::format("{} {}: {}, {} ({})", place, channel.collector,
+                                         CountText(loss.records, "record"), FormatBytes(loss.bytes), ToString(loss.reason)))
           << '\n';
     }
   }
@@ -438,8 +438,8 @@ void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureSt
   uint64_t marks = count(kMark);
   if (marks + count(kRange) + steps + count(kIteration) > 0) {
     out << Paint("events   ", Tone::kFaint, style.color)
-        << fmt::format("{} marks, {} ranges, {} steps, {} iterations\n", marks, count(kRange), steps,
-                       count(kIteration));
+        << fmt::format("{}, {}, {}, {}\n", CountText(marks, "mark"), CountText(count(kRange), "range"), CountText(steps, "step"),
+                       CountText(count(kIteration), "iteration"));
   }
   PrintChannels(out, picture, style);
   PrintLosses(out, picture, style);

@@ -60,8 +60,8 @@ void PrintOutputs(const Io& io, const ExportReport& report, const std::string& o
     table.AddRow({path, FormatBytes(file.bytes), std::to_string(file.rows)});
   }
   if (!table.empty()) table.Print(io.out, io.out_color());
-  io.out << fmt::format("{}: {} files, {}, from {} in {:.1f} s ({})\n", Printable(out_dir),
-                        report.outputs.size(), FormatBytes(bytes), FormatBytes(report.input_bytes),
+  io.out << fmt::format("{}: {}, {}, from {} in {:.1f} s ({})\n", Printable(out_dir),
+                        CountText(report.outputs.size(), "file"), FormatBytes(bytes), FormatBytes(report.input_bytes),
                         report.seconds,
                         Rate(static_cast<double>(report.input_bytes), report.seconds));
 }
@@ -147,14 +147,15 @@ void WarnOfExport(const Io& io, const ExportReport& report) {
       ++more;
       continue;
     }
-    Warning(io, fmt::format("{}: {} {}: {} records ({} bytes) could not be decoded and were skipped",
+    Warning(io, fmt::format("{}: {} {}: {} ({}) could not be decoded and {} skipped",
                             channel.dump, PlaceName(channel.device), channel.file,
-                            channel.bad_records, channel.bad_bytes));
+                            CountText(channel.bad_records, "record"), CountText(channel.bad_bytes, "byte"),
+                            channel.bad_records == 1 ? "was" : "were"));
   }
   uint64_t unpaired = 0;
   for (const ChannelReport& channel : report.channels) unpaired += channel.unpaired;
   if (unpaired > 0) {
-    Warning(io, fmt::format("{} begin/end marks without their other end were skipped", unpaired));
+    Warning(io, fmt::format("{} without the other end {} skipped", CountText(unpaired, "begin/end mark"), unpaired == 1 ? "was" : "were"));
   }
   for (const auto& [what, entry] : skipped) {
     const auto& [count, example] = entry;
@@ -168,8 +169,8 @@ void NoteClipped(const Io& io, const ExportReport& report) {
   uint64_t clipped = 0;
   for (const ChannelReport& channel : report.channels) clipped += channel.clipped;
   if (clipped == 0) return;
-  io.err << fmt::format("profctl: {} begin/end mark{} crossed the session border and {} clipped\n",
-                        clipped, clipped == 1 ? "" : "s", clipped == 1 ? "was" : "were")
+  io.err << fmt::format("profctl: {} crossed the session border and {} clipped\n",
+                        CountText(clipped, "begin/end mark"), clipped == 1 ? "was" : "were")
          << std::flush;
 }
 

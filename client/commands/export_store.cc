@@ -52,7 +52,7 @@ void Print(const Io& io, const Loaded& loaded, const std::string& run) {
     bytes += rank.bytes;
   }
   if (!table.empty()) table.Print(io.out, io.out_color());
-  io.out << fmt::format("{}: {} rows of {} {}, {} in {:.1f} s", Printable(run), rows, loaded.ranks.size(), loaded.ranks.size() == 1 ? "rank" : "ranks",
+  io.out << fmt::format("{}: {} of {}, {} in {:.1f} s", Printable(run), CountText(rows, "row"), CountText(loaded.ranks.size(), "rank"),
                         FormatBytes(bytes), loaded.seconds);
   if (!loaded.skipped.empty()) io.out << fmt::format("; {} loaded before and not changed since", loaded.skipped.size());
   io.out << std::endl;
@@ -128,7 +128,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   loaded.seconds = static_cast<double>(clock.SteadyNs() - begin_ns) / static_cast<double>(kNsPerSecond);
   if (!done.ok()) {
     const bool some = !loaded.ranks.empty() || signals.caught() != 0;
-    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} ranks were loaded before this; --resume continues with the others", loaded.ranks.size()) << std::endl;
+    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} {} loaded before this; --resume continues with the others", CountText(loaded.ranks.size(), "rank"), loaded.ranks.size() == 1 ? "was" : "were") << std::endl;
     return FailWith(io, done, some || done.code() == StatusCode::kAborted ? kExitPartial : ExitCodeFor(done.code()), json);
   }
   if (json) {

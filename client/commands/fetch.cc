@@ -189,8 +189,8 @@ int RunFetch(const Context& context, const FetchOptions& options) {
     for (size_t i = 0; i + 1 < fetched.paths.size(); ++i) {
       context.io.out << Printable(fetched.paths[i]) << '\n';
     }
-    context.io.out << fmt::format("{}  {} files, {} in {}\n", Printable(fetched.path),
-                                  fetched.files, FormatBytes(fetched.received_bytes),
+    context.io.out << fmt::format("{}  {}, {} in {}\n", Printable(fetched.path),
+                                  CountText(fetched.files, "file"), FormatBytes(fetched.received_bytes),
                                   FormatSpan(context.clock.SteadyNs() - begin_ns));
   }
   return kExitOk;

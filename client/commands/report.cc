@@ -116,10 +116,9 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
     io.out << JsonText(made, true) << std::endl;
     return kExitOk;
   }
-  io.out << fmt::format("{}: {}, {} {}; open it in a browser\n", Printable(out), FormatBytes(page.size()), (*data)["ranks"].size(),
-                        (*data)["ranks"].size() == 1 ? "rank" : "ranks");
+  io.out << fmt::format("{}: {}, {}; open it in a browser\n", Printable(out), FormatBytes(page.size()), CountText((*data)["ranks"].size(), "rank"));
   io.out.flush();
-  if (read.problems > 0) io.err << fmt::format("profctl: warning: {} parts of the data could not be read; the page lists them\n", read.problems);
+  if (read.problems > 0) io.err << fmt::format("profctl: warning: {} of the data could not be read; the page lists them\n", CountText(read.problems, "part"));
   if (!read.cost.is_null()) io.err << CostText(read.cost) << std::endl;
   return kExitOk;
 }

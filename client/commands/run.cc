@@ -70,8 +70,8 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   }
   Cell state = StateCell(session.status().state());
   err << fmt::format(
-      "profctl: session {} {}: {} records, {} dropped, {} in {}\n", Printable(session.session_id()),
-      Paint(state.text, state.tone, context.io.err_color()), session.status().records(),
+      "profctl: session {} {}: {}, {} dropped, {} in {}\n", Printable(session.session_id()),
+      Paint(state.text, state.tone, context.io.err_color()), CountText(session.status().records(), "record"),
       session.status().dropped_records(), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
   PrintStatistics(err, session, context.io.err_color());
   PrintNotCollected(context, session);

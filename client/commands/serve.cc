@@ -130,7 +130,7 @@ int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std:
   if (json) {
     io.out << JsonText(Json{{"url", url}, {"token", *token}, {"runs", count}}, false) << std::endl;
   } else {
-    io.out << fmt::format("{} {}; open {}\n", count, count == 1 ? "run" : "runs", url);
+    io.out << fmt::format("{}; open {}\n", CountText(count, "run"), url);
     io.out << "  until Ctrl-C; from another machine: ssh -L " << fmt::format("{0}:localhost:{0}", (*server)->port()) << " HOST"
            << std::endl;
   }

@@ -82,7 +82,7 @@ std::string Body(const v1::ProcessStacks& process, bool all) {
       others = true;
     }
   }
-  if (process.threads_left_out() > 0 && all) text += fmt::format("  {} more threads are not shown\n", process.threads_left_out());
+  if (process.threads_left_out() > 0 && all) text += fmt::format("  {} {} not shown\n", CountText(process.threads_left_out(), "more thread"), process.threads_left_out() == 1 ? "is" : "are");
   if (others) text += "  other threads: --all\n";
   if (process.frames_left_out()) text += "  frames beyond the limits are not shown\n";
   return text;
@@ -117,8 +117,8 @@ std::string GroupText(const std::vector<Placed>& group) {
         pids.push_back(one.node->empty() ? std::to_string(one.process->pid()) : fmt::format("{} on {}", one.process->pid(), *one.node));
       }
     }
-    if (!ranks.empty()) text = fmt::format("{} ranks: {}", ranks.size(), FormatDevices(ranks));
-    if (!pids.empty()) text += fmt::format("{}{} processes: {}", text.empty() ? "" : "; ", pids.size(), fmt::join(pids, ", "));
+    if (!ranks.empty()) text = fmt::format("{}: {}", CountText(ranks.size(), "rank"), FormatDevices(ranks));
+    if (!pids.empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", CountText(pids.size(), "process"), fmt::join(pids, ", "));
   }
   if (!first.job_id().empty()) text += " of job " + first.job_id();
   return text + StepText(group);

@@ -41,8 +41,8 @@ std::string HealthText(const v1::Node& node) {
   }
   std::string word = VerdictWord(node.health().verdict());
   if (not_ok == 0) return word;
-  return fmt::format("{}: {} of {} devices not ok (profctl health)", word, not_ok,
-                     node.devices_size());
+  return fmt::format("{}: {} of {} not ok (profctl health)", word, not_ok,
+                     CountText(static_cast<uint64_t>(node.devices_size()), "device"));
 }
 
 std::string Collectors(const v1::Node& node) {
@@ -74,8 +74,8 @@ std::string RecorderText(const v1::Recorder& recorder) {
   if (failing > 0) text += fmt::format("; {} of {} do not deliver (--json)", failing, recorder.channels_size());
   uint64_t dumps = 0;
   for (const auto& [reason, count] : recorder.dumps()) dumps += count;
-  if (dumps > 0) text += fmt::format("; {} dumps", dumps);
-  if (recorder.triggers_size() > 0) text += fmt::format("; {} triggers", recorder.triggers_size());
+  if (dumps > 0) text += "; " + CountText(dumps, "dump");
+  if (recorder.triggers_size() > 0) text += "; " + CountText(static_cast<uint64_t>(recorder.triggers_size()), "trigger");
   return text;
 }
 
@@ -129,7 +129,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("DCMI", Library(driver.dcmi_path(), driver.dcmi_error(), driver.dcmi_version()));
   if (driver.missing_symbols_size() > 0) {
     line("missing",
-         fmt::format("{} driver functions (--json lists them)", driver.missing_symbols_size()));
+         CountText(static_cast<uint64_t>(driver.missing_symbols_size()), "driver function") + " (--json lists them)");
   }
   line("devices", Devices(node));
   line("health", HealthText(node));

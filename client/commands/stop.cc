@@ -17,7 +17,7 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, context.io.out_color());
   if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
-  out << fmt::format("\n  {} records, {} dropped, {} in {}\n", session.status().records(),
+  out << fmt::format("\n  {}, {} dropped, {} in {}\n", CountText(session.status().records(), "record"),
                      session.status().dropped_records(), FormatBytes(session.status().dump_bytes()),
                      RanFor(session, context.clock));
   PrintStatistics(out, session, context.io.out_color());

@@ -106,7 +106,7 @@ int RunRemoveRuns(const Io& io, const Clock& clock, const StoreRunsCommand& comm
     status = remover.Remove(run.name).Annotate("run " + run.name);
     if (!status.ok()) break;
     removed.push_back(ToJson(run));
-    if (!json) io.out << fmt::format("removed {}, {} rows of {} ranks", Printable(run.name), run.rows, run.ranks) << std::endl;
+    if (!json) io.out << fmt::format("removed {}, {} of {}", Printable(run.name), CountText(run.rows, "row"), CountText(run.ranks, "rank")) << std::endl;
   }
   if (const std::string note = remover.Note(); !note.empty() && !json) io.err << "profctl: note: " << note << std::endl;
   if (!status.ok()) return FailWith(io, status, removed.empty() ? ExitCodeFor(status.code()) : kExitPartial, json);

@@ -155,8 +155,7 @@ class Printer {
 
   void ReportDrops(uint64_t dropped) {
     if (dropped <= dropped_) return;
-    Warn(context_, fmt::format("{} samples lost ({} in all): this reader is too slow",
-                               dropped - dropped_, dropped));
+    Warn(context_, fmt::format("{} lost ({} in all): this reader is too slow", CountText(dropped - dropped_, "sample"), dropped));
     dropped_ = dropped;
   }
 

@@ -172,8 +172,8 @@ class TuneRun {
       }
     }
     const char* const begun = signs_.tool() ? "tuning" : signs_.adapter() ? "graph handed to the tool" : "no sign of tuning yet";
-    context_.io.err << fmt::format("profctl: {} {}; {} tasks done, {} operators, {} subgraphs; results {}\n", FormatSpan(now - begin_ns_), begun, tasks, operators,
-                                   subgraphs, FormatBytes(watch_->bytes()))
+    context_.io.err << fmt::format("profctl: {} {}; {} done, {}, {}; results {}\n", FormatSpan(now - begin_ns_), begun, CountText(tasks, "task"),
+                                   CountText(operators, "operator"), CountText(subgraphs, "subgraph"), FormatBytes(watch_->bytes()))
                     << std::flush;
   }
 

@@ -23,6 +23,7 @@ std::string Fixed(const Json& value, const char* format) {
 }
 
 std::string Count(const Json& value) { return value.is_number() ? value.dump() : "-"; }
+std::string Count(const Json& value, std::string_view what) { return CountText(value.get<uint64_t>(), what); }
 
 std::string Types(const Json& types) {
   std::string text;
@@ -102,8 +103,8 @@ void PrintTuning(std::ostream& out, const Json& tuning, bool color) {
   }
   PrintProblems(out, tuning["problems"]);
   const Json& totals = tuning["totals"];
-  out << fmt::format("{} tasks: {} operators and {} subgraphs with a new strategy, {} operators failed, {} tasks incomplete\n", Count(totals["tasks"]),
-                     Count(totals["operators"]), Count(totals["subgraphs"]), Count(totals["failed_operators"]), Count(totals["incomplete_tasks"]));
+  out << fmt::format("{}: {} and {} with a new strategy, {} failed, {} incomplete\n", Count(totals["tasks"], "task"), Count(totals["operators"], "operator"),
+                     Count(totals["subgraphs"], "subgraph"), Count(totals["failed_operators"], "operator"), Count(totals["incomplete_tasks"], "task"));
   out.flush();
 }
 

@@ -121,16 +121,15 @@ void PrintReport(const Io& io, const VerifyReport& report, const VerifyOptions& 
   if (!quiet || !report.ok()) {
     const bool running = report.state == DumpState::kRunning;
     const std::string verdict =
-        !report.ok() ? Paint(fmt::format("{} problem{}", report.problem_count,
-                                         report.problem_count == 1 ? "" : "s"),
+        !report.ok() ? Paint(CountText(report.problem_count, "problem"),
                              Tone::kBad, io.out_color()) +
                            fmt::format(", {}", ToString(report.state))
         : running ? Paint("running, consistent so far", Tone::kGood, io.out_color())
                   : Paint("valid", Tone::kGood, io.out_color()) +
                         fmt::format(", {}", ToString(report.state));
     io.out << Printable(report.name) << ": " << verdict
-           << fmt::format(", {} files, {}, {} checksums\n", report.files,
-                          FormatBytes(report.bytes), report.checksums);
+           << fmt::format(", {}, {}, {}\n", CountText(report.files, "file"),
+                          FormatBytes(report.bytes), CountText(report.checksums, "checksum"));
   }
   if (!quiet) {
     PrintChannels(io, report, options.verbose);

@@ -6,6 +6,7 @@
 
 #include "client/cli_message.h"
 #include "client/parse.h"
+#include "client/render.h"
 #include "client/session_view.h"
 #include "client/signals.h"
 
@@ -16,9 +17,9 @@ std::string Line(const Context& context, const v1::Session& session) {
   std::string when = FormatTime(context.clock.WallNs());
   Cell state = StateCell(session.status().state());
   std::string line = fmt::format(
-      "{}  {}  {}  {} records  {}", when,
+      "{}  {}  {}  {}  {}", when,
       Paint(fmt::format("{:<11}", Printable(state.text)), state.tone, context.io.out_color()),
-      RanFor(session, context.clock), session.status().records(), FormatBytes(session.status().dump_bytes()));
+      RanFor(session, context.clock), CountText(session.status().records(), "record"), FormatBytes(session.status().dump_bytes()));
   if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
     line += fmt::format("  {} dropped", session.status().dropped_records());
   }

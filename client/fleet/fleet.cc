@@ -32,7 +32,7 @@ FleetReport Fleet::NewReport(std::string command, std::string job_id) const {
 bool Fleet::GoOn(const std::string& what, size_t done, size_t all, int64_t began_ns) {
   if (setup_.signals != nullptr && setup_.signals->Poll() != 0) return false;
   if (setup_.io.err_tty && setup_.clock.SteadyNs() - began_ns > kNsPerSecond) {
-    setup_.io.err << fmt::format("\r\033[K{}: {} of {} nodes", what, done, all) << std::flush;
+    setup_.io.err << fmt::format("\r\033[K{}: {} of {}", what, done, CountText(all, "node")) << std::flush;
     shown_ = true;
   }
   return true;

@@ -55,7 +55,7 @@ Json JsonOf(const WaitedFor& one) {
 
 std::string TextOf(const WaitedFor& one) {
   const std::string who = fmt::format("{} on {}", one.rank ? fmt::format("rank {}", *one.rank) : fmt::format("process {}", one.pid), one.node);
-  if (one.steps_behind > 0) return fmt::format("job {}: {} is {} steps behind the others", one.job_id, who, one.steps_behind);
+  if (one.steps_behind > 0) return fmt::format("job {}: {} is {} behind the others", one.job_id, who, CountText(static_cast<uint64_t>(one.steps_behind), "step"));
   return fmt::format("job {}: the others wait for {}: {:.1f} ms per step ({:.0f} %)", one.job_id, who, one.behind_ms, one.share * 100);
 }
 

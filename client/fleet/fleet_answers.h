@@ -57,7 +57,7 @@ int PrintFailures(Io& io, const NodeAnswers<Node>& all, std::string_view what) {
   }
   const int exit_code = ExitCodeOf(all.report);
   if (exit_code == kExitNotFound) {
-    io.err << fmt::format("profctl: {} not found on these {} nodes, or not owned by you\n", what, all.nodes.size());
+    io.err << fmt::format("profctl: {} not found on {}, or not owned by you\n", what, all.nodes.size() == 1 ? "this node" : fmt::format("these {} nodes", all.nodes.size()));
   }
   io.err.flush();
   return exit_code;

@@ -283,7 +283,8 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
     io.err << "profctl: note: " << Printable(note) << '\n' << std::flush;
   }
   if (Status files = CheckTls(command, environment, found->list.nodes); !files.ok()) {
-    io.err << fmt::format("profctl: none of the {} nodes was called: {}\n", found->list.nodes.size(),
+    io.err << fmt::format("profctl: {} called: {}\n",
+                          found->list.nodes.size() == 1 ? "the node was not" : fmt::format("none of the {} nodes was", found->list.nodes.size()),
                           PrintableLines(files.message()))
            << std::flush;
     return ExitCodeFor(files.code());

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "client/render.h"
 
 namespace profd::client {
 namespace {
@@ -182,7 +183,7 @@ class Gatherer {
   }
   NodeList Finish() {
     if (found_ > kMaxProblems) {
-      problems_->push_back(fmt::format("and {} more problems", found_ - kMaxProblems));
+      problems_->push_back("and " + CountText(found_ - kMaxProblems, "more problem"));
     }
     if (found_ == 0 && list_.nodes.empty()) problems_->push_back("the list of nodes is empty");
     return std::move(list_);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "client/render.h"
 #include "client/selftest/selftest.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -86,7 +87,7 @@ Answer AskMsptiLate(const Facts& facts) {
   const Kernels kernels = KernelsOf(*facts.mspti);
   const Json evidence = Evidence(*facts.mspti, kernels);
   if (kernels.all == 0) return {Verdict::kNo, WhyNoKernels(*facts.mspti), evidence};
-  if (kernels.named == 0) return {Verdict::kNo, fmt::format("{} kernels were recorded, without names", kernels.all), evidence};
+  if (kernels.named == 0) return {Verdict::kNo, CountText(kernels.all, "kernel") + " recorded, without names", evidence};
   return {Verdict::kYes, fmt::format("{:.0f} kernels/s", kernels.per_second), evidence};
 }
 
@@ -122,7 +123,7 @@ Answer AskMsptiKeepsUp(const Facts& facts) {
             evidence};
   }
   return {kernels.lost_records == 0 ? Verdict::kYes : Verdict::kNo,
-          fmt::format("{} records lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", kernels.lost_records, kernels.per_second), evidence};
+          fmt::format("{} lost at {:.0f} kernels/s; what the driver drops is not counted anywhere", CountText(kernels.lost_records, "record"), kernels.per_second), evidence};
 }
 
 Answer AskMsptiRecords(const Facts& facts) {
@@ -153,7 +154,7 @@ Answer AskMsptiBeside(const Facts& facts) {
   evidence["channels_refused"] = refused;
   if (running == 0) return {Verdict::kOpen, "no sampling channel ran at the same time", evidence};
   const bool both = kernels.all > 0 && refused.empty();
-  return {both ? Verdict::kYes : Verdict::kNo, fmt::format("{} channels run, {} are refused, {:.0f} kernels/s", running, refused.size(), kernels.per_second), evidence};
+  return {both ? Verdict::kYes : Verdict::kNo, fmt::format("{} running, {} refused, {:.0f} kernels/s", CountText(running, "channel"), refused.size(), kernels.per_second), evidence};
 }
 
 Answer AskAclprofThread(const Facts& facts) {
@@ -179,7 +180,7 @@ Answer AskAclprofThread(const Facts& facts) {
   const Json evidence = {{"processes", ProcessesJson(last)}, {"stop_ms", facts.aclprof->stop_ns / 1'000'000}};
   if (!bad.empty()) return {Verdict::kNo, bad, evidence};
   if (ended == 0) return {Verdict::kOpen, "no process has collected: " + refused, evidence};
-  return {Verdict::kYes, fmt::format("in {} processes; stopping took {:.1f} s", ended, static_cast<double>(facts.aclprof->stop_ns) / 1e9), evidence};
+  return {Verdict::kYes, fmt::format("in {}; stopping took {:.1f} s", CountText(ended, "process"), static_cast<double>(facts.aclprof->stop_ns) / 1e9), evidence};
 }
 
 Answer AskClockSteps(const Facts&) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <map>
 
+#include "client/render.h"
 #include "client/selftest/selftest.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -38,7 +39,7 @@ Answer AskHalIsReal(const Facts& facts) {
   if (driver.hal_path().empty()) return Open("no libascend_hal.so is loaded: " + driver.hal_error());
   const Json evidence = {{"hal_path", driver.hal_path()}, {"devices", facts.node.devices_size()}, {"driver_version", driver.driver_version()}};
   if (facts.node.devices().empty()) return YesOrNo(false, "it loads and has no devices: a stub of the toolkit (devlib), or a node without NPUs", evidence);
-  return YesOrNo(true, fmt::format("{} devices", facts.node.devices_size()), evidence);
+  return YesOrNo(true, CountText(static_cast<uint64_t>(facts.node.devices_size()), "device"), evidence);
 }
 
 Answer AskHalComplete(const Facts& facts) {
@@ -130,7 +131,7 @@ Answer AskRecordLayouts(const Facts& facts) {
     channels.push_back({{"channel", id}, {"name", sum.name}, {"devices", sum.devices}, {"bytes", sum.bytes}, {"records", sum.records}, {"garbage_bytes", sum.garbage}});
   }
   if (bytes == 0) return Open("no channel has delivered anything yet: profctl selftest --active runs them for 5 s");
-  return YesOrNo(garbage == 0, garbage == 0 ? fmt::format("{} channels, {} bytes", channels.size(), bytes) : fmt::format("{} of {} bytes are not records", garbage, bytes),
+  return YesOrNo(garbage == 0, garbage == 0 ? fmt::format("{}, {} bytes", CountText(channels.size(), "channel"), bytes) : fmt::format("{} of {} bytes are not records", garbage, bytes),
              {{"channels", channels}});
 }
 

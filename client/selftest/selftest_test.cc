@@ -283,7 +283,7 @@ TEST(SelftestJob, WhatIsNot) {
   auto& processes = *facts.aclprof->ended.mutable_status()->mutable_processes();
   processes[0].mutable_collector()->set_state(v1::ProcessCollector::STATE_OFF);
   EXPECT_EQ(AskAclprofThread(facts).verdict, Verdict::kYes);
-  EXPECT_THAT(AskAclprofThread(facts).why, HasSubstr("in 1 processes"));
+  EXPECT_THAT(AskAclprofThread(facts).why, HasSubstr("in 1 process;"));
   processes[1].mutable_collector()->set_state(v1::ProcessCollector::STATE_OFF);
   EXPECT_EQ(AskAclprofThread(facts).verdict, Verdict::kOpen) << "they refuse";
   processes[0].mutable_collector()->set_state(v1::ProcessCollector::STATE_FAILED);

@@ -205,9 +205,9 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
   }
   if (cut && height > 0) {
     frame->Put(1, y + height,
-               shown == 0 ? fmt::format("{} devices: enlarge the terminal", count)
-                          : fmt::format("{}-{} of {} devices (up, down)", first + 1, first + shown,
-                                        count),
+               shown == 0 ? CountText(count, "device") + ": enlarge the terminal"
+                          : fmt::format("{}-{} of {} (up, down)", first + 1, first + shown,
+                                        CountText(count, "device")),
                Style::kFaint);
   }
   if (count == 0) {
@@ -277,7 +277,7 @@ void DrawTotals(const Model& model, const std::vector<const Device*>& devices, c
   x += frame->Put(x, 1, fmt::format("dropped {}", records),
                   records > 0 ? Style::kBad : Style::kPlain);
   if (samples > 0) {
-    frame->Put(x, 1, fmt::format("  (this view: {} samples)", samples), Style::kWarning);
+    frame->Put(x, 1, fmt::format("  (this view: {})", CountText(samples, "sample")), Style::kWarning);
   }
 }
 

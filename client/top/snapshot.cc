@@ -162,9 +162,10 @@ Json SnapshotJson(const Model& model, const View& view, int64_t wall_ns) {
 }
 
 void PrintSnapshot(const Model& model, const View& view, bool color, std::ostream& out) {
-  out << Printable(model.node().hostname()) << ": " << model.devices().size() << " devices, "
-      << model.jobs().jobs_size() << " jobs, " << model.sessions().sessions_size()
-      << " sessions running, " << model.dropped_records() << " records dropped\n";
+  out << Printable(model.node().hostname()) << ": " << CountText(model.devices().size(), "device") << ", "
+      << CountText(static_cast<uint64_t>(model.jobs().jobs_size()), "job") << ", "
+      << CountText(static_cast<uint64_t>(model.sessions().sessions_size()), "session") << " running, "
+      << CountText(model.dropped_records(), "record") << " dropped\n";
   PrintDevices(model, view, color, out);
   PrintProcesses(model, view, color, out);
   PrintAdvice(model, out);

@@ -462,7 +462,7 @@ class OperatorTest(unittest.TestCase):
                 dump.write()
                 out = os.path.join(self.dir, "cut-" + base)
                 exported = Exported(dump.path, out, expect=5)
-                self.assertIn(f"host {base}: 1 records (54 bytes) could not be decoded", exported.text)
+                self.assertIn(f"host {base}: 1 record (54 bytes) could not be decoded", exported.text)
                 whole = expected_summary(made.Operators(self.dir).fill())
                 self.assertGreaterEqual(len(exported.rows("op_summary")) - 1, len(whole) - lost)
                 shutil.rmtree(dump.path)
@@ -473,7 +473,7 @@ class OperatorTest(unittest.TestCase):
         dump.files[0, "stars_soc.data"].insert(3, b"\xff" * 64)
         exported = self.export(dump, expect=5)
         self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
-        self.assertIn("aging.api_event.data: 1 records (40 bytes) could not be decoded", exported.text)
+        self.assertIn("aging.api_event.data: 1 record (40 bytes) could not be decoded", exported.text)
 
     def test_times_before_the_collection_are_left_out(self):
         dump = self.make()
