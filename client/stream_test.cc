@@ -246,6 +246,14 @@ TEST_F(StreamTest, NoSampleInTimeIsNotTheDaemonsFault) {
   EXPECT_EQ(Run({"--timeout", "3s", "stream"}), 6) << "the daemon is silent for other calls, too";
 }
 
+TEST_F(StreamTest, SamplesThatCameAndStoppedAreSaid) {
+  daemon_.samples = {Samples()};
+  daemon_.stream_end = DeadlineExceeded("the daemon went silent");
+  EXPECT_EQ(Run({"--timeout", "3s", "stream", "--collectors", "hccs"}), 4);
+  EXPECT_NE(err().find("no further sample of hccs came within the time of --timeout, after 4 samples; "), std::string::npos) << err();
+  EXPECT_EQ(err().find("perhaps nothing records it"), std::string::npos) << err();
+}
+
 TEST_F(StreamTest, HintsOnceThatNothingMayRecordIt) {
   daemon_.samples = {v1::SampleChunk(), v1::SampleChunk(), v1::SampleChunk()};
   EXPECT_EQ(Run({"stream", "--collectors", "dvpp"}), 0);

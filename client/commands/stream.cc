@@ -227,8 +227,8 @@ Status CheckDevices(const Context& context, const v1::StreamSamplesRequest& requ
 }
 
 // "no sample of hbm, hccs"
-std::string NoSample(const v1::StreamSamplesRequest& request) {
-  return request.collectors().empty() ? "no sample" : fmt::format("no sample of {}", fmt::join(request.collectors(), ", "));
+std::string NoSample(const v1::StreamSamplesRequest& request, std::string_view which = "") {
+  return fmt::format("no {}sample{}{}", which, request.collectors().empty() ? "" : " of ", fmt::join(request.collectors(), ", "));
 }
 
 }  // namespace
@@ -270,6 +270,10 @@ int RunStream(const Context& context, const StreamOptions& options) {
   if (signals.caught() != 0) return kExitOk;
   // A stream in which nothing came: whether the daemon is well is what another call shows.
   if (status.code() == StatusCode::kDeadlineExceeded && context.api.GetNode().ok()) {
+    if (printer.printed() > 0) {
+      return Fail(context, NotFound(NoSample(request, "further ") + " came within the time of --timeout, after " + CountText(printer.printed(), "sample") +
+                                    "; what recorded them may have ended: see `profctl list --active`"));
+    }
     return Fail(context, NotFound(NoSample(request) + " came within the time of --timeout; perhaps nothing records it: see "
                                   "`profctl list --active`"));
   }
