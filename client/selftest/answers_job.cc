@@ -184,7 +184,7 @@ Answer AskAclprofThread(const Facts& facts) {
 }
 
 Answer AskClockSteps(const Facts&) {
-  return Open("record a job for an hour with --task-time l1, export it as jsonl, and compare the times of kernels with the steps' marks");
+  return Open("record a job for an hour with --task-time l1 --msproftx on, export it (profctl export DUMP --format sqlite), and compare the times of kernels with the steps' marks");
 }
 
 Answer AskGraphMode(const Facts&) {

@@ -252,6 +252,7 @@ TEST(SelftestJob, AllIsWell) {
   }
   EXPECT_EQ(AskMsptiLate(facts).evidence["kernels_per_s"], 1000.0);
   EXPECT_EQ(AskClockSteps(facts).verdict, Verdict::kOpen);
+  EXPECT_THAT(AskClockSteps(facts).why, HasSubstr("profctl export DUMP --format sqlite")) << "samples hold no kernels";
   EXPECT_EQ(AskGraphMode(facts).verdict, Verdict::kOpen);
 }
 
