@@ -457,6 +457,11 @@ TEST_F(CliTest, ErrorsNameTheCommandThatHelps) {
   EXPECT_NE(err().find("--steps need a process; see `profctl jobs`\n"), std::string::npos) << err();
 }
 
+TEST_F(CliTest, ShowOfADumpThatIsNotHereNamesTheCommandThatBringsIt) {
+  EXPECT_EQ(Run({"show", "PROF_9"}), kExitNotFound);
+  EXPECT_NE(err().find("no dump PROF_9 is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch PROF_9` copies it here"), std::string::npos) << err();
+}
+
 TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
   daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "duration_ms", .value = "172800000", .text = "must be 1s..1h"});
   EXPECT_EQ(Run({"channels", "release", "--devices", "0", "--for", "48h"}), 3);

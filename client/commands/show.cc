@@ -1,11 +1,16 @@
 #include "client/commands/show.h"
 
 #include "client/cli_message.h"
+#include "client/commands/pin.h"
 #include "client/session_view.h"
 
 namespace profd::client {
 
 int RunShow(const Context& context, const std::string& id) {
+  // Directories were recognised before.
+  if (NamesDump(id)) {
+    return Fail(context, NotFound("no dump " + id + " is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch " + id + "` copies it here"));
+  }
   v1::GetSessionRequest request;
   request.set_session_id(id);
   auto session =
