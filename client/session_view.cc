@@ -82,6 +82,29 @@ std::string Notes(const Group& group) {
   return notes;
 }
 
+// What makes a session partial. What processes do not do, or in part only, does so once none can join any more; what the
+// chip cannot, if the request named it: a session without options takes what there is.
+bool IsNotCollected(const v1::Session& session, const v1::Outcome& outcome) {
+  switch (outcome.result()) {
+    case v1::Outcome::RESULT_RUNNING:
+    case v1::Outcome::RESULT_FINISHED:
+      return false;
+    case v1::Outcome::RESULT_UNSPECIFIED:
+    case v1::Outcome::RESULT_NEEDS_PROCESS:
+    case v1::Outcome::RESULT_WAITING:
+    case v1::Outcome::RESULT_PARTIAL:
+    case v1::Outcome::RESULT_OFF:
+      return IsFinal(session.status().state());
+    case v1::Outcome::RESULT_UNSUPPORTED:
+      return std::ranges::any_of(session.status().effective_options(), [&outcome](const v1::EffectiveOption& effective) {
+               return effective.key() == outcome.collector() && !effective.asked().empty();
+             }) ||
+             std::ranges::any_of(session.spec().collectors(), [&outcome](const v1::CollectorRequest& named) { return named.name() == outcome.collector(); });
+    default:
+      return true;
+  }
+}
+
 Cell DroppedCell(uint64_t records, uint64_t bytes) {
   if (records == 0 && bytes == 0) return "0";
   std::string text = std::to_string(records);
@@ -120,11 +143,8 @@ Cell StateCell(v1::Session::State state) {
 Cell StateCell(const v1::Session& session) {
   Cell cell = StateCell(session.status().state());
   if (session.status().has_collecting_files()) return {cell.text + ", collecting files", cell.tone};
-  const bool partial = std::any_of(
-      session.status().outcomes().begin(), session.status().outcomes().end(), [](const v1::Outcome& outcome) {
-        return outcome.result() == v1::Outcome::RESULT_FAILED || outcome.result() == v1::Outcome::RESULT_BUSY ||
-               outcome.result() == v1::Outcome::RESULT_DENIED;
-      });
+  const bool partial = std::ranges::any_of(
+      session.status().outcomes(), [&session](const v1::Outcome& outcome) { return IsNotCollected(session, outcome); });
   if (partial && session.status().state() != v1::Session::STATE_FAILED) return {cell.text + ", partial", Tone::kWarning};
   return cell;
 }
@@ -152,17 +172,9 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 
 void PrintNotCollected(const Context& context, const v1::Session& session) {
   if (!IsFinal(session.status().state())) return;
-  auto requested = [&session](const std::string& option) {
-    return std::ranges::any_of(session.status().effective_options(), [&option](const v1::EffectiveOption& effective) {
-      return effective.key() == option && !effective.asked().empty();
-    });
-  };
   v1::Session left;
   for (const v1::Outcome& outcome : session.status().outcomes()) {
-    const v1::Outcome::Result result = outcome.result();
-    const bool collected = result == v1::Outcome::RESULT_RUNNING || result == v1::Outcome::RESULT_FINISHED;
-    if (collected || (result == v1::Outcome::RESULT_UNSUPPORTED && !requested(outcome.collector()))) continue;
-    *left.mutable_status()->add_outcomes() = outcome;
+    if (IsNotCollected(session, outcome)) *left.mutable_status()->add_outcomes() = outcome;
   }
   if (left.status().outcomes().empty()) return;
   Warn(context, "not everything that was requested was collected:");

@@ -15,15 +15,14 @@ bool IsFinal(v1::Session::State state);
 int ExitForEnded(const v1::Session& session);
 
 Cell StateCell(v1::Session::State state);
-// "done, partial": something that was requested failed, or was another's; `profctl show` shows what.
+// "done, partial": something that was requested is not collected, or in part only; `profctl show` shows what.
 Cell StateCell(const v1::Session& session);
 
 // What each collector answered; equal answers over devices in one row. `with_counts` adds what was
 // recorded and lost.
 void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color);
 
-// On stderr, once a session has ended: what was requested and not collected, or in part only. What the chip
-// cannot counts if it was an option of the request; a session without options takes what there is.
+// On stderr, once a session has ended: what makes it partial.
 void PrintNotCollected(const Context& context, const v1::Session& session);
 
 // How long it ran or has been running.
