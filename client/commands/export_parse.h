@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "client/commands/time_point.h"
 #include "client/endpoint.h"
 #include "export/engine.h"
 
@@ -42,14 +42,6 @@ struct ExportCommand {
   // Serve the trace to Perfetto's UI.
   bool open = false;
 };
-
-// A point in time as --from and --to take it (docs/export.md).
-struct TimePoint {
-  enum class Kind { kAbsolute, kFromStart, kFromEnd };
-  Kind kind = Kind::kAbsolute;
-  int64_t ns = 0;  // since the epoch, after the start, or before the end
-};
-Result<TimePoint> ParseTimePoint(std::string_view text);
 
 // The time range of a dump by its manifest; 0 = unknown.
 struct DumpSpan {

@@ -47,4 +47,8 @@ Json OperatorsJson(const exporting::DumpSummary& summary);
 void PrintSteps(std::ostream& out, const exporting::StepView& view, const PictureStyle& style);
 Json StepsJson(const exporting::StepView& view);
 
+// A line for each series that stands for its channel, or for each one; and each series with its course.
+void PrintSeries(std::ostream& out, const DumpPicture& picture, const PictureStyle& style);
+Json SeriesJson(const exporting::SeriesSummary& series, const exporting::DumpSummary& summary);
+
 }  // namespace profd::client
