@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/checks/translated_text.h"
 #include "analysis/cluster/cluster_view.h"
 
 namespace profd::analysis {
@@ -105,6 +106,13 @@ TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
   EXPECT_THAT(advice_of("8.0.RC1"), ::testing::AllOf(HasSubstr("Cast: of INT16"), ::testing::Not(HasSubstr("of COMPLEX64"))));
   EXPECT_THAT(advice_of("8.0.0"), ::testing::Not(HasSubstr(" of INT16")));
   EXPECT_THAT(advice_of(""), ::testing::Not(HasSubstr(" of INT16")));
+}
+
+TEST(TranslatedText, CountsHaveTheirNounInEnglish) {
+  const auto text = [](size_t count) { return Translate({"{:n} ran {} ms", "{} 个算子运行 {} ms"}, Counted{count, "operator"}, 5); };
+  EXPECT_EQ(text(1).en, "1 operator ran 5 ms");
+  EXPECT_EQ(text(2).en, "2 operators ran 5 ms");
+  EXPECT_EQ(text(1).zh, "1 个算子运行 5 ms");
 }
 
 }  // namespace

@@ -68,7 +68,14 @@ struct Pattern {
   fmt::format_string<Args...> zh;
 };
 
+// A number that English puts a noun behind, with {:n}; {} is the number alone.
+struct Counted {
+  size_t count = 0;
+  std::string_view noun;  // singular; its plural has an s
+};
+
 // Translate({"{} calls", "{} 次调用"}, count)
+// Translate({"{:n} took long", "{} 次调用耗时较长"}, Counted{count, "call"})
 template <class... Args>
 TranslatedText Translate(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
   return {fmt::vformat(pattern.en, fmt::make_format_args(args...)),
@@ -89,3 +96,23 @@ inline void Join(TranslatedText* text, Text between, const TranslatedText& part)
 }
 
 }  // namespace profd::analysis
+
+template <>
+struct fmt::formatter<profd::analysis::Counted> {
+  constexpr auto parse(format_parse_context& context) {
+    const auto* at = context.begin();
+    if (at != context.end() && *at == 'n') {
+      with_noun_ = true;
+      ++at;
+    }
+    return at;
+  }
+  template <class Context>
+  auto format(const profd::analysis::Counted& value, Context& context) const {
+    if (!with_noun_) return fmt::format_to(context.out(), "{}", value.count);
+    return fmt::format_to(context.out(), "{} {}{}", value.count, value.noun, value.count == 1 ? "" : "s");
+  }
+
+ private:
+  bool with_noun_ = false;
+};

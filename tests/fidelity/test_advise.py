@@ -295,7 +295,7 @@ class Advise(AdviseCase):
         listed = advise("--list")["checks"]
         self.assertEqual({limit["name"]: limit["value"] for check in listed if check["check"] == "gc" for limit in check["limits"]}, {"least_us": 1000})
         text = subprocess.run([*RUNNER, PROFCTL, "advise", run], capture_output=True, text=True, check=True).stdout
-        self.assertIn("Python collected garbage 1 times", text)
+        self.assertIn("Python collected garbage 1 time for", text)
         self.assertIn("- ", text)
 
 
