@@ -40,7 +40,11 @@ Status NothingToExport(const ExportReport& report, std::string why) {
 
 bool ExportRun::HasWork() const {
   const bool events = std::ranges::any_of(formats_, [](const auto& format) { return format->events(); });
-  return (operators_ && operator_bytes_ > 0) ||
+  const auto has_operators = [](const Place& place) {
+    return std::ranges::any_of(place.files, [&place](const DataFile& file) { return operators::IsOperatorFile(place, file.base); });
+  };
+  const bool operators = operators_ && std::ranges::any_of(dumps_, [&](const Dump& dump) { return std::ranges::any_of(dump.info().places, has_operators); });
+  return operators ||
          std::ranges::any_of(tasks_, [events](const Task& task) { return task.rows || (events && !task.losses.empty()); });
 }
 
