@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <climits>
 #include <iterator>
 
@@ -42,16 +41,6 @@ constexpr size_t kMaxSearches = 4;
 
 // For the facts that a device keeps for the life of the daemon (the labels of its metrics).
 constexpr int kIdentityTries = 3;
-// Before another try. So few for all facts of an NPU that one that answers none of them does not keep Start.
-constexpr std::chrono::milliseconds kIdentityPause{25};
-constexpr int kIdentityPauses = 4;
-
-void Pause() {
-  Mutex mutex;
-  CondVar never;
-  MutexLock lock(mutex);
-  never.WaitFor(lock, kIdentityPause, [] { return false; });
-}
 
 // An answer that is not a number of a device counts as none.
 int PhysicalId(int code, unsigned answer, int logical_id) {
@@ -345,11 +334,11 @@ int DcmiService::State::ReadVersions(Listing& listing) {
 template <class T, class Fn>
 DcmiAnswer<T> DcmiService::State::QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn) {
   DcmiAnswer<T> answer;
-  for (int tries = 1;; ++tries) {
+  int tries = 0;
+  do {
     answer = Query<T>(found.device, found.slot, call, {}, fn);
-    if (tries == kIdentityTries || !MayPass(answer.code) || IsAbandoned(answer.code)) return answer;
-    if (found.pauses++ < kIdentityPauses) Pause();
-  }
+  } while (++tries < kIdentityTries && MayPass(answer.code) && !IsAbandoned(answer.code));
+  return answer;
 }
 
 void DcmiService::State::ReadIdentity(FoundNpu& found) {

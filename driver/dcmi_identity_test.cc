@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "driver/testing/dcmi_service_fixture.h"
 
@@ -44,21 +43,15 @@ TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoIdentity) {
   DcmiLibrary library = fake->V1();
   static int calls = 0;
   static DcmiLibrary real;
-  static std::vector<int64_t> asked_ns;
   calls = 0;
-  asked_ns.clear();
   real = library;
   library.functions.die.v1 = [](int card, int chip, int type, abi::DcmiDieId* out) {
-    asked_ns.push_back(SystemClock().SteadyNs());
     return ++calls <= 2 ? abi::kDcmiNotReady : real.functions.die.v1(card, chip, type, out);
   };
   service.emplace(std::move(library), clock);
   ASSERT_TRUE(service->Start().ok());
   EXPECT_EQ(device(0).uuid, "0A1B2C3D-00000011-00000022-00000033-00000000");
-  ASSERT_EQ(calls, 3);
-  // It has time to pass.
-  EXPECT_GE(asked_ns[1] - asked_ns[0], 25 * kNsPerMs);
-  EXPECT_GE(asked_ns[2] - asked_ns[1], 25 * kNsPerMs);
+  EXPECT_EQ(calls, 3);
 }
 
 TEST_F(DcmiServiceTest, AnErrorThatStaysEndsTheQuestions) {

@@ -42,7 +42,6 @@ struct DcmiService::State {
   struct FoundNpu {
     DcmiDevice device;
     Slot slot;
-    int pauses = 0;  // between tries, so far
   };
   // One attempt to find the NPUs of a card, on a thread of its own.
   struct Search {
@@ -101,7 +100,7 @@ struct DcmiService::State {
   // One card.
   void FindOnCard(Search& search);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
-  // Query for what is read once: an error that may pass is tried again, a few times and after a pause.
+  // Query for what is read once: an error that may pass is tried again, a few times and at once.
   template <class T, class Fn>
   DcmiAnswer<T> QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn);
   void ReadIdentity(FoundNpu& found);
