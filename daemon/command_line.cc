@@ -114,43 +114,46 @@ void ApplyCompat(const Flags& flags, DaemonConfig* config) {
 Result<DaemonConfig> LoadConfig(const Flags& flags) {
   std::vector<std::string> problems;
   DaemonConfig config;
+  ConfigPlaces places;
   bool is_default = flags.config.empty();
   std::string path = is_default ? std::string(kDefaultConfig) : flags.config;
   Result<std::string> text = ReadConfig(path);
   if (text.ok()) {
-    config = ParseDaemonConfig(*text, path, &problems);
+    config = ParseDaemonConfig(*text, path, &problems, &places);
   } else if (!is_default || text.status().code() != StatusCode::kNotFound) {
     problems.push_back(text.status().message());
   }
-  auto apply = [](const std::optional<std::string>& flag, std::string* value) {
-    if (flag) *value = *flag;
+  auto apply = [&places](std::string_view key, const std::optional<std::string>& flag, std::string* value) {
+    if (!flag) return;
+    *value = *flag;
+    if (auto place = places.find(key); place != places.end()) places.erase(place);
   };
-  apply(flags.socket, &config.socket);
-  apply(flags.dump_root, &config.dump_root);
-  apply(flags.metrics_listen, &config.metrics_listen);
-  apply(flags.hal_library, &config.hal_library);
-  apply(flags.dcmi_library, &config.dcmi_library);
-  apply(flags.log_level, &config.log_level);
+  apply("daemon.socket", flags.socket, &config.socket);
+  apply("dump.root", flags.dump_root, &config.dump_root);
+  apply("metrics.listen", flags.metrics_listen, &config.metrics_listen);
+  apply("driver.hal_library", flags.hal_library, &config.hal_library);
+  apply("driver.dcmi_library", flags.dcmi_library, &config.dcmi_library);
+  apply("daemon.log_level", flags.log_level, &config.log_level);
   ApplyCompat(flags, &config);
   if (Status status = ApplySimulator(flags, &config); !status.ok()) {
     problems.push_back(status.message());
   }
-  std::vector<std::string> from_flags;
-  ValidateDaemonConfig(config, &from_flags);
-  for (std::string& problem : from_flags) {
+  std::vector<std::string> of_values;
+  ValidateDaemonConfig(config, &of_values);
+  for (const std::string& name : config.metrics_disable) {
+    if (FindCollector(name) == nullptr) {
+      of_values.push_back(fmt::format("metrics.disable: unknown collector \"{}\"{}", name, CollectorHint(name)));
+    }
+  }
+  CheckTls(config, &of_values);
+  (void)MakePushConfig(config, &of_values);
+  if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &of_values);
+  AddPlaces(places, &of_values);
+  for (std::string& problem : of_values) {
     if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
       problems.push_back(std::move(problem));
     }
   }
-  for (const std::string& name : config.metrics_disable) {
-    if (FindCollector(name) == nullptr) {
-      problems.push_back(fmt::format("metrics.disable: unknown collector \"{}\"{}", name,
-                                     CollectorHint(name)));
-    }
-  }
-  CheckTls(config, &problems);
-  (void)MakePushConfig(config, &problems);
-  if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &problems);
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
   return config;
 }

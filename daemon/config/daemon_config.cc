@@ -83,7 +83,7 @@ const Key* FindKey(std::string_view section, std::string_view name) {
 }
 
 void ParseSection(std::string_view section, const toml::table& table, std::string_view file,
-                  DaemonConfig* config, std::vector<std::string>* problems) {
+                  DaemonConfig* config, ConfigPlaces* places, std::vector<std::string>* problems) {
   for (const auto& [name, node] : table) {
     auto where = fmt::format("{}:{}", file, node.source().begin.line);
     const Key* key = FindKey(section, name.str());
@@ -91,6 +91,8 @@ void ParseSection(std::string_view section, const toml::table& table, std::strin
       problems->push_back(fmt::format("{}: unknown key {}.{}", where, section, name.str()));
     } else if (!Store(node, *key, config)) {
       problems->push_back(fmt::format("{}: {} must be {}", where, Describe(*key), Range(*key)));
+    } else {
+      (*places)[Describe(*key)] = where;
     }
   }
 }
@@ -167,9 +169,26 @@ std::string StateDirOf(const DaemonConfig& config) {
   return config.state_dir.empty() ? config.dump_root + "/.state" : config.state_dir;
 }
 
+void AddPlaces(const ConfigPlaces& places, std::vector<std::string>* problems) {
+  for (std::string& problem : *problems) {
+    // Its own key is a problem's first word; where that one is at its default, another that it names is in the file.
+    std::string_view rest = problem;
+    auto place = places.end();
+    while (place == places.end() && !rest.empty()) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      std::string_view word = rest.substr(0, end);
+      if (word.ends_with(':')) word.remove_suffix(1);
+      place = places.find(word);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (place != places.end()) problem.insert(0, place->second + ": ");
+  }
+}
+
 DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
-                               std::vector<std::string>* problems) {
+                               std::vector<std::string>* problems, ConfigPlaces* places) {
   DaemonConfig config;
+  ConfigPlaces found;
   toml::table root;
   try {
     root = toml::parse(text, file_name);
@@ -190,9 +209,13 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
           section.str()));
       continue;
     }
-    ParseSection(section.str(), *node.as_table(), file_name, &config, problems);
+    ParseSection(section.str(), *node.as_table(), file_name, &config, &found, problems);
   }
-  ValidateDaemonConfig(config, problems);
+  std::vector<std::string> of_values;
+  ValidateDaemonConfig(config, &of_values);
+  AddPlaces(found, &of_values);
+  problems->insert(problems->end(), of_values.begin(), of_values.end());
+  if (places != nullptr) *places = std::move(found);
   return config;
 }
 
@@ -243,7 +266,8 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   for (std::string& problem : CheckSettings(SettingsOf(config))) {
     problems->push_back(std::move(problem));
   }
-  absolute("metrics.web_config", config.metrics_web_config, true);
+  // CheckWebConfig reads the file while /metrics is served, and says so then.
+  if (!config.metrics_enabled) absolute("metrics.web_config", config.metrics_web_config, true);
   if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
     absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);
   }

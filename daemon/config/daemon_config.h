@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,10 +139,16 @@ std::string StateDirOf(const DaemonConfig& config);
 // Where training processes attach: beside `socket` as attach.sock unless configured; "" = off.
 std::string AttachSocketOf(const DaemonConfig& config);
 
+// Where a file has the value of each of its keys: "section.name" to "file:line".
+using ConfigPlaces = std::map<std::string, std::string, std::less<>>;
+
 // Parses `text` over the defaults. Every problem is one element of `*problems`, each naming key, value,
 // allowed range and line; the result is meaningful only if there is none.
 DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name,
-                               std::vector<std::string>* problems);
+                               std::vector<std::string>* problems, ConfigPlaces* places = nullptr);
+
+// Begins each problem with the place of the key that it is about, if the file has it.
+void AddPlaces(const ConfigPlaces& places, std::vector<std::string>* problems);
 
 // The lists of [metrics], for the collectors that read one.
 CollectorSettings SettingsOf(const DaemonConfig& config);

@@ -28,8 +28,45 @@ TEST(DaemonConfig, EveryProblemAtOnceWithItsLine) {
                   AllOf(HasSubstr("x.toml:3"), HasSubstr("limits.max_sesions")),
                   AllOf(HasSubstr("x.toml:5"), HasSubstr("daemon.socket"), HasSubstr("string")),
                   AllOf(HasSubstr("x.toml:7"), HasSubstr("[dumps]")),
-                  AllOf(HasSubstr("limits.max_sessions = 0"), HasSubstr("1..1024")),
-                  AllOf(HasSubstr("log_level"), HasSubstr("loud"))));
+                  "x.toml:2: limits.max_sessions = 0 must be an integer 1..1024",
+                  HasSubstr("x.toml:6: daemon.log_level = \"loud\" must be")));
+}
+
+// The key that is in the file has the line, also where the problem is with the default of another.
+TEST(DaemonConfig, ProblemsOfValuesHaveTheirLine) {
+  std::vector<std::string> problems;
+  ConfigPlaces places;
+  ParseDaemonConfig(
+      "daemon.max_connections = 5000\n"
+      "[metrics]\n"
+      "names = [\n"
+      "  \"atlas\",\n"
+      "  \"other\"]\n"
+      "listen = \"nowhere\"\n"
+      "[dump]\n"
+      "root = \"dumps\"\n"
+      "[recorder]\n"
+      "activity = \"l1\"\n"
+      "memory_mb = 32\n"
+      "collectors = [\"hbn\"]\n"
+      "[archive]\n"
+      "to = \"clickhouse://db/profiles\"\n"
+      "which = []\n",
+      "x.toml", &problems, &places);
+  EXPECT_THAT(problems,
+              testing::UnorderedElementsAre(
+                  testing::StartsWith("x.toml:1: daemon.max_connections = 5000 must be an integer 1..4096"),
+                  testing::StartsWith("x.toml:3: metrics.names: \"other\""),
+                  testing::StartsWith("x.toml:6: metrics.listen = \"nowhere\""),
+                  testing::StartsWith("x.toml:8: dump.root = \"dumps\" must be an absolute path"),
+                  testing::StartsWith("x.toml:11: recorder.activity_memory_mb = 32 must be less than"),
+                  testing::StartsWith("x.toml:12: recorder.collectors: "),
+                  testing::StartsWith("x.toml:15: archive.which must name something")));
+  EXPECT_EQ(places["metrics.listen"], "x.toml:6");
+  // What others find, and what is not of the file.
+  std::vector<std::string> more = {"metrics.listen = \"nowhere\": must be ADDRESS:PORT", "tls.key = \"k\": x"};
+  AddPlaces(places, &more);
+  EXPECT_THAT(more, ElementsAre("x.toml:6: metrics.listen = \"nowhere\": must be ADDRESS:PORT", "tls.key = \"k\": x"));
 }
 
 TEST(DaemonConfig, ASyntaxErrorHasItsPlace) {
@@ -173,6 +210,15 @@ TEST(DaemonConfig, RelativePathsAreRefused) {
   std::vector<std::string> problems;
   ValidateDaemonConfig(config, &problems);
   EXPECT_THAT(problems, SizeIs(2));
+}
+
+// CheckWebConfig, which runs while /metrics is served, refuses a relative path itself.
+TEST(DaemonConfig, ARelativeWebConfigIsReportedOnce) {
+  DaemonConfig config;
+  config.metrics_web_config = "relative.yml";
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+  config.metrics_enabled = false;
+  EXPECT_THAT(ProblemsOf(config), ElementsAre("metrics.web_config = \"relative.yml\" must be an absolute path"));
 }
 
 }  // namespace

@@ -56,6 +56,18 @@ class CommandLine(unittest.TestCase):
                      "max_sessions"):
             self.assertIn(part, answer.stderr)
         self.assertRegex(answer.stderr, r"profd\.toml:\d+: unknown key daemon\.typo")
+        self.assertRegex(answer.stderr, r"profd\.toml:3: daemon\.max_connections = 0 must be")
+        self.assertRegex(answer.stderr, r"profd\.toml:14: metrics\.listen = ")
+
+    def test_check_config_names_the_line_once(self):
+        answer = self.check('[metrics]\nweb_config = "relative.yml"\ndisable = ["nope"]\n'
+                            '[daemon]\nsocket = "/tmp/p.sock"\n', "--socket", "relative")
+        self.assertEqual(answer.returncode, 2)
+        lines = [line.removeprefix(self.path) for line in answer.stderr.splitlines()]
+        self.assertEqual(len(lines), 3, answer.stderr)
+        self.assertIn(':2: metrics.web_config = "relative.yml": must be an absolute path', lines)
+        self.assertIn('daemon.socket = "relative" must be an absolute path', lines)
+        self.assertTrue(any(line.startswith(":3: metrics.disable: unknown") for line in lines), lines)
 
     def test_check_config_knows_addresses_that_cannot_be_served(self):
         """Also with keys of tls while tls is off."""
