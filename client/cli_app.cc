@@ -58,7 +58,8 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
   health->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* faults = AddCommand(app, "faults", "Faults the devices report now: code, severity, since when",
-                                "  $ profctl faults\n  $ profctl faults --json | jq -r '.faults[].code'\n");
+                                "  $ profctl faults\n  $ profctl faults --json | jq -r '.faults[].code'\n"
+                                "The exit code is 9 where there is no usable device: the faults are not known.\n");
   faults->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
       ->type_name("LIST");
   CLI::App* topology = AddCommand(

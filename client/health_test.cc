@@ -102,6 +102,24 @@ TEST_F(HealthTest, FaultsHaveCodeSeverityAndTime) {
   EXPECT_EQ(json["faults"][0]["since_ns"], kSince);
 }
 
+TEST_F(HealthTest, WithoutNpusTheFaultsAreNotKnown) {
+  daemon_.node.clear_devices();
+  daemon_.node.mutable_health()->set_verdict(v1::Health::VERDICT_UNKNOWN);
+  daemon_.node.mutable_health()->add_reasons("no usable NPU: no libascend_hal.so");
+  EXPECT_EQ(Run({"faults"}), 9);
+  EXPECT_EQ(out(), "");
+  EXPECT_THAT(err(), HasSubstr("the faults of this node's NPUs are not known: no usable NPU: no libascend_hal.so\n"));
+  EXPECT_EQ(Run({"faults", "--json"}), 9);
+  EXPECT_EQ(Json::parse(out())["faults"], Json::array());
+  // libdcmi may know more: it is asked for the metrics.
+  daemon_.node.mutable_driver()->set_dcmi_path("/usr/local/dcmi/libdcmi.so");
+  EXPECT_EQ(Run({"faults"}), 9);
+  EXPECT_THAT(err(), HasSubstr("in /metrics (atlas_npu_fault_active)"));
+  daemon_.node.mutable_driver()->set_dcmi_error("dcmi_init: -8007");
+  EXPECT_EQ(Run({"faults"}), 9);
+  EXPECT_THAT(err(), testing::Not(HasSubstr("/metrics")));
+}
+
 TEST(HealthViewTest, AnAlarmIsNamedWhereNothingElseIs) {
   v1::Health health;
   EXPECT_EQ(FlagsText(health), "-");

@@ -69,6 +69,18 @@ Json HealthJson(const v1::Device& device) {
   return json;
 }
 
+// Without devices there is no list of faults, and that is not the same as none.
+int FaultsUnknown(const Context& context, const v1::Node& node) {
+  std::string text = "the faults of this node's NPUs are not known";
+  for (const std::string& reason : node.health().reasons()) text += ": " + reason;
+  if (!node.driver().dcmi_path().empty() && node.driver().dcmi_error().empty()) {
+    text += "; what libdcmi reports is in /metrics (atlas_npu_fault_active)";
+  }
+  if (context.json) PrintJson(context, Json{{"faults", Json::array()}});
+  Warn(context, text);
+  return kExitUnknown;
+}
+
 }  // namespace
 
 int RunHealth(const Context& context, const HealthOptions& options) {
@@ -120,6 +132,7 @@ int RunFaults(const Context& context, const HealthOptions& options) {
   Devices devices;
   int code = kExitOk;
   if (!Ask(context, "faults", options, &node, &devices, &code)) return code;
+  if (devices.empty()) return FaultsUnknown(context, node);
   Json list = Json::array();
   Table table({">ID", ">NPU", "CODE", "SEVERITY", "SINCE", "NAME"});
   for (const v1::Device* device : devices) {

@@ -207,6 +207,10 @@ class NoDriver(unittest.TestCase):
             for name in ("hbm", "hccs", "npu_state"):
                 self.assertFalse(collectors[name]["available"], name)
                 self.assertTrue(collectors[name]["reason"], name)
+            # No list of faults is not the same as none.
+            faults = daemon.run("faults", json_output=False)
+            self.assertEqual((faults.returncode, faults.stdout), (9, ""))
+            self.assertIn("/nonexistent/libascend_hal.so", faults.stderr)
             session = daemon.record("--host-sys-usage", "cpu,mem", seconds=0.5)
             self.assertEqual(session["state"], "done")
             dump = prof_reader.read(session["dump_path"])
