@@ -206,6 +206,8 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
   if (!config.simulator_scenario.empty()) {
     options.tool.environment.push_back("PROFD_SIM_SCENARIO=" + config.simulator_scenario);
   }
+  // Which NPUs have ports is known from the HAL.
+  if (devices_.empty() && !report_.hal_error.empty()) options.usable = Unimplemented(report_.hal_error);
   if (where == "off") options.usable = FailedPrecondition("metrics.hccn_tool is \"off\"");
   for (const DeviceInfo& device : devices_) {
     const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));

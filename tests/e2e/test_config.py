@@ -207,6 +207,7 @@ class NoDriver(unittest.TestCase):
             for name in ("hbm", "hccs", "npu_state"):
                 self.assertFalse(collectors[name]["available"], name)
                 self.assertTrue(collectors[name]["reason"], name)
+            self.assertIn("/nonexistent/libascend_hal.so", collectors["npu_optics"]["reason"])
             # No list of faults is not the same as none.
             faults = daemon.run("faults", json_output=False)
             self.assertEqual((faults.returncode, faults.stdout), (9, ""))

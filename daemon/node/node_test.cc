@@ -1,0 +1,31 @@
+#include "daemon/node/node.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+Status OpticsWithout(const std::string& hccn_tool) {
+  SystemClock clock;
+  DaemonConfig config;
+  config.hal_library = "/nonexistent/libascend_hal.so";
+  config.dcmi_library = "/nonexistent/libdcmi.so";
+  config.metrics_hccn_tool = hccn_tool;
+  Result<std::unique_ptr<Node>> node = Node::Discover(config, clock);
+  if (!node.ok()) return node.status();
+  return (*node)->host().hccn_or_null->Usable();
+}
+
+// Not that its NPUs have no ports, which nobody knows.
+TEST(NodeTest, WithoutTheHalOpticsNameItAsTheReason) {
+  const Status why = OpticsWithout("auto");
+  EXPECT_EQ(why.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(why.message(), HasSubstr("/nonexistent/libascend_hal.so"));
+  EXPECT_THAT(OpticsWithout("off").message(), HasSubstr("metrics.hccn_tool is \"off\""));
+}
+
+}  // namespace
+}  // namespace profd
