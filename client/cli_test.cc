@@ -285,6 +285,15 @@ TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
   EXPECT_NE(err().find("1 of other users"), std::string::npos) << err();
 }
 
+TEST_F(CliTest, AViewerMayNotStopAJob) {
+  daemon_.node.mutable_caller()->set_viewer(true);
+  daemon_.node.mutable_caller()->set_certificate("CN=graf,OU=profd-viewer");
+  EXPECT_EQ(Run({"stop", "--job", "j42"}), 3);
+  EXPECT_NE(err().find("CN=graf,OU=profd-viewer has the role profd-viewer"), std::string::npos) << err();
+  EXPECT_EQ(Run({"stop", "--all-mine"}), 3);
+  EXPECT_TRUE(daemon_.stopped.empty());
+}
+
 TEST_F(CliTest, StopWantsExactlyOneWay) {
   EXPECT_EQ(Run({"stop"}), 2);
   EXPECT_EQ(Run({"stop", "s1", "--all-mine"}), 2);

@@ -71,6 +71,12 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
 Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job) {
   auto node = api.GetNode();
   if (!node.ok()) return node.status();
+  // It owns none, which is not why; the daemon's words for a stop by id.
+  if (node->caller().viewer()) {
+    return PermissionDenied(fmt::format(
+        "the certificate {} has the role profd-viewer, which may look but not call StopSession: that takes one with "
+        "OU=profd-user or OU=profd-admin", node->caller().certificate()));
+  }
   v1::ListSessionsRequest request;
   request.set_job_id(job);
   request.set_active_only(true);

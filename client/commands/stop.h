@@ -16,7 +16,7 @@ struct StopOptions {
 };
 
 // Ids of the caller's own sessions that have not ended, of `job` or (empty) of any; kNotFound when there
-// is none. Administrators are shown the sessions of all users; those of others are stopped by id only.
+// is none, kPermissionDenied when a viewer asks. Administrators are shown the sessions of all users; those of others are stopped by id only.
 Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& job);
 
 int RunStop(const Context& context, const StopOptions& options);

@@ -148,7 +148,7 @@ class Roles(TlsCase):
         self.assertNotIn("codename", str(self.remote("bob", "list")[0]))
         self.assertIn(key, str(self.remote("graf", "list")[0]))
         self.assertEqual(self.remote("graf", "show", key)[0]["label"], "codename")
-        for command in (["stop", key], ["rm", key], ["fetch", key, "--out", self.folder],
+        for command in (["stop", key], ["stop", "--job", "j42"], ["stop", "--all-mine"], ["rm", key], ["fetch", key, "--out", self.folder],
                         ["start", *HOST_CPU]):
             text = self.denied("graf", *command)
             self.assertIn("profd-viewer", text)
