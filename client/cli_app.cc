@@ -129,9 +129,9 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
                               "  $ profctl stop 71bd0e29b475\n  $ profctl stop --job j42\n"
                               "  $ profctl stop --all-mine\n");
   stop->add_option("ID", p->stop.ids, "Session ids; with --nodes also fleet ids")->type_name(" ");
-  stop->add_option("--job", p->stop.job, "All of your running sessions of this job")
+  stop->add_option("--job", p->stop.job, "All of your sessions of this job that have not ended")
       ->type_name("JOB");
-  stop->add_flag("--all-mine", p->stop.all_mine, "All of your running sessions");
+  stop->add_flag("--all-mine", p->stop.all_mine, "All of your sessions that have not ended");
 
   CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
                               "  $ profctl list\n  $ profctl list --active --job j42\n"
