@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "driver/records/llc.h"
 #include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
@@ -23,8 +25,9 @@ size_t SlicesOf(int chip) {
   }
 }
 
-// One row per slice of the cache and instant, of the counts of up to eight events; complete when
-// the slice's next instant begins. What cannot be computed is 0, as in the vendor's tables.
+// One row per slice of the cache and instant, of the counts of its eight events; complete when the
+// slice's next instant begins. An instant that lacks one of them has no row, as in the daemon's
+// stream: a missing record is not traffic of 0. A ratio to no lookups is 0, as in the vendor's tables.
 template <class Record>
 class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
  public:
@@ -73,9 +76,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
   static constexpr uint8_t kNoEvent = 0xFF;
   static constexpr double kLineBytes = 64;
   static constexpr double kMaxExact = 1e30;  // what RoundedQuotient() takes
-  static constexpr uint8_t kTraffic = 0b0000'0011;
-  static constexpr uint8_t kHits = 0b1010'1100;
-  static constexpr uint8_t kLookups = 0b0101'0000;
+  static constexpr uint8_t kAllEvents = 0xFF;
 
   struct Slice {
     IntervalClock<double> clock;
@@ -87,26 +88,20 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
 
   void Close(size_t id) {
     Slice& slice = slices_[id];
-    if (slice.events == 0) return;
+    if (std::exchange(slice.events, uint8_t{0}) != kAllEvents) return;
     const auto& e = slice.counts;
-    double hits = HasAll(slice, kHits) ? e[2] + e[3] + e[5] + e[7] : 0;
-    double lookups = HasAll(slice, kLookups) ? e[4] + e[6] : 0;
-    double ratio = Rounded(hits, lookups);
+    double ratio = Rounded(e[2] + e[3] + e[5] + e[7], e[4] + e[6]);
     double throughput = 0;
-    if (slice.elapsed > 0 && HasAll(slice, kTraffic)) {
+    if (slice.elapsed > 0) {
       throughput = Rounded((e[0] + e[1]) * (kLineBytes * 1e9), slice.elapsed * kMega);
     }
     rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, ratio, throughput);
-    slice.events = 0;
   }
   // The vendor keeps three decimals of both values, and its averages are of those.
   static double Rounded(double num, double den) {
     if (!(den >= 1)) return 0;
     if (!(num < kMaxExact && den < kMaxExact)) return num / den;
     return RoundedQuotient(static_cast<WideInt>(num), static_cast<WideInt>(den), 3);
-  }
-  static bool HasAll(const Slice& slice, uint8_t events) {
-    return (slice.events & events) == events;
   }
 
   int op_;

@@ -260,13 +260,14 @@ class Reference(ChipParts, HostParts):
             what = later.take(t)
             if what == "drop":
                 continue
-            hits = [e.get(i) for i in (2, 3, 5, 7)]
-            base = [e.get(i) for i in (4, 6)]
-            ratio = 0.0
-            if None not in hits and None not in base and sum(base):
-                ratio = quantize3(Decimal(sum(hits)) / Decimal(sum(base)))
+            # difference: "LLC": an instant that lacks an event has no row
+            if len(e) < 8:
+                later.last = t
+                continue
+            base = e[4] + e[6]
+            ratio = quantize3(Decimal(sum(e[i] for i in (2, 3, 5, 7))) / Decimal(base)) if base else 0.0
             rate = 0.0
-            if what == "rate" and None not in (e.get(0), e.get(1)):
+            if what == "rate":
                 # difference: "LLC throughput": a line is 64 bytes
                 rate = quantize3(Decimal((e[0] + e[1]) * 64 * 10**9) /
                                  Decimal((t - later.last) * 1024 * 1024))
