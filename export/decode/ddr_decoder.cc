@@ -9,12 +9,15 @@ namespace {
 using records::DdrRecord;
 
 // One row per instant, all controllers together, as the vendor's tables have it; complete when the
-// next instant begins. The first row's time began with the session.
+// next instant begins. The first row's time began with the session, as the vendor's analyser takes it; but profd's
+// sessions share a channel, which was running before or was started later: nobody knows since when it counts, and the
+// first row is 0.
 class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
  public:
   explicit DdrDecoder(const DecodeContext& context)
       : bit_width_(records::DdrBits(context.place->chip)),
         clock_(context.clock),
+        first_known_(!context.dump->manifest),
         rows_(TableOf(TableId::kDdr), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const DdrRecord& record) {
@@ -27,11 +30,11 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
       case Step::kRepeated:
         break;
       case Step::kFirst:
-        elapsed = began_ ? 0 : static_cast<int64_t>(us) * 1000;
+        elapsed = first_known_ ? static_cast<int64_t>(us) * 1000 : 0;
         [[fallthrough]];
       case Step::kForward:
         Close();
-        began_ = true;
+        first_known_ = false;
         open_ = true;
         ns_ = static_cast<int64_t>(us) * 1000;
         elapsed_ = elapsed;
@@ -71,10 +74,10 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
 
   int bit_width_;
   ClockMap clock_;
+  bool first_known_;  // whether the first instant's counts began with the session
   BatchBuilder rows_;
   MicrosWidener micros_;
   IntervalClock<int64_t> interval_;
-  bool began_ = false;
   bool open_ = false;
   bool has_total_ = false;  // of the open instant
   int64_t ns_ = 0;          // of the open instant, since the session's start

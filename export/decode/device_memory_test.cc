@@ -61,6 +61,19 @@ TEST_F(MemoryTest, DdrSumsControllersPerInstant) {
                                                    {30000000, {0, 3.0517578125, 0}}}));
 }
 
+// In a dump of profd nobody knows since when the first instant counts.
+TEST_F(MemoryTest, DdrBeginsWithZeroInADumpOfProfd) {
+  dump_.manifest.emplace();
+  place_.chip = 4;
+  Bytes bytes;
+  Ddr(bytes, 10000, 60000, 0);
+  Ddr(bytes, 10000, 3000, 1);
+  Ddr(bytes, 30000, 2000, 0);
+  Decode("ddr.data", bytes);
+  EXPECT_EQ(Rows(TableId::kDdr),
+            (std::vector<Row>{{10000000, {0, 0, 0}}, {30000000, {0, 3.0517578125, 0}}}));
+}
+
 // A channel that was started for single masters (`master_id`) has no record of all of them.
 TEST_F(MemoryTest, DdrSumsMastersWhereThereIsNoTotal) {
   place_.chip = 4;
