@@ -193,6 +193,26 @@ TEST_F(DeviceCsvTest, DvppIsPerEngine) {
             "0,0,,1,0.0,0.0,12.5\n");
 }
 
+// Channels 135 to 141 beside channel 6. An engine of both is that of dvpp.data.
+TEST_F(DeviceCsvTest, DvppHasTheEnginesOfAllItsFiles) {
+  const auto engine = [this](std::string base, int64_t type, double from) {
+    Feed(0, TableId::kDvpp, [&](BatchBuilder& rows) {
+      rows.Add(kStartNs, 0, type, 0, from, from / 10, 7.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+      rows.Add(kStartNs + 1, 0, type, 0, from + 100, from / 10 + 1, from, 0.0, 0.0, 0.0, 0.0, 0.0);
+      if (base == "dvpp.venc") rows.Add(kStartNs + 1, 0, 0, 0, 5000.0, 5.0, 99.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+    }, base);
+  };
+  engine("dvpp.venc", 5, 20);
+  engine("dvpp.jpegd", 1, 30);
+  engine("dvpp.data", 0, 40);
+  End();
+  EXPECT_EQ(Csv("dvpp"),
+            "Device_id,Dvpp Id,Engine Type,Engine ID,All Time(us),All Frame,All Utilization(%)\n"
+            "0,0,VDEC,0,100.0,1.0,40\n"
+            "0,0,JPEGD,0,100.0,1.0,30\n"
+            "0,0,VENC,0,100.0,1.0,20\n");
+}
+
 TEST_F(DeviceCsvTest, UbHasARowForEachRecord) {
   set_chip(15);
   Feed(0, TableId::kUb, [](BatchBuilder& rows) {

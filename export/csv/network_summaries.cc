@@ -107,8 +107,9 @@ class DvppSummary : public Summary {
       it->second.Add(batch.Reals(3)[row], batch.Reals(4)[row], batch.Reals(5)[row]);
     }
   }
-  // One file per place: there is never a second one.
-  void Merge(Summary&) override {}
+  // Files of single engines beside dvpp.data, which comes first by its name. An engine that is in both has one row, of
+  // dvpp.data: nobody says that the counters of both begin with the same value.
+  void Merge(Summary& later) override { engines_.merge(static_cast<DvppSummary&>(later).engines_); }
 
   Status Write(std::string_view, CsvText* out) override {
     const Column& engine_column = TableOf(TableId::kDvpp).columns[1];
