@@ -73,10 +73,12 @@ constexpr auto kDdrColumns = std::to_array<Column>({
 constexpr auto kLlcColumns = std::to_array<Column>({
     {"llc", kKey},
     {"op", kKey, "", "", "", 1, "read,write"},
-    {"hit_ratio", kReal, "", "atlas_npu_llc_slice_hit_ratio"},
+    {"hit_ratio", kReal},  // three decimals, as the vendor's tables have it
     {"throughput", kReal, "MB/s", "atlas_npu_llc_slice_throughput_bytes_per_second", "", kMega},
+    {"exact_hit_ratio", kReal, "", "atlas_npu_llc_slice_hit_ratio"},
 });
 
+// An efficiency is what the vendor's timeline shows, with three decimals.
 constexpr auto kNicColumns = std::to_array<Column>({
     {"port", kKey},
     {"bandwidth", kInt, "Mb/s", "atlas_npu_network_port_speed_bytes_per_second", "layer=nic",
@@ -89,8 +91,7 @@ constexpr auto kNicColumns = std::to_array<Column>({
     {"rx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=nic,direction=rx"},
     {"rx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=nic,direction=rx"},
     {"rx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=nic,direction=rx"},
-    {"rx_efficiency", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=nic,direction=rx"},
+    {"rx_efficiency", kReal},
     {"rx_error_ratio", kReal},
     {"rx_dropped_ratio", kReal},
     {"tx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
@@ -101,10 +102,13 @@ constexpr auto kNicColumns = std::to_array<Column>({
     {"tx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=nic,direction=tx"},
     {"tx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=nic,direction=tx"},
     {"tx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=nic,direction=tx"},
-    {"tx_efficiency", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=nic,direction=tx"},
+    {"tx_efficiency", kReal},
     {"tx_error_ratio", kReal},
     {"tx_dropped_ratio", kReal},
+    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
+     "layer=nic,direction=rx"},
+    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
+     "layer=nic,direction=tx"},
 });
 
 constexpr auto kRoceColumns = std::to_array<Column>({
@@ -119,8 +123,7 @@ constexpr auto kRoceColumns = std::to_array<Column>({
     {"rx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=roce,direction=rx"},
     {"rx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=roce,direction=rx"},
     {"rx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=roce,direction=rx"},
-    {"rx_efficiency", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=roce,direction=rx"},
+    {"rx_efficiency", kReal},
     {"rx_error_ratio", kReal},
     {"rx_dropped_ratio", kReal},
     {"tx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
@@ -131,10 +134,13 @@ constexpr auto kRoceColumns = std::to_array<Column>({
     {"tx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=roce,direction=tx"},
     {"tx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=roce,direction=tx"},
     {"tx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=roce,direction=tx"},
-    {"tx_efficiency", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=roce,direction=tx"},
+    {"tx_efficiency", kReal},
     {"tx_error_ratio", kReal},
     {"tx_dropped_ratio", kReal},
+    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
+     "layer=roce,direction=rx"},
+    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
+     "layer=roce,direction=tx"},
 });
 
 constexpr auto kDvppColumns = std::to_array<Column>({

@@ -90,12 +90,14 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
     Slice& slice = slices_[id];
     if (std::exchange(slice.events, uint8_t{0}) != kAllEvents) return;
     const auto& e = slice.counts;
-    double ratio = Rounded(e[2] + e[3] + e[5] + e[7], e[4] + e[6]);
+    double hits = e[2] + e[3] + e[5] + e[7];
+    double lookups = e[4] + e[6];
     double throughput = 0;
     if (slice.elapsed > 0) {
       throughput = Rounded((e[0] + e[1]) * (kLineBytes * 1e9), slice.elapsed * kMega);
     }
-    rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, ratio, throughput);
+    rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, Rounded(hits, lookups), throughput,
+              lookups > 0 ? hits / lookups : 0.0);
   }
   // The vendor keeps three decimals of both values, and its averages are of those.
   static double Rounded(double num, double den) {

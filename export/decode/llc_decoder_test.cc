@@ -28,12 +28,12 @@ TEST_F(LlcTest, HitRatioAndThroughputPerSlice) {
   }
   Decode("llc.data", bytes);
   ASSERT_EQ(Llc().size(), 4u);
-  EXPECT_EQ(Llc()[0], (Row{9999872, {0, 0, 21.0 / 120, 0}}));
-  EXPECT_EQ(Llc()[1], (Row{9999872, {1, 0, 0, 0}}));
+  EXPECT_EQ(Llc()[0], (Row{9999872, {0, 0, 21.0 / 120, 0, 21.0 / 120}}));
+  EXPECT_EQ(Llc()[1], (Row{9999872, {1, 0, 0, 0, 0}}));
   EXPECT_EQ(Llc()[2].t_ns, 20000000);
   EXPECT_EQ(Llc()[2].cells[2], 0.175);
   EXPECT_EQ(Llc()[2].cells[3], 18.31);  // 18.3103
-  EXPECT_EQ(Llc()[3], (Row{20000000, {1, 0, 0, 0}}));
+  EXPECT_EQ(Llc()[3], (Row{20000000, {1, 0, 0, 0, 0}}));
 }
 
 TEST_F(LlcTest, WriteModeHasItsOwnCodes) {
@@ -41,7 +41,7 @@ TEST_F(LlcTest, WriteModeHasItsOwnCodes) {
   Bytes bytes;
   Instant(bytes, 10000, 0, kCounts, kWriteEvents);
   Decode("llc.data", bytes);
-  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 1, 0.175, 0}}}));
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 1, 0.175, 0, 0.175}}}));
   Bytes read;
   Instant(read, 10000, 0, kCounts);
   Decode("llc.data", read);  // the codes 0 and 1 are in both, which makes no complete instant
@@ -60,9 +60,9 @@ TEST_F(LlcTest, AnInstantWithoutAllItsEventsHasNoRow) {
   bytes.Add(uint64_t{50000}, uint64_t{1000}, kReadEvents[0], 0u);  // cut off by the end of the session
   Decode("llc.data", bytes);
   // 3000 lines in the 10,000,128 ns since the instant before, though it has no row.
-  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 0, 0.175, 0}},
-                                     {40000000, {0, 0, 0.175, 18.31}},
-                                     {20000000, {1, 0, 0.175, 0}}}));
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 0, 0.175, 0, 0.175}},
+                                     {40000000, {0, 0, 0.175, 18.31, 0.175}},
+                                     {20000000, {1, 0, 0.175, 0, 0.175}}}));
   EXPECT_EQ(stats_.bad_records, 0u);
 }
 
@@ -71,7 +71,7 @@ TEST_F(LlcTest, TheLastOfRepeatedCountsCounts) {
   Instant(bytes, 10000, 0, kCounts);
   bytes.Add(uint64_t{10000}, uint64_t{123}, uint32_t{0x20}, uint32_t{0});
   Decode("llc.data", bytes);
-  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 0, 0.109, 0}}}));
+  EXPECT_EQ(Llc(), (std::vector<Row>{{9999872, {0, 0, 0.109, 0, 21.0 / 193}}}));
 }
 
 TEST_F(LlcTest, TheRatioIsNotClampedAndNeverInfinite) {
@@ -84,7 +84,7 @@ TEST_F(LlcTest, TheRatioIsNotClampedAndNeverInfinite) {
   EXPECT_EQ(Llc()[1].cells[2], 0);
 }
 
-// Three decimals, ties to even: averages of exports are of these.
+// Three decimals, ties to even: averages of exports are of these. Samples have the ratio itself.
 TEST_F(LlcTest, TheRatioHasThreeDecimals) {
   for (auto [hits, ratio] : {std::pair{1u, 0.0}, {3u, 0.002}, {5u, 0.002}, {4666u, 2.333}}) {
     Bytes bytes;
@@ -92,6 +92,7 @@ TEST_F(LlcTest, TheRatioHasThreeDecimals) {
     Decode("llc.data", bytes);
     ASSERT_EQ(Llc().size(), 1u);
     EXPECT_EQ(Llc()[0].cells[2], ratio) << hits;
+    EXPECT_EQ(Llc()[0].cells[4], hits / 2000.0);
   }
 }
 
@@ -114,7 +115,7 @@ TEST_F(LlcTest, EarlierTimestampsAndGarbageAreBad) {
   bytes.Add(uint64_t{20000}, uint64_t{1}, uint32_t{0xFFFFFFFF}, uint32_t{0});
   bytes.Add(UINT64_MAX, uint64_t{1}, uint32_t{0}, uint32_t{0});
   Decode("llc.data", bytes);
-  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {0, 0, 0.175, 0}}}));
+  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {0, 0, 0.175, 0, 0.175}}}));
   EXPECT_EQ(stats_.bad_records, 4u);
 }
 
@@ -126,7 +127,7 @@ TEST_F(LlcTest, VersionTwo) {
               static_cast<uint64_t>(kBegin) + 20000000);
   }
   Decode("llc.data", bytes);
-  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {1, 0, 0.175, 0}}}));
+  EXPECT_EQ(Llc(), (std::vector<Row>{{20000000, {1, 0, 0.175, 0, 0.175}}}));
 }
 
 }  // namespace

@@ -230,12 +230,15 @@ TEST(Nic, FourteenToSixteenColumns) {
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
+// The vendor's timeline has the three decimals; other readers have the value (docs/export.md).
 TEST(Nic, EfficiencyHasThreeDecimals) {
   DecodeRun run("nic.data");
   run.Feed({"1:000000000 100000 1 27829346 2 3 4 5 1 6553600 2 3 4 5 0\n"});
   ASSERT_EQ(run.rows.size(), 1u);
   EXPECT_EQ(run.rows[0].Real(8), 0.002);   // 0.00212
   EXPECT_EQ(run.rows[0].Real(17), 0.001);  // 0.0005, which lies above the half as a double
+  EXPECT_EQ(run.rows[0].Real(20), 27829346.0 * 8 / (100000.0 * 1048576));
+  EXPECT_EQ(run.rows[0].Real(21), 0.0005);
 }
 
 TEST(Nic, WithoutBandwidthThereIsNoEfficiency) {
@@ -243,6 +246,7 @@ TEST(Nic, WithoutBandwidthThereIsNoEfficiency) {
   run.Feed({"1:000000000 0 1 2 3 4 5 6 1 2 3 4 5 6 0\n1:0 x\n"});
   ASSERT_EQ(run.rows.size(), 1u);
   EXPECT_EQ(run.rows[0].Real(8), 0.0);
+  EXPECT_EQ(run.rows[0].Real(20), 0.0);
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
@@ -323,6 +327,7 @@ TEST(LlcText, ReadAndWriteRowsPerTimestamp) {
   EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 5000 + kSecond / 2);
   EXPECT_EQ(run.rows[0].Int(1), 0);
   EXPECT_EQ(run.rows[0].Real(2), 0.25);
+  EXPECT_EQ(run.rows[0].Real(4), 0.25);
   EXPECT_EQ(run.rows[0].Real(3), 1.0);  // 8192 * 64 B in 0.5 s
   EXPECT_EQ(run.rows[1].Real(3), 0.0);
   EXPECT_EQ(run.rows[3].Int(1), 1);

@@ -70,9 +70,9 @@ class LlcTextDecoder : public Decoder {
         static_cast<uint64_t>(clock_.facts().host_ns) + static_cast<uint64_t>(seconds_ * 1e9)));
     for (size_t op = 0; op < 2; ++op) {
       double total = counts_[3 * op] + counts_[3 * op + 1];
-      double hits = counts_[3 * op + 2];
-      rows_.Add(t_ns, 0, static_cast<int64_t>(op), total != 0 ? hits / total : 0.0,
-                elapsed > 0 ? total * kLineBytes / elapsed / (1024.0 * 1024.0) : 0.0);
+      double ratio = total != 0 ? counts_[3 * op + 2] / total : 0.0;
+      rows_.Add(t_ns, 0, static_cast<int64_t>(op), ratio,
+                elapsed > 0 ? total * kLineBytes / elapsed / (1024.0 * 1024.0) : 0.0, ratio);
     }
     last_seconds_ = seconds_;
     counts_ = {};

@@ -61,12 +61,14 @@ class NetworkDecoder : public Decoder {
       return;
     }
     ++stats_.records;
-    std::array<uint64_t, 20> cells;
+    std::array<uint64_t, 22> cells;
     auto mbps = static_cast<int64_t>(sample.bandwidth);
     cells[0] = BatchBuilder::ToCell(sample.port);
     cells[1] = BatchBuilder::ToCell(mbps);
     Fill(sample.rx, mbps, cells.data() + 2);
     Fill(sample.tx, mbps, cells.data() + 11);
+    cells[20] = BatchBuilder::ToCell(Utilization(sample.rx, mbps));
+    cells[21] = BatchBuilder::ToCell(Utilization(sample.tx, mbps));
     rows_.AddCells(clock_.DeviceNs(sample.ns), cells);
   }
 
@@ -74,10 +76,12 @@ class NetworkDecoder : public Decoder {
   static double Rounded3(double value) {
     return value < kMaxRounded ? static_cast<double>(RoundScaled(value, 1000)) / 1000 : value;
   }
-  // A ratio to nothing is 0, and so is the efficiency of a port without bandwidth.
-  static void Fill(const Counters& counters, int64_t mbps, uint64_t* out) {
-    double bits = std::trunc(counters.byte_rate) * 8;
+  // A ratio to nothing is 0, and so is the utilization of a port without bandwidth.
+  static double Utilization(const Counters& counters, int64_t mbps) {
     double room = static_cast<double>(mbps) * 1024.0 * 1024.0;
+    return room > 0 ? std::trunc(counters.byte_rate) * 8 / room : 0.0;
+  }
+  static void Fill(const Counters& counters, int64_t mbps, uint64_t* out) {
     double per_packet = counters.packets;
     const std::array<double, 9> values = {
         counters.packet_rate,
@@ -86,7 +90,7 @@ class NetworkDecoder : public Decoder {
         counters.bytes,
         counters.errors,
         counters.dropped,
-        room > 0 ? Rounded3(bits / room) : 0.0,
+        Rounded3(Utilization(counters, mbps)),
         per_packet != 0 ? counters.errors / per_packet : 0.0,
         per_packet != 0 ? counters.dropped / per_packet : 0.0,
     };

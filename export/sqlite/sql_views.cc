@@ -55,8 +55,10 @@ std::string MetricSql(const SqlTable& table, const Column& column) {
 // The metric's value; empty if the table does not have it.
 std::string ValueSql(const SqlTable& table, size_t cell) {
   const Column& rows = TableOf(table.source).columns[cell];
-  if (rows.name == "rx_efficiency") return "t.rxByteRate * 8.0 / t.bandwidth";
-  if (rows.name == "tx_efficiency") return "t.txByteRate * 8.0 / t.bandwidth";
+  if (rows.name == "rx_utilization_ratio") return "t.rxByteRate * 8.0 / t.bandwidth";
+  if (rows.name == "tx_utilization_ratio") return "t.txByteRate * 8.0 / t.bandwidth";
+  // The vendor's table has nothing more exact.
+  if (rows.name == "exact_hit_ratio") return "t.hitRate / 100.0";
   const SqlColumn* column = FindCell(table, cell);
   if (column == nullptr) return {};
   double factor = rows.scale / column->factor;

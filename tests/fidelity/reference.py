@@ -121,6 +121,7 @@ class Reference(ChipParts, HostParts):
                     f"{side}_packets": float(packets), f"{side}_bytes": float(total),
                     f"{side}_errors": float(errors), f"{side}_dropped": float(dropped),
                     f"{side}_efficiency": round(byte_rate * 8.0 / (n[0] * MEGA), 3) if n[0] else 0.0,
+                    f"{side}_utilization_ratio": byte_rate * 8.0 / (n[0] * MEGA) if n[0] else 0.0,
                     f"{side}_error_ratio": errors / packets if packets else 0.0,
                     f"{side}_dropped_ratio": dropped / packets if packets else 0.0})
             self._add(table, place, place.clock.device(timestamp), **values)
@@ -265,7 +266,8 @@ class Reference(ChipParts, HostParts):
                 later.last = t
                 continue
             base = e[4] + e[6]
-            ratio = quantize3(Decimal(sum(e[i] for i in (2, 3, 5, 7))) / Decimal(base)) if base else 0.0
+            hits = sum(e[i] for i in (2, 3, 5, 7))
+            ratio = quantize3(Decimal(hits) / Decimal(base)) if base else 0.0
             rate = 0.0
             if what == "rate":
                 # difference: "LLC throughput": a line is 64 bytes
@@ -273,7 +275,8 @@ class Reference(ChipParts, HostParts):
                                  Decimal((t - later.last) * 1024 * 1024))
             later.last = t
             self._add("llc", place, t, llc=ident,
-                      op=("read", "write").index(mode), hit_ratio=ratio, throughput=rate)
+                      op=("read", "write").index(mode), hit_ratio=ratio, throughput=rate,
+                      exact_hit_ratio=hits / base if base else 0.0)
 
     def _llc_text(self, place, slices):
         """Chip 0: seconds since the start, count, event; all events of one time together."""
@@ -291,7 +294,7 @@ class Reference(ChipParts, HostParts):
                 rate = lines * 64.0 / float(at - last[ident]) / MEGA
                 self._add("llc", place, place.clock.device(int(at * 10**9) + place.clock.device_ns),
                           llc=ident, op=op, hit_ratio=hits / lines, throughput=rate, lines=lines,
-                          hits=hits)
+                          hits=hits, exact_hit_ratio=hits / lines)
             last[ident] = at
 
     def _npu_memory(self, place, slices):
