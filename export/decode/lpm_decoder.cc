@@ -12,17 +12,18 @@ using records::LpmEntry;
 using records::LpmRecord;
 
 constexpr int kNoDie = -1;
-constexpr int64_t kDefaultMillivolts = 900;
+// What the vendor's analyser takes for the voltage at the device's start when no change from before it was delivered.
+constexpr int64_t kVendorMillivolts = 900;
 
 bool HasFile(const Place& place, std::string_view base) {
   return std::ranges::any_of(place.files, [&](const DataFile& file) { return file.base == base; });
 }
 
 // Changes of one value, from the device's start on: what was before only gives the value with which it
-// begins. The first change of all is preceded by that value at the start.
+// begins. The first change of all is preceded by that value at the start, if it is known.
 class ChangeSeries {
  public:
-  ChangeSeries(uint64_t start_count, int64_t initial) : start_(start_count), value_(initial) {}
+  ChangeSeries(uint64_t start_count, std::optional<int64_t> initial) : start_(start_count), value_(initial) {}
 
   // `row(count, value)`. False: a change of the past behind later ones.
   template <class Row>
@@ -41,13 +42,13 @@ class ChangeSeries {
   void Begin(Row row) {
     if (began_) return;
     began_ = true;
-    row(start_, value_);
+    if (value_) row(start_, *value_);
   }
-  int64_t value() const { return value_; }
+  std::optional<int64_t> value() const { return value_; }
 
  private:
   uint64_t start_;
-  int64_t value_;
+  std::optional<int64_t> value_;
   bool began_ = false;
 };
 
@@ -106,8 +107,8 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
       : file_(file),
         clock_(context.clock),
         frequency_(context.clock.facts().device_count, context.place->aicore_mhz),
-        voltages_{ChangeSeries(context.clock.facts().device_count, kDefaultMillivolts),
-                  ChangeSeries(context.clock.facts().device_count, kDefaultMillivolts)},
+        voltages_{ChangeSeries(context.clock.facts().device_count, InitialMillivolts(context)),
+                  ChangeSeries(context.clock.facts().device_count, InitialMillivolts(context))},
         voltage_rows_(TableOf(TableId::kVoltage), context.place->device, context.window,
                       *context.rows) {
     const Place& place = *context.place;
@@ -141,6 +142,10 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
   }
 
  private:
+  static std::optional<int64_t> InitialMillivolts(const DecodeContext& context) {
+    if (context.dump->manifest) return std::nullopt;
+    return kVendorMillivolts;
+  }
   bool Entry(uint32_t type, uint64_t count, int64_t value) {
     if (type == LpmRecord::kFrequencyMhz) {
       return frequency_.Add(count, value, [this](uint64_t at, int64_t mhz) { Frequency(at, mhz); });
@@ -162,8 +167,8 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
     if (end_us <= 0) return;
     auto t_ns = static_cast<int64_t>(static_cast<uint64_t>(end_us) * 1000);
     for (uint32_t type = 1; type < LpmRecord::kTypes; ++type) {
-      if (!seen_[type]) continue;
-      voltage_rows_.Add(t_ns, type - 1, static_cast<double>(voltages_[type - 1].value()));
+      const std::optional<int64_t> last = voltages_[type - 1].value();
+      if (seen_[type] && last) voltage_rows_.Add(t_ns, type - 1, static_cast<double>(*last));
     }
   }
   void Frequency(uint64_t count, int64_t mhz) {

@@ -82,6 +82,25 @@ TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
           {0, {0, 810}}, {1200, {0, 850}}, {0, {1, 900}}, {1400, {1, 750}}, {1600, {1, 760}}}));
 }
 
+// Nobody delivered the vendor's 900 mV. What was delivered before the start gives the first row.
+TEST_F(LpmTest, VoltagesOfADumpOfProfdBeginWithADeliveredValue) {
+  dump_.manifest.emplace();
+  place_.clock.end_us = kBegin / 1000 + 5000000;
+  Bytes bytes;
+  Changes(bytes, 1, {{-5, 810}, {60, 850}});
+  Changes(bytes, 2, {{70, 750}});
+  Decode("lpmInfoConv.data", bytes);
+  EXPECT_EQ(Volts(), (std::vector<Row>{{0, {0, 810}},
+                                       {1200, {0, 850}},
+                                       {1400, {1, 750}},
+                                       {5000000000, {0, 850}},
+                                       {5000000000, {1, 750}}}));
+  Bytes none;
+  Changes(none, 1, {});
+  Decode("lpmInfoConv.data", none);
+  EXPECT_TRUE(Volts().empty());
+}
+
 TEST_F(LpmTest, VoltagesHoldUntilTheEnd) {
   place_.clock.end_us = kBegin / 1000 + 5000000;
   Bytes bytes;
