@@ -53,15 +53,13 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
 
   bool DecodeRecord(const PcieRecord& record, const TimeBase& time, SampleBatch& out) {
     std::optional<Timestamp> timestamp = TimestampFromDeviceNs(record.timestamp, time);
-    // The vendor's readers leave out records whose tx posted maximum is below the minimum, idle ones (no minimum, all 0)
-    // with them. An idle link is not a reason for a metric to go away.
-    if (!timestamp || record.groups[0].max < Minimum(record.groups[0])) return false;
+    if (!timestamp || !record.HasValues()) return false;
     double seconds = 0;
     if (timer_.Next(*timestamp, &seconds) == IntervalTimer::Step::kNotLater) return false;
     for (size_t group = 0; group < kGroups; ++group) {
       const PcieRecord::Stats& stats = record.groups[group];
       const double unit = group == PcieRecord::kLatency ? kNano : kBytesPerMicro;
-      out.Emit(ids_[group][0], timestamp->host_ns, Minimum(stats) * unit);
+      out.Emit(ids_[group][0], timestamp->host_ns, stats.Minimum() * unit);
       out.Emit(ids_[group][1], timestamp->host_ns, stats.max * unit);
       out.Emit(ids_[group][2], timestamp->host_ns, stats.avg * unit);
     }
@@ -71,10 +69,6 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
   void Reset() override { timer_.Reset(); }
 
  private:
-  static uint32_t Minimum(const PcieRecord::Stats& stats) {
-    return stats.min == PcieRecord::kNoMinimum ? 0 : stats.min;
-  }
-
   SeriesSet series_;
   IntervalTimer timer_;  // refuses repeated timestamps
   std::array<std::array<SeriesId, 3>, kGroups> ids_;

@@ -12,13 +12,14 @@ namespace profd::records {
 
 struct PcieRecord {
   static constexpr uint32_t kMaxDevices = 1024;
-  static constexpr uint32_t kNoMinimum = 0xFFFFF;  // nothing was measured
+  static constexpr uint32_t kNoMinimum = 0xFFFFF;  // there was nothing to measure
   static constexpr uint32_t kMaxValue = 1u << 24;  // 16 TB/s, 17 ms
 
   struct Stats {
     uint32_t min;
     uint32_t max;
     uint32_t avg;
+    uint32_t Minimum() const { return min == kNoMinimum ? 0 : min; }
   };
   static constexpr size_t kLatency = 3;  // of the groups, what is a latency
 
@@ -27,6 +28,9 @@ struct PcieRecord {
   // tx posted, nonposted, completion; latency of tx nonposted; rx posted, nonposted, completion.
   std::array<Stats, 7> groups;
 
+  // The vendor's readers leave out records whose tx posted maximum is below the minimum, those of an idle link (no
+  // minimum, all 0) with them. An idle link is no reason for a value to go away.
+  bool HasValues() const { return groups[0].max >= groups[0].Minimum(); }
   bool IsPlausible() const { return device < kMaxDevices; }
   bool IsUsual() const {
     return IsPlausible() && std::all_of(groups.begin(), groups.end(), [](const Stats& s) {

@@ -32,20 +32,24 @@ TEST_F(MemoryTest, PcieShowsUnmeasuredMinimaAsZero) {
 }
 
 // 64 bits: 4295 B/us and more do not wrap on the way.
-TEST_F(MemoryTest, PcieLeavesOutRecordsWithNothingMeasured) {
+TEST_F(MemoryTest, PcieShowsAnIdleLinkAndRefusesAMaximumBelowTheMinimum) {
   Bytes bytes;
   Pcie(bytes, kDeviceStartNs + 1, 0xFFFFF, 0);
   Pcie(bytes, kDeviceStartNs + 2, 0xFFFFF, 0xFFFFF);
   Pcie(bytes, kDeviceStartNs + 2, 7, 0xFFFFFFFF);  // the same timestamp: both stay
+  Pcie(bytes, kDeviceStartNs + 3, 10, 9);
   Pcie(bytes, UINT64_MAX, 1, 2);
   Decode("pcie.data", bytes);
-  ASSERT_EQ(Rows(TableId::kPcie).size(), 2u);
+  ASSERT_EQ(Rows(TableId::kPcie).size(), 3u);
+  EXPECT_EQ(Rows(TableId::kPcie)[0].t_ns, 1);
   EXPECT_EQ(Rows(TableId::kPcie)[0].cells[0], 0);
-  EXPECT_EQ(Rows(TableId::kPcie)[0].cells[1], 1048575);
-  EXPECT_EQ(Rows(TableId::kPcie)[1].cells[1], 4294967295.0);
-  EXPECT_EQ(stats_.records, 2u);
-  EXPECT_EQ(stats_.skipped, 1u);
-  EXPECT_EQ(stats_.bad_records, 1u);
+  EXPECT_EQ(Rows(TableId::kPcie)[0].cells[1], 0);
+  EXPECT_EQ(Rows(TableId::kPcie)[1].cells[0], 0);
+  EXPECT_EQ(Rows(TableId::kPcie)[1].cells[1], 1048575);
+  EXPECT_EQ(Rows(TableId::kPcie)[2].cells[1], 4294967295.0);
+  EXPECT_EQ(stats_.records, 3u);
+  EXPECT_EQ(stats_.skipped, 0u);
+  EXPECT_EQ(stats_.bad_records, 2u);
 }
 
 // 1000 accesses of 256 bits in the first 10 ms, which began with the session.

@@ -7,8 +7,7 @@ namespace {
 
 using records::PcieRecord;
 
-// One row per record, but for those the vendor's analyser passes over: a smallest value above the
-// largest one, which in the first group means that nothing was measured.
+// One row per record that has values, also of an idle link.
 class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
  public:
   explicit PcieDecoder(const DecodeContext& context)
@@ -16,12 +15,11 @@ class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
         rows_(TableOf(TableId::kPcie), context.place->device, context.window, *context.rows) {}
 
   bool DecodeRecord(const PcieRecord& record) {
-    if (record.timestamp > kMaxPlausibleNs) return false;
-    if (record.groups[0].max < record.groups[0].min) return Skip();
+    if (record.timestamp > kMaxPlausibleNs || !record.HasValues()) return false;
     std::array<uint64_t, 3 * std::tuple_size_v<decltype(PcieRecord::groups)>> cells;
     size_t next = 0;
     for (const PcieRecord::Stats& stats : record.groups) {
-      cells[next++] = stats.min == PcieRecord::kNoMinimum ? 0 : stats.min;
+      cells[next++] = stats.Minimum();
       cells[next++] = stats.max;
       cells[next++] = stats.avg;
     }
