@@ -105,10 +105,8 @@ constexpr auto kNicColumns = std::to_array<Column>({
     {"tx_efficiency", kReal},
     {"tx_error_ratio", kReal},
     {"tx_dropped_ratio", kReal},
-    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=nic,direction=rx"},
-    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=nic,direction=tx"},
+    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=nic,direction=rx"},
+    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=nic,direction=tx"},
 });
 
 constexpr auto kRoceColumns = std::to_array<Column>({
@@ -137,10 +135,8 @@ constexpr auto kRoceColumns = std::to_array<Column>({
     {"tx_efficiency", kReal},
     {"tx_error_ratio", kReal},
     {"tx_dropped_ratio", kReal},
-    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=roce,direction=rx"},
-    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio",
-     "layer=roce,direction=tx"},
+    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=roce,direction=rx"},
+    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=roce,direction=tx"},
 });
 
 constexpr auto kDvppColumns = std::to_array<Column>({
