@@ -110,6 +110,44 @@ TEST_F(ChannelPumpTest, ARecordInPiecesIsDeliveredComplete) {
   for (const BlockInfo& info : sink_.infos()) EXPECT_GT(info.records, 0u);
 }
 
+Bytes Text(std::string_view text) {
+  const auto bytes = AsBytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+// dump-format, "How profd writes", 4: timestamps of text have nine digits, zero-padded.
+TEST_F(ChannelPumpTest, NanosecondsAreDeliveredWithNineDigits) {
+  Add(0, abi::kChannelHccs);
+  hal_.Data(0, abi::kChannelHccs, Text("52160:9619850 1 2\n52160:109619850 3 4\n"));
+  sink_.WaitForRecords(2);
+  hal_.Data(0, abi::kChannelHccs, Text("52161:7 5 6\n 52161:20 7 8\n52161:3"));
+  sink_.WaitForRecords(4);
+  hal_.Data(0, abi::kChannelHccs, Text("0 9 9\n"));
+  sink_.WaitForRecords(5);
+  const Bytes all = sink_.bytes();
+  EXPECT_EQ(AsText(all),
+            "52160:009619850 1 2\n52160:109619850 3 4\n52161:000000007 5 6\n 52161:000000020 7 8\n52161:000000030 9 9\n");
+  EXPECT_EQ(Pump().Counters(0, abi::kChannelHccs).garbage_bytes, 0u);
+}
+
+// Padded, a read may be larger than a block.
+TEST_F(ChannelPumpTest, PaddedLinesTakeAsManyBlocksAsTheyNeed) {
+  constexpr size_t kLines = 25'000;
+  std::string lines;
+  std::string padded;
+  for (size_t i = 0; i < kLines; ++i) {
+    lines += "0:7 1 1\n";
+    padded += "0:000000007 1 1\n";
+  }
+  ASSERT_GT(padded.size(), BlockPool::kMaxBlockBytes);
+  Add(0, abi::kChannelHccs);
+  hal_.Data(0, abi::kChannelHccs, Text(lines));
+  sink_.WaitForRecords(kLines);
+  const Bytes all = sink_.bytes();
+  EXPECT_EQ(AsText(all), padded);
+  EXPECT_TRUE(sink_.losses().empty());
+}
+
 TEST_F(ChannelPumpTest, SurvivesEveryPollCode) {
   hal_.PollCodes({-1, -2, -3, -4, -5, -6, -14, -1, 7, 1000, 0, -4});
   Add(0, kHbm);

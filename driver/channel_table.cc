@@ -7,6 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/bytes.h"
+#include "driver/plausible.h"
+
 namespace profd {
 namespace {
 
@@ -50,6 +53,7 @@ struct ChannelTable::Channel {
   uint32_t epoch = 0;
   std::optional<Framer> framer;  // absent: bytes pass as they are
   std::vector<std::byte> tail;   // an incomplete record, never more than reserved
+  std::vector<std::byte> padded;  // for DeliverPadded: empty but for its capacity
   uint64_t seq = 0;
 };
 
@@ -261,9 +265,42 @@ void ChannelTable::FrameAndDeliver(Channel& channel, std::span<std::byte> bytes,
   FrameResult framed = channel.framer->Frame(bytes, last);
   channel.counts.garbage_bytes.fetch_add(framed.garbage_bytes, kRelaxed);
   channel.counts.garbage_events.fetch_add(framed.garbage_events, kRelaxed);
-  Deliver(channel, bytes.first(framed.good_bytes), framed.records);
+  if (framed.zeros_missing == 0) {
+    Deliver(channel, bytes.first(framed.good_bytes), framed.records);
+  } else {
+    DeliverPadded(channel, bytes.first(framed.good_bytes));
+  }
   std::span<std::byte> tail = bytes.subspan(framed.good_bytes, framed.tail_bytes);
   channel.tail.assign(tail.begin(), tail.end());
+}
+
+// Lines with all digits of their nanoseconds (dump-format, "How profd writes", 4), in blocks that have room for
+// them. Here, since the framer works in place, and so that all readers see the same bytes.
+void ChannelTable::DeliverPadded(Channel& channel, std::span<const std::byte> lines) {
+  static constexpr std::array<std::byte, kFractionDigits> kZeros = [] {
+    std::array<std::byte, kFractionDigits> zeros{};
+    zeros.fill(std::byte{'0'});
+    return zeros;
+  }();
+  std::vector<std::byte>& padded = channel.padded;
+  uint64_t records = 0;
+  while (!lines.empty()) {
+    const size_t size = AsText(lines).find('\n') + 1;
+    const std::span<const std::byte> line = lines.first(size);
+    lines = lines.subspan(size);
+    const FractionZeros zeros = ZerosMissing(AsText(line));
+    if (padded.size() + size + zeros.count > BlockPool::kMaxBlockBytes) {
+      Deliver(channel, padded, std::exchange(records, 0));
+      padded.clear();
+    }
+    const auto split = line.begin() + static_cast<std::ptrdiff_t>(zeros.at);
+    padded.insert(padded.end(), line.begin(), split);
+    padded.insert(padded.end(), kZeros.begin(), kZeros.begin() + static_cast<std::ptrdiff_t>(zeros.count));
+    padded.insert(padded.end(), split, line.end());
+    ++records;
+  }
+  Deliver(channel, padded, records);
+  padded.clear();
 }
 
 void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records) {

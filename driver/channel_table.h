@@ -141,6 +141,7 @@ class ChannelTable {
   enum class ReadEnd { kFull, kDry, kRefused };  // kFull: the driver may have more
   size_t FillScratch(Channel& channel, const Source& source, size_t begin, ReadEnd* end);
   void Deliver(Channel& channel, std::span<const std::byte> bytes, uint64_t records);
+  void DeliverPadded(Channel& channel, std::span<const std::byte> lines);
   void FrameAndDeliver(Channel& channel, std::span<std::byte> bytes, bool last);
 
   const std::shared_ptr<const HalLibrary> hal_;

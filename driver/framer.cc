@@ -200,6 +200,7 @@ void Framer::TakeLine(std::span<const std::byte> line, Compactor& out) {
   } else {
     in_sync_ = true;
     ++out.result.records;
+    if (!format_.opaque) out.result.zeros_missing += ZerosMissing(text).count;
     out.Keep(begin, line.size());
   }
 }

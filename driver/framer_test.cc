@@ -89,6 +89,7 @@ struct Fed {
   uint64_t garbage_bytes = 0;
   uint64_t garbage_events = 0;
   uint64_t header_lines = 0;
+  uint64_t zeros_missing = 0;
 };
 
 // Feeds `input` in pieces of `step` bytes, as the pump does, and ends with last = true.
@@ -110,6 +111,7 @@ Fed Feed(Framer& framer, const Buffer& input, size_t step) {
     fed.garbage_bytes += r.garbage_bytes;
     fed.garbage_events += r.garbage_events;
     fed.header_lines += r.header_lines;
+    fed.zeros_missing += r.zeros_missing;
     if (last) break;
   }
   EXPECT_TRUE(work.empty());
@@ -264,7 +266,7 @@ TEST(TextFramerTest, DropsHeadersKeepsLinesAtEveryPieceSize) {
 }
 
 TEST(TextFramerTest, BadLinesAreDroppedCompletely) {
-  for (std::string_view bad : {"176168:391 1 2\n", "176168:391356200 1\n", "x 1 2\n",
+  for (std::string_view bad : {"176168: 1 2\n", "176168:0391356200 1 2\n", "176168:391356200 1\n", "x 1 2\n",
                                "176168:391356200 1 2 3\n", "176168:391356200 1 0x2\n",
                                "\x80\xff\x01\n", "176168:391356200 1 2e\n", ":391356200 1 2\n"}) {
     Fed fed = Feed(abi::kChannelHccs, Text(kHccs) + Text(bad) + Text(kHccs));
@@ -272,6 +274,28 @@ TEST(TextFramerTest, BadLinesAreDroppedCompletely) {
     EXPECT_EQ(fed.garbage_bytes, bad.size()) << bad;
     EXPECT_EQ(fed.garbage_events, 1u) << bad;
   }
+}
+
+// driver-abi 3.6 has nanoseconds without a width: a driver may print those of the first 100 ms of a second with
+// fewer than nine digits.
+TEST(TextFramerTest, NanosecondsMayLackTheirZeros) {
+  const std::string counters = " 100000 1 2 3 4 5 6 7 8 9 10 11 12\n";
+  for (size_t digits = 1; digits <= 9; ++digits) {
+    const std::string fraction = std::string("961985012").substr(0, digits);
+    const std::string line = "52160:" + fraction + counters;
+    for (const uint32_t channel : {abi::kChannelNic, abi::kChannelRoce}) {
+      for (const size_t step : {size_t{1}, size_t{1000}}) {
+        const Fed fed = Feed(channel, Text(line + "52160:961985012" + counters + line), step);
+        EXPECT_EQ(AsText(fed.good), line + "52160:961985012" + counters + line) << "as they came";
+        EXPECT_EQ(fed.records, 3u) << fraction;
+        EXPECT_EQ(fed.garbage_bytes, 0u) << fraction;
+        EXPECT_EQ(fed.zeros_missing, 2 * (9 - digits)) << fraction;
+      }
+    }
+  }
+  EXPECT_EQ(Feed(abi::kChannelHccs, Text("52160:9619850 1 2\n")).zeros_missing, 2u);
+  EXPECT_EQ(Feed(abi::kChannelDvpp, Text("52160:7 0 0 0 699300 1998 90% 1 2 0% 3 4\n")).zeros_missing, 8u);
+  EXPECT_EQ(Feed(abi::kChannelDvppVenc, Text("52160:7 0 0 0 699300 1998 90% 1 2 0% 3 4\n")).zeros_missing, 0u) << "passes as it is";
 }
 
 TEST(TextFramerTest, OverlongLinesAreGarbageUpToTheirEnd) {

@@ -14,11 +14,11 @@ bool IsDigits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "sec:nnnnnnnnn": the analyser joins both parts, so the second has its nine digits.
+// "sec:ns", the second part with or without leading zeros (driver-abi 3.6).
 bool IsTimestampToken(std::string_view token) {
   size_t colon = token.find(':');
   return colon != std::string_view::npos && colon <= 12 && IsDigits(token.substr(0, colon)) &&
-         token.size() - colon == 10 && IsDigits(token.substr(colon + 1));
+         token.size() - colon <= 1 + kFractionDigits && IsDigits(token.substr(colon + 1));
 }
 
 // Digits with an optional sign, one decimal point and a percent sign ("-1", "69.5", "90%").
@@ -111,10 +111,9 @@ bool TimestampFollows(const abi::ChannelFormat& format, uint64_t previous, uint6
 
 bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line,
                    const LineShape& shape) {
-  constexpr size_t kFraction = 9;
   if (shape.odd == 0) return false;
   const size_t colon = FirstBit(shape.odd);
-  const size_t end = colon + 1 + kFraction;
+  const size_t end = colon + 1 + kFractionDigits;
   if (colon == 0 || colon > 12 || line[colon] != ':' || end > line.size()) return false;
   // No blank and nothing odd from the beginning to the end of the timestamp, and a blank behind it.
   const Bits128 timestamp = (Bits128{1} << end) - 1;
@@ -134,6 +133,13 @@ bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line) {
     if (++tokens > format.words.max || !IsNumberToken(token)) return false;
   }
   return tokens >= format.words.min;
+}
+
+FractionZeros ZerosMissing(std::string_view line) {
+  const size_t begin = std::min(line.find(':'), line.size() - 1) + 1;
+  size_t digits = 0;
+  while (begin + digits < line.size() && line[begin + digits] >= '0' && line[begin + digits] <= '9') ++digits;
+  return {begin, kFractionDigits - std::min(digits, kFractionDigits)};
 }
 
 }  // namespace profd

@@ -13,6 +13,8 @@
 namespace profd {
 
 inline constexpr size_t kMaxLineBytes = 4096;
+// Of the nanoseconds of a line's timestamp, in dumps.
+inline constexpr size_t kFractionDigits = 9;
 
 // The fixed fields of one complete binary record (`record` has exactly format.record_size bytes).
 bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::byte> record);
@@ -28,7 +30,15 @@ bool TimestampFollows(const abi::ChannelFormat& format, uint64_t previous, uint6
 // A line that is certainly plausible, by its shape. False means nothing: ask IsPlausibleLine.
 bool IsPlainRecord(const abi::ChannelFormat& format, std::string_view line, const LineShape& shape);
 
-// One text line without its newline: "sec:nnnnnnnnn", then numbers, as many as the channel has.
+// One text line without its newline: "sec:ns", then numbers, as many as the channel has.
 bool IsPlausibleLine(const abi::ChannelFormat& format, std::string_view line);
+
+// A driver may print nanoseconds without leading zeros; readers join both parts of a timestamp. Where in a plausible
+// line its zeros belong, and how many.
+struct FractionZeros {
+  size_t at = 0;
+  size_t count = 0;
+};
+FractionZeros ZerosMissing(std::string_view line);
 
 }  // namespace profd

@@ -45,6 +45,16 @@ TEST(NicCollector, UtilizationIsOfMegabitsOfTwoToTheTwentieth) {
             std::string::npos);
 }
 
+// driver-abi 3.6: nanoseconds without a width.
+TEST(NicCollector, NanosecondsMayLackTheirZeros) {
+  DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
+  // 9,619,850 ns past device ns 1e12, which is host ns 5e12.
+  const std::string lines = rig.Feed("1000:9619850 100000 5 4294967296 1 2 3 4 0 0 0 0 0 0\n");
+  EXPECT_NE(lines.find("atlas_npu_network_port_speed_bytes_per_second{npu=\"0\",layer=\"nic\","
+                       "port=\"0\"} 5000009619850 12500000000\n"),
+            std::string::npos);
+}
+
 TEST(NicCollector, AnUnknownSpeedGivesNoUtilization) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   std::string lines = rig.Feed("1000:0 0 5 5 1 2 3 4 0 0 0 0 0 0\n");

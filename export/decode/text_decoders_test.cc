@@ -217,6 +217,14 @@ TEST(Nic, RatiosOfALine) {
   EXPECT_EQ(row.Real(19), 0.0);
 }
 
+// Of other collectors' dumps: they have the driver's lines as they came (driver-abi 3.6).
+TEST(Nic, NanosecondsMayLackTheirZeros) {
+  DecodeRun run("nic.data");
+  run.Feed({"5:9619850 100 11 1310720 1000 99 10 20 12 2621440 0 98 1 2 4\n"});
+  ASSERT_EQ(run.rows.size(), 1u);
+  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kDeviceWall + 5 * kSecond + 9'619'850);
+}
+
 TEST(Nic, FourteenToSixteenColumns) {
   DecodeRun run("roce.data");
   std::string numbers = " 100000 1 2 3 4 5 6 1 2 3 4 5 6";
