@@ -101,7 +101,8 @@ Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const 
 // neighbours, by their timestamps: out of sync it could be any bytes.
 Framer::Verdict Framer::JudgeUnlisted(std::span<const std::byte> rest, bool last) const {
   const size_t size = format_.record_size;
-  if (!in_sync_ || format_.timestamp.width == 0 || format_.thinning == abi::Thinning::kEvent) return Verdict::kSkip;
+  if (!in_sync_ || format_.marked || format_.timestamp.width == 0) return Verdict::kSkip;
+  if (format_.thinning == abi::Thinning::kEvent) return Verdict::kSkip;
   uint64_t previous = TimestampOf(format_, rest);
   if (previous > records::kMaxTimestamp) return Verdict::kSkip;
   if (has_timestamp_ && !TimestampFollows(format_, last_timestamp_, previous)) return Verdict::kSkip;

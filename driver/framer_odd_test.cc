@@ -132,6 +132,33 @@ TEST(FramerOdd, UnlistedEventsWithOtherTimestampsAreGarbage) {
   EXPECT_EQ(fed.garbage_bytes, 24u);
 }
 
+Buffer Soc(uint64_t cycles, uint16_t magic) {
+  Buffer record(64);
+  StoreUnchecked(std::span(record), 0, static_cast<uint16_t>(abi::SocProfileType::kSio));
+  StoreUnchecked(std::span(record), 2, magic);
+  StoreUnchecked(std::span(record), 8, cycles);
+  return record;
+}
+
+// driver-abi 3.6: records of channel 52 have a magic number. Zeros are what a driver without such data gives
+// (driver-abi 7).
+TEST(FramerOdd, WithoutItsMarkNothingIsARecord) {
+  const Buffer zeros(1024);
+  for (const size_t step : {size_t{1}, size_t{64}, size_t{100}, zeros.size()}) {
+    const Fed fed = Feed(abi::kChannelStarsSocProfile, PiecesOf(zeros, step));
+    EXPECT_TRUE(fed.good.empty()) << step;
+    EXPECT_EQ(fed.garbage_bytes, 1024u) << step;
+  }
+  const uint64_t begin = 5'000'000'000;
+  const Buffer before = Join({Soc(begin, abi::kSocProfileMagic), Soc(begin + 1'000'000, abi::kSocProfileMagic)});
+  const Buffer behind = Join({Soc(begin + 3'000'000, abi::kSocProfileMagic), Soc(begin + 4'000'000, abi::kSocProfileMagic)});
+  for (const uint16_t magic : {uint16_t{0}, uint16_t{0x1234}}) {
+    const Fed fed = Feed(abi::kChannelStarsSocProfile, {Join({before, Soc(begin + 2'000'000, magic), behind})});
+    EXPECT_EQ(fed.good, Join({before, behind})) << magic;
+    EXPECT_EQ(fed.garbage_bytes, 64u) << magic;
+  }
+}
+
 // A read ends where a record ends: none is held back because of its values until the next one comes, which of
 // low power may be long after. lpmFreqConv has any number in its type (driver-abi 3.6).
 TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {

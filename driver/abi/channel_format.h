@@ -65,6 +65,8 @@ struct ChannelFormat {
   // Binary only: can these be a record's fixed fields, its timestamp aside? Null: nothing is known of
   // them. Others are the driver's all the same in step with their neighbours: decoders check them, too.
   bool (*plausible)(std::span<const std::byte> record) = nullptr;
+  // Binary only: what `plausible` looks at is a mark that each record has: without it, no neighbour makes it one.
+  bool marked = false;
   // Binary only: are its values, too, such as hardware measures? Others are the driver's all the same, unless
   // records with such values begin beside them. Null: as `plausible`.
   bool (*usual)(std::span<const std::byte> record) = nullptr;

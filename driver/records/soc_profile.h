@@ -146,6 +146,7 @@ inline constexpr abi::ChannelFormat kSocProfileFormat = {
     .timestamp = {offsetof(SocRecord::Head, timestamp), sizeof(SocRecord::Head::timestamp)},
     .thinning = abi::Thinning::kPick,
     .plausible = IsPlausible<SocRecord>,
+    .marked = true,
 };
 
 }  // namespace profd::records
