@@ -229,7 +229,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   using FeedOfRoute = std::function<DumpFeed*(uint32_t route)>;
   void ReplayAll(std::shared_ptr<BlockSource> source, FeedOfRoute feed_of,
                  std::function<void()> done);
-  // Its device has stopped answering: what arrives from now on may be incomplete until the next epoch.
+  // Its device has stopped answering, or its channel could not be stopped for a restart: what arrives from now on may be
+  // incomplete until the next epoch. `over`: it answers again, or the epoch's run has begun.
   void NoteOutage(DumpFeed* feed, bool over = false);
   // Its channel was released to another tool: nothing arrives until the next epoch.
   void NoteReleased(DumpFeed* feed);

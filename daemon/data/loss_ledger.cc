@@ -108,7 +108,7 @@ uint64_t LossLedger::SettleNotRead(Place at, LossReason reason, int64_t host_ns)
 }
 
 void LossLedger::BeginOutage() {
-  if (outage_from_ns_ == 0) outage_from_ns_ = last_block_ns_;
+  if (outage_from_ns_ == 0) outage_from_ns_ = LastNs();
 }
 
 void LossLedger::NoteReleased() {
@@ -117,7 +117,7 @@ void LossLedger::NoteReleased() {
 }
 
 void LossLedger::NoteRestart(Place at, int64_t now_ns, LossReason reason) {
-  int64_t from_ns = last_block_ns_ != 0 ? last_block_ns_ : session_start_ns_;
+  int64_t from_ns = LastNs();
   if (const int64_t outage_ns = std::exchange(outage_from_ns_, 0); outage_ns != 0) from_ns = outage_ns;
   ManifestChannel& channel = at.channel;
   if (!channel.gaps.empty() && channel.gaps.back().reason == reason && channel.gaps.back().from_ns == from_ns) {
@@ -130,6 +130,7 @@ void LossLedger::NoteRestart(Place at, int64_t now_ns, LossReason reason) {
 
 void LossLedger::NoteNextRun(Place at, int64_t now_ns) {
   NoteRestart(at, now_ns, released_ ? LossReason::kChannelReleased : LossReason::kChannelRestart);
+  BeginOutage();
 }
 
 // Not before the driver began, which was unknown when it was requested, nor after this block, however late the writer
@@ -152,7 +153,7 @@ void LossLedger::NoteNoPast(Place at, int64_t block_ns) {
 }
 
 void LossLedger::NoteEnd(Place at, int64_t end_ns) {
-  if (outage_from_ns_ == 0 || outage_from_ns_ != last_block_ns_) return;
+  if (outage_from_ns_ == 0 || outage_from_ns_ != LastNs()) return;
   NoteRestart(at, end_ns, released_ ? LossReason::kChannelReleased : LossReason::kChannelSilent);
 }
 

@@ -56,15 +56,15 @@ class LossLedger {
   // True: since the last call something was lost that is accounted for, so gap detection must start again.
   bool TakeResync();
 
-  // Its device has stopped answering, or answers again; its channel was released to another tool. The gap is noted
-  // with the next run, or at the end.
+  // Its device has stopped answering, or answers again; its channel was released to another tool, could not be stopped
+  // for a restart, or runs again. The gap is noted with the next run, or at the end.
   void BeginOutage();
   void EndOutage() { outage_from_ns_ = 0; }
   void NoteReleased();
   // Between the last block of the run before and the next one nothing was measured. Attempts that failed meanwhile
   // belong to the same gap.
   void NoteRestart(Place at, int64_t now_ns, LossReason reason);
-  // The same for the reason that the outage had.
+  // The same for the reason that the outage had. The run may fail to begin: until EndOutage the gap goes on.
   void NoteNextRun(Place at, int64_t now_ns);
   void ForgetRelease() { released_ = false; }
   // The first block of a run that began at `start_ns` was read at `block_ns`: the gap ends there.
@@ -83,6 +83,8 @@ class LossLedger {
   Entry& EntryOf(LossReason reason) { return entries_[static_cast<size_t>(reason)]; }
   void SettleDropped(Place at, LossReason reason, int64_t host_ns);
   uint64_t SettleNotRead(Place at, LossReason reason, int64_t host_ns);
+  // Up to when there is something, or there could have been.
+  int64_t LastNs() const { return last_block_ns_ != 0 ? last_block_ns_ : session_start_ns_; }
 
   const int64_t session_start_ns_;
   const bool in_past_;

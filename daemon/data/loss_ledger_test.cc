@@ -137,6 +137,43 @@ TEST_F(LossLedgerTest, AnOutageBeginsWithTheLastBlockAndHasItsReason) {
   EXPECT_THAT(gaps(), SizeIs(before));
 }
 
+// A channel ends with its session or has a gap there.
+TEST_F(LossLedgerTest, AnOutageOfWhatNeverDeliveredBeginsWithTheSession) {
+  // Its device hangs at once, again after the restart, and until the end.
+  ledger_.BeginOutage();
+  ledger_.NoteNextRun(here(), kStart + 8 * kSecond);
+  ledger_.EndOutage();
+  ledger_.BeginOutage();
+  ledger_.NoteEnd(here(), kStart + 14 * kSecond);
+  ASSERT_THAT(gaps(), SizeIs(2));
+  EXPECT_EQ(gaps()[0].reason, LossReason::kChannelRestart);
+  EXPECT_EQ(gaps()[0].from_ns, kStart);
+  EXPECT_EQ(gaps()[0].host_ns, kStart + 8 * kSecond);
+  EXPECT_EQ(gaps()[1].reason, LossReason::kChannelSilent);
+  EXPECT_EQ(gaps()[1].from_ns, kStart);
+  EXPECT_EQ(gaps()[1].host_ns, kStart + 14 * kSecond);
+}
+
+TEST_F(LossLedgerTest, ARunThatDoesNotBeginIsAGapUpToTheEnd) {
+  ledger_.NoteBlock(kStart + kSecond);
+  ledger_.NoteNextRun(here(), kStart + 2 * kSecond);
+  ledger_.NoteNextRun(here(), kStart + 4 * kSecond);  // the first attempt failed, and so does this
+  ledger_.NoteEnd(here(), kStart + 9 * kSecond);
+  ASSERT_THAT(gaps(), SizeIs(2));
+  EXPECT_EQ(gaps()[0].host_ns, kStart + 4 * kSecond);
+  EXPECT_EQ(gaps()[1].reason, LossReason::kChannelSilent);
+  EXPECT_EQ(gaps()[1].from_ns, kStart + kSecond);
+  EXPECT_EQ(gaps()[1].host_ns, kStart + 9 * kSecond);
+  // One that has begun is none.
+  ManifestChannel other;
+  LossLedger begun(kStart, false);
+  begun.NoteBlock(kStart + kSecond);
+  begun.NoteNextRun({other, *dump_}, kStart + 2 * kSecond);
+  begun.EndOutage();
+  begun.NoteEnd({other, *dump_}, kStart + 9 * kSecond);
+  EXPECT_THAT(other.gaps, ElementsAre(Field(&ManifestGap::reason, LossReason::kChannelRestart)));
+}
+
 TEST_F(LossLedgerTest, ASessionOfThePastMissesWhatTheRecorderDidNotHold) {
   LossLedger past(kStart, true);
   past.NoteNoPast(here(), kStart + kSecond / 2);

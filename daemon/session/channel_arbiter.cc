@@ -329,7 +329,12 @@ void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
 // A session joins a channel that already runs.
 void ChannelArbiter::Join(Slot& slot, Participant& part) {
   PushEpoch(slot, part);
+  SetRunning(part);
+}
+
+void ChannelArbiter::SetRunning(Participant& part) {
   part.attached = part.ran = true;
+  if (part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed, true);
   Answer(part, v1::Outcome::RESULT_RUNNING, "");
 }
 
@@ -382,10 +387,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
     deps_.router.SetStart(dev, slot.channel, start_ns);
     for (Participant& part : slot.parts) {
       // Parts that were added while the start was under way join in Reconcile.
-      if (part.begun) {
-        part.attached = part.ran = true;
-        Answer(part, v1::Outcome::RESULT_RUNNING, "");
-      }
+      if (part.begun) SetRunning(part);
     }
     Reconcile(slot);
     return;
@@ -447,6 +449,9 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
     slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
                                            : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
     slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
+    for (const Participant& part : slot.parts) {
+      if (part.begun && part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
+    }
     for (const PendingDetach& detach : slot.pending_detaches) {
       auto found = claims_.find(detach.claim);
       if (found == claims_.end() || found->second.request.dump == nullptr) continue;

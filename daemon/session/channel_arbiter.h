@@ -192,6 +192,7 @@ class ChannelArbiter {
   void OnStopped(Slot& slot, const StopOutcome& outcome);
   void NoteDataLost(const Slot& slot);
   void Join(Slot& slot, Participant& part);
+  void SetRunning(Participant& part);
   void Answer(Participant& part, v1::Outcome::Result state, std::string detail);
   void AnswerFailure(Slot& slot);
   // What the driver holds by now is still the detached claim's: reads it, then detaches.

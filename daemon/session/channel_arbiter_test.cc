@@ -244,6 +244,37 @@ TEST_F(ArbiterTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
   EXPECT_THAT(reported.warnings, ::testing::Contains(::testing::HasSubstr("the driver has lost records")));
 }
 
+// Restarted for another session's rate, the channel is another process's.
+TEST_F(ArbiterTest, AChannelThatIsNotRestartedHasAGapUpToTheEnd) {
+  TempDir tmp;
+  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+  ClaimRequest request;
+  request.collector = IndexOf("hccs");
+  request.options.hz = 10;
+  request.owner = "me";
+  request.dump = OpenDump(writer);
+  request.session_start_ns = clock_.MonotonicRawNs();
+  const auto stays = OnControl([&] { return arbiter_->Claim(request, [] {}); });
+  const auto patience = std::chrono::steady_clock::now() + kPatience;
+  while (Answer(stays).state != v1::Outcome::RESULT_RUNNING) ASSERT_LT(std::chrono::steady_clock::now(), patience);
+  hal_.Code(Call::kStart, -10);
+  const auto faster = Claim("hccs", 50);
+  EXPECT_EQ(Answer(stays).state, v1::Outcome::RESULT_BUSY);
+  Release(faster);
+  Release(stays);
+  EndFacts end;
+  end.raw_ns = clock_.MonotonicRawNs();
+  std::promise<Manifest> manifest;
+  request.dump->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  const Manifest reported = manifest.get_future().get();
+  ASSERT_EQ(reported.channels.size(), 1u);
+  ASSERT_EQ(reported.channels[0].gaps.size(), 2u);
+  EXPECT_EQ(reported.channels[0].gaps[0].reason, LossReason::kChannelRestart);
+  EXPECT_EQ(reported.channels[0].gaps[1].reason, LossReason::kChannelSilent);
+  EXPECT_EQ(reported.channels[0].gaps[1].from_ns, request.session_start_ns);
+  EXPECT_EQ(reported.channels[0].gaps[1].host_ns, end.raw_ns);
+}
+
 TEST_F(ArbiterTest, StopThatNeverAnswersDoesNotHoldTheSession) {
   auto claim = Claim("hccs", 50);
   hal_.Hold(Call::kStop);
