@@ -187,6 +187,21 @@ std::string RanFor(const v1::Session& session, const Clock& clock) {
   return FormatSpan(end - session.status().started_ns());
 }
 
+namespace {
+
+// Between the segments of a session that resumed.
+int64_t UncoveredNs(const v1::Session& session) {
+  int64_t gaps = 0;
+  int64_t ended = 0;
+  for (const v1::Segment& segment : session.status().segments()) {
+    if (ended != 0) gaps += std::max<int64_t>(0, segment.started_ns() - ended);
+    ended = segment.ended_ns();
+  }
+  return gaps;
+}
+
+}  // namespace
+
 void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) {
   if (session.status().statistics().empty()) return;
   Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILIZATION", ">ECC CORRECTED",
@@ -205,6 +220,9 @@ void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) 
                   count(one.has_ecc_uncorrected(), one.ecc_uncorrected(), Tone::kBad)});
   }
   table.Print(out, color, "  ");
+  if (const int64_t gaps = UncoveredNs(session); gaps > 0) {
+    out << fmt::format("  these do not cover the {} between its segments, when profd did not run\n", FormatSpan(gaps));
+  }
 }
 
 std::string MissingRanks(const v1::Session& session) {

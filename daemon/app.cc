@@ -230,7 +230,10 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
 
 void App::Impl::LeaveSessions() {
   std::promise<size_t> active;
-  control->Post([this, &active] { active.set_value(sessions->active()); });
+  control->Post([this, &active] {
+    sessions->SaveStates();
+    active.set_value(sessions->active());
+  });
   if (active.get_future().get() == 0) return;
   ::sd_notify(0, "STOPPING=1");
   rpc->StopListening();

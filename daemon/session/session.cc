@@ -28,6 +28,7 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Request r
       starter_(request.starter),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
+      statistics_(request.continues ? request.continues->statistics : SessionStatistics()),
       lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
       continues_(request.continues),
       plan_for_(std::move(request.plan_for)) {
@@ -328,12 +329,6 @@ void Session::WhenClosed(std::function<void(Session&)> closed) {
   DCHECK_ON(deps_.control);
   if (dump_over_) return closed(*this);
   closed_ = std::move(closed);
-}
-
-void Session::TakeStatistics() {
-  if (plan_.devices.empty()) return;
-  statistics_.Take(ReadDevices(deps_.store, deps_.host.devices, deps_.host.clock.MonotonicRawNs()),
-                   plan_.devices);
 }
 
 void Session::ReleaseAll() {

@@ -57,6 +57,9 @@ struct PastSegment {
   uint64_t records = 0;
   uint64_t dropped_records = 0;
   uint64_t dropped_bytes = 0;
+  uint64_t marks = 0;
+  uint64_t dropped_marks = 0;
+  std::vector<v1::Outcome> outcomes = {};  // what each collector recorded and lost
 };
 
 // A session that continues under a new daemon.
@@ -65,6 +68,7 @@ struct Continuation {
   int64_t started_wall_ns = 0;  // of the first segment
   int64_t left_ms = 0;          // of its duration, if it has one
   uint32_t steps_done = 0;
+  SessionStatistics statistics = {};  // of the segments before
 };
 
 // sample.json's account of what is collected.
@@ -129,6 +133,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   // Of the dump being written; empty before it is made, and without one.
   const std::string& dump_path() const { return dump_path_; }
   uint32_t steps_done() const { return processes_->steps_done(); }
+  const SessionStatistics& statistics() const { return statistics_; }
   uint64_t end_pid_start() const { return end_pid_start_; }
   // Null when it is about no process.
   const SessionJob* job() const { return std::as_const(*processes_).job(); }

@@ -11,6 +11,9 @@
 namespace profd {
 namespace {
 
+// What the NPUs used since then is not counted if the daemon is killed.
+constexpr int64_t kSaveIntervalNs = 5 * kNsPerSecond;
+
 std::string BaseName(const std::string& path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
@@ -298,7 +301,9 @@ void SessionManager::Tick() {
   for (const auto& session : live) session->Tick(readings);
   for (auto& [id, record] : records_) {
     if (record.live == nullptr || record.stored == nullptr) continue;
-    if (record.live->steps_done() != record.stored->steps_done()) Save(record);
+    const bool stale = record.live->state() == v1::Session::STATE_RUNNING && !record.live->statistics().empty() &&
+                       deps_.session.host.clock.SteadyNs() - record.saved_ns >= kSaveIntervalNs;
+    if (stale || record.live->steps_done() != record.stored->steps_done()) Save(record);
   }
   std::vector<SessionBrief> briefs = Briefs();
   if (const SessionBrief* over = FindOverwriter(briefs, config_); over != nullptr) {

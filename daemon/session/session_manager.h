@@ -73,6 +73,8 @@ class SessionManager final : public SessionCalls {
   // A session that had not ended when the daemon did: continues if it may, with the word of its state
   // file alone. `same_boot`: its processes and monotonic clock are still of this boot.
   void Resume(const std::string& id, const std::string& stored);
+  // The daemon is about to leave them to the next one: saves what has come since they were saved last.
+  void SaveStates();
   void OnDumpRemoved(const std::string& name, std::string_view reason);
   // Dumps grow, and sessions end where there is no space for them; several times a second.
   void CheckDiskSpace();
@@ -126,6 +128,7 @@ class SessionManager final : public SessionCalls {
     uint32_t uid = 0;
     uint64_t order = 0;
     std::shared_ptr<state::StoredSession> stored;  // of a live one: as saved last
+    int64_t saved_ns = 0;                          // when, steady clock
   };
 
   // session_admission.cc: from a request to a running session, or to why there is none.

@@ -7,6 +7,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+
 #include "daemon/session/stored_session.pb.h"
 #include "daemon/session/testing/session_manager_fixture.h"
 
@@ -183,6 +185,88 @@ TEST_F(SessionManagerTest, AStateFileHasTheSpec) {
   EXPECT_EQ(after.spec().label(), "later");
   EXPECT_EQ(after.spec().schedule().start_at_ns(), clock_.WallNs() + 60 * kNsPerSecond);
   EXPECT_EQ(after.spec().schedule().duration_ms(), 5'000u);
+}
+
+// A dump of an earlier daemon's as its manifest has it: 100 records of the host's memory, 3 lost.
+v1::Session Found(const std::string& id, const std::string& dump, int64_t started_ns) {
+  v1::Session found;
+  found.set_session_id(id);
+  found.mutable_owner()->set_uid(kAlice);
+  v1::SessionStatus& status = *found.mutable_status();
+  status.set_state(v1::Session::STATE_INTERRUPTED);
+  status.set_dump_path("/dumps/" + dump);
+  status.set_started_ns(started_ns);
+  status.set_records(100);
+  status.set_dropped_records(3);
+  status.set_marks(7);
+  v1::Outcome& outcome = *status.add_outcomes();
+  outcome.set_collector("host_mem");
+  outcome.set_result(v1::Outcome::RESULT_FINISHED);
+  outcome.set_records(100);
+  outcome.set_bytes(6400);
+  outcome.set_dropped_records(3);
+  return found;
+}
+
+TEST_F(SessionManagerTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUsed) {
+  state::StoredSession stored;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(Started(As(kAlice), Spec())), &stored).ok());
+  const std::string id = "0123456789ab";
+  stored.set_session_id(id);
+  state::StoredStatistics& used = *stored.add_statistics();
+  used.set_device(3);
+  used.set_energy_joules(5200);
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+  // The newest first.
+  manager().AddFound(Found(id, "PROF_000002", 2000));
+  manager().AddFound(Found(id, "PROF_000001", 1000));
+  manager().Resume(id, text);
+  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  ASSERT_EQ(status.segments_size(), 3);
+  const uint64_t now = status.segments(2).records();
+  EXPECT_EQ(status.records(), 200 + now);
+  EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.marks(), 14u);
+  const auto rows = std::ranges::count(status.outcomes(), "host_mem", &v1::Outcome::collector);
+  ASSERT_EQ(rows, 1) << "one row of all segments";
+  const v1::Outcome& row = *std::ranges::find(status.outcomes(), "host_mem", &v1::Outcome::collector);
+  EXPECT_EQ(row.result(), v1::Outcome::RESULT_RUNNING);
+  EXPECT_EQ(row.records(), 200 + now);
+  EXPECT_GE(row.bytes(), 12'800u);
+  EXPECT_EQ(row.dropped_records(), 6u);
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).device(), 3u);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+
+  // For the daemon after this one: every 5 s, and when this one leaves.
+  auto saved = [&] {
+    state::StoredSession again;
+    return google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &again).ok() && again.statistics_size() == 1 &&
+           again.statistics(0).energy_joules() == 5200;
+  };
+  EXPECT_TRUE(saved());
+  states_.sessions[id] = "";
+  Tick(4 * kNsPerSecond);
+  EXPECT_EQ(states_.sessions.at(id), "");
+  Tick(kNsPerSecond);
+  EXPECT_TRUE(saved());
+  states_.sessions[id] = "";
+  manager().SaveStates();
+  EXPECT_TRUE(saved());
+}
+
+TEST_F(SessionManagerTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
+  manager().AddFound(Found("0123456789ab", "PROF_000002", 2000));
+  manager().AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  const v1::SessionStatus status = Show("0123456789ab").status();
+  EXPECT_EQ(status.records(), 200u);
+  EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.marks(), 14u);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).records(), 200u);
+  EXPECT_EQ(status.outcomes(0).bytes(), 12'800u);
+  EXPECT_EQ(status.outcomes(0).dropped_records(), 6u);
 }
 
 TEST_F(SessionManagerTest, AStateFileOfAnotherVersionIsDropped) {

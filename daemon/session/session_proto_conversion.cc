@@ -299,4 +299,18 @@ void Session::FillRows(v1::SessionStatus* out) const {
   }
 }
 
+uint64_t Session::records_now() const {
+  uint64_t records = 0;
+  for (const Row& row : rows_) {
+    for (const DumpFeed* feed : row.feeds) records += feed->counters().records.load();
+  }
+  return records;
+}
+
+void Session::TakeStatistics() {
+  if (plan_.devices.empty()) return;
+  statistics_.Take(ReadDevices(deps_.store, deps_.host.devices, deps_.host.clock.MonotonicRawNs()),
+                   plan_.devices);
+}
+
 }  // namespace profd

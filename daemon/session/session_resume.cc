@@ -4,11 +4,11 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/log.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_segments.h"
 #include "daemon/session/stored_session.pb.h"
 
 namespace profd {
@@ -85,110 +85,7 @@ Peer PeerOf(const state::StoredPeer& stored) {
   return peer;
 }
 
-v1::Segment ToWire(const PastSegment& segment) {
-  v1::Segment out;
-  out.set_dump_path(segment.dump_path);
-  out.set_state(segment.state == DumpState::kDone     ? v1::Session::STATE_DONE
-                : segment.state == DumpState::kFailed ? v1::Session::STATE_FAILED
-                                                      : v1::Session::STATE_INTERRUPTED);
-  out.set_reason(segment.reason);
-  out.set_started_ns(segment.started_wall_ns);
-  if (segment.ended_wall_ns != 0) out.set_ended_ns(segment.ended_wall_ns);
-  out.set_bytes(segment.bytes);
-  out.set_records(segment.records);
-  return out;
-}
-
-PastSegment PastOf(const v1::SessionStatus& found) {
-  PastSegment segment;
-  segment.dump_path = found.dump_path();
-  segment.state = found.state() == v1::Session::STATE_DONE     ? DumpState::kDone
-                  : found.state() == v1::Session::STATE_FAILED ? DumpState::kFailed
-                                                         : DumpState::kInterrupted;
-  segment.reason = found.reason();
-  segment.started_wall_ns = found.started_ns();
-  segment.ended_wall_ns = found.ended_ns();
-  segment.bytes = found.dump_bytes();
-  segment.records = found.records();
-  segment.dropped_records = found.dropped_records();
-  segment.dropped_bytes = found.dropped_bytes();
-  return segment;
-}
-
-// Sums, and what the first and the last segment say.
-void Summarize(v1::SessionStatus* session) {
-  auto& segments = *session->mutable_segments();
-  std::sort(segments.begin(), segments.end(), [](const v1::Segment& a, const v1::Segment& b) {
-    return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
-  });
-  uint64_t bytes = 0;
-  uint64_t records = 0;
-  for (const v1::Segment& segment : segments) {
-    bytes += segment.bytes();
-    records += segment.records();
-  }
-  session->set_dump_bytes(bytes);
-  session->set_records(records);
-  if (segments.empty()) return;
-  session->set_started_ns(segments.begin()->started_ns());
-  const v1::Segment& last = *segments.rbegin();
-  session->set_dump_path(last.dump_path());
-  session->set_state(last.state());
-  session->set_reason(last.reason());
-  if (last.has_ended_ns()) session->set_ended_ns(last.ended_ns());
-}
-
 }  // namespace
-
-void Session::AddPast(PastSegment segment) {
-  DCHECK_ON(deps_.control);
-  auto known = std::find_if(past_.begin(), past_.end(), [&segment](const PastSegment& one) {
-    return one.dump_path == segment.dump_path;
-  });
-  if (known != past_.end()) {
-    *known = std::move(segment);
-  } else {
-    past_.push_back(std::move(segment));
-  }
-  std::sort(past_.begin(), past_.end(), [](const PastSegment& a, const PastSegment& b) {
-    return std::tie(a.started_wall_ns, a.dump_path) < std::tie(b.started_wall_ns, b.dump_path);
-  });
-}
-
-void Session::ForgetPast(const std::string& dump_path) {
-  DCHECK_ON(deps_.control);
-  std::erase_if(past_, [&](const PastSegment& one) { return one.dump_path == dump_path; });
-}
-
-uint64_t Session::records_now() const {
-  uint64_t records = 0;
-  for (const Row& row : rows_) {
-    for (const DumpFeed* feed : row.feeds) records += feed->counters().records.load();
-  }
-  return records;
-}
-
-// One for each dump; what is counted is counted over all of them.
-void Session::FillSegments(v1::SessionStatus* out) const {
-  uint64_t bytes = out->dump_bytes();
-  v1::Segment now;
-  now.set_dump_path(dump_path_);
-  now.set_state(out->state());
-  now.set_reason(reason_);
-  now.set_started_ns(start_wall_ns_);
-  if (end_wall_ns_ != 0) now.set_ended_ns(end_wall_ns_);
-  now.set_bytes(bytes);
-  now.set_records(out->records());
-  for (const PastSegment& segment : past_) {
-    *out->add_segments() = ToWire(segment);
-    bytes += segment.bytes;
-    out->set_records(out->records() + segment.records);
-    out->set_dropped_records(out->dropped_records() + segment.dropped_records);
-    out->set_dropped_bytes(out->dropped_bytes() + segment.dropped_bytes);
-  }
-  out->set_dump_bytes(bytes);
-  if (!dump_path_.empty()) *out->add_segments() = std::move(now);
-}
 
 SessionManager::Record& SessionManager::AddLive(const std::string& id, const Peer& peer,
                                                 Session::Request request) {
@@ -221,6 +118,13 @@ SessionManager::Record& SessionManager::AddLive(const std::string& id, const Pee
   return record;
 }
 
+void SessionManager::SaveStates() {
+  DCHECK_ON(deps_.session.control);
+  for (auto& [id, record] : records_) {
+    if (record.live != nullptr) Save(record);
+  }
+}
+
 void SessionManager::Save(Record& record) {
   if (record.stored == nullptr) return;
   const Session& session = *record.live;
@@ -240,6 +144,8 @@ void SessionManager::Save(Record& record) {
   stored.set_dump(BaseName(session.dump_path()));
   stored.clear_segments();
   for (const PastSegment& segment : session.past()) *stored.add_segments() = ToWire(segment);
+  session.statistics().Save(&stored);
+  record.saved_ns = deps_.session.host.clock.SteadyNs();
   stored.set_ending(session.stopping() ? session.reason() : "");
   std::string text;
   google::protobuf::util::JsonPrintOptions options;
@@ -247,39 +153,6 @@ void SessionManager::Save(Record& record) {
   options.preserve_proto_field_names = true;
   if (!google::protobuf::util::MessageToJsonString(stored, &text, options).ok()) return;
   deps_.states.SaveSession(session.id(), std::move(text));
-}
-
-void SessionManager::AddFound(v1::Session found) {
-  DCHECK_ON(deps_.session.control);
-  const std::string id = found.session_id();
-  const PastSegment past = PastOf(found.status());
-  if (id.empty() || past.dump_path.empty()) return;
-  auto known = records_.find(id);
-  if (known == records_.end()) {
-    Record record;
-    record.uid = found.owner().uid();
-    *found.mutable_status()->add_segments() = ToWire(past);
-    record.frozen.Set(found);
-    record.order = found_order_--;
-    records_.emplace(id, std::move(record));
-    Forget();
-    return;
-  }
-  Record& record = known->second;
-  // A manifest may claim any id; whose directory it is decides.
-  if (record.uid != found.owner().uid()) return;
-  if (record.live != nullptr) {
-    if (record.live->dump_path() != past.dump_path) record.live->AddPast(past);
-    return;
-  }
-  // The newest was first, and has what is reported of the complete session.
-  record.frozen.Edit([&](v1::Session& view) {
-    v1::SessionStatus& status = *view.mutable_status();
-    status.set_dropped_records(status.dropped_records() + past.dropped_records);
-    status.set_dropped_bytes(status.dropped_bytes() + past.dropped_bytes);
-    *status.add_segments() = ToWire(past);
-    Summarize(&status);
-  });
 }
 
 // The session stays as its dumps show it; one without any is shown for its reason.
@@ -415,28 +288,6 @@ Result<Session::Request> SessionManager::PlanAgain(const state::StoredSession& s
   return request;
 }
 
-namespace {
-
-// The segments that were found of it before it went on.
-void AddPastOf(const v1::SessionStatus& before, Session* session) {
-  for (const v1::Segment& segment : before.segments()) {
-    PastSegment past;
-    past.dump_path = segment.dump_path();
-    past.reason = segment.reason();
-    past.started_wall_ns = segment.started_ns();
-    past.ended_wall_ns = segment.ended_ns();
-    past.bytes = segment.bytes();
-    past.records = segment.records();
-    if (&segment == &*before.segments().rbegin()) {
-      past.dropped_records = before.dropped_records();
-      past.dropped_bytes = before.dropped_bytes();
-    }
-    session->AddPast(std::move(past));
-  }
-}
-
-}  // namespace
-
 void SessionManager::Resume(const std::string& id, const std::string& text) {
   DCHECK_ON(deps_.session.control);
   state::StoredSession stored;
@@ -470,6 +321,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   continues.started_wall_ns = stored.started_ns();
   continues.left_ms = left_ms;
   continues.steps_done = stored.steps_done();
+  continues.statistics = SessionStatistics::Of(stored);
   request->continues = continues;
   v1::Session before;
   if (known != records_.end()) before = known->second.frozen.Get();

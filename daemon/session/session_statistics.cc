@@ -6,6 +6,7 @@
 
 #include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
+#include "daemon/session/stored_session.pb.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -110,6 +111,34 @@ void SessionStatistics::Fill(v1::SessionStatus* out) const {
       wire.set_ecc_uncorrected(static_cast<uint64_t>(*device.ecc_uncorrected.sum));
     }
   }
+}
+
+void SessionStatistics::Save(state::StoredSession* out) const {
+  out->clear_statistics();
+  for (const auto& [id, device] : devices_) {
+    state::StoredStatistics& stored = *out->add_statistics();
+    stored.set_device(id);
+    if (device.energy.sum) stored.set_energy_joules(*device.energy.sum);
+    if (device.peak_memory) stored.set_peak_memory_bytes(*device.peak_memory);
+    stored.set_utilization_sum(device.utilization);
+    stored.set_utilizations(device.utilizations);
+    if (device.ecc_corrected.sum) stored.set_ecc_corrected(*device.ecc_corrected.sum);
+    if (device.ecc_uncorrected.sum) stored.set_ecc_uncorrected(*device.ecc_uncorrected.sum);
+  }
+}
+
+SessionStatistics SessionStatistics::Of(const state::StoredSession& stored) {
+  SessionStatistics statistics;
+  for (const state::StoredStatistics& one : stored.statistics()) {
+    Device& device = statistics.devices_[one.device()];
+    if (one.has_energy_joules()) device.energy.sum = one.energy_joules();
+    if (one.has_peak_memory_bytes()) device.peak_memory = one.peak_memory_bytes();
+    device.utilization = one.utilization_sum();
+    device.utilizations = one.utilizations();
+    if (one.has_ecc_corrected()) device.ecc_corrected.sum = one.ecc_corrected();
+    if (one.has_ecc_uncorrected()) device.ecc_uncorrected.sum = one.ecc_uncorrected();
+  }
+  return statistics;
 }
 
 }  // namespace profd

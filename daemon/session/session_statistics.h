@@ -16,6 +16,9 @@ class MetricStore;
 namespace v1 {
 class SessionStatus;
 }
+namespace state {
+class StoredSession;
+}
 
 // The latest values of one NPU; what is not measured is absent.
 struct DeviceReading {
@@ -34,6 +37,12 @@ class SessionStatistics {
   // A device counts from the first sample it is in.
   void Take(const std::map<int, DeviceReading>& readings, std::span<const int> devices);
   void Fill(v1::SessionStatus* out) const;
+  bool empty() const { return devices_.empty(); }
+
+  // Over the daemon's end: what was taken so far counts on. Counters are compared within one daemon only, so that the
+  // time without one is not covered.
+  void Save(state::StoredSession* out) const;
+  static SessionStatistics Of(const state::StoredSession& stored);
 
  private:
   // What a counter has grown by; one that fell was cleared, and counts anew.

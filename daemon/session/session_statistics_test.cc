@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
+#include "daemon/session/stored_session.pb.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -72,6 +73,38 @@ TEST_F(SessionStatisticsTest, ACounterThatWasClearedCountsAnew) {
   Look(1000, 1, 0, 2);
   Look(1000, 1, 0, 5);
   EXPECT_EQ(Filled().statistics(0).ecc_corrected(), 5u);
+}
+
+// Energy counts from the daemon's start, ECC errors over the life of the memory: those that came in between belong to no segment.
+TEST_F(SessionStatisticsTest, CountsOnUnderTheNextDaemon) {
+  Look(1000, 30e9, 0.5, 20);
+  Look(1260, 10e9, 1.0, 21);
+  state::StoredSession stored;
+  statistics_.Save(&stored);
+  statistics_.Save(&stored);  // replaces what was saved before
+  statistics_ = SessionStatistics::Of(stored);
+  EXPECT_EQ(Filled().statistics(0).energy_joules(), 260);
+  Look(40, 20e9, 0, 25);
+  Look(300, 20e9, 0, 27);
+  v1::SessionStatus status = Filled();
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 520);
+  EXPECT_EQ(status.statistics(0).peak_memory_bytes(), 30'000'000'000u);
+  EXPECT_EQ(status.statistics(0).mean_utilization_ratio(), 0.375);
+  EXPECT_EQ(status.statistics(0).ecc_corrected(), 3u);
+  EXPECT_EQ(status.statistics(0).ecc_uncorrected(), 0u);
+  // What was not read stays unknown.
+  Write(MetricByName("atlas_npu_hbm_used_bytes"), 5, {}, 0);
+  SessionStatistics some;
+  some.Take(ReadDevices(store_, devices_, now_), std::vector<int>{0});
+  some.Save(&stored);
+  v1::SessionStatus again;
+  SessionStatistics::Of(stored).Fill(&again);
+  ASSERT_EQ(again.statistics_size(), 1);
+  EXPECT_FALSE(again.statistics(0).has_energy_joules());
+  EXPECT_FALSE(again.statistics(0).has_mean_utilization_ratio());
+  EXPECT_FALSE(again.statistics(0).has_ecc_corrected());
+  EXPECT_EQ(again.statistics(0).peak_memory_bytes(), 5u);
 }
 
 TEST_F(SessionStatisticsTest, ValuesThatWereNotReadAreAbsent) {

@@ -1,0 +1,13 @@
+// The dumps of a session that a daemon did not live to end, as clients see them.
+#pragma once
+
+#include "daemon/session/session.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+
+v1::Segment ToWire(const PastSegment& segment);
+// The segments that were found of it before it went on.
+void AddPastOf(const v1::SessionStatus& before, Session* session);
+
+}  // namespace profd
