@@ -225,6 +225,27 @@ void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) 
   }
 }
 
+std::string StorageLimitText(std::string_view value, std::string_view asked, std::string_view note) {
+  return fmt::format("storage_limit {}{}{}", value, asked.empty() && !note.empty() ? ", " : "", asked.empty() ? note : "");
+}
+
+std::string RemovedText(uint64_t records, uint64_t for_space, std::string_view limit) {
+  constexpr std::string_view kSpace = "because the volume was nearly full (dump.min_free_mb)";
+  if (records == 0) return "";
+  if (for_space >= records) return fmt::format("{} records, the oldest, {}", records, kSpace);
+  if (limit.empty()) limit = "the dump's limit";
+  if (for_space == 0) return fmt::format("{} records, the oldest, to stay within {}", records, limit);
+  return fmt::format("{} records, the oldest: {} {}, {} to stay within {}", records, for_space, kSpace, records - for_space, limit);
+}
+
+std::string RemovedText(const v1::Session& session) {
+  std::string limit;
+  for (const v1::EffectiveOption& option : session.status().effective_options()) {
+    if (option.key() == "storage_limit") limit = StorageLimitText(option.value(), option.asked(), option.note());
+  }
+  return RemovedText(session.status().removed_records(), session.status().removed_for_space(), limit);
+}
+
 std::string MissingRanks(const v1::Session& session) {
   std::set<int32_t> attached;
   for (const v1::SessionProcess& process : session.status().processes()) {
@@ -299,6 +320,7 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
     line("dropped", fmt::format("{}, {}", CountText(session.status().dropped_records(), "record"),
                                 FormatBytes(session.status().dropped_bytes())));
   }
+  line("removed", RemovedText(session));
   if (session.status().marks() != 0 || session.status().dropped_marks() != 0) {
     line("marks", fmt::format("{}, {} dropped", session.status().marks(), session.status().dropped_marks()));
   }

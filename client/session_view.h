@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "client/context.h"
 #include "client/render.h"
@@ -30,6 +31,12 @@ std::string RanFor(const v1::Session& session, const Clock& clock);
 
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session);
+
+// The option's value, and where nobody asked for it the note that says what it follows from.
+std::string StorageLimitText(std::string_view value, std::string_view asked, std::string_view note);
+// What was removed from a dump again, and why. Empty if nothing was.
+std::string RemovedText(uint64_t records, uint64_t for_space, std::string_view limit);
+std::string RemovedText(const v1::Session& session);
 
 // What the NPUs used: a row for each; nothing where nothing was read.
 void PrintStatistics(std::ostream& out, const v1::Session& session, bool color);

@@ -1,4 +1,4 @@
-// What is printed of a session: its figures.
+// What is printed of a session: its figures, what limits removed.
 #include "client/session_view.h"
 
 #include <gmock/gmock.h>
@@ -30,6 +30,25 @@ TEST(SessionViewTest, SaysWhatTheNpusFiguresDoNotCover) {
   EXPECT_THAT(Statistics(session), HasSubstr("these do not cover the 6.0 s between its segments, when profd did not run"));
   status.mutable_segments()->DeleteSubrange(0, 1);
   EXPECT_THAT(Statistics(session), Not(HasSubstr("do not cover")));
+}
+
+TEST(SessionViewTest, SaysWhatWasRemovedAndWhy) {
+  v1::Session session;
+  v1::SessionStatus& status = *session.mutable_status();
+  v1::EffectiveOption& limit = *status.add_effective_options();
+  limit.set_key("storage_limit");
+  limit.set_value("35MB");
+  limit.set_note("90 % of the free space");
+  EXPECT_EQ(RemovedText(session), "");
+  status.set_removed_records(1000);
+  EXPECT_EQ(RemovedText(session), "1000 records, the oldest, to stay within storage_limit 35MB, 90 % of the free space");
+  limit.set_asked("35MB");
+  EXPECT_EQ(RemovedText(session), "1000 records, the oldest, to stay within storage_limit 35MB");
+  status.set_removed_for_space(400);
+  EXPECT_EQ(RemovedText(session), "1000 records, the oldest: 400 because the volume was nearly full (dump.min_free_mb), 600 to stay within storage_limit 35MB");
+  status.set_removed_for_space(1000);
+  EXPECT_EQ(RemovedText(session), "1000 records, the oldest, because the volume was nearly full (dump.min_free_mb)");
+  EXPECT_EQ(RemovedText(7, 0, ""), "7 records, the oldest, to stay within the dump's limit");
 }
 
 }  // namespace

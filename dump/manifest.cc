@@ -122,7 +122,7 @@ template <>
 inline constexpr auto kJsonFields<Manifest> = std::tuple(
     JsonField("profd_manifest", &Manifest::version), JsonField("state", &Manifest::state), JsonField("reason", &Manifest::reason),
     JsonField("segment", &Manifest::segment), JsonField("continues", &Manifest::continues), JsonField("limit_bytes", &Manifest::limit_bytes),
-    JsonField("limit_action", &Manifest::limit_action),
+    JsonField("limit_action", &Manifest::limit_action), JsonField("aged_for_space", &Manifest::aged_for_space, kWhenSet),
     JsonGroup("versions", kAlways, JsonField("profd", &Manifest::profd_version), JsonField("build", &Manifest::build),
               JsonField("hal_api", &Manifest::hal_api_version), JsonField("driver", &Manifest::driver_version),
               JsonField("dcmi", &Manifest::dcmi_version)),

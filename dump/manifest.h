@@ -188,6 +188,7 @@ struct Manifest {
   std::string continues;     // the dump before this one; empty = this is the first
   uint64_t limit_bytes = 0;  // what the dump may hold; 0 = no limit
   std::string limit_action;  // "age": the oldest slices go, "end": the session ends
+  uint64_t aged_for_space = 0;  // of the channels' aged records, those that went as the volume was nearly full
   std::string session_id;
   uint32_t uid = 0;
   uint32_t gid = 0;

@@ -82,6 +82,7 @@ Manifest Full() {
   m.continues = "PROF_000001_1_ABCDEFGH";
   m.limit_bytes = 200u << 20;
   m.limit_action = "age";
+  m.aged_for_space = 12;
   m.channels[1].AddAged(10, 240, 100, 200);
   m.channels[1].AddAged(5, 120, 201, 300);
   m.data_bytes = 4096;
@@ -118,6 +119,7 @@ TEST(Manifest, SurvivesARoundTrip) {
   EXPECT_EQ(parsed->segment, 2);
   EXPECT_EQ(parsed->continues, "PROF_000001_1_ABCDEFGH");
   EXPECT_EQ(parsed->limit_bytes, 200u << 20);
+  EXPECT_EQ(parsed->aged_for_space, 12u);
   const ManifestChannel& aged = parsed->channels[1];
   EXPECT_EQ(aged.aged.slices, 2u);
   EXPECT_EQ(aged.aged.records, 15u);

@@ -307,6 +307,7 @@ class SessionDump : private SliceObserver {
   Ageing ageing_;
   const File* appending_ = nullptr;
   std::vector<AgedCount> aged_;
+  bool ages_for_space_ = false;  // what goes now does so because the volume is nearly full
   std::unique_ptr<SliceCompressor> compressor_;
   std::unordered_map<uint64_t, std::pair<const File*, uint32_t>> compressing_;  // by job
   uint64_t next_job_ = 1;

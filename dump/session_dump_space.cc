@@ -152,7 +152,9 @@ void SessionDump::AgePlaces() {
 
 uint64_t SessionDump::AgeFor(uint64_t bytes) {
   const uint64_t before = taken_bytes_;
+  ages_for_space_ = true;
   while (ages_ && before - taken_bytes_ < bytes && AgeOne(std::nullopt)) continue;
+  ages_for_space_ = false;
   return before - taken_bytes_;
 }
 
@@ -204,6 +206,7 @@ void SessionDump::CountAged(const File& file, const SliceEntry& slice) {
   const uint64_t header = std::min<uint64_t>(file.writer->options().header.size(), slice.bytes);
   const uint64_t bytes = slice.bytes - header;
   EntryOf(file).AddAged(slice.records, bytes, slice.first_ns, slice.last_ns);
+  if (ages_for_space_) manifest_.aged_for_space += slice.records;
   for (AgedCount& one : aged_) {
     if (one.device != file.device || one.channel != file.channel_id ||
         one.collector != file.collector) {

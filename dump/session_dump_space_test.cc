@@ -200,8 +200,7 @@ TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
     EXPECT_EQ(hbm.gaps[0].reason, LossReason::kAged);
     EXPECT_EQ(hbm.gaps[0].lost_records, hbm.aged.records);
     EXPECT_EQ(hbm.gaps[0].from_ns, start + 10 * kNsPerMs);
-    EXPECT_EQ(hbm.gaps[0].host_ns,
-              start + static_cast<int64_t>(hbm.aged.records / 40) * 10 * kNsPerMs);
+    EXPECT_EQ(hbm.gaps[0].host_ns, start + static_cast<int64_t>(hbm.aged.records / 40) * 10 * kNsPerMs);
     ASSERT_EQ(hbm.dropped.size(), 1u);
     EXPECT_EQ(hbm.dropped[0].records, hbm.aged.records);
     EXPECT_EQ(Channel(kHccs).records + Channel(kHccs).aged.records, 2000u);
@@ -213,7 +212,7 @@ TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
     for (const AgedCount& one : dump_->TakeAged()) kept_sum += one.channel == kHbm ? one.records : 0;
     EXPECT_EQ(kept_sum, hbm.aged.records);
     EXPECT_EQ(manifest_.limit_bytes, kLimit);
-    EXPECT_EQ(manifest_.limit_action, "age");
+    EXPECT_EQ(std::pair(manifest_.limit_action, manifest_.aged_for_space), std::pair(std::string("age"), uint64_t{0}));
   }
 }
 
@@ -287,6 +286,7 @@ TEST_F(DumpRoomTest, AFullVolumeTakesTheOldestFirst) {
   io.room = SIZE_MAX;
   ASSERT_TRUE(Finish().ok());
   EXPECT_GT(Channel(kHbm).aged.records, 0u);
+  EXPECT_GE(manifest_.aged_for_space, Channel(kHbm).aged.records);
   ExpectFilesAreAsListed();
 }
 

@@ -68,6 +68,12 @@ void ReadManifestOf(VerifyRun& run) {
     report.notes.push_back("interrupted: " + manifest->reason);
   }
   NoteOtherProfilers(*manifest, &report);
+  for (const ManifestChannel& channel : manifest->channels) report.removed_records += channel.aged.records;
+  // A manifest that an interruption left may be older than its slices.
+  report.removed_for_space = std::min(manifest->aged_for_space, report.removed_records);
+  for (const ManifestOption& option : manifest->options) {
+    if (option.key == "storage_limit") report.storage_limit = option;
+  }
   run.manifest = std::move(*manifest);
   for (const ManifestFile& file : run.manifest->files) run.listed[file.path] = &file;
 }

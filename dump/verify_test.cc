@@ -33,6 +33,20 @@ TEST_F(VerifyTest, ACompleteDumpIsValid) {
   }
 }
 
+TEST_F(VerifyTest, ReportsWhatLimitsRemoved) {
+  Write(0, 200);
+  Channel("llc", 77, "").aged.records = 30;
+  Channel("ddr", 78, "").aged.records = 20;
+  dump_->manifest().options.push_back({"storage_limit", "35MB", "35MB", ""});
+  dump_->manifest().aged_for_space = 40;
+  Finish(200);
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  EXPECT_EQ(report.removed_records, 50u);
+  EXPECT_EQ(report.removed_for_space, 40u);
+  EXPECT_EQ(report.storage_limit.value, "35MB");
+}
+
 TEST_F(VerifyTest, LostRecordsWithoutANoteAreFound) {
   Write(0, 100);
   Write(110, 200);

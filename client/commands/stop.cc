@@ -20,6 +20,7 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   out << fmt::format("\n  {}, {} dropped, {} in {}\n", CountText(session.status().records(), "record"),
                      session.status().dropped_records(), FormatBytes(session.status().dump_bytes()),
                      RanFor(session, context.clock));
+  if (const std::string removed = RemovedText(session); !removed.empty()) out << "  removed " << Printable(removed) << '\n';
   PrintStatistics(out, session, context.io.out_color());
   if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';
   PrintNotCollected(context, session);

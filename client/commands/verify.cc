@@ -11,6 +11,7 @@
 #include "client/commands/export_parse.h"
 #include "client/json.h"
 #include "client/render.h"
+#include "client/session_view.h"
 #include "dump/verify.h"
 
 namespace profd::client {
@@ -104,6 +105,12 @@ void PrintChannels(const Io& io, const VerifyReport& report, bool all) {
   if (!table.empty()) table.Print(io.out, io.out_color(), "  ");
 }
 
+std::string Removed(const VerifyReport& report) {
+  const ManifestOption& limit = report.storage_limit;
+  return RemovedText(report.removed_records, report.removed_for_space,
+                     limit.key.empty() ? "" : StorageLimitText(limit.value, limit.asked, limit.note));
+}
+
 std::string ChecksLine(const VerifyReport& report) {
   std::string done;
   std::string skipped;
@@ -133,6 +140,7 @@ void PrintReport(const Io& io, const VerifyReport& report, const VerifyOptions& 
   }
   if (!quiet) {
     PrintChannels(io, report, options.verbose);
+    if (const std::string removed = Removed(report); !removed.empty()) io.out << "  removed: " << Printable(removed) << "\n";
     io.out << "  " << ChecksLine(report) << "\n";
     for (const std::string& note : report.notes) io.out << "  note: " << Printable(note) << "\n";
   }
@@ -153,6 +161,8 @@ Json ToJson(const VerifyReport& report) {
                {"files", report.files},
                {"bytes", report.bytes},
                {"checksums", report.checksums},
+               {"removed_records", report.removed_records},
+               {"removed_for_space", report.removed_for_space},
                {"problem_count", report.problem_count}};
   json["checked"] = Json::array();
   for (size_t i = 0; i < kVerifyChecks; ++i) {

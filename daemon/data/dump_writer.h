@@ -259,6 +259,13 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   const std::optional<Manifest>& unended() const { return unended_; }
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // Records that were written and removed again, of which so many because the volume was nearly full; the others for
+  // the limit of the dump.
+  struct Removed {
+    uint64_t records = 0;
+    uint64_t for_space = 0;
+  };
+  Removed removed() const { return {removed_records_.load(std::memory_order_relaxed), removed_for_space_.load(std::memory_order_relaxed)}; }
   // What of it waits to be written; thinned channels will write less.
   uint64_t queued_bytes() const { return queued_data_.load(std::memory_order_relaxed); }
   // First error of writing (disk full, limit reached, ...); ok while all is well.
@@ -311,6 +318,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   std::atomic<uint64_t> queued_data_{0};   // in them
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> queue_limit_{0};
+  std::atomic<uint64_t> removed_records_{0};
+  std::atomic<uint64_t> removed_for_space_{0};
 };
 
 }  // namespace profd

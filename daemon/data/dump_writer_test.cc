@@ -48,18 +48,26 @@ class DumpWriterTest : public ::testing::Test {
     epoch->hz = 50;
     epoch->part_hz = {memory_hz, 50};
     session_->SetEpoch(feed, epoch, false);
-    BlockBuilder builder = pool_.Get(kSocRecordBytes);
-    std::memset(builder.buffer().data(), 0, kSocRecordBytes);
-    uint16_t head[] = {static_cast<uint16_t>(abi::SocProfileType::kSio), abi::kSocProfileMagic};
-    std::memcpy(builder.buffer().data(), head, sizeof head);
-    BlockInfo info;
-    info.channel = kSocChannel;
-    info.records = 1;
-    session_->Push(feed, std::move(builder).Finish(info, kSocRecordBytes));
+    Push(feed, 1);
     std::promise<void> written;
     writer_.Post([&written] { written.set_value(); });
     written.get_future().wait();
     return feed;
+  }
+  void Push(DumpFeed* feed, uint32_t records) {
+    BlockBuilder builder = pool_.Get(records * kSocRecordBytes);
+    std::memset(builder.buffer().data(), 0, records * kSocRecordBytes);
+    const uint16_t head[] = {static_cast<uint16_t>(abi::SocProfileType::kSio), abi::kSocProfileMagic};
+    for (size_t i = 0; i < records; ++i) std::memcpy(builder.buffer().data() + i * kSocRecordBytes, head, sizeof head);
+    BlockInfo info;
+    info.channel = kSocChannel;
+    info.records = records;
+    session_->Push(feed, std::move(builder).Finish(info, records * kSocRecordBytes));
+  }
+  void Flush() {
+    std::promise<void> flushed;
+    writer_.Flush([&flushed] { flushed.set_value(); });
+    flushed.get_future().wait();
   }
 
   TempDir tmp_;
@@ -101,6 +109,23 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   EXPECT_EQ(channel.gaps[0].reason, LossReason::kNotFetched);
   EXPECT_EQ(channel.gaps[1].reason, LossReason::kNoBuffer);
   EXPECT_EQ(feed->losses().Total().records, 7u);
+}
+
+// No volume has that much free: everything that may go does.
+TEST_F(DumpWriterTest, CountsWhatGoesForTheFreeSpaceOfTheVolume) {
+  DumpFeed* feed = Interconnect(0);
+  EXPECT_EQ(session_->removed().records, 0u);
+  writer_.SetOptions({.min_free_bytes = uint64_t{1} << 60});
+  Push(feed, 300);  // 19 KiB: a slice of that much is closed, to go when there is another
+  Flush();
+  Push(feed, 1);
+  Flush();
+  EXPECT_EQ(feed->counters().records, 302u);
+  EXPECT_EQ(session_->removed().records, 301u);
+  EXPECT_EQ(session_->removed().for_space, 301u);
+  std::promise<Manifest> manifest;
+  session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+  EXPECT_EQ(manifest.get_future().get().aged_for_space, 301u);
 }
 
 // Listed, fetched and found by the next daemon with one size: that of all files in it, whoever wrote them.

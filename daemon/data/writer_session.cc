@@ -193,6 +193,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     Status finished = dump_->Finish(end);
     if (status.ok()) status = finished;
     if (!finished.ok()) unended_ = dump_->manifest();
+    CountAged();  // the end needs space, too
     CountGivenUp(before);
     // As a later daemon finds it: files of processes that were put in their places are not counted one by one.
     bytes_.store(writer_.root_.BytesOf(dump_->name()).value_or(dump_->bytes_written()), std::memory_order_relaxed);
@@ -237,7 +238,9 @@ void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t byte
 
 // What limits have removed, by whose it was.
 void WriterSession::CountAged() {
+  removed_for_space_.store(dump_->manifest().aged_for_space, std::memory_order_relaxed);
   for (const AgedCount& aged : dump_->TakeAged()) {
+    removed_records_.fetch_add(aged.records, std::memory_order_relaxed);
     std::string collector = aged.collector;
     {
       MutexLock lock(mutex_);

@@ -457,6 +457,7 @@ void Session::OnClosed(const Status& status) {
   DCHECK_ON(deps_.control);
   end_deadline_.reset();
   dump_over_ = true;
+  LogRemoved(true);
   if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
   if (dump_ != nullptr) processes_->SetPlaced(dump_->process_files());
   if (failure_.ok() && !status.ok()) {
@@ -476,6 +477,7 @@ void Session::Tick(const std::map<int, DeviceReading>& readings) {
   if (!StillWanted() || state_ != v1::Session::STATE_RUNNING) return;
   JoinDevices();
   statistics_.Take(readings, plan_.devices);
+  LogRemoved(false);
   if (dump_ != nullptr) {
     dump_bytes_ = dump_->bytes();
     if (Status health = dump_->health(); !health.ok()) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log_limit.h"
 #include "base/strand.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
@@ -57,6 +58,8 @@ struct PastSegment {
   uint64_t records = 0;
   uint64_t dropped_records = 0;
   uint64_t dropped_bytes = 0;
+  uint64_t removed_records = 0;
+  uint64_t removed_for_space = 0;
   uint64_t marks = 0;
   uint64_t dropped_marks = 0;
   std::vector<v1::Outcome> outcomes = {};  // what each collector recorded and lost
@@ -202,6 +205,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   ClaimAnswer AnswerOf(const Row& row) const;
   std::vector<Problem> Unstarted() const;
   void TakeStatistics();
+  void LogRemoved(bool last);
   SessionDumpOptions DumpOptions() const;
   size_t ExpectedFiles() const;
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
@@ -258,6 +262,8 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   std::unique_ptr<Timer> end_deadline_;   // for all of it
   std::shared_ptr<SessionProcesses> processes_;
   SessionStatistics statistics_;
+  LogLimit removals_logged_;
+  uint64_t removed_logged_ = 0;  // records
   Lease lease_;
   std::unique_ptr<Timer> wait_;  // for the start
   bool prepared_ = false;   // the dump of a start to come is made or being made

@@ -72,7 +72,8 @@ void SessionManager::Freeze(const std::string& id) {
                               {"reason", view.status().reason()},
                               {"records", view.status().records()},
                               {"bytes", view.status().dump_bytes()},
-                              {"dropped", view.status().dropped_records()}});
+                              {"dropped", view.status().dropped_records()},
+                              {"removed", view.status().removed_records()}});
   const std::shared_ptr<Session> session = record.live;
   const bool ran = record.live->ran();
   const bool empty = record.live->records_now() == 0;

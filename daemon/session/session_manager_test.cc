@@ -198,6 +198,8 @@ v1::Session Found(const std::string& id, const std::string& dump, int64_t starte
   status.set_started_ns(started_ns);
   status.set_records(100);
   status.set_dropped_records(3);
+  status.set_removed_records(20);
+  status.set_removed_for_space(15);
   status.set_marks(7);
   v1::Outcome& outcome = *status.add_outcomes();
   outcome.set_collector("host_mem");
@@ -227,6 +229,8 @@ TEST_F(SessionManagerTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUse
   const uint64_t now = status.segments(2).records();
   EXPECT_EQ(status.records(), 200 + now);
   EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.removed_records(), 40u);
+  EXPECT_EQ(status.removed_for_space(), 30u);
   EXPECT_EQ(status.marks(), 14u);
   const auto rows = std::ranges::count(status.outcomes(), "host_mem", &v1::Outcome::collector);
   ASSERT_EQ(rows, 1) << "one row of all segments";
@@ -262,6 +266,8 @@ TEST_F(SessionManagerTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
   const v1::SessionStatus status = Show("0123456789ab").status();
   EXPECT_EQ(status.records(), 200u);
   EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.removed_records(), 40u);
+  EXPECT_EQ(status.removed_for_space(), 30u);
   EXPECT_EQ(status.marks(), 14u);
   ASSERT_EQ(status.outcomes_size(), 1);
   EXPECT_EQ(status.outcomes(0).records(), 200u);

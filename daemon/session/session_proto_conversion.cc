@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/log.h"
 #include "collectors/channel_options.h"
 #include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
@@ -264,6 +265,9 @@ void Session::Fill(v1::Session* out) const {
 }
 
 void Session::FillRows(v1::SessionStatus* out) const {
+  const WriterSession::Removed removed = dump_ != nullptr ? dump_->removed() : WriterSession::Removed();
+  out->set_removed_records(removed.records);
+  out->set_removed_for_space(removed.for_space);
   std::set<std::string> warnings(warnings_.begin(), warnings_.end());
   for (const std::string& warning : warnings) out->add_warnings(warning);
   for (const Row& row : rows_) {
@@ -311,6 +315,19 @@ void Session::TakeStatistics() {
   if (plan_.devices.empty()) return;
   statistics_.Take(ReadDevices(deps_.store, deps_.host.devices, deps_.host.clock.MonotonicRawNs()),
                    plan_.devices);
+}
+
+// What a limit removed that the user did not ask for.
+void Session::LogRemoved(bool last) {
+  if (dump_ == nullptr) return;
+  const WriterSession::Removed removed = dump_->removed();
+  const uint64_t unasked = plan_.storage_limited ? removed.for_space : removed.records;
+  const uint64_t more = unasked - removed_logged_;
+  uint64_t left_out = 0;
+  if (more == 0 || (!removals_logged_.Allow(0, deps_.host.clock.SteadyNs(), &left_out) && !last)) return;
+  removed_logged_ = unasked;
+  log::Warning("the oldest records of a dump were removed for lack of space",
+               {{"session", id_}, {"records", more}, {"total", unasked}, {"for_min_free_mb", removed.for_space}});
 }
 
 }  // namespace profd

@@ -165,6 +165,11 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   for (const ManifestChannel& channel : manifest.channels) {
     if (FindCollector(channel.collector) != nullptr) AddOutcome(channel, &status);
   }
+  for (const ManifestChannel& channel : manifest.channels) {
+    status.set_removed_records(status.removed_records() + channel.aged.records);
+  }
+  // The manifest of a dump that was interrupted is a little older than its slices.
+  status.set_removed_for_space(std::min(manifest.aged_for_space, status.removed_records()));
   AddActivity(manifest, &status);
   AddMarks(manifest, &status);
   return session;

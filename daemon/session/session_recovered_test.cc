@@ -19,6 +19,7 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   manifest.session_id = "s";
   manifest.state = DumpState::kDone;
   manifest.marks = 7;
+  manifest.aged_for_space = 4;
   ManifestChannel nic = Channel("nic", 0, 129, "finished");
   nic.records = 90;
   nic.bytes = 900;
@@ -51,6 +52,8 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   EXPECT_EQ(session.status().outcomes(3).records(), 7U);
   EXPECT_EQ(session.status().records(), 100U);
   EXPECT_EQ(session.status().dropped_records(), 5U);
+  EXPECT_EQ(session.status().removed_records(), 10U);
+  EXPECT_EQ(session.status().removed_for_space(), 4U);
 }
 
 // Sessions of a daemon before this one: what their processes recorded counts once, and for each option that asked.

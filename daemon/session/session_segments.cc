@@ -23,6 +23,8 @@ PastSegment PastOf(const v1::SessionStatus& found) {
   segment.records = found.records();
   segment.dropped_records = found.dropped_records();
   segment.dropped_bytes = found.dropped_bytes();
+  segment.removed_records = found.removed_records();
+  segment.removed_for_space = found.removed_for_space();
   segment.marks = found.marks();
   segment.dropped_marks = found.dropped_marks();
   segment.outcomes.assign(found.outcomes().begin(), found.outcomes().end());
@@ -75,6 +77,8 @@ void AddOutcome(const v1::Outcome& past, v1::SessionStatus* into) {
 void AddCounts(const PastSegment& past, v1::SessionStatus* into) {
   into->set_dropped_records(into->dropped_records() + past.dropped_records);
   into->set_dropped_bytes(into->dropped_bytes() + past.dropped_bytes);
+  into->set_removed_records(into->removed_records() + past.removed_records);
+  into->set_removed_for_space(into->removed_for_space() + past.removed_for_space);
   into->set_marks(into->marks() + past.marks);
   into->set_dropped_marks(into->dropped_marks() + past.dropped_marks);
   for (const v1::Outcome& outcome : past.outcomes) AddOutcome(outcome, into);
@@ -110,6 +114,8 @@ void AddPastOf(const v1::SessionStatus& before, Session* session) {
     if (&segment == &*before.segments().rbegin()) {
       past.dropped_records = before.dropped_records();
       past.dropped_bytes = before.dropped_bytes();
+      past.removed_records = before.removed_records();
+      past.removed_for_space = before.removed_for_space();
       past.marks = before.marks();
       past.dropped_marks = before.dropped_marks();
       past.outcomes.assign(before.outcomes().begin(), before.outcomes().end());

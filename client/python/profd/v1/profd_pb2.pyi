@@ -1501,7 +1501,7 @@ class SessionSpec(_message.Message):
     def __init__(self, target: _Optional[_Union[SessionSpec.Target, _Mapping]] = ..., schedule: _Optional[_Union[SessionSpec.Schedule, _Mapping]] = ..., lease: _Optional[_Union[SessionSpec.Lease, _Mapping]] = ..., label: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., collectors: _Optional[_Iterable[_Union[CollectorRequest, _Mapping]]] = ..., options: _Optional[_Union[_options_pb2.ProfilingOptions, _Mapping]] = ..., options_json: _Optional[str] = ..., acl_switches: _Optional[_Mapping[str, str]] = ..., best_effort: bool = ..., require_all: bool = ..., marks: bool = ..., no_dump: bool = ..., compress: bool = ..., priority: _Optional[int] = ..., preempt: bool = ..., provider: _Optional[_Union[SessionSpec.Provider, str]] = ...) -> None: ...
 
 class SessionStatus(_message.Message):
-    __slots__ = ["collecting_files", "devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
+    __slots__ = ["collecting_files", "devices", "dropped_bytes", "dropped_marks", "dropped_records", "dump_bytes", "dump_path", "effective_options", "ended_ns", "expected_ranks", "lease_left_ms", "marks", "outcomes", "pinned", "processes", "reason", "records", "removed_for_space", "removed_records", "segments", "since_ns", "started_ns", "state", "statistics", "steps_done", "warnings"]
     COLLECTING_FILES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -1519,6 +1519,8 @@ class SessionStatus(_message.Message):
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FOR_SPACE_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     SINCE_NS_FIELD_NUMBER: _ClassVar[int]
     STARTED_NS_FIELD_NUMBER: _ClassVar[int]
@@ -1543,6 +1545,8 @@ class SessionStatus(_message.Message):
     processes: _containers.RepeatedCompositeFieldContainer[SessionProcess]
     reason: str
     records: int
+    removed_for_space: int
+    removed_records: int
     segments: _containers.RepeatedCompositeFieldContainer[Segment]
     since_ns: int
     started_ns: int
@@ -1550,7 +1554,7 @@ class SessionStatus(_message.Message):
     statistics: _containers.RepeatedCompositeFieldContainer[DeviceStatistics]
     steps_done: int
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., collecting_files: _Optional[_Union[CollectingFiles, _Mapping]] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., since_ns: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[Outcome, _Mapping]]] = ..., effective_options: _Optional[_Iterable[_Union[EffectiveOption, _Mapping]]] = ..., processes: _Optional[_Iterable[_Union[SessionProcess, _Mapping]]] = ..., expected_ranks: _Optional[int] = ..., steps_done: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., dump_path: _Optional[str] = ..., dump_bytes: _Optional[int] = ..., records: _Optional[int] = ..., dropped_records: _Optional[int] = ..., dropped_bytes: _Optional[int] = ..., marks: _Optional[int] = ..., dropped_marks: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., pinned: bool = ..., statistics: _Optional[_Iterable[_Union[DeviceStatistics, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ..., collecting_files: _Optional[_Union[CollectingFiles, _Mapping]] = ..., removed_records: _Optional[int] = ..., removed_for_space: _Optional[int] = ...) -> None: ...
 
 class StackFrame(_message.Message):
     __slots__ = ["file", "function", "line"]
