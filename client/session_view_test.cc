@@ -45,7 +45,8 @@ TEST(SessionViewTest, SaysWhatWasRemovedAndWhy) {
   limit.set_asked("35MB");
   EXPECT_EQ(RemovedText(session), "1000 records, the oldest, to stay within storage_limit 35MB");
   status.set_removed_for_space(400);
-  EXPECT_EQ(RemovedText(session), "1000 records, the oldest: 400 because the volume was nearly full (dump.min_free_mb), 600 to stay within storage_limit 35MB");
+  EXPECT_EQ(RemovedText(session),
+            "1000 records, the oldest: 400 because the volume was nearly full (dump.min_free_mb), 600 to stay within storage_limit 35MB");
   status.set_removed_for_space(1000);
   EXPECT_EQ(RemovedText(session), "1000 records, the oldest, because the volume was nearly full (dump.min_free_mb)");
   EXPECT_EQ(RemovedText(7, 0, ""), "7 records, the oldest, to stay within the dump's limit");

@@ -215,16 +215,27 @@ void DumpWriter::Process(Item& item) {
   queued_bytes_.fetch_sub(footprint, std::memory_order_relaxed);
 }
 
+uint64_t DumpWriter::BytesToFree(uint64_t free, uint64_t min_free, uint64_t written) {
+  if (min_free == 0) return 0;
+  const uint64_t wanted = min_free + std::min(written, kRoomCheckBytes);
+  return wanted - std::min(wanted, free);
+}
+
 // Less free than there must be: the oldest slices of all users go; then the sessions end.
 Status DumpWriter::FreeDiskSpace() {
   Status space = CheckFreeSpace();
-  if (space.ok() || live_.empty()) return space;
+  const uint64_t written = written_bytes_.load(std::memory_order_relaxed);
+  const uint64_t since_last = written - std::exchange(written_at_free_, written);
+  if (live_.empty()) return space;
+  const uint64_t free = free_bytes_.load(std::memory_order_relaxed);
   uint64_t missing = 0;
+  uint64_t min_free = 0;
   {
     MutexLock lock(mutex_);
-    const uint64_t free = free_bytes_.load(std::memory_order_relaxed);
-    missing = options_.min_free_bytes - std::min(options_.min_free_bytes, free);
+    min_free = options_.min_free_bytes;
+    missing = BytesToFree(free, min_free, since_last);
   }
+  if (missing == 0) return {};
   uint64_t freed = 0;
   while (freed < missing) {
     SessionDump* oldest = nullptr;
@@ -243,7 +254,7 @@ Status DumpWriter::FreeDiskSpace() {
   for (const auto& session : live_) {
     if (session->dump_ != nullptr) cut = session->dump_->CutAll() || cut;
   }
-  return cut ? Status() : space;
+  return cut || free + freed >= min_free ? Status() : space;
 }
 
 void DumpWriter::Flush(std::function<void()> done) {

@@ -153,6 +153,9 @@ class DumpWriter {
   DumpRoot& root() { return root_; }
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
   void UpdateMetrics(SelfMetrics* self) const;
+  // How much of the dumps must go where so much is free: at least `min_free` is then free at the next look, too, if as
+  // much is written until then as since the last one (`written`).
+  static uint64_t BytesToFree(uint64_t free, uint64_t min_free, uint64_t written);
 
  private:
   friend class WriterSession;
@@ -201,6 +204,7 @@ class DumpWriter {
   // That limits have removed from dumps, by collector.
   std::map<std::string, uint64_t> aged_records_ GUARDED_BY(aged_mutex_);
   int64_t sync_interval_ns_ = 0;  // writer thread, once it runs
+  uint64_t written_at_free_ = 0;  // writer thread: written_bytes_ at the last look at the free space
   DumpSync sync_;  // its callbacks post to the writer, which ends after it has nothing to do
   std::thread thread_;
 };

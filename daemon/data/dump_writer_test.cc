@@ -111,6 +111,18 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   EXPECT_EQ(feed->losses().Total().records, 7u);
 }
 
+TEST(DumpWriterSpaceTest, KeepsWhatIsWrittenUntilTheNextLookFree) {
+  constexpr uint64_t kMb = 1 << 20;
+  EXPECT_EQ(DumpWriter::BytesToFree(12 * kMb, 10 * kMb, kMb), 0u);
+  EXPECT_EQ(DumpWriter::BytesToFree(11 * kMb, 10 * kMb, kMb), 0u);
+  EXPECT_EQ(DumpWriter::BytesToFree(10 * kMb, 10 * kMb, kMb), kMb);
+  EXPECT_EQ(DumpWriter::BytesToFree(3 * kMb, 10 * kMb, kMb), 8 * kMb);
+  EXPECT_EQ(DumpWriter::BytesToFree(9 * kMb, 10 * kMb, 0), kMb);
+  // It looks again after 4 MiB.
+  EXPECT_EQ(DumpWriter::BytesToFree(10 * kMb, 10 * kMb, 100 * kMb), 4 * kMb);
+  EXPECT_EQ(DumpWriter::BytesToFree(0, 0, kMb), 0u) << "no limit";
+}
+
 // No volume has that much free: everything that may go does.
 TEST_F(DumpWriterTest, CountsWhatGoesForTheFreeSpaceOfTheVolume) {
   DumpFeed* feed = Interconnect(0);
