@@ -260,6 +260,19 @@ TEST_F(SessionManagerTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUse
   EXPECT_TRUE(saved());
 }
 
+TEST_F(SessionManagerTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
+  const std::string id = "0123456789ab";
+  manager().AddFound(Found(id, "PROF_000001", 1000));
+  manager().Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+                           "statistics": [{"device": 3, "energy_joules": 5200, "utilization_sum": 1, "utilizations": 4}]})");
+  const v1::SessionStatus status = Show(id).status();
+  EXPECT_THAT(status.reason(), HasSubstr("it was being ended: duration"));
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).device(), 3u);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+  EXPECT_EQ(status.statistics(0).mean_utilization_ratio(), 0.25);
+}
+
 TEST_F(SessionManagerTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
   manager().AddFound(Found("0123456789ab", "PROF_000002", 2000));
   manager().AddFound(Found("0123456789ab", "PROF_000001", 1000));

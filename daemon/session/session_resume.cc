@@ -165,7 +165,10 @@ void SessionManager::GiveUp(const state::StoredSession& stored, const std::strin
   if (known != records_.end()) {
     EndedSession& frozen = known->second.frozen;
     if (frozen.state() == v1::Session::STATE_INTERRUPTED) {
-      frozen.Edit([&reason](v1::Session& view) { view.mutable_status()->set_reason(reason); });
+      frozen.Edit([&](v1::Session& view) {
+        view.mutable_status()->set_reason(reason);
+        SessionStatistics::Of(stored).Fill(view.mutable_status());
+      });
     }
     return;
   }
