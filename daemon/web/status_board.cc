@@ -89,8 +89,9 @@ WebResponse StatusBoard::Readiness(int64_t now_ns) const {
     }
     for (const NodeView::Device& device : seen->devices) {
       line("npu " + device.npu, true,
-           device.verdict == "ok" || device.verdict == "unknown"
-               ? "ready"
+           device.verdict == "ok" ? "ready"
+           : device.reasons.empty()
+               ? device.verdict
                : fmt::format("{}: {}", device.verdict, fmt::join(device.reasons, "; ")));
     }
   }

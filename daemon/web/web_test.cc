@@ -187,6 +187,13 @@ TEST(StatusBoard, ReadyWhenEverythingHasBegun) {
   EXPECT_EQ(ready.status, 200);
   EXPECT_THAT(ready.body, HasSubstr("collector npu_state: degraded: no answer"));
   EXPECT_THAT(ready.body, HasSubstr("npu 0: ready\nnpu 1: down: has \"gone\""));
+  // What `profctl health` does not call ok is not ready here.
+  view.devices[0] = {0, "0", "Ascend910B", "unknown", {"dcmi_init has not returned for 9 s"}};
+  view.devices[1] = {1, "1", "Ascend910B", "unknown", {}};
+  board.Pin(view, 3 * kNsPerSecond);
+  EXPECT_EQ(board.Readiness(3 * kNsPerSecond).status, 200);
+  EXPECT_THAT(board.Readiness(3 * kNsPerSecond).body,
+              HasSubstr("npu 0: unknown: dcmi_init has not returned for 9 s\nnpu 1: unknown\n"));
 }
 
 TEST(StatusBoard, NoNpuIsReady) {
