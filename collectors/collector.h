@@ -64,6 +64,7 @@ struct Host {
   HccnReader* hccn_or_null = nullptr;  // null: a node without it (tests)
   CollectorSettings settings = {};
   const ProcessNames* process_names_or_null = nullptr;
+  std::string dcmi_error = {};  // why there is no dcmi_or_null
 };
 
 // What an option means to a collector. Sessions share a channel: the rates of both are met by the

@@ -100,6 +100,10 @@ void App::Impl::Announce() {
                         {"hal", report.hal_path.empty() ? report.hal_error : report.hal_path},
                         {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
                         {"simulated", options.simulated}});
+  // The line above has the path where there is one.
+  if (!report.dcmi_path.empty() && !report.dcmi_error.empty()) {
+    log::Warning("libdcmi does not answer", {{"why", report.dcmi_error}});
+  }
   std::string state = fmt::format("{} devices", node->host().devices.size());
   if (node->host().devices.empty()) {
     state = "host-only mode: no usable NPU";

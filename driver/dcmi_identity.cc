@@ -56,51 +56,74 @@ bool MayPass(int code) {
 }  // namespace
 
 Status DcmiService::Start() {
-  const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
-  State::Listing listing;
-  state->List(listing);
-  Status status = DcmiStatus(listing.code, listing.what);
-  if (IsAbandoned(listing.code)) return status;
+  RunListing(options_.init_patience);
   {
-    MutexLock lock(state->mutex);
-    state->Take(std::move(listing), state->clock.SteadyNs() + options_.init_retry_ns);
+    MutexLock lock(state_->mutex);
+    if (!state_->TakeListing(state_->clock.SteadyNs() + options_.init_retry_ns, 0)) {
+      return Unavailable(state_->WhyPending(options_));
+    }
+    RETURN_IF_ERROR(DcmiStatus(state_->facts.code, state_->facts.what));
   }
-  if (status.ok()) (void)CheckCards(state->clock.SteadyNs(), options_.start);
-  return status;
+  (void)CheckCards(state_->clock.SteadyNs(), options_.start);
+  return Status::Ok();
 }
 
-void DcmiService::State::Take(Listing&& ended, int64_t next_ns) {
-  facts = std::move(ended);
-  listed = facts.code == abi::kDcmiOk;
-  next_listing_ns = next_ns;
-  for (int id : facts.cards) cards.emplace_back().id = id;
-}
-
-void DcmiService::ListAgain(int64_t now_steady_ns) {
+void DcmiService::RunListing(std::chrono::milliseconds patience) {
   std::vector<std::function<void()>> jobs;
   {
     MutexLock lock(state_->mutex);
-    if (state_->attempt != nullptr && state_->attempt->done) {
-      state_->Take(std::move(*state_->attempt), now_steady_ns + options_.init_retry_ns);
-      state_->attempt = nullptr;
-    }
-    if (state_->listed || state_->attempt != nullptr || !MayPass(state_->facts.code) ||
-        now_steady_ns < state_->next_listing_ns) {
-      return;
-    }
+    if (state_->attempt != nullptr) return;
     state_->attempt = std::make_shared<State::Listing>();
+    state_->attempt->calls.since_ns = state_->clock.SteadyNs();
     jobs.emplace_back([state = state_, listing = state_->attempt] {
       state->List(*listing);
       MutexLock done_lock(state->mutex);
       listing->done = true;
     });
   }
-  (void)RunStaggered("profd-dcmi-init", std::move(jobs), kNoWait);
+  (void)RunStaggered("profd-dcmi-init", std::move(jobs), {patience, patience, std::chrono::milliseconds(0)});
 }
+
+bool DcmiService::State::TakeListing(int64_t next_ns, int64_t awaited_until_ns) {
+  if (attempt == nullptr || !attempt->done) return false;
+  facts = std::move(*attempt);
+  attempt = nullptr;
+  listed = facts.code == abi::kDcmiOk;
+  next_listing_ns = next_ns;
+  for (int id : facts.cards) {
+    Card& card = cards.emplace_back();
+    card.id = id;
+    card.awaited_until_ns = awaited_until_ns;
+  }
+  return true;
+}
+
+void DcmiService::ListAgain(int64_t now_steady_ns) {
+  {
+    MutexLock lock(state_->mutex);
+    // The cards have the time that Start gives them.
+    const auto grace = std::chrono::nanoseconds(options_.start.handovers + options_.start.patience);
+    state_->TakeListing(now_steady_ns + options_.init_retry_ns, now_steady_ns + grace.count());
+    if (!state_->IsPending() || now_steady_ns < state_->next_listing_ns) return;
+  }
+  RunListing(std::chrono::milliseconds(0));
+}
+
+bool DcmiService::State::IsPending() const { return !listed && (attempt != nullptr || MayPass(facts.code)); }
 
 bool DcmiService::IsPending() const {
   MutexLock lock(state_->mutex);
-  return !state_->listed && MayPass(state_->facts.code);
+  return state_->IsPending();
+}
+
+std::string DcmiService::State::WhyPending(const Options& options) const {
+  const int64_t for_ns = attempt != nullptr ? clock.SteadyNs() - attempt->calls.since_ns : 0;
+  if (MayPass(facts.code) && for_ns < std::chrono::nanoseconds(options.init_patience).count()) {
+    return fmt::format("{}; tried again every {} s", DcmiStatus(facts.code, facts.what).message(),
+                       options.init_retry_ns / kNsPerSecond);
+  }
+  const DcmiCall call = attempt != nullptr ? attempt->calls.call : DcmiCall::kInit;
+  return fmt::format("{} has not returned for {} s; profd uses libdcmi when it does", NameOf(call), for_ns / kNsPerSecond);
 }
 
 std::string DcmiService::dcmi_version() const {
@@ -115,22 +138,18 @@ std::string DcmiService::driver_version() const {
 
 void DcmiService::State::List(Listing& listing) {
   listing.what = "dcmi_init";
-  listing.code = Initialise();
+  listing.code = Initialise(listing);
   if (listing.code != abi::kDcmiOk) return;
   listing.what = "enumerating NPUs";
-  listing.code = ListCards(&listing.cards);
-  if (listing.code != abi::kDcmiOk) return;
-  if (const int code = ReadVersions(listing); IsAbandoned(code)) {
-    listing.what = "dcmi_get_dcmi_version";
-    listing.code = code;
-  }
+  listing.code = ListCards(listing);
+  if (listing.code == abi::kDcmiOk) ReadVersions(listing);
 }
 
-int DcmiService::State::Initialise() {
+int DcmiService::State::Initialise(Listing& listing) {
   const DcmiFunctions& f = library.functions;
   // The generation whose init worked; chips of the newest one answer v2 only.
   DcmiApi worked = DcmiApi::kNone;
-  const int code = RunNode(DcmiCall::kInit, [&] {
+  const int code = Run(listing.calls, DcmiCall::kInit, [&] {
     int v1_code = f.init != nullptr ? f.init() : kDcmiSymbolMissing;
     if (v1_code == abi::kDcmiOk) worked = DcmiApi::kV1;
     if (v1_code == abi::kDcmiOk || f.v2_init == nullptr) return v1_code;
@@ -143,12 +162,12 @@ int DcmiService::State::Initialise() {
 }
 
 // With v2 a card is an NPU.
-int DcmiService::State::ListCards(std::vector<int>* into) {
+int DcmiService::State::ListCards(Listing& listing) {
   const DcmiFunctions& f = library.functions;
   std::array<int, 2 * abi::kDcmiMaxCards> ids{};
   int count = 0;
   const bool v2 = api == DcmiApi::kV2;
-  const int code = RunNode(v2 ? DcmiCall::kDeviceList : DcmiCall::kCardList, [&] {
+  const int code = Run(listing.calls, v2 ? DcmiCall::kDeviceList : DcmiCall::kCardList, [&] {
     if (v2) {
       return f.v2_device_list != nullptr ? f.v2_device_list(ids.data(), &count, abi::kDcmiMaxCards)
                                          : kDcmiSymbolMissing;
@@ -157,8 +176,8 @@ int DcmiService::State::ListCards(std::vector<int>* into) {
                                   : kDcmiSymbolMissing;
   });
   if (code != abi::kDcmiOk) return code;
-  into->assign(ids.begin(), ids.begin() + std::clamp(count, 0, abi::kDcmiMaxCards));
-  if (v2) std::erase_if(*into, [](int id) { return id < 0; });
+  listing.cards.assign(ids.begin(), ids.begin() + std::clamp(count, 0, abi::kDcmiMaxCards));
+  if (v2) std::erase_if(listing.cards, [](int id) { return id < 0; });
   return code;
 }
 
@@ -195,6 +214,7 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
   for (State::Card& card : state_->cards) {
     for (const auto& search : card.searches) {
       if (!search->done) continue;
+      card.awaited_until_ns = 0;
       // An answer that there is nothing is one, too; an error that may pass is none.
       card.answered = card.answered || !search->failed;
       std::move(search->found.begin(), search->found.end(), std::back_inserter(found));
@@ -233,18 +253,25 @@ bool DcmiService::HangsSilently(int logical_id) const {
   if (FindByLogicalId(logical_id) != nullptr) return false;
   MutexLock lock(state_->mutex);
   const State::Card* silent = state_->SilentCardOf(logical_id);
-  return silent != nullptr && !silent->searches.empty();
+  return silent != nullptr && !silent->searches.empty() && state_->clock.SteadyNs() >= silent->awaited_until_ns;
+}
+
+bool DcmiService::IsAwaited(int logical_id) const {
+  if (FindByLogicalId(logical_id) != nullptr) return false;
+  MutexLock lock(state_->mutex);
+  const State::Card* silent = state_->SilentCardOf(logical_id);
+  return state_->IsPending() || (silent != nullptr && state_->clock.SteadyNs() < silent->awaited_until_ns);
 }
 
 std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
   if (FindByLogicalId(logical_id) != nullptr) return {};
   MutexLock lock(state_->mutex);
-  if (!state_->listed && MayPass(state_->facts.code)) {
-    return fmt::format("{}; tried again every {} s", DcmiStatus(state_->facts.code, state_->facts.what).message(),
-                       options_.init_retry_ns / kNsPerSecond);
-  }
+  if (state_->IsPending()) return state_->WhyPending(options_);
   const State::Card* silent = state_->SilentCardOf(logical_id);
   if (silent == nullptr) return {};
+  if (state_->clock.SteadyNs() < silent->awaited_until_ns) {
+    return fmt::format("npu {} has not answered DCMI calls yet", physical_id);
+  }
   if (silent->searches.size() >= kMaxSearches) {
     return fmt::format(
         "npu {} does not answer DCMI calls: {} of them have not returned; see dmesg and `npu-smi "
@@ -316,19 +343,17 @@ void DcmiService::State::AddNpu(Search& search, int chip, int logical_id, int ph
   ReadLabels(found);
 }
 
-int DcmiService::State::ReadVersions(Listing& listing) {
+void DcmiService::State::ReadVersions(Listing& listing) {
   const DcmiFunctions& f = library.functions;
   const bool v2 = api == DcmiApi::kV2;
   auto read = [&](DcmiCall call, abi::DcmiGetVersionFn fn, std::string* out) {
     char text[512] = {};
-    const int code = RunNode(
-        call, [&] { return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing; });
+    const int code = Run(listing.calls, call,
+                         [&] { return fn != nullptr ? fn(text, sizeof text / 2) : kDcmiSymbolMissing; });
     if (code == abi::kDcmiOk) *out = Text(text);
-    return code;
   };
-  const int code = read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, &listing.dcmi_version);
-  if (IsAbandoned(code)) return code;
-  return read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, &listing.driver_version);
+  read(DcmiCall::kDcmiVersion, v2 ? f.v2_dcmi_version : f.dcmi_version, &listing.dcmi_version);
+  read(DcmiCall::kDriverVersion, v2 ? f.v2_driver_version : f.driver_version, &listing.driver_version);
 }
 
 template <class T, class Fn>

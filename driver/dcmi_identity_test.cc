@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "driver/testing/dcmi_service_fixture.h"
@@ -251,6 +252,73 @@ TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
   EXPECT_EQ(service->SilenceOf(0, 0), "");
   EXPECT_EQ(service->api(), DcmiApi::kV1);
   EXPECT_FALSE(service->dcmi_version().empty());
+}
+
+TEST_F(SilentCardTest, AStartThatHangsGoesOnWhenItsCallReturns) {
+  struct Case {
+    const char* call;
+    const char* function;
+  };
+  for (const Case& one : {Case{"init", "dcmi_init"}, Case{"card_list", "dcmi_get_card_list"},
+                          Case{"dcmi_version", "dcmi_get_dcmi_version"}}) {
+    SCOPED_TRACE(one.function);
+    fake.emplace(2);
+    fake->Close(std::string("-1:") + one.call);
+    service.emplace(fake->V1(), clock, DcmiService::Options{.start = kQuick.start, .init_patience = kShort});
+    EXPECT_EQ(service->Start().code(), StatusCode::kUnavailable);
+    fake->AwaitHanging();
+    EXPECT_TRUE(service->IsPending());
+    EXPECT_TRUE(service->HasSilentCards());
+    EXPECT_TRUE(service->HasCallInFlight());
+    EXPECT_TRUE(service->IsAwaited(0));
+    EXPECT_FALSE(service->HangsSilently(0));
+    for (int i = 0; i < 4; ++i) {
+      clock.Advance(10 * kNsPerSecond);
+      EXPECT_TRUE(service->CheckCards(clock.SteadyNs()).empty());
+    }
+    EXPECT_EQ(service->SilenceOf(0, 0),
+              std::string(one.function) + " has not returned for 40 s; profd uses libdcmi when it does");
+    // The thread that asks questions has not hung: it is not given up.
+    EXPECT_FALSE(service->CheckStuck(clock.SteadyNs(), 5 * kNsPerSecond));
+
+    fake->Open();
+    AwaitDevices(2);
+    AwaitQuiet();
+    EXPECT_FALSE(service->IsPending());
+    EXPECT_FALSE(service->HasSilentCards());
+    EXPECT_EQ(service->SilenceOf(0, 0), "");
+    EXPECT_EQ(service->api(), DcmiApi::kV1);
+    EXPECT_EQ(service->dcmi_version(), "24.1.0");
+    EXPECT_EQ(fake->Asked("init"), 1) << "no other thread beside the one that hung";
+    EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
+  }
+}
+
+// Nothing is known of the NPUs of a library that has only just begun to answer.
+TEST_F(SilentCardTest, CardsThatAreListedLateAreNotSilentAtOnce) {
+  fake.emplace(2);
+  fake->SetCode("init", abi::kDcmiInternal);
+  service.emplace(fake->V1(), clock, kQuick);
+  ASSERT_FALSE(service->Start().ok());
+  EXPECT_TRUE(service->IsAwaited(0));
+  fake->Close("0:device_num_in_card", "1:device_num_in_card");
+  fake->SetCode("init", abi::kDcmiOk);
+  clock.Advance(10 * kNsPerSecond);
+  while (service->IsPending()) {
+    (void)service->CheckCards(clock.SteadyNs());
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(service->IsAwaited(0));
+  EXPECT_FALSE(service->HangsSilently(0));
+  EXPECT_EQ(service->SilenceOf(0, 5), "npu 5 has not answered DCMI calls yet");
+  clock.Advance(kNsPerSecond);
+  EXPECT_FALSE(service->IsAwaited(0));
+  EXPECT_TRUE(service->HangsSilently(0));
+  EXPECT_EQ(service->SilenceOf(0, 5), "npu 5 does not answer DCMI calls; retried every 30 s");
+  fake->Open();
+  AwaitDevices(2);
+  AwaitQuiet();
+  EXPECT_FALSE(service->IsAwaited(0));
 }
 
 TEST_F(SilentCardTest, OneThatIsGoneIsLookedForAgainAndHidesNoOther) {

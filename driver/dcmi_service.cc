@@ -118,7 +118,8 @@ bool DcmiService::HasCallInFlight() const {
   return std::any_of(state_->slots.begin(), state_->slots.end(),
                      [](const State::Slot& slot) { return slot.in_flight; }) ||
          std::any_of(state_->cards.begin(), state_->cards.end(),
-                     [](const State::Card& card) { return !card.searches.empty(); });
+                     [](const State::Card& card) { return !card.searches.empty(); }) ||
+         (state_->attempt != nullptr && !state_->attempt->done);
 }
 
 std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) const {

@@ -5,15 +5,16 @@
 // throttles callers that come in parallel. When a call hangs, its owner gives the thread up and
 // continues with a new one; from then on the old thread may come back at any time, which is safe: it
 // gets kDcmiAbandoned and must return without another call. CheckStuck, StuckCalls, Statistics,
-// VisitRefused, ProblemOf, SilenceOf, HangsSilently and LastAnswerNs may be called from any thread at any time,
+// VisitRefused, ProblemOf, SilenceOf, HangsSilently, IsAwaited and LastAnswerNs may be called from any thread at any time,
 // also during a query. devices() may only grow, by CheckCards, which is one thread's. Cards are searched for NPUs, and
-// Start is tried again, on threads of their own.
+// the library is initialised, on threads of their own.
 //
 // Lifetime. A call that hangs shares its state and may outlive the service: it returns to that, not to this object.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -136,6 +137,8 @@ class DcmiService {
   struct Options {
     StaggerPace start;                        // of the cards, at Start
     int64_t retry_ns = 30 * kNsPerSecond;     // of cards that have not answered
+    // How long Start waits for the library, which may have to wake devices up, before it goes on without it.
+    std::chrono::milliseconds init_patience{5000};
     int64_t init_retry_ns = 10 * kNsPerSecond;  // of Start (dcmi-and-metrics 1.1)
   };
   // `clock` outlives the process's last DCMI thread.
@@ -147,9 +150,10 @@ class DcmiService {
   DcmiService& operator=(const DcmiService&) = delete;
 
   // Initialises the library (v1, else v2) and finds the NPUs. A card that does not answer is not an error. After an
-  // error that may pass, such as while the driver is being reset, CheckCards tries again.
+  // error that may pass, such as while the driver is being reset, CheckCards tries again; a call that hangs is
+  // left to its thread, and CheckCards goes on when it has returned.
   Status Start();
-  // Start has failed, and is tried again.
+  // Start has failed, and is tried again, or its call has not returned.
   bool IsPending() const;
 
   // What was found by now, in an order and place that does not change.
@@ -165,6 +169,8 @@ class DcmiService {
   std::string SilenceOf(int logical_id, int physical_id) const;
   // Such an NPU is silent because a call has not returned.
   bool HangsSilently(int logical_id) const;
+  // It is not known yet whether such an NPU answers: the library does not, or has only just begun to.
+  bool IsAwaited(int logical_id) const;
   bool HasSilentCards() const;  // or the library itself is silent: IsPending()
   const DcmiDevice* FindByLogicalId(int logical_id) const;
   DcmiApi api() const;
@@ -246,6 +252,8 @@ class DcmiService {
 
   std::vector<const DcmiDevice*> CheckCards(int64_t now_steady_ns, const StaggerPace& pace);
   void ListAgain(int64_t now_steady_ns);
+  // Unless one is under way: no more than one thread hangs in it.
+  void RunListing(std::chrono::milliseconds patience);
   std::vector<const DcmiDevice*> TakeFound();
 
   const Options options_;

@@ -55,12 +55,16 @@ struct DcmiService::State {
   struct Card {
     int id = 0;  // v2: the NPU's logical id
     bool answered = false;
+    // Until then, not to have answered says nothing: the library has only just listed it.
+    int64_t awaited_until_ns = 0;
     int64_t next_try_ns = 0;
     std::vector<std::shared_ptr<Search>> searches;  // that have not been looked at
   };
 
-  // Initialising the library and asking for its cards; an attempt after Start has a thread of its own.
+  // Initialising the library and asking for its cards, on a thread of its own: also the first attempt may hang.
   struct Listing {
+    Slot calls;
+    // What follows is the thread's until `done`.
     int code = abi::kDcmiOk;
     const char* what = "";  // that failed
     std::vector<int> cards;
@@ -86,17 +90,16 @@ struct DcmiService::State {
   Slot& SlotAt(size_t index) UNCHECKED_LOCKING { return slots[index]; }
   Slot& SlotOf(const DcmiDevice& d) { return SlotAt(static_cast<size_t>(d.index + 1)); }
 
-  // Start-up: dcmi_identity.cc. Calls that are about no NPU use slot 0.
-  template <class Fn>
-  int RunNode(DcmiCall call, Fn&& fn) {
-    return Run(SlotAt(0), call, fn);
-  }
+  // Start-up: dcmi_identity.cc.
   void List(Listing& listing);
-  void Take(Listing&& ended, int64_t next_ns) REQUIRES(mutex);
+  // False: none has ended.
+  bool TakeListing(int64_t next_ns, int64_t awaited_until_ns) REQUIRES(mutex);
+  bool IsPending() const REQUIRES(mutex);
+  std::string WhyPending(const Options& options) const REQUIRES(mutex);
   const Card* SilentCardOf(int logical_id) const REQUIRES(mutex);
-  int Initialise();
-  int ListCards(std::vector<int>* cards);
-  int ReadVersions(Listing& listing);
+  int Initialise(Listing& listing);
+  int ListCards(Listing& listing);
+  void ReadVersions(Listing& listing);
   // One card.
   void FindOnCard(Search& search);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
@@ -153,7 +156,7 @@ DcmiAnswer<T> DcmiService::State::Query(const DcmiDevice& d, Slot& slot, DcmiCal
 template <class Fn>
 int DcmiService::RunNode(DcmiCall call, Fn&& fn) {
   const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
-  return state->RunNode(call, fn);
+  return state->Run(state->SlotAt(0), call, fn);
 }
 
 template <class T, class Fn>

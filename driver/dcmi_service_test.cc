@@ -276,26 +276,5 @@ TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
   EXPECT_EQ(service->Ask(device(1), dcmi::kTemperature).value, 45);
 }
 
-TEST_F(DcmiServiceTest, AHungStartCanBeRepeatedOnAnotherThread) {
-  fake.emplace(1);
-  fake->Close("-1:init");
-  service.emplace(fake->V1(), clock);
-  Status late;
-  std::thread hung([&] { late = service->Start(); });
-  fake->AwaitHanging();
-  const int64_t now = clock.SteadyNs() + 9 * kNsPerSecond;
-  EXPECT_TRUE(service->CheckStuck(now, 5 * kNsPerSecond));
-  auto found = service->StuckCalls(now);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].text, "dcmi_init has not returned for 9 s");
-  EXPECT_EQ(service->Start().code(), StatusCode::kUnavailable);
-  fake->Open();
-  hung.join();
-  EXPECT_EQ(late.code(), StatusCode::kUnavailable);
-  EXPECT_TRUE(service->devices().empty());
-  EXPECT_TRUE(service->Start().ok());
-  EXPECT_EQ(service->devices().size(), 1u);
-}
-
 }  // namespace
 }  // namespace profd

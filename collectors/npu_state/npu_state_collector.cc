@@ -184,6 +184,7 @@ class NpuState final : public PolledCollector {
       return Unavailable("gave up on the driver: a call did not return");
     }
     for (const auto& npu : silent_) {
+      if (host_.dcmi_or_null->IsAwaited(npu->device.id)) continue;  // neither up nor down
       out.samples.Emit(npu->owner.Use(npu->up), clock_.MonotonicRawNs(), 0);
     }
     if (down == npus_.size() && down + silent_.size() > 0) return Unavailable("no NPU answers");
@@ -227,7 +228,7 @@ constexpr CollectorSpec kSpec = {
 
 Status ProbeHost(const Host& host) {
   if (host.dcmi_or_null == nullptr) {
-    return Unimplemented("libdcmi.so cannot be used on this node (NodeService.GetNode has the reason)");
+    return Unimplemented("libdcmi.so cannot be used on this node: " + host.dcmi_error);
   }
   const DcmiService& dcmi = *host.dcmi_or_null;
   if (dcmi.devices().empty() && !dcmi.HasSilentCards()) {

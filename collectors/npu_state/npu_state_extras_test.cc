@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstring>
+#include <thread>
 
+#include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "collectors/npu_state/npu_state_test_support.h"
 #include "collectors/npu_state/row_readings.h"
@@ -172,6 +174,33 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   EXPECT_EQ(fake->asked["0:serdes_quality/3"], 1);
   EXPECT_EQ(fake->asked["0:serdes_quality/5"], 1);
   EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
+}
+
+TEST_F(NpuStateTest, TheReasonIsSaidWhereThereIsNoLibrary) {
+  Host none{clock, *sys, *sys, nullptr, {}, 0};
+  none.dcmi_error = "no libdcmi.so on this machine";
+  EXPECT_EQ(kNpuStateCollector.probe_host(none).message(),
+            "libdcmi.so cannot be used on this node: no libdcmi.so on this machine");
+}
+
+TEST_F(NpuStateTest, AnNpuIsNeitherUpNorDownBeforeTheLibraryAnswers) {
+  fake.emplace(1);
+  fake->SetCode("init", abi::kDcmiInternal);
+  dcmi.emplace(fake->V1(), clock);
+  ASSERT_FALSE(dcmi->Start().ok());
+  std::vector<DeviceInfo> devices(1);
+  host.emplace(Host{clock, *sys, *sys, &*dcmi, devices, 0});
+  collector = MakeNpuState(*host, {}, registry);
+  EXPECT_THAT(PollAt(0), Not(HasSubstr("atlas_npu_up")));
+  EXPECT_EQ(last.code(), StatusCode::kUnavailable);
+  fake->SetCode("init", abi::kDcmiOk);
+  while (dcmi->devices().empty()) {
+    (void)dcmi->CheckCards(clock.SteadyNs());
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(PollAt(1), HasSubstr("atlas_npu_up{npu=\"0\"} 1"));
+  EXPECT_TRUE(last.ok());
+  collector.reset();  // before its devices
 }
 
 }  // namespace

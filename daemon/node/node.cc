@@ -138,19 +138,9 @@ void Node::LoadDcmi(const DaemonConfig& config) {
   }
   report_.dcmi_path = library->path;
   auto service = std::make_unique<DcmiService>(std::move(library).value(), clock_);
-  auto status = std::make_shared<Status>();
-  bool answered = RunGuarded(clock_, "dcmi_init", [raw = service.get(), status] {
-    *status = raw->Start();
-  });
-  if (!answered) {
-    // The hung call still uses the service: leak it rather than pull it from under the driver.
-    service.release();  // NOLINT(bugprone-unused-return-value)
-    start_hung_ = true;
-    report_.dcmi_error = "libdcmi did not answer while it was initialised";
-    return;
-  }
-  if (!status->ok()) report_.dcmi_error = status->message();
-  if (status->ok() || service->IsPending()) dcmi_ = std::move(service);
+  const Status status = service->Start();
+  if (!status.ok()) report_.dcmi_error = status.message();
+  if (status.ok() || service->IsPending()) dcmi_ = std::move(service);
   if (dcmi_ != nullptr) ReportDcmi();
 }
 
@@ -188,6 +178,7 @@ void Node::Describe(const DaemonConfig& config) {
   host_ = std::make_unique<Host>(Host{clock_, proc_, sys_, dcmi_.get(),
                                       std::span<const DeviceInfo>(devices_), host_hz, hccn_.get()});
   host_->process_names_or_null = &process_names_;
+  host_->dcmi_error = report_.dcmi_error;
   host_->settings = SettingsOf(config);  // checked with the rest
   facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
   facts_.host_counter_hz = host_hz;

@@ -69,9 +69,10 @@ class Libraries(FaultCase):
             self.assert_clean_end(d)
 
     def test_dcmi_init_hangs(self):
-        """The daemon serves all the same after its deadline."""
+        """The daemon serves all the same after its deadline, and says why the NPUs' health is not known."""
         with daemon(args=["--dcmi-library", os.path.join(LIBS, "libdcmi_hangs.so")]) as d:
-            self.assertIn("did not answer", d.ctl("status")["driver"]["dcmi_error"])
+            self.assertIn("dcmi_init has not returned", d.ctl("status")["driver"]["dcmi_error"])
+            self.assertIn("dcmi_init has not returned", d.log())
             self.assert_serves(d, 0)
             self.assert_clean_end(d)
 
