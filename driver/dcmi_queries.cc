@@ -58,7 +58,7 @@ DcmiAnswer<unsigned> DcmiService::Health(const DcmiDevice& d) {
   if (answer.ok() && answer.value == abi::kDcmiHealthAbsent) {
     answer.code = abi::kDcmiDeviceMissing;
     MutexLock lock(state->mutex);
-    state->SlotOf(d).down_code = answer.code;
+    state->SlotOf(d).SetDown(answer.code);
   }
   return answer;
 }

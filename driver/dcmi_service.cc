@@ -76,7 +76,7 @@ int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn f
   if (code != kDcmiSymbolMissing) counts.durations.Observe(clock.SteadyNs() - slot.since_ns);
   if (code == abi::kDcmiOk) slot.answered_ns = clock.MonotonicRawNs();
   if (call == DcmiCall::kHealth) {
-    slot.down_code = ClassifyDcmi(code) == DcmiErrorClass::kDeviceDown ? code : 0;
+    slot.SetDown(ClassifyDcmi(code) == DcmiErrorClass::kDeviceDown ? code : 0);
   }
   if (code != abi::kDcmiOk) {
     ++counts.errors[DcmiErrorIndex(code)];
@@ -97,6 +97,7 @@ bool DcmiService::CheckStuck(int64_t now_steady_ns, int64_t limit_ns) {
   for (State::Slot& slot : state_->slots) {
     if (!slot.in_flight || slot.stuck || now_steady_ns - slot.since_ns < limit_ns) continue;
     slot.stuck = true;
+    slot.sio_known = false;  // it needs a reset, as one that is lost
     found = true;
   }
   return found;

@@ -36,6 +36,13 @@ struct DcmiService::State {
     uint16_t sio_rx = 0;
     DcmiSioErrors sio;
     DcmiFaultCounter fault_events;
+
+    // What health says. A device that is lost may come back reset: its counters begin at zero, which must not look
+    // like a wrap.
+    void SetDown(int code) {
+      down_code = code;
+      if (code != 0) sio_known = false;
+    }
   };
 
   // An NPU that was found, with what was learned about asking it.

@@ -238,6 +238,40 @@ TEST_F(DcmiServiceTest, SioCountersOfSixteenBitsAreUnwrapped) {
   EXPECT_EQ(service->SioErrors(device(0)).value.tx, 11u);
 }
 
+TEST_F(DcmiServiceTest, AnNpuThatWasLostHasNewBasesOfItsSioCounters) {
+  Start();
+  auto read = [&](uint16_t tx) {
+    fake->devices[0].sio = {tx, 0, {}};
+    return service->SioErrors(device(0)).value.tx;
+  };
+  EXPECT_EQ(read(65530), 0u);
+  EXPECT_EQ(read(65535), 5u);
+  // Nothing but its health was asked meanwhile.
+  fake->codes["0:health"] = abi::kDcmiDeviceMissing;
+  EXPECT_FALSE(service->Health(device(0)).ok());
+  fake->codes.clear();
+  EXPECT_TRUE(service->Health(device(0)).ok());
+  EXPECT_EQ(read(0), 5u);
+  EXPECT_EQ(read(9), 14u);
+  fake->devices[0].health = abi::kDcmiHealthAbsent;
+  EXPECT_FALSE(service->Health(device(0)).ok());
+  fake->devices[0].health = 0;
+  EXPECT_EQ(read(1), 14u);
+  // This says nothing about the NPU.
+  fake->codes["0:health"] = abi::kDcmiInternal;
+  EXPECT_FALSE(service->Health(device(0)).ok());
+  fake->codes.clear();
+  EXPECT_EQ(read(0), 14u + 65535u);
+  EXPECT_EQ(read(3), 14u + 65538u);
+  fake->Close("0:temperature");
+  std::thread hung([&] { service->Ask(device(0), dcmi::kTemperature); });
+  fake->AwaitHanging();
+  EXPECT_TRUE(service->CheckStuck(clock.SteadyNs() + 5 * kNsPerSecond, 5 * kNsPerSecond));
+  fake->Open();
+  hung.join();
+  EXPECT_EQ(read(0), 14u + 65538u);
+}
+
 // ---- calls that hang ----
 
 TEST_F(DcmiServiceTest, AHungCallMarksItsDeviceOnlyAndIsForgivenWhenItReturns) {
