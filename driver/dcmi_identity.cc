@@ -426,6 +426,15 @@ void DcmiService::State::ReadLabels(FoundNpu& found) {
     device->model = Text(label.value.model);
     device->serial = Text(label.value.serial_number);
   }
+  // Others do not support it.
+  if (!device->Is310P()) return;
+  struct Product {
+    char name[256];
+  };
+  auto product = QueryFact<Product>(found, DcmiCall::kProductType, [&](auto& at, auto* o) {
+    return at.InvokeV1(f.product_type, o->name, static_cast<int>(sizeof o->name));
+  });
+  if (product.ok()) device->product_type = Text(product.value.name);
 }
 
 }  // namespace profd

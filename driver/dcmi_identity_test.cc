@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -138,6 +139,28 @@ TEST_F(DcmiServiceTest, OtherLibrariesHaveOtherNamesForChipAndBoard) {
   service.emplace(std::move(v2), clock);
   ASSERT_TRUE(service->Start().ok());
   EXPECT_EQ(device(0).board_id, "0x62");
+}
+
+TEST_F(DcmiServiceTest, OnlyA310PIsAskedForItsProduct) {
+  fake.emplace(1);
+  DcmiLibrary library = fake->V1();
+  library.functions.product_type = [](int, int, char* out, int size) {
+    std::strncpy(out, "Atlas 300I Pro", static_cast<size_t>(size));
+    return 0;
+  };
+  service.emplace(library, clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).product_type, "");
+  EXPECT_EQ(service->Statistics()[static_cast<size_t>(DcmiCall::kProductType)].calls, 0u);
+
+  library.functions.chip_info.v1 = [](int, int, abi::DcmiChipInfoV2* out) {
+    std::memcpy(out->chip_name, "310P3", 6);
+    return 0;
+  };
+  service.emplace(library, clock);
+  ASSERT_TRUE(service->Start().ok());
+  EXPECT_EQ(device(0).product_type, "Atlas 300I Pro");
+  EXPECT_EQ(device(0).model, "Atlas 800T A2");
 }
 
 // ---- cards that hang from the beginning ----

@@ -52,6 +52,9 @@ struct DcmiDevice {
   std::string product;
   std::string model;
   std::string serial;
+  std::string product_type;  // "Atlas 300I Pro"; 310P only
+
+  bool Is310P() const { return chip_name.find("310P") != std::string::npos; }
 };
 
 // A value, or the return code that kept us from having one. Cheaper than Result: no text is made

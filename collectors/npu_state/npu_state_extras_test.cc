@@ -176,6 +176,24 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
 }
 
+TEST_F(NpuStateTest, A310PIsCalledByItsProduct) {
+  fake.emplace(1);
+  DcmiLibrary library = fake->V1();
+  library.functions.product_type = [](int, int, char* out, int size) {
+    std::strncpy(out, "Atlas 300I Pro", static_cast<size_t>(size));
+    return 0;
+  };
+  library.functions.chip_info.v1 = [](int, int, abi::DcmiChipInfoV2* out) {
+    std::memcpy(out->chip_name, "310P3", 6);
+    return 0;
+  };
+  dcmi.emplace(std::move(library), clock);
+  ASSERT_TRUE(dcmi->Start().ok());
+  host.emplace(Host{clock, *sys, *sys, &*dcmi, {}, 0});
+  collector = MakeNpuState(*host, {}, registry);
+  EXPECT_THAT(PollAt(0), HasSubstr("model=\"Atlas 300I Pro\",chip_name=\"310P3\""));
+}
+
 TEST_F(NpuStateTest, TheReasonIsSaidWhereThereIsNoLibrary) {
   Host none{clock, *sys, *sys, nullptr, {}, 0};
   none.dcmi_error = "no libdcmi.so on this machine";

@@ -52,9 +52,11 @@ StateReadings::StateReadings(SlotOwner& identity, SlotOwner& owner, const DcmiDe
   const std::string chip_name = device.chip_name.starts_with(device.chip_type)
                                     ? device.chip_name
                                     : device.chip_type + device.chip_name;
-  const std::string& model = !device.model.empty()     ? device.model
-                             : !device.product.empty() ? device.product
-                                                       : device.npu_name;
+  // The label on a 310P's card names a board.
+  const std::string& model = !device.product_type.empty() ? device.product_type
+                             : !device.model.empty()      ? device.model
+                             : !device.product.empty()    ? device.product
+                                                          : device.npu_name;
   const std::string numa_node = NumaNode(sys, device);
   const std::array<std::string_view, 11> labels = {
       logic_id,

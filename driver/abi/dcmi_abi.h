@@ -194,6 +194,7 @@ using DcmiV2GetDeviceListFn = int (*)(int*, int*, int);
 using DcmiGetDieFn = int (*)(int, int, int, DcmiDieId*);
 // dcmi_get_card_elabel_v2(card, out), dcmiv2_get_device_elabel_info(dev, out)
 using DcmiGetElabelFn = int (*)(int, DcmiElabelInfo*);
+using DcmiGetProductTypeFn = int (*)(int, int, char*, int);
 // dcmi_get_topo_info_by_device_id(card1, device1, card2, device2, &type)
 using DcmiGetTopoFn = int (*)(int, int, int, int, int*);
 

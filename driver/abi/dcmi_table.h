@@ -41,6 +41,7 @@
   ONE(mainboard_id, DcmiDeviceQueryFn<unsigned>, "dcmi_get_mainboard_id")                         \
   ONE(elabel, DcmiGetElabelFn, "dcmi_get_card_elabel_v2")                                         \
   ONE(v2_elabel, DcmiGetElabelFn, "dcmiv2_get_device_elabel_info")                                \
+  ONE(product_type, DcmiGetProductTypeFn, "dcmi_get_product_type")                                \
   PAIR(compatibility, DcmiDeviceQueryFn<int>,                                                     \
        "dcmi_get_device_compatibility", "dcmiv2_get_device_compatibility")                        \
   PAIR(boot_status, DcmiDeviceQueryFn<int>,                                                       \
@@ -128,6 +129,7 @@
   CALL(kBoardInfo, "dcmi_get_device_board_info")                                                  \
   CALL(kMainboardId, "dcmi_get_mainboard_id")                                                     \
   CALL(kElabel, "dcmi_get_card_elabel")                                                           \
+  CALL(kProductType, "dcmi_get_product_type")                                                     \
   QUERY(kCompatibility, "dcmi_get_device_compatibility",                                          \
         int, at.Invoke(f.compatibility, out)) /* 1 yes, 2 no, 3 unknown */                        \
   QUERY(kBootStatus, "dcmi_get_device_boot_status",                                               \
