@@ -58,9 +58,11 @@ constexpr ReadingSource FromV1(const DcmiQuery<T>& query, Value value) {
 
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-// The driver's units.
+// The driver's units. What no chip can have says that there is no value: most often all bits are set.
 inline constexpr auto kAsIs = [](auto value) { return value; };
-inline constexpr auto kMegahertz = [](unsigned value) { return value * 1e6; };
+inline constexpr auto kMegahertz = [](unsigned value) {
+  return value <= 100'000 ? value * 1e6 : kNoValue;
+};
 inline constexpr auto kMebibytes = [](uint64_t value) {
   return static_cast<double>(value) * 1024 * 1024;
 };
@@ -72,8 +74,15 @@ inline constexpr auto kPercent = [](int64_t value) {
 inline constexpr auto kCelsius = [](int value) {
   return value > -275 && value < 300 ? value : kNoValue;
 };
-inline constexpr auto kDeciwatts = [](int value) { return value >= 0 ? value * 0.1 : kNoValue; };
-inline constexpr auto kCentivolts = [](unsigned value) { return value * 0.01; };
+inline constexpr auto kDeciwatts = [](int value) {
+  return abi::IsDcmiPower(value) ? value * 0.1 : kNoValue;
+};
+inline constexpr auto kWatts = [](unsigned value) {
+  return value <= 10'000 ? static_cast<double>(value) : kNoValue;
+};
+inline constexpr auto kCentivolts = [](unsigned value) {
+  return value <= 10'000 ? value * 0.01 : kNoValue;
+};
 // All bits set is how drivers fill in what they do not count.
 inline constexpr auto kCount = [](uint64_t value) {
   return value != UINT64_MAX ? static_cast<double>(value) : kNoValue;
@@ -84,8 +93,11 @@ inline constexpr auto kRatio = [](double value) {
 inline constexpr auto kCompatible = [](int answer) {
   return answer == 1 ? 1.0 : answer == 2 ? 0.0 : kNoValue;
 };
+inline constexpr auto kNetworkCode = [](int code) {
+  return code >= abi::kNetOk && code <= abi::kNetIpSet ? code : kNoValue;
+};
 inline constexpr auto kNetworkHealthy = [](int code) {
-  return code == abi::kNetUnknown ? kNoValue : code == abi::kNetOk || code == abi::kNetInit;
+  return std::isnan(kNetworkCode(code)) ? kNoValue : code == abi::kNetOk || code == abi::kNetInit;
 };
 // `value` of a memory the chip may not have.
 inline constexpr auto IfThere = [](const auto& memory, double value) {

@@ -187,7 +187,7 @@ inline constexpr auto kDeviceReadings = [] {
   using enum ReadingPace;
   using reading::From, reading::FromV1, reading::IfThere, reading::kAsIs, reading::kCelsius,
       reading::kCentivolts, reading::kCompatible, reading::kDeciwatts, reading::kMebibytes,
-      reading::kMegahertz, reading::kNoValue, reading::kPercent;
+      reading::kMegahertz, reading::kNoValue, reading::kPercent, reading::kWatts;
   return std::to_array<ReadingRow>({
       // One question for four units where the driver is new enough.
       {kFast, "atlas_npu_utilization_ratio", {"cube"},
@@ -297,7 +297,7 @@ inline constexpr auto kDeviceReadings = [] {
        {From(dcmi::kAicoreInfo, [](auto& v) { return kMegahertz(v.freq); }),
         From(dcmi::kFrequencyAicoreRated, kMegahertz)}},
       {kSlow, "atlas_npu_power_rated_watts", {},
-       {From(dcmi::kRatedPower, [](auto& v) { return v.soc_rated_power; })}},
+       {From(dcmi::kRatedPower, [](auto& v) { return kWatts(v.soc_rated_power); })}},
       {kSlow, "atlas_npu_pcie_errors_total", {"tx"},
        {From(dcmi::kPcieErrors, [](auto& v) { return v.tx_err_cnt; })}},
       {kSlow, "atlas_npu_pcie_errors_total", {"rx"},

@@ -146,10 +146,10 @@ inline constexpr auto kNetworkMetrics = std::to_array<MetricSpec>({
 
 inline constexpr auto kNetworkReadings = [] {
   using enum ReadingPace;
-  using reading::From, reading::kAsIs, reading::kCount, reading::kNetworkHealthy, reading::kRatio;
+  using reading::From, reading::kCount, reading::kNetworkCode, reading::kNetworkHealthy, reading::kRatio;
   return std::to_array<ReadingRow>({
       {kMedium, "atlas_npu_network_health", {}, {From(dcmi::kNetworkHealth, kNetworkHealthy)}},
-      {kMedium, "atlas_npu_network_health_code", {}, {From(dcmi::kNetworkHealth, kAsIs)}},
+      {kMedium, "atlas_npu_network_health_code", {}, {From(dcmi::kNetworkHealth, kNetworkCode)}},
       {kMedium, "atlas_npu_network_bytes_total", {"tx", "mac"},
        {From(dcmi::kPacketStatistics, [](auto& v) { return v.mac_tx_total_oct_num; })}},
       {kMedium, "atlas_npu_network_bytes_total", {"rx", "mac"},

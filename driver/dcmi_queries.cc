@@ -19,7 +19,7 @@ int DcmiService::Ask(const DcmiDevice& d, const DcmiQueryRow& query, void* out) 
 }
 
 void DcmiService::State::CountEnergy(const DcmiDevice& d, int deciwatts) {
-  if (deciwatts < 0) return;
+  if (!abi::IsDcmiPower(deciwatts)) return;
   const int64_t now = clock.MonotonicRawNs();
   const double watts = deciwatts / 10.0;
   MutexLock lock(mutex);

@@ -221,6 +221,16 @@ TEST_F(DcmiServiceTest, EnergyIsTheIntegralOfPower) {
   EXPECT_DOUBLE_EQ(service->EnergyJoules(device(1)), 0);
 }
 
+TEST_F(DcmiServiceTest, EnergyLeavesOutPowerThatIsNotKnown) {
+  Start();
+  for (int power : {1000, -1, 0x7FFFFFFF, 1000}) {
+    fake->devices[0].power = power;
+    service->Ask(device(0), dcmi::kPower);
+    clock.Advance(kNsPerSecond);
+  }
+  EXPECT_DOUBLE_EQ(service->EnergyJoules(device(0)), 300);  // 3 s at 100 W
+}
+
 TEST_F(DcmiServiceTest, SioCountersOfSixteenBitsAreUnwrapped) {
   Start();
   fake->devices[0].sio = {65530, 10, {}};

@@ -20,7 +20,7 @@ CoreReadings::Ecc::Ecc(std::string_view memory) {
 
 void CoreReadings::Fast(DevicePass& pass, const RowReadings& rows) {
   const int* power = rows.AnswerTo(dcmi::kPower);
-  const bool has_power = power != nullptr && *power >= 0;
+  const bool has_power = power != nullptr && abi::IsDcmiPower(*power);
   pass.Put(energy_, has_power, has_power ? pass.dcmi().EnergyJoules(pass.device()) : 0);
 }
 

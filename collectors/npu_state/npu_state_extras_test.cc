@@ -176,6 +176,36 @@ TEST_F(NpuStateTest, SerdesIsReadWhereThereIsALink) {
   EXPECT_EQ(fake->asked["0:serdes_quality/4"], 2);
 }
 
+TEST_F(NpuStateTest, ImpossibleValuesAreAbsent) {
+  fake.emplace(1);
+  FakeDcmiDevice& d = fake->devices[0];
+  d.power = 0x7FFFFFFF;
+  d.voltage = 0xFFFFFFFF;
+  d.aicore = {0xFFFFFFFF, 0xFFFFFFFF};
+  d.frequency = {{abi::kFreqVectorCurrent, 0x7FFFFFFF}};
+  d.rated_power = 0xFFFFFFFF;
+  d.network_health = 0xFF;
+  Start(1);
+  std::string text = PollAt(0);
+  for (const char* metric :
+       {"atlas_npu_power_watts", "atlas_npu_power_rated_watts", "atlas_npu_energy_joules_total",
+        "atlas_npu_voltage_volts", "atlas_npu_frequency_hertz{npu=\"0\",domain=\"aicore\"}",
+        "atlas_npu_frequency_hertz{npu=\"0\",domain=\"vector\"}",
+        "atlas_npu_frequency_rated_hertz{npu=\"0\",domain=\"aicore\"}", "atlas_npu_network_health"}) {
+    EXPECT_THAT(text, Not(HasSubstr(metric)));
+  }
+  d.power = 3105;
+  d.voltage = 81;
+  d.network_health = 8;
+  text = PollAt(10);
+  for (const char* line :
+       {"atlas_npu_power_watts{npu=\"0\",scope=\"chip\"} 310.5\n", "atlas_npu_energy_joules_total{npu=\"0\"} 0\n",
+        "atlas_npu_voltage_volts{npu=\"0\",rail=\"chip\"} 0.81\n", "atlas_npu_network_health{npu=\"0\"} 0\n",
+        "atlas_npu_network_health_code{npu=\"0\"} 8\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST_F(NpuStateTest, A310PIsCalledByItsProduct) {
   fake.emplace(1);
   DcmiLibrary library = fake->V1();

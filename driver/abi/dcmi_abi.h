@@ -42,6 +42,8 @@ inline constexpr int kDcmiMaxDevicesInCard = 4;
 inline constexpr unsigned kDcmiMaxErrorCodes = 128;
 inline constexpr int kDcmiMaxProcesses = 32;
 inline constexpr unsigned kDcmiHealthAbsent = 0xFFFFFFFF;
+// 0.1 W; what is negative or more than 10 kW says that there is no value (-1, 0x7FFFFFFF).
+constexpr bool IsDcmiPower(int deciwatts) { return deciwatts >= 0 && deciwatts <= 100'000; }
 inline constexpr unsigned kHccsFlitBytes = 20;  // 1.7
 inline constexpr int kPcieProfilingMaxMs = 2000;
 inline constexpr int kHccsProfilingMaxMs = 1000;
