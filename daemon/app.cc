@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -223,6 +224,12 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
   for (const DcmiDevice* device : node->LateDcmiDevices(now_ns)) {
     store.SetDeviceLabels(device->logical_id, std::to_string(device->physical_id), device->uuid);
     log::Info("npu answers DCMI calls now", {{"npu", device->physical_id}});
+  }
+  if (DcmiService* dcmi = node->dcmi_or_null(); dcmi != nullptr) {
+    for (const DcmiDenial& denial : dcmi->TakeDenials()) {
+      log::Info("libdcmi does not permit a query; it is not repeated",
+                {{"call", NameOf(denial.call)}, {"npu", denial.physical_id}, {"uid", ::geteuid()}});
+    }
   }
   jobs->CheckDeadlines(now_ns);
   sessions->CheckDiskSpace();

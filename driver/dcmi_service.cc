@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "driver/dcmi_service_impl.h"
 
 namespace profd {
@@ -81,6 +83,9 @@ int DcmiService::State::Run(Slot& slot, DcmiCall call, void* closure, ErasedFn f
   if (code != abi::kDcmiOk) {
     ++counts.errors[DcmiErrorIndex(code)];
     if (IsFinal(call, code)) slot.refused[which] = code;
+    if (IsFinal(call, code) && ClassifyDcmi(code) == DcmiErrorClass::kDenied && !std::exchange(denied[which], true)) {
+      denials.push_back({call, slot.physical_id});
+    }
   }
   if (slot.stuck) {
     code = kDcmiAbandoned;
@@ -161,6 +166,11 @@ void DcmiService::VisitRefused(
       if (refused[i] != 0) visit(device, static_cast<DcmiCall>(i), refused[i]);
     }
   }
+}
+
+std::vector<DcmiDenial> DcmiService::TakeDenials() {
+  MutexLock lock(state_->mutex);
+  return std::exchange(state_->denials, {});
 }
 
 DcmiFaultEventCounts DcmiService::FaultEvents(const DcmiDevice& d) const {

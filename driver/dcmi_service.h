@@ -135,6 +135,12 @@ struct DcmiStuckCall {
   std::string text;  // "dcmi_get_device_health for NPU 3 has not returned for 5 s"
 };
 
+// A call that libdcmi does not permit (-8002), when it was refused for the first time.
+struct DcmiDenial {
+  DcmiCall call{};
+  int physical_id = -1;  // -1: the call was for the node
+};
+
 class DcmiService {
  public:
   struct Options {
@@ -238,6 +244,8 @@ class DcmiService {
   std::vector<DcmiCallStatistics> Statistics() const;
   // (device, call) pairs that are not called any more, with the code that was the reason.
   void VisitRefused(const std::function<void(const DcmiDevice&, DcmiCall, int code)>& visit) const;
+  // Since the last time, each call once: other NPUs that refuse it are no news. Any thread.
+  std::vector<DcmiDenial> TakeDenials();
 
  private:
   struct State;

@@ -123,6 +123,8 @@ struct DcmiService::State {
   mutable Mutex mutex;  // held for nanoseconds, never during a call
   std::array<Slot, kMaxDcmiDevices + 1> slots GUARDED_BY(mutex);
   std::array<DcmiCallStatistics, kDcmiCallCount> statistics GUARDED_BY(mutex);
+  std::array<bool, kDcmiCallCount> denied GUARDED_BY(mutex) = {};
+  std::vector<DcmiDenial> denials GUARDED_BY(mutex);  // not taken yet
   std::vector<Card> cards GUARDED_BY(mutex);
   bool listed GUARDED_BY(mutex) = false;                 // `cards` is what the library answered
   Listing facts GUARDED_BY(mutex);                       // the last one that has ended

@@ -71,6 +71,22 @@ TEST_F(DcmiServiceTest, UnsupportedAndDeniedAreNeverCalledAgain) {
                                               "0 dcmi_get_device_voltage -8255"));
 }
 
+TEST_F(DcmiServiceTest, WhatIsDeniedIsNewsOnce) {
+  Start();
+  EXPECT_TRUE(service->TakeDenials().empty());
+  fake->codes["power"] = abi::kDcmiNotPermitted;
+  fake->codes["voltage"] = abi::kDcmiNotSupported;
+  for (size_t i : {1, 0, 1}) {
+    service->Ask(device(i), dcmi::kPower);
+    service->Ask(device(i), dcmi::kVoltage);
+  }
+  const std::vector<DcmiDenial> denials = service->TakeDenials();
+  ASSERT_EQ(denials.size(), 1u);
+  EXPECT_EQ(denials[0].call, DcmiCall::kPower);
+  EXPECT_EQ(denials[0].physical_id, 1);
+  EXPECT_TRUE(service->TakeDenials().empty());
+}
+
 TEST_F(DcmiServiceTest, SelectorsAreRememberedOneByOne) {
   Start();
   fake->devices[0].utilization[abi::kUtilAicore] = 97;
