@@ -14,8 +14,8 @@ constexpr double kMibPerMs = 1024.0 * 1024.0 * 1000.0;
 
 double Number(uint64_t value) { return static_cast<double>(value); }
 
-// Links 1 to 7 are wired, of the Atlas 9000 A3 (by its mainboards) 2 to 7; 0 exists in the driver's arrays only
-// (dcmi-and-metrics 1.2, 1.7).
+// Links 1 to 7 are wired, of the Atlas 9000 A3 (by its mainboards) 2 to 7, of the 310P 1 alone; 0 exists in the
+// driver's arrays only (dcmi-and-metrics 1.2, 1.7).
 size_t FirstLink(const DcmiDevice& device) { return device.mainboard_id == 0x1C || device.mainboard_id == 0x1D ? 2 : 1; }
 
 // A lane is a bit. Drivers that put the mode of the lanes into bits 9 and 10 have the lanes above bit 0, which then
@@ -28,11 +28,12 @@ int LanesOf(uint32_t lanes) {
 
 }  // namespace
 
-LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device) : first_link_(FirstLink(device)), serdes_(owner) {
+LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device) 
+    : first_link_(FirstLink(device)), end_link_(device.Is310P() ? 2 : kLinks), serdes_(owner) {
   constexpr MetricId kHccs = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
   for (size_t way = 0; way < 2; ++way) {
     const std::string_view direction = kDirections[way];
-    for (size_t i = first_link_; i < kLinks; ++i) {
+    for (size_t i = first_link_; i < end_link_; ++i) {
       flits_[way][i] =
           SeriesSlot(MetricByName("atlas_npu_hccs_flits_total"), kNumberText[i], direction);
       hccs_bandwidth_[way][i] = SeriesSlot(kHccs, kNumberText[i], direction);
@@ -56,7 +57,7 @@ LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device) : first_l
       }
     }
   }
-  for (size_t i = first_link_; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < end_link_; ++i) {
     hccs_crc_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_crc_errors_total"), kNumberText[i]);
     hccs_retries_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_retries_total"), kNumberText[i]);
     link_up_[i] = SeriesSlot(MetricByName("atlas_npu_hccs_link_up"), kNumberText[i]);
@@ -85,7 +86,7 @@ void LinkReadings::ReadHccs(DevicePass& pass) {
   DcmiAnswer<abi::DcmiHccsStatisticInfo> narrow{kDcmiStuck, {}};
   if (!wide.ok()) narrow = pass.Ask(dcmi::kHccsStatistic);
   const bool errors = wide.ok() || narrow.ok();
-  for (size_t i = first_link_; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < end_link_; ++i) {
     pass.Put(flits_[0][i], wide.ok(), Number(wide.value.tx_cnt[i]));
     pass.Put(flits_[1][i], wide.ok(), Number(wide.value.rx_cnt[i]));
     pass.Put(hccs_crc_[i], errors,
@@ -110,7 +111,7 @@ bool LinkReadings::ArePacked(const abi::DcmiHccsLanes& lanes) const {
 void LinkReadings::ReadHccsLanes(DevicePass& pass) {
   auto lanes = pass.Ask(dcmi::kHccsLanes);
   if (lanes.ok()) lanes_are_packed_ = ArePacked(lanes.value);
-  for (size_t i = first_link_; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < end_link_; ++i) {
     // Links the board does not wire are not in the port map.
     const bool wired = lanes.ok() && (lanes.value.port_bitmap >> i & 1u) != 0;
     const uint32_t wired_below = lanes.value.port_bitmap & ((1U << i) - 1);
@@ -121,7 +122,7 @@ void LinkReadings::ReadHccsLanes(DevicePass& pass) {
   auto status = pass.Ask(dcmi::kHccsStatus);
   pass.Put(port_logic_up_, status.ok(), status.value.hdlc_status == abi::kHccsHdlcOk ? 1 : 0);
   auto credits = pass.Ask(dcmi::kHccsCredits);
-  for (size_t i = first_link_; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < end_link_; ++i) {
     const uint32_t left = credits.value.credit_num[i];
     pass.Put(credits_[i], credits.ok() && left != UINT32_MAX, left);
   }
@@ -198,7 +199,7 @@ void LinkReadings::ReadPcieBandwidth(DevicePass& pass, int ms) {
 
 void LinkReadings::ReadHccsBandwidth(DevicePass& pass, int ms) {
   auto info = pass.Ask(&DcmiService::HccsBandwidth, ms);
-  for (size_t i = first_link_; i < kLinks; ++i) {
+  for (size_t i = first_link_; i < end_link_; ++i) {
     pass.Put(hccs_bandwidth_[0][i], info.ok(), info.value.tx_bandwidth[i] * kGibPerSecond);
     pass.Put(hccs_bandwidth_[1][i], info.ok(), info.value.rx_bandwidth[i] * kGibPerSecond);
   }

@@ -35,6 +35,7 @@ class LinkReadings {
   bool ArePacked(const abi::DcmiHccsLanes& lanes) const;
 
   const size_t first_link_;
+  const size_t end_link_;
   bool lanes_are_packed_ = false;
   std::array<PerLink, 2> flits_;
   PerLink hccs_crc_;

@@ -206,7 +206,7 @@ TEST_F(NpuStateTest, ImpossibleValuesAreAbsent) {
   }
 }
 
-TEST_F(NpuStateTest, A310PIsCalledByItsProduct) {
+TEST_F(NpuStateTest, A310PIsCalledByItsProductAndHasOneLink) {
   fake.emplace(1);
   DcmiLibrary library = fake->V1();
   library.functions.product_type = [](int, int, char* out, int size) {
@@ -221,7 +221,10 @@ TEST_F(NpuStateTest, A310PIsCalledByItsProduct) {
   ASSERT_TRUE(dcmi->Start().ok());
   host.emplace(Host{clock, *sys, *sys, &*dcmi, {}, 0});
   collector = MakeNpuState(*host, {}, registry);
-  EXPECT_THAT(PollAt(0), HasSubstr("model=\"Atlas 300I Pro\",chip_name=\"310P3\""));
+  const std::string text = PollAt(0);
+  EXPECT_THAT(text, HasSubstr("model=\"Atlas 300I Pro\",chip_name=\"310P3\""));
+  EXPECT_THAT(Lines(text, "atlas_npu_hccs_retries_total"),
+              ElementsAre("atlas_npu_hccs_retries_total{npu=\"0\",link=\"1\"} 0")) << "it has one link";
 }
 
 TEST_F(NpuStateTest, TheReasonIsSaidWhereThereIsNoLibrary) {
