@@ -146,7 +146,10 @@ inline constexpr auto kDeviceMetrics = std::to_array<MetricSpec>({
 
     // ---- interconnect (7.3) ----
     {"atlas_npu_hccs_flits_total", MetricType::kCounter, MetricScope::kDevice, "link,direction",
-     "", "Flits of 20 bytes over an HCCS link; tx is what the NPU sent", "DCMI 20"},
+     "",
+     "Flits of 20 bytes over an HCCS link; tx is what the NPU sent; absent where the driver counts in 32 "
+     "bits only, which wrap within seconds",
+     "DCMI 20"},
     {"atlas_npu_hccs_crc_errors_total", MetricType::kCounter, MetricScope::kDevice, "link", "",
      "Checksum errors on an HCCS link", "DCMI 20"},
     {"atlas_npu_hccs_retries_total", MetricType::kCounter, MetricScope::kDevice, "link", "",
