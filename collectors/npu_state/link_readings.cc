@@ -28,7 +28,7 @@ int LanesOf(uint32_t lanes) {
 
 }  // namespace
 
-LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device) 
+LinkReadings::LinkReadings(SlotOwner& owner, const DcmiDevice& device)
     : first_link_(FirstLink(device)), end_link_(device.Is310P() ? 2 : kLinks), serdes_(owner) {
   constexpr MetricId kHccs = MetricByName("atlas_npu_hccs_bandwidth_bytes_per_second");
   for (size_t way = 0; way < 2; ++way) {

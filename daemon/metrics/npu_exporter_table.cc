@@ -241,9 +241,9 @@ constexpr Row kRows[] = {
 
     // ---- sio, vnpu ----
     Chip("sio", "npu_chip_info_sio_crc_rx_err_cnt", "count",
-         {"atlas_npu_sio_crc_errors_total", "direction=rx"}, "does not wrap at 65536"),
+         {"atlas_npu_sio_crc_errors_total", "direction=rx"}, "since profd started; does not wrap at 65536"),
     Chip("sio", "npu_chip_info_sio_crc_tx_err_cnt", "count",
-         {"atlas_npu_sio_crc_errors_total", "direction=tx"}, "does not wrap at 65536"),
+         {"atlas_npu_sio_crc_errors_total", "direction=tx"}, "since profd started; does not wrap at 65536"),
     {"vnpu", "vnpu_pod_aicore_utilization", kVnpu, "%",
      {{{"atlas_npu_vnpu_utilization_ratio", {}, kPercent}}}, {}, kVnpuNote},
     {"vnpu", "vnpu_pod_total_memory", kVnpu, "KB",
