@@ -28,12 +28,12 @@ TEST_F(ArchiveTest, AFolderOfOthersIsARefusal) {
   if (root) {
     ASSERT_EQ(seteuid(65534), 0);
   }
-  const int code = Run({"archive", "--once", "--work-dir", closed + "/work"});
+  const int code = Run({"archive", "--once", "--work-dir", closed + "/inside"});
   if (root) {
     ASSERT_EQ(seteuid(0), 0);
   }
   EXPECT_EQ(code, 3);
-  EXPECT_NE(err().find(closed + "/work: Permission denied"), std::string::npos) << err();
+  EXPECT_NE(err().find(closed + "/inside: Permission denied"), std::string::npos) << err();
   EXPECT_NE(err().find("--work-dir"), std::string::npos) << err();
 }
 

@@ -431,22 +431,6 @@ TEST_F(CliTest, NothingFromTheDaemonDrivesTheTerminal) {
   EXPECT_EQ(err().find('\033'), std::string::npos);
 }
 
-// One rule for the list and for what the end of a session reports.
-TEST_F(CliTest, ASessionThatNoProcessServedIsPartialOnceItHasEnded) {
-  v1::Session session;
-  session.set_session_id("s7");
-  *session.mutable_status()->add_outcomes() = MakeOutcome("hccs", 0, v1::Outcome::RESULT_RUNNING, 50);
-  *session.mutable_status()->add_outcomes() = MakeOutcome("task_time", -1, v1::Outcome::RESULT_NEEDS_PROCESS, 0);
-  *session.mutable_status()->add_outcomes() = MakeOutcome("ddr", 0, v1::Outcome::RESULT_UNSUPPORTED, 0, "no DDR");
-  session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
-  daemon_.sessions = {{"s7", session}};
-  EXPECT_EQ(Run({"list"}), 0);
-  EXPECT_EQ(out().find("partial"), std::string::npos) << out();
-  daemon_.sessions["s7"].mutable_status()->set_state(v1::Session::STATE_DONE);
-  EXPECT_EQ(Run({"list"}), 0);
-  EXPECT_NE(out().find("done, partial"), std::string::npos) << out();
-}
-
 TEST_F(CliTest, ColoursOnlyOnATerminalThatWantsThem) {
   Run({"list"});
   EXPECT_EQ(out().find('\033'), std::string::npos);

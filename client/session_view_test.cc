@@ -52,5 +52,23 @@ TEST(SessionViewTest, SaysWhatWasRemovedAndWhy) {
   EXPECT_EQ(RemovedText(7, 0, ""), "7 records, the oldest, to stay within the dump's limit");
 }
 
+// One rule for the list and for what the end of a session reports.
+TEST(SessionViewTest, ASessionThatNoProcessServedIsPartialOnceItHasEnded) {
+  v1::Session session;
+  v1::SessionStatus& status = *session.mutable_status();
+  const auto add = [&status](const char* collector, v1::Outcome::Result result) {
+    v1::Outcome& outcome = *status.add_outcomes();
+    outcome.set_collector(collector);
+    outcome.set_result(result);
+  };
+  add("hccs", v1::Outcome::RESULT_RUNNING);
+  add("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
+  add("ddr", v1::Outcome::RESULT_UNSUPPORTED);
+  status.set_state(v1::Session::STATE_RUNNING);
+  EXPECT_THAT(StateCell(session).text, Not(HasSubstr("partial")));
+  status.set_state(v1::Session::STATE_DONE);
+  EXPECT_EQ(StateCell(session).text, "done, partial");
+}
+
 }  // namespace
 }  // namespace profd::client
