@@ -466,6 +466,18 @@ TEST_F(ExportTest, ShowCountsWhatItDoesNotReadAsTheManifestDoes) {
   EXPECT_EQ(files[0]["bytes"], 280);
   EXPECT_EQ(files[1]["file"], "hbm.data");
   EXPECT_EQ(files[1]["records"], 800);
+  // Losses are shown with the first file of the dump, which is not read for that.
+  Put(dump + "/host/data/activity_api.data.slice_0", std::string(280, '\0'));
+  manifest.channels[1].AddLoss(LossReason::kRingFull, 3, 0, 2000);
+  manifest.channels[1].AddGap({2000, 3, LossReason::kRingFull, 1500});
+  Put(dump + "/" + std::string(kManifestFile), Serialize(manifest));
+  ASSERT_EQ(Run({"show", dump, "--json"}), 0) << err();
+  const Json lossy = Json::parse(out()).at("files");
+  ASSERT_EQ(lossy.size(), 2u) << lossy.dump();
+  EXPECT_EQ(lossy[0]["file"], "activity_api");
+  EXPECT_EQ(lossy[0]["records"], 7);
+  EXPECT_EQ(lossy[0]["bytes"], 280);
+  EXPECT_EQ(lossy[0]["lost_records"], 3);
 }
 
 TEST_F(ExportTest, ShowOfNoDump) {

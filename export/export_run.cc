@@ -340,6 +340,8 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     const MutexLock lock(steps_mutex_);
     steps_[part.dump].Merge(fan.TakeSteps());
   }
+  // Of a file of which only the losses are wanted nothing was read: it has no counts.
+  if (!task.rows) return;
   channel.rows = fan.rows();
   Add(part.dump, std::move(channel));
 }
