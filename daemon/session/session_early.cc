@@ -83,6 +83,16 @@ std::optional<int64_t> SessionEarly::BeginOf(pid_t pid) const {
   return found == marks_.end() ? std::nullopt : found->second.begin_ns;
 }
 
+std::vector<Mark> SessionEarly::StepsOf(pid_t pid) const {
+  std::vector<Mark> steps;
+  const auto found = marks_.find(pid);
+  if (found == marks_.end()) return steps;
+  for (const KeptMark& kept : found->second.marks) {
+    if (kept.mark.kind == attach::MarkKind::kStepBegin || kept.mark.kind == attach::MarkKind::kStepEnd) steps.push_back(kept.mark);
+  }
+  return steps;
+}
+
 void SessionEarly::HandOver(SessionMarks* marks, SessionActivity* activity) {
   for (const auto& [pid, of] : marks_) {
     if (of.begin_ns && marks != nullptr) marks->SetStart(pid, *of.begin_ns);

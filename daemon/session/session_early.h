@@ -36,6 +36,8 @@ class SessionEarly {
 
   // When the process began the step; nothing: not known.
   std::optional<int64_t> BeginOf(pid_t pid) const;
+  // Begins and ends of its steps, without names.
+  std::vector<Mark> StepsOf(pid_t pid) const;
   // In the order of arrival. Either may be null. Nothing is kept afterwards.
   void HandOver(SessionMarks* marks, SessionActivity* activity);
 

@@ -91,6 +91,11 @@ void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool
   Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
 }
 
+void SessionProcesses::CountStep(const Mark& mark) {
+  if (mark.kind == attach::MarkKind::kStepBegin) steps_.OnBegin(mark.value);
+  if (mark.kind == attach::MarkKind::kStepEnd) steps_.OnEnd(mark.value);
+}
+
 void SessionProcesses::OnMarks(const TrainingProcess& process, const MarkBatch& batch) {
   DCHECK_ON(deps_.control);
   if (early_ != nullptr) early_->Take(process, batch);
@@ -102,6 +107,10 @@ void SessionProcesses::OnMarks(const TrainingProcess& process, const MarkBatch& 
   for (const Mark& mark : batch.marks) {
     // A step that began before the session is none of its steps.
     if (mark.time_ns < start_raw_ns_) continue;
+    if (session->stopping()) {  // the last ones: in the dump, so they count
+      CountStep(mark);
+      continue;
+    }
     if (mark.kind == attach::MarkKind::kStepBegin) OnStep(process, mark.value, true, false);
     if (mark.kind == attach::MarkKind::kStepEnd) OnStep(process, mark.value, false, false);
   }
@@ -197,7 +206,10 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
     activity_ = std::make_unique<SessionActivity>(dump_, collect_.Request().kinds, start_raw_ns_);
   }
-  if (early != nullptr) early->HandOver(marks_.get(), activity_.get());
+  if (early != nullptr) {
+    CountEarlySteps(*early);
+    early->HandOver(marks_.get(), activity_.get());
+  }
   ReplayActivity();
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
   attach::SessionNotice notice;
@@ -208,6 +220,16 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   if (!collect_.empty()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
   if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });
+}
+
+// Those of the counting process that go into the dump with what was kept until it was there.
+void SessionProcesses::CountEarlySteps(const SessionEarly& early) {
+  const TrainingProcess* counting = job_->CountingProcess();
+  if (counting == nullptr) return;
+  const int64_t from_ns = early.BeginOf(counting->pid).value_or(start_raw_ns_);
+  for (const Mark& mark : early.StepsOf(counting->pid)) {
+    if (mark.time_ns >= from_ns) CountStep(mark);
+  }
 }
 
 void SessionProcesses::AddDevice(SessionMarks::Device device) {

@@ -121,6 +121,8 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) override;
   void OnCome() override;
   bool WantsRings() const override;
+  void CountStep(const Mark& mark);
+  void CountEarlySteps(const SessionEarly& early);
   void MakeFiles();
   void ReplayActivity();
   void TakePastActivity(size_t batches);

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 class FakeSession : public SessionProcesses::Listener {
  public:
   v1::Session::State state() const override { return state_; }
-  bool stopping() const override { return false; }
+  bool stopping() const override { return stopping_; }
   void OnStartStep() override { events_.emplace_back("start step"); }
   void OnWantsToEnd(const std::string& reason) override { events_.push_back("end: " + reason); }
   void OnProcessCame() override { events_.emplace_back("came"); }
@@ -30,6 +30,7 @@ class FakeSession : public SessionProcesses::Listener {
   void Warn(std::string text) override { warnings_.push_back(std::move(text)); }
 
   v1::Session::State state_ = v1::Session::STATE_SCHEDULED;
+  bool stopping_ = false;
   std::vector<std::string> events_;
   std::vector<std::string> warnings_;
 };
@@ -92,6 +93,16 @@ class SessionProcessesTest : public ::testing::Test {
     directory_.Step(1, step, begin);
     time_.RunReady();
   }
+  // Marks of one step of a rank, in its ring, so long after now.
+  void KeepStep(uint64_t attach_id, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    for (const bool begin : {true, false}) {
+      Mark mark;
+      mark.time_ns = clock_.MonotonicRawNs() + (begin ? begin_ns : end_ns);
+      mark.kind = begin ? attach::MarkKind::kStepBegin : attach::MarkKind::kStepEnd;
+      mark.value = step;
+      directory_.Keep(attach_id, mark, "");
+    }
+  }
   void Collector(uint64_t attach_id, attach::CollectState state) {
     attach::CollectorReport report;
     report.session_id = "s-1";
@@ -150,6 +161,45 @@ TEST_F(SessionProcessesTest, TheStepToStartAtIsReportedOnceAndCounts) {
   EXPECT_EQ(processes_->steps_done(), 2u);
   ASSERT_EQ(session_->events_.size(), 2u);
   EXPECT_THAT(session_->events_[1], HasSubstr("2 steps"));
+}
+
+TEST_F(SessionProcessesTest, StepsInTheRingAtTheStopCount) {
+  Make();
+  Begin(Dump());
+  KeepStep(1, 5, 10, 20);
+  KeepStep(1, 6, 30, 40);
+  KeepStep(2, 7, 10, 20);  // of the other rank
+  session_->stopping_ = true;
+  processes_->End();
+  EXPECT_EQ(processes_->steps_done(), 2u);
+  Manifest manifest;
+  processes_->Describe(&manifest);
+  EXPECT_EQ(manifest.steps_done, 2u);
+  EXPECT_THAT(session_->events_, IsEmpty());
+}
+
+// They go into the dump, too.
+TEST_F(SessionProcessesTest, StepsBetweenTheStartAndTheDumpCount) {
+  Make();
+  session_->state_ = v1::Session::STATE_STARTING;
+  KeepStep(1, 4, -20, 5);  // began before the session
+  KeepStep(1, 5, 10, 20);
+  KeepStep(1, 6, 30, 40);
+  Begin(Dump());
+  EXPECT_EQ(processes_->steps_done(), 2u);
+}
+
+TEST_F(SessionProcessesTest, StepsWhileASessionStartsAtAStepCount) {
+  spec_.mutable_schedule()->set_start_step(5);
+  Make();
+  KeepStep(1, 4, -40, -30);
+  KeepStep(1, 5, -20, -10);
+  KeepStep(1, 6, -5, 10);
+  Step(5, true);
+  session_->state_ = v1::Session::STATE_STARTING;
+  Begin(Dump());
+  Step(7, false);
+  EXPECT_EQ(processes_->steps_done(), 3u);
 }
 
 TEST_F(SessionProcessesTest, EndsWhereNoProcessIsLeftThatCounts) {
