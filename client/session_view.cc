@@ -229,6 +229,10 @@ std::string StorageLimitText(std::string_view value, std::string_view asked, std
   return fmt::format("storage_limit {}{}{}", value, asked.empty() && !note.empty() ? ", " : "", asked.empty() ? note : "");
 }
 
+std::string DroppedText(const v1::Session& session) {
+  return DroppedCell(session.status().dropped_records(), session.status().dropped_bytes()).text + " dropped";
+}
+
 std::string RemovedText(uint64_t records, uint64_t for_space, std::string_view limit) {
   constexpr std::string_view kSpace = "because the volume was nearly full (dump.min_free_mb)";
   if (records == 0) return "";

@@ -34,6 +34,8 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
 
 // The option's value, and where nobody asked for it the note that says what it follows from.
 std::string StorageLimitText(std::string_view value, std::string_view asked, std::string_view note);
+// "3 dropped"; where only bytes are known to be lost: "135.3 KiB dropped".
+std::string DroppedText(const v1::Session& session);
 // What was removed from a dump again, and why. Empty if nothing was.
 std::string RemovedText(uint64_t records, uint64_t for_space, std::string_view limit);
 std::string RemovedText(const v1::Session& session);

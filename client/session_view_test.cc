@@ -32,6 +32,15 @@ TEST(SessionViewTest, SaysWhatTheNpusFiguresDoNotCover) {
   EXPECT_THAT(Statistics(session), Not(HasSubstr("do not cover")));
 }
 
+TEST(SessionViewTest, NamesTheBytesWhereNoLostRecordIsKnown) {
+  v1::Session session;
+  EXPECT_EQ(DroppedText(session), "0 dropped");
+  session.mutable_status()->set_dropped_bytes(138'547);  // 135.3 KiB
+  EXPECT_EQ(DroppedText(session), "135.3 KiB dropped");
+  session.mutable_status()->set_dropped_records(3);
+  EXPECT_EQ(DroppedText(session), "3 dropped");
+}
+
 TEST(SessionViewTest, SaysWhatWasRemovedAndWhy) {
   v1::Session session;
   v1::SessionStatus& status = *session.mutable_status();

@@ -40,6 +40,22 @@ void NoteOtherProfilers(const Manifest& manifest, VerifyReport* report) {
   }
 }
 
+// Of channels whose timestamps do not show it, and which may have no file. Some are bytes of an unknown number of records.
+void NoteLosses(const Manifest& manifest, VerifyReport* report) {
+  if (manifest.state == DumpState::kRunning) return;
+  for (const ManifestChannel& channel : manifest.channels) {
+    if (channel.hz_effective > 0) continue;
+    const std::string of = channel.device < 0 ? "" : fmt::format(" of device {}", channel.device);
+    for (const ManifestLoss& loss : channel.dropped) {
+      if (!IsDropped(loss) || loss.records + loss.bytes == 0) continue;
+      const std::string amount = loss.records > 0 ? fmt::format("{} record{} {}", loss.records, loss.records == 1 ? "" : "s",
+                                                                loss.records == 1 ? "is" : "are")
+                                                  : fmt::format("{} bytes of an unknown number of records are", loss.bytes);
+      report->notes.push_back(fmt::format("{}{}: {} lost ({})", channel.collector, of, amount, ToString(loss.reason)));
+    }
+  }
+}
+
 void ReadManifestOf(VerifyRun& run) {
   VerifyReport& report = run.report;
   if (!run.Has(kManifestFile)) {
@@ -68,6 +84,7 @@ void ReadManifestOf(VerifyRun& run) {
     report.notes.push_back("interrupted: " + manifest->reason);
   }
   NoteOtherProfilers(*manifest, &report);
+  NoteLosses(*manifest, &report);
   for (const ManifestChannel& channel : manifest->channels) report.removed_records += channel.aged.records;
   // A manifest that an interruption left may be older than its slices.
   report.removed_for_space = std::min(manifest->aged_for_space, report.removed_records);

@@ -46,7 +46,7 @@ struct VerifyChannel {
   uint64_t bytes = 0;
   uint64_t received = 0;     // records in the files
   uint64_t lost = 0;         // of these the manifest knows
-  uint64_t missing = 0;      // by the timestamps: in places the manifest names
+  uint64_t missing = 0;      // by the timestamps: in places the manifest names; without a period: by the manifest
   uint64_t unexplained = 0;  // and elsewhere
   bool judged = true;        // false: a file of a kind unknown here, counted only
   uint64_t expected() const { return received + missing + unexplained; }

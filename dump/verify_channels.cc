@@ -394,7 +394,11 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
   }
   const ManifestChannel* entry = known_ != nullptr ? known_ : poller_;
   if (entry == nullptr) return;
-  for (const ManifestLoss& loss : entry->dropped) row.lost += loss.records;
+  for (const ManifestLoss& loss : entry->dropped) {
+    row.lost += loss.records;
+    // Records without a period do not show by their timestamps what is missing.
+    if (entry->hz_effective <= 0 && explained_ + unexplained_ == 0 && IsDropped(loss)) row.missing += loss.records;
+  }
   if (poller_ != nullptr) CheckReadings(row);
   if (known_ != nullptr && row.received != known_->records) {
     AddToAccount(

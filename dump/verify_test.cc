@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "dump/verify_test_support.h"
@@ -90,6 +91,34 @@ TEST_F(VerifyTest, TheTimeOfAnotherProfilerIsANote) {
   const VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
   EXPECT_THAT(report.notes, Contains(HasSubstr("activity_kernel: 0.800 s are without the records of a process")));
+}
+
+// Their timestamps do not show it.
+TEST_F(VerifyTest, LossesOfRecordsWithoutAPeriodAreThoseOfTheManifest) {
+  Write(0, 200);
+  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  ManifestChannel& marks = Channel("marks", 0, "marks.tsv");
+  marks.device = -1;
+  marks.hz_effective = 0;
+  marks.records = 1;
+  marks.AddLoss(LossReason::kRingFull, 5, 0);
+  ManifestChannel& kernel = Channel("activity_kernel", 0, "");
+  kernel.device = -1;
+  kernel.hz_effective = 0;
+  kernel.AddLoss(LossReason::kVendorBuffer, 0, 300);
+  kernel.AddLoss(LossReason::kProfilerBusy, 0, 0);
+  kernel.AddLoss(LossReason::kAged, 7, 70);  // `removed`
+  Channel("hccs", 9, "hccs.data").AddLoss(LossReason::kDriver, 2, 0);  // by the timestamps, if they are missing
+  Finish(200);
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  EXPECT_THAT(report.notes, ElementsAre("marks: 5 records are lost (ring_full)",
+                                        "activity_kernel: 300 bytes of an unknown number of records are lost (vendor_buffer)"));
+  const auto row = std::ranges::find(report.channels, "profd/marks.tsv", &VerifyChannel::file);
+  ASSERT_NE(row, report.channels.end());
+  EXPECT_EQ(row->received, 1u);
+  EXPECT_EQ(row->missing, 5u);
+  EXPECT_EQ(row->expected(), 6u);
 }
 
 TEST_F(VerifyTest, TooSmallALossDoesNotExplainALargeGap) {

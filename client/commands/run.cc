@@ -70,9 +70,9 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   }
   Cell state = StateCell(session.status().state());
   err << fmt::format(
-      "profctl: session {} {}: {}, {} dropped, {} in {}\n", Printable(session.session_id()),
+      "profctl: session {} {}: {}, {}, {} in {}\n", Printable(session.session_id()),
       Paint(state.text, state.tone, context.io.err_color()), CountText(session.status().records(), "record"),
-      session.status().dropped_records(), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
+      DroppedText(session), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
   if (const std::string removed = RemovedText(session); !removed.empty()) err << "profctl: removed " << Printable(removed) << '\n';
   PrintStatistics(err, session, context.io.err_color());
   PrintNotCollected(context, session);

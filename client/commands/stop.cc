@@ -17,8 +17,8 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   out << "session " << Printable(session.session_id()) << "  "
       << Paint(state.text, state.tone, context.io.out_color());
   if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
-  out << fmt::format("\n  {}, {} dropped, {} in {}\n", CountText(session.status().records(), "record"),
-                     session.status().dropped_records(), FormatBytes(session.status().dump_bytes()),
+  out << fmt::format("\n  {}, {}, {} in {}\n", CountText(session.status().records(), "record"),
+                     DroppedText(session), FormatBytes(session.status().dump_bytes()),
                      RanFor(session, context.clock));
   if (const std::string removed = RemovedText(session); !removed.empty()) out << "  removed " << Printable(removed) << '\n';
   PrintStatistics(out, session, context.io.out_color());

@@ -21,7 +21,7 @@ std::string Line(const Context& context, const v1::Session& session) {
       Paint(fmt::format("{:<11}", Printable(state.text)), state.tone, context.io.out_color()),
       RanFor(session, context.clock), CountText(session.status().records(), "record"), FormatBytes(session.status().dump_bytes()));
   if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
-    line += fmt::format("  {} dropped", session.status().dropped_records());
+    line += "  " + DroppedText(session);
   }
   if (std::string missing = MissingRanks(session); !missing.empty()) line += "  " + missing;
   if (std::string files = CollectingFiles(session); !files.empty()) line += "  collecting files " + files;
