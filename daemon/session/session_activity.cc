@@ -252,7 +252,7 @@ void SessionActivity::Take(const ActivityBatch& batch) {
         TakeFrame<attach::MemoryRecord>(batch, frame);
         break;
       case ActivityType::kLoss:
-        TakeLosses(frame, StartOf(batch.pid), &ring);
+        TakeLosses(batch, frame, &ring);
         break;
       case ActivityType::kPad:
       case ActivityType::kClock:
@@ -269,17 +269,21 @@ int64_t SessionActivity::StartOf(pid_t pid) const {
   return found == starts_.end() ? start_raw_ns_ : found->second;
 }
 
-void SessionActivity::TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring) {
+void SessionActivity::TakeLosses(const ActivityBatch& batch, const ActivityFrame& frame, Ring* ring) {
+  const int64_t start_ns = StartOf(batch.pid);
+  const bool hands_over = stopped_ && !handed_over_.contains(batch.attach_id);
   for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) {
     const bool records = static_cast<attach::LossReason>(loss.reason) == attach::LossReason::kRingFull;
     if (records) ring->reported += loss.count;
-    if (loss.to_ns < start_ns || loss.from_ns > end_raw_ns_) continue;
+    if (loss.to_ns < start_ns) continue;
+    // A full ring says when the records began, a lost buffer only when it was noticed.
+    if (loss.from_ns > end_raw_ns_ && (records || !hands_over)) continue;
     const std::optional<ActivityFileId> file = FileOfType(loss.type);
     if (file && !wanted_[static_cast<size_t>(*file)]) continue;
     if (records) {
       Lose(file, {LossReason::kRingFull, loss.count, 0, loss.from_ns, loss.to_ns});
     } else {
-      Lose(file, {LossReason::kVendorBuffer, 0, loss.count, loss.from_ns, loss.to_ns});
+      Lose(file, {LossReason::kVendorBuffer, 0, loss.count, std::min(loss.from_ns, end_raw_ns_), std::min(loss.to_ns, end_raw_ns_)});
     }
   }
 }

@@ -88,6 +88,14 @@ class SessionActivity {
   uint64_t CostOf(pid_t pid) const;
   // What begins later is none of this session's.
   void SetEnd(int64_t end_raw_ns) { end_raw_ns_ = end_raw_ns; }
+  // The same, while processes still hand over. When the records in a lost buffer began is not known: those of buffers
+  // that a process reports until it has handed over are the session's.
+  void Stop(int64_t end_raw_ns) {
+    SetEnd(end_raw_ns);
+    stopped_ = true;
+  }
+  // What the process reports from now on is of others.
+  void OnHandedOver(uint64_t attach_id) { handed_over_.insert(attach_id); }
   // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
   void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns);
   // The process is here, and its last records have not arrived in time.
@@ -124,7 +132,7 @@ class SessionActivity {
   void Expect(const ActivityBatch& batch);
   template <class Record>
   void TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame);
-  void TakeLosses(const ActivityFrame& frame, int64_t start_ns, Ring* ring);
+  void TakeLosses(const ActivityBatch& batch, const ActivityFrame& frame, Ring* ring);
   void Lose(std::optional<ActivityFileId> file, const ManifestLoss& loss);
   void EndBusy(Ring& ring, int64_t now_raw_ns);
   void EndRing(Ring& ring, int64_t now_raw_ns);
@@ -135,6 +143,8 @@ class SessionActivity {
   const int64_t start_raw_ns_;
   std::map<pid_t, int64_t> starts_;
   int64_t end_raw_ns_ = std::numeric_limits<int64_t>::max();
+  bool stopped_ = false;
+  std::set<uint64_t> handed_over_;  // by attach_id
   std::array<bool, kActivityFiles> wanted_{};
   std::array<bool, 4> levels_{};  // of API calls, by attach::ApiLevel
   std::array<Output, kActivityFiles> outputs_;

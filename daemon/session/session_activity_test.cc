@@ -287,6 +287,47 @@ TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
   EXPECT_EQ(activity_->CountOf(ActivityFileId::kKernel).lost.records, 3u);
 }
 
+// Of the records in it only the process's report is known, and that is of the time of its last flush.
+TEST_F(SessionActivityTest, BuffersThatAreReportedLostUntilTheHandOverAreTheSessions) {
+  Want({kKernel});
+  activity_->Stop(kBegin + 300);
+  attach::LossRecord buffer{};
+  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
+  buffer.count = 4096;
+  buffer.from_ns = buffer.to_ns = kBegin + 900;
+  attach::LossRecord full = buffer;  // of records that began after the stop
+  full.type = static_cast<uint16_t>(ActivityType::kKernel);
+  full.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
+  attach::LossRecord cut = buffer;
+  cut.reason = static_cast<uint16_t>(attach::LossReason::kCutBuffer);
+  cut.count = 7;
+  Take(kRank0, std::vector{buffer, full, cut}, 4096);
+  activity_->OnHandedOver(kRank0);
+  Take(kRank0, std::vector{buffer});  // of another session
+  buffer.count = 100;
+  Take(kRank1, std::vector{buffer});
+  const Manifest manifest = Finish(kBegin + 1000);
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.dropped.size(), 1u);
+  EXPECT_EQ(kernel.dropped[0].reason, LossReason::kVendorBuffer);
+  EXPECT_EQ(kernel.dropped[0].bytes, 4096u + 7u + 100u);
+  EXPECT_EQ(kernel.dropped[0].from_ns, kBegin + 300);
+  EXPECT_EQ(kernel.dropped[0].to_ns, kBegin + 300);
+}
+
+// A past that ends is complete: what is behind its end belongs to nobody.
+TEST_F(SessionActivityTest, BuffersLostAfterTheEndOfAPastAreNotItsOwn) {
+  Want({kKernel});
+  activity_->SetEnd(kBegin + 300);
+  attach::LossRecord buffer{};
+  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
+  buffer.count = 4096;
+  buffer.from_ns = buffer.to_ns = kBegin + 900;
+  Take(kRank0, std::vector{buffer});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  EXPECT_TRUE(ChannelOf(Finish(), "activity_kernel").dropped.empty());
+}
+
 TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   Want({kKernel});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});

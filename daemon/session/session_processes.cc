@@ -132,6 +132,10 @@ void SessionProcesses::OnCollector(const TrainingProcess& process, const attach:
     const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
     activity_->OnLeftOut(process.attach_id, report.left_out, now_ns);
     activity_->OnBusy(process.attach_id, report.state == attach::CollectState::kBusy, now_ns);
+    if (handing_over_ && std::ranges::count(collect_.Unended(), process.pid) == 0) {
+      deps_.jobs_or_null->Drain(process.attach_id);  // the report comes behind its last records
+      activity_->OnHandedOver(process.attach_id);
+    }
   }
   WhenHandedOver();
 }
@@ -315,7 +319,7 @@ void SessionProcesses::End() {
 }
 
 void SessionProcesses::SetEnd(int64_t end_raw_ns) {
-  if (activity_ != nullptr) activity_->SetEnd(end_raw_ns);
+  if (activity_ != nullptr) activity_->Stop(end_raw_ns);
 }
 
 // All that the processes recorded up to the stop is in their rings, or as much of it as will come.
