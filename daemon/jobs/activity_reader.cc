@@ -26,6 +26,12 @@ uint64_t Load(const std::atomic<uint64_t>& shared) {
   return shared.load(std::memory_order_relaxed);
 }
 
+// How much more than the last time.
+uint64_t Grown(uint64_t count, uint64_t* last) {
+  const uint64_t before = std::exchange(*last, count);
+  return count - std::min(count, before);
+}
+
 bool AreNames(std::initializer_list<uint32_t> ids) {
   return std::max(ids) <= attach::kMaxActivityNames;
 }
@@ -146,6 +152,7 @@ Status ActivityReader::Resume() {
   dropped_ = 0;
   for (const auto& count : ring()->dropped) dropped_ += Load(count);
   lost_bytes_ = Load(ring()->lost_bytes);
+  names_refused_ = Load(ring()->names_refused);
   tail_ = Load(ring()->tail);
   const uint64_t head = ring()->head.load(std::memory_order_acquire);
   if (tail_ % 8 != 0 || head - tail_ > bytes_) {
@@ -170,9 +177,8 @@ Status ActivityReader::CountLosses(Round* round) {
   round->dropped = dropped - std::exchange(dropped_, dropped);
   round->lost_bytes = lost_bytes - std::exchange(lost_bytes_, lost_bytes);
   // By the process's own word, and shown of it alone. A collector that starts again counts from 0.
-  const uint64_t cost_ns = Load(ring()->cost_ns);
-  if (cost_ns > cost_ns_) round->cost_ns = cost_ns - cost_ns_;
-  cost_ns_ = cost_ns;
+  round->cost_ns = Grown(Load(ring()->cost_ns), &cost_ns_);
+  round->names_refused = Grown(Load(ring()->names_refused), &names_refused_);
   return Status::Ok();
 }
 

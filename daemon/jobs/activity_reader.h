@@ -76,6 +76,7 @@ class ActivityReader {
     uint64_t unreadable_bytes = 0;
     uint64_t clamped = 0;     // records of frames from the future, which begin now
     uint64_t cost_ns = 0;     // CPU time of collecting in the process
+    uint64_t names_refused = 0;  // names that were too many in the process
   };
   // Takes complete frames into `*scratch`, up to `max_bytes` (kMaxFrameBytes..ActivityScratch::kBytes).
   // kDataLoss: the ring is broken and must not be read again.
@@ -107,6 +108,7 @@ class ActivityReader {
   uint64_t dropped_ = 0;
   uint64_t lost_bytes_ = 0;
   uint64_t cost_ns_ = 0;
+  uint64_t names_refused_ = 0;
   ActivityNameTable names_;
 };
 

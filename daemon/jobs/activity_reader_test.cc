@@ -115,6 +115,18 @@ TEST(ActivityReader, FramesFromTheFutureBeginNow) {
   EXPECT_EQ(scratch.frames().back().base_ns, kNow);
 }
 
+TEST(ActivityReader, NamesThatWereTooManyAreCountedFromItsBeginOn) {
+  TestActivityRing ring;
+  ActivityScratch scratch;
+  ring.header().names_refused = 4;
+  auto reader = Open(ring);
+  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->names_refused, 0u);
+  ring.header().names_refused = 11;
+  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->names_refused, 7u);
+  ring.header().names_refused = 2;
+  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->names_refused, 0u) << "a count that is none";
+}
+
 TEST(ActivityReader, ContinuesWhereAnotherStopped) {
   TestActivityRing ring;
   ActivityScratch scratch;

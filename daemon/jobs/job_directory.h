@@ -83,6 +83,7 @@ struct ActivityBatch {
   uint64_t dropped = 0;     // records dropped before these; the frames' losses say when
   uint64_t lost_bytes = 0;  // of the vendor's records
   uint64_t cost_ns = 0;     // CPU time that collecting took in the process since the batch before
+  uint64_t names_refused = 0;  // names that were too many in the process, since the batch before
 };
 
 class JobDirectory {

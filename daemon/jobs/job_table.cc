@@ -360,8 +360,9 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   counters_.lost_activity_bytes += round->lost_bytes;
   counters_.clamped_activity += round->clamped;
   entry.cost_ns += round->cost_ns;
+  entry.names_refused += round->names_refused;
   std::span<const ActivityFrame> frames = activity_scratch_.frames();
-  if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0) return round->bytes;
+  if (frames.empty() && round->dropped == 0 && round->lost_bytes == 0 && entry.names_refused == 0) return round->bytes;
   entry.process.lost_activity += round->dropped;
   entry.process.lost_activity_bytes += round->lost_bytes;
   // A process may say anything, and what an earlier daemon has counted may come only now.
@@ -374,7 +375,7 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
                             frames, std::shared_ptr<const ActivityNameTable>(ring, &ring->names()), round->dropped,
-                            round->lost_bytes, std::exchange(entry.cost_ns, 0)};
+                            round->lost_bytes, std::exchange(entry.cost_ns, 0), std::exchange(entry.names_refused, 0)};
   delivering_ = true;
   for (const auto& watching : WatchList(*watchers_)) {
     const Watcher& watcher = watching->watcher;

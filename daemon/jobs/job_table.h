@@ -98,6 +98,7 @@ class JobTable final : public JobDirectory {
     std::set<std::string> collecting;  // sessions for which the process collects
     std::unique_ptr<ActivityWindow> window;
     uint64_t cost_ns = 0;  // of collecting, since the last batch
+    uint64_t names_refused = 0;  // since the last batch
     StepClock steps;
   };
   // Watchers may come and go inside each other's calls: a round goes over a copy of the list.

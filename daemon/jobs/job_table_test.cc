@@ -38,9 +38,7 @@ class JobTableTest : public ::testing::Test {
               if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) limits_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
               if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
             },
-            [this](const TrainingProcess& process, const Status&) {
-              broken_.push_back(process.pid);
-            },
+            [this](const TrainingProcess& process, const Status&) { broken_.push_back(process.pid); },
             50};
   }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
@@ -263,7 +261,7 @@ TEST_F(JobTableTest, RoundsEmptyTheRings) {
 struct Activity {
   std::vector<uint64_t> correlations;
   std::string name;
-  uint64_t dropped = 0;
+  uint64_t dropped = 0, names_refused = 0;
   std::vector<attach::CollectState> states;
   bool wanted = true;
 
@@ -274,6 +272,7 @@ struct Activity {
       EXPECT_EQ(batch.attach_id, 1u);
       EXPECT_EQ(batch.pid, 11);
       dropped += batch.dropped;
+      names_refused += batch.names_refused;
       for (const ActivityFrame& frame : batch.frames) {
         for (const auto& kernel : frame.As<attach::KernelRecord>()) {
           correlations.push_back(kernel.correlation);
@@ -325,8 +324,7 @@ TEST_F(JobTableActivityTest, FilesGoToOneWatcherOrAreGivenBack) {
   std::shared_ptr<UniqueFd> got;
   const auto watcher = [&](const std::string& name, bool takes) {
     JobDirectory::Watcher made;
-    made.on_files = [&, name, takes](uint64_t, const attach::CollectorReport& report,
-                                     std::shared_ptr<UniqueFd> directory) {
+    made.on_files = [&, name, takes](uint64_t, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
       asked.push_back(name + " " + report.session_id);
       if (takes) got = std::move(directory);
       return takes;
@@ -390,6 +388,10 @@ TEST_F(JobTableActivityTest, LossesAreCounted) {
   EXPECT_EQ(seen.correlations.size() + seen.dropped, 40'000u);
   EXPECT_EQ(table_.counters().dropped_activity, seen.dropped);
   EXPECT_EQ(table_.counters().lost_activity_bytes, 56u);
+  ring.header().names_refused = 3;  // without records: those were in the round before
+  table_.Drain(1);
+  table_.Drain(1);
+  EXPECT_EQ(seen.names_refused, 3u);
 }
 
 TEST_F(JobTableActivityTest, ABrokenRingIsGivenUpAndTheProcessStays) {

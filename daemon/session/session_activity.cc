@@ -130,7 +130,7 @@ uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const Activity
   }
   if (id == 0) {
     ++refused_;
-    return 0;
+    return TooMany();
   }
   if (ring_id >= process.ids.size()) process.ids.resize(ring_id + 1, 0);
   return process.ids[ring_id] = id;
@@ -143,6 +143,13 @@ uint32_t SessionNames::Add(std::string_view text) {
   texts_.emplace(text, ++last_);
   fresh_.emplace_back(last_, text);
   return last_;
+}
+
+// Beside the limits: there is one.
+uint32_t SessionNames::TooMany() {
+  const auto [entry, is_new] = texts_.try_emplace(std::string(attach::kTooManyNames), last_ + 1);
+  if (is_new) fresh_.emplace_back(++last_, attach::kTooManyNames);
+  return entry->second;
 }
 
 void SessionNames::Learn(uint64_t attach_id, const ActivityNameTable& names) {
@@ -230,6 +237,7 @@ void SessionActivity::Take(const ActivityBatch& batch) {
   Ring& ring = rings_[batch.attach_id];
   ring.dropped += batch.dropped;
   cost_ns_[batch.pid] += batch.cost_ns;
+  if (batch.names_refused > 0) names_refused_[batch.pid] += batch.names_refused;
   Expect(batch);
   for (const ActivityFrame& frame : batch.frames) {
     switch (frame.type) {
@@ -340,6 +348,17 @@ std::string SessionActivity::BusyText() const {
   if (busy_ns_ == 0) return {};
   return fmt::format("no records for {:.3f} s: another profiler ran in the process, or its device was kept for tuning",
                      static_cast<double>(busy_ns_) / 1e9);
+}
+
+std::string SessionActivity::NamesText() const {
+  std::string text;
+  for (const auto& [pid, names] : names_refused_) text += fmt::format("{}{} of process {}", text.empty() ? "" : ", ", names, pid);
+  if (!text.empty()) text += fmt::format(" (which can have {} different ones, {} MiB)", attach::kMaxActivityNames - 1, attach::kMaxActivityNamesBytes >> 20);
+  if (names_.refused() > 0) {
+    text += fmt::format("{}{} of the session ({} different ones, {} MiB)", text.empty() ? "" : ", ", names_.refused(),
+                        SessionNames::kMaxNames, SessionNames::kMaxBytes >> 20);
+  }
+  return text.empty() ? text : fmt::format("names were too many and are recorded as \"{}\": {}", attach::kTooManyNames, text);
 }
 
 uint64_t SessionActivity::CostOf(pid_t pid) const {

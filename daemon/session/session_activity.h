@@ -26,7 +26,8 @@ namespace profd {
 
 inline constexpr std::string_view kActivityNamesCollector = "activity_names";
 
-// Strings of all processes of a session, numbered from 1. Bounded: a string beyond the limits is 0.
+// Strings of all processes of a session, numbered from 1. Bounded: strings beyond the limits have one number together,
+// that of attach::kTooManyNames.
 class SessionNames {
  public:
   static constexpr size_t kMaxNames = 131'072;
@@ -53,6 +54,7 @@ class SessionNames {
  private:
   uint32_t Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names);
   uint32_t Add(std::string_view text);
+  uint32_t TooMany();
 
   std::unordered_map<uint64_t, Process> processes_;
   std::unordered_map<std::string, uint32_t> texts_;
@@ -110,8 +112,8 @@ class SessionActivity {
   };
   // In the dump, and lost before.
   Count CountOf(ActivityFileId file) const;
-  // Records that had a name beyond the limits.
-  uint64_t names_refused() const { return names_.refused(); }
+  // That names were beyond the limits, of processes and of the session; empty = none was.
+  std::string NamesText() const;
   static void EditManifest(Manifest* manifest);
 
  private:
@@ -153,6 +155,7 @@ class SessionActivity {
   std::map<uint64_t, Ring> rings_;  // by attach_id
   int64_t busy_ns_ = 0;  // of the process that was busy longest
   std::map<pid_t, uint64_t> cost_ns_;
+  std::map<pid_t, uint64_t> names_refused_;
   std::string line_;
 };
 

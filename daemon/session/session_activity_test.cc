@@ -425,6 +425,25 @@ TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
   Finish();
 }
 
+TEST_F(SessionActivityTest, NamesThatWereTooManyAreSaid) {
+  Want({kKernel});
+  EXPECT_EQ(activity_->NamesText(), "");
+  ActivityBatch batch;
+  batch.attach_id = kRank0;
+  batch.pid = 101;
+  batch.names = NamesOf(kRank0);
+  batch.names_refused = 30;
+  activity_->Take(batch);
+  activity_->Take(batch);
+  batch.pid = 102;
+  batch.names_refused = 1;
+  activity_->Take(batch);
+  Finish();
+  EXPECT_EQ(activity_->NamesText(),
+            "names were too many and are recorded as \"(too many names)\": 60 of process 101, 1 of process 102 "
+            "(which can have 65534 different ones, 8 MiB)");
+}
+
 TEST(SessionNames, AreBounded) {
   SessionNames names;
   ActivityNameTable table;
@@ -433,9 +452,11 @@ TEST(SessionNames, AreBounded) {
   for (uint32_t i = 0; i < SessionNames::kMaxNames; ++i) {
     EXPECT_NE(names.IdOf(process, i + 2, table), 0u);  // numbers whose text is not known
   }
-  EXPECT_EQ(names.IdOf(process, SessionNames::kMaxNames + 2, table), 0u);
-  EXPECT_EQ(names.IdOf(process, 1, table), 0u);
+  // What is too many has one number together, which says so.
+  EXPECT_EQ(names.IdOf(process, SessionNames::kMaxNames + 2, table), SessionNames::kMaxNames + 1);
+  EXPECT_EQ(names.IdOf(process, 1, table), SessionNames::kMaxNames + 1);
   EXPECT_EQ(names.refused(), 2u);
+  EXPECT_THAT(names.TakeFresh(), ::testing::ElementsAre(::testing::Pair(SessionNames::kMaxNames + 1, "(too many names)")));
 }
 
 }  // namespace

@@ -339,6 +339,8 @@ void SessionProcesses::Finish() {
   if (activity_ != nullptr && !std::exchange(activity_ended_, true)) {
     TakePastActivity(std::numeric_limits<size_t>::max());
     activity_->End(deps_.host.clock.MonotonicRawNs());
+    const std::string names = activity_->NamesText();
+    if (const auto session = session_.lock(); session != nullptr && !names.empty()) session->Warn(names);
   }
   if (const auto session = session_.lock(); awaited && session != nullptr) session->OnHandedOver();
 }

@@ -1,5 +1,5 @@
 // Names of an activity ring (proto/attach/activity_ring.h): numbers strings by their content, from 1 in
-// the order they come. Bounded: a name beyond the limits of the ring is 0. Not thread-safe.
+// the order they come. Bounded: a name beyond the limits of the ring is kTooManyNames. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace profd::attach {
 
 class ActivityNames {
  public:
-  // 0: empty, or one too many, which is counted. The text is read now and never again: the vendor's
-  // library may free it, and another text may lie at the same address then.
+  // 0: empty. One too many is counted. The text is read now and never again: the vendor's library may free
+  // it, and another text may lie at the same address then.
   uint32_t Intern(const char* text_or_null) noexcept {
     if (text_or_null == nullptr || *text_or_null == '\0') return 0;
     Recent& recent = recent_[RecentSlot(text_or_null)];
@@ -27,8 +27,9 @@ class ActivityNames {
     const uint32_t id = Find(text);
     // A name that was cut is not equal to what lies there.
     if (id != 0 && text_or_null[text.size()] == '\0') recent = {text_or_null, id};
-    if (id == 0) ++refused_;
-    return id;
+    if (id != 0) return id;
+    ++refused_;
+    return TooMany();
   }
 
   uint32_t count() const { return static_cast<uint32_t>(entries_.size()); }
@@ -68,6 +69,17 @@ class ActivityNames {
 
   const char* TextAt(uint32_t id) const { return texts_.data() + entries_[id - 1].offset; }
 
+  // 0: no memory for it either.
+  uint32_t TooMany() noexcept {
+    if (too_many_ != 0) return too_many_;
+    try {
+      return too_many_ = Insert(kTooManyNames, Hash(kTooManyNames));
+    } catch (...) {
+      return 0;
+    }
+  }
+
+  // 0: it is none of them, and cannot become one. Leaves space for kTooManyNames.
   uint32_t Find(std::string_view text) noexcept {
     const uint64_t hash = Hash(text);
     size_t bucket = 0;
@@ -78,8 +90,8 @@ class ActivityNames {
         if (entries_[id - 1].hash == hash && Name(id) == text) return id;
       }
     }
-    if (entries_.size() >= kMaxActivityNames ||
-        bytes_ + text.size() > kMaxActivityNamesBytes) {
+    if (entries_.size() + 1 >= kMaxActivityNames ||
+        bytes_ + text.size() + kTooManyNames.size() > kMaxActivityNamesBytes) {
       return 0;
     }
     try {
@@ -118,6 +130,7 @@ class ActivityNames {
   std::array<Recent, kRecent> recent_{};
   size_t bytes_ = 0;
   uint64_t refused_ = 0;
+  uint32_t too_many_ = 0;  // the number of kTooManyNames; 0: not yet needed
 };
 
 }  // namespace profd::attach

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace profd::attach {
@@ -24,8 +25,10 @@ inline constexpr uint64_t kDefaultActivityBytes = uint64_t{8} << 20;
 // With its header. Also what the daemon needs to take one.
 inline constexpr size_t kMaxFrameBytes = size_t{64} << 10;
 
-// Names: numbered from 1 in the order of arrival, for the life of the ring. 0 = none, or one too many.
-inline constexpr uint32_t kMaxActivityNames = 65535;
+// Names: numbered from 1 in the order of arrival, for the life of the ring. 0 = none. Those beyond the limits have one
+// number together, of this text.
+inline constexpr std::string_view kTooManyNames = "(too many names)";
+inline constexpr uint32_t kMaxActivityNames = 65535;  // with that one
 inline constexpr size_t kMaxActivityNameBytes = 4096;  // longer ones are cut at a UTF-8 boundary
 inline constexpr size_t kMaxActivityNamesBytes = size_t{8} << 20;  // of all names together
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -216,25 +217,33 @@ TEST(ActivityRing, LongNamesAreCutBeforeABrokenCharacter) {
   EXPECT_EQ(ring.Names(ring.Take())[id], longest);
 }
 
-TEST(ActivityRing, OneNameTooManyHasNoNumber) {
+TEST(ActivityRing, NamesThatAreTooManyHaveOneNumberAndAreCounted) {
   TestRing ring;
-  for (uint32_t i = 1; i <= kMaxActivityNames; ++i) {
+  for (uint32_t i = 1; i < kMaxActivityNames; ++i) {
     ASSERT_EQ(ring.writer->Intern(std::to_string(i).c_str()), i);
   }
-  EXPECT_EQ(ring.writer->Intern("one too many"), 0u);
-  EXPECT_EQ(ring.writer->Intern("17"), 17u);
   ring.writer->Flush();
-  EXPECT_EQ(ring.ring().names_refused, 1u);
+  ring.Take();
+  EXPECT_EQ(ring.writer->Intern("one too many"), kMaxActivityNames);
+  EXPECT_EQ(ring.writer->Intern("another"), kMaxActivityNames);
+  EXPECT_EQ(ring.writer->Intern("17"), 17u);
+  EXPECT_EQ(ring.writer->Intern(""), 0u) << "none";
+  ring.writer->Flush();
+  EXPECT_EQ(ring.ring().names_refused, 2u);
+  EXPECT_EQ(ring.Names(ring.Take())[kMaxActivityNames], "(too many names)");
 }
 
-TEST(ActivityRing, TooMuchTextHasNoNumber) {
+TEST(ActivityRing, TooMuchTextHasOneNumber) {
   TestRing ring;
   const std::string padding(kMaxActivityNameBytes - 8, 'x');
   uint32_t given = 0;
   for (int i = 0; i < 3000; ++i) {
-    given += ring.writer->Intern((std::to_string(10'000'000 + i) + padding).c_str()) != 0;
+    given = std::max(given, ring.writer->Intern((std::to_string(10'000'000 + i) + padding).c_str()));
   }
-  EXPECT_EQ(given, kMaxActivityNamesBytes / kMaxActivityNameBytes);
+  // 8 MiB have space for 2048 of 4096 bytes; the last one is the text of all that are too many.
+  EXPECT_EQ(given, 2048u);
+  ring.writer->Flush();
+  EXPECT_EQ(ring.ring().names_refused, 3000u - 2047u);
 }
 
 TEST(ActivityRing, ANewConsumerIsSentAllNames) {
