@@ -248,7 +248,8 @@ inline constexpr auto kSelfMetrics = std::to_array<MetricSpec>({
     {"profd_activity_lost_bytes_total", MetricType::kCounter, MetricScope::kNode, "", "bytes",
      "Records of the vendor's that found no buffer or are of unknown kind", "activity rings"},
     {"profd_activity_clamped_total", MetricType::kCounter, MetricScope::kNode, "", "",
-     "Such records with an impossible timestamp, which was set to the time they were read",
+     "Such records with impossible times: more than a second ahead, set to the time they were read, or an end "
+     "before the begin, which became a duration of 0",
      "activity rings"},
     {"profd_activity_rings_broken_total", MetricType::kCounter, MetricScope::kNode, "", "",
      "Activity rings given up because their content made no sense", "activity rings"},

@@ -152,6 +152,7 @@ Status ActivityReader::Resume() {
   dropped_ = 0;
   for (const auto& count : ring()->dropped) dropped_ += Load(count);
   lost_bytes_ = Load(ring()->lost_bytes);
+  clamped_ = Load(ring()->clamped);
   names_refused_ = Load(ring()->names_refused);
   tail_ = Load(ring()->tail);
   const uint64_t head = ring()->head.load(std::memory_order_acquire);
@@ -178,6 +179,7 @@ Status ActivityReader::CountLosses(Round* round) {
   round->lost_bytes = lost_bytes - std::exchange(lost_bytes_, lost_bytes);
   // By the process's own word, and shown of it alone. A collector that starts again counts from 0.
   round->cost_ns = Grown(Load(ring()->cost_ns), &cost_ns_);
+  round->clamped += Grown(Load(ring()->clamped), &clamped_);
   round->names_refused = Grown(Load(ring()->names_refused), &names_refused_);
   return Status::Ok();
 }

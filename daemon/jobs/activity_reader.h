@@ -74,7 +74,9 @@ class ActivityReader {
     uint64_t lost_bytes = 0;  // of the vendor's buffers
     // In frames of this round, by the process's word: of records of unknown kind, or incomplete ones.
     uint64_t unreadable_bytes = 0;
-    uint64_t clamped = 0;     // records of frames from the future, which begin now
+    // Records of frames from the future, which begin now; by the process's count, records that ended before they began,
+    // whose duration is 0.
+    uint64_t clamped = 0;
     uint64_t cost_ns = 0;     // CPU time of collecting in the process
     uint64_t names_refused = 0;  // names that were too many in the process
   };
@@ -108,6 +110,7 @@ class ActivityReader {
   uint64_t dropped_ = 0;
   uint64_t lost_bytes_ = 0;
   uint64_t cost_ns_ = 0;
+  uint64_t clamped_ = 0;
   uint64_t names_refused_ = 0;
   ActivityNameTable names_;
 };

@@ -115,6 +115,20 @@ TEST(ActivityReader, FramesFromTheFutureBeginNow) {
   EXPECT_EQ(scratch.frames().back().base_ns, kNow);
 }
 
+TEST(ActivityReader, CountsRecordsThatEndedBeforeTheyBegan) {
+  TestActivityRing ring;
+  ActivityScratch scratch;
+  ring.writer().CountClamped();
+  auto reader = Open(ring);
+  ring.writer().CountClamped();
+  ring.writer().CountClamped();
+  ring.PutKernel(kNow);
+  ring.PutKernel(kNow + 3600 * kNsPerSecond);  // a frame of its own
+  ring.writer().Flush();
+  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->clamped, 3u);
+  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->clamped, 0u);
+}
+
 TEST(ActivityReader, NamesThatWereTooManyAreCountedFromItsBeginOn) {
   TestActivityRing ring;
   ActivityScratch scratch;
