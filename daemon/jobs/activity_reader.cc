@@ -26,6 +26,15 @@ uint64_t Load(const std::atomic<uint64_t>& shared) {
   return shared.load(std::memory_order_relaxed);
 }
 
+// Without clocks, which are about the records and none of them.
+uint64_t DroppedOf(const ActivityRing& ring) {
+  uint64_t dropped = 0;
+  for (size_t type = 0; type < attach::kActivityTypes; ++type) {
+    if (static_cast<ActivityType>(type) != ActivityType::kClock) dropped += Load(ring.dropped[type]);
+  }
+  return dropped;
+}
+
 // How much more than the last time.
 uint64_t Grown(uint64_t count, uint64_t* last) {
   const uint64_t before = std::exchange(*last, count);
@@ -149,8 +158,7 @@ ActivityRing* ActivityReader::ring() const {
 // Continues at the position an earlier daemon stored; one that was killed may have taken more, which is read
 // again then.
 Status ActivityReader::Resume() {
-  dropped_ = 0;
-  for (const auto& count : ring()->dropped) dropped_ += Load(count);
+  dropped_ = DroppedOf(*ring());
   lost_bytes_ = Load(ring()->lost_bytes);
   clamped_ = Load(ring()->clamped);
   names_refused_ = Load(ring()->names_refused);
@@ -169,8 +177,7 @@ uint64_t ActivityReader::Waiting() const {
 }
 
 Status ActivityReader::CountLosses(Round* round) {
-  uint64_t dropped = 0;
-  for (const auto& count : ring()->dropped) dropped += Load(count);
+  const uint64_t dropped = DroppedOf(*ring());
   const uint64_t lost_bytes = Load(ring()->lost_bytes);
   if (dropped < dropped_ || lost_bytes < lost_bytes_) {
     return DataLoss("the activity ring counts its losses backwards");

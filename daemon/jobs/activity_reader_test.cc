@@ -103,6 +103,25 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
   EXPECT_EQ(reported, dropped);
 }
 
+// The process writes a clock for each buffer of the vendor's; in a full ring it drops and counts these, too.
+TEST(ActivityReader, ADroppedClockIsNoDroppedRecord) {
+  constexpr uint64_t kAdded = 40'000;  // 1.6 MB for a ring of 1 MiB
+  TestActivityRing ring;
+  auto reader = Open(ring);
+  ActivityScratch scratch;
+  for (uint64_t i = 0; i < kAdded; ++i) ring.PutKernel(kNow);
+  for (int i = 0; i < 1000; ++i) {  // more than a frame of kernels leaves
+    ring.writer().Add(attach::ClockRecord{1, 1, 1}, kNow);
+    ring.writer().Flush();
+  }
+  ASSERT_GT(ring.header().dropped[static_cast<size_t>(ActivityType::kClock)].load(), 0u);
+  auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
+  ASSERT_TRUE(round.ok()) << round.status().ToString();
+  uint64_t kernels = 0;
+  for (const ActivityFrame& frame : scratch.frames()) kernels += frame.As<KernelRecord>().size();
+  EXPECT_EQ(kernels + round->dropped, kAdded);
+}
+
 TEST(ActivityReader, FramesFromTheFutureBeginNow) {
   TestActivityRing ring;
   auto reader = Open(ring);

@@ -281,6 +281,7 @@ void SessionActivity::TakeLosses(const ActivityBatch& batch, const ActivityFrame
   const int64_t start_ns = StartOf(batch.pid);
   const bool hands_over = stopped_ && !handed_over_.contains(batch.attach_id);
   for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) {
+    if (static_cast<ActivityType>(loss.type) == ActivityType::kClock) continue;  // no record: not in `dropped` either
     const bool records = static_cast<attach::LossReason>(loss.reason) == attach::LossReason::kRingFull;
     if (records) ring->reported += loss.count;
     if (loss.to_ns < start_ns) continue;

@@ -328,6 +328,24 @@ TEST_F(SessionActivityTest, BuffersLostAfterTheEndOfAPastAreNotItsOwn) {
   EXPECT_TRUE(ChannelOf(Finish(), "activity_kernel").dropped.empty());
 }
 
+TEST_F(SessionActivityTest, ALostClockIsNoLostRecord) {
+  Want({kKernel});
+  attach::LossRecord kernels{};
+  kernels.type = static_cast<uint16_t>(ActivityType::kKernel);
+  kernels.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
+  kernels.count = 400;
+  kernels.from_ns = kBegin + 100;
+  kernels.to_ns = kBegin + 200;
+  attach::LossRecord clocks = kernels;
+  clocks.type = static_cast<uint16_t>(ActivityType::kClock);
+  clocks.count = 33;
+  Take(kRank0, std::vector{clocks, kernels}, 400 + 2);  // 2 without a report by now
+  const Manifest manifest = Finish();
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.dropped.size(), 1u);
+  EXPECT_EQ(kernel.dropped[0].records, 402u);
+}
+
 TEST_F(SessionActivityTest, AProcessThatWasKilledLeavesAGap) {
   Want({kKernel});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
