@@ -240,6 +240,45 @@ TEST_F(SessionProcessesTest, NamesProcessesThatDoNotFinishInTime) {
   EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kNotFetched);
 }
 
+// The buffers of a flush that takes long are lost after the stop, and reported with the last records.
+TEST_F(SessionProcessesTest, CountsWhatProcessesReportLostUntilTheyHaveHandedOver) {
+  EndWhileBothCollect();
+  processes_->SetEnd(clock_.MonotonicRawNs());
+  time_.Advance(3 * kNsPerSecond);
+  attach::LossRecord loss{};
+  loss.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
+  loss.count = 4096;
+  loss.from_ns = loss.to_ns = clock_.MonotonicRawNs();
+  ActivityFrame frame;
+  frame.type = attach::ActivityType::kLoss;
+  frame.count = 1;
+  frame.records = std::as_bytes(std::span(&loss, 1));
+  ActivityBatch batch;
+  batch.attach_id = 1;
+  batch.pid = 10;
+  batch.frames = {&frame, 1};
+  batch.names_refused = 5;
+  directory_.Hand(batch);
+  Collector(1, attach::CollectState::kOff);
+  batch.names_refused = 0;
+  directory_.Hand(batch);  // of another session
+  batch.attach_id = 2;
+  batch.pid = 11;
+  loss.count = 100;
+  directory_.Hand(batch);
+  Collector(2, attach::CollectState::kOff);
+  EXPECT_EQ(session_->events_.back(), "handed over");
+  EXPECT_THAT(session_->warnings_, ElementsAre(HasSubstr("5 of process 10 (which can have 65534 different ones, 8 MiB)")));
+  std::promise<Status> written;
+  dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
+  ASSERT_TRUE(written.get_future().get().ok());
+  const Manifest manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  ASSERT_EQ(manifest.channels[0].dropped.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kVendorBuffer);
+  EXPECT_EQ(manifest.channels[0].dropped[0].bytes, 4196u);
+}
+
 TEST_F(SessionProcessesTest, OutlivesItsSession) {
   spec_.mutable_schedule()->set_steps(1);
   Make();

@@ -69,6 +69,11 @@ class FakeJobDirectory final : public JobDirectory {
       if (watcher.wants && watcher.wants(attach_id)) watcher.on_marks(batch);
     }
   }
+  void Hand(const ActivityBatch& batch) {
+    for (const Watcher& watcher : Watchers()) {
+      if (watcher.on_activity && watcher.wants && watcher.wants(batch.attach_id)) watcher.on_activity(batch);
+    }
+  }
   // One that lies in its ring until it is drained.
   void Keep(uint64_t attach_id, const Mark& mark, const std::string& name) {
     rings_[attach_id].emplace_back(mark, name);
