@@ -80,7 +80,7 @@ TEST_F(DumpTest, StatusShowsHowMuchIsHeld) {
   recorder.add_triggers("crash");
   EXPECT_EQ(Run({"status"}), 0);
   EXPECT_NE(out().find("61 of 120 s, 12.0 MiB of 64.0 MiB; activity 58 s, 5.0 MiB; "
-                       "1 of 3 do not deliver (--json); 3 dumps; 1 triggers"),
+                       "1 of 3 do not deliver (--json); 3 dumps; 1 trigger\n"),
             std::string::npos)
       << out();
 }

@@ -217,7 +217,7 @@ TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
   EXPECT_THAT(Problems(Read("Name,Start Time(us)\na,1\nb,2\n", "Step,Computing,Foo,Communication,Free\n5,1,2,3,4\n")),
               ::testing::ElementsAre("kernel_details.csv: no column Duration(us) or Task Duration(us): 2 lines make no sense: left out, the first is line 2",
                                      "step_trace_time.csv: no column Communication(Not Overlapped): 1 lines make no sense: left out, the first is line 2"));
-  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader)),
+  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader + std::string("5,1,2,0,2,3,6,0\n"))),
               ::testing::ElementsAre("kernel_details.csv: 2 lines make no sense: left out, the first is line 3"));
   EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
 }
