@@ -281,7 +281,9 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
       std::to_array<std::string_view>({"aic_metrics", "aicpu", "l2"});
   const bool provider_off = spec.provider() == v1::SessionSpec::PROVIDER_OFF;
   if (option == "training_trace") {
-    return {true, "the steps that processes mark, without their parts: the session's provider is off"};
+    if (provider_off) return {true, "the steps that processes mark, without their parts: the session's provider is off"};
+    // Implied by task_trace: requested itself it is collected.
+    return {true, "the steps that processes mark; the iterations of GE only aclprof records: use provider aclprof, or request it"};
   }
   if (provider_off && !CollectKindsOf(option, "on").empty()) return {false, "the session's provider is off"};
   if (option == "fp_point" || option == "bp_point") {

@@ -312,10 +312,11 @@ TEST_F(OptionPlanTest, OptionsOnlyAclprofMeasuresAreSentToIt) {
       R"({"task_trace":"l0","hccl":"on","aic_metrics":"Memory","fp_point":"conv","storage_limit":"500MB"})");
   Result<SessionPlan> plan = Plan();
   ASSERT_TRUE(plan.ok() && plan->aclprof.has_value());
-  EXPECT_EQ(plan->aclprof->bits, 0x800u | 0x20u | 0x4u);
+  EXPECT_EQ(plan->aclprof->bits, 0x800u | 0x20u | 0x4u | 0x40u) << "task_trace implies training_trace";
   EXPECT_EQ(plan->aclprof->metrics, 2u);
   EXPECT_EQ(plan->aclprof->config, (std::map<std::string, std::string>{{"storage_limit", "500MB"}}));
-  EXPECT_EQ(plan->collect, (Collect{{"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}, {"fp_point", {}}}));
+  EXPECT_EQ(plan->collect,
+            (Collect{{"training_trace", {}}, {"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}, {"fp_point", {}}}));
   request_.set_options_json(R"({"l2":"on"})");
   EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x10u) << "with the tasks that it counts for";
   // What the dump may hold at most is a limit of the vendor's files, too, whether or not it was asked for.
@@ -343,6 +344,33 @@ TEST_F(OptionPlanTest, OptionsOnlyAclprofMeasuresAreSentToIt) {
   request_.set_options_json(R"({"aic_metrics":"Custom:0x8","task_time":"l1"})");
   EXPECT_FALSE(Plan()->aclprof.has_value()) << "its interface has no registers";
   EXPECT_THAT(Option(*Plan(), "aic_metrics").note, HasSubstr("no custom registers"));
+}
+
+// Of training_trace as task_trace implies it: where aclprof runs it is recorded, and alone it does not choose aclprof.
+TEST_F(OptionPlanTest, AnImpliedIterationTraceIsRecordedWhereAclprofRuns) {
+  attached_ = true;
+  for (const char* level : {"on", "l1"}) {
+    request_.set_options_json(fmt::format(R"({{"task_trace":"{}","aic_metrics":"Memory"}})", level));
+    const Result<SessionPlan> plan = Plan();
+    ASSERT_TRUE(plan.ok() && plan->aclprof.has_value());
+    EXPECT_EQ(plan->aclprof->bits, 0x822u | 0x4u | 0x40u) << level;
+    EXPECT_EQ(Option(*plan, "training_trace").note, "implied by task_trace");
+  }
+  request_.set_options_json(R"({"task_time":"l1","aic_metrics":"Memory"})");
+  EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x4u) << "task_time implies nothing";
+  request_.set_options_json(R"({"task_trace":"on"})");
+  for (const auto provider : {v1::SessionSpec::PROVIDER_AUTO, v1::SessionSpec::PROVIDER_MSPTI}) {
+    request_.set_provider(provider);
+    EXPECT_FALSE(Plan()->aclprof.has_value());
+    EXPECT_EQ(Option(*Plan(), "training_trace").note,
+              "implied by task_trace; the steps that processes mark; the iterations of GE only aclprof records: use provider "
+              "aclprof, or request it");
+  }
+  request_.set_provider(v1::SessionSpec::PROVIDER_ACLPROF);
+  EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x40u);
+  EXPECT_EQ(Option(*Plan(), "training_trace").note, "implied by task_trace");
+  request_.set_provider(v1::SessionSpec::PROVIDER_OFF);
+  EXPECT_THAT(Option(*Plan(), "training_trace").note, HasSubstr("the session's provider is off"));
 }
 
 // task_time is on by default: for those who ask for nothing, and a process that starts its own session.

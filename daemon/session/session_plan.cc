@@ -295,6 +295,9 @@ class Planner {
     }
     // Its files have no other place.
     if (!needed || spec_.no_dump()) return;
+    // Implied by task_trace it does not choose this profiler, but what runs anyway records it.
+    constexpr std::string_view kIteration = "training_trace";
+    if (options_.On(kIteration)) asked.emplace(kIteration, options_.Text(kIteration));
     std::map<std::string, std::string> ordered = asked;
     // Without the tasks there is nothing to name what was counted.
     if (!options_.Asked("task_time") && !options_.Asked("task_trace")) {
