@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "daemon/jobs/process_facts.h"
+#include "daemon/session/aclprof_plan.h"
 
 namespace profd {
 namespace {
@@ -16,6 +17,19 @@ namespace {
 constexpr int64_t kLastRecordsNs = 10 * kNsPerSecond;
 // The vendor's profiler that leaves files may write them for half a minute; then they are copied.
 constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
+
+// What the session's records are of. Those of aclprof are in its files, and only what is missing of them is noted by kind.
+attach::CollectKinds KindsOf(const SessionPlan& plan) {
+  attach::CollectKinds kinds;
+  for (const auto& [option, of_option] : plan.collect) {
+    kinds |= of_option;
+    const auto value = plan.application_options.find(option);
+    if (plan.aclprof && value != plan.application_options.end()) kinds |= CollectKindsOf(option, value->second);
+  }
+  // They come along with what is counted of them.
+  if (plan.aclprof && Serves(*plan.aclprof, "task_time")) kinds |= attach::CollectKind::kKernel;
+  return kinds;
+}
 
 }  // namespace
 
@@ -119,7 +133,8 @@ void SessionProcesses::OnMarks(const TrainingProcess& process, const MarkBatch& 
 void SessionProcesses::OnActivity(const ActivityBatch& batch) {
   launchers_.Take(batch, deps_.host.clock.SteadyNs());
   if (activity_ != nullptr) {
-    activity_->Take(batch);
+    // With aclprof they are another session's.
+    if (!collect_.leaves_files()) activity_->Take(batch);
   } else if (early_ != nullptr) {
     early_->Take(batch);
   }
@@ -154,7 +169,7 @@ void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id
   if (marks_ != nullptr) marks_->OnGone(process.pid);
   if (early_ != nullptr) early_->OnGone(attach_id, process.pid);
   const bool lost = collect_.OnGone(process.pid) && !in_good_order;
-  if (activity_ != nullptr) activity_->OnGone(attach_id, !lost, deps_.host.clock.MonotonicRawNs());
+  if (activity_ != nullptr) activity_->OnGone(attach_id, !lost || collect_.leaves_files(), deps_.host.clock.MonotonicRawNs());
   const auto session = session_.lock();
   if (session == nullptr) return;
   if (lost && (activity_ != nullptr || files_ != nullptr)) {
@@ -207,12 +222,12 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
     if (start_step_.first != 0 && !seen) marks_->NoteRunningStep(start_step_.first, start_step_.second);
   }
   MakeFiles();
-  if (dump_ != nullptr && !collect_.empty() && !collect_.leaves_files()) {
-    activity_ = std::make_unique<SessionActivity>(dump_, collect_.Request().kinds, start_raw_ns_);
+  if (dump_ != nullptr && !collect_.empty() && (files_ != nullptr || !collect_.leaves_files())) {
+    activity_ = std::make_unique<SessionActivity>(dump_, KindsOf(plan_), start_raw_ns_);
   }
   if (early != nullptr) {
     CountEarlySteps(*early);
-    early->HandOver(marks_.get(), activity_.get());
+    early->HandOver(marks_.get(), collect_.leaves_files() ? nullptr : activity_.get());
   }
   ReplayActivity();
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
@@ -242,7 +257,7 @@ void SessionProcesses::AddDevice(SessionMarks::Device device) {
 
 // Of the session's processes that are here; what the rings have by now is in the recorder, what arrives later is not.
 void SessionProcesses::ReplayActivity() {
-  if (!spec_.schedule().has_since_ms() || activity_ == nullptr) return;
+  if (!spec_.schedule().has_since_ms() || activity_ == nullptr || collect_.leaves_files()) return;
   job_->Drain();
   past_activity_ = deps_.history_or_null->ActivitySince(
       start_raw_ns_, [this](const TrainingProcess& process) { return job_->IsHere(process.attach_id); });

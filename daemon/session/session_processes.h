@@ -146,7 +146,7 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   std::shared_ptr<WriterSession> dump_;
   int64_t start_raw_ns_ = 0;
   std::unique_ptr<SessionMarks> marks_;
-  std::unique_ptr<SessionActivity> activity_;      // null without a dump
+  std::unique_ptr<SessionActivity> activity_;      // null without a dump; with aclprof only for what is missing
   std::unique_ptr<ActivitySource> past_activity_;  // what is not in `activity_` yet of the time before the request
   std::shared_ptr<SessionFiles> files_;            // null where none will come
   bool taking_marks_ = false;

@@ -42,6 +42,7 @@ class SessionProcessesTest : public ::testing::Test {
       : proc_(RootedFs::OpenRoot("/proc").value()),
         host_{clock_, proc_, proc_, nullptr, {}, 0},
         control_(time_.executor()),
+        copier_(control_, clock_),
         pool_(8 << 20),
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}) {
     for (const int rank : {0, 1}) {
@@ -61,7 +62,7 @@ class SessionProcessesTest : public ::testing::Test {
     targets.job_id = "job";
     targets.processes = directory_.Processes();
     targets.bound = true;
-    const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_};
+    const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_, &copier_};
     processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), std::move(targets)});
     processes_->Watch(session_);
   }
@@ -79,6 +80,26 @@ class SessionProcessesTest : public ::testing::Test {
     session_->state_ = v1::Session::STATE_RUNNING;
     processes_->Begin(std::move(dump), {}, clock_.MonotonicRawNs());
     time_.RunReady();
+  }
+  // Of the dump, which is complete then.
+  Manifest Finished() {
+    std::promise<Status> written;
+    dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
+    EXPECT_TRUE(written.get_future().get().ok());
+    return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  }
+  // A second of a session with aclprof, which is busy in both ranks.
+  Manifest BusyWithAclprof(const std::string& option, uint64_t bits) {
+    plan_.collect[option] = {};
+    plan_.aclprof = attach::AclprofRequest{bits, 0xFF, {}};
+    Make();
+    Begin(Dump());
+    for (const uint64_t attach_id : {1, 2}) Collector(attach_id, attach::CollectState::kBusy);
+    time_.Advance(kNsPerSecond);
+    processes_->End();
+    EXPECT_FALSE(processes_->awaits_last());
+    processes_->Finish();
+    return Finished();
   }
   // Both ranks collect into a dump when the session ends.
   void EndWhileBothCollect() {
@@ -121,6 +142,7 @@ class SessionProcessesTest : public ::testing::Test {
   RootedFs proc_;
   Host host_;
   Strand control_;
+  FileCopier copier_;
   BlockPool pool_;
   DumpWriter writer_;
   testing::FakeJobDirectory directory_;
@@ -231,10 +253,7 @@ TEST_F(SessionProcessesTest, NamesProcessesThatDoNotFinishInTime) {
   EXPECT_FALSE(processes_->awaits_last());
   EXPECT_EQ(session_->events_.back(), "handed over");
   EXPECT_THAT(session_->warnings_, ElementsAre("process 11 did not hand over the last records in time"));
-  std::promise<Status> written;
-  dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
-  ASSERT_TRUE(written.get_future().get().ok());
-  const Manifest manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  const Manifest manifest = Finished();
   ASSERT_EQ(manifest.channels.size(), 1u);
   ASSERT_EQ(manifest.channels[0].gaps.size(), 1u);
   EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kNotFetched);
@@ -277,6 +296,29 @@ TEST_F(SessionProcessesTest, CountsWhatProcessesReportLostUntilTheyHaveHandedOve
   ASSERT_EQ(manifest.channels[0].dropped.size(), 1u);
   EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kVendorBuffer);
   EXPECT_EQ(manifest.channels[0].dropped[0].bytes, 4196u);
+}
+
+// As with MSPTI: docs/dumps.md, profiler_busy.
+TEST_F(SessionProcessesTest, WhereAclprofIsBusyTheKernelsAreMissing) {
+  const int64_t begin_ns = clock_.MonotonicRawNs();
+  const Manifest manifest = BusyWithAclprof("aic_metrics", 0x826);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].collector, "activity_kernel");
+  ASSERT_EQ(manifest.channels[0].gaps.size(), 2u) << "of each rank";
+  for (const ManifestGap& gap : manifest.channels[0].gaps) {
+    EXPECT_EQ(gap.reason, LossReason::kProfilerBusy);
+    EXPECT_EQ(gap.from_ns, begin_ns);
+    EXPECT_EQ(gap.host_ns, begin_ns + kNsPerSecond);
+  }
+  v1::SessionStatus status;
+  processes_->FillOptions(&status);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).result(), v1::Outcome::RESULT_BUSY);
+  EXPECT_THAT(status.outcomes(0).detail(), HasSubstr("no records for 1.000 s: another profiler ran in the process"));
+}
+
+TEST_F(SessionProcessesTest, WithoutTasksAclprofHasNoKernelsToMiss) {
+  EXPECT_THAT(BusyWithAclprof("l2", 0x10).channels, IsEmpty());
 }
 
 TEST_F(SessionProcessesTest, OutlivesItsSession) {
