@@ -38,6 +38,10 @@ std::string StateText(const TrainingProcess& process, std::optional<CollectState
 
 }  // namespace
 
+bool LeftIncompleteFiles(const attach::CollectorReport& report) {
+  return report.state == CollectState::kFiles && (report.code != 0 || !report.detail.empty());
+}
+
 SessionCollect::SessionCollect(std::map<std::string, attach::CollectKinds> kinds,
                                std::optional<attach::AclprofRequest> aclprof)
     : kinds_(std::make_move_iterator(kinds.begin()), std::make_move_iterator(kinds.end())),
@@ -111,8 +115,10 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
     const std::optional<CollectState> state = was_asked ? std::optional(known->second.report.state) : std::nullopt;
     size_t badness = Badness(state);
     if (badness == std::size(kStates) && leaves_files()) {
-      ++(state == CollectState::kPartial ? served.part : served.complete);
-      if (state != CollectState::kPartial) continue;
+      const bool complete = state != CollectState::kPartial && !LeftIncompleteFiles(known->second.report);
+      ++(complete ? served.complete : served.part);
+      // What is wrong with files is told where they are named.
+      if (complete || state == CollectState::kFiles) continue;
     } else if (badness == std::size(kStates)) {  // on, partial, silent
       const attach::CollectKinds has = kinds & known->second.report.kinds;
       if (has.empty() && (kinds & known->second.report.left_out).empty()) {

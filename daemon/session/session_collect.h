@@ -19,6 +19,9 @@
 
 namespace profd {
 
+// The vendor's profiler failed when it was to write its files, or has not recorded all of the time.
+bool LeftIncompleteFiles(const attach::CollectorReport& report);
+
 class SessionCollect {
  public:
   // `kinds`: by option, what the plan requests; with `aclprof` that serves all of them.

@@ -80,6 +80,25 @@ TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
   EXPECT_TRUE(collect.AllEnded());
 }
 
+// Its stop failed, or it met another client of MSPTI (docs/libprofd.md): the process's part is partial.
+TEST_F(SessionCollectTest, FilesThatAreNotCompleteArePartOfAnOption) {
+  for (const auto& [code, detail] : {std::pair(500005, "aclprofStop: 500005"), std::pair(500005, ""), std::pair(0, "a client of MSPTI")}) {
+    SessionCollect collect({{"l2", {}}}, attach::AclprofRequest{0x812, 0xFF, {}});
+    processes_.resize(2);
+    attach::CollectorReport report = Reporting(kFiles, {}, detail);
+    report.code = code;
+    collect.OnReport(processes_[0], report);
+    collect.OnReport(processes_[1], Reporting(kFiles));
+    v1::Outcome outcome;
+    collect.Fill("l2", processes_, true, &outcome);
+    EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_PARTIAL) << detail;
+    EXPECT_EQ(outcome.detail(), "served by 2 of 2 processes") << "why is told with the files";
+    collect.OnReport(processes_[0], Reporting(kFiles));
+    collect.Fill("l2", processes_, true, &outcome);
+    EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_FINISHED);
+  }
+}
+
 TEST_F(SessionCollectTest, AnOptionIsServedByThoseThatSaySo) {
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_WAITING);
   EXPECT_EQ(Of("task_time").detail(), "served by 0 of 3 processes; rank 0: no answer yet");

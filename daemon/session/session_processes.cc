@@ -18,6 +18,10 @@ constexpr int64_t kLastRecordsNs = 10 * kNsPerSecond;
 // The vendor's profiler that leaves files may write them for half a minute; then they are copied.
 constexpr int64_t kLastFilesNs = 100 * kNsPerSecond;
 
+std::string NameOf(const TrainingProcess& process) {
+  return fmt::format("{}{}", process.pid, process.rank ? fmt::format(" (rank {})", *process.rank) : "");
+}
+
 // What the session's records are of. Those of aclprof are in its files, and only what is missing of them is noted by kind.
 attach::CollectKinds KindsOf(const SessionPlan& plan) {
   attach::CollectKinds kinds;
@@ -160,6 +164,10 @@ bool SessionProcesses::OnFiles(const TrainingProcess& process, const attach::Col
   DCHECK_ON(deps_.control);
   if (files_ == nullptr) return false;
   collect_.OnReport(process, report);
+  if (const auto session = session_.lock(); LeftIncompleteFiles(report) && session != nullptr) {
+    session->Warn(fmt::format("process {}: its files are not complete: {}", NameOf(process),
+                              report.detail.empty() ? fmt::format("aclprof: {}", report.code) : report.detail));
+  }
   files_->Take(process, report, std::move(directory));
   return true;
 }
@@ -173,8 +181,8 @@ void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id
   const auto session = session_.lock();
   if (session == nullptr) return;
   if (lost && (activity_ != nullptr || files_ != nullptr)) {
-    session->Warn(fmt::format("process {}{} ended without handing over its {}", process.pid,
-                              process.rank ? fmt::format(" (rank {})", *process.rank) : "", files_ != nullptr ? "files" : "last records"));
+    session->Warn(fmt::format("process {} ended without handing over its {}", NameOf(process),
+                              files_ != nullptr ? "files" : "last records"));
   }
   WhenHandedOver();
   if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;

@@ -1,5 +1,6 @@
 #include "daemon/session/session_processes.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -319,6 +320,32 @@ TEST_F(SessionProcessesTest, WhereAclprofIsBusyTheKernelsAreMissing) {
 
 TEST_F(SessionProcessesTest, WithoutTasksAclprofHasNoKernelsToMiss) {
   EXPECT_THAT(BusyWithAclprof("l2", 0x10).channels, IsEmpty());
+}
+
+TEST_F(SessionProcessesTest, WarnsOfFilesThatAreNotComplete) {
+  plan_.collect["aic_metrics"] = {};
+  plan_.aclprof = attach::AclprofRequest{0x826, 2, {}};
+  Make();
+  Begin(Dump());
+  attach::CollectorReport report;
+  report.session_id = "s-1";
+  report.provider = attach::CollectProvider::kAclprof;
+  report.state = attach::CollectState::kFiles;
+  const TempDir written;
+  for (const uint64_t attach_id : {1, 2}) {
+    report.code = attach_id == 1 ? 500005 : 0;
+    report.detail = attach_id == 1 ? "aclprofStop: 500005: some files may be missing" : "";
+    const auto directory = std::make_shared<UniqueFd>(::open(written.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    EXPECT_TRUE(directory_.HandFiles(attach_id, report, directory));
+  }
+  EXPECT_TRUE(time_.RunUntil([this] { return directory_.taken().size() == 2; }));
+  EXPECT_THAT(session_->warnings_,
+              ElementsAre("process 10 (rank 0): its files are not complete: aclprofStop: 500005: some files may be missing"));
+  v1::SessionStatus status;
+  processes_->FillOptions(&status);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).result(), v1::Outcome::RESULT_PARTIAL);
+  EXPECT_THAT(status.outcomes(0).detail(), HasSubstr("aclprofStop: 500005"));
 }
 
 TEST_F(SessionProcessesTest, OutlivesItsSession) {

@@ -58,6 +58,12 @@ class FakeJobDirectory final : public JobDirectory {
   void ReportCollector(uint64_t attach_id, const attach::CollectorReport& report) {
     for (const Watcher& watcher : Watchers()) watcher.on_collector(attach_id, report);
   }
+  // A process hands its files over; true: a watcher takes them.
+  bool HandFiles(uint64_t attach_id, const attach::CollectorReport& report, const std::shared_ptr<UniqueFd>& directory) {
+    return std::ranges::any_of(Watchers(), [&](const Watcher& watcher) {
+      return watcher.on_files && watcher.on_files(attach_id, report, directory);
+    });
+  }
   void Step(uint64_t attach_id, int64_t step, bool begin) { Report(attach_id, {"", step, begin}); }
   // A mark that is handed over at once.
   void Hand(uint64_t attach_id, Mark mark, const std::string& name, uint64_t dropped) {
