@@ -214,10 +214,13 @@ class Loading(ArchiveCase):
                 "enabled": True, "collectors": ["hbm=10", "host_mem=1"], "seconds": 5, "memory_mb": 4, "dump_seconds": 1,
                 "triggers": [f"atlas_host_load1 < {100_000 + number}"], "cooldown_s": 0, "max_dumps": 1}}}
 
-        with self.daemon(**how(0)) as d:
+        with self.daemon(**how(-100_000)) as d:
             def states():
                 return [dump["archive"]["state"] for dump in d.ctl("list", "--dumps")["dumps"] if dump["archive"]]
 
+            # A dump of nothing would not be loaded.
+            eventually(lambda: all(channel["bytes"] > 0 for channel in d.ctl("status")["recorder"]["channels"]), what="the recorder has data")
+            self.reload(d, **how(0))
             # A condition that always holds fires once; another one begins anew.
             for number in (1, 2, 3):
                 eventually(lambda least=number: states().count("waiting") >= least, what=f"{number} dumps of triggers wait")

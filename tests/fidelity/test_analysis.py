@@ -209,12 +209,13 @@ class TextCase(AnalysisCase):
             self.assert_kinds(mine, kernels)
             self.assert_roofline(mine, kernels)
             [series] = mine["hardware"]
-            self.assertEqual((series["name"], series["unit"], series["min"], series["mean"], series["max"]),
-                             ("AI Core Freq", "MHz", 800, 1400, 1800))
-            # Each holds until the next.
-            whole = kernels[-1]["end"] + 777_000 - BEGIN_NS
-            held = [m * max(0, (min(whole, (i + 1) * 10**7) if i < 2 else whole) - i * 10**7) for i, m in enumerate((1800, 1600, 800))]
-            self.assert_close(series["by_step"][0]["mean"], sum(held) / whole)
+            self.assertEqual((series["name"], series["unit"], series["min"], series["max"]), ("AI Core Freq", "MHz", 800, 1800))
+
+            def held(until):
+                """Each clock holds until the next, the last one until the end."""
+                return sum(mhz * max(0, (min(until, (i + 1) * 10**7) if i < 2 else until) - i * 10**7) for i, mhz in enumerate((1800, 1600, 800))) / until
+            self.assert_close(series["mean"], held(end - BEGIN_NS))
+            self.assert_close(series["by_step"][0]["mean"], held(kernels[-1]["end"] + 777_000 - BEGIN_NS))
 
     def test_without_a_timeline(self):
         """What the device did is then added up from its kernels and collectives."""
