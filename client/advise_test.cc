@@ -49,5 +49,10 @@ TEST_F(AdviseTextTest, AllRowsAndCellsThatAreCut) {
   EXPECT_THAT(out(), HasSubstr("  PYTORCH_NPU_ALLOC_CONF  " + std::string(79, 'x') + "…  segments of memory cannot grow"));
 }
 
+TEST_F(AdviseTextTest, ACellIsOneLine) {
+  EXPECT_EQ(Run({"advise", RunWithGarbage(1, R"(max_split_size_mb:1\r\nx:2)")}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("  PYTORCH_NPU_ALLOC_CONF  max_split_size_mb:1 x:2  segments"));
+}
+
 }  // namespace
 }  // namespace profd::client

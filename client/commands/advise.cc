@@ -72,7 +72,10 @@ std::string CellText(const Json& cell) {
   constexpr size_t kMostColumns = 80;
   if (cell.is_null()) return "-";
   if (cell.is_number_float()) return fmt::format("{:.3f}", cell.get<double>());
-  std::string text = cell.is_string() ? Printable(cell.get<std::string>()) : cell.dump();
+  std::string text = cell.is_string() ? cell.get<std::string>() : cell.dump();
+  std::erase(text, '\r');
+  std::ranges::replace(text, '\n', ' ');
+  text = Printable(text);
   if (DisplayWidth(text) <= kMostColumns) return text;
   const auto is_inside = [&text](size_t at) { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
   size_t end = 0;
