@@ -195,11 +195,12 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     if (!finished.ok()) unended_ = dump_->manifest();
     CountAged();  // the end needs space, too
     CountGivenUp(before);
-    // As a later daemon finds it: files of processes that were put in their places are not counted one by one.
-    bytes_.store(writer_.root_.BytesOf(dump_->name()).value_or(dump_->bytes_written()), std::memory_order_relaxed);
+    bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
     std::unique_ptr<SessionDump> dump = std::move(dump_);
     // The disk may be slow, and others' blocks must not wait for it.
-    dump->SyncAtEnd([this, self, status, done](const Status& synced) {
+    dump->SyncAtEnd([this, self, status, done, name = dump->name()](const Status& synced) {
+      // As a later daemon finds it: files of processes that were put in their places are not counted one by one.
+      if (const Result<uint64_t> bytes = writer_.root_.BytesOf(name); bytes.ok()) bytes_.store(*bytes, std::memory_order_relaxed);
       writer_.Post([done, result = status.ok() ? synced : status] { done(result); });
     });
   });
