@@ -32,7 +32,7 @@ std::string RanFor(const v1::Session& session, const Clock& clock);
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session);
 
-// The option's value, and where nobody asked for it the note that says what it follows from.
+// The option's value; if it was not requested, with the note on where it comes from.
 std::string StorageLimitText(std::string_view value, std::string_view asked, std::string_view note);
 // "3 dropped"; where only bytes are known to be lost: "135.3 KiB dropped".
 std::string DroppedText(const v1::Session& session);

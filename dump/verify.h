@@ -65,7 +65,7 @@ struct VerifyReport {
   std::vector<VerifyProblem> problems;  // the first kMaxProblems
   uint64_t problem_count = 0;
   uint64_t removed_records = 0;    // by limits, the oldest first, as the manifest has it
-  uint64_t removed_for_space = 0;  // of these because the volume was nearly full
+  uint64_t removed_for_space = 0;  // part of removed_records: because the volume was nearly full
   ManifestOption storage_limit;    // the others for this one; without a key: not known
   std::vector<std::string> notes;  // worth knowing, and no fault of the dump
 

@@ -132,7 +132,7 @@ std::optional<int> LinkEnds::MemberOf(const Members& members, int number) const 
   const auto count = static_cast<int>(members.ranks.size());
   // Each of so many ranks has a number of its own below their count: these are all of the group, or its first ones.
   if (members.linked == members.ranks && members.most < count) return in_order(number);
-  // Or they are those of the group, of which then all ranks up to the last of these are.
+  // Or numbers are those of the run, and the group has all ranks up to the last one.
   if (members.numbered_in_all && number <= *members.linked.rbegin()) return number;
   // One that was not read may stand before the others.
   if (number < count) return in_order(number) < first_missing_ ? std::optional(in_order(number)) : std::nullopt;

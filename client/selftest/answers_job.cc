@@ -40,7 +40,7 @@ struct Kernels {
   uint64_t processes = 0;  // with any
   uint64_t lost_records = 0;
   uint64_t lost_bytes = 0;
-  uint64_t unreadable_bytes = 0;  // of these
+  uint64_t unreadable_bytes = 0;  // part of lost_bytes
   double per_second = 0;
 };
 

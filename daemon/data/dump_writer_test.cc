@@ -140,7 +140,7 @@ TEST_F(DumpWriterTest, CountsWhatGoesForTheFreeSpaceOfTheVolume) {
   EXPECT_EQ(manifest.get_future().get().aged_for_space, 301u);
 }
 
-// Listed, fetched and found by the next daemon with one size: that of all files in it, whoever wrote them.
+// One size in the list, when fetched and after a restart: that of all files in it, also those of processes.
 TEST_F(DumpWriterTest, TheSizeOfADumpIsThatOfItsFiles) {
   const std::string dump = writer_.root().Names().value().at(0);
   const std::string path = tmp_.path() + "/root/" + dump;

@@ -64,7 +64,7 @@ class LossLedger {
   // Between the last block of the run before and the next one nothing was measured. Attempts that failed meanwhile
   // belong to the same gap.
   void NoteRestart(Place at, int64_t now_ns, LossReason reason);
-  // The same for the reason that the outage had. The run may fail to begin: until EndOutage the gap goes on.
+  // NoteRestart with the outage's own reason. The run may fail to begin: the gap continues until EndOutage.
   void NoteNextRun(Place at, int64_t now_ns);
   void ForgetRelease() { released_ = false; }
   // The first block of a run that began at `start_ns` was read at `block_ns`: the gap ends there.

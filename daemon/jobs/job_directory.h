@@ -49,7 +49,7 @@ struct TrainingProcess {
   std::optional<ActivityAccount> activity;  // while a session collects from inside it
   uint64_t lost_activity = 0;               // records, since it attached
   uint64_t lost_activity_bytes = 0;         // of the vendor's records
-  uint64_t unreadable_activity_bytes = 0;   // of these: unknown kinds and incomplete records
+  uint64_t unreadable_activity_bytes = 0;   // part of lost_activity_bytes: unknown kinds and incomplete records
   int64_t silent_since_ns = 0;  // CLOCK_MONOTONIC_RAW; 0 = alive
   bool attached() const { return attach_id != 0; }
 };

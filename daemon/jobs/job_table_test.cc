@@ -469,7 +469,7 @@ TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
   for (uint64_t i = 0; i < 40'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
   ring.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
   ring.writer().CountLostBytes(attach::LossReason::kUnknownKind, 24, clock_.raw_ns);
-  for (int round = 0; round < 2; ++round, table_.Drain(1)) ring.writer().Flush();  // then there is room
+  for (int round = 0; round < 2; ++round, table_.Drain(1)) ring.writer().Flush();  // the second one fits
   const TrainingProcess process = table_.Processes()[0];
   EXPECT_EQ(process.lost_activity, ring.writer().dropped());
   EXPECT_GT(process.lost_activity, 0u);

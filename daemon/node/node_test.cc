@@ -19,7 +19,7 @@ Status OpticsWithout(const std::string& hccn_tool) {
   return (*node)->host().hccn_or_null->Usable();
 }
 
-// Not that its NPUs have no ports, which nobody knows.
+// Not that its NPUs have no ports, which is not known.
 TEST(NodeTest, WithoutTheHalOpticsNameItAsTheReason) {
   const Status why = OpticsWithout("auto");
   EXPECT_EQ(why.code(), StatusCode::kUnimplemented);

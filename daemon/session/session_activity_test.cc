@@ -315,7 +315,7 @@ TEST_F(SessionActivityTest, BuffersThatAreReportedLostUntilTheHandOverAreTheSess
   EXPECT_EQ(kernel.dropped[0].to_ns, kBegin + 300);
 }
 
-// A past that ends is complete: what is behind its end belongs to nobody.
+// A past that has ended is complete: what comes after its end belongs to no session.
 TEST_F(SessionActivityTest, BuffersLostAfterTheEndOfAPastAreNotItsOwn) {
   Want({kKernel});
   activity_->SetEnd(kBegin + 300);

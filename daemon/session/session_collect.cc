@@ -117,7 +117,7 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
     if (badness == std::size(kStates) && leaves_files()) {
       const bool complete = state != CollectState::kPartial && !LeftIncompleteFiles(known->second.report);
       ++(complete ? served.complete : served.part);
-      // What is wrong with files is told where they are named.
+      // What is wrong with files is reported with the files.
       if (complete || state == CollectState::kFiles) continue;
     } else if (badness == std::size(kStates)) {  // on, partial, silent
       const attach::CollectKinds has = kinds & known->second.report.kinds;

@@ -108,7 +108,7 @@ class DvppSummary : public Summary {
     }
   }
   // Files of single engines beside dvpp.data, which comes first by its name. An engine that is in both has one row, of
-  // dvpp.data: nobody says that the counters of both begin with the same value.
+  // dvpp.data: the counters of both need not begin with the same value.
   void Merge(Summary& later) override { engines_.merge(static_cast<DvppSummary&>(later).engines_); }
 
   Status Write(std::string_view, CsvText* out) override {

@@ -10,7 +10,7 @@ using records::DdrRecord;
 
 // One row per instant, all controllers together, as the vendor's tables have it; complete when the
 // next instant begins. The first row's time began with the session, as the vendor's analyser takes it; but profd's
-// sessions share a channel, which was running before or was started later: nobody knows since when it counts, and the
+// sessions share a channel, which was running before or was started later: it is not known since when it counts, and the
 // first row is 0.
 class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
  public:

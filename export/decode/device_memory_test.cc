@@ -65,7 +65,7 @@ TEST_F(MemoryTest, DdrSumsControllersPerInstant) {
                                                    {30000000, {0, 3.0517578125, 0}}}));
 }
 
-// In a dump of profd nobody knows since when the first instant counts.
+// In a dump of profd it is not known since when the first instant counts.
 TEST_F(MemoryTest, DdrBeginsWithZeroInADumpOfProfd) {
   dump_.manifest.emplace();
   place_.chip = 4;
