@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/duration_text.h"
 #include "base/log.h"
@@ -53,14 +54,20 @@ Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& pe
   ProblemList problems;
   std::vector<Key> keys;
   if (request.devices().empty()) problems.Add(Invalid("devices", "", "is needed"));
-  for (uint32_t id : request.devices()) {
+  // Every device is looked at with every channel: short lists, and each id once.
+  for (const auto& [field, size] : {std::pair("devices", request.devices_size()), std::pair("channels", request.channels_size())}) {
+    if (size > kMostNamed) problems.Add(Invalid(field, "", fmt::format("at most {} ids, not {}", kMostNamed, size)));
+  }
+  if (!problems.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems).Take());
+  const std::set<uint32_t> named(request.channels().begin(), request.channels().end());
+  for (uint32_t id : std::set<uint32_t>(request.devices().begin(), request.devices().end())) {
     const DeviceInfo* device = Find(id);
     if (device == nullptr) {
       problems.Add(NoSuchDevice(id, deps_.devices));
       continue;
     }
     if (Status may = deps_.node_devices.MayUse(peer, *device); !may.ok()) return may;
-    std::vector<uint32_t> wanted(request.channels().begin(), request.channels().end());
+    std::vector<uint32_t> wanted(named.begin(), named.end());
     if (wanted.empty()) {
       std::copy_if(device->channels.begin(), device->channels.end(), std::back_inserter(wanted),
                    [](uint32_t channel) { return abi::FindChannelFormat(channel) != nullptr; });
@@ -90,9 +97,8 @@ Status ChannelReleases::MayRelease(const Peer& peer, const std::vector<Key>& key
       const std::optional<uint32_t> uid = deps_.uid_of_session(session);
       if (!uid || peer.Owns(*uid)) continue;
       problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
-                          .text = fmt::format("of device {} is used by session {} of uid {}; only an administrator can "
-                                              "release it now", key.first, session, *uid),
-                          .holder = session});
+                          .text = fmt::format("of device {} is used by a session of another user; only an administrator "
+                                              "can release it now", key.first)});
     }
   }
   if (problems.empty()) return Status::Ok();

@@ -33,6 +33,7 @@ class ChannelReleases {
   static constexpr uint64_t kLeastMs = 1000;
   static constexpr uint64_t kMostMs = 60 * 60 * 1000;
   static constexpr uint64_t kMostAdminMs = 24 * kMostMs;
+  static constexpr int kMostNamed = 256;  // devices, and channels, of a request
 
   struct Deps {
     Strand& control;
