@@ -53,12 +53,12 @@ struct Flags {
 };
 
 Result<std::string> ReadConfig(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: the open of a FIFO would wait for its writer.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, path);
-  if (!S_ISREG(info.st_mode) || info.st_size > kMaxConfigBytes) {
-    return InvalidArgument(path + ": not a configuration file");
-  }
+  if (!S_ISREG(info.st_mode)) return InvalidArgument(path + ": is not a regular file");
+  if (info.st_size > kMaxConfigBytes) return InvalidArgument(path + ": is larger than 1 MiB");
   std::string text(static_cast<size_t>(info.st_size), '\0');
   ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
   if (got < 0) return Status::FromErrno(errno, path);

@@ -12,15 +12,7 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMaxText = 128;
 constexpr int kMaxWriting = 4;
-
-bool IsPrintable(std::string_view text) {
-  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](char c) {
-           auto byte = static_cast<unsigned char>(c);
-           return byte < 0x20 || byte == 0x7f;
-         });
-}
 
 }  // namespace
 
@@ -69,8 +61,10 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     wrong = Unavailable("profd is stopping");
   } else if (peer.viewer) {
     wrong = PermissionDenied("a viewer's certificate allows looking only");
-  } else if (!IsPrintable(request_untrusted.reason()) || !IsPrintable(request_untrusted.label())) {
-    wrong = InvalidArgument("reason and label: at most 128 printable characters");
+  } else if (Status reason = CheckLabel(request_untrusted.reason()); !reason.ok()) {
+    wrong = {StatusCode::kInvalidArgument, Problem{.field = "reason", .text = reason.message()}};
+  } else if (Status label = CheckLabel(request_untrusted.label()); !label.ok()) {
+    wrong = {StatusCode::kInvalidArgument, Problem{.field = "label", .text = label.message()}};
   } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
     wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
   } else if (writing_.contains(peer.uid) || writing_.size() >= kMaxWriting) {

@@ -21,11 +21,6 @@ constexpr int kMaxPids = 1024;
 // Of the volume's free space, when the request sets no limit.
 constexpr uint64_t kFreePercent = 90;
 
-bool IsPrintable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
-}
-
 // Builds a plan, gathering problems instead of stopping at the first.
 class Planner {
  public:
@@ -74,8 +69,9 @@ class Planner {
     if (!job_id.empty() && !IsValidJobId(job_id)) {
       Refuse("job_id", job_id, fmt::format("at most {} letters, digits and any of . _ - : /", kMaxText));
     }
-    if (spec_.label().size() > kMaxText || !IsPrintable(spec_.label())) {
-      Refuse("label", "", fmt::format("at most {} printable characters", kMaxText));
+    if (Status label = CheckLabel(spec_.label()); !label.ok()) Refuse("label", "", label.message());
+    if (spec_.provider() != v1::SessionSpec::PROVIDER_UNSPECIFIED && !v1::SessionSpec::Provider_IsValid(spec_.provider())) {
+      Refuse("provider", std::to_string(spec_.provider()), "is not a provider that this profd knows");
     }
     if (spec_.target().rank() < 0) Refuse("rank", std::to_string(spec_.target().rank()), "must not be negative");
   }
@@ -397,6 +393,12 @@ Problem NoSuchDevice(uint32_t id, std::span<const DeviceInfo> devices) {
   return {.field = "devices",
           .text = fmt::format("no device {} on this node (there are {})", id,
                               ids.empty() ? "none" : fmt::format("{}", fmt::join(ids, ", ")))};
+}
+
+Status CheckLabel(std::string_view text) {
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+  if (printable && text.size() <= kMaxText) return Status::Ok();
+  return InvalidArgument(fmt::format("at most {} bytes of UTF-8 without control characters", kMaxText));
 }
 
 bool IsValidJobId(std::string_view text) {

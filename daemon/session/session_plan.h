@@ -99,5 +99,7 @@ Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,
 
 // Shared by everything that takes a job id: letters, digits, '.', '_', '-', ':', '/', 1..128.
 bool IsValidJobId(std::string_view text);
+// Shared by everything that takes a text for lists and manifests: without control characters, 0..128 bytes.
+Status CheckLabel(std::string_view text);
 
 }  // namespace profd

@@ -121,6 +121,15 @@ class Reload(unittest.TestCase):
             daemon.process.send_signal(signal.SIGHUP)
             eventually(lambda: "not reloaded" in daemon.log())
             self.assertEqual(daemon.ctl("status")["max_sessions"], 3)
+            # What would wait for a writer is refused like any other broken file.
+            text = open(daemon.config_path, encoding="utf-8").read()
+            os.unlink(daemon.config_path)
+            os.mkfifo(daemon.config_path)
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: "is not a regular file" in daemon.log())
+            os.unlink(daemon.config_path)
+            with open(daemon.config_path, "w", encoding="utf-8") as file:
+                file.write(text)
             # Keys that need a restart are named.
             daemon.write_config({"limits": {"max_sessions": 4}, "driver": {"buffer_mb": 77}})
             daemon.process.send_signal(signal.SIGHUP)
