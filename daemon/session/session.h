@@ -49,20 +49,8 @@ struct SessionDeps {
 
 // A dump of a session that the daemon did not live to end.
 struct PastSegment {
-  std::string dump_path;
-  DumpState state = DumpState::kInterrupted;
-  std::string reason;
-  int64_t started_wall_ns = 0;
-  int64_t ended_wall_ns = 0;
-  uint64_t bytes = 0;
-  uint64_t records = 0;
-  uint64_t dropped_records = 0;
-  uint64_t dropped_bytes = 0;
-  uint64_t removed_records = 0;
-  uint64_t removed_for_space = 0;
-  uint64_t marks = 0;
-  uint64_t dropped_marks = 0;
-  std::vector<v1::Outcome> outcomes = {};  // what each collector recorded and lost
+  v1::Segment shown;
+  v1::SessionStatus found;  // what was lost, and what each collector recorded
 };
 
 // A session that continues under a new daemon.

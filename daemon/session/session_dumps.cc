@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_segments.h"
 #include "dump/dump_root.h"
 
 namespace profd {
@@ -74,14 +75,7 @@ void SessionManager::NoteProgress(Record& record) {
 // Its one dump, the flight recorder's, is complete.
 void SessionManager::NoteRecovered(v1::Session* session) {
   v1::SessionStatus& status = *session->mutable_status();
-  v1::Segment& segment = *status.add_segments();
-  segment.set_dump_path(status.dump_path());
-  segment.set_state(status.state());
-  segment.set_reason(status.reason());
-  segment.set_started_ns(status.started_ns());
-  segment.set_ended_ns(status.ended_ns());
-  segment.set_bytes(status.dump_bytes());
-  segment.set_records(status.records());
+  *status.add_segments() = SegmentOf(status);
   if (deps_.dumps_or_null == nullptr) return;
   KeptDump dump;
   dump.name = BaseName(status.dump_path());
@@ -197,8 +191,8 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
   for (auto& [id, record] : records_) {
     if (record.live != nullptr) {
       for (const PastSegment& segment : record.live->past()) {
-        if (BaseName(segment.dump_path) != name) continue;
-        record.live->ForgetPast(segment.dump_path);
+        if (BaseName(segment.shown.dump_path()) != name) continue;
+        record.live->ForgetPast(segment.shown.dump_path());
         break;
       }
       continue;

@@ -117,7 +117,7 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.steps = spec_.schedule().steps();
   manifest.warnings = plan_.warnings;
   if (!past_.empty()) {
-    const std::string& last = past_.back().dump_path;
+    const std::string& last = past_.back().shown.dump_path();
     manifest.segment = static_cast<int>(past_.size()) + 1;
     manifest.continues = last.substr(last.rfind('/') + 1);
   }

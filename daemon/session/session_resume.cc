@@ -143,7 +143,7 @@ void SessionManager::Save(Record& record) {
   }
   stored.set_dump(BaseName(session.dump_path()));
   stored.clear_segments();
-  for (const PastSegment& segment : session.past()) *stored.add_segments() = ToWire(segment);
+  for (const PastSegment& segment : session.past()) *stored.add_segments() = segment.shown;
   session.statistics().Save(&stored);
   record.saved_ns = deps_.session.host.clock.SteadyNs();
   stored.set_ending(session.stopping() ? session.reason() : "");

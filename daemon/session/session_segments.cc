@@ -2,7 +2,6 @@
 #include "daemon/session/session_segments.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "daemon/session/session_manager.h"
@@ -10,33 +9,14 @@
 namespace profd {
 namespace {
 
-PastSegment PastOf(const v1::SessionStatus& found) {
-  PastSegment segment;
-  segment.dump_path = found.dump_path();
-  segment.state = found.state() == v1::Session::STATE_DONE     ? DumpState::kDone
-                  : found.state() == v1::Session::STATE_FAILED ? DumpState::kFailed
-                                                         : DumpState::kInterrupted;
-  segment.reason = found.reason();
-  segment.started_wall_ns = found.started_ns();
-  segment.ended_wall_ns = found.ended_ns();
-  segment.bytes = found.dump_bytes();
-  segment.records = found.records();
-  segment.dropped_records = found.dropped_records();
-  segment.dropped_bytes = found.dropped_bytes();
-  segment.removed_records = found.removed_records();
-  segment.removed_for_space = found.removed_for_space();
-  segment.marks = found.marks();
-  segment.dropped_marks = found.dropped_marks();
-  segment.outcomes.assign(found.outcomes().begin(), found.outcomes().end());
-  return segment;
+bool IsBefore(const v1::Segment& a, const v1::Segment& b) {
+  return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
 }
 
 // Sums, and what the first and the last segment say.
 void Summarize(v1::SessionStatus* session) {
   auto& segments = *session->mutable_segments();
-  std::sort(segments.begin(), segments.end(), [](const v1::Segment& a, const v1::Segment& b) {
-    return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
-  });
+  std::sort(segments.begin(), segments.end(), IsBefore);
   uint64_t bytes = 0;
   uint64_t records = 0;
   for (const v1::Segment& segment : segments) {
@@ -74,60 +54,42 @@ void AddOutcome(const v1::Outcome& past, v1::SessionStatus* into) {
 }
 
 // But for bytes and records, which each segment is shown with.
-void AddCounts(const PastSegment& past, v1::SessionStatus* into) {
-  into->set_dropped_records(into->dropped_records() + past.dropped_records);
-  into->set_dropped_bytes(into->dropped_bytes() + past.dropped_bytes);
-  into->set_removed_records(into->removed_records() + past.removed_records);
-  into->set_removed_for_space(into->removed_for_space() + past.removed_for_space);
-  into->set_marks(into->marks() + past.marks);
-  into->set_dropped_marks(into->dropped_marks() + past.dropped_marks);
-  for (const v1::Outcome& outcome : past.outcomes) AddOutcome(outcome, into);
+void AddCounts(const v1::SessionStatus& past, v1::SessionStatus* into) {
+  into->set_dropped_records(into->dropped_records() + past.dropped_records());
+  into->set_dropped_bytes(into->dropped_bytes() + past.dropped_bytes());
+  into->set_removed_records(into->removed_records() + past.removed_records());
+  into->set_removed_for_space(into->removed_for_space() + past.removed_for_space());
+  into->set_marks(into->marks() + past.marks());
+  into->set_dropped_marks(into->dropped_marks() + past.dropped_marks());
+  for (const v1::Outcome& outcome : past.outcomes()) AddOutcome(outcome, into);
 }
 
 }  // namespace
 
-v1::Segment ToWire(const PastSegment& segment) {
+v1::Segment SegmentOf(const v1::SessionStatus& status) {
   v1::Segment out;
-  out.set_dump_path(segment.dump_path);
-  out.set_state(segment.state == DumpState::kDone     ? v1::Session::STATE_DONE
-                : segment.state == DumpState::kFailed ? v1::Session::STATE_FAILED
-                                                      : v1::Session::STATE_INTERRUPTED);
-  out.set_reason(segment.reason);
-  out.set_started_ns(segment.started_wall_ns);
-  if (segment.ended_wall_ns != 0) out.set_ended_ns(segment.ended_wall_ns);
-  out.set_bytes(segment.bytes);
-  out.set_records(segment.records);
+  out.set_dump_path(status.dump_path());
+  out.set_state(status.state());
+  out.set_reason(status.reason());
+  out.set_started_ns(status.started_ns());
+  if (status.has_ended_ns()) out.set_ended_ns(status.ended_ns());
+  out.set_bytes(status.dump_bytes());
+  out.set_records(status.records());
   return out;
 }
 
 // The segments that were found of it before it went on.
 void AddPastOf(const v1::SessionStatus& before, Session* session) {
+  // The counts are known of all of them only: they go with the last.
   for (const v1::Segment& segment : before.segments()) {
-    PastSegment past;
-    past.dump_path = segment.dump_path();
-    past.reason = segment.reason();
-    past.started_wall_ns = segment.started_ns();
-    past.ended_wall_ns = segment.ended_ns();
-    past.bytes = segment.bytes();
-    past.records = segment.records();
-    // What is known of all of them only.
-    if (&segment == &*before.segments().rbegin()) {
-      past.dropped_records = before.dropped_records();
-      past.dropped_bytes = before.dropped_bytes();
-      past.removed_records = before.removed_records();
-      past.removed_for_space = before.removed_for_space();
-      past.marks = before.marks();
-      past.dropped_marks = before.dropped_marks();
-      past.outcomes.assign(before.outcomes().begin(), before.outcomes().end());
-    }
-    session->AddPast(std::move(past));
+    session->AddPast({segment, &segment == &*before.segments().rbegin() ? before : v1::SessionStatus()});
   }
 }
 
 void Session::AddPast(PastSegment segment) {
   DCHECK_ON(deps_.control);
   auto known = std::find_if(past_.begin(), past_.end(), [&segment](const PastSegment& one) {
-    return one.dump_path == segment.dump_path;
+    return one.shown.dump_path() == segment.shown.dump_path();
   });
   if (known != past_.end()) {
     *known = std::move(segment);
@@ -135,46 +97,38 @@ void Session::AddPast(PastSegment segment) {
     past_.push_back(std::move(segment));
   }
   std::sort(past_.begin(), past_.end(), [](const PastSegment& a, const PastSegment& b) {
-    return std::tie(a.started_wall_ns, a.dump_path) < std::tie(b.started_wall_ns, b.dump_path);
+    return IsBefore(a.shown, b.shown);
   });
 }
 
 void Session::ForgetPast(const std::string& dump_path) {
   DCHECK_ON(deps_.control);
-  std::erase_if(past_, [&](const PastSegment& one) { return one.dump_path == dump_path; });
+  std::erase_if(past_, [&](const PastSegment& one) { return one.shown.dump_path() == dump_path; });
 }
 
 // One for each dump; what is counted is counted over all of them.
 void Session::FillSegments(v1::SessionStatus* out) const {
-  uint64_t bytes = out->dump_bytes();
-  v1::Segment now;
-  now.set_dump_path(dump_path_);
-  now.set_state(out->state());
-  now.set_reason(reason_);
+  v1::Segment now = SegmentOf(*out);
   now.set_started_ns(start_wall_ns_);
-  if (end_wall_ns_ != 0) now.set_ended_ns(end_wall_ns_);
-  now.set_bytes(bytes);
-  now.set_records(out->records());
   for (const PastSegment& segment : past_) {
-    *out->add_segments() = ToWire(segment);
-    bytes += segment.bytes;
-    out->set_records(out->records() + segment.records);
-    AddCounts(segment, out);
+    *out->add_segments() = segment.shown;
+    out->set_dump_bytes(out->dump_bytes() + segment.shown.bytes());
+    out->set_records(out->records() + segment.shown.records());
+    AddCounts(segment.found, out);
   }
-  out->set_dump_bytes(bytes);
   if (!dump_path_.empty()) *out->add_segments() = std::move(now);
 }
 
 void SessionManager::AddFound(v1::Session found) {
   DCHECK_ON(deps_.session.control);
   const std::string id = found.session_id();
-  const PastSegment past = PastOf(found.status());
-  if (id.empty() || past.dump_path.empty()) return;
+  const v1::Segment segment = SegmentOf(found.status());
+  if (id.empty() || segment.dump_path().empty()) return;
   auto known = records_.find(id);
   if (known == records_.end()) {
     Record record;
     record.uid = found.owner().uid();
-    *found.mutable_status()->add_segments() = ToWire(past);
+    *found.mutable_status()->add_segments() = segment;
     record.frozen.Set(found);
     record.order = found_order_--;
     records_.emplace(id, std::move(record));
@@ -185,14 +139,14 @@ void SessionManager::AddFound(v1::Session found) {
   // A manifest may claim any id; whose directory it is decides.
   if (record.uid != found.owner().uid()) return;
   if (record.live != nullptr) {
-    if (record.live->dump_path() != past.dump_path) record.live->AddPast(past);
+    if (record.live->dump_path() != segment.dump_path()) record.live->AddPast({segment, found.status()});
     return;
   }
   // The newest was first, and has what else is reported of the complete session.
   record.frozen.Edit([&](v1::Session& view) {
     v1::SessionStatus& status = *view.mutable_status();
-    AddCounts(past, &status);
-    *status.add_segments() = ToWire(past);
+    AddCounts(found.status(), &status);
+    *status.add_segments() = segment;
     Summarize(&status);
   });
 }

@@ -6,7 +6,8 @@
 
 namespace profd {
 
-v1::Segment ToWire(const PastSegment& segment);
+// Of one whose only dump it is.
+v1::Segment SegmentOf(const v1::SessionStatus& status);
 // The segments that were found of it before it went on.
 void AddPastOf(const v1::SessionStatus& before, Session* session);
 
