@@ -22,27 +22,6 @@ constexpr int64_t kClaimIntervalNs = 5 * kNsPerSecond;
 
 }  // namespace
 
-// One channel's blocks on their way into the ring.
-class FlightRecorder::ChannelTap final : public BlockTap {
- public:
-  ChannelTap(std::shared_ptr<RecorderRing> ring, RecorderRing::RouteId route)
-      : ring_(std::move(ring)), route_(route) {}
-  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
-    ring_->BeginEpoch(route_, std::move(epoch));
-  }
-  void OnBlock(const BlockRef& block) override {
-    ring_->Append(route_, block.info(), block.bytes());
-  }
-  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
-  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
-    return ring_->Read(route_, from_ns);
-  }
-
- private:
-  const std::shared_ptr<RecorderRing> ring_;
-  const RecorderRing::RouteId route_;
-};
-
 FlightRecorder::FlightRecorder(const Deps& deps, const DaemonConfig& config,
                                std::shared_ptr<RecorderRing> ring,
                                std::unique_ptr<ActivityHistory> activity_or_null)
@@ -96,7 +75,7 @@ void FlightRecorder::AddChannels(const WantedCollector& wanted) {
       if (abi::FindChannelFormat(request.channel) == nullptr) continue;
       RecorderRing::RouteId route =
           AddRoute({wanted.collector, device.id, request.channel, request.effective_hz});
-      taps_.push_back(std::make_unique<ChannelTap>(ring_, route));
+      taps_.push_back(std::make_unique<RingTap>(ring_, route));
       deps_.router.SetTap(static_cast<uint32_t>(device.id), request.channel, taps_.back().get());
     }
     if (std::find(devices_.begin(), devices_.end(), device.id) == devices_.end()) {

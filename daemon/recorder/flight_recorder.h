@@ -112,7 +112,6 @@ class FlightRecorder final : public RecorderHistory {
 
  private:
   friend class RecorderDump;
-  class ChannelTap;
   // One channel of a device, or what one collector writes about one device or the host.
   struct Route {
     CollectorIndex collector = 0;
@@ -164,7 +163,7 @@ class FlightRecorder final : public RecorderHistory {
   JobDirectory* jobs_ = nullptr;
   std::shared_ptr<void> watching_;
   std::vector<Route> routes_;  // by RecorderRing::RouteId
-  std::vector<std::unique_ptr<ChannelTap>> taps_;
+  std::vector<std::unique_ptr<RingTap>> taps_;
   std::vector<Claimed> claimed_;
   std::map<int, ClockTrack> clocks_;  // kHostDevice: the host's
   int64_t next_clocks_ns_ = 0;

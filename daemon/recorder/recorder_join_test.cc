@@ -31,25 +31,6 @@ constexpr size_t kHbmBytes = 24;
 constexpr size_t kPcieBytes = 96;
 constexpr int64_t kMs = kNsPerMs;
 
-class Tap final : public BlockTap {
- public:
-  Tap(std::shared_ptr<RecorderRing> ring, uint32_t route) : ring_(std::move(ring)), route_(route) {}
-  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
-    ring_->BeginEpoch(route_, std::move(epoch));
-  }
-  void OnBlock(const BlockRef& block) override {
-    ring_->Append(route_, block.info(), block.bytes());
-  }
-  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
-  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
-    return ring_->Read(route_, from_ns);
-  }
-
- private:
-  std::shared_ptr<RecorderRing> ring_;
-  uint32_t route_;
-};
-
 class JoinTest : public ::testing::Test {
  protected:
   JoinTest()
@@ -59,7 +40,7 @@ class JoinTest : public ::testing::Test {
         ring_(RecorderRing::Create({4 << 20, 3600 * kNsPerSecond}, 0).value()) {
     for (uint32_t channel : {kHbm, kPcie}) {
       uint32_t route = ring_->AddRoute(true);
-      taps_.push_back(std::make_unique<Tap>(ring_, route));
+      taps_.push_back(std::make_unique<RingTap>(ring_, route));
       router_.Declare(0, channel, 0);
       router_.SetTap(0, channel, taps_.back().get());
     }
@@ -143,7 +124,7 @@ class JoinTest : public ::testing::Test {
   DumpWriter writer_;
   ChannelRouter router_;
   std::shared_ptr<RecorderRing> ring_;
-  std::vector<std::unique_ptr<Tap>> taps_;
+  std::vector<std::unique_ptr<RingTap>> taps_;
   uint32_t host_route_ = 0;
   std::shared_ptr<WriterSession> session_;
   std::string path_;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -149,6 +150,27 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   uint64_t evicted_early_ GUARDED_BY(mutex_) = 0;
   uint64_t dropped_ GUARDED_BY(mutex_) = 0;
   uint64_t dropped_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+// One channel's blocks on their way into the ring.
+class RingTap final : public BlockTap {
+ public:
+  RingTap(std::shared_ptr<RecorderRing> ring, RecorderRing::RouteId route)
+      : ring_(std::move(ring)), route_(route) {}
+  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
+    ring_->BeginEpoch(route_, std::move(epoch));
+  }
+  void OnBlock(const BlockRef& block) override {
+    ring_->Append(route_, block.info(), block.bytes());
+  }
+  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
+  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
+    return ring_->Read(route_, from_ns);
+  }
+
+ private:
+  const std::shared_ptr<RecorderRing> ring_;
+  const RecorderRing::RouteId route_;
 };
 
 }  // namespace profd
