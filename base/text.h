@@ -1,4 +1,4 @@
-// Parsing of the plain text that /proc, /sys and the driver's text channels hand out. Nothing here
+// Parsing of paths, and of the plain text that /proc, /sys and the driver's text channels hand out. Nothing here
 // allocates; every function returns false rather than guess.
 #pragma once
 
@@ -47,6 +47,9 @@ inline bool NextLine(std::string_view* rest, std::string_view* line) {
   }
   return true;
 }
+
+// The last part of a path.
+inline std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 inline std::string_view Trim(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t\r\n");

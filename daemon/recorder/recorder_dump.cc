@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
 
@@ -390,7 +391,7 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
 
 void RecorderDump::OnFinished(const Status& status) {
   if (!status.ok()) {
-    recorder_.deps_.dumps.Remove(path_.substr(path_.rfind('/') + 1), kReasonRequest, [](const Result<uint64_t>&) {});
+    recorder_.deps_.dumps.Remove(std::string(BaseName(path_)), kReasonRequest, [](const Result<uint64_t>&) {});
     Answer(status);
     return;
   }

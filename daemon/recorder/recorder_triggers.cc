@@ -1,12 +1,12 @@
 // The recorder's triggers: what they see, the cool-down, the cap on what is kept.
 #include <fmt/format.h>
 #include <prometheus/metric_family.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "collectors/metric_table.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
@@ -16,17 +16,6 @@ namespace {
 
 // How triggers' dumps are known again after a restart.
 constexpr std::string_view kLabel = "trigger: ";
-
-Peer Myself() {
-  Peer peer;
-  peer.pid = ::getpid();
-  peer.uid = ::geteuid();
-  peer.gid = ::getegid();
-  peer.admin = true;
-  return peer;
-}
-
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string Who(const TrainingProcess& process) {
   std::string text = fmt::format("pid {}", process.pid);
@@ -47,11 +36,11 @@ void FlightRecorder::SetTriggers() {
 }
 
 void FlightRecorder::FindTriggerDumps() {
-  Peer myself = Myself();
+  Peer myself = Peer::Daemon();
   const v1::ListSessionsResponse all = sessions_->List(myself, {});
   for (const v1::Session& session : all.sessions()) {
     if (session.owner().uid() != myself.uid || !session.spec().label().starts_with(kLabel)) continue;
-    kept_.push_back({session.session_id(), BaseName(session.status().dump_path())});
+    kept_.push_back({session.session_id(), std::string(BaseName(session.status().dump_path()))});
   }
   EvictTriggerDumps();
 }
@@ -162,7 +151,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
     cool_until_ns_ = now + config_.recorder_cooldown_s * kNsPerSecond;
     triggered_ = true;
     log::Warning("trigger", {{"trigger", firing.trigger}, {"seen", firing.detail}});
-    Peer myself = Myself();
+    Peer myself = Peer::Daemon();
     RecorderDumpRequest request;
     request.uid = myself.uid;
     request.gid = myself.gid;
@@ -181,7 +170,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
         log::Error("no dump for the trigger", {{"why", session.status().ToString()}});
         return;
       }
-      kept_.push_back({session->session_id(), BaseName(session->status().dump_path())});
+      kept_.push_back({session->session_id(), std::string(BaseName(session->status().dump_path()))});
       EvictTriggerDumps();
     });
   }
@@ -195,10 +184,10 @@ void FlightRecorder::EvictTriggerDumps() {
     TriggerDump oldest = std::move(*found);
     kept_.erase(found);
     log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
-    sessions_->Delete(Myself(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
+    sessions_->Delete(Peer::Daemon(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
       // Long forgotten by the list; one that is pinned stays.
       if (freed.status().code() != StatusCode::kNotFound) return;
-      sessions_->Delete(Myself(), "", oldest.dump, [](const Result<uint64_t>&) {});
+      sessions_->Delete(Peer::Daemon(), "", oldest.dump, [](const Result<uint64_t>&) {});
     });
   }
 }

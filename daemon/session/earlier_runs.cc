@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/session/session_recovered.h"
 #include "daemon/session/stored_session.pb.h"
 #include "profd/v1/profd.pb.h"
@@ -55,8 +56,7 @@ void EarlierRuns::Begin(Strand& control, DumpRetention* retention, DumpRetention
     dumps_unknown_ = dumps_unknown_ || (stored.dump().empty() && !stored.spec().no_dump() && has_begun);
     // Their former segments are complete, and wanted at once to be shown with them.
     for (const v1::Segment& segment : stored.segments()) {
-      const std::string& path = segment.dump_path();
-      first[path.substr(path.rfind('/') + 1)] = {id, same_boot};
+      first[std::string(BaseName(segment.dump_path()))] = {id, same_boot};
     }
   }
   control.Post([this, retention, first = std::move(first)]() mutable {

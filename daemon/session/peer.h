@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -24,6 +25,15 @@ struct Peer {
   bool archiver = false;
   std::string certificate = {};  // its subject, cleaned; empty on the unix socket
 
+  // The daemon itself.
+  static Peer Daemon() {
+    Peer peer;
+    peer.pid = ::getpid();
+    peer.uid = ::geteuid();
+    peer.gid = ::getegid();
+    peer.admin = true;
+    return peer;
+  }
   bool InGroup(uint32_t group) const {
     return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();
   }

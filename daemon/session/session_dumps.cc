@@ -6,35 +6,21 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_recovered.h"
 #include "daemon/session/session_segments.h"
 #include "dump/dump_root.h"
 
 namespace profd {
 namespace {
 
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-v1::Session::State StateOf(const KeptDump& dump) {
-  if (dump.writing) return v1::Session::STATE_RUNNING;
-  switch (dump.state) {
-    case DumpState::kDone:
-      return v1::Session::STATE_DONE;
-    case DumpState::kFailed:
-      return v1::Session::STATE_FAILED;
-    case DumpState::kRunning:
-    case DumpState::kInterrupted:
-      return v1::Session::STATE_INTERRUPTED;
-  }
-  return v1::Session::STATE_INTERRUPTED;
-}
-
 void Describe(const KeptDump& dump, v1::Dump* out) {
   out->set_name(dump.name);
   out->set_uid(dump.uid);
   out->set_session_id(dump.session_id);
   out->set_job_id(dump.job_id);
-  out->set_state(StateOf(dump));
+  out->set_state(dump.writing ? v1::Session::STATE_RUNNING : StateOf(dump.state));
   out->set_started_ns(dump.started_wall_ns);
   if (!dump.writing && dump.ended_wall_ns != 0) out->set_ended_ns(dump.ended_wall_ns);
   out->set_bytes(dump.bytes);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/session/stored_session.pb.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 // What the NPUs used since then is not counted if the daemon is killed.
 constexpr int64_t kSaveIntervalNs = 5 * kNsPerSecond;
-
-std::string BaseName(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
-}
 
 }  // namespace
 
@@ -77,7 +73,7 @@ void SessionManager::Freeze(const std::string& id) {
   const std::shared_ptr<Session> session = record.live;
   const bool ran = record.live->ran();
   const bool empty = record.live->records_now() == 0;
-  const std::string dump = BaseName(record.live->dump_path());
+  const std::string dump(BaseName(record.live->dump_path()));
   record.live.reset();
   record.stored.reset();
   ++ended_total_;
@@ -102,7 +98,7 @@ void SessionManager::Freeze(const std::string& id) {
 // The dump of a session that had to end before it.
 void SessionManager::OnClosed(Session& session) {
   --closing_;
-  const std::string dump = BaseName(session.dump_path());
+  const std::string dump(BaseName(session.dump_path()));
   auto found = records_.find(session.id());
   if (found != records_.end() && found->second.live == nullptr) {
     v1::Session view;
@@ -120,7 +116,7 @@ void SessionManager::OnClosed(Session& session) {
 }
 
 void SessionManager::CloseKept(const Session& session, DumpState state) {
-  const std::string dump = BaseName(session.dump_path());
+  const std::string dump(BaseName(session.dump_path()));
   if (deps_.dumps_or_null == nullptr || dump.empty()) return;
   if (const Manifest* manifest = session.unended(); manifest != nullptr) {
     deps_.dumps_or_null->CompleteLater(dump, *manifest);
@@ -158,8 +154,7 @@ v1::Session SessionManager::View(const Record& record) const {
   view.mutable_status()->set_pinned(dumps != nullptr && view.status().segments_size() > 0 &&
                   std::all_of(view.status().segments().begin(), view.status().segments().end(),
                               [dumps](const v1::Segment& segment) {
-                                const KeptDump* dump =
-                                    dumps->Find(BaseName(segment.dump_path()));
+                                const KeptDump* dump = dumps->Find(BaseName(segment.dump_path()));
                                 return dump != nullptr && dump->pinned;
                               }));
   return view;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "collectors/channel_options.h"
 #include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
@@ -117,9 +118,8 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.steps = spec_.schedule().steps();
   manifest.warnings = plan_.warnings;
   if (!past_.empty()) {
-    const std::string& last = past_.back().shown.dump_path();
     manifest.segment = static_cast<int>(past_.size()) + 1;
-    manifest.continues = last.substr(last.rfind('/') + 1);
+    manifest.continues = BaseName(past_.back().shown.dump_path());
   }
   processes_->Describe(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {

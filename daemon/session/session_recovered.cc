@@ -107,6 +107,8 @@ void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
   }
 }
 
+}  // namespace
+
 v1::Session::State StateOf(DumpState state) {
   switch (state) {
     case DumpState::kDone:
@@ -119,8 +121,6 @@ v1::Session::State StateOf(DumpState state) {
   }
   return v1::Session::STATE_INTERRUPTED;
 }
-
-}  // namespace
 
 v1::Session SessionFromManifest(const Manifest& manifest, const std::string& path, uint64_t bytes) {
   v1::Session session;

@@ -8,6 +8,9 @@
 
 namespace profd {
 
+// Of a dump that is not being written.
+v1::Session::State StateOf(DumpState state);
+
 v1::Session SessionFromManifest(const Manifest& manifest, const std::string& dump_path,
                                 uint64_t bytes);
 

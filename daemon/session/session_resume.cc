@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/session/session_manager.h"
 #include "daemon/session/session_segments.h"
 #include "daemon/session/stored_session.pb.h"
@@ -18,8 +19,6 @@ constexpr uint32_t kStoredVersion = 2;
 // A session that takes the daemon with it each time does not do so for ever.
 constexpr int kMaxSegments = 64;
 constexpr std::string_view kNotContinued = "profd ended before the session did";
-
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 state::StoredProcess ToStored(const TrainingProcess& process) {
   state::StoredProcess out;
@@ -141,7 +140,7 @@ void SessionManager::Save(Record& record) {
     stored.mutable_end_with()->set_pid(pid);
     stored.mutable_end_with()->set_start_ticks(session.end_pid_start());
   }
-  stored.set_dump(BaseName(session.dump_path()));
+  stored.set_dump(std::string(BaseName(session.dump_path())));
   stored.clear_segments();
   for (const PastSegment& segment : session.past()) *stored.add_segments() = segment.shown;
   session.statistics().Save(&stored);
