@@ -151,7 +151,7 @@ void App::Impl::BuildJobs() {
 void App::Impl::BuildArchive() {
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  const Result<std::string> saved = state_store->LoadArchive();
+  const Result<std::string> saved = state_store->Load(kArchiveFile);
   if (!saved.ok()) log::Error("what waits for the database cannot be read", {{"why", saved.status().ToString()}});
   archive = std::make_unique<ArchiveQueue>(ArchiveQueue::Deps{*control, clock, *retention, host.data(), *states, *node}, options.config,
                                            saved.value_or(""));
@@ -165,7 +165,7 @@ void App::Impl::BuildTuning() {
   };
   tuning = std::make_unique<TuningLeases>(
       TuningLeases::Deps{clock, node->host().devices, *node, *node, *states, std::move(profiled_by), node->BootId()});
-  const Result<std::string> saved = state_store->LoadTuning();
+  const Result<std::string> saved = state_store->Load(kTuningFile);
   if (saved.ok()) {
     tuning->Load(*saved);
   } else {
@@ -208,7 +208,7 @@ void App::Impl::BuildReleases() {
   releases = std::make_unique<ChannelReleases>(
       ChannelReleases::Deps{*control, clock, *arbiter, node->host().devices, *node, *states,
                             [this](const std::string& session) { return sessions->UidOf(session); }});
-  Result<std::string> saved = state_store->LoadReleases();
+  Result<std::string> saved = state_store->Load(kReleasesFile);
   if (!saved.ok()) {
     log::Warning("released channels of an earlier run cannot be read", {{"why", saved.status().ToString()}});
     return;

@@ -121,7 +121,7 @@ void ArchiveQueue::Save() {
     if (!entry.named.empty()) object["named"] = entry.named;
     if (entry.requested) object["requested"] = true;
   }
-  deps_.states.SaveArchive(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  deps_.states.Save(kArchiveFile, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", nullptr);
 }
 
 void ArchiveQueue::Configure(const DaemonConfig& config) {

@@ -245,7 +245,7 @@ TEST_F(ArchiveQueueTest, RemovedDumpsAreForgotten) {
   Start();
   queue_->OnComplete();
   EXPECT_EQ(queue_->waiting().dumps, 0U);
-  EXPECT_EQ(states_.archive.find("PROF_"), std::string::npos);
+  EXPECT_EQ(states_.files["archive.json"].find("PROF_"), std::string::npos);
 }
 
 TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
@@ -284,7 +284,7 @@ TEST_F(ArchiveQueueTest, TurnedOffNothingIsProtected) {
 TEST_F(ArchiveQueueTest, AFileThatMakesNoSenseIsAnEmptyQueue) {
   for (const char* text : {"{", "[]", R"({"dumps": 3})", R"({"since_ns": "x", "dumps": {"../x": {"state": "STATE_WAITING"}}})",
                            R"({"dumps": {"PROF_000001_20261121102319555_FFLQEJLNBPGEGPGC": {"state": 7}}})"}) {
-    states_.archive = text;
+    states_.files["archive.json"] = text;
     Start();
     EXPECT_EQ(queue_->waiting().dumps, 0U) << text;
   }

@@ -40,7 +40,7 @@ class ArchiveQueueTest : public ::testing::Test {
     if (retention_ != nullptr) retention_->Stop();
     retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, QuotaLimits{});
     queue_ = std::make_unique<ArchiveQueue>(
-        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", states_, processes_}, config_, states_.archive);
+        ArchiveQueue::Deps{control_, clock_, *retention_, "n1", states_, processes_}, config_, states_.files["archive.json"]);
     retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,
                           [this](const KeptDump& dump) { queue_->OnClosed(dump); }});
   }

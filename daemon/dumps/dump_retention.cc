@@ -92,7 +92,7 @@ DumpRetention::~DumpRetention() { Stop(); }
 void DumpRetention::Stop() { executor_->Stop(); }
 
 void DumpRetention::LoadPins() {
-  Result<std::string> text = deps_.store.LoadPins();
+  Result<std::string> text = deps_.store.Load(kPinsFile);
   if (!text.ok()) {
     log::Error("pins could not be read: pinned dumps are not protected", {{"why", text.status().ToString()}});
     return;
@@ -111,8 +111,8 @@ void DumpRetention::SavePins() {
   json["pinned"] = nlohmann::json::array();
   for (const auto& [name, on] : pinned_) json["pinned"].push_back(name);
   disk_->Post([this, text = json.dump(1) + "\n"] {
-    if (Status saved = deps_.store.SavePins(text); !saved.ok()) {
-      log::Error("pins not saved", {{"why", saved.ToString()}});
+    if (Status saved = deps_.store.Save(kPinsFile, text); !saved.ok()) {
+      log::Error(kPinsFile.loss, {{"why", saved.ToString()}});
     }
   });
 }

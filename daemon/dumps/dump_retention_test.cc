@@ -205,7 +205,7 @@ TEST_F(DumpRetentionTest, PinsAreLimitedAndSurvive) {
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("max_pinned_mb_per_uid"));
   EXPECT_TRUE(retention_->Pin({second}, true, true).ok());
-  Until([&] { return store_.LoadPins().value_or("").find(second) != std::string::npos; });
+  Until([&] { return store_.Load(kPinsFile).value_or("").find(second) != std::string::npos; });
   retention_->Stop();
   retention_.reset();
   found_.clear();
@@ -225,10 +225,10 @@ TEST(StateStoreTest, OneDaemonAtATime) {
 TEST(StateStoreTest, SessionsComeBackAndGo) {
   TempDir tmp;
   StateStore store(tmp / "state");
-  ASSERT_TRUE(store.SaveSession("0123456789ab", "{}", true).ok());
-  ASSERT_TRUE(store.SaveSession("0123456789ab", "{\"x\":1}", false).ok());
-  ASSERT_TRUE(store.SaveSession("ff", "{}", false).ok());
-  EXPECT_FALSE(store.SaveSession("../x", "{}", false).ok());
+  ASSERT_TRUE(store.SaveSession("0123456789ab", "{}").ok());
+  ASSERT_TRUE(store.SaveSession("0123456789ab", "{\"x\":1}").ok());
+  ASSERT_TRUE(store.SaveSession("ff", "{}").ok());
+  EXPECT_FALSE(store.SaveSession("../x", "{}").ok());
   ASSERT_TRUE(store.DropSession("ff").ok());
   EXPECT_TRUE(store.DropSession("ff").ok());
   WriteText(tmp / "state/sessions/.half.json.tmp", "{");

@@ -4,15 +4,13 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 
-#include "base/status.h"
 #include "base/strand.h"
+#include "daemon/dumps/state_store.h"
 
 namespace profd {
 
 class DumpWriter;
-class StateStore;
 
 class StateSaver {
  public:
@@ -20,10 +18,8 @@ class StateSaver {
   // A session that has not ended: it is there before its dump is, and gone after the dump is complete.
   virtual void SaveSession(const std::string& id, std::string text) = 0;
   virtual void DropSession(const std::string& id) = 0;
-  // `done` on the control strand, also where it could not be saved.
-  virtual void SaveTuning(std::string text, std::function<void()> done) = 0;
-  virtual void SaveReleases(std::string text) = 0;
-  virtual void SaveArchive(std::string text) = 0;
+  // `done`, if any, on the control strand, also where it could not be saved.
+  virtual void Save(const StateFile& file, std::string text, std::function<void()> done) = 0;
 };
 
 // Everything that it is made of outlives it.
@@ -33,13 +29,9 @@ class WriterStateSaver final : public StateSaver {
 
   void SaveSession(const std::string& id, std::string text) override;
   void DropSession(const std::string& id) override;
-  void SaveTuning(std::string text, std::function<void()> done) override;
-  void SaveReleases(std::string text) override;
-  void SaveArchive(std::string text) override;
+  void Save(const StateFile& file, std::string text, std::function<void()> done) override;
 
  private:
-  void Save(Status (StateStore::*save)(std::string_view), std::string text, std::string_view loss, std::function<void()> done);
-
   Strand& control_;
   DumpWriter& writer_;
   StateStore& store_;

@@ -21,10 +21,6 @@ constexpr mode_t kMode = 0700;
 constexpr size_t kMaxStateBytes = 4u << 20;
 constexpr size_t kMaxSessions = 4096;
 constexpr std::string_view kSessions = "sessions";
-constexpr std::string_view kPins = "pins.json";
-constexpr std::string_view kReleases = "released_channels.json";
-constexpr std::string_view kArchive = "archive.json";
-constexpr std::string_view kTuning = "tuning.json";
 constexpr std::string_view kLock = "lock";
 constexpr std::string_view kSuffix = ".json";
 
@@ -85,11 +81,11 @@ Status StateStore::Lock() {
   return {};
 }
 
-Status StateStore::SaveSession(const std::string& id, std::string_view text, bool sync) {
+Status StateStore::SaveSession(const std::string& id, std::string_view text) {
   if (!IsSessionId(id)) return InvalidArgument("not a session's id");
   Result<UniqueFd> dir = Open(kSessions);
   if (!dir.ok()) return dir.status();
-  return ReplaceFile(SystemDumpIo(), dir->get(), id + std::string(kSuffix), text, Myself(), sync);
+  return ReplaceFile(SystemDumpIo(), dir->get(), id + std::string(kSuffix), text, Myself(), false);
 }
 
 Status StateStore::DropSession(const std::string& id) {
@@ -132,30 +128,21 @@ Result<std::map<std::string, std::string>> StateStore::LoadSessions() const {
   return sessions;
 }
 
-Status StateStore::SaveFile(std::string_view name, std::string_view text) {
+Status StateStore::Save(const StateFile& file, std::string_view text) {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
-  return ReplaceFile(SystemDumpIo(), dir->get(), std::string(name), text, Myself(), true);
+  return ReplaceFile(SystemDumpIo(), dir->get(), file.name, text, Myself(), true);
 }
 
-Result<std::string> StateStore::LoadFile(std::string_view name) const {
+Result<std::string> StateStore::Load(const StateFile& which) const {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
-  Result<UniqueFd> file = OpenFileAt(dir->get(), std::string(name));
+  Result<UniqueFd> file = OpenFileAt(dir->get(), which.name);
   if (!file.ok()) {
     if (file.status().code() == StatusCode::kNotFound) return std::string();
     return file.status();
   }
   return ReadWhole(file->get(), kMaxStateBytes);
 }
-
-Status StateStore::SavePins(std::string_view text) { return SaveFile(kPins, text); }
-Result<std::string> StateStore::LoadPins() const { return LoadFile(kPins); }
-Status StateStore::SaveReleases(std::string_view text) { return SaveFile(kReleases, text); }
-Result<std::string> StateStore::LoadReleases() const { return LoadFile(kReleases); }
-Status StateStore::SaveArchive(std::string_view text) { return SaveFile(kArchive, text); }
-Result<std::string> StateStore::LoadArchive() const { return LoadFile(kArchive); }
-Status StateStore::SaveTuning(std::string_view text) { return SaveFile(kTuning, text); }
-Result<std::string> StateStore::LoadTuning() const { return LoadFile(kTuning); }
 
 }  // namespace profd

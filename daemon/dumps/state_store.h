@@ -13,6 +13,16 @@
 
 namespace profd {
 
+struct StateFile {
+  const char* name;
+  std::string_view loss;  // what is logged when it cannot be saved
+};
+inline constexpr StateFile kPinsFile = {"pins.json", "pins not saved"};
+inline constexpr StateFile kReleasesFile = {"released_channels.json", "released channels would be taken back by a restart"};
+// Dumps that wait for the database, and those that have been loaded.
+inline constexpr StateFile kArchiveFile = {"archive.json", "what waits for the database would not survive a crash of profd"};
+inline constexpr StateFile kTuningFile = {"tuning.json", "tuning leases would not survive a crash of profd"};
+
 class StateStore {
  public:
   explicit StateStore(std::string path) : path_(std::move(path)) {}
@@ -21,32 +31,17 @@ class StateStore {
   // kUnavailable while another has it.
   Status Lock();
 
-  // `sync`: wait until the disk has it.
-  Status SaveSession(const std::string& id, std::string_view text, bool sync);
+  Status SaveSession(const std::string& id, std::string_view text);
   Status DropSession(const std::string& id);
   // By id. What is not a session's file is left alone.
   Result<std::map<std::string, std::string>> LoadSessions() const;
 
-  Status SavePins(std::string_view text);
-  // Empty if nothing was ever pinned.
-  Result<std::string> LoadPins() const;
-  // Channels that are released to other tools.
-  Status SaveReleases(std::string_view text);
-  Result<std::string> LoadReleases() const;
-
-  // Dumps that wait for the database, and those that have been loaded.
-  Status SaveArchive(std::string_view text);
-  // Empty if there is none.
-  Result<std::string> LoadArchive() const;
-
-  Status SaveTuning(std::string_view text);
-  // Empty if nothing was ever tuned.
-  Result<std::string> LoadTuning() const;
+  // Waits until the disk has it.
+  Status Save(const StateFile& file, std::string_view text);
+  // Empty if nothing was ever saved.
+  Result<std::string> Load(const StateFile& file) const;
 
  private:
-  Status SaveFile(std::string_view name, std::string_view text);
-  // Empty if there is none.
-  Result<std::string> LoadFile(std::string_view name) const;
   // The folder and `sub` in it, made where they are missing: the dump root may have been replaced.
   Result<UniqueFd> Open(std::string_view sub) const;
 

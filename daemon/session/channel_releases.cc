@@ -225,7 +225,7 @@ void ChannelReleases::Save() const {
   v1::ChannelReleases all;
   for (const auto& [key, released] : released_) Add(key, released, &all);
   std::string text;
-  if (MessageToJsonString(all, &text).ok()) deps_.states.SaveReleases(std::move(text));
+  if (MessageToJsonString(all, &text).ok()) deps_.states.Save(kReleasesFile, std::move(text), nullptr);
 }
 
 }  // namespace profd

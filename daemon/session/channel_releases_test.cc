@@ -227,7 +227,7 @@ TEST_F(ChannelReleasesTest, ADriverThatDoesNotStopIsReported) {
 
 TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
   ASSERT_TRUE(ReleaseHccs(User(kHolder), 5000).ok());
-  const std::string saved = states_.releases;
+  const std::string saved = states_.files["released_channels.json"];
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
   OnControl([&] { releases_->Restore(saved); return 0; });

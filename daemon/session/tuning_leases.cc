@@ -229,7 +229,7 @@ void TuningLeases::Save(std::function<void()> done) {
     log::Warning("tuning leases are not saved", {{"why", made.ToString()}});
     return done();
   }
-  deps_.states.SaveTuning(std::move(text), std::move(done));
+  deps_.states.Save(kTuningFile, std::move(text), std::move(done));
 }
 
 void TuningLeases::Load(std::string_view text) {

@@ -98,7 +98,7 @@ TEST_F(TuningLeasesTest, EndsWithItsProcess) {
   processes_.alive[10].start_ticks = 101;  // another process of the same number
   leases_.Tick();
   EXPECT_EQ(leases_.active(), 0u);
-  EXPECT_THAT(states_.tuning, Not(HasSubstr("lease_id")));
+  EXPECT_THAT(states_.files["tuning.json"], Not(HasSubstr("lease_id")));
   ASSERT_TRUE(Acquire(As(kAlice, 11), {0}).ok());
   processes_.alive.erase(11);
   leases_.Tick();
@@ -152,7 +152,7 @@ TEST_F(TuningLeasesTest, ReportsProblemsOfARequest) {
 TEST_F(TuningLeasesTest, ACheckTakesNothing) {
   EXPECT_TRUE(Acquire(As(kAlice, 10), {0}, [](auto* request) { request->set_check_only(true); }).ok());
   EXPECT_EQ(leases_.active(), 0u);
-  EXPECT_EQ(states_.tuning, "");
+  EXPECT_EQ(states_.files["tuning.json"], "");
 }
 
 TEST_F(TuningLeasesTest, LimitsForAUserAndForTheNode) {
@@ -167,7 +167,7 @@ TEST_F(TuningLeasesTest, LimitsForAUserAndForTheNode) {
 TEST_F(TuningLeasesTest, TheNextDaemonKnowsThoseWhoseProcessesLive) {
   ASSERT_TRUE(Acquire(As(kAlice, 10), {0}).ok());
   ASSERT_TRUE(Acquire(As(kAlice, 11), {1}).ok());
-  const std::string saved = states_.tuning;
+  const std::string saved = states_.files["tuning.json"];
   processes_.alive.erase(11);
   TuningLeases next(Deps());
   next.Load(saved);

@@ -52,17 +52,13 @@ class FakeStates final : public StateSaver {
  public:
   void SaveSession(const std::string& id, std::string text) override { sessions[id] = std::move(text); }
   void DropSession(const std::string& id) override { sessions.erase(id); }
-  void SaveTuning(std::string text, std::function<void()> done) override {
-    tuning = std::move(text);
-    done();
+  void Save(const StateFile& file, std::string text, std::function<void()> done) override {
+    files[file.name] = std::move(text);
+    if (done) done();
   }
-  void SaveReleases(std::string text) override { releases = std::move(text); }
-  void SaveArchive(std::string text) override { archive = std::move(text); }
 
   std::map<std::string, std::string> sessions;
-  std::string tuning;
-  std::string releases;
-  std::string archive;
+  std::map<std::string, std::string> files;
 };
 
 class FakeGate final : public ProfilingGate {
