@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "daemon/rpc/read_queue.h"
 #include "daemon/rpc/rpc_server.h"
@@ -27,13 +28,9 @@ struct Context : CallEntry {
 // After it was built: gRPC's health service answers for ours by its name too.
 void SetHealthy(grpc::Server& server);
 
-// The contract's services for one gRPC server; several may share a context.
-class Services {
- public:
-  virtual ~Services() = default;
-  virtual void Register(grpc::ServerBuilder& builder) = 0;
-};
-std::unique_ptr<Services> NewServices(Context& context);
+// The contract's services for one gRPC server, which goes before them; several may share a context.
+using Services = std::vector<std::unique_ptr<grpc::Service>>;
+Services AddServices(Context& context, grpc::ServerBuilder& builder);
 
 // In advice_watch.cc, whose stream has the same messages.
 Status GetAdvice(const RpcDeps& deps, const Peer& peer, const v1::GetAdviceRequest& request, v1::GetAdviceResponse* out);

@@ -58,7 +58,7 @@ struct RpcServer::Impl {
   // The acceptor's thread, then (it has ended) who shuts down. Both are null while there is no connection:
   // gRPC wakes up its threads twice a second each, one for every two cores, whether it has anything to
   // do or not.
-  std::unique_ptr<rpc::Services> services;
+  rpc::Services services;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -83,8 +83,7 @@ void RpcServer::Impl::StartServer() {
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, rpc::kMaxStreamsPerConnection);
-  services = rpc::NewServices(context);
-  services->Register(builder);
+  services = rpc::AddServices(context, builder);
   server = builder.BuildAndStart();
   if (server != nullptr) rpc::SetHealthy(*server);
 }
@@ -112,7 +111,7 @@ bool RpcServer::Impl::Rest() {
   if (context.calls.load() > 0) return false;
   server->Shutdown(std::chrono::system_clock::now());
   server.reset();
-  services.reset();
+  services.clear();
   return true;
 }
 

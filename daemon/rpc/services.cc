@@ -28,9 +28,9 @@ const google::protobuf::ServiceDescriptor& ServiceOf(const char* name) {
   return *v1::Node::descriptor()->file()->FindServiceByName(name);
 }
 
-class NodeCalls final : public v1::NodeService::CallbackService, private rpc::ServiceCalls {
+class NodeMethods final : public v1::NodeService::CallbackService, private rpc::ServiceCalls {
  public:
-  explicit NodeCalls(rpc::Context& context)
+  explicit NodeMethods(rpc::Context& context)
       : ServiceCalls(context, ServiceOf("NodeService")), deps_(context.deps), context_(context) {}
 
   Reactor* GetNode(Call* call, const v1::GetNodeRequest* request, v1::Node* reply) override {
@@ -122,9 +122,9 @@ class NodeCalls final : public v1::NodeService::CallbackService, private rpc::Se
   rpc::Context& context_;
 };
 
-class SessionCalls final : public v1::SessionService::CallbackService, private rpc::ServiceCalls {
+class SessionMethods final : public v1::SessionService::CallbackService, private rpc::ServiceCalls {
  public:
-  explicit SessionCalls(rpc::Context& context)
+  explicit SessionMethods(rpc::Context& context)
       : ServiceCalls(context, ServiceOf("SessionService")), deps_(context.deps), context_(context) {}
 
   Reactor* StartSession(Call* call, const v1::StartSessionRequest* request, v1::Session* reply) override {
@@ -207,9 +207,9 @@ class SessionCalls final : public v1::SessionService::CallbackService, private r
   rpc::Context& context_;
 };
 
-class DumpCalls final : public v1::DumpService::CallbackService, private rpc::ServiceCalls {
+class DumpMethods final : public v1::DumpService::CallbackService, private rpc::ServiceCalls {
  public:
-  explicit DumpCalls(rpc::Context& context)
+  explicit DumpMethods(rpc::Context& context)
       : ServiceCalls(context, ServiceOf("DumpService")), deps_(context.deps), context_(context) {}
 
   StreamReactor<v1::DumpChunk>* FetchDump(Call* call, const v1::FetchDumpRequest* request) override {
@@ -275,23 +275,15 @@ class DumpCalls final : public v1::DumpService::CallbackService, private rpc::Se
   rpc::Context& context_;
 };
 
-// The services of one gRPC server.
-struct AllCalls final : rpc::Services {
-  explicit AllCalls(rpc::Context& context) : node(context), session(context), dump(context) {}
-  void Register(grpc::ServerBuilder& builder) override {
-    builder.RegisterService(&node);
-    builder.RegisterService(&session);
-    builder.RegisterService(&dump);
-  }
-  NodeCalls node;
-  SessionCalls session;
-  DumpCalls dump;
-};
-
 }  // namespace
 
-std::unique_ptr<rpc::Services> rpc::NewServices(Context& context) {
-  return std::make_unique<AllCalls>(context);
+rpc::Services rpc::AddServices(Context& context, grpc::ServerBuilder& builder) {
+  Services services;
+  services.push_back(std::make_unique<NodeMethods>(context));
+  services.push_back(std::make_unique<SessionMethods>(context));
+  services.push_back(std::make_unique<DumpMethods>(context));
+  for (const auto& service : services) builder.RegisterService(service.get());
+  return services;
 }
 
 }  // namespace profd

@@ -34,7 +34,7 @@ namespace internal {
 // One gRPC server with the certificates of one moment.
 struct Generation {
   uint64_t number = 0;
-  std::unique_ptr<rpc::Services> services;
+  rpc::Services services;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;  // goes first
 
@@ -74,7 +74,6 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
   options.pem_root_certs = material.ca_pem;
   options.pem_key_cert_pairs = {{material.key_pem, material.certificate_pem}};
   auto generation = std::make_unique<Generation>();
-  generation->services = rpc::NewServices(context);
   grpc::ServerBuilder builder;
   builder.SetResourceQuota(quota);
   rpc::LimitMessages(builder);
@@ -91,7 +90,7 @@ Result<std::unique_ptr<Generation>> MakeGeneration(rpc::Context& context,
   generation->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::SslServerCredentials(options));
-  generation->services->Register(builder);
+  generation->services = rpc::AddServices(context, builder);
   generation->server = builder.BuildAndStart();
   if (generation->server == nullptr) {
     return Internal("gRPC does not take the certificates of [tls]");
