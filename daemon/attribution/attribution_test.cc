@@ -15,29 +15,19 @@
 #include "daemon/attribution/source.h"
 #include "daemon/attribution/test_support.h"
 #include "daemon/attribution/user_names.h"
+#include "daemon/session/testing/fake_job_directory.h"
 #include "driver/rooted_fs.h"
 #include "dump/test_support.h"
 
 namespace profd {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
-class FakeDirectory final : public JobDirectory {
- public:
-  std::vector<TrainingProcess> Processes() const override { return processes; }
-  void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
-  void Notify(uint64_t, const attach::SessionNotice&) override {}
-  void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
-  std::shared_ptr<void> Watch(Watcher) override { return nullptr; }
-  void Drain(uint64_t) override {}
-  std::vector<TrainingProcess> processes;
-};
-
-class AttributionTest : public testing::Test {
+class AttributionTest : public ::testing::Test {
  protected:
   AttributionTest() : control_(time_.executor()) {
     auto fs = RootedFs::OpenRoot(folder_.path());
@@ -94,7 +84,7 @@ class AttributionTest : public testing::Test {
   DaemonConfig config_;
   MetricStore store_;
   ProcessNames names_;
-  FakeDirectory directory_;
+  testing::FakeJobDirectory directory_;
   std::vector<std::string> notices_;
   Strand control_;
   std::unique_ptr<Attribution> attribution_;
@@ -150,7 +140,7 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
   clock_.Advance(6 * kNsPerSecond);
   RoundsUntil([&] { return Shown(kJob).empty(); });
   // Said once, however many rounds there were.
-  EXPECT_THAT(notices_, testing::ElementsAre("job_map: not used: 77: this node has no NPU 77"));
+  EXPECT_THAT(notices_, ::testing::ElementsAre("job_map: not used: 77: this node has no NPU 77"));
   std::filesystem::remove_all(folder_.path());
   clock_.Advance(6 * kNsPerSecond);
   RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
@@ -161,7 +151,7 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
 TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
   Start();
   attribution_->Tick();
-  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), testing::ElementsAre("users"));
+  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), ::testing::ElementsAre("users"));
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -229,14 +219,14 @@ TEST_F(AttributionTest, KubeletAndRuntimeNameContainers) {
   directory_.processes[0].pod_uid = "uid-0";
   Start();
   RoundsUntil([&] { return Shown(kUp).size() == 3 && names_.Of(10).container == "main"; });
-  EXPECT_THAT(Shown(kContainer), testing::ElementsAre("4|ml|train-0|main|c1", "5|ml|train-1|main|"));
+  EXPECT_THAT(Shown(kContainer), ::testing::ElementsAre("4|ml|train-0|main|c1", "5|ml|train-1|main|"));
   // The kubelet is gone: what it said counts for a while, and then no more. Names stay.
   kubelet_server->Shutdown();
   kubelet_server.reset();
   std::filesystem::remove(config_.pod_resources_socket);
   clock_.Advance(11 * kNsPerSecond);
   RoundsUntil([&] { return Shown(kContainer).size() == 1; });
-  EXPECT_THAT(Shown(kContainer), testing::ElementsAre("4|ml|train-0|main|c1"));
+  EXPECT_THAT(Shown(kContainer), ::testing::ElementsAre("4|ml|train-0|main|c1"));
   EXPECT_THAT(notices_, Contains(HasSubstr("kubelet: ")));
   runtime_server->Shutdown();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/manual_executor.h"
+#include "daemon/session/testing/fake_job_directory.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -22,18 +23,6 @@ Peer User(uint32_t uid, bool admin = false) {
   peer.admin = admin;
   return peer;
 }
-
-class Jobs final : public JobDirectory {
- public:
-  std::vector<TrainingProcess> Processes() const override { return processes; }
-  void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
-  void Notify(uint64_t, const attach::SessionNotice&) override {}
-  void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
-  std::shared_ptr<void> Watch(Watcher) override { return nullptr; }
-  void Drain(uint64_t) override {}
-
-  std::vector<TrainingProcess> processes;
-};
 
 // Process 101 (rank 0, attached as 1) and 102 (rank 1, attached as 2) of job a and user 1000, 103 of job b and user 2000,
 // which is not attached.
@@ -81,7 +70,7 @@ class StacksServiceTest : public ::testing::Test {
   ManualClock clock_;
   ManualExecutor time_{clock_};
   Strand control_{time_.executor()};
-  Jobs jobs_;
+  testing::FakeJobDirectory jobs_;
   std::map<pid_t, std::function<void(Result<ProcessThreads>)>> kernel_;
   std::map<uint64_t, std::vector<uint64_t>> asked_;
   bool can_ask_ = true;

@@ -20,7 +20,7 @@ class FakeJobDirectory final : public JobDirectory {
     attach::SessionNotice notice;
   };
 
-  std::vector<TrainingProcess> Processes() const override { return processes_; }
+  std::vector<TrainingProcess> Processes() const override { return processes; }
   void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override {
     sent_.push_back({attach_id, notice});
@@ -40,16 +40,16 @@ class FakeJobDirectory final : public JobDirectory {
   }
 
   // Known, whether attached (attach_id) or only found.
-  void Add(const TrainingProcess& process) { processes_.push_back(process); }
+  void Add(const TrainingProcess& process) { processes.push_back(process); }
   void Attach(const TrainingProcess& process) {
     Add(process);
     for (const Watcher& watcher : Watchers()) watcher.on_attached(process);
   }
   void Detach(uint64_t attach_id) {
     auto found = Find(attach_id);
-    if (found == processes_.end()) return;
+    if (found == processes.end()) return;
     TrainingProcess gone = *found;
-    processes_.erase(found);
+    processes.erase(found);
     for (const Watcher& watcher : Watchers()) watcher.on_detached(gone, true);
   }
   void Report(uint64_t attach_id, const attach::StepReport& report) {
@@ -68,7 +68,7 @@ class FakeJobDirectory final : public JobDirectory {
   // A mark that is handed over at once.
   void Hand(uint64_t attach_id, Mark mark, const std::string& name, uint64_t dropped) {
     auto found = Find(attach_id);
-    if (found == processes_.end()) return;
+    if (found == processes.end()) return;
     mark.name = name;
     MarkBatch batch{found->pid, found->rank, {&mark, 1}, dropped};
     for (const Watcher& watcher : Watchers()) {
@@ -97,9 +97,11 @@ class FakeJobDirectory final : public JobDirectory {
   const std::vector<std::pair<uint64_t, attach::FilesTaken>>& taken() const { return taken_; }
   size_t watchers() const { return watchers_.size(); }
 
+  std::vector<TrainingProcess> processes;
+
  private:
   std::vector<TrainingProcess>::iterator Find(uint64_t attach_id) {
-    return std::find_if(processes_.begin(), processes_.end(), [attach_id](const auto& process) {
+    return std::find_if(processes.begin(), processes.end(), [attach_id](const auto& process) {
       return process.attach_id == attach_id;
     });
   }
@@ -110,7 +112,6 @@ class FakeJobDirectory final : public JobDirectory {
     return result;
   }
 
-  std::vector<TrainingProcess> processes_;
   std::map<uint64_t, Watcher> watchers_;
   std::map<uint64_t, std::vector<std::pair<Mark, std::string>>> rings_;
   std::vector<Sent> sent_;
