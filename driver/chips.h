@@ -26,7 +26,6 @@ struct ChipFacts {
   std::string_view name;
   double counter_mhz;  // system counter, where the driver does not report it
   int aicore_mhz;      // rated AI Core clock, where the driver does not report it
-  int max_pmu_events;
   uint32_t features;  // ChipFeature bits
   constexpr bool Has(ChipFeature feature) const { return (features & feature) != 0; }
 };
@@ -35,22 +34,21 @@ inline constexpr uint32_t kDavidFeatures =
     kChipMicroseconds | kChipStarsQos | kChipLowPower | kChipDvppEx | kChipHccnTool | kChipHccnByPort | kChipFixedCounter;
 
 inline constexpr auto kChips = std::to_array<ChipFacts>({
-    {abi::kChip310, "Ascend310", 19.2, 680, 8, kChipNoVectorCores},
-    {abi::kChip910, "Ascend910", 100, 800, 8, kChipNoVectorCores | kChipHccnTool},
-    {abi::kChipMdc, "MDC", 38.4, 960, 8, kChipDvppEx},
-    {abi::kChip310P, "Ascend310P", 38.4, 1150, 8, kChipDvppEx | kChipNoVectorCores},
-    {abi::kChip910B, "Ascend910B", 50, 800, 8,
-     kChipHasLpInfo | kChipDvppEx | kChipHccnTool},
-    {abi::kChip310B, "Ascend310B", 48, 1250, 8, kChipDvppEx},
-    {abi::kChipTinyV1, "Tiny", 48, 1250, 8, 0},
-    {abi::kChipNanoV1, "Nano", 0, 0, 8, 0},
-    {abi::kChipMdcMiniV3, "MDC Mini V3", 48, 1250, 8, kChipDvppEx},
-    {abi::kChipMdcLite, "MDC Lite", 38.4, 1250, 8, kChipDvppEx},
-    {abi::kChip950, "Ascend950", 1000, 800, 10, kDavidFeatures},
-    {abi::kChip950V121, "Ascend950 V121", 1000, 1650, 10, kDavidFeatures},
-    {abi::kChipMdcV2, "MDC V2", 38.4, 1400, 10, kChipMicroseconds | kChipDvppEx},
-    {abi::kChipMdcLiteV2, "MDC Lite V2", 38.4, 1500, 10, kChipMicroseconds | kChipDvppEx},
-    {abi::kChip5162A, "5162A", 20, 20, 0, 0},
+    {abi::kChip310, "Ascend310", 19.2, 680, kChipNoVectorCores},
+    {abi::kChip910, "Ascend910", 100, 800, kChipNoVectorCores | kChipHccnTool},
+    {abi::kChipMdc, "MDC", 38.4, 960, kChipDvppEx},
+    {abi::kChip310P, "Ascend310P", 38.4, 1150, kChipDvppEx | kChipNoVectorCores},
+    {abi::kChip910B, "Ascend910B", 50, 800, kChipHasLpInfo | kChipDvppEx | kChipHccnTool},
+    {abi::kChip310B, "Ascend310B", 48, 1250, kChipDvppEx},
+    {abi::kChipTinyV1, "Tiny", 48, 1250, 0},
+    {abi::kChipNanoV1, "Nano", 0, 0, 0},
+    {abi::kChipMdcMiniV3, "MDC Mini V3", 48, 1250, kChipDvppEx},
+    {abi::kChipMdcLite, "MDC Lite", 38.4, 1250, kChipDvppEx},
+    {abi::kChip950, "Ascend950", 1000, 800, kDavidFeatures},
+    {abi::kChip950V121, "Ascend950 V121", 1000, 1650, kDavidFeatures},
+    {abi::kChipMdcV2, "MDC V2", 38.4, 1400, kChipMicroseconds | kChipDvppEx},
+    {abi::kChipMdcLiteV2, "MDC Lite V2", 38.4, 1500, kChipMicroseconds | kChipDvppEx},
+    {abi::kChip5162A, "5162A", 20, 20, 0},
 });
 
 // Null for an unknown id.

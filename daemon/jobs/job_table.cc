@@ -404,7 +404,6 @@ size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
   counters_.marks += marks.size();
   counters_.dropped_marks += dropped;
   counters_.clamped_marks += round->clamped;
-  counters_.bad_marks += round->bad;
   FollowSteps(entry, marks);
   size_t slots = round->slots;
   if (!marks.empty() || dropped > 0) {

@@ -46,7 +46,6 @@ class JobTable final : public JobDirectory {
     uint64_t marks = 0;
     uint64_t dropped_marks = 0;
     uint64_t clamped_marks = 0;
-    uint64_t bad_marks = 0;
     uint64_t broken_rings = 0;
     uint64_t activity_records = 0;
     uint64_t dropped_activity = 0;    // records dropped because a ring was full

@@ -34,7 +34,6 @@ struct ClaimRequest {
   std::string owner;                     // session id, for messages to others
   std::shared_ptr<WriterSession> dump;   // null: no dump
   int64_t session_start_ns = 0;          // H of this device in the dump
-  std::string lp_file;                   // dump name of channel files that depend on the chip
   int64_t since_ns = 0;  // with a dump: begins with what the flight recorder holds since then
   // The flight recorder's: stays for good, and alone it gets back the rate it asked for.
   bool resident = false;
@@ -171,7 +170,6 @@ class ChannelArbiter {
     GarbageBytes garbage;  // of channels that are released
     size_t waiting = 0;    // pending_detaches not yet gone
     ClaimAnswer fixed;   // when no channel was taken at all
-    std::string end_detail;
   };
 
   Slot& SlotOf(int device, uint32_t channel, CollectorIndex collector);

@@ -60,7 +60,6 @@ class TuningLeases final : public ProfilingGate {
 
   void UpdateMetrics(SelfMetrics* self) const;
   size_t active() const { return leases_.size(); }
-  uint64_t acquired_total() const { return acquired_; }
   uint64_t refused_total() const { return refused_; }
 
  private:
