@@ -28,6 +28,7 @@ class HostFileBuffer {
  public:
   HostFileBuffer(std::shared_ptr<WriterSession> session, DumpFeed* feed)
       : session_(std::move(session)), feed_(feed) {}
+  DumpFeed* feed() const { return feed_; }
 
   // Complete lines for host file `file`; empty: our own samples. Longer than a block holds they are
   // cut at a line's end.

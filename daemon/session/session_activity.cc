@@ -176,15 +176,14 @@ SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::Co
   });
 }
 
-SessionActivity::Output& SessionActivity::OutputOf(ActivityFileId file) {
-  Output& output = outputs_[static_cast<size_t>(file)];
-  if (output.feed != nullptr) return output;
+HostFileBuffer& SessionActivity::BufferOf(ActivityFileId file) {
+  std::unique_ptr<HostFileBuffer>& buffer = buffers_[static_cast<size_t>(file)];
+  if (buffer != nullptr) return *buffer;
   FeedOptions options;
   options.collector = FileOf(file).collector;
   options.record_bytes = FileOf(file).record_bytes;
-  output.feed = AddSessionFeed(*dump_, std::move(options));
-  output.buffer = std::make_unique<HostFileBuffer>(dump_, output.feed);
-  return output;
+  buffer = std::make_unique<HostFileBuffer>(dump_, AddSessionFeed(*dump_, std::move(options)));
+  return *buffer;
 }
 
 template <class Record>
@@ -206,7 +205,7 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
   if (count == 0) return;
   const Ids ids(&names_, batch);
   using Row = decltype(Stored(records[0], 0, 0, ids));
-  HostFileBuffer& buffer = *OutputOf(file).buffer;
+  HostFileBuffer& buffer = BufferOf(file);
   FlushNames();  // of rows before, which may be handed on now
   char* at = buffer.Reserve(FileOf(file).file, count * sizeof(Row), count);
   if (at == nullptr) {
@@ -229,7 +228,7 @@ void SessionActivity::Expect(const ActivityBatch& batch) {
     if (file) bytes[static_cast<size_t>(*file)] += frame.count * FileOf(*file).record_bytes;
   }
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (outputs_[i].buffer != nullptr) outputs_[i].buffer->Expect(bytes[i]);
+    if (buffers_[i] != nullptr) buffers_[i]->Expect(bytes[i]);
   }
 }
 
@@ -304,7 +303,7 @@ void SessionActivity::Lose(std::optional<ActivityFileId> file, const ManifestLos
     if (first == wanted_.end()) return;
     file = static_cast<ActivityFileId>(first - wanted_.begin());
   }
-  dump_->NoteLostBefore(OutputOf(*file).feed, loss);
+  dump_->NoteLostBefore(BufferOf(*file).feed(), loss);
 }
 
 void SessionActivity::OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns) {
@@ -419,16 +418,16 @@ void SessionActivity::FlushNames() {
 
 void SessionActivity::Flush() {
   FlushNames();
-  for (Output& output : outputs_) {
-    if (output.buffer != nullptr) output.buffer->Flush();
+  for (const auto& buffer : buffers_) {
+    if (buffer != nullptr) buffer->Flush();
   }
 }
 
 SessionActivity::Count SessionActivity::CountOf(ActivityFileId file) const {
-  const Output& output = outputs_[static_cast<size_t>(file)];
-  if (output.feed == nullptr) return {};
-  const FeedCounters& counters = output.feed->counters();
-  return {counters.records.load(std::memory_order_relaxed), counters.bytes.load(std::memory_order_relaxed), output.feed->losses().Total()};
+  const auto& buffer = buffers_[static_cast<size_t>(file)];
+  if (buffer == nullptr) return {};
+  const FeedCounters& counters = buffer->feed()->counters();
+  return {counters.records.load(std::memory_order_relaxed), counters.bytes.load(std::memory_order_relaxed), buffer->feed()->losses().Total()};
 }
 
 // static

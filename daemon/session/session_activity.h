@@ -117,10 +117,6 @@ class SessionActivity {
   static void EditManifest(Manifest* manifest);
 
  private:
-  struct Output {
-    DumpFeed* feed = nullptr;
-    std::unique_ptr<HostFileBuffer> buffer;
-  };
   struct Ring {
     uint64_t dropped = 0;   // records dropped, by the process's count
     uint64_t reported = 0;  // of them, those whose time the ring has reported
@@ -129,7 +125,7 @@ class SessionActivity {
     int64_t busy_since_ns = 0;                     // 0: it is not
     int64_t busy_ns = 0;                           // before that
   };
-  Output& OutputOf(ActivityFileId file);
+  HostFileBuffer& BufferOf(ActivityFileId file);
   // What a batch will bring, at most.
   void Expect(const ActivityBatch& batch);
   template <class Record>
@@ -149,7 +145,7 @@ class SessionActivity {
   std::set<uint64_t> handed_over_;  // by attach_id
   std::array<bool, kActivityFiles> wanted_{};
   std::array<bool, 4> levels_{};  // of API calls, by attach::ApiLevel
-  std::array<Output, kActivityFiles> outputs_;
+  std::array<std::unique_ptr<HostFileBuffer>, kActivityFiles> buffers_;  // null before the first record
   std::unique_ptr<HostFileBuffer> names_buffer_;
   SessionNames names_;
   std::map<uint64_t, Ring> rings_;  // by attach_id

@@ -14,12 +14,17 @@ int RankOrder(const std::optional<int>& rank) {
   return rank.value_or(std::numeric_limits<int>::max());
 }
 
-DumpFeed* AddMarkFeed(WriterSession& dump, std::string_view collector, int device, std::string_view file) {
+std::unique_ptr<HostFileBuffer> NewTexts(const std::shared_ptr<WriterSession>& dump, std::string_view collector, int device,
+                                         std::string_view file) {
   FeedOptions options;
   options.collector = collector;
   options.device = device;
   options.file = file;
-  return AddSessionFeed(dump, std::move(options));
+  return std::make_unique<HostFileBuffer>(dump, AddSessionFeed(*dump, std::move(options)));
+}
+
+uint64_t Written(const std::unique_ptr<HostFileBuffer>& texts) {
+  return texts == nullptr ? 0 : texts->feed()->counters().records.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -70,10 +75,7 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
       continue;
     }
     if (steps_only_ && !step) continue;
-    if (feed_ == nullptr) {
-      feed_ = AddMarkFeed(*dump_, kMarksCollector, kHostDevice, kMarksFile);
-      texts_ = std::make_unique<HostFileBuffer>(dump_, feed_);
-    }
+    if (texts_ == nullptr) texts_ = NewTexts(dump_, kMarksCollector, kHostDevice, kMarksFile);
     line_.clear();
     AppendMarkLine(line, &line_);
     texts_->Add({}, line_);
@@ -83,10 +85,7 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
 }
 
 void SessionMarks::WriteStack(const MarkLine& line) {
-  if (stacks_feed_ == nullptr) {
-    stacks_feed_ = AddMarkFeed(*dump_, kStacksCollector, kHostDevice, kStacksFile);
-    stacks_texts_ = std::make_unique<HostFileBuffer>(dump_, stacks_feed_);
-  }
+  if (stacks_texts_ == nullptr) stacks_texts_ = NewTexts(dump_, kStacksCollector, kHostDevice, kStacksFile);
   line_.clear();
   AppendStackLine(line, &line_);
   stacks_texts_->Add({}, line_);
@@ -121,10 +120,7 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
     }
     StepFile& file = step_files_[device.id];
     if (!Owns(&file, process)) continue;
-    if (file.feed == nullptr) {
-      file.feed = AddMarkFeed(*dump_, kStepTraceCollector, device.id, kStepTraceFile);
-      file.texts = std::make_unique<HostFileBuffer>(dump_, file.feed);
-    }
+    if (file.texts == nullptr) file.texts = NewTexts(dump_, kStepTraceCollector, device.id, kStepTraceFile);
     // Added as integers: a counter of 2^53 and more would lose its last cycles as a double.
     const auto cycles = static_cast<int64_t>(static_cast<double>(time_ns - device.host_ns) *
                                              device.counter_hz / 1e9);
@@ -150,18 +146,12 @@ void SessionMarks::Flush() {
   }
 }
 
-uint64_t SessionMarks::written() const {
-  return feed_ == nullptr ? 0 : feed_->counters().records.load(std::memory_order_relaxed);
-}
+uint64_t SessionMarks::written() const { return Written(texts_); }
 
-uint64_t SessionMarks::stacks_written() const {
-  return stacks_feed_ == nullptr ? 0 : stacks_feed_->counters().records.load(std::memory_order_relaxed);
-}
+uint64_t SessionMarks::stacks_written() const { return Written(stacks_texts_); }
 
 uint64_t SessionMarks::dropped() const {
-  uint64_t lost = ring_lost_;
-  if (feed_ != nullptr) lost += feed_->losses().Total().records;
-  return lost;
+  return ring_lost_ + (texts_ == nullptr ? 0 : texts_->feed()->losses().Total().records);
 }
 
 void SessionMarks::EditManifest(Manifest* manifest) const {

@@ -59,7 +59,6 @@ class SessionMarks {
 
  private:
   struct StepFile {
-    DumpFeed* feed = nullptr;
     std::unique_ptr<HostFileBuffer> texts;
     pid_t owner = 0;  // one process per device: two would make four records of a step
     std::optional<int> rank;
@@ -74,10 +73,8 @@ class SessionMarks {
   const int64_t start_raw_ns_;
   std::map<pid_t, int64_t> starts_;
   const bool steps_only_;
-  DumpFeed* feed_ = nullptr;
-  std::unique_ptr<HostFileBuffer> texts_;
+  std::unique_ptr<HostFileBuffer> texts_;  // null before the first
   bool takes_stacks_ = false;
-  DumpFeed* stacks_feed_ = nullptr;
   std::unique_ptr<HostFileBuffer> stacks_texts_;
   std::map<int, StepFile> step_files_;  // by device
   std::map<pid_t, int64_t> running_steps_;

@@ -41,13 +41,12 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
   FeedOptions options;
   options.collector = spec.name;
   options.hz = hz;
-  feed_ = dump_->AddFeed(std::move(options));
-  texts_.emplace(dump_, feed_);
+  texts_.emplace(dump_, dump_->AddFeed(std::move(options)));
 }
 
 void SessionPollSink::Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns) {
-  if (feed_ == nullptr || history_or_null == nullptr) return;
-  dump_->ReplayHost(std::move(history_or_null), feed_, hz, now_ns);
+  if (!texts_ || history_or_null == nullptr) return;
+  dump_->ReplayHost(std::move(history_or_null), texts_->feed(), hz, now_ns);
 }
 
 void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {
@@ -80,21 +79,17 @@ void SessionPollSink::OnSamples(std::span<const Sample> samples) {
 }
 
 void SessionPollSink::OnReading(const Status& status, uint64_t late, uint64_t left_out) {
-  if (texts_.has_value()) texts_->Flush();
+  if (texts_) {
+    texts_->Flush();
+    texts_->feed()->CountLoss(LossReason::kLate, late, 0);
+    texts_->feed()->CountLoss(LossReason::kOverBudget, left_out, 0);
+    if (status.ok()) texts_->feed()->CountReading();
+  }
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(late, std::memory_order_relaxed);
   left_out_.fetch_add(left_out, std::memory_order_relaxed);
-  if (feed_ != nullptr) {
-    feed_->CountLoss(LossReason::kLate, late, 0);
-    feed_->CountLoss(LossReason::kOverBudget, left_out, 0);
-    if (status.ok()) feed_->CountReading();
-  }
   MutexLock lock(mutex_);
-  if (status.ok()) {
-    last_error_.clear();
-  } else {
-    last_error_ = status.message();
-  }
+  last_error_ = status.ok() ? std::string() : status.message();
 }
 
 std::string SessionPollSink::LastError() const {

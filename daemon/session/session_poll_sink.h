@@ -32,7 +32,7 @@ class SessionPollSink final : public PollSink {
   // Before it is polled: what was kept of the collector (null: nothing), read every `hz` until `now_ns`.
   void Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns);
 
-  const DumpFeed* feed() const { return feed_; }
+  const DumpFeed* feed() const { return texts_ ? texts_->feed() : nullptr; }
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
   uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
   uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
@@ -45,7 +45,6 @@ class SessionPollSink final : public PollSink {
   const MetricStore& store_;
   const std::shared_ptr<WriterSession> dump_;
   const bool vendor_files_;
-  DumpFeed* feed_ = nullptr;
   std::atomic<uint64_t> readings_{0};
   std::atomic<uint64_t> missed_{0};
   std::atomic<uint64_t> left_out_{0};

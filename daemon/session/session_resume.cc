@@ -241,9 +241,7 @@ Result<Session::Request> SessionManager::PlanAgain(const state::StoredSession& s
   v1::SessionSpec again = stored.spec();
   v1::SessionSpec::Target& target = *again.mutable_target();
   auto lives = [&](const state::StoredProcess& process) {
-    if (!same_boot) return false;
-    std::optional<uint64_t> begin = deps_.session.processes.StartTimeOf(process.pid());
-    return begin && *begin == process.start_ticks();
+    return same_boot && deps_.session.processes.StartTimeOf(process.pid()) == process.start_ticks();
   };
   if (stored.has_end_with() && !lives(stored.end_with())) {
     return FailedPrecondition(fmt::format("process {} ended meanwhile", stored.end_with().pid()));

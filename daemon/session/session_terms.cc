@@ -77,8 +77,7 @@ bool Session::StillWanted() {
   SessionJob* const job = processes_->job();
   if (job != nullptr) job->Refresh();
   if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
-    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(pid);
-    if (!begin || *begin != end_pid_start_) {
+    if (deps_.processes.StartTimeOf(pid) != end_pid_start_) {
       Stop(fmt::format("process {} ended", pid));
       return false;
     }
@@ -95,11 +94,7 @@ bool Session::StillWanted() {
     return false;
   }
   if (!spec_.has_lease()) return true;
-  bool starter = false;
-  if (starter_.pid != 0) {
-    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(starter_.pid);
-    starter = begin && *begin == starter_.start_ticks;
-  }
+  const bool starter = starter_.pid != 0 && deps_.processes.StartTimeOf(starter_.pid) == starter_.start_ticks;
   const int64_t now = deps_.host.clock.SteadyNs();
   lease_.Look(now, alive || starter);
   if (!lease_.expired(now)) return true;
