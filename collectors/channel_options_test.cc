@@ -15,8 +15,7 @@ CollectorSpec SpecWith(CollectorOption first, CollectorOption second = {}) {
           .summary = "",
           .options = {first, second},
           .default_hz = 1,
-          .max_hz = 100,
-          .always_on_hz = 0};
+          .max_hz = 100};
 }
 
 const CollectorSpec kParts = SpecWith({.key = "memory", .use = OptionUse::kPart},

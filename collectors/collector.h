@@ -102,12 +102,12 @@ struct CollectorSpec {
   CollectorSource source;
   std::string_view summary;  // one line for `profctl collectors`
   // That turn it on and set its rate; none = by name only.
-  std::array<CollectorOption, kCollectorOptions> options;
+  std::array<CollectorOption, kCollectorOptions> options = {};
   // In a session that names the collector without a rate. 0: it has none, and is only collected
   // where a name or an option requests it.
-  double default_hz;
+  double default_hz = 0;
   double max_hz;             // a faster request is refused, not clamped
-  double always_on_hz;       // rate outside sessions, for /metrics; 0 = only in sessions
+  double always_on_hz = 0;   // rate outside sessions, for /metrics; 0 = only in sessions
   // Polled collectors: its dump data are files in the vendor's layout, written through RawSink.
   // Without them a session keeps its samples in our own samples file.
   bool vendor_files = false;

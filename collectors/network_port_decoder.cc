@@ -8,6 +8,7 @@
 
 #include "collectors/channel_decoder.h"
 #include "collectors/metric_table.h"
+#include "driver/abi/hal_abi.h"
 
 namespace profd {
 namespace {
@@ -168,9 +169,9 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
 
 }  // namespace
 
-std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(std::string_view layer, int device,
+std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
                                                        SeriesRegistry& registry) {
-  return std::make_unique<NetworkPortDecoder>(layer, device, registry);
+  return std::make_unique<NetworkPortDecoder>(channel == abi::kChannelRoce ? "roce" : "nic", device.id, registry);
 }
 
 }  // namespace profd

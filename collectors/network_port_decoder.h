@@ -1,15 +1,14 @@
 // The text records that the NIC and RoCE channels share (dump-format 2.3).
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "collectors/collector.h"
 
 namespace profd {
 
-// `layer` is the label of everything it feeds ("nic", "roce"); a constant of the collector.
-std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(std::string_view layer, int device,
+std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
                                                        SeriesRegistry& registry);
 
 }  // namespace profd

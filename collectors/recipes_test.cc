@@ -24,7 +24,6 @@ constexpr CollectorSpec kHostSpec = {
     .name = "toy_host",
     .source = CollectorSource::kHost,
     .summary = "a number of the host",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
@@ -83,10 +82,8 @@ constexpr CollectorSpec kChannelSpec = {
     .name = "toy_channel",
     .source = CollectorSource::kChannel,
     .summary = "a voltage of the NPU",
-    .options = {},
     .default_hz = 50,
     .max_hz = 100,
-    .always_on_hz = 0,
 };
 
 class ToyDecoder final : public BinaryDecoder<ToyDecoder, ToyRecord> {

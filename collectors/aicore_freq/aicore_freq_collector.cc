@@ -17,10 +17,8 @@ constexpr CollectorSpec kSpec = {
     .name = "aicore_freq",
     .source = CollectorSource::kChannel,
     .summary = "changes of AI Core frequency, and of voltages where the chip reports them",
-    .options = {},
     .default_hz = 1000.0 / kPeriodMs,
     .max_hz = 100,
-    .always_on_hz = 0,
     .with_device_options = true,
 };
 

@@ -18,7 +18,6 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "dvpp_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
-    .always_on_hz = 0,
 };
 
 // All engines in one channel, and on newer chips one channel per engine; where a chip has both,

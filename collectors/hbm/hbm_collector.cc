@@ -15,7 +15,6 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "sys_hardware_mem_freq"}}},
     .default_hz = 50,
     .max_hz = 100,
-    .always_on_hz = 0,
 };
 
 using records::HbmRecord;

@@ -22,7 +22,6 @@ constexpr CollectorSpec kSpec = {
     .name = "host_disk",
     .source = CollectorSource::kHost,
     .summary = "bytes, requests and busy time of the host's disks",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,

@@ -21,7 +21,6 @@ constexpr CollectorSpec kSpec = {
     .name = "host_net",
     .source = CollectorSource::kHost,
     .summary = "bytes, packets, errors and drops of the host's network devices",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,

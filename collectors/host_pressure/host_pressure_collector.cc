@@ -17,7 +17,6 @@ constexpr CollectorSpec kSpec = {
     .name = "host_pressure",
     .source = CollectorSource::kHost,
     .summary = "time tasks of the host waited for CPU, memory and I/O (PSI)",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,

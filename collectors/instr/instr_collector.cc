@@ -26,9 +26,7 @@ constexpr CollectorSpec kSpec = {
     .source = CollectorSource::kChannel,
     .summary = "bandwidth and latency of AI Core and AI Vector instructions, for the vendor's analyser",
     .options = {{{.key = "instr_profiling_freq", .use = OptionUse::kNumber, .busy = Busy}}},
-    .default_hz = 0,
     .max_hz = 0,
-    .always_on_hz = 0,
 };
 
 // The 950 has channels of the same numbers with other parameters and records (driver-abi 3.5).

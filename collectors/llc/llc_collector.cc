@@ -26,7 +26,6 @@ constexpr CollectorSpec kSpec = {
                   .busy = Busy}}},
     .default_hz = 50,
     .max_hz = 100,
-    .always_on_hz = 0,
 };
 
 using records::LlcRecord;

@@ -16,7 +16,6 @@ constexpr CollectorSpec kSpec = {
     .name = "npu_optics",
     .source = CollectorSource::kHost,
     .summary = "link, speed and optics of the NPUs' network ports, from hccn_tool, once a minute",
-    .options = {},
     .default_hz = 1,
     .max_hz = 1,
     .always_on_hz = 1,

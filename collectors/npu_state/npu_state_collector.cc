@@ -219,7 +219,6 @@ constexpr CollectorSpec kSpec = {
     .name = "npu_state",
     .source = CollectorSource::kDcmi,
     .summary = "health, utilization, clocks, power, memory, links and processes of the NPUs",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,

@@ -16,7 +16,6 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "sys_interconnection_freq"}}},
     .default_hz = 50,
     .max_hz = 50,
-    .always_on_hz = 0,
 };
 
 using records::PcieRecord;

@@ -24,7 +24,6 @@ constexpr CollectorSpec kSpec = {
     .name = "rdma",
     .source = CollectorSource::kHost,
     .summary = "traffic, errors and states of the host's RDMA ports",
-    .options = {},
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 0.1,

@@ -14,13 +14,7 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "sys_io_sampling_freq"}}},
     .default_hz = 100,
     .max_hz = 100,
-    .always_on_hz = 0,
 };
-
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return MakeNetworkPortDecoder("roce", device.id, registry);
-}
 
 }  // namespace
 
@@ -28,7 +22,7 @@ constinit const CollectorEntry kRoceCollector = {
     .spec = &kSpec,
     .probe_device = ProbeChannel<abi::kChannelRoce>,
     .plan = PlanPeriodic<abi::kChannelRoce>,
-    .make_decoder = MakeDecoder,
+    .make_decoder = MakeNetworkPortDecoder,
 };
 
 }  // namespace profd

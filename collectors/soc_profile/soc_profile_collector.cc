@@ -32,7 +32,6 @@ constexpr CollectorSpec kSpec = {
                  {.key = "sys_interconnection_freq", .use = OptionUse::kPart}}},
     .default_hz = 50,
     .max_hz = 100,
-    .always_on_hz = 0,
     .record_parts = kRecordParts,
 };
 
