@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <thread>
 #include <utility>
@@ -75,6 +76,15 @@ Strand::Strand(Executor& executor) : impl_(std::make_shared<Impl>(*executor.impl
 Strand::~Strand() = default;
 
 void Strand::Post(std::function<void()> task) { asio::post(impl_->strand, std::move(task)); }
+
+void Strand::RunAndWait(const std::function<void()>& task) {
+  auto done = std::make_shared<std::promise<void>>();
+  Post([&task, done] {
+    task();
+    done->set_value();
+  });
+  done->get_future().wait();
+}
 
 bool Strand::RunsHere() const { return impl_->RunsHere(); }
 

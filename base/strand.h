@@ -42,6 +42,8 @@ class Strand {
 
   // Thread-safe. Runs `task` later on this strand; dropped if the executor stops first.
   void Post(std::function<void()> task);
+  // The same, and waits until it has run. Not on this strand, and not with a manual executor.
+  void RunAndWait(const std::function<void()>& task);
   // True on the thread that runs a task of this strand right now, and anywhere once the executor has
   // stopped: no task runs any more. With a manual executor: on the thread that made it.
   bool RunsHere() const;

@@ -152,12 +152,7 @@ void App::Impl::Reload() {
       log::Warning("some changed keys need a restart",
                    {{"keys", fmt::format("{}", fmt::join(restart, ", "))}});
     }
-    std::promise<void> done;
-    control->Post([this, &fresh, &done] {
-      Configure(*fresh);
-      done.set_value();
-    });
-    done.get_future().wait();
+    control->RunAndWait([this, &fresh] { Configure(*fresh); });
     rpc->Configure(options.config);
     log::Info("configuration reloaded");
   }
@@ -240,12 +235,12 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
 }
 
 void App::Impl::LeaveSessions() {
-  std::promise<size_t> active;
-  control->Post([this, &active] {
+  size_t active = 0;
+  control->RunAndWait([this, &active] {
     sessions->SaveStates();
-    active.set_value(sessions->active());
+    active = sessions->active();
   });
-  if (active.get_future().get() == 0) return;
+  if (active == 0) return;
   ::sd_notify(0, "STOPPING=1");
   rpc->StopListening();
   auto flushed = std::make_shared<std::promise<void>>();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <future>
 #include <span>
 #include <utility>
 
@@ -214,12 +213,7 @@ void App::Impl::BuildReleases() {
     return;
   }
   if (saved->empty()) return;
-  std::promise<void> done;
-  control->Post([this, &saved, &done] {
-    releases->Restore(*saved);
-    done.set_value();
-  });
-  done.get_future().wait();
+  control->RunAndWait([this, &saved] { releases->Restore(*saved); });
 }
 
 void App::Impl::BuildAdvice() {

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 #include <utility>
 
 #include "daemon/rpc/service_calls.h"
@@ -76,12 +75,7 @@ class ToyRpcTest : public ::testing::Test {
 
   // The handler belongs to the control strand.
   void Handle(Handler handler) {
-    std::promise<void> done;
-    control_.Post([&] {
-      handler_ = std::move(handler);
-      done.set_value();
-    });
-    done.get_future().wait();
+    control_.RunAndWait([&] { handler_ = std::move(handler); });
   }
 
   using Method = grpc::Status (toy::Toy::Stub::*)(grpc::ClientContext*, const toy::DoubleRequest&,

@@ -69,13 +69,10 @@ void EarlierRuns::Resume(Strand& control, SessionManager* sessions) {
   const std::shared_future<void> all = found_all_->get_future().share();
   const bool found = (dumps_unknown_ ? all : found_sessions_->get_future().share()).wait_until(until) == std::future_status::ready;
   if (!found) log::Warning("dumps of sessions that were running are not completed yet");
-  auto done = std::make_shared<std::promise<void>>();
-  control.Post([this, sessions, done] {
+  control.RunAndWait([this, sessions] {
     for (const auto& [id, text] : sessions_) sessions->Resume(id, text);
     sessions_.clear();
-    done->set_value();
   });
-  done->get_future().wait();
   if (all.wait_until(until) != std::future_status::ready) {
     log::Info("earlier dumps are being looked through in the background");
   }

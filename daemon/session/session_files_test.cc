@@ -47,24 +47,12 @@ class SessionFilesTest : public ::testing::Test {
   }
   ~SessionFilesTest() override { executor_.Stop(); }
 
-  template <class Body>
-  void OnControl(Body body) {
-    std::unique_lock lock(mutex_);
-    bool done = false;
-    control_.Post([&] {
-      body();
-      const std::lock_guard held(mutex_);
-      done = true;
-      changed_.notify_all();
-    });
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return done; }));
-  }
   bool WaitIdle(int times) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return idle_ == times; });
   }
   void Take(pid_t pid, int code = 0, const std::string& detail = "") {
-    OnControl([&] {
+    control_.RunAndWait([&] {
       TrainingProcess process;
       process.pid = pid;
       process.attach_id = static_cast<uint64_t>(pid);
@@ -99,7 +87,7 @@ TEST_F(SessionFilesTest, EachProcessGetsAFolder) {
   ASSERT_TRUE(WaitIdle(1));
   Take(12);
   ASSERT_TRUE(WaitIdle(2));
-  OnControl([this] {
+  control_.RunAndWait([this] {
     EXPECT_TRUE(files_->idle());
     ASSERT_EQ(files_->results().size(), 2u);
     EXPECT_EQ(files_->results()[0].directory, "host/profd/aclprof_11_1");
@@ -125,7 +113,7 @@ TEST_F(SessionFilesTest, ReportsMissingFiles) {
   WriteText(process_ / "a name", "x");
   Take(11, 500005, "aclprofStop: 500005");
   ASSERT_TRUE(WaitIdle(1));
-  OnControl([this] {
+  control_.RunAndWait([this] {
     const std::string& problem = files_->results()[0].problem;
     EXPECT_THAT(problem, HasSubstr("aclprofStop: 500005"));
     EXPECT_THAT(problem, HasSubstr("1 left out, for instance a name"));
@@ -138,7 +126,7 @@ TEST_F(SessionFilesTest, TheLimitIsOfAllProcesses) {
   ASSERT_TRUE(WaitIdle(1));
   Take(12);
   ASSERT_TRUE(WaitIdle(2));
-  OnControl([this] {
+  control_.RunAndWait([this] {
     EXPECT_EQ(files_->results()[0].problem, "");
     EXPECT_EQ(files_->results()[1].state, "partial") << "what is small still fits";
     EXPECT_EQ(files_->results()[1].files, 1u);
@@ -153,16 +141,16 @@ TEST_F(SessionFilesTest, WithoutAFolderTheProcessIsNotified) {
   folder_status_ = Unavailable("the dump is gone");
   Take(11);
   ASSERT_TRUE(WaitIdle(1));
-  OnControl([this] {
+  control_.RunAndWait([this] {
     EXPECT_EQ(files_->results()[0].problem, "the dump is gone");
     EXPECT_EQ(directory_.taken()[0].second.message, "the dump is gone");
   });
 }
 
 TEST_F(SessionFilesTest, RefusesFilesAfterTheEnd) {
-  OnControl([this] { files_->Abandon(); });
+  control_.RunAndWait([this] { files_->Abandon(); });
   Take(11);
-  OnControl([this] {
+  control_.RunAndWait([this] {
     ASSERT_EQ(directory_.taken().size(), 1u);
     EXPECT_EQ(directory_.taken()[0].second.code, static_cast<int>(StatusCode::kDeadlineExceeded));
     EXPECT_TRUE(files_->idle());
