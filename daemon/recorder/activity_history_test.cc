@@ -6,7 +6,7 @@
 #include <cstring>
 #include <future>
 
-#include "dump/test_support.h"
+#include "daemon/data/testing/test_dump.h"
 
 namespace profd {
 namespace {
@@ -75,13 +75,7 @@ class ActivityHistoryTest : public ::testing::Test {
   }
   // What a dump of [start, end] holds.
   void Dump(int64_t start_ns, int64_t end_ns, uint32_t of_uid = 0) {
-    SessionDumpOptions options;
-    options.session.session_id = "s";
-    options.owner = Myself();
-    std::promise<std::string> opened;
-    std::shared_ptr<WriterSession> session = writer_.Open(
-        std::move(options), 1, [&](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
-    path_ = opened.get_future().get();
+    const std::shared_ptr<WriterSession> session = OpenTestDump(writer_, &path_);
     ActivityHistory::Past past = history_->Read(
         start_ns, [of_uid](const TrainingProcess& process) { return of_uid == 0 || process.uid == of_uid; }, end_ns);
     processes_.clear();
@@ -91,10 +85,7 @@ class ActivityHistoryTest : public ::testing::Test {
     std::promise<void> replayed;
     replay->Run(writer_, [&] { replayed.set_value(); });
     replayed.get_future().get();
-    std::promise<Status> done;
-    session->Finish({}, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); },
-                    [&](const Status& status) { done.set_value(status); });
-    EXPECT_TRUE(done.get_future().get().ok());
+    FinishTestDump(*session, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); });
     manifest_ = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
   }
   std::vector<StoredKernel> Stored() {

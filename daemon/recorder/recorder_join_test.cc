@@ -13,9 +13,9 @@
 #include "base/bytes.h"
 #include "daemon/data/channel_router.h"
 #include "daemon/data/host_file_buffer.h"
+#include "daemon/data/testing/test_dump.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "daemon/recorder/recorder_ring.h"
-#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -45,15 +45,7 @@ class JoinTest : public ::testing::Test {
       router_.SetTap(0, channel, taps_.back().get());
     }
     host_route_ = ring_->AddRoute(false);
-    SessionDumpOptions options;
-    options.session.session_id = "s";
-    options.devices.emplace_back();
-    options.owner = Myself();
-    auto opened = std::make_shared<std::promise<Result<std::string>>>();
-    session_ = writer_.Open(std::move(options), 1, [opened](const Result<std::string>& path) {
-      opened->set_value(path);
-    });
-    path_ = opened->get_future().get().value();
+    session_ = OpenTestDump(writer_, &path_, {0});
   }
 
   DumpFeed* Feed(uint32_t channel, double hz, int64_t session_start_ns) {
@@ -91,12 +83,9 @@ class JoinTest : public ::testing::Test {
     router_.OnBlock(std::move(builder).Finish(info, size));
   }
   Manifest Finish() {
-    auto done = std::make_shared<std::promise<Status>>();
-    auto manifest = std::make_shared<Manifest>();
-    session_->Finish({}, [manifest](Manifest& m) { *manifest = m; },
-                     [done](const Status& status) { done->set_value(status); });
-    EXPECT_TRUE(done->get_future().get().ok());
-    return *manifest;
+    Manifest manifest;
+    FinishTestDump(*session_, [&manifest](Manifest& m) { manifest = m; });
+    return manifest;
   }
   std::string File(const std::string& name) {
     std::ifstream in(path_ + "/" + name, std::ios::binary);

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <future>
 
-#include "dump/test_support.h"
+#include "daemon/data/testing/test_dump.h"
 
 namespace profd {
 namespace {
@@ -33,14 +32,7 @@ class SessionActivityTest : public ::testing::Test {
  protected:
   SessionActivityTest()
       : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    SessionDumpOptions options;
-    options.session.session_id = "s";
-    options.owner = Myself();
-    std::promise<std::string> opened;
-    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) {
-      opened.set_value(path.value_or(""));
-    });
-    path_ = opened.get_future().get();
+    session_ = OpenTestDump(writer_, &path_);
     EXPECT_TRUE(names_[kRank0].Learn(1, "MatMul").ok());
     EXPECT_TRUE(names_[kRank0].Learn(2, "KERNEL_AICORE").ok());
     EXPECT_TRUE(names_[kRank1].Learn(1, "Add").ok());
@@ -92,10 +84,7 @@ class SessionActivityTest : public ::testing::Test {
   }
   Manifest Finish(int64_t at_ns = kBegin + 500) {
     activity_->End(at_ns);
-    std::promise<Status> done;
-    session_->Finish({}, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); },
-                     [&](const Status& status) { done.set_value(status); });
-    EXPECT_TRUE(done.get_future().get().ok());
+    FinishTestDump(*session_, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); });
     return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
   }
   std::string Names() { return ReadText(path_ + "/host/profd/activity_names.tsv"); }

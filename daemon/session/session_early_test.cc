@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <future>
 
+#include "daemon/data/testing/test_dump.h"
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_marks.h"
-#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -30,12 +29,7 @@ constexpr size_t kBatches = 3 * SessionEarly::kMaxBytes / (kPerBatch * sizeof(at
 class SessionEarlyTest : public ::testing::Test {
  protected:
   SessionEarlyTest() : pool_(64 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    SessionDumpOptions options;
-    options.session.session_id = "s";
-    options.owner = Myself();
-    std::promise<std::string> opened;
-    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
-    path_ = opened.get_future().get();
+    session_ = OpenTestDump(writer_, &path_);
     marks_ = std::make_unique<SessionMarks>(session_, std::vector<SessionMarks::Device>(), kDumpStart);
     activity_ = std::make_unique<SessionActivity>(session_, attach::CollectKinds{attach::CollectKind::kKernel}, kDumpStart);
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
@@ -95,12 +89,10 @@ class SessionEarlyTest : public ::testing::Test {
   Manifest Finish() {
     marks_->Flush();
     activity_->End(kDumpStart + 1'000'000'000);
-    std::promise<Status> done;
-    session_->Finish({}, [this](Manifest& manifest) {
+    FinishTestDump(*session_, [this](Manifest& manifest) {
       marks_->EditManifest(&manifest);
       SessionActivity::EditManifest(&manifest);
-    }, [&](const Status& status) { done.set_value(status); });
-    EXPECT_TRUE(done.get_future().get().ok());
+    });
     return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
   }
   // {process, begin} of each kernel of the dump.

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include "base/bytes.h"
-#include "dump/test_support.h"
+#include "daemon/data/testing/test_dump.h"
 
 namespace profd {
 namespace {
@@ -29,18 +27,7 @@ class SessionMarksTest : public ::testing::Test {
  protected:
   SessionMarksTest()
       : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    SessionDumpOptions options;
-    options.session.session_id = "s";
-    for (int id : {0, 1}) {
-      options.devices.emplace_back();
-      options.devices.back().facts.id = id;
-    }
-    options.owner = Myself();
-    std::promise<std::string> opened;
-    session_ = writer_.Open(std::move(options), 1, [&](const Result<std::string>& path) {
-      opened.set_value(path.value_or(""));
-    });
-    path_ = opened.get_future().get();
+    session_ = OpenTestDump(writer_, &path_, {0, 1});
     // 50 MHz: 20 ns a cycle. The second device never reported its frequency.
     std::vector<SessionMarks::Device> devices = {{0, 5, 50e6, kStart, kCount}, {1, 5, 0, 0, 0}};
     marks_ = std::make_unique<SessionMarks>(session_, devices, kStart);
@@ -61,10 +48,7 @@ class SessionMarksTest : public ::testing::Test {
   }
   std::vector<Step> Finish() {
     marks_->Flush();
-    std::promise<Status> done;
-    session_->Finish({}, [this](Manifest& manifest) { marks_->EditManifest(&manifest); },
-                     [&](const Status& status) { done.set_value(status); });
-    EXPECT_TRUE(done.get_future().get().ok());
+    FinishTestDump(*session_, [this](Manifest& manifest) { marks_->EditManifest(&manifest); });
     std::vector<Step> steps;
     std::string file = path_ + "/device_0/data/ts_track.data.0.slice_0";
     if (!std::filesystem::exists(file)) return steps;

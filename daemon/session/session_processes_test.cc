@@ -4,13 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include "base/manual_executor.h"
+#include "daemon/data/testing/test_dump.h"
 #include "daemon/session/testing/fake_job_directory.h"
 #include "daemon/session/testing/fake_node.h"
 #include "driver/rooted_fs.h"
-#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -68,13 +66,7 @@ class SessionProcessesTest : public ::testing::Test {
     processes_->Watch(session_);
   }
   std::shared_ptr<WriterSession> Dump() {
-    SessionDumpOptions options;
-    options.session.session_id = "s-1";
-    options.owner = Myself();
-    std::promise<std::string> opened;
-    dump_ = writer_.Open(std::move(options), 1, [&opened](const Result<std::string>& path) { opened.set_value(path.value_or("")); });
-    path_ = opened.get_future().get();
-    EXPECT_NE(path_, "");
+    dump_ = OpenTestDump(writer_, &path_);
     return dump_;
   }
   void Begin(std::shared_ptr<WriterSession> dump = nullptr) {
@@ -84,9 +76,7 @@ class SessionProcessesTest : public ::testing::Test {
   }
   // Of the dump, which is complete then.
   Manifest Finished() {
-    std::promise<Status> written;
-    dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
-    EXPECT_TRUE(written.get_future().get().ok());
+    FinishTestDump(*dump_);
     return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
   }
   // A second of a session with aclprof, which is busy in both ranks.
@@ -289,10 +279,7 @@ TEST_F(SessionProcessesTest, CountsWhatProcessesReportLostUntilTheyHaveHandedOve
   Collector(2, attach::CollectState::kOff);
   EXPECT_EQ(session_->events_.back(), "handed over");
   EXPECT_THAT(session_->warnings_, ElementsAre(HasSubstr("5 of process 10 (which can have 65534 different ones, 8 MiB)")));
-  std::promise<Status> written;
-  dump_->Finish({}, [](Manifest&) {}, [&written](const Status& status) { written.set_value(status); });
-  ASSERT_TRUE(written.get_future().get().ok());
-  const Manifest manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+  const Manifest manifest = Finished();
   ASSERT_EQ(manifest.channels.size(), 1u);
   ASSERT_EQ(manifest.channels[0].dropped.size(), 1u);
   EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kVendorBuffer);
