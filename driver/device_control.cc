@@ -277,33 +277,21 @@ void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Stat
 }
 
 void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)> done) {
-  auto result = std::make_shared<Result<ClockPair>>(ClockPair{});
-  Context context{device_, hal_, table_};
-  GuardedJob job;
-  job.what = fmt::format("reading the clock of device {}", device_);
-  job.run = [context, result] {
-    *result = CorrelateDeviceClock(*context.hal, context.device, GatedClock(*context.table));
+  auto ask = [context = Context{device_, hal_, table_}] {
+    return CorrelateDeviceClock(*context.hal, context.device, GatedClock(*context.table));
   };
-  job.done = [result, done = std::move(done)](const Status& guard) {
-    done(guard.ok() ? *result : Result<ClockPair>(guard));
-  };
-  Submit(std::move(job), options_.clock_deadline_ns);
+  Submit(AskingJob<ClockPair>(fmt::format("reading the clock of device {}", device_), ask, std::move(done)),
+         options_.clock_deadline_ns);
 }
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
-  auto result = std::make_shared<int>(-1);
-  Context context{device_, hal_, table_};
-  GuardedJob job;
-  job.what = fmt::format("asking the status of device {}", device_);
-  job.run = [context, result] {
+  auto ask = [context = Context{device_, hal_, table_}]() -> Result<int> {
     int status = -1;
     // An error says nothing about the device; only a status does (driver-abi 1.3).
-    if (context.hal->GetDeviceStatus(context.device, &status) == abi::kDrvErrorNone) *result = status;
+    return context.hal->GetDeviceStatus(context.device, &status) == abi::kDrvErrorNone ? status : -1;
   };
-  job.done = [result, done = std::move(done)](const Status& guard) {
-    done(guard.ok() ? Result<int>(*result) : Result<int>(guard));
-  };
-  Submit(std::move(job), options_.status_deadline_ns);
+  Submit(AskingJob<int>(fmt::format("asking the status of device {}", device_), ask, std::move(done)),
+         options_.status_deadline_ns);
 }
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +33,18 @@ struct GuardedJob {
   // in time is in time itself. 0: no limit of its own.
   int64_t run_limit_ns = 0;
 };
+
+// A job that finds something out, but for its deadline. `done` as GuardedJob has it, with the answer or why there is none.
+template <class Found>
+GuardedJob AskingJob(std::string what, std::function<Result<Found>()> ask, std::function<void(const Result<Found>&)> done) {
+  auto answer = std::make_shared<Result<Found>>(Unavailable("not asked"));
+  GuardedJob job;
+  job.what = std::move(what);
+  job.run = [ask = std::move(ask), answer] { *answer = ask(); };
+  // A thread that is late still writes to *answer: it must not be read then.
+  job.done = [answer, done = std::move(done)](const Status& status) { done(status.ok() ? *answer : Result<Found>(status)); };
+  return job;
+}
 
 class GuardedThread {
  public:

@@ -47,19 +47,13 @@ class Source {
   void Ask(std::function<Result<Answer>()> ask, std::function<void(Answer)> take) {
     running_ = true;
     next_ns_ = clock_.SteadyNs() + options_.period_ns;
-    auto answer = std::make_shared<Result<Answer>>(Unavailable("not asked"));
-    GuardedJob job;
-    job.what = "a round of " + options_.name;
-    job.run = [ask = std::move(ask), answer] { *answer = ask(); };
-    job.deadline_steady_ns = clock_.SteadyNs() + options_.deadline_ns;
-    std::weak_ptr<Source*> self = self_;
-    job.done = [&control = control_, self, answer, take = std::move(take)](const Status& status) {
-      // A thread that is late still writes to *answer.
-      Result<Answer> given = status.ok() ? std::move(*answer) : Result<Answer>(status);
-      control.Post([self, given = std::move(given), take] {
-        if (auto source = self.lock()) (*source)->OnAnswer(given, take);
+    auto answered = [&control = control_, self = std::weak_ptr(self_), take = std::move(take)](const Result<Answer>& answer) {
+      control.Post([self, answer, take] {
+        if (auto source = self.lock()) (*source)->OnAnswer(answer, take);
       });
     };
+    GuardedJob job = AskingJob<Answer>("a round of " + options_.name, std::move(ask), std::move(answered));
+    job.deadline_steady_ns = clock_.SteadyNs() + options_.deadline_ns;
     thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
   }
 

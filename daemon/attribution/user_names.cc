@@ -35,19 +35,13 @@ std::optional<std::string> UserNames::Of(uint32_t uid) {
 
 void UserNames::Ask(uint32_t uid, Entry* entry) {
   entry->asked = true;
-  auto found = std::make_shared<Result<std::string>>(Unavailable("not looked up"));
-  GuardedJob job;
-  job.what = "a look at the user database";
-  job.run = [lookup = lookup_, uid, found] { *found = lookup(uid); };
-  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
-  std::weak_ptr<UserNames*> self = self_;
-  job.done = [&control = control_, self, uid, found](const Status& status) {
-    // A thread that is late still writes to *found.
-    Result<std::string> answer = status.ok() ? *found : Result<std::string>(status);
+  auto answered = [&control = control_, self = std::weak_ptr(self_), uid](const Result<std::string>& answer) {
     control.Post([self, uid, answer] {
       if (auto names = self.lock()) (*names)->OnAnswer(uid, answer);
     });
   };
+  GuardedJob job = AskingJob<std::string>("a look at the user database", [lookup = lookup_, uid] { return lookup(uid); }, answered);
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
   thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
 }
 

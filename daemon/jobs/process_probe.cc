@@ -39,16 +39,11 @@ ProcessProbe::~ProcessProbe() = default;
 
 template <class Found>
 void ProcessProbe::Submit(const char* what, std::function<Result<Found>()> look, std::function<void(Result<Found>)> done) {
-  auto found = std::make_shared<Result<Found>>(Unavailable("not looked up"));
-  GuardedJob job;
-  job.what = what;
-  job.run = [look = std::move(look), found] { *found = look(); };
-  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
-  job.done = [&control = control_, found, done](const Status& status) {
-    // A late thread still writes to *found: it must not be read then.
-    Result<Found> answer = status.ok() ? *found : Result<Found>(status);
+  auto answered = [&control = control_, done = std::move(done)](const Result<Found>& answer) {
     control.Post([done, answer] { done(answer); });
   };
+  GuardedJob job = AskingJob<Found>(what, std::move(look), std::move(answered));
+  job.deadline_steady_ns = clock_.SteadyNs() + kDeadlineNs;
   thread_.Submit(std::move(job)).Ignore();  // `done` gets the error
 }
 
