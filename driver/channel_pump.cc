@@ -15,10 +15,6 @@ namespace profd {
 using internal::PumpCore;
 using internal::PumpWorker;
 
-struct ChannelPump::Core : PumpCore {
-  using PumpCore::PumpCore;
-};
-
 namespace {
 
 constexpr int64_t kJoinMarginNs = 500 * kNsPerMs;
@@ -34,7 +30,7 @@ PumpOptions Sane(PumpOptions options) {
 
 ChannelPump::ChannelPump(std::shared_ptr<const HalLibrary> hal, const Clock& clock, BlockPool& pool,
                          BlockSink& sink, const PumpOptions& options)
-    : core_(std::make_shared<Core>(
+    : core_(std::make_shared<PumpCore>(
           hal, std::make_shared<ChannelTable>(hal, clock, pool, sink, options.channels),
           Sane(options))) {
   MutexLock lock(core_->guard_mutex);

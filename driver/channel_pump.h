@@ -14,6 +14,10 @@
 
 namespace profd {
 
+namespace internal {
+struct PumpCore;
+}
+
 struct PumpOptions {
   int poll_slots = 6;            // pairs per prof_channel_poll, as the vendor's collector requests
   int poll_timeout_seconds = 1;  // the driver takes whole seconds
@@ -84,9 +88,7 @@ class ChannelPump {
   std::function<void()> waker() const;
 
  private:
-  struct Core;
-  struct Worker;
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<internal::PumpCore> core_;
 };
 
 }  // namespace profd
