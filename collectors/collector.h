@@ -8,6 +8,7 @@
 //  * polled collectors read /proc, /sys or DCMI when they are called, at absolute times.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,11 @@ struct Host {
   CollectorSettings settings = {};
   const ProcessNames* process_names_or_null = nullptr;
   std::string dcmi_error = {};  // why there is no dcmi_or_null
+  // By logical id; null: there is none.
+  const DeviceInfo* FindDevice(int id) const {
+    const auto found = std::ranges::find(devices, id, &DeviceInfo::id);
+    return found == devices.end() ? nullptr : &*found;
+  }
 };
 
 // What an option means to a collector. Sessions share a channel: the rates of both are met by the

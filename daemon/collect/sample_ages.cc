@@ -46,9 +46,8 @@ void UpdateSampleAges(const Host& host, const CollectorStatsTable& stats, const 
     const bool is_last = i + 1 == newest_blocks.size() || std::get<0>(newest_blocks[i + 1]) != device ||
                          std::get<1>(newest_blocks[i + 1]) != collector;
     if (!is_last) continue;
-    for (const DeviceInfo& info : host.devices) {
-      if (static_cast<uint32_t>(info.id) != device) continue;
-      set(collectors[collector].spec->name, std::to_string(info.physical_id), raw - last_ns);
+    if (const DeviceInfo* info = host.FindDevice(static_cast<int>(device))) {
+      set(collectors[collector].spec->name, std::to_string(info->physical_id), raw - last_ns);
     }
   }
 }

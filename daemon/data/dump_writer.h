@@ -48,6 +48,10 @@ struct ChannelEpoch {
   std::array<double, kCollectorOptions> part_hz{};
 };
 
+inline DumpClocks ForDump(const ClockPair& pair) {
+  return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
+}
+
 struct FeedCounters {
   std::atomic<uint64_t> records{0};  // written
   std::atomic<uint64_t> bytes{0};

@@ -183,10 +183,8 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
 
 void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
   auto npu = [&node](uint32_t device) {
-    for (const DeviceInfo& info : node.host().devices) {
-      if (info.id == static_cast<int>(device)) return std::to_string(info.physical_id);
-    }
-    return std::to_string(device);
+    const DeviceInfo* const info = node.host().FindDevice(static_cast<int>(device));
+    return info == nullptr ? std::to_string(device) : std::to_string(info->physical_id);
   };
   node.pump_or_null()->VisitCounters(
       [&](uint32_t device, uint32_t channel, const ChannelCounters& counters) {

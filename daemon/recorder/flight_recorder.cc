@@ -307,10 +307,8 @@ bool FlightRecorder::Records(uint16_t collector) const {
 bool FlightRecorder::ClockAt(int device, int64_t host_ns, ClockPair* out) const {
   auto track = clocks_.find(device);
   if (track == clocks_.end()) return false;
-  double hz = 0;
-  for (const DeviceInfo& info : deps_.session.host.devices) {
-    if (info.id == device) hz = info.counter_hz;
-  }
+  const DeviceInfo* const info = deps_.session.host.FindDevice(device);
+  const double hz = info == nullptr ? 0 : info->counter_hz;
   if (!track->second.At(host_ns, hz, deps_.session.host.host_counter_hz, out)) return false;
   // The host's counter is the same for all, and has been read more often.
   ClockPair host;

@@ -26,10 +26,6 @@ std::string NewId() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-DumpClocks ForDump(const ClockPair& pair) {
-  return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
-}
-
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }  // namespace
@@ -137,10 +133,9 @@ void RecorderDump::AddDevices(SessionDumpOptions* options) {
     ClockPair then;
     if (recorder_.ClockAt(device, start_ns_, &then)) facts.clocks = ForDump(then);
     options->devices.push_back(std::move(facts));
-    for (const DeviceInfo& info : deps_.host.devices) {
-      if (info.id != device) continue;
-      options->manifest.devices.push_back({info.id, info.physical_id, info.chip_name, info.chip_id,
-                                           info.uuid, info.counter_hz, info.aicore_mhz});
+    if (const DeviceInfo* info = deps_.host.FindDevice(device)) {
+      options->manifest.devices.push_back({info->id, info->physical_id, info->chip_name, info->chip_id,
+                                           info->uuid, info->counter_hz, info->aicore_mhz});
     }
   }
 }
@@ -197,11 +192,8 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
   const FlightRecorder::Route& route = recorder_.routes_[id];
   FeedOptions options;
   if (route.channel != 0) {
-    const DeviceInfo& device =
-        *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
-                      [&route](const DeviceInfo& d) { return d.id == route.device; });
     WantedCollector request{route.collector, part->hz};
-    options = ChannelFeed(deps_.host, device, route.collector, route.channel,
+    options = ChannelFeed(deps_.host, *deps_.host.FindDevice(route.device), route.collector, route.channel,
                           recorder_.OptionsOf(request));
     options.session_start_ns = start_ns_;
   } else if (!part->feeds.empty()) {

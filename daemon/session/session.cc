@@ -122,9 +122,7 @@ void Session::Recorrelate(const char* when, std::function<void()> done) {
               if (first) self->clocks_[device] = *pair;
               self->deps_.arbiter.SetClock(device, *pair);
               if (!first && self->dump_ != nullptr) {
-                DumpClocks clocks{pair->host_ns, pair->host_count, pair->device_ns,
-                                  pair->device_count, pair->uncertainty_ns};
-                self->dump_->EditManifest([device, clocks, when](Manifest& manifest) {
+                self->dump_->EditManifest([device, clocks = ForDump(*pair), when](Manifest& manifest) {
                   manifest.clocks.push_back({device, when, clocks});
                 });
               }
@@ -273,13 +271,7 @@ void Session::Running() {
     if (std::ranges::find(plan_.devices, info.id) != plan_.devices.end()) devices.push_back(MarksOf(info));
   }
   processes_->Begin(dump_, std::move(devices), start_raw_ns_);
-  if (dump_ != nullptr) {
-    std::vector<Row> rows = rows_;
-    for (Row& row : rows) row.answer = AnswerOf(row);
-    dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
-      self->WriteOutcomes(manifest, rows);
-    });
-  }
+  NoteOutcomes();
   if (spec_.schedule().has_duration_ms()) {
     duration_ = std::make_unique<Timer>(deps_.control);
     duration_->After(LeftMs() * kNsPerMs, [this] { Stop("duration"); });

@@ -210,6 +210,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void FillRows(v1::SessionStatus* out) const;
   void FillSegments(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
+  void NoteOutcomes();
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;

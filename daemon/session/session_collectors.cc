@@ -29,8 +29,7 @@ void Session::StartChannels(const PlannedCollector& planned) {
 // `settled` runs once, when the driver has answered; at once where it is not called.
 void Session::StartChannel(const PlannedCollector& planned, int id, std::function<void()> settled) {
   const CollectorEntry& entry = Collectors()[planned.index];
-  const DeviceInfo& device = *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
-                                           [id](const DeviceInfo& d) { return d.id == id; });
+  const DeviceInfo& device = *deps_.host.FindDevice(id);
   Row row;
   row.collector = planned.index;
   row.device = id;

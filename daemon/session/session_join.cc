@@ -56,15 +56,12 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
   if (clocks.ok()) {
     clocks_[device] = *clocks;
     deps_.arbiter.SetClock(device, *clocks);
-    for_dump = DumpClocks{clocks->host_ns, clocks->host_count, clocks->device_ns,
-                          clocks->device_count, clocks->uncertainty_ns};
+    for_dump = ForDump(*clocks);
   } else {
     clockless_.insert(device);
   }
   plan_.devices.insert(std::upper_bound(plan_.devices.begin(), plan_.devices.end(), device), device);
-  const DeviceInfo& info =
-      *std::find_if(deps_.host.devices.begin(), deps_.host.devices.end(),
-                    [device](const DeviceInfo& one) { return one.id == device; });
+  const DeviceInfo& info = *deps_.host.FindDevice(device);
   if (dump_ != nullptr) {
     ManifestDevice described = Described(info);
     described.joined_raw_ns =
@@ -82,13 +79,7 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
 
 void Session::OnJoined() {
   if (--joining_ > 0 || state_ != v1::Session::STATE_RUNNING) return;
-  if (dump_ != nullptr) {
-    std::vector<Row> rows = rows_;
-    for (Row& row : rows) row.answer = AnswerOf(row);
-    dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
-      self->WriteOutcomes(manifest, rows);
-    });
-  }
+  NoteOutcomes();
   on_change_(*this);
   JoinDevices();
 }

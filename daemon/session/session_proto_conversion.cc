@@ -24,10 +24,6 @@ std::string ManifestState(v1::Outcome::Result state) {
   return EnumWord(state == v1::Outcome::RESULT_UNSPECIFIED ? v1::Outcome::RESULT_FAILED : state);
 }
 
-DumpClocks ForDump(const ClockPair& pair) {
-  return {pair.host_ns, pair.host_count, pair.device_ns, pair.device_count, pair.uncertainty_ns};
-}
-
 // Of zstd: a profile's records shrink well at the least effort.
 constexpr int kCompressLevel = 1;
 
@@ -131,9 +127,7 @@ void Session::DescribeManifest(Manifest* out) const {
     manifest.options.push_back({one.key, one.value, one.asked, one.note});
   }
   for (int id : plan_.devices) {
-    for (const DeviceInfo& device : deps_.host.devices) {
-      if (device.id == id) manifest.devices.push_back(Described(device));
-    }
+    if (const DeviceInfo* device = deps_.host.FindDevice(id)) manifest.devices.push_back(Described(*device));
   }
 }
 
@@ -192,6 +186,15 @@ size_t Session::ExpectedFiles() const {
     }
   }
   return files;
+}
+
+void Session::NoteOutcomes() {
+  if (dump_ == nullptr) return;
+  std::vector<Row> rows = rows_;
+  for (Row& row : rows) row.answer = AnswerOf(row);
+  dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
+    self->WriteOutcomes(manifest, rows);
+  });
 }
 
 // Runs on the writer thread with a copy of the rows: only what never changes and their answers.
