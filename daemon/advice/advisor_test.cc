@@ -78,11 +78,7 @@ class AdvisorTest : public ::testing::Test {
     EXPECT_TRUE(advisor_->Describe(peer, request, &answer).ok());
     return answer;
   }
-  static Peer User(uint32_t uid) {
-    Peer peer;
-    peer.uid = uid;
-    return peer;
-  }
+  static Peer User(uint32_t uid) { return {.uid = uid}; }
 
   ManualClock clock_;
   MetricStore store_;
@@ -114,8 +110,7 @@ TEST_F(AdvisorTest, UsersSeeTheirOwnJobs) {
   EXPECT_EQ(Ask(User(1000)).advice_size(), 1);
   EXPECT_EQ(Ask(User(1001), true).advice_size(), 0);
   EXPECT_EQ(Ask(User(1001), true).ranks_size(), 0);
-  Peer viewer;
-  viewer.viewer = true;
+  const Peer viewer{.viewer = true};
   const v1::GetAdviceResponse answer = Ask(viewer, true);
   EXPECT_EQ(answer.advice_size(), 1);
   ASSERT_EQ(answer.ranks_size(), 2);

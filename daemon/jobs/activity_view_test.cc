@@ -13,11 +13,7 @@ namespace {
 
 constexpr int64_t kSecond = kNsPerSecond;
 
-Peer User(uint32_t uid) {
-  Peer peer;
-  peer.uid = uid;
-  return peer;
-}
+Peer User(uint32_t uid) { return {.uid = uid}; }
 
 // Processes 11 and 12 of user 1000, 13 of user 2000, all but 12 collected from: a kernel of 250 ms in each of
 // the seconds 1001 and 1002, one of 100 ms of another name in 1002.

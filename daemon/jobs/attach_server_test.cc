@@ -135,6 +135,13 @@ class AttachServerTest : public ::testing::Test {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, condition);
   }
+  void CountDisposed() {
+    server_->SetDisposer([this](const UniqueFd&) {
+      std::lock_guard lock(mutex_);
+      ++disposed_;
+      changed_.notify_all();
+    });
+  }
   Client Attached() {
     Client client(options_.path);
     EXPECT_TRUE(client.Send(attach::ToDaemon(attach::Hello{})));
@@ -157,6 +164,7 @@ class AttachServerTest : public ::testing::Test {
   std::vector<std::shared_ptr<ActivityReader>> activity_;
   std::vector<std::shared_ptr<UniqueFd>> files_;
   std::vector<uint64_t> closed_;
+  int disposed_ = 0;  // descriptors
 };
 
 TEST_F(AttachServerTest, ThePeerIsTakenFromTheKernel) {
@@ -267,12 +275,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
 
 TEST_F(AttachServerTest, RefusesInvalidActivityRings) {
   Start();
-  std::vector<int> disposed;
-  server_->SetDisposer([&](UniqueFd fd) {
-    std::lock_guard lock(mutex_);
-    disposed.push_back(fd.get());
-    changed_.notify_all();
-  });
+  CountDisposed();
   Client client = Attached();
   TestActivityRing ring;
   TestRing marks;
@@ -284,18 +287,13 @@ TEST_F(AttachServerTest, RefusesInvalidActivityRings) {
     ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));
     EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
   }
-  EXPECT_TRUE(Wait([&] { return disposed.size() == 1; })) << "of a stranger, closed elsewhere";
+  EXPECT_TRUE(Wait([&] { return disposed_ == 1; })) << "of a stranger, closed elsewhere";
   EXPECT_TRUE(packets_.empty());
 }
 
 TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
   Start();
-  std::vector<int> disposed;
-  server_->SetDisposer([&](UniqueFd fd) {
-    std::lock_guard lock(mutex_);
-    disposed.push_back(fd.get());
-    changed_.notify_all();
-  });
+  CountDisposed();
   Client client = Attached();
   UniqueFd folder(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   attach::CollectorReport report;
@@ -306,7 +304,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
     ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));
     EXPECT_EQ(client.Expect<attach::Reply>().code, 3);
   }
-  ASSERT_TRUE(Wait([&] { return disposed.size() == 2; }));
+  ASSERT_TRUE(Wait([&] { return disposed_ == 2; }));
   ASSERT_TRUE(client.Send(attach::ToDaemon(report), {folder.get()}));
   ASSERT_TRUE(Wait([&] { return files_.size() == 1; }));
   struct stat sent {}, got {};
@@ -316,22 +314,17 @@ TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
   // What is not taken is closed where that may wait.
   auto files = std::move(files_);
   files.clear();
-  EXPECT_TRUE(Wait([&] { return disposed.size() == 3; }));
+  EXPECT_TRUE(Wait([&] { return disposed_ == 3; }));
 }
 
 TEST_F(AttachServerTest, StrangeDescriptorsAreClosedElsewhere) {
   Start();
-  std::vector<int> disposed;
-  server_->SetDisposer([&](UniqueFd fd) {
-    std::lock_guard lock(mutex_);
-    disposed.push_back(fd.get());
-    changed_.notify_all();
-  });
+  CountDisposed();
   UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Client client(options_.path);
   ASSERT_TRUE(client.Send("garbage", {file.get()}));
   client.Expect<attach::Refused>();
-  EXPECT_TRUE(Wait([&] { return disposed.size() == 1; }));
+  EXPECT_TRUE(Wait([&] { return disposed_ == 1; }));
 }
 
 TEST_F(AttachServerTest, ThereIsALimit) {

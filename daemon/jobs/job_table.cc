@@ -208,8 +208,7 @@ void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   if (found == attached_.end()) return;
   if (!notice.collect) return deps_.send(attach_id, notice);
   const TrainingProcess& process = found->second.process;
-  Peer owner;
-  owner.uid = process.uid;
+  const Peer owner{.uid = process.uid};
   if (Status may = deps_.gate.MayProfile(owner, process.devices); !may.ok()) return RefuseCollection(attach_id, notice, may);
   attach::SessionNotice limited = notice;
   limited.collect->max_permille = deps_.collect_permille;

@@ -27,11 +27,7 @@ class JobViewTest : public ::testing::Test {
     DescribeJobs(peer, request, processes_, sessions_, kNsPerSecond, &out);
     return out;
   }
-  static Peer User(uint32_t uid) {
-    Peer peer;
-    peer.uid = uid;
-    return peer;
-  }
+  static Peer User(uint32_t uid) { return {.uid = uid}; }
   std::vector<TrainingProcess> processes_ = {MakeViewed(1, 11, "a"), MakeViewed(0, 12, "a"),
                                              MakeViewed(2, 13, "a", 2000), MakeViewed(0, 14, "")};
   std::vector<ActiveSession> sessions_ = {{"s1", "a", 1000}, {"s2", "a", 2000}, {"s3", "", 1000}};

@@ -17,12 +17,7 @@ using Stacks = v1::ProcessStacks;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Peer User(uint32_t uid, bool admin = false) {
-  Peer peer;
-  peer.uid = uid;
-  peer.admin = admin;
-  return peer;
-}
+Peer User(uint32_t uid, bool admin = false) { return {.uid = uid, .admin = admin}; }
 
 // Process 101 (rank 0, attached as 1) and 102 (rank 1, attached as 2) of job a and user 1000, 103 of job b and user 2000,
 // which is not attached.

@@ -13,11 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Memory = std::shared_ptr<CallHold>;
 
-Peer User(uint32_t uid) {
-  Peer peer;
-  peer.uid = uid;
-  return peer;
-}
+Peer User(uint32_t uid) { return {.uid = uid}; }
 
 // Every row of the table.
 class CallLimitsTest : public ::testing::TestWithParam<CallLimit> {

@@ -77,8 +77,7 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
     if (!context_.deps.archive.IsWaiting(request_.dump())) {
       return PermissionDenied("only dumps that wait for the database, by name");
     }
-    Peer administrator;
-    administrator.admin = true;
+    const Peer administrator{.admin = true};
     return sessions.DumpsOf(administrator, "", request_.dump());
   }
 

@@ -10,14 +10,7 @@
 namespace profd::rpc {
 namespace {
 
-Peer WithRole(Role role) {
-  Peer peer;
-  peer.remote = true;
-  peer.certificate = "CN=x";
-  peer.viewer = role == Role::kViewer;
-  peer.admin = role == Role::kAdmin;
-  return peer;
-}
+Peer WithRole(Role role) { return {.admin = role == Role::kAdmin, .viewer = role == Role::kViewer, .remote = true, .certificate = "CN=x"}; }
 
 // Calls see(roles, method) for each method of each service.
 template <class See>
@@ -62,15 +55,12 @@ TEST(RolesTest, ViewersOnlyLook) {
 // The user that archives fetches and reports; what it may fetch is decided elsewhere.
 TEST(RolesTest, TheArchivesUserDoesNothingElse) {
   const std::set<std::string_view> its = {"FetchDump", "ClaimArchiveUpload", "ReportArchive"};
-  Peer archiver;
-  archiver.uid = 990;
-  archiver.archiver = true;
+  const Peer archiver{.uid = 990, .archiver = true};
   ForEachMethod([&](const MethodRoles& roles, const std::string& method) {
     EXPECT_EQ(roles.MayCall(archiver, method).ok(), its.count(method) == 1) << method;
   });
   EXPECT_THAT(Roles().MayCall(archiver, "StartSession").message(), ::testing::HasSubstr("archive.user"));
-  Peer user;
-  user.uid = 1000;
+  const Peer user{.uid = 1000};
   const MethodRoles dumps(*v1::Node::descriptor()->file()->FindServiceByName("DumpService"));
   EXPECT_EQ(dumps.MayCall(user, "ClaimArchiveUpload").code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(dumps.MayCall(user, "ReportArchive").message(), ::testing::HasSubstr("administrators"));

@@ -139,8 +139,7 @@ TEST_F(ToyRpcTest, WithoutARoleNoHandlerIsReached) {
 
 TEST_F(ToyRpcTest, TheRoleIsTheOneAtTheMethod) {
   const rpc::MethodRoles roles(*toy::DoubleRequest::descriptor()->file()->FindServiceByName("Toy"));
-  Peer viewer;
-  viewer.remote = viewer.viewer = true;
+  const Peer viewer{.viewer = true, .remote = true};
   EXPECT_EQ(roles.MayCall(viewer, "Double").code(), StatusCode::kPermissionDenied);
   EXPECT_TRUE(roles.MayCall(Peer(), "Double").ok());
 }

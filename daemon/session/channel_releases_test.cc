@@ -30,16 +30,8 @@ class ChannelReleasesTest : public ArbiterTest {
                                                                         : std::nullopt; }};
     releases_.emplace(std::move(deps));
   }
-  static Peer User(uint32_t uid) {
-    Peer peer;
-    peer.uid = uid;
-    return peer;
-  }
-  static Peer Administrator() {
-    Peer peer = User(0);
-    peer.admin = true;
-    return peer;
-  }
+  static Peer User(uint32_t uid) { return {.uid = uid}; }
+  static Peer Administrator() { return {.uid = 0, .admin = true}; }
   Status Release(const Peer& peer, const v1::ReleaseChannelsRequest& request) {
     answer_.Clear();
     auto done = std::make_shared<std::promise<void>>();

@@ -16,7 +16,7 @@ struct Peer {
   pid_t pid = 0;  // 0 over TLS: there is no process of this node
   uint32_t uid = UINT32_MAX;
   uint32_t gid = UINT32_MAX;
-  std::vector<uint32_t> groups;  // supplementary
+  std::vector<uint32_t> groups = {};  // supplementary
   bool admin = false;            // root, in the administrators' group, or by certificate
   // Sees everything, starts, ends and takes away nothing; has no uid. Never together with `admin`.
   bool viewer = false;
@@ -26,14 +26,7 @@ struct Peer {
   std::string certificate = {};  // its subject, cleaned; empty on the unix socket
 
   // The daemon itself.
-  static Peer Daemon() {
-    Peer peer;
-    peer.pid = ::getpid();
-    peer.uid = ::geteuid();
-    peer.gid = ::getegid();
-    peer.admin = true;
-    return peer;
-  }
+  static Peer Daemon() { return {.pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid(), .admin = true}; }
   bool InGroup(uint32_t group) const {
     return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();
   }

@@ -353,8 +353,7 @@ void SessionManager::UpdateMetrics(SelfMetrics* self) const {
 }
 
 std::vector<ActiveSession> SessionManager::ActiveSessions() const {
-  Peer everybody;
-  everybody.admin = true;
+  const Peer everybody{.admin = true};
   v1::ListSessionsRequest request;
   request.set_active_only(true);
   std::vector<ActiveSession> active;

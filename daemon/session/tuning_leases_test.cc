@@ -29,13 +29,7 @@ class TuningLeasesTest : public ::testing::Test {
   TuningLeases::Deps Deps() {
     return {clock_, devices_, processes_, node_devices_, states_, [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; }, "boot-1"};
   }
-  static Peer As(uint32_t uid, pid_t pid, bool admin = false) {
-    Peer peer;
-    peer.uid = uid;
-    peer.pid = pid;
-    peer.admin = admin;
-    return peer;
-  }
+  static Peer As(uint32_t uid, pid_t pid, bool admin = false) { return {.pid = pid, .uid = uid, .admin = admin}; }
   Result<v1::TuningLease> Acquire(const Peer& peer, std::vector<uint32_t> devices,
                                   const std::function<void(v1::AcquireTuningLeaseRequest*)>& more = nullptr) {
     v1::AcquireTuningLeaseRequest request;

@@ -84,14 +84,7 @@ class SessionManagerTest : public ::testing::Test {
     jobs_.Add(Process(11, kAlice, 1, 2));
   }
 
-  static Peer As(uint32_t uid, bool admin = false) {
-    Peer peer;
-    peer.uid = uid;
-    peer.gid = uid;
-    peer.pid = 4242;
-    peer.admin = admin;
-    return peer;
-  }
+  static Peer As(uint32_t uid, bool admin = false) { return {.pid = 4242, .uid = uid, .gid = uid, .admin = admin}; }
   // A request that collects something here: the host's memory.
   static v1::SessionSpec Spec(std::string job = {}) {
     v1::SessionSpec request;
