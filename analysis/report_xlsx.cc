@@ -167,9 +167,9 @@ class Book {
     }
     if (shown == rows.size()) return;
     const std::string left_out =
-        Translate({"{} more rows are left out: a sheet has at most {} rows; advice.json has all",
+        Translate({"{:more row is|more rows are} left out: a sheet has at most {} rows; advice.json has all",
              "省略了 {} 行：工作表最多 {} 行；advice.json 中有全部数据"},
-            rows.size() - shown, limits_.rows)
+            Counted{rows.size() - shown}, limits_.rows)
             .In(language_);
     worksheet_write_string(sheet, static_cast<lxw_row_t>(shown + 1), 0, left_out.c_str(), text_);
     notices_.push_back(name + ": " + left_out);

@@ -123,12 +123,6 @@ size_t DisplayWidth(std::string_view text) {
   return width;
 }
 
-std::string CountText(uint64_t count, std::string_view singular) {
-  if (count == 1) return fmt::format("1 {}", singular);
-  if (singular.ends_with('y')) return fmt::format("{} {}ies", count, singular.substr(0, singular.size() - 1));
-  return fmt::format("{} {}{}", count, singular, singular.ends_with('s') ? "es" : "s");
-}
-
 std::string FormatBytes(uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

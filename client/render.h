@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/count_text.h"
 #include "base/duration_text.h"
 
 namespace profd::client {
@@ -24,8 +25,6 @@ size_t DisplayWidth(std::string_view text);
 
 // "0 B", "1.5 KiB", "20.0 MiB"
 std::string FormatBytes(uint64_t bytes);
-// "1 process", "2 processes"; of "query" "2 queries".
-std::string CountText(uint64_t count, std::string_view singular);
 // Local time, "2026-01-01 00:00:00"; "-" for 0.
 std::string FormatTime(int64_t epoch_ns);
 // "50 Hz"; "event" for 0.

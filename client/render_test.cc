@@ -97,6 +97,8 @@ TEST(CountText, HasTheSingular) {
   EXPECT_EQ(CountText(2, "process"), "2 processes");
   EXPECT_EQ(CountText(1, "more query"), "1 more query");
   EXPECT_EQ(CountText(3, "query"), "3 queries");
+  EXPECT_EQ(CountText(1, "line makes", "lines make"), "1 line makes");
+  EXPECT_EQ(CountText(0, "line makes", "lines make"), "0 lines make");
 }
 
 TEST(Sparkline, ADipLooksAsLargeAsItIs) {

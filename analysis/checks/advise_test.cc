@@ -109,10 +109,13 @@ TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
 }
 
 TEST(TranslatedText, CountsHaveTheirNounInEnglish) {
-  const auto text = [](size_t count) { return Translate({"{:n} ran {} ms", "{} 个算子运行 {} ms"}, Counted{count, "operator"}, 5); };
+  const auto text = [](size_t count) { return Translate({"{:operator} ran {} ms", "{} 个算子运行 {} ms"}, Counted{count}, 5); };
   EXPECT_EQ(text(1).en, "1 operator ran 5 ms");
   EXPECT_EQ(text(2).en, "2 operators ran 5 ms");
   EXPECT_EQ(text(1).zh, "1 个算子运行 5 ms");
+  const auto verb = [](size_t count) { return Translate({"{:operator is|operators are} cut", "{} 个算子"}, Counted{count}); };
+  EXPECT_EQ(verb(1).en, "1 operator is cut");
+  EXPECT_EQ(verb(0).en, "0 operators are cut");
 }
 
 }  // namespace

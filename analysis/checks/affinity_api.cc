@@ -207,7 +207,7 @@ std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
     if (stack != kNoText) finding.stacks.emplace_back(rank.TextOf(stack));
     calls += place.count;
   }
-  finding.evidence = Translate({"{} places in the code could use {} faster APIs; they were called {} times", "代码中 {} 处可使用 {} 个更快的 API；共调用 {} 次"}, sorted.size(), apis.size(), calls);
+  finding.evidence = Translate({"{:place} in the code could use {:faster API; it was|faster APIs; they were} called {:time}", "代码中 {} 处可使用 {} 个更快的 API；共调用 {} 次"}, Counted{sorted.size()}, Counted{apis.size()}, Counted{calls});
   for (const std::string& api : apis) finding.advice.push_back(Translate({"Use {}.", "使用 {}。"}, api));
   if (rank.stacks.empty()) finding.advice.emplace_back(Text("Record call stacks (with_stack=True) to see the lines of Python.", "采集调用栈（with_stack=True）以定位 Python 代码行。"));
   finding.step = input.StepNumber();

@@ -101,7 +101,7 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   finding.cost_ms = CostOf(input, lost_ns / 1e6);
   finding.step = input.StepNumber();
   finding.title = Text("The AI Core runs below its nominal frequency", "AI Core 运行频率低于标称频率");
-  finding.evidence = Translate({"{:n} ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, Counted{found.size(), "operator"},
+  finding.evidence = Translate({"{:operator} ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, Counted{found.size()},
                          limit * 100, rank.core_mhz);
   finding.evidence += ReasonsOf(input);
   finding.advice = {Text("Check the temperature of the device and its power limit: profctl top shows both, with the causes of throttling.",

@@ -220,8 +220,8 @@ std::optional<Finding> CheckAiCorePerformance(const CheckInput& input) {
                             row.verdict.kind == Verdict::Kind::kImprovable ? Json(std::round(row.verdict.improvement * 1e4) / 1e4) : Json(), rank.TextOf(op.type), rank.TextOf(op.name),
                             row.group.calls, row.group.ns / 1e6, rank.TextOf(op.input_shapes), rank.TextOf(op.input_types)});
   }
-  finding.evidence = Translate({"{} operators could be faster, {} are as fast as a unit of the core, {} have shapes that do not fit the core",
-                          "{} 个算子有优化空间，{} 个已达到某个计算单元的上限，{} 个的 shape 与硬件不亲和"}, counts[0], counts[1], counts[2]);
+  finding.evidence = Translate({"{:operator} could be faster, {:is|are} as fast as a unit of the core, {:has a shape that does|have shapes that do} not fit the core",
+                          "{} 个算子有优化空间，{} 个已达到某个计算单元的上限，{} 个的 shape 与硬件不亲和"}, Counted{counts[0]}, Counted{counts[1]}, Counted{counts[2]});
   return finding;
 }
 

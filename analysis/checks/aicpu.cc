@@ -107,7 +107,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   finding.priority = PriorityOf(cpu_ms, all_ms, input.limits);
   finding.cost_ms = PerStep(rank, cpu_ms);
   finding.title = Text("Operators on the AI CPU", "在 AI CPU 上运行的算子");
-  finding.evidence = Translate({"{:n} ran {:.3f} ms on the AI CPU, {:.1f} % of all operators' time", "{} 个算子在 AI CPU 上运行 {:.3f} ms，占全部算子耗时的 {:.1f} %"}, Counted{by_operator.size(), "operator"}, cpu_ms,
+  finding.evidence = Translate({"{:operator} ran {:.3f} ms on the AI CPU, {:.1f} % of all operators' time", "{} 个算子在 AI CPU 上运行 {:.3f} ms，占全部算子耗时的 {:.1f} %"}, Counted{by_operator.size()}, cpu_ms,
                          all_ms > 0 ? cpu_ms / all_ms * 100 : 0.0);
   finding.advice = {Text("Replace them by operators that the AI Core has, or use types that it has.", "替换为 AI Core 支持的算子，或使用其支持的数据类型。")};
   finding.columns = {"type", "name", "calls", "total_ms", "input_types"};

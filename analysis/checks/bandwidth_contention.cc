@@ -43,7 +43,7 @@ std::optional<Finding> CheckBandwidthContention(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kLow;
   finding.title = Text("Communication beside matrix multiplications is slow", "与矩阵乘并行的通信带宽偏低");
-  finding.evidence = Translate({"{} operations over SDMA ran beside a matrix multiplication at less than {} GB/s", "{} 个 SDMA 通信算子与矩阵乘并行时的带宽低于 {} GB/s"}, found.size(), limit);
+  finding.evidence = Translate({"{:operation} over SDMA ran beside a matrix multiplication at less than {} GB/s", "{} 个 SDMA 通信算子与矩阵乘并行时的带宽低于 {} GB/s"}, Counted{found.size()}, limit);
   finding.advice = {Text("Compare with a run in which they do not overlap: where the step is faster, keep it so.", "与关闭计算通信掩盖的训练对比：若 step 更快则保持关闭。")};
   finding.columns = {"name", "duration_ms", "bandwidth_gb_s"};
   for (const Slow& each : found) finding.rows.push_back({rank.TextOf(each.op->name), each.op->elapse_ms, each.gb_s});

@@ -44,8 +44,8 @@ std::optional<Finding> CheckBlockDim(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kLow;
   finding.title = Text("Operators that leave cores without work", "未用满核数的算子");
-  finding.evidence = Translate({"{} operators are cut into a number of blocks that is not a multiple of the {} cube or {} vector cores; together {:.3f} ms",
-                          "{} 个算子的 block 数不是 {} 个 cube 核或 {} 个 vector 核的整数倍；共 {:.3f} ms"}, sorted.size(), rank.cube_cores, rank.vector_cores, Ms(sum_ns));
+  finding.evidence = Translate({"{:operator is|operators are} cut into a number of blocks that is not a multiple of the {} cube or {} vector cores; together {:.3f} ms",
+                          "{} 个算子的 block 数不是 {} 个 cube 核或 {} 个 vector 核的整数倍；共 {:.3f} ms"}, Counted{sorted.size()}, rank.cube_cores, rank.vector_cores, Ms(sum_ns));
   finding.advice = {Text("Tune them with AOE, the longest ones first; or choose shapes that cut into multiples of the number of cores.", "从耗时最长的算子开始使用 AOE 调优；或选择可按核数整除切分的 shape。")};
   finding.columns = {"type", "name", "core", "blocks", "calls", "total_ms", "input_shapes"};
   for (const auto& [key, times] : sorted) {

@@ -46,8 +46,8 @@ std::optional<Finding> CheckByteAlignment(const CheckInput& input) {
                      : share >= input.limits.At("byte_alignment", "medium") ? Priority::kMedium
                                                                             : Priority::kLow;
   finding.title = Text("Data of collectives is not aligned", "集合通信的数据未对齐");
-  finding.evidence = Translate({"{} collectives move data over SDMA in sizes that are not a multiple of {} bytes: {:.3f} ms of {:.3f} ms",
-                          "{} 个通信算子经 SDMA 搬运的数据量不是 {} 字节的整数倍：{:.3f} ms / {:.3f} ms"}, sorted.size(), kAlignment, Ms(odd_ns), Ms(all_ns));
+  finding.evidence = Translate({"{:collective moves|collectives move} data over SDMA in sizes that are not a multiple of {} bytes: {:.3f} ms of {:.3f} ms",
+                          "{} 个通信算子经 SDMA 搬运的数据量不是 {} 字节的整数倍：{:.3f} ms / {:.3f} ms"}, Counted{sorted.size()}, kAlignment, Ms(odd_ns), Ms(all_ns));
   finding.advice = {Text("Choose sizes (buckets, batch, hidden size) such that what each rank sends is a multiple of 512 bytes.", "调整大小（梯度桶、batch、hidden size），使每个 rank 发送的数据量为 512 字节的整数倍。")};
   finding.columns = {"name", "size_bytes", "duration_us", "unaligned_us", "bandwidth_gb_s"};
   for (const auto& [name, op] : sorted) {

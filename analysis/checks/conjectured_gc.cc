@@ -42,8 +42,8 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   finding.cost_ms = CostOf(input, sum_ms);
   finding.step = input.StepNumber();
   finding.title = Text("Long gaps without calls, perhaps garbage collection", "长时间无调用的空隙，疑似垃圾回收");
-  finding.evidence = Translate({"{:n} the device was free for more than {:.0f} us while the host called next to nothing, {:.4f} ms in all",
-                          "{} 次出现器件空闲超过 {:.0f} us 且 Host 侧几乎没有调用，共 {:.4f} ms"}, Counted{found.size(), "time"}, gap_us, sum_ms);
+  finding.evidence = Translate({"{:time} the device was free for more than {:.0f} us while the host called next to nothing, {:.4f} ms in all",
+                          "{} 次出现器件空闲超过 {:.0f} us 且 Host 侧几乎没有调用，共 {:.4f} ms"}, Counted{found.size()}, gap_us, sum_ms);
   finding.advice = {Text("Record garbage collection (gc_detect_threshold of torch_npu's profiler) to be sure.", "采集垃圾回收事件（torch_npu profiler 的 gc_detect_threshold）加以确认。"), kGcAdvice};
   finding.code = {kGcCode};
   finding.columns = {"start_ms", "duration_us"};

@@ -24,8 +24,8 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
                           fmt::format("输入流水线的队列表明 {} 过慢", stage));
   finding.columns = {"queue", "empty", "total", "mean_size"};
   for (const Json& queue : pipeline["queues"]) {
-    finding.evidence += Translate({"; the {} queue was empty at {} of {} steps", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),
-                            queue["empty"].get<uint64_t>(), queue["total"].get<uint64_t>());
+    finding.evidence += Translate({"; the {} queue was empty at {} of {:step}", "；{} 队列在 {}/{} 个 step 为空"}, queue["queue"].get<std::string>(),
+                            queue["empty"].get<uint64_t>(), Counted{queue["total"].get<size_t>()});
     finding.rows.push_back({queue["queue"], queue["empty"], queue["total"], queue["mean_size"]});
   }
   // One for each operator, and what else there is.
@@ -68,7 +68,7 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   finding.priority = Priority::kHigh;
   finding.cost_ms = PerStep(rank, Ms(in_steps_ns));
   finding.title = Text("Slow data loader", "数据加载慢");
-  finding.evidence = Translate({"{:n} of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, Counted{found.size(), "call"}, least_us,
+  finding.evidence = Translate({"{:call} of the data loader took {:.0f} us or longer; the first {:.3f} ms", "数据加载有 {} 次调用耗时达到或超过 {:.0f} us；首次为 {:.3f} ms"}, Counted{found.size()}, least_us,
                          Ms(found.front()->end_ns - found.front()->start_ns));
   finding.advice = {Text("Keep the data on a fast local disk, and read it in few large files.", "将数据放在高速本地盘，并以少量大文件读取。"),
                     Text("Raise num_workers of the DataLoader.", "增大 DataLoader 的 num_workers。")};

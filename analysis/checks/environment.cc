@@ -62,7 +62,7 @@ std::optional<Finding> CheckEnvironment(const CheckInput& input) {
   }
   if (finding.rows.empty()) return std::nullopt;
   finding.title = Text("Variables of the environment", "环境变量");
-  finding.evidence = Translate({"{} variables slow the training down", "{} 个环境变量使训练变慢"}, finding.rows.size());
+  finding.evidence = Translate({"{:variable slows|variables slow} the training down", "{} 个环境变量使训练变慢"}, Counted{finding.rows.size()});
   return finding;
 }
 

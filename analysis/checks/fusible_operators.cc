@@ -169,7 +169,7 @@ std::optional<Finding> CheckFusibleOperators(const CheckInput& input) {
   Finding finding;
   finding.priority = share > limit("high") ? Priority::kHigh : share < limit("low") ? Priority::kLow : Priority::kMedium;
   finding.title = Text("Sequences of operators that could be one", "可融合的算子序列");
-  finding.evidence = Translate({"{} sequences repeat; from begin to end {:.3f} ms, of which the device was busy for {:.3f} ms", "{} 个序列重复出现；从开始到结束共 {:.3f} ms，其中器件忙 {:.3f} ms"}, kept.size(),
+  finding.evidence = Translate({"{:sequence repeats|sequences repeat}; from begin to end {:.3f} ms, of which the device was busy for {:.3f} ms", "{} 个序列重复出现；从开始到结束共 {:.3f} ms，其中器件忙 {:.3f} ms"}, Counted{kept.size()},
                          Ms(wall_ns), Ms(busy_ns));
   if (rank.executions.size() > kMostExecutions) finding.evidence += Translate({"; looked for among the first {} executions", "；只查找了前 {} 次执行"}, kMostExecutions);
   finding.advice = {Text("Where the host is the limit: find what launches them (record call stacks) and use a fused operator or a graph.", "受 Host 下发限制时：定位下发代码（采集调用栈），使用融合算子或图模式。"),

@@ -29,7 +29,7 @@ std::optional<Finding> CheckGc(const CheckInput& input) {
   finding.priority = Priority::kMedium;
   finding.cost_ms = PerStep(rank, Ms(in_steps_ns));
   finding.title = Text("Garbage collection", "垃圾回收");
-  finding.evidence = Translate({"Python collected garbage {:n} for {:.0f} us or longer, {:.4f} ms in all", "Python 垃圾回收有 {} 次达到或超过 {:.0f} us，共 {:.4f} ms"}, Counted{found.size(), "time"}, least_us, sum_ms);
+  finding.evidence = Translate({"Python collected garbage {:time} for {:.0f} us or longer, {:.4f} ms in all", "Python 垃圾回收有 {} 次达到或超过 {:.0f} us，共 {:.4f} ms"}, Counted{found.size()}, least_us, sum_ms);
   finding.advice = {kGcAdvice, Text("gc.freeze() after the model is built keeps its objects out of later collections.", "模型构建后调用 gc.freeze()，使其对象不参与之后的回收。")};
   finding.code = {kGcCode};
   finding.columns = {"start_ms", "duration_us"};

@@ -23,7 +23,7 @@ std::optional<Finding> CheckThrottle(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("The device lowers its clock", "器件降频");
-  finding.evidence = Translate({"{} reasons were set, the first for {:.0f} % of the samples", "出现 {} 种降频原因，首个占采样的 {:.0f} %"}, seen.size(), seen.front().mean * 100);
+  finding.evidence = Translate({"{:reason was|reasons were} set, the first for {:.0f} % of the samples", "出现 {} 种降频原因，首个占采样的 {:.0f} %"}, Counted{seen.size()}, seen.front().mean * 100);
   finding.advice = {Text("Look at power and temperature of the device (profctl top): cooling, power limit, neighbours in the chassis.", "查看器件的功耗和温度（profctl top）：散热、功耗上限、同机箱的其他器件。")};
   AddRows(seen, &finding);
   return finding;
@@ -57,7 +57,7 @@ std::optional<Finding> CheckHccs(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("HCCS links repeat data or lose lanes", "HCCS 链路重传或掉 lane");
-  finding.evidence = Translate({"{} counters of links report retries or checksum errors, {} links lost lanes", "{} 个链路计数器报告重传或校验错误，{} 条链路掉 lane"}, seen.size() - lanes_lost, lanes_lost);
+  finding.evidence = Translate({"{:counter of links reports|counters of links report} retries or checksum errors, {:link} lost lanes", "{} 个链路计数器报告重传或校验错误，{} 条链路掉 lane"}, Counted{seen.size() - lanes_lost}, Counted{lanes_lost});
   finding.advice = {Text("Have the links of the named numbers checked; move the job to another node until then.", "请检修表中编号的链路；在此之前将作业迁移到其他节点。")};
   AddRows(seen, &finding);
   return finding;
@@ -76,7 +76,7 @@ std::optional<Finding> CheckRoce(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kHigh;
   finding.title = Text("The RoCE port sends again, is paused or drops", "RoCE 端口重传、被暂停或丢包");
-  finding.evidence = Translate({"{} counters of the port are above their limits; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, seen.size(), seen.front().series->name,
+  finding.evidence = Translate({"{:counter of the port is above its limit|counters of the port are above their limits}; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, Counted{seen.size()}, seen.front().series->name,
                          seen.front().mean);
   finding.advice = {Text("Check cable, optics and the switch's port (profctl top, docs/metrics.md), and its settings of PFC and ECN.", "检查线缆、光模块和交换机端口（profctl top、docs/metrics.md），以及 PFC 和 ECN 配置。"),
                     Text("See retransmission and slow_link for what it costs.", "影响程度见 retransmission 和 slow_link。")};
@@ -97,7 +97,7 @@ std::optional<Finding> CheckOtherProcess(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kMedium;
   finding.title = Text("Several processes use the NPU", "多个进程占用同一 NPU");
-  finding.evidence = Translate({"{} processes held memory of it", "{} 个进程占用其内存"}, pids.size());
+  finding.evidence = Translate({"{:process} held memory of it", "{} 个进程占用其内存"}, Counted{pids.size()});
   finding.advice = {Text("Where they are not all of this training: end the others, or move one of them to another device.", "若不都属于本次训练：结束其他进程，或将其迁移到其他器件。")};
   AddRows(seen, &finding);
   return finding;

@@ -38,8 +38,8 @@ std::optional<Finding> CheckOperatorDispatch(const CheckInput& input) {
   finding.cost_ms = by_calls ? CostOf(input, ms) : PerStep(rank, ms);
   if (by_calls) finding.step = input.StepNumber();
   finding.title = Text("Operators are compiled while training", "训练过程中编译算子");
-  finding.evidence = by_calls ? Translate({"{} operators were compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, calls.count, ms)
-                              : Translate({"{} marked ranges of compilation behind the first steps, {:.3f} ms in all", "前几个 step 之后有 {} 个编译区间标记，共 {:.3f} ms"}, calls.count, ms);
+  finding.evidence = by_calls ? Translate({"{:operator was|operators were} compiled and executed at once, {:.3f} ms in all", "{} 个算子在下发时编译并执行，共 {:.3f} ms"}, Counted{calls.count}, ms)
+                              : Translate({"{:marked range} of compilation behind the first steps, {:.3f} ms in all", "前几个 step 之后有 {} 个编译区间标记，共 {:.3f} ms"}, Counted{calls.count}, ms);
   finding.advice = {kStaticCompileAdvice};
   finding.code = {kStaticCompileCode};
   finding.columns = {"api", "calls", "total_ms"};

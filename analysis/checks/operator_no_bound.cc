@@ -51,7 +51,7 @@ std::optional<Finding> CheckOperatorNoBound(const CheckInput& input) {
   Finding finding;
   finding.priority = Priority::kLow;
   finding.title = Text("Operators that no unit bounds", "无明显瓶颈单元的算子");
-  finding.evidence = Translate({"{} operators keep no unit of their core busy for more than {:.0f} % of the time; together {:.3f} ms", "{} 个算子的所有计算单元利用率均不超过 {:.0f} %；共 {:.3f} ms"}, order.size(), limit * 100,
+  finding.evidence = Translate({"{:operator keeps no unit of its|operators keep no unit of their} core busy for more than {:.0f} % of the time; together {:.3f} ms", "{} 个算子的所有计算单元利用率均不超过 {:.0f} %；共 {:.3f} ms"}, Counted{order.size()}, limit * 100,
                          all_ms);
   finding.advice = {Text("Tune them with AOE, the longest ones first.", "从耗时最长的算子开始使用 AOE 调优。")};
   finding.columns = {"type", "name", "core", "total_ms", "input_shapes"};

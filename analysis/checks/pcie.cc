@@ -65,7 +65,7 @@ std::optional<Finding> CheckPcie(const CheckInput& input) {
   const std::vector<SeriesMean> errors = SeriesOverLimit(input, "hardware_pcie", kErrors, {});
   if (!errors.empty())
     Join(&finding.evidence, Text("; ", "；"),
-         Translate({"{} counters of PCIe report errors", "{} 个 PCIe 计数器报告错误"}, errors.size()));
+         Translate({"{:counter of PCIe reports|counters of PCIe report} errors", "{} 个 PCIe 计数器报告错误"}, Counted{errors.size()}));
   for (const SeriesMean& each : errors)
     finding.rows.push_back({each.series->name, each.series->unit, each.mean, each.series->max});
   if (finding.rows.empty()) return std::nullopt;

@@ -48,8 +48,8 @@ std::optional<Finding> CheckRetransmission(const CheckInput& input) {
   if (finding.rows.empty()) return std::nullopt;
   finding.priority = Priority::kHigh;
   finding.title = Text("RDMA repeats packets", "RDMA 重传");
-  finding.evidence = Translate({"RDMA took more than {:.0f} ms in operations that were as long on every rank, on {} ranks and operations", "在各 rank 耗时相当的通信算子中，RDMA 传输超过 {:.0f} ms，共 {} 处"}, limit,
-                         finding.rows.size());
+  finding.evidence = Translate({"RDMA took more than {:.0f} ms in operations that were as long on every rank, on {:rank and operation|ranks and operations}", "在各 rank 耗时相当的通信算子中，RDMA 传输超过 {:.0f} ms，共 {} 处"}, limit,
+                         Counted{finding.rows.size()});
   finding.advice = {Text("Look at the counters of the ports (retransmissions, PFC) and at the settings of switch and server: profctl health, profctl show.", "查看端口计数器（重传、PFC）以及交换机和服务器的网络配置：profctl health、profctl show。")};
   finding.columns = {"group", "operation", "rank", "rdma_size_mb", "rdma_time_ms", "rdma_bandwidth_gb_s", "step", "host"};
   return finding;

@@ -36,7 +36,7 @@ void AddSlowPairs(const CheckInput& input, Finding* finding) {
                                              pair.destination, pair.transport, pair.bandwidth, pair.mean));
     }
   }
-  if (slow > kMostNamed) finding->evidence += Translate({", and {:n}", "，另有 {} 条链路"}, Counted{slow - kMostNamed, "more link"});
+  if (slow > kMostNamed) finding->evidence += Translate({", and {:more link}", "，另有 {} 条链路"}, Counted{slow - kMostNamed});
   if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
 }
 

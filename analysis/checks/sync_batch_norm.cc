@@ -47,7 +47,7 @@ std::optional<Finding> CheckSyncBatchNorm(const CheckInput& input) {
   finding.cost_ms = CostOf(input, ms);
   finding.step = input.StepNumber();
   finding.title = Text("SyncBatchNorm in its slow form", "SyncBatchNorm 性能较差");
-  finding.evidence = Translate({"SyncBatchNorm was called {:n}, {:.3f} ms in all", "SyncBatchNorm 被调用 {} 次，共 {:.3f} ms"}, Counted{calls.count, "time"}, ms);
+  finding.evidence = Translate({"SyncBatchNorm was called {:time}, {:.3f} ms in all", "SyncBatchNorm 被调用 {} 次，共 {:.3f} ms"}, Counted{calls.count}, ms);
   finding.advice = {Text("Leave out torch.nn.SyncBatchNorm.convert_sync_batchnorm(model) where the batch of one rank is large enough.", "单个 rank 的 batch 足够大时，去掉 torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)。"),
                     Text("Else replace its forward method: the code below exchanges counts, sums and squares in one all-reduce and leaves the rest to autograd.", "否则替换其 forward 方法：下面的代码用一次 all-reduce 交换数量、和与平方和，其余交给 autograd。")};
   finding.code = {kForward};

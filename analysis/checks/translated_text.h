@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+
+#include "base/count_text.h"
 
 namespace profd::analysis {
 
@@ -68,14 +71,14 @@ struct Pattern {
   fmt::format_string<Args...> zh;
 };
 
-// A number that English puts a noun behind, with {:n}; {} is the number alone.
+// A number that English puts words behind: {:call} is "1 call" or "2 calls", {:call is|calls are} has a plural of its
+// own, {} is the number alone.
 struct Counted {
   size_t count = 0;
-  std::string_view noun;  // singular; its plural has an s
 };
 
 // Translate({"{} calls", "{} 次调用"}, count)
-// Translate({"{:n} took long", "{} 次调用耗时较长"}, Counted{count, "call"})
+// Translate({"{:call} took long", "{} 次调用耗时较长"}, Counted{count})
 template <class... Args>
 TranslatedText Translate(Pattern<std::type_identity_t<Args>...> pattern, const Args&... args) {
   return {fmt::vformat(pattern.en, fmt::make_format_args(args...)),
@@ -100,19 +103,17 @@ inline void Join(TranslatedText* text, Text between, const TranslatedText& part)
 template <>
 struct fmt::formatter<profd::analysis::Counted> {
   constexpr auto parse(format_parse_context& context) {
-    const auto* at = context.begin();
-    if (at != context.end() && *at == 'n') {
-      with_noun_ = true;
-      ++at;
-    }
-    return at;
+    const auto* const end = std::find(context.begin(), context.end(), '}');
+    words_ = {context.begin(), static_cast<size_t>(end - context.begin())};
+    return end;
   }
   template <class Context>
   auto format(const profd::analysis::Counted& value, Context& context) const {
-    if (!with_noun_) return fmt::format_to(context.out(), "{}", value.count);
-    return fmt::format_to(context.out(), "{} {}{}", value.count, value.noun, value.count == 1 ? "" : "s");
+    if (words_.empty()) return fmt::format_to(context.out(), "{}", value.count);
+    const size_t bar = std::min(words_.find('|'), words_.size());
+    return fmt::format_to(context.out(), "{}", profd::CountText(value.count, words_.substr(0, bar), words_.substr(std::min(bar + 1, words_.size()))));
   }
 
  private:
-  bool with_noun_ = false;
+  std::string_view words_;
 };

@@ -25,9 +25,9 @@ std::optional<Finding> CheckWaitForRank(const CheckInput& input) {
   finding.title = Translate({"The other ranks wait for {}", "其他 rank 在等待 {}"}, NameOf(cluster.At(last)));
   finding.cost_ms = most->others_wait_ms;
   finding.priority = PriorityOf(*finding.cost_ms, step_ms, input.limits);
-  finding.evidence = Translate({"{} arrives last at {} of {} operations of communication; the others wait {:.3f} ms of a step of {:.3f} ms for it, {:.3f} ms for a rank on average",
+  finding.evidence = Translate({"{} arrives last at {} of {:operation} of communication; the others wait {:.3f} ms of a step of {:.3f} ms for it, {:.3f} ms for a rank on average",
                           "{} 在 {} / {} 个通信算子中最后到达；其他 rank 每个 step 为它等待 {:.3f} ms（step 时长 {:.3f} ms），平均每个 rank {:.3f} ms"},
-                         NameOf(cluster.At(last)), most->last, most->operations, most->others_wait_ms, step_ms, mean);
+                         NameOf(cluster.At(last)), most->last, Counted{most->operations}, most->others_wait_ms, step_ms, mean);
   finding.advice = {Text("Look at what that rank does before it communicates: more computing (see slow_rank), a slower host, or data that arrives late.",
                          "查看该 rank 通信之前做了什么：计算更多（见 slow_rank）、主机更慢，或数据来得晚。")};
   finding.columns = {"rank", "host", "others_wait_ms", "waits_ms", "last_of", "operations"};

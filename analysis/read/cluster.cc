@@ -12,6 +12,7 @@
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
 #include "analysis/read/step_columns.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -101,7 +102,7 @@ class ClusterReader {
       }
       SetIndexes(indexes, rank);
     }
-    if (bad > 0) AddProblem(path, fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad));
+    if (bad > 0) AddProblem(path, fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad));
     if (!file->status().ok()) AddProblem(path, file->status().message());
     if (!has_records && file->status().ok()) AddProblem(path, "has a header alone: the shares of steps are left out");
   }

@@ -12,6 +12,7 @@
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "export/operators/numbers.h"
 
 namespace profd::analysis {
@@ -88,7 +89,7 @@ class DatabaseReader {
       if (!database_.Has(table) || !database_.HasColumn(table, "startNs") || !database_.HasColumn(table, "endNs")) continue;
       Run(fmt::format("SELECT count(*) FROM {} WHERE (CAST(endNs AS INTEGER) >= CAST(startNs AS INTEGER)) IS NOT 1", table), [&](const Row& row) {
         if (row.Int(0) == 0) return;
-        context_.problems->push_back({where_, fmt::format("{}: {} rows have no end, or one before their start: left out", table, row.Int(0))});
+        context_.problems->push_back({where_, fmt::format("{}: {} start: left out", table, CountText(static_cast<uint64_t>(row.Int(0)), "row has no end, or one before its", "rows have no end, or one before their"))});
       });
     }
   }

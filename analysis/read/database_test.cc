@@ -153,8 +153,8 @@ TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
     EXPECT_EQ(each.where, file.string());
     texts.push_back(each.what);
   }
-  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 rows have no end, or one before their start: left out", "TASK: 2 rows have no end, or one before their start: left out",
-                          "COMMUNICATION_OP: 1 rows have no end, or one before their start: left out"}));
+  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 row has no end, or one before its start: left out", "TASK: 2 rows have no end, or one before their start: left out",
+                          "COMMUNICATION_OP: 1 row has no end, or one before its start: left out"}));
   ASSERT_EQ(ranks_.size(), 1u);
   ASSERT_EQ(ranks_[0]->steps.size(), 1u);
   EXPECT_EQ(ranks_[0]->steps[0].number, 1);

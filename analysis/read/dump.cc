@@ -12,6 +12,7 @@
 #include "analysis/read/dump_sink.h"
 #include "analysis/read/operators.h"
 #include "analysis/read/readers.h"
+#include "base/count_text.h"
 #include "base/mutex.h"
 #include "export/engine.h"
 #include "export/operators/numbers.h"
@@ -342,7 +343,7 @@ Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadCont
   for (const exporting::ChannelReport& channel : report->channels) {
     if (channel.bad_records == 0) continue;
     context.problems->push_back({channel.dump + "/" + channel.file,
-                               fmt::format("{} records could not be decoded", channel.bad_records)});
+                               CountText(channel.bad_records, "record") + " could not be decoded"});
   }
   return Status::Ok();
 }

@@ -10,6 +10,7 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -46,7 +47,7 @@ class MindInsightReader {
       auto take = open(*file);
       uint64_t wrong = 0;
       while (file->Next()) wrong += take(*file) ? 0 : 1;
-      if (wrong > 0) context_.problems->push_back({(directory_ / name).string(), fmt::format("{} records are not of this table: left out", wrong)});
+      if (wrong > 0) context_.problems->push_back({(directory_ / name).string(), CountText(wrong, "record is", "records are") + " not of this table: left out"});
       status = file->status();
     }
     if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});

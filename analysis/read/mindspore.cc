@@ -14,6 +14,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -240,7 +241,7 @@ class MindSporeReader {
   }
 
   void AddCut(std::string_view what, size_t bytes) {
-    if (bytes > 0) context_.problems->push_back({std::string(what), fmt::format("ends in {} bytes of a record", bytes)});
+    if (bytes > 0) context_.problems->push_back({std::string(what), fmt::format("ends in {} of a record", CountText(bytes, "byte"))});
   }
 
   struct Raw {
@@ -299,12 +300,12 @@ class MindSporeReader {
     rank_.count_ns = kNsPerCount;
     if (left_out > 0) {
       context_.problems->push_back({std::string(kTrace),
-                                  fmt::format("{} steps lack where forward starts or backward ends: left out", left_out)});
+                                  CountText(left_out, "step lacks", "steps lack") + " where forward starts or backward ends: left out"});
     }
     if (without_end > 0) {
       context_.problems->push_back({std::string(kTrace),
-                                  fmt::format("{} steps lack their end, and so those behind them their start (the first are steps {} and {}): left out",
-                                              without_end, first_without_end, first_without_end + 1)});
+                                  fmt::format("{} start (the first are steps {} and {}): left out",
+                                              CountText(without_end, "step lacks its end, and so that behind it its", "steps lack their end, and so those behind them their"), first_without_end, first_without_end + 1)});
     }
   }
 

@@ -11,6 +11,7 @@
 #include "analysis/read/readers.h"
 #include "analysis/read/step_columns.h"
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -67,7 +68,7 @@ bool EachRecord(const fs::path& path, const Needed& needed, const ReadContext& c
     if (!take(*file) && ++bad == 1) first_bad = file->line();
   }
   std::string what = has_records ? MissingOf(*file, needed) : std::string();
-  if (bad > 0) what += fmt::format("{}{} lines make no sense: left out, the first is line {}", what.empty() ? "" : ": ", bad, first_bad);
+  if (bad > 0) what += fmt::format("{}{} no sense: left out, the first is line {}", what.empty() ? "" : ": ", CountText(bad, "line makes", "lines make"), first_bad);
   if (!what.empty()) context.problems->push_back({path.string(), std::move(what)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
   return !has_records && file->status().ok();

@@ -113,7 +113,7 @@ TEST(MindSporeTrace, ALostEndOfAStepCostsItAndTheNext) {
   EXPECT_EQ(steps[1].end_ns, 49'000);
   EXPECT_EQ(steps[1].reduces.size(), 1u);
   ASSERT_EQ(run->problems.size(), 1u);
-  EXPECT_EQ(run->problems[0].what, "1 steps lack their end, and so those behind them their start (the first are steps 2 and 3): left out");
+  EXPECT_EQ(run->problems[0].what, "1 step lacks its end, and so that behind it its start (the first are steps 2 and 3): left out");
 }
 
 // analysis 2.2, 2.3: exports of msprof, and those of level 0, have no communication.json.
@@ -216,7 +216,7 @@ constexpr char kStepHeader[] = "Step,Computing,Communication(Not Overlapped),Ove
 TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
   EXPECT_THAT(Problems(Read("Name,Start Time(us)\na,1\nb,2\n", "Step,Computing,Foo,Communication,Free\n5,1,2,3,4\n")),
               ::testing::ElementsAre("kernel_details.csv: no column Duration(us) or Task Duration(us): 2 lines make no sense: left out, the first is line 2",
-                                     "step_trace_time.csv: no column Communication(Not Overlapped): 1 lines make no sense: left out, the first is line 2"));
+                                     "step_trace_time.csv: no column Communication(Not Overlapped): 1 line makes no sense: left out, the first is line 2"));
   EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader + std::string("5,1,2,0,2,3,6,0\n"))),
               ::testing::ElementsAre("kernel_details.csv: 2 lines make no sense: left out, the first is line 3"));
   EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
@@ -264,7 +264,7 @@ TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
   // Two are missing of one sum, the sum is missing, the parts are more than all.
   for (const char* row : {"N/A,20000,5000,25000,N/A,79000,1000", "N/A,20000,5000,25000,10000,N/A,1000", "N/A,20000,5000,25000,90000,79000,1000"}) {
     const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
-    EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_time.csv: 1 lines make no sense: left out, the first is line 2")) << row;
+    EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_time.csv: 1 line makes no sense: left out, the first is line 2")) << row;
     EXPECT_TRUE(run.ranks.at(0)->shares.empty()) << row;
   }
 }

@@ -18,6 +18,7 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -453,7 +454,7 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
     context.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
                                                           parsed.Offset())});
   }
-  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} events make no sense: left out", bad)});
+  if (bad > 0) context.problems->push_back({path.string(), CountText(bad, "event makes", "events make") + " no sense: left out"});
 }
 
 }  // namespace profd::analysis

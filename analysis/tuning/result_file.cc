@@ -9,6 +9,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/tuning/lenient_json.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -40,7 +41,7 @@ class Parser {
       if (key.starts_with("report_")) ReadTask(key);
     }, false);
     file_.complete = !json_.stopped();
-    if (json_.missing_commas() > 0) AddProblem("", fmt::format("{} commas are missing", json_.missing_commas()));
+    if (json_.missing_commas() > 0) AddProblem("", CountText(json_.missing_commas(), "comma is", "commas are") + " missing");
     if (json_.stopped()) AddProblem("", json_.why());
     if (file_.tasks.empty() && !json_.stopped()) AddProblem("", "not a result of AOE: it has no report_...");
   }

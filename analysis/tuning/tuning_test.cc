@@ -75,7 +75,7 @@ TEST(TuningResultTest, SubgraphsAsTheRequirementPrintsThem) {
   EXPECT_EQ(task.subgraphs[1].update, "update");
   EXPECT_EQ(task.subgraphs[1].key, "1024942313106057586");
   // Cut, not rounded, they fit; the counts do not: 1 + 1 + 120.
-  EXPECT_THAT(Whats(file), ElementsAre("total_num is 121, but added 1 + hit 1 + unsatisfied 120 is 122", "1 commas are missing",
+  EXPECT_THAT(Whats(file), ElementsAre("total_num is 121, but added 1 + hit 1 + unsatisfied 120 is 122", "1 comma is missing",
                                        HasSubstr("this is not a value")));
   EXPECT_EQ(file.tasks[1].State(), "incomplete");
 }

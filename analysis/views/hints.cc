@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/views/views.h"
+#include "base/count_text.h"
 
 namespace profd::analysis {
 namespace {
@@ -45,7 +46,7 @@ class HintList {
     Json list = Json::array();
     for (const Hint& hint : hints_) {
       std::string evidence = hint.evidence;
-      if (hint.others > 0) evidence += fmt::format("; and {} other rank{}", hint.others, hint.others == 1 ? "" : "s");
+      if (hint.others > 0) evidence += "; and " + CountText(hint.others, "other rank");
       list.push_back({{"area", hint.area}, {"text", hint.text}, {"evidence", std::move(evidence)}});
     }
     return list;

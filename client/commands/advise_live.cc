@@ -116,7 +116,7 @@ void PrintAdvice(const Io& io, const std::vector<NodeAdvice>& nodes) {
     }
   }
   if (table.empty()) {
-    io.out << (ranks > 0 ? fmt::format("nothing is wrong now; {} {} watched\n", CountText(ranks, "process"), ranks == 1 ? "is" : "are")
+    io.out << (ranks > 0 ? fmt::format("nothing is wrong now; {} watched\n", CountText(ranks, "process is", "processes are"))
                          : std::string("no attached process of a job is here to be watched (profctl jobs)\n"));
     return;
   }

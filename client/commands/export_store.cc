@@ -128,7 +128,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   loaded.seconds = static_cast<double>(clock.SteadyNs() - begin_ns) / static_cast<double>(kNsPerSecond);
   if (!done.ok()) {
     const bool some = !loaded.ranks.empty() || signals.caught() != 0;
-    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} {} loaded before this; --resume continues with the others", CountText(loaded.ranks.size(), "rank"), loaded.ranks.size() == 1 ? "was" : "were") << std::endl;
+    if (!loaded.ranks.empty()) io.err << fmt::format("profctl: {} loaded before this; --resume continues with the others", CountText(loaded.ranks.size(), "rank was", "ranks were")) << std::endl;
     return FailWith(io, done, some || done.code() == StatusCode::kAborted ? kExitPartial : ExitCodeFor(done.code()), json);
   }
   if (json) {

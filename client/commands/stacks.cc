@@ -82,7 +82,7 @@ std::string Body(const v1::ProcessStacks& process, bool all) {
       others = true;
     }
   }
-  if (process.threads_left_out() > 0 && all) text += fmt::format("  {} {} not shown\n", CountText(process.threads_left_out(), "more thread"), process.threads_left_out() == 1 ? "is" : "are");
+  if (process.threads_left_out() > 0 && all) text += fmt::format("  {} not shown\n", CountText(process.threads_left_out(), "more thread is", "more threads are"));
   if (others) text += "  other threads: --all\n";
   if (process.frames_left_out()) text += "  frames beyond the limits are not shown\n";
   return text;

@@ -170,7 +170,7 @@ class Checker {
     constexpr std::string_view kWhat = "memory is not allocated statically (static_memory_policy=0)";
     if (!facts_.static_memory.empty()) return Add("static_memory", kWhat, Where(facts_.static_memory), TuneVerdict::kAdvice, "set static_memory_policy to 0");
     if (facts_.script_files == 0) return Add("static_memory", kWhat, "not known: no script among the arguments", TuneVerdict::kUnknown);
-    Add("static_memory", kWhat, fmt::format("not set in {} file{}", facts_.script_files, facts_.script_files == 1 ? "" : "s"), TuneVerdict::kOk);
+    Add("static_memory", kWhat, "not set in " + CountText(facts_.script_files, "file"), TuneVerdict::kOk);
   }
 
   void CpuBinding() {

@@ -127,7 +127,7 @@ class Exporter {
       loaded += static_cast<size_t>(std::count_if(node.archived.begin(), node.archived.end(),
                                                   [](const v1::Dump& dump) { return dump.archive().state() == Archived::STATE_LOADED; }));
     }
-    return fmt::format("waiting for the database: {} of {} {} loaded", loaded, CountText(all, "dump"), all == 1 ? "is" : "are");
+    return fmt::format("waiting for the database: {} of {} loaded", loaded, CountText(all, "dump is", "dumps are"));
   }
 
   // What the table's remarks and the exit code say of a node.
