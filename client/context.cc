@@ -49,6 +49,15 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
   return exit_code;
 }
 
+int FailOne(const Context& context, const Status& status, Json which, Json* errors) {
+  Context quiet = context;
+  quiet.json = false;
+  const int code = Fail(quiet, status);
+  which.update({{"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", code}});
+  errors->push_back(std::move(which));
+  return code;
+}
+
 int FailWith(const Io& io, const Status& status, int exit_code, bool json) {
   io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
   if (json) {

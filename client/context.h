@@ -50,6 +50,9 @@ int Fail(const Context& context, const Status& status, int exit_code = -1);
 // The same, with the fields of the request as the caller wrote them (cli_message.h).
 int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code = -1);
 
+// Of one of several things a command is for: the error on stderr, and behind `which` as one of `errors`; the exit code.
+int FailOne(const Context& context, const Status& status, Json which, Json* errors);
+
 // Of a command that calls no daemon, with this exit code.
 int FailWith(const Io& io, const Status& status, int exit_code, bool json);
 

@@ -48,11 +48,9 @@ Status Take(const v1::DumpChunk& chunk, const std::string& out, Sinks* sinks) {
 Status Receive(const Context& context, const std::string& id, const std::string& out,
                const std::function<bool()>& go_on, const std::function<void(size_t)>& received,
                Sinks* sinks) {
-  v1::FetchDumpRequest request;
-  (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
   Progress progress(context, "fetching", go_on);
   Status written;
-  Status status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
+  Status status = context.api.FetchDump(DumpRequest<v1::FetchDumpRequest>(id), [&](const v1::DumpChunk& chunk) {
     written = Take(chunk, out, sinks);
     if (received) received(chunk.data().size());
     progress.SetDetail(Detail(*sinks->back(), progress.elapsed_ns()));

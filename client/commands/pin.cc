@@ -14,13 +14,6 @@ namespace {
 
 std::string Limit(uint64_t bytes) { return bytes == 0 ? "no limit" : FormatBytes(bytes); }
 
-template <class Request>
-Request RequestFor(const std::string& id) {
-  Request request;
-  (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
-  return request;
-}
-
 template <class Response>
 Result<std::vector<v1::Dump>> DumpsIn(const Result<Response>& response) {
   if (!response.ok()) return response.status();
@@ -37,19 +30,11 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
   Json errors = Json::array();
   for (const std::string& id : ids) {
     Result<std::vector<v1::Dump>> answer = WithProgress(context, "asking profd", [&] {
-      return unpin ? DumpsIn(context.api.UnpinDump(RequestFor<v1::UnpinDumpRequest>(id)))
-                   : DumpsIn(context.api.PinDump(RequestFor<v1::PinDumpRequest>(id)));
+      return unpin ? DumpsIn(context.api.UnpinDump(DumpRequest<v1::UnpinDumpRequest>(id)))
+                   : DumpsIn(context.api.PinDump(DumpRequest<v1::PinDumpRequest>(id)));
     });
     if (!answer.ok()) {
-      Context quiet = context;
-      quiet.json = false;
-      const Status status = SeeIfNotFound(answer.status(), kListDumps);
-      int code = Fail(quiet, status);
-      exit_code = std::max(exit_code, code);
-      errors.push_back({{"id", id},
-                        {"code", CodeWord(status.code())},
-                        {"message", status.message()},
-                        {"exit_code", code}});
+      exit_code = std::max(exit_code, FailOne(context, SeeIfNotFound(answer.status(), kListDumps), {{"id", id}}, &errors));
       continue;
     }
     for (const v1::Dump& dump : *answer) {

@@ -14,20 +14,9 @@ int RunRm(const Context& context, const std::vector<std::string>& ids) {
   Json removed = Json::array();
   Json errors = Json::array();
   for (const std::string& id : ids) {
-    v1::DeleteDumpRequest request;
-    (NamesDump(id) ? request.mutable_dump() : request.mutable_session_id())->assign(id);
-    auto answer =
-        WithProgress(context, "removing " + id, [&] { return context.api.DeleteDump(request); });
+    auto answer = WithProgress(context, "removing " + id, [&] { return context.api.DeleteDump(DumpRequest<v1::DeleteDumpRequest>(id)); });
     if (!answer.ok()) {
-      Context quiet = context;
-      quiet.json = false;
-      const Status status = SeeIfNotFound(answer.status(), kListDumps);
-      int code = Fail(quiet, status);
-      exit_code = std::max(exit_code, code);
-      errors.push_back({{"session_id", id},
-                        {"code", CodeWord(status.code())},
-                        {"message", status.message()},
-                        {"exit_code", code}});
+      exit_code = std::max(exit_code, FailOne(context, SeeIfNotFound(answer.status(), kListDumps), {{"session_id", id}}, &errors));
       continue;
     }
     if (context.json) {

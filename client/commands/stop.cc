@@ -42,16 +42,7 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
     auto session =
         WithProgress(context, "stopping " + id, [&] { return context.api.StopSession(request); });
     if (!session.ok()) {
-      // One answer for all of them is printed below.
-      Context quiet = context;
-      quiet.json = false;
-      const Status status = SeeIfNotFound(session.status(), kListSessions);
-      int code = Fail(quiet, status);
-      exit_code = std::max(exit_code, code);
-      errors.push_back({{"session_id", id},
-                        {"code", CodeWord(status.code())},
-                        {"message", status.message()},
-                        {"exit_code", code}});
+      exit_code = std::max(exit_code, FailOne(context, SeeIfNotFound(session.status(), kListSessions), {{"session_id", id}}, &errors));
       continue;
     }
     exit_code = std::max(exit_code, ExitForStopped(*session));
