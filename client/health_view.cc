@@ -50,7 +50,7 @@ std::string FlagsText(const v1::Health& health) {
       add(EnumWord(static_cast<v1::Health::Flag>(flag)));
     }
   }
-  return text.empty() ? "-" : text;
+  return OrDash(text);
 }
 
 v1::Health::Verdict WorseVerdict(v1::Health::Verdict a, v1::Health::Verdict b) {

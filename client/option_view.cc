@@ -30,7 +30,7 @@ void PrintEffective(std::ostream& out, const EffectiveOptions& options, bool all
   Table table({"OPTION", "VALUE", "ASKED", "NOTE"});
   for (const v1::EffectiveOption& option : options) {
     if (!all && IsPlain(option)) continue;
-    table.AddRow({option.key(), option.value().empty() ? "-" : option.value(), option.asked(),
+    table.AddRow({option.key(), OrDash(option.value()), option.asked(),
                   Cell(option.note(), Tone::kFaint)});
   }
   if (!table.empty()) table.Print(out, color, "  ");

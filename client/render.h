@@ -25,11 +25,13 @@ size_t DisplayWidth(std::string_view text);
 
 // "0 B", "1.5 KiB", "20.0 MiB"
 std::string FormatBytes(uint64_t bytes);
+// "-" where it is empty.
+inline std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
 // Local time, "2026-01-01 00:00:00"; "-" for 0.
 std::string FormatTime(int64_t epoch_ns);
 // "50 Hz"; "event" for 0.
 std::string FormatHz(double hz);
-// {-1, 0, 1, 2, 5} -> "host,0-2,5"
+// {-1, 0, 1, 2, 5} -> "host,0-2,5"; also of other numbers
 std::string FormatDevices(std::vector<int32_t> devices);
 
 enum class Tone { kPlain, kGood, kWarning, kBad, kFaint };

@@ -17,8 +17,6 @@ std::string CostText(const v1::Advice& advice) {
   return advice.has_cost_ns() ? fmt::format("{:.3f}", static_cast<double>(advice.cost_ns()) / 1e6) : "-";
 }
 
-std::string DashOr(const std::string& text) { return text.empty() ? "-" : text; }
-
 // "job j42, rank 3, device 3", as far as it is known.
 std::string WhereOf(const v1::Advice& advice) {
   std::string text = advice.job_id().empty() ? fmt::format("process {}", advice.pid()) : "job " + advice.job_id();
@@ -108,7 +106,7 @@ void PrintAdvice(const Io& io, const std::vector<NodeAdvice>& nodes) {
   for (const NodeAdvice& node : nodes) {
     ranks += static_cast<size_t>(node.answer.ranks_size());
     for (const v1::Advice& a : node.answer.advice()) {
-      std::vector<Cell> cells = {a.check(), DashOr(a.job_id()), a.has_rank() ? std::to_string(a.rank()) : "-",
+      std::vector<Cell> cells = {a.check(), OrDash(a.job_id()), a.has_rank() ? std::to_string(a.rank()) : "-",
                                  a.has_device() ? std::to_string(a.device()) : "-", FormatTime(a.since_ns()),
                                  a.has_step() ? std::to_string(a.step()) : "-", CostText(a), EnumWord(a.confidence()), a.what()};
       if (named) cells.insert(cells.begin(), node.node);

@@ -52,7 +52,7 @@ int RunCollectors(const Context& context) {
     if (c.available() && !c.last_error().empty()) last += "; last error: " + c.last_error();
     table.AddRow({c.name(), SourceText(c.source()), Rates(c), Always(c), Devices(c),
                   c.available() ? Cell("yes", Tone::kGood) : Cell("no", Tone::kWarning),
-                  c.option().empty() ? "-" : c.option(), last});
+                  OrDash(c.option()), last});
   }
   table.Print(context.io.out, context.io.out_color());
   return kExitOk;

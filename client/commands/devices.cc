@@ -30,7 +30,7 @@ void PrintDevices(const Context& context, const v1::Node& node) {
     }
     table.AddRow(
         {std::to_string(device.id()), std::to_string(device.physical_id()), device.chip(),
-         device.uuid().empty() ? "-" : device.uuid(),
+         OrDash(device.uuid()),
          device.counter_hz() == 0 ? "-" : fmt::format("{:.6g} MHz", device.counter_hz() / 1e6),
          std::to_string(device.channels_size()), std::to_string(running),
          VerdictCell(device.health().verdict()), FlagsText(device.health())});
@@ -50,7 +50,7 @@ void PrintChannels(const Context& context, const v1::Node& node) {
     for (const v1::Channel& channel : device.channels()) {
       bool running = channel.state() == v1::Channel::STATE_RUNNING;
       table.AddRow({std::to_string(device.id()), std::to_string(channel.id()),
-                    channel.name().empty() ? "-" : channel.name(), ChannelState(channel.state()),
+                    OrDash(channel.name()), ChannelState(channel.state()),
                     running ? FormatHz(channel.hz()) : "", std::to_string(channel.users()),
                     std::to_string(channel.records()), FormatBytes(channel.bytes()),
                     FormatBytes(channel.garbage_bytes()), channel.detail()});

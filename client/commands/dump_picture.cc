@@ -119,7 +119,7 @@ void PrintChannels(std::ostream& out, const DumpPicture& picture, const PictureS
                   FormatBytes(row.bytes),
                   {std::to_string(row.lost), row.lost > 0 ? Tone::kWarning : Tone::kPlain},
                   {std::to_string(row.bad), row.bad > 0 ? Tone::kBad : Tone::kPlain},
-                  states.empty() ? "-" : states});
+                  OrDash(states)});
   }
   out << '\n';
   if (table.empty()) {

@@ -142,7 +142,7 @@ int RunFaults(const Context& context, const HealthOptions& options) {
       list.push_back(std::move(json));
       table.AddRow({std::to_string(device->id()), std::to_string(device->physical_id()),
                     fault.code(), Cell(EnumWord(fault.severity()), ToneOf(fault.severity())),
-                    SinceText(fault.since_ns()), fault.name().empty() ? "-" : fault.name()});
+                    SinceText(fault.since_ns()), OrDash(fault.name())});
     }
   }
   if (context.json) {

@@ -19,19 +19,7 @@ std::string Joined(const std::set<std::string>& words) {
   return words.empty() ? "-" : fmt::format("{}", fmt::join(words, ","));
 }
 
-// {0, 1, 2, 9} -> "0-2,9"; "-" when there is none.
-std::string Ranges(const std::set<int64_t>& numbers) {
-  std::string text;
-  for (auto it = numbers.begin(); it != numbers.end();) {
-    auto first = *it;
-    auto last = first;
-    while (++it != numbers.end() && *it == last + 1) last = *it;
-    if (!text.empty()) text += ',';
-    text += std::to_string(first);
-    if (last > first) text += (last == first + 1 ? ',' : '-') + std::to_string(last);
-  }
-  return text.empty() ? "-" : text;
-}
+std::string Ranges(const std::set<int32_t>& numbers) { return OrDash(FormatDevices({numbers.begin(), numbers.end()})); }
 
 std::string StepText(uint64_t step_ns) {
   if (step_ns == 0) return "-";
@@ -65,9 +53,9 @@ Cell Liveness(const Processes& processes) {
 }
 
 void AddJob(const v1::Job& job, Table* table) {
-  std::set<int64_t> ranks;
-  std::set<int64_t> pids;
-  std::set<int64_t> devices;
+  std::set<int32_t> ranks;
+  std::set<int32_t> pids;
+  std::set<int32_t> devices;
   std::set<int64_t> steps;
   std::set<std::string> frameworks;
   uint64_t slowest = 0;
@@ -86,7 +74,7 @@ void AddJob(const v1::Job& job, Table* table) {
                           : steps.size() == 1 ? std::to_string(*steps.begin())
                                               : fmt::format("{}..{}", *steps.begin(), *steps.rbegin());
   std::set<std::string> sessions(job.sessions().begin(), job.sessions().end());
-  table->AddRow({job.job_id().empty() ? "-" : job.job_id(), UserText(job.uid()), rank_text,
+  table->AddRow({OrDash(job.job_id()), UserText(job.uid()), rank_text,
                  Ranges(pids), Ranges(devices), Joined(frameworks), Liveness(job.processes()),
                  step_text, StepText(slowest), Joined(sessions)});
 }
@@ -100,12 +88,12 @@ void PrintProcesses(const Context& context, const v1::Job& job) {
   Table table({">RANK", ">LOCAL", ">PID", "DEVICES", "FRAMEWORK", "COMMAND", "LIVENESS", ">STEP",
                ">STEP TIME", ">MARKS", ">LOST", "POD"});
   for (const v1::JobProcess& p : job.processes()) {
-    std::set<int64_t> devices(p.devices().begin(), p.devices().end());
+    std::set<int32_t> devices(p.devices().begin(), p.devices().end());
     table.AddRow({p.has_rank() ? std::to_string(p.rank()) : "-",
                   p.has_local_rank() ? std::to_string(p.local_rank()) : "-",
                   std::to_string(p.pid()), Ranges(devices),
-                  p.framework().empty() ? "-" : p.framework(),
-                  p.command().empty() ? "-" : p.command(), Liveness(p),
+                  OrDash(p.framework()),
+                  OrDash(p.command()), Liveness(p),
                   p.has_step() ? std::to_string(p.step()) : "-", StepText(p.step_ns()),
                   std::to_string(p.marks()), std::to_string(p.dropped_marks()), p.pod_uid()});
   }

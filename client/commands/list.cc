@@ -42,7 +42,7 @@ int RunList(const Context& context, const ListOptions& options) {
   Table table({"SESSION", "STATE", "JOB", ">RANK", "USER", "DEVICES", "STARTED", ">RAN FOR",
                ">DUMP", "LABEL"});
   for (const v1::Session& s : list->sessions()) {
-    table.AddRow({s.session_id(), StateCell(s), s.spec().target().job_id().empty() ? "-" : s.spec().target().job_id(),
+    table.AddRow({s.session_id(), StateCell(s), OrDash(s.spec().target().job_id()),
                   s.spec().target().has_rank() ? std::to_string(s.spec().target().rank()) : "-", UserText(s.owner().uid()),
                   FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
                   FormatTime(s.status().started_ns()), RanFor(s, context.clock),

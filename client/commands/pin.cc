@@ -76,9 +76,9 @@ int RunListDumps(const Context& context) {
   }
   Table table({"DUMP", "SESSION", ">SEGMENT", "STATE", "JOB", ">UID", "STARTED", ">SIZE", "PINNED", "ARCHIVE"});
   for (const v1::Dump& dump : list->dumps()) {
-    table.AddRow({dump.name(), dump.session_id().empty() ? "-" : dump.session_id(),
+    table.AddRow({dump.name(), OrDash(dump.session_id()),
                   std::to_string(dump.segment()), StateCell(dump.state()),
-                  dump.job_id().empty() ? "-" : dump.job_id(), std::to_string(dump.uid()),
+                  OrDash(dump.job_id()), std::to_string(dump.uid()),
                   FormatTime(dump.started_ns()), FormatBytes(dump.bytes()),
                   dump.pinned() ? "pinned" : "", ArchiveCell(dump)});
   }

@@ -32,7 +32,7 @@ std::string Path(const v1::DeviceTopology& from, const v1::DeviceTopology& to) {
   if (from.physical_id() == to.physical_id()) return "self";
   std::string path = SaidBy(from, to);
   if (path.empty()) path = SaidBy(to, from);
-  return path.empty() ? "-" : path;
+  return OrDash(path);
 }
 
 void PrintMatrix(const Context& context, const v1::Topology& topology) {
@@ -48,8 +48,8 @@ void PrintMatrix(const Context& context, const v1::Topology& topology) {
       row.emplace_back(Path(device, other));
     }
     row.emplace_back(device.has_numa_node() ? std::to_string(device.numa_node()) : "-");
-    row.emplace_back(device.cpus().empty() ? "-" : device.cpus());
-    row.emplace_back(device.pci_bus_id().empty() ? "-" : device.pci_bus_id());
+    row.emplace_back(OrDash(device.cpus()));
+    row.emplace_back(OrDash(device.pci_bus_id()));
     table.AddRow(std::move(row));
   }
   table.Print(context.io.out, context.io.out_color());

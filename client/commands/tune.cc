@@ -228,7 +228,7 @@ int RunLeases(const Context& context) {
   for (const v1::TuningLease& lease : leases->leases()) {
     table.AddRow({lease.lease_id(), fmt::format("{}", fmt::join(lease.devices().begin(), lease.devices().end(), ",")),
                   lease.has_uid() ? std::to_string(lease.uid()) : "another", lease.has_pid() ? std::to_string(lease.pid()) : "-",
-                  lease.mode() == v1::TuningLease::MODE_UNSPECIFIED ? "-" : EnumWord(lease.mode()), lease.job_id().empty() ? "-" : lease.job_id(), FormatTime(lease.since_ns())});
+                  lease.mode() == v1::TuningLease::MODE_UNSPECIFIED ? "-" : EnumWord(lease.mode()), OrDash(lease.job_id()), FormatTime(lease.since_ns())});
   }
   table.Print(context.io.out, context.io.out_color());
   return kExitOk;

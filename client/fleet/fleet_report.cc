@@ -81,8 +81,6 @@ std::string OffsetText(const std::optional<ClockOffset>& offset) {
                      static_cast<double>(offset->error_ns) / 1e6);
 }
 
-std::string DashIfEmpty(std::string text) { return text.empty() ? "-" : text; }
-
 std::string ChipsOf(const v1::Node& node) {
   std::map<std::string, int> chips;
   for (const v1::Device& device : node.devices()) ++chips[device.chip()];
@@ -90,7 +88,7 @@ std::string ChipsOf(const v1::Node& node) {
   for (const auto& [chip, count] : chips) {
     text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
   }
-  return DashIfEmpty(text);
+  return OrDash(text);
 }
 
 Table StartTable(const FleetReport& report) {
@@ -101,8 +99,8 @@ Table StartTable(const FleetReport& report) {
     std::string devices = s.status().devices().empty()
                               ? "-"
                               : FormatDevices({s.status().devices().begin(), s.status().devices().end()});
-    table.AddRow({r.node, StateOf(r, report.command), DashIfEmpty(s.session_id()), devices,
-                  OffsetText(r.offset), DashIfEmpty(s.status().dump_path()), Remark(r)});
+    table.AddRow({r.node, StateOf(r, report.command), OrDash(s.session_id()), devices,
+                  OffsetText(r.offset), OrDash(s.status().dump_path()), Remark(r)});
   }
   return table;
 }
@@ -118,7 +116,7 @@ Table StopTable(const FleetReport& report) {
       table.AddRow({r.node, r.status.ok() ? StateCell(s.status().state()) : state, s.session_id(),
                     FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
                     std::to_string(s.status().records()), std::to_string(s.status().dropped_records()),
-                    DashIfEmpty(s.status().dump_path()), Remark(r)});
+                    OrDash(s.status().dump_path()), Remark(r)});
     }
   }
   return table;
@@ -148,7 +146,7 @@ Table ListTable(const FleetReport& report, const Clock& clock) {
       table.AddRow({r.node, "-", StateOf(r, report.command), "-", "-", "-", "-", "-", "-", Remark(r)});
     }
     for (const v1::Session& s : r.sessions) {
-      table.AddRow({r.node, s.session_id(), StateCell(s.status().state()), DashIfEmpty(s.spec().target().job_id()),
+      table.AddRow({r.node, s.session_id(), StateCell(s.status().state()), OrDash(s.spec().target().job_id()),
                     std::to_string(s.owner().uid()), FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
                     FormatTime(s.status().started_ns()), RanFor(s, clock),
                     s.status().dump_path().empty() ? "-" : FormatBytes(s.status().dump_bytes()), Remark(r)});
@@ -167,7 +165,7 @@ Table FetchTable(const FleetReport& report) {
       std::string remark = d.status.ok() ? (d.was_there ? "was there already" : "")
                                          : OneLine(d.status.message());
       Cell state = d.status.ok() ? Cell("ok", Tone::kGood) : Cell(WordOf(d.status), Tone::kBad);
-      table.AddRow({r.node, state, d.session.session_id(), DashIfEmpty(d.ranks),
+      table.AddRow({r.node, state, d.session.session_id(), OrDash(d.ranks),
                     FormatBytes(d.bytes), d.path, remark});
     }
     if (!r.dumps.empty() && !r.note.empty()) {
@@ -197,7 +195,7 @@ Table ExportTable(const FleetReport& report) {
       const bool loaded = state.state() == v1::ArchiveState::STATE_LOADED;
       std::string remark = OneLine(state.problem());
       if (remark.empty() && !loaded) remark = OneLine(r.note);
-      table.AddRow({r.node, ArchivedCell(dump), DashIfEmpty(dump.session_id()), DashIfEmpty(Printable(state.run())),
+      table.AddRow({r.node, ArchivedCell(dump), OrDash(dump.session_id()), OrDash(Printable(state.run())),
                     loaded ? std::to_string(state.rows()) : "-", FormatBytes(dump.bytes()), dump.name(), Printable(remark)});
     }
   }

@@ -70,8 +70,6 @@ class List {
   int end_ = 0;
 };
 
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
-
 std::string StepTime(uint64_t step_ns) {
   if (step_ns == 0) return "-";
   const double seconds = static_cast<double>(step_ns) / 1e9;

@@ -54,13 +54,11 @@ Json SessionJson(const v1::Session& session) {
   return json;
 }
 
-Cell DashOr(const std::string& text) { return text.empty() ? "-" : Cell(text); }
-
 void PrintDevices(const Model& model, const View& view, bool color, std::ostream& out) {
   Table table({">NPU", "CHIP", ">UTIL", ">HBM", ">SIZE", ">BW", ">POWER", ">TEMP", ">FREQ", ">HCCS",
                ">ROCE", ">PCIE", "HEALTH", "FLAGS", "JOB"});
   for (const Device* device : SelectDevices(model, view)) {
-    std::vector<Cell> cells = {std::to_string(device->id), DashOr(device->chip)};
+    std::vector<Cell> cells = {std::to_string(device->id), OrDash(device->chip)};
     for (Measure measure : {Measure::kUtilization, Measure::kHbmUsed, Measure::kHbmSize,
                             Measure::kHbmBandwidth, Measure::kPower, Measure::kTemperature,
                             Measure::kFrequency, Measure::kHccs, Measure::kRoce, Measure::kPcie}) {
@@ -93,7 +91,7 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
   Table table(std::move(headers));
   for (const ProcessRow& row : rows) {
     const v1::JobProcess& p = *row.process;
-    std::vector<Cell> cells = {DashOr(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
+    std::vector<Cell> cells = {OrDash(row.job->job_id()), p.has_rank() ? std::to_string(p.rank()) : "-",
                                std::to_string(p.pid()), UserText(p.uid()), DeviceText(p.devices()),
                                ShortText(Measure::kHbmUsed, row.memory),
                                p.has_step() ? std::to_string(p.step()) : "-"};
@@ -102,7 +100,7 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
     }
     if (advised) cells.push_back(row.advice.empty() ? Cell("-") : Cell(row.advice, Tone::kWarning));
     cells.emplace_back(LivenessText(p));
-    cells.push_back(DashOr(p.command()));
+    cells.push_back(OrDash(p.command()));
     table.AddRow(std::move(cells));
   }
   if (table.empty()) return;
@@ -121,11 +119,11 @@ void PrintAdvice(const Model& model, std::ostream& out) {
 void PrintSessions(const Model& model, const View& view, bool color, std::ostream& out) {
   Table table({"SESSION", "STATE", "JOB", "USER", "NPU", ">RECORDS", ">DROPPED", "LABEL"});
   for (const v1::Session* session : SelectSessions(model, view)) {
-    table.AddRow({session->session_id(), StateCell(*session), DashOr(session->spec().target().job_id()),
+    table.AddRow({session->session_id(), StateCell(*session), OrDash(session->spec().target().job_id()),
                   UserText(session->owner().uid()), DeviceText(session->status().devices()),
                   std::to_string(session->status().records()),
                   std::to_string(session->status().dropped_records() + session->status().dropped_marks()),
-                  DashOr(session->spec().label())});
+                  OrDash(session->spec().label())});
   }
   if (table.empty()) return;
   out << '\n';
