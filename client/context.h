@@ -55,6 +55,8 @@ int FailOne(const Context& context, const Status& status, Json which, Json* erro
 
 // Of a command that calls no daemon, with this exit code.
 int FailWith(const Io& io, const Status& status, int exit_code, bool json);
+// With the exit code of its status.
+inline int FailWith(const Io& io, const Status& status, bool json) { return FailWith(io, status, ExitCodeFor(status.code()), json); }
 
 // Reports every problem of the arguments; kExitUsage.
 int UsageError(const Context& context, const std::string& command,

@@ -186,32 +186,33 @@ bool Fails(const Json& findings, const std::string& priority) {
 
 int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bool as_json) {
   const bool json = as_json || command.format == "json";
-  const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
+  const auto misused = [&](const Status& status) { return FailWith(io, status, kExitUsage, json); };
   const auto language = ParseLanguage(command.language);
-  if (!language.ok()) return fail(language.status(), kExitUsage);
+  if (!language.ok()) return misused(language.status());
   if (command.list) return PrintList(io, *language, json);
-  if (command.runs.empty() && command.store.from.empty()) return fail(InvalidArgument("which run? profctl advise RUN, or --list"), kExitUsage);
+  if (command.runs.empty() && command.store.from.empty()) return misused(InvalidArgument("which run? profctl advise RUN, or --list"));
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
-    return fail(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)), kExitUsage);
+    return misused(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)));
   }
   if (std::ranges::find(kFormats, command.format) == kFormats.end()) {
-    return fail(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)), kExitUsage);
+    return misused(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)));
   }
   analysis::Limits limits;
   if (!command.limits.empty()) {
-    if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read, ExitCodeFor(read.code()));
+    if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read);
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   RunReader reader(command.store, progress);
-  if (const Status good = reader.Check(command.runs); !good.ok()) return fail(good, kExitUsage);
+  if (const Status good = reader.Check(command.runs); !good.ok()) return misused(good);
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
-  if (!run.ok()) return fail(run.status(), ExitCodeFor(run.status().code()));
+  if (!run.ok()) return fail(run.status());
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
     Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
-    if (!other.ok()) return fail(other.status(), ExitCodeFor(other.status().code()));
+    if (!other.ok()) return fail(other.status());
     baseline = std::move(*other);
   }
   const analysis::Run* const baseline_or_null = baseline ? &*baseline : nullptr;
@@ -221,7 +222,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   advice.json["problems"] = Json::array();
   for (const analysis::Problem& problem : run->problems) advice.json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
   if (command.out) {
-    if (Status written = WriteReport(advice, command, clock); !written.ok()) return fail(written, ExitCodeFor(written.code()));
+    if (Status written = WriteReport(advice, command, clock); !written.ok()) return fail(written);
   }
   const Json cost = reader.CostJson();
   if (!cost.is_null()) advice.json["store"] = cost;

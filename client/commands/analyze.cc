@@ -86,7 +86,7 @@ int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Pro
   const Result<OpenedStore> store = OpenStore(command.store.from, command.store.run, command.store.tls, progress);
   if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
   Result<Json> made = analysis::StoreOverview(store->server.get(), store->run, progress);
-  if (!made.ok()) return FailWith(io, made.status(), ExitCodeFor(made.status().code()), json);
+  if (!made.ok()) return FailWith(io, made.status(), json);
   (*made)["store"] = CostJson(store->server->cost());
   if (json) {
     io.out << JsonText(*made, true) << std::endl;
@@ -133,12 +133,12 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   const bool beside = command.cluster_out || only->empty() || only->contains(analysis::kClusterView);
   const ReadHow how{false, all ? std::set<std::string, std::less<>>() : *only, beside};
   Result<analysis::Run> run = reader.Read(command.runs, how);
-  if (!run.ok()) return FailWith(io, run.status(), ExitCodeFor(run.status().code()), json);
+  if (!run.ok()) return FailWith(io, run.status(), json);
   const analysis::Cluster cluster(*run);
   std::string written;
   if (command.cluster_out) {
     Result<std::string> out = analysis::WriteClusterOutput(cluster, *command.cluster_out, command.force);
-    if (!out.ok()) return FailWith(io, out.status(), ExitCodeFor(out.status().code()), json);
+    if (!out.ok()) return FailWith(io, out.status(), json);
     written = std::move(*out);
   }
   Json behind;
@@ -147,7 +147,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   std::optional<analysis::Run> baseline;
   if (!command.baseline.empty()) {
     Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
-    if (!other.ok()) return FailWith(io, other.status(), ExitCodeFor(other.status().code()), json);
+    if (!other.ok()) return FailWith(io, other.status(), json);
     behind["compare"] = analysis::CompareView(*run, *other);
     baseline = std::move(*other);
   }

@@ -96,20 +96,21 @@ Result<analysis::Language> ParseLanguage(const std::string& word) {
 }
 
 int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bool json) {
-  const auto fail = [&](const Status& status, int code) { return FailWith(io, status, code, json); };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
+  const auto misused = [&](const Status& status) { return FailWith(io, status, kExitUsage, json); };
   const Result<size_t> slices = ParseSlices(command.slices);
-  if (!slices.ok()) return fail(slices.status(), kExitUsage);
+  if (!slices.ok()) return misused(slices.status());
   const auto language = ParseLanguage(command.language);
-  if (!language.ok()) return fail(language.status(), kExitUsage);
-  if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return fail(good, kExitUsage);
+  if (!language.ok()) return misused(language.status());
+  if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return misused(good);
   const std::string out = command.out.value_or("report.html");
   Read read;
   Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &read);
-  if (!data.ok()) return fail(data.status(), ExitCodeFor(data.status().code()));
+  if (!data.ok()) return fail(data.status());
   Result<std::string> packed = analysis::PackedJson(*data);
-  if (!packed.ok()) return fail(packed.status(), ExitCodeFor(packed.status().code()));
+  if (!packed.ok()) return fail(packed.status());
   const std::string page = analysis::PageHtml(*packed);
-  if (Status written = WriteWhole(out, page, command.force); !written.ok()) return fail(written, ExitCodeFor(written.code()));
+  if (Status written = WriteWhole(out, page, command.force); !written.ok()) return fail(written);
   if (json) {
     Json made = {{"out", out}, {"bytes", page.size()}, {"ranks", (*data)["ranks"].size()}, {"problems", read.problems}};
     if (!read.cost.is_null()) made["store"] = read.cost;

@@ -97,7 +97,7 @@ Status CheckFolders(const std::vector<std::string>& folders) {
 }  // namespace
 
 int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, bool json) {
-  const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
   const Result<size_t> slices = ParseSlices(command.slices);
   if (!slices.ok()) return FailWith(io, slices.status(), kExitUsage, json);
   const auto language = ParseLanguage(command.language);

@@ -82,7 +82,7 @@ bool IsDumpArgument(const std::string& text) {
 
 int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
                 const ShowDumpOptions& options, bool json) {
-  const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
   if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
   std::vector<std::string> found = DumpsAt(given);
   // Of a run that of profd, which has the run's name, is first; those of its processes are beside it.

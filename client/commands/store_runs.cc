@@ -68,7 +68,7 @@ int RunListRuns(const Io& io, const Clock& clock, const StoreRunsCommand& comman
   if (!asked.ok()) return FailWith(io, asked.status(), kExitUsage, json);
   ClickHouseServer server(asked->url, command.tls, [&signals] { return signals.Poll() == 0; });
   const auto runs = Find(&server, *asked);
-  if (!runs.ok()) return FailWith(io, runs.status(), ExitCodeFor(runs.status().code()), json);
+  if (!runs.ok()) return FailWith(io, runs.status(), json);
   if (json) {
     Json list = Json::array();
     for (const StoredRun& run : *runs) list.push_back(ToJson(run));
@@ -97,7 +97,7 @@ int RunRemoveRuns(const Io& io, const Clock& clock, const StoreRunsCommand& comm
   if (!IsClusterName(command.cluster)) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
   ClickHouseServer server(asked->url, command.tls, [&signals] { return signals.Poll() == 0; });
   const auto runs = Find(&server, *asked);
-  if (!runs.ok()) return FailWith(io, runs.status(), ExitCodeFor(runs.status().code()), json);
+  if (!runs.ok()) return FailWith(io, runs.status(), json);
   analysis::RunRemover remover(&server, command.cluster);
   Status status = runs->empty() ? Status() : remover.Prepare();
   Json removed = Json::array();

@@ -322,7 +322,7 @@ int RunTune(const Context& context, const TuneCommand& command) {
 
 int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
   const Result<std::vector<std::string>> found = analysis::FindTuningResults(command.results);
-  if (!found.ok()) return FailWith(io, found.status(), ExitCodeFor(found.status().code()), json);
+  if (!found.ok()) return FailWith(io, found.status(), json);
   if (found->empty()) return FailWith(io, NotFound("no aoe_result_opat_*.json or aoe_result_sgat_*.json there"), kExitNotFound, json);
   const analysis::TuningResults results = analysis::ReadTuningResults(*found);
   if (results.files.empty()) {
@@ -343,7 +343,7 @@ int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
 }
 
 int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
-  const auto fail = [&](const Status& status) { return FailWith(io, status, ExitCodeFor(status.code()), json); };
+  const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
   const Result<std::vector<std::string>> found =
       command.results.empty() ? Result<std::vector<std::string>>(analysis::TuningResultsIn({command.before, command.after}))
                               : analysis::FindTuningResults(command.results);
