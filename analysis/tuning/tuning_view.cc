@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "analysis/views/views.h"
 #include "export/csv/csv_row.h"
 
 namespace profd::analysis {
@@ -47,12 +48,6 @@ Json TaskJson(const TuningTask& task) {
   }
   json["summary"] = SummaryJson(task.summary);
   return json;
-}
-
-Json ProblemsJson(const std::vector<Problem>& problems) {
-  Json list = Json::array();
-  for (const Problem& problem : problems) list.push_back({{"where", problem.where}, {"what", problem.what}});
-  return list;
 }
 
 }  // namespace

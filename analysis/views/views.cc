@@ -120,17 +120,20 @@ Json RunJson(const Run& run, const ViewNames& only) {
   json["run"] = {{"name", run.name}, {"inputs", run.inputs}};
   json["ranks"] = Json::array();
   for (const auto& rank : run.ranks) json["ranks"].push_back(RankJson(*rank, only));
-  json["problems"] = ProblemsJson(run);
+  json["problems"] = ProblemsJson(run.problems);
   return json;
 }
 
+Json ProblemsJson(const std::vector<Problem>& problems) {
+  Json list = Json::array();
+  for (const Problem& problem : problems) list.push_back({{"where", problem.where}, {"what", problem.what}});
+  return list;
+}
+
 Json ProblemsJson(const Run& run, const Run* baseline_or_null) {
-  Json problems = Json::array();
-  for (const Run* each : {&run, baseline_or_null}) {
-    if (each == nullptr) continue;
-    for (const Problem& problem : each->problems) problems.push_back({{"where", problem.where}, {"what", problem.what}});
-  }
-  return problems;
+  std::vector<Problem> problems = run.problems;
+  if (baseline_or_null != nullptr) problems.insert(problems.end(), baseline_or_null->problems.begin(), baseline_or_null->problems.end());
+  return ProblemsJson(problems);
 }
 
 }  // namespace profd::analysis

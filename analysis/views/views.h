@@ -56,8 +56,10 @@ using ViewNames = std::set<std::string, std::less<>>;
 Json RunJson(const Run& run, const ViewNames& only);
 // One of its ranks; its problems.
 Json RankJson(const Rank& rank, const ViewNames& only);
+// [{"where": ..., "what": ...}]
+Json ProblemsJson(const std::vector<Problem>& problems);
 // `baseline_or_null`: its problems, too.
-Json ProblemsJson(const Run& run, const Run* baseline_or_null = nullptr);
+Json ProblemsJson(const Run& run, const Run* baseline_or_null);
 
 // What to look at first. `data` is the run as RunJson has it with all views.
 Json Hints(const Run& run, const Json& data);

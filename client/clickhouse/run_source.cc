@@ -67,9 +67,11 @@ Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, con
   return options_.from.empty() ? analysis::LoadRun(paths, progress_, DetailFor(how)) : Fetch(options_.from, options_.run, how);
 }
 
-Result<analysis::Run> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
-  if (!IsClickHouseUrl(where)) return analysis::LoadRun({where}, progress_, DetailFor(how));
-  return Fetch(where, "", how);
+Result<std::unique_ptr<const analysis::Run>> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
+  if (where.empty()) return std::unique_ptr<const analysis::Run>();
+  Result<analysis::Run> run = IsClickHouseUrl(where) ? Fetch(where, "", how) : analysis::LoadRun({where}, progress_, DetailFor(how));
+  if (!run.ok()) return run.status();
+  return std::make_unique<const analysis::Run>(std::move(*run));
 }
 
 Result<analysis::Run> RunReader::Fetch(const std::string& address, const std::string& run, const ReadHow& how) {

@@ -50,7 +50,8 @@ class RunReader {
   // What is wrong with the arguments; nothing is read or sent yet.
   Status Check(const std::vector<std::string>& paths) const;
   Result<analysis::Run> Read(const std::vector<std::string>& paths, const ReadHow& how);
-  Result<analysis::Run> ReadBaseline(const std::string& where, const ReadHow& how);
+  // Null where `where` is empty.
+  Result<std::unique_ptr<const analysis::Run>> ReadBaseline(const std::string& where, const ReadHow& how);
   // What it cost the server, {"queries", "seconds", "rows_read", "bytes_read"}; null: none was asked.
   Json CostJson() const;
 

@@ -10,6 +10,7 @@
 #include "analysis/report.h"
 #include "analysis/report_sarif.h"
 #include "analysis/report_xlsx.h"
+#include "analysis/views/views.h"
 #include "base/text.h"
 #include "client/commands/analyze.h"
 #include "client/commands/report.h"
@@ -209,18 +210,12 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return fail(run.status());
-  std::optional<analysis::Run> baseline;
-  if (!command.baseline.empty()) {
-    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
-    if (!other.ok()) return fail(other.status());
-    baseline = std::move(*other);
-  }
-  const analysis::Run* const baseline_or_null = baseline ? &*baseline : nullptr;
-  Advice advice{*run, baseline_or_null, *language, {{"version", kAdviceVersion}, {"language", command.language}}};
+  const auto baseline = reader.ReadBaseline(command.baseline, how);
+  if (!baseline.ok()) return fail(baseline.status());
+  Advice advice{*run, baseline->get(), *language, {{"version", kAdviceVersion}, {"language", command.language}}};
   advice.json["run"] = {{"name", run->name}, {"inputs", run->inputs}, {"ranks", run->ranks.size()}};
-  advice.json["findings"] = analysis::Advise(*run, baseline_or_null, limits, *language);
-  advice.json["problems"] = Json::array();
-  for (const analysis::Problem& problem : run->problems) advice.json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  advice.json["findings"] = analysis::Advise(*run, baseline->get(), limits, *language);
+  advice.json["problems"] = analysis::ProblemsJson(run->problems);
   if (command.out) {
     if (Status written = WriteReport(advice, command, clock); !written.ok()) return fail(written);
   }

@@ -144,14 +144,10 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   Json behind;
   if (only->empty() || only->contains(analysis::kClusterView)) behind["cluster"] = analysis::ClusterView(cluster);
   if (!written.empty()) behind["cluster_out"] = written;
-  std::optional<analysis::Run> baseline;
-  if (!command.baseline.empty()) {
-    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
-    if (!other.ok()) return FailWith(io, other.status(), json);
-    behind["compare"] = analysis::CompareView(*run, *other);
-    baseline = std::move(*other);
-  }
-  behind["problems"] = analysis::ProblemsJson(*run, baseline ? &*baseline : nullptr);
+  const auto baseline = reader.ReadBaseline(command.baseline, how);
+  if (!baseline.ok()) return FailWith(io, baseline.status(), json);
+  if (*baseline) behind["compare"] = analysis::CompareView(*run, **baseline);
+  behind["problems"] = analysis::ProblemsJson(*run, baseline->get());
   const Json cost = reader.CostJson();
   if (!cost.is_null()) behind["store"] = cost;
   const Json head = {{"run", {{"name", run->name}, {"inputs", run->inputs}}}};

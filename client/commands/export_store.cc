@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "analysis/store/load.h"
+#include "analysis/views/views.h"
 #include "client/clickhouse/run_source.h"
+#include "client/commands/analyze.h"
 #include "client/render.h"
 #include "client/signals.h"
 
 namespace profd::client {
 namespace {
-
-constexpr size_t kMaxWarnings = 20;
 
 // Of the directory that was named.
 std::string NameOfFirst(const ExportCommand& command) {
@@ -37,8 +37,7 @@ Json ToJson(const Loaded& loaded, const std::string& run) {
   if (!loaded.note.empty()) json["note"] = loaded.note;
   json["ranks"] = Json::array();
   for (const analysis::RankLoad& rank : loaded.ranks) json["ranks"].push_back({{"rank", rank.who}, {"rows", rank.rows}, {"bytes", rank.bytes}});
-  json["problems"] = Json::array();
-  for (const analysis::Problem& problem : loaded.problems) json["problems"].push_back({{"where", problem.where}, {"what", problem.what}});
+  json["problems"] = analysis::ProblemsJson(loaded.problems);
   return json;
 }
 
@@ -56,14 +55,7 @@ void Print(const Io& io, const Loaded& loaded, const std::string& run) {
                         FormatBytes(bytes), loaded.seconds);
   if (!loaded.skipped.empty()) io.out << fmt::format("; {} loaded before and not changed since", loaded.skipped.size());
   io.out << std::endl;
-  size_t shown = 0;
-  for (const analysis::Problem& problem : loaded.problems) {
-    if (shown++ == kMaxWarnings) {
-      io.err << fmt::format("profctl: warning: and {} more; all of them with --json", loaded.problems.size() - kMaxWarnings) << std::endl;
-      break;
-    }
-    io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(problem.where + ": " + problem.what) << std::endl;
-  }
+  PrintProblems(io, analysis::ProblemsJson(loaded.problems));
 }
 
 Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, const analysis::Progress& go_on, Loaded* loaded) {

@@ -31,16 +31,11 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return run.status();
-  std::optional<analysis::Run> baseline;
-  if (!command.baseline.empty()) {
-    Result<analysis::Run> other = reader.ReadBaseline(command.baseline, how);
-    if (!other.ok()) return other.status();
-    baseline = std::move(*other);
-  }
+  const auto baseline = reader.ReadBaseline(command.baseline, how);
+  if (!baseline.ok()) return baseline.status();
   *read = {run->problems.size(), reader.CostJson()};
-  const analysis::Run* other_or_null = baseline ? &*baseline : nullptr;
   analysis::Json data =
-      analysis::PageData(*run, other_or_null, analysis::Advise(*run, other_or_null, analysis::Limits(), language), slices,
+      analysis::PageData(*run, baseline->get(), analysis::Advise(*run, baseline->get(), analysis::Limits(), language), slices,
                          clock.WallNs() / kNsPerSecond, language);
   if (command.tuning.empty()) return data;
   std::vector<std::string> paths = analysis::TuningResultsIn(command.runs);
