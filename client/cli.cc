@@ -235,31 +235,6 @@ Result<Endpoint> EndpointOf(const Parsed& parsed, const Environment& environment
 
 bool HasNodes(const Parsed& parsed) { return parsed.fleet.source.any(); }
 
-int RunOnNodes(const Parsed& parsed, const std::string& name, const Endpoint& endpoint,
-               const Environment& environment) {
-  FleetCommand command;
-  command.name = name;
-  command.options = parsed.fleet;
-  command.start = parsed.start;
-  command.stop = parsed.stop;
-  command.list = parsed.list;
-  command.fetch = parsed.fetch;
-  command.export_ = parsed.export_;
-  command.dump = parsed.dump;
-  command.timeout = parsed.timeout;
-  command.jobs = parsed.jobs;
-  command.devices = parsed.devices;
-  command.top = parsed.top;
-  command.check = parsed.check;
-  command.live_advise = parsed.live_advise;
-  command.stacks = parsed.stacks;
-  command.show_id = parsed.show_id;
-  command.one_node_named = parsed.socket || parsed.address;
-  command.json = parsed.json;
-  command.tls = endpoint.tls;
-  return RunFleet(command, environment);
-}
-
 void TakeEnvironment(const Environment& environment, Parsed* parsed) {
   parsed->run.search_path = environment.search_path;
   for (OptionSource* source :
@@ -391,7 +366,12 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     io.err << "profctl: " << PrintableLines(endpoint.status().message()) << std::endl;
     return kExitUsage;
   }
-  if (HasNodes(parsed)) return RunOnNodes(parsed, name, *endpoint, environment);
+  if (HasNodes(parsed)) {
+    parsed.name = name;
+    parsed.one_node_named = parsed.socket || parsed.address;
+    parsed.tls = endpoint->tls;
+    return RunFleet(parsed, environment);
+  }
   if (std::string option = FleetOptionWithoutNodes(parsed.fleet); !option.empty()) {
     io.err << "profctl: " << option << " belongs to --nodes, --nodes-file, --slurm or --k8s"
            << std::endl;

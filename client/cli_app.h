@@ -12,30 +12,18 @@
 
 #include "client/api.h"
 #include "client/commands/advise.h"
-#include "client/commands/advise_live.h"
 #include "client/commands/analyze.h"
 #include "client/commands/archive.h"
 #include "client/commands/channels.h"
-#include "client/commands/check.h"
-#include "client/commands/devices.h"
-#include "client/commands/dump.h"
-#include "client/commands/export_parse.h"
-#include "client/commands/fetch.h"
 #include "client/commands/health.h"
-#include "client/commands/jobs.h"
-#include "client/commands/list.h"
 #include "client/commands/options.h"
 #include "client/commands/report.h"
 #include "client/commands/serve.h"
 #include "client/commands/run.h"
 #include "client/commands/selftest.h"
 #include "client/commands/show_dump.h"
-#include "client/commands/stacks.h"
-#include "client/commands/start.h"
-#include "client/commands/stop.h"
 #include "client/commands/store_runs.h"
 #include "client/commands/stream.h"
-#include "client/commands/top.h"
 #include "client/commands/topology.h"
 #include "client/commands/tune.h"
 #include "client/commands/verify.h"
@@ -45,7 +33,7 @@
 namespace profd::client {
 
 // Where the parsed values end up.
-struct Parsed {
+struct Parsed : FleetCommand {
   std::optional<std::string> socket;
   std::optional<std::string> address;
   std::optional<std::string> tls_dir;
@@ -53,39 +41,23 @@ struct Parsed {
   std::optional<std::string> tls_cert;
   std::optional<std::string> tls_key;
   std::optional<std::string> tls_server_name;
-  std::optional<std::string> timeout;
-  bool json = false;
 
-  DevicesOptions devices;
   ChannelsOptions channels;
   HealthOptions health;
   TopologyOptions topology;
-  JobsOptions jobs;
-  StacksOptions stacks;
-  ListOptions list;
-  StartOptions start;
-  StopOptions stop;
-  std::string show_id;
   ShowDumpOptions show_dump;
-  ExportCommand export_;
   AnalyzeCommand analyze;
   AdviseCommand advise;
-  LiveAdviseOptions live_advise;
   ReportCommand report;
   ServeCommand serve;
   WatchOptions watch;
   StreamOptions stream;
-  TopOptions top;
-  DumpOptions dump;
-  FetchOptions fetch;
-  FleetOptions fleet;
   std::vector<std::string> rm_ids;
   StoreRunsCommand store_runs;
   std::vector<std::string> pin_ids;
   ArchiveOptions archive;
   RunOptions run;
   ListOptionsOptions options;
-  CheckOptions check;
   std::string completion_shell;
   std::vector<std::string> tls_init;
   VerifyOptions verify;

@@ -39,7 +39,7 @@ int Refuse(Io& io, const std::string& command, const std::vector<std::string>& p
 }
 
 void CheckSources(const FleetCommand& command, std::vector<std::string>* problems) {
-  const NodeSource& source = command.options.source;
+  const NodeSource& source = command.fleet.source;
   int given = 0;
   for (const auto* one : {&source.nodes, &source.nodes_file, &source.slurm, &source.k8s}) {
     if (*one) ++given;
@@ -53,7 +53,7 @@ void CheckSources(const FleetCommand& command, std::vector<std::string>* problem
 }
 
 FleetExportArgs ExportArgs(const FleetCommand& command, const std::string& source_job) {
-  return {command.options.fetch_job, command.timeout, command.options.no_wait, command.options.source.slurm.has_value(), source_job};
+  return {command.fleet.fetch_job, command.timeout, command.fleet.no_wait, command.fleet.source.slurm.has_value(), source_job};
 }
 
 // What only makes sense on one node, or is missing.
@@ -64,7 +64,7 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
                           "job (--job)");
     }
   } else if (command.name == "stop") {
-    bool job = command.stop.job || command.options.source.slurm;
+    bool job = command.stop.job || command.fleet.source.slurm;
     int ways = (command.stop.ids.empty() ? 0 : 1) + (command.stop.job ? 1 : 0) +
                (command.stop.all_mine ? 1 : 0);
     if (ways > 1 || (ways == 0 && !job) || (command.stop.job && command.stop.job->empty())) {
@@ -72,9 +72,9 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     }
   } else if (command.name == "fetch") {
     const bool id = !command.fetch.id.empty();
-    bool job = command.options.fetch_job ? !command.options.fetch_job->empty()
-                                         : command.options.source.slurm.has_value();
-    if (id ? command.options.fetch_job.has_value() : !job) {
+    bool job = command.fleet.fetch_job ? !command.fleet.fetch_job->empty()
+                                         : command.fleet.source.slurm.has_value();
+    if (id ? command.fleet.fetch_job.has_value() : !job) {
       problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
     }
   } else if (command.name == "export") {
@@ -143,7 +143,7 @@ FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
                 const std::string& source_job, Fleet* fleet) {
   if (command.name == "start") {
     FleetReport report =
-        StartOnAll(fleet, {request, command.options.all_or_nothing, command.options.keep});
+        StartOnAll(fleet, {request, command.fleet.all_or_nothing, command.fleet.keep});
     for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, NamesOf(command.start));
     return report;
   }
@@ -200,7 +200,7 @@ int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
   }
   std::set<std::string> ids;
   if (!command.fetch.id.empty()) ids.insert(command.fetch.id);
-  const std::string job = ids.empty() ? command.options.fetch_job.value_or(found.job_id) : "";
+  const std::string job = ids.empty() ? command.fleet.fetch_job.value_or(found.job_id) : "";
   auto report = FetchFromAll(fleet, {job, command.fetch.out, std::move(ids)});
   if (report.ok()) return PrintReport(environment.io, environment.clock, command.json, *report);
   environment.io.err << "profctl: " << PrintableLines(report.status().ToString()) << std::endl;
@@ -233,10 +233,10 @@ Status CheckTls(const FleetCommand& command, const Environment& environment,
 // What bounds a call to one node bounds one to each. That of an export is for the database.
 int64_t NodeTimeoutMs(const FleetCommand& command, std::vector<std::string>* problems) {
   const bool has_timeout = command.timeout && command.name != "export";
-  if (has_timeout && command.options.node_timeout) {
+  if (has_timeout && command.fleet.node_timeout) {
     problems->push_back("--timeout and --node-timeout are the same for many nodes: give one of them");
   }
-  const std::optional<std::string>& given = has_timeout ? command.timeout : command.options.node_timeout;
+  const std::optional<std::string>& given = has_timeout ? command.timeout : command.fleet.node_timeout;
   if (!given) return kDefaultNodeTimeoutMs;
   auto ms = ParseDurationMs(*given);
   if (ms.ok()) return static_cast<int64_t>(*ms);
@@ -269,7 +269,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);
   // No cluster is queried before the rest of the line is right.
   if (!problems.empty()) return Refuse(io, command.name, problems);
-  auto found = FindNodes(command.options.source, environment.search_path, &problems);
+  auto found = FindNodes(command.fleet.source, environment.search_path, &problems);
   if (!found.ok()) {
     io.err << "profctl: " << PrintableLines(found.status().ToString()) << std::endl;
     return ExitCodeFor(found.status().code());

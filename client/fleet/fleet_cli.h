@@ -34,11 +34,11 @@ struct FleetOptions {
   bool no_wait = false;
 };
 
-// What profctl was called with; the command's own options are those of one node.
+// What profctl was called with, of the commands for many nodes; their own options are those of one node.
 struct FleetCommand {
   // "start"
   std::string name;
-  FleetOptions options;
+  FleetOptions fleet;
   StartOptions start;
   StopOptions stop;
   ListOptions list;
