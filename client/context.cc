@@ -68,10 +68,9 @@ int FailWith(const Io& io, const Status& status, int exit_code, bool json) {
   return exit_code;
 }
 
-int UsageError(const Context& context, const std::string& command,
-               const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) PrintError(context.io.err, problem);
-  context.io.err << fmt::format("Try \"profctl {} --help\".\n", command);
+int UsageError(const Io& io, const std::string& command, const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) PrintError(io.err, problem);
+  io.err << fmt::format("Try \"profctl {} --help\".\n", command) << std::flush;
   return kExitUsage;
 }
 

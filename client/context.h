@@ -59,8 +59,7 @@ int FailWith(const Io& io, const Status& status, int exit_code, bool json);
 inline int FailWith(const Io& io, const Status& status, bool json) { return FailWith(io, status, ExitCodeFor(status.code()), json); }
 
 // Reports every problem of the arguments; kExitUsage.
-int UsageError(const Context& context, const std::string& command,
-               const std::vector<std::string>& problems);
+int UsageError(const Io& io, const std::string& command, const std::vector<std::string>& problems);
 
 // The command's one JSON answer.
 void PrintJson(const Context& context, const Json& json);

@@ -295,7 +295,7 @@ class Archiver {
 
 int RunArchive(const Context& context, const ArchiveOptions& options) {
   const auto every_ms = ParseDurationMs(options.every);
-  if (!every_ms.ok()) return UsageError(context, "archive", {"--every " + every_ms.status().message()});
+  if (!every_ms.ok()) return UsageError(context.io, "archive", {"--every " + every_ms.status().message()});
   return Archiver(context, options, std::max<int64_t>(1, static_cast<int64_t>(*every_ms))).Run();
 }
 

@@ -93,7 +93,7 @@ int RunChannels(const Context& context, const ChannelsOptions& options) {
     valid = length.status().Annotate("--for");
   }
   if (valid.code() == StatusCode::kInvalidArgument) {
-    return UsageError(context, "channels", {valid.message()});
+    return UsageError(context.io, "channels", {valid.message()});
   }
   if (!valid.ok()) return Fail(context, valid);
   auto answer = WithProgress(context, release ? "stopping channels" : "asking profd", [&] {

@@ -82,7 +82,7 @@ int RunCheck(const Context& context, const CheckOptions& options) {
     }
   }
   VendorOptions vendor = ReadOptions(options.options, &problems);
-  if (!problems.empty()) return UsageError(context, "check", problems);
+  if (!problems.empty()) return UsageError(context.io, "check", problems);
   v1::CheckOptionsResponse response;
   if (options.offline) {
     response = CheckHere(vendor, options, chip ? &*chip : nullptr);

@@ -66,7 +66,7 @@ v1::DumpRecorderRequest BuildDumpRequest(const DumpOptions& options,
 int RunDump(const Context& context, const DumpOptions& options) {
   std::vector<std::string> problems;
   v1::DumpRecorderRequest request = BuildDumpRequest(options, &problems);
-  if (!problems.empty()) return UsageError(context, "dump", problems);
+  if (!problems.empty()) return UsageError(context.io, "dump", problems);
   auto session = WithProgress(context, "writing the past",
                               [&] { return context.api.DumpRecorder(request); });
   if (!session.ok()) return Fail(context, session.status(), NameOf("devices", "--devices", options.devices));

@@ -31,10 +31,7 @@ void Warning(const Io& io, const std::string& text) {
 }
 
 int Usage(const Io& io, const std::vector<std::string>& problems, bool json) {
-  for (const std::string& problem : problems) {
-    io.err << "profctl: " << PrintableLines(problem) << '\n';
-  }
-  io.err << "Try \"profctl export --help\"." << std::endl;
+  (void)UsageError(io, "export", problems);
   if (json) {
     io.out << JsonText(Json{{"error",
                              {{"code", "invalid_argument"},

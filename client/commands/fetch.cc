@@ -145,7 +145,7 @@ FetchResult FetchInto(const Context& context, const std::string& id, const std::
 
 int RunFetch(const Context& context, const FetchOptions& options) {
   if (options.id.empty()) {
-    return UsageError(context, "fetch", {"give a session's id, or --nodes and --job JOB"});
+    return UsageError(context.io, "fetch", {"give a session's id, or --nodes and --job JOB"});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   int64_t begin_ns = context.clock.SteadyNs();

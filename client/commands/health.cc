@@ -40,7 +40,7 @@ bool Ask(const Context& context, const char* command, const HealthOptions& optio
   if (options.devices) {
     auto devices = ParseDevices(*options.devices);
     if (!devices.ok()) {
-      *code = UsageError(context, command, {"--devices " + devices.status().message()});
+      *code = UsageError(context.io, command, {"--devices " + devices.status().message()});
       return false;
     }
     asked = std::move(devices).value();

@@ -56,10 +56,10 @@ void Print(const Context& context, const v1::ListOptionsResponse& response) {
 int RunListOptions(const Context& context, const ListOptionsOptions& options) {
   std::optional<options::NodeSupport> chip;
   if (options.chip) {
-    if (!options.offline) return UsageError(context, "options", {"--chip needs --offline"});
+    if (!options.offline) return UsageError(context.io, "options", {"--chip needs --offline"});
     chip = options::SupportOfChip(*options.chip);
     if (!chip) {
-      return UsageError(context, "options",
+      return UsageError(context.io, "options",
                         {fmt::format("unknown chip --chip \"{}\"; must be one of {}", *options.chip,
                                      fmt::join(options::ChipNames(), ", "))});
     }

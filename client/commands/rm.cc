@@ -9,7 +9,7 @@
 namespace profd::client {
 
 int RunRm(const Context& context, const std::vector<std::string>& ids) {
-  if (ids.empty()) return UsageError(context, "rm", {"name sessions or dumps"});
+  if (ids.empty()) return UsageError(context.io, "rm", {"name sessions or dumps"});
   int exit_code = kExitOk;
   Json removed = Json::array();
   Json errors = Json::array();

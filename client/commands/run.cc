@@ -177,7 +177,7 @@ int RunRun(const Context& context, const RunOptions& options) {
   v1::SessionSpec request = BuildSpec(options.start, &problems);
   AddExport(options, &request, &problems);
   if (options.command.empty()) problems.emplace_back("no command; write it last, as in: profctl run sleep 1");
-  if (!problems.empty()) return UsageError(context, "run", problems);
+  if (!problems.empty()) return UsageError(context.io, "run", problems);
   Context quiet = context;
   quiet.json = false;
   auto program = FindProgram(options.command.front(), options.search_path);

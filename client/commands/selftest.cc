@@ -137,7 +137,7 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   if (options.job && !options.active) problems.emplace_back("--job needs --active: it starts sessions inside the job's processes");
   if (options.job && options.job->empty()) problems.emplace_back("--job: name the job");
   if (options.out && ::access(options.out->c_str(), F_OK) == 0) problems.push_back(fmt::format("-o {}: it exists; name another file", *options.out));
-  if (!problems.empty()) return UsageError(context, "selftest", problems);
+  if (!problems.empty()) return UsageError(context.io, "selftest", problems);
   if (options.list) return selftest::PrintQuestions(context, questions);
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };

@@ -187,7 +187,7 @@ void PrintStacks(const Io& io, const std::vector<NodeStacks>& nodes, bool all) {
 int RunStacks(const Context& context, const StacksOptions& options) {
   std::vector<std::string> problems;
   const v1::GetStacksRequest request = BuildStacksRequest(options, &problems);
-  if (!problems.empty()) return UsageError(context, "stacks", problems);
+  if (!problems.empty()) return UsageError(context.io, "stacks", problems);
   auto answer = WithProgress(context, "asking profd and the processes", [&] { return context.api.GetStacks(request); });
   if (!answer.ok()) {
     if (answer.status().code() != StatusCode::kNotFound) return Fail(context, answer.status());

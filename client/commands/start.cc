@@ -90,12 +90,12 @@ int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session) {
 int RunStart(const Context& context, const StartOptions& options) {
   std::vector<std::string> problems;
   v1::SessionSpec request = BuildStartRequest(options, &problems);
-  if (!problems.empty()) return UsageError(context, "start", problems);
+  if (!problems.empty()) return UsageError(context.io, "start", problems);
   if (options.wait_ranks) {
     Status waited = WaitForRanks(context, request, *options.wait_ranks);
     if (!waited.ok()) {
       return waited.code() == StatusCode::kInvalidArgument
-                 ? UsageError(context, "start", {waited.message()})
+                 ? UsageError(context.io, "start", {waited.message()})
                  : Fail(context, waited);
     }
   }

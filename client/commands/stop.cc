@@ -93,7 +93,7 @@ Result<std::vector<std::string>> OwnSessions(ProfdApi& api, const std::string& j
 int RunStop(const Context& context, const StopOptions& options) {
   int ways = (options.ids.empty() ? 0 : 1) + (options.job ? 1 : 0) + (options.all_mine ? 1 : 0);
   if (ways != 1 || (options.job && options.job->empty())) {
-    return UsageError(context, "stop", {"give session ids, or --job JOB, or --all-mine"});
+    return UsageError(context.io, "stop", {"give session ids, or --job JOB, or --all-mine"});
   }
   if (!options.ids.empty()) return StopAll(context, options.ids);
   auto ids = OwnSessions(context.api, options.job.value_or(""));

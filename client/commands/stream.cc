@@ -248,7 +248,7 @@ int RunStream(const Context& context, const StreamOptions& options) {
     problems.emplace_back("--activity has no --collectors, --devices, --devices-only, --interval, --format csv");
   }
   if (!options.activity && !options.job.empty()) problems.emplace_back("--job needs --activity");
-  if (!problems.empty()) return UsageError(context, "stream", problems);
+  if (!problems.empty()) return UsageError(context.io, "stream", problems);
   if (options.activity) {
     return RunStreamActivity(
         context, {format == Format::kJson, options.raw_time, options.job, request.max_samples()});

@@ -120,7 +120,7 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
   auto terminal = top::Terminal::Open(context.io.out_color() && !options.no_color);
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
     return UsageError(
-        context, "top",
+        context.io, "top",
         {"standard output is not a terminal; use --once for a snapshot or --json for objects"});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
@@ -138,7 +138,7 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
 int RunTop(const Context& context, const TopOptions& options) {
   std::vector<std::string> problems;
   View view = ParseView(options, &problems);
-  if (!problems.empty()) return UsageError(context, "top", problems);
+  if (!problems.empty()) return UsageError(context.io, "top", problems);
   FeedSettings settings;
   settings.make_api = context.make_api;
   settings.devices = view.devices;

@@ -285,7 +285,7 @@ int RunTune(const Context& context, const TuneCommand& command) {
   if (!interval_ms.ok()) problems.push_back("--interval " + interval_ms.status().message());
   if (command.command.empty() && !only_check) problems.emplace_back("no command; write it behind --, as in: profctl tune -- python train.py");
   if (context.endpoint.remote()) problems.emplace_back("tuning is on this machine: leave --address out");
-  if (!problems.empty()) return UsageError(context, "tune", problems);
+  if (!problems.empty()) return UsageError(context.io, "tune", problems);
   Context quiet = context;
   quiet.json = context.json && only_check;
   std::string program;

@@ -82,7 +82,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
     auto ms = ParseDurationMs(*options.interval);
     if (!ms.ok() || *ms > std::numeric_limits<uint32_t>::max()) {
       std::string why = ms.ok() ? "is too long" : ms.status().message();
-      return UsageError(context, "watch", {"--interval " + why});
+      return UsageError(context.io, "watch", {"--interval " + why});
     }
     request.set_interval_ms(*ms);
   }

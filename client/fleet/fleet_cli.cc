@@ -30,14 +30,6 @@ bool IsQuestion(std::string_view command) {
   return std::find(kQuestions.begin(), kQuestions.end(), command) != kQuestions.end();
 }
 
-int Refuse(Io& io, const std::string& command, const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) {
-    io.err << "profctl: " << PrintableLines(problem) << '\n';
-  }
-  io.err << fmt::format("Try \"profctl {} --help\".\n", command) << std::flush;
-  return kExitUsage;
-}
-
 void CheckSources(const FleetCommand& command, std::vector<std::string>* problems) {
   const NodeSource& source = command.fleet.source;
   int given = 0;
@@ -268,13 +260,13 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   if (command.name == "start") request = BuildStartRequest(command.start, &problems);
   if (command.name == "dump") (void)BuildDumpRequest(command.dump, &problems);
   // No cluster is queried before the rest of the line is right.
-  if (!problems.empty()) return Refuse(io, command.name, problems);
+  if (!problems.empty()) return UsageError(io, command.name, problems);
   auto found = FindNodes(command.fleet.source, environment.search_path, &problems);
   if (!found.ok()) {
     io.err << "profctl: " << PrintableLines(found.status().ToString()) << std::endl;
     return ExitCodeFor(found.status().code());
   }
-  if (!problems.empty()) return Refuse(io, command.name, problems);
+  if (!problems.empty()) return UsageError(io, command.name, problems);
   if (!found->list.duplicates.empty()) {
     found->notes.push_back(fmt::format("more than once in the list, taken once: {}",
                                        fmt::join(found->list.duplicates, ", ")));
