@@ -34,6 +34,9 @@ std::string FormatHz(double hz);
 // {-1, 0, 1, 2, 5} -> "host,0-2,5"; also of other numbers
 std::string FormatDevices(std::vector<int32_t> devices);
 
+// "npu3", "host"
+inline std::string PlaceName(int device) { return device < 0 ? "host" : "npu" + std::to_string(device); }
+
 enum class Tone { kPlain, kGood, kWarning, kBad, kFaint };
 std::string Paint(std::string_view text, Tone tone, bool color);
 

@@ -202,6 +202,12 @@ int64_t UncoveredNs(const v1::Session& session) {
 
 }  // namespace
 
+void PrintSessionHead(std::ostream& out, const v1::Session& session, const Cell& state, bool color) {
+  out << "session " << Printable(session.session_id()) << "  " << Paint(state.text, state.tone, color);
+  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
+  out << '\n';
+}
+
 void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) {
   if (session.status().statistics().empty()) return;
   Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILIZATION", ">ECC CORRECTED",
@@ -236,10 +242,11 @@ std::string DroppedText(const v1::Session& session) {
 std::string RemovedText(uint64_t records, uint64_t for_space, std::string_view limit) {
   constexpr std::string_view kSpace = "because the volume was nearly full (dump.min_free_mb)";
   if (records == 0) return "";
-  if (for_space >= records) return fmt::format("{} records, the oldest, {}", records, kSpace);
+  const std::string oldest = CountText(records, "record") + ", the oldest";
+  if (for_space >= records) return fmt::format("{}, {}", oldest, kSpace);
   if (limit.empty()) limit = "the dump's limit";
-  if (for_space == 0) return fmt::format("{} records, the oldest, to stay within {}", records, limit);
-  return fmt::format("{} records, the oldest: {} {}, {} to stay within {}", records, for_space, kSpace, records - for_space, limit);
+  if (for_space == 0) return fmt::format("{}, to stay within {}", oldest, limit);
+  return fmt::format("{}: {} {}, {} to stay within {}", oldest, for_space, kSpace, records - for_space, limit);
 }
 
 std::string RemovedText(const v1::Session& session) {
@@ -294,11 +301,7 @@ void PrintSegments(std::ostream& out, const v1::Session& session, bool color) {
 
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session) {
-  Cell state = StateCell(session);
-  out << "session " << Printable(session.session_id()) << "  "
-      << Paint(state.text, state.tone, color);
-  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
-  out << '\n';
+  PrintSessionHead(out, session, StateCell(session), color);
   auto line = [&out](std::string_view name, const std::string& value) {
     if (!value.empty()) out << fmt::format("  {:<9}{}\n", name, Printable(value));
   };

@@ -29,6 +29,8 @@ void PrintNotCollected(const Context& context, const v1::Session& session);
 // How long it ran or has been running.
 std::string RanFor(const v1::Session& session, const Clock& clock);
 
+// "session 8f3a  running  (why)"
+void PrintSessionHead(std::ostream& out, const v1::Session& session, const Cell& state, bool color);
 void PrintSession(const Context& context, std::ostream& out, bool color,
                   const v1::Session& session);
 

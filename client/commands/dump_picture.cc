@@ -21,12 +21,6 @@ using exporting::SeriesSummary;
 constexpr size_t kMaxLossLines = 20;
 constexpr size_t kMaxDurationLines = 24;
 
-// Files of processes together: "*-CpuUsage.data".
-std::string FileKind(const std::string& file) {
-  size_t digits = std::min(file.find_first_not_of("0123456789"), file.size());
-  return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits) : file;
-}
-
 struct ChannelRow {
   std::vector<int32_t> devices;
   double hz = 0;
@@ -140,7 +134,7 @@ void PrintLosses(std::ostream& out, const DumpPicture& picture, const PictureSty
         continue;
       }
       if (lines++ == 0) out << '\n';
-      std::string place = channel.device < 0 ? "host" : fmt::format("npu{}", channel.device);
+      std::string place = PlaceName(channel.device);
       out << Paint("lost", Tone::kWarning, style.color) << ' '
           << Printable(IsNotRead(loss.reason)
                            ? fmt::format("{} {}: {} {}", place, channel.collector, CountText(loss.records, "sample"),
@@ -192,6 +186,11 @@ void PrintDurations(std::ostream& out, const DumpSummary& summary, const Picture
 }
 
 }  // namespace
+
+std::string FileKind(const std::string& file) {
+  size_t digits = std::min(file.find_first_not_of("0123456789"), file.size());
+  return digits > 0 && digits < file.size() && file[digits] == '-' ? "*" + file.substr(digits) : file;
+}
 
 void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style) {
   PrintHead(out, picture, style);

@@ -215,7 +215,7 @@ void PrintSeries(std::ostream& out, const DumpPicture& picture, const PictureSty
     }
     for (const SeriesSummary* series : shown.series) {
       std::string name = SeriesName(*series);
-      std::string place = key.second < 0 ? "host" : fmt::format("npu{}", key.second);
+      std::string place = PlaceName(key.second);
       std::string padding(name_width - DisplayWidth(name) + 2, ' ');
       out << fmt::format("  {:<7}{}{}", place, name, padding)
           << Paint(Sparkline(lines.courses[series], lines.scales[{key.first, series->metric}],

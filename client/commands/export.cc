@@ -23,8 +23,6 @@ constexpr size_t kBarWidth = 24;
 constexpr size_t kMaxWarnings = 20;
 constexpr const char* kUnfinished = "is still being written: what follows is missing in the files";
 
-std::string PlaceName(int device) { return device < 0 ? "host" : fmt::format("npu{}", device); }
-
 void Warning(const Io& io, const std::string& text) {
   io.err << Paint("profctl: warning: ", Tone::kWarning, io.err_color()) << Printable(text)
          << std::endl;

@@ -36,6 +36,9 @@ struct PictureStyle {
 void PrintPicture(std::ostream& out, const DumpPicture& picture, const PictureStyle& style);
 Json ToJson(const DumpPicture& picture);
 
+// Files of processes together: "*-CpuUsage.data".
+std::string FileKind(const std::string& file);
+
 // Printable, in so many bytes at most.
 std::string ShortName(const std::string& name, size_t bytes);
 

@@ -34,11 +34,7 @@ pid_t StarterFor(const Context& context) {
 void PrintStarted(const Context& context, const v1::SessionSpec& request,
                   const v1::Session& session, bool verbose) {
   std::ostream& out = context.io.out;
-  Cell state = StateCell(session.status().state());
-  out << "session " << Printable(session.session_id()) << "  "
-      << Paint(state.text, state.tone, context.io.out_color());
-  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
-  out << '\n';
+  PrintSessionHead(out, session, StateCell(session.status().state()), context.io.out_color());
   if (std::string missing = MissingRanks(session); !missing.empty()) {
     out << missing << " on this node; the NPUs of the others join as they attach\n";
   }

@@ -12,12 +12,9 @@ namespace profd::client {
 namespace {
 
 void PrintStopped(const Context& context, const v1::Session& session) {
-  Cell state = StateCell(session.status().state());
   std::ostream& out = context.io.out;
-  out << "session " << Printable(session.session_id()) << "  "
-      << Paint(state.text, state.tone, context.io.out_color());
-  if (!session.status().reason().empty()) out << "  (" << Printable(session.status().reason()) << ")";
-  out << fmt::format("\n  {}, {}, {} in {}\n", CountText(session.status().records(), "record"),
+  PrintSessionHead(out, session, StateCell(session.status().state()), context.io.out_color());
+  out << fmt::format("  {}, {}, {} in {}\n", CountText(session.status().records(), "record"),
                      DroppedText(session), FormatBytes(session.status().dump_bytes()),
                      RanFor(session, context.clock));
   if (const std::string removed = RemovedText(session); !removed.empty()) out << "  removed " << Printable(removed) << '\n';

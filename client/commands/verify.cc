@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/commands/export_parse.h"
+#include "client/commands/show_dump.h"
 #include "client/json.h"
 #include "client/render.h"
 #include "client/session_view.h"
@@ -60,14 +61,8 @@ std::vector<std::pair<std::string, VerifyChannel>> RowsOf(const VerifyReport& re
   std::vector<std::pair<std::string, VerifyChannel>> rows;
   std::map<std::string, size_t> index;
   for (const VerifyChannel& channel : report.channels) {
-    std::string label = LabelOf(channel, fmt::format("npu{}", channel.device), channel.file);
-    if (!all) {
-      const size_t digits =
-          std::min(channel.file.find_first_not_of("0123456789"), channel.file.size());
-      const bool of_process =
-          digits > 0 && digits < channel.file.size() && channel.file[digits] == '-';
-      label = LabelOf(channel, "npu*", of_process ? "*" + channel.file.substr(digits) : channel.file);
-    }
+    const std::string label = all ? LabelOf(channel, fmt::format("npu{}", channel.device), channel.file)
+                                  : LabelOf(channel, "npu*", FileKind(channel.file));
     auto [it, fresh] = index.try_emplace(label, rows.size());
     if (fresh) {
       rows.emplace_back(label, channel);
