@@ -112,7 +112,7 @@ TEST_F(CompletionTest, ScriptsAskProfctl) {
                                 ":$PATH " + shell + " -c \"$LINE\" >" + (dir / "output") + " 2>&1";
     setenv("LINE", line.c_str(), 1);
     EXPECT_EQ(std::system(command.c_str()), 0) << shell;
-    EXPECT_EQ(ReadFile(dir / "output"), "stage\nstart-a-st-\n") << shell;
+    EXPECT_EQ(ReadText(dir / "output"), "stage\nstart-a-st-\n") << shell;
   }
 }
 

@@ -105,7 +105,7 @@ TEST_F(ClientTlsTest, EveryProblemNamesTheFile) {
   ::chmod(files_.key.c_str(), 0640);
   EXPECT_THAT(Problem(), HasSubstr("chmod 600 " + files_.key));
   ::chmod(files_.key.c_str(), 0600);
-  Write(files_.key, ReadFile(dir_ / "clients/bob/client.key"), 0600);
+  Write(files_.key, ReadText(dir_ / "clients/bob/client.key"), 0600);
   EXPECT_THAT(Problem(), HasSubstr("is not the key of " + files_.certificate));
   Write(files_.key, "x", 0600);
   EXPECT_THAT(Problem(), HasSubstr(files_.key + " holds no private key"));

@@ -62,7 +62,7 @@ TEST_F(RunTest, TheCommandLivesExactlyWithinTheSession) {
 
 TEST_F(RunTest, TheProcessDaemonSeesIsTheOneThatRuns) {
   EXPECT_EQ(Shell("echo $$ >$1/pid"), 0);
-  EXPECT_EQ(ReadFile(dir_ / "pid"), std::to_string(child_) + "\n");
+  EXPECT_EQ(ReadText(dir_ / "pid"), std::to_string(child_) + "\n");
 }
 
 TEST_F(RunTest, ExitCodesAreTheCommands) {
@@ -161,9 +161,9 @@ TEST_F(RunTest, WhileASessionEndsNothingIsMissingYet) {
 TEST_F(RunTest, TheJobReachesTheCommand) {
   setenv("PROFD_JOB_ID", "from outside", 1);
   EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job", {"--job", "j42"}), 0);
-  EXPECT_EQ(ReadFile(dir_ / "job"), "j42\n");
+  EXPECT_EQ(ReadText(dir_ / "job"), "j42\n");
   EXPECT_EQ(Shell("echo \"$PROFD_JOB_ID\" >$1/job"), 0);
-  EXPECT_EQ(ReadFile(dir_ / "job"), "from outside\n");
+  EXPECT_EQ(ReadText(dir_ / "job"), "from outside\n");
   unsetenv("PROFD_JOB_ID");
 }
 
@@ -176,7 +176,7 @@ TEST_F(RunTest, SignalsReachTheCommand) {
 
 TEST_F(RunTest, TheCommandStartsWithTheCallersSignalMask) {
   EXPECT_EQ(Shell("grep SigBlk /proc/self/status >$1/mask"), 0);
-  EXPECT_EQ(ReadFile(dir_ / "mask"), "SigBlk:\t0000000000000000\n");
+  EXPECT_EQ(ReadText(dir_ / "mask"), "SigBlk:\t0000000000000000\n");
 }
 
 TEST_F(RunTest, ASignalBeforeTheStartRunsNothing) {

@@ -445,9 +445,9 @@ TEST_F(SessionFlagsTest, FetchUsesTheSessionsOutput) {
   (*session.mutable_spec()->mutable_metadata())["output"] = wanted;
   session.mutable_owner()->set_uid(geteuid());
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
-  EXPECT_EQ(ReadFile(wanted + "/PROF_1/data/x"), "12345");
+  EXPECT_EQ(ReadText(wanted + "/PROF_1/data/x"), "12345");
   EXPECT_EQ(Run({"fetch", "s1", "--out", dir / "c"}), 0) << err();
-  EXPECT_EQ(ReadFile(dir / "c/PROF_1/data/x"), "12345");
+  EXPECT_EQ(ReadText(dir / "c/PROF_1/data/x"), "12345");
 }
 
 TEST_F(SessionFlagsTest, FetchUsesTheOutputOfProfilingOptions) {
@@ -459,7 +459,7 @@ TEST_F(SessionFlagsTest, FetchUsesTheOutputOfProfilingOptions) {
   option.set_key("output");
   option.set_asked(dir / "from options");
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
-  EXPECT_EQ(ReadFile(dir / "from options/PROF_1/data/x"), "12345");
+  EXPECT_EQ(ReadText(dir / "from options/PROF_1/data/x"), "12345");
 }
 
 TEST_F(SessionFlagsTest, FetchOfAnothersSessionStaysWhereItIsCalled) {
@@ -473,14 +473,14 @@ TEST_F(SessionFlagsTest, FetchOfAnothersSessionStaysWhereItIsCalled) {
   EXPECT_EQ(Run({"fetch", "s1"}), 0) << err();
   std::filesystem::current_path(before);
   EXPECT_FALSE(std::filesystem::exists(dir / "theirs"));
-  EXPECT_EQ(ReadFile(dir / "PROF_1/data/x"), "12345");
+  EXPECT_EQ(ReadText(dir / "PROF_1/data/x"), "12345");
 }
 
 TEST_F(SessionFlagsTest, RunBringsTheDumpToItsOutput) {
   TempDir dir;
   AddDump(&daemon_);
   EXPECT_EQ(Run({"run", "--output", dir / "here", "--", "true"}), 0) << err();
-  EXPECT_EQ(ReadFile(dir / "here/PROF_1/data/x"), "12345");
+  EXPECT_EQ(ReadText(dir / "here/PROF_1/data/x"), "12345");
   EXPECT_THAT(err(), HasSubstr("output " + (dir / "here/PROF_1")));
   // A fetch that fails is said, and hides nothing.
   daemon_.stream_end = Unavailable("gone");

@@ -298,8 +298,8 @@ class FetchTest : public ProfctlTest {
 TEST_F(FetchTest, WritesEveryFile) {
   SendGoodDump();
   EXPECT_EQ(Fetch({"--json"}), 0) << err();
-  EXPECT_EQ(ReadFile(dir_ / "PROF_1/host/info.json"), "{}");
-  EXPECT_EQ(ReadFile(dir_ / "PROF_1/device_0/data/hbm.slice_0"), "abcdefg");
+  EXPECT_EQ(ReadText(dir_ / "PROF_1/host/info.json"), "{}");
+  EXPECT_EQ(ReadText(dir_ / "PROF_1/device_0/data/hbm.slice_0"), "abcdefg");
   EXPECT_TRUE(Exists("PROF_1/empty"));
   auto json = Json::parse(out());
   EXPECT_EQ(json["path"], dir_ / "PROF_1");
@@ -318,7 +318,7 @@ TEST_F(FetchTest, DoesNotTouchWhatIsThere) {
   std::ofstream(dir_ / "PROF_1/mine") << "mine";
   SendGoodDump();
   EXPECT_EQ(Fetch(), 3);
-  EXPECT_EQ(ReadFile(dir_ / "PROF_1/mine"), "mine");
+  EXPECT_EQ(ReadText(dir_ / "PROF_1/mine"), "mine");
   EXPECT_FALSE(Exists("PROF_1/host"));
 }
 
@@ -423,7 +423,7 @@ TEST_F(FetchTest, ABreakInTheMiddleIsPartial) {
   EXPECT_EQ(Fetch(), 5);
   EXPECT_FALSE(Exists("PROF_1"));
   EXPECT_EQ(Fetch({"--keep"}), 5);
-  EXPECT_EQ(ReadFile(dir_ / "PROF_1/sub/dir/a"), "1234");
+  EXPECT_EQ(ReadText(dir_ / "PROF_1/sub/dir/a"), "1234");
   EXPECT_NE(err().find("4 of 9 bytes kept"), std::string::npos) << err();
 }
 

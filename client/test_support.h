@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +19,7 @@
 
 #include "client/cli.h"
 #include "client/user_names.h"
+#include "dump/test_support.h"
 
 namespace profd::client {
 
@@ -247,31 +247,6 @@ class FakeApi final : public ProfdApi {
   FakeDaemon& daemon_;
 };
 
-// A new empty directory, removed at the end.
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "profctl-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 class ProfctlTest : public ::testing::Test {
  protected:
   ProfctlTest() {
@@ -316,7 +291,7 @@ class ProfctlTest : public ::testing::Test {
       return;
     }
     ASSERT_TRUE(std::filesystem::exists(path)) << path;
-    EXPECT_EQ(text, ReadFile(path)) << path;
+    EXPECT_EQ(text, ReadText(path)) << path;
   }
 
   FakeDaemon daemon_;

@@ -28,10 +28,10 @@ TEST_F(FleetTest, FetchBringsOneFolderPerRank) {
   EXPECT_EQ(Print(*report), kExitOk);
   for (const char* path : {"rank_3_n00/PROF_a", "rank_4-7/PROF_b", "rank_3_n02/PROF_c",
                            "n03/PROF_d"}) {
-    EXPECT_EQ(ReadFile(out + "/" + path + "/host/sample.json"), "data") << path;
+    EXPECT_EQ(ReadText(out + "/" + path + "/host/sample.json"), "data") << path;
   }
   EXPECT_TRUE(report->nodes[4].none);
-  Json index = Json::parse(ReadFile(out + "/fleet.json"), nullptr, false);
+  Json index = Json::parse(ReadText(out + "/fleet.json"), nullptr, false);
   ASSERT_EQ(index["dumps"].size(), 4u);
   EXPECT_EQ(index["dumps"][1]["ranks"], "4-7");
   EXPECT_EQ(index["dumps"][1]["clock_offset_ns"], -12);
@@ -44,9 +44,9 @@ TEST_F(FleetTest, FetchBringsOneFolderPerRank) {
   AddDump(4, "PROF_e", {9});
   report = FetchFromAll(&fleet, {"j", out});
   EXPECT_EQ(Print(*report), kExitOk);
-  EXPECT_EQ(ReadFile(out + "/rank_4-7/PROF_b/host/sample.json"), "mine");
+  EXPECT_EQ(ReadText(out + "/rank_4-7/PROF_b/host/sample.json"), "mine");
   EXPECT_TRUE(report->nodes[1].dumps[0].was_there);
-  index = Json::parse(ReadFile(out + "/fleet.json"), nullptr, false);
+  index = Json::parse(ReadText(out + "/fleet.json"), nullptr, false);
   EXPECT_EQ(index["dumps"].size(), 5u);
 }
 
@@ -101,7 +101,7 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   auto report = FetchFromAll(&fleet, {"", dir / "all", {id}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(Print(*report), kExitOk) << out_.str();
-  EXPECT_EQ(ReadFile(dir / "all/rank_0/PROF_0/host/sample.json"), "data");
+  EXPECT_EQ(ReadText(dir / "all/rank_0/PROF_0/host/sample.json"), "data");
   EXPECT_TRUE(std::filesystem::exists(dir / "all/rank_1"));
   EXPECT_FALSE(std::filesystem::exists(dir / "all/rank_5"));
 }
@@ -158,8 +158,8 @@ TEST_F(FleetCliTest, DumpsThatAreWrittenCanBeFetchedAtOnce) {
   daemon_.dump = {chunk};
   TempDir dir;
   EXPECT_EQ(Run({"--nodes", "a", "dump", "--out", dir / "past"}), kExitOk) << err();
-  EXPECT_EQ(ReadFile(dir / "past/a/PROF_past/host/sample.json"), "data");
-  Json index = Json::parse(ReadFile(dir / "past/fleet.json"), nullptr, false);
+  EXPECT_EQ(ReadText(dir / "past/a/PROF_past/host/sample.json"), "data");
+  Json index = Json::parse(ReadText(dir / "past/fleet.json"), nullptr, false);
   EXPECT_EQ(index["dumps"].size(), 1u);
 }
 

@@ -344,7 +344,7 @@ TEST_F(SelftestCommandTest, PrintsAnswersAndWritesAReport) {
   EXPECT_THAT(out(), HasSubstr("chips_known"));
   EXPECT_THAT(out(), HasSubstr("yes"));
   EXPECT_THAT(err(), IsEmpty()) << "it starts nothing";
-  const Json report = Json::parse(ReadFile(folder / "report.json"));
+  const Json report = Json::parse(ReadText(folder / "report.json"));
   EXPECT_EQ(report["answers"].size(), Questions().size());
   EXPECT_EQ(Run({"selftest", "-o", folder / "report.json"}), kExitUsage) << "nothing is replaced";
   EXPECT_EQ(Run({"selftest", "--only", "chips_known,hal_gates", "--json"}), kExitOk);
