@@ -323,10 +323,13 @@ std::vector<std::string> WithoutFiles(const std::vector<std::string>& given) {
   return kept.empty() ? given : kept;
 }
 
+std::string DirectoryName(const std::string& path) {
+  const std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
+  return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
+}
+
 Status CheckIsDump(const std::string& path) {
-  std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
-  if (!clean.has_filename()) clean = clean.parent_path();
-  if (clean.filename().string().starts_with(kDumpPrefix)) return {};
+  if (DirectoryName(path).starts_with(kDumpPrefix)) return {};
   Contents contents = Look(path);
   if (!contents.listed || contents.is_dump || !DumpsIn(std::move(contents)).empty()) return {};
   return InvalidArgument(

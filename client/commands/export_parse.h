@@ -54,6 +54,9 @@ DumpSpan SpanOf(const exporting::DumpInfo& dump);
 // there is nothing else.
 std::vector<std::string> WithoutFiles(const std::vector<std::string>& given);
 
+// The last name in it, also of "run/" and "run/.".
+std::string DirectoryName(const std::string& path);
+
 // PROF_* directories in a directory that is not a dump itself, and in the directories in it, as `profctl
 // fetch` of many nodes writes them; otherwise `path`.
 std::vector<std::string> DumpsAt(const std::string& path);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <vector>
 
@@ -16,13 +15,6 @@
 
 namespace profd::client {
 namespace {
-
-// Of the directory that was named.
-std::string NameOfFirst(const ExportCommand& command) {
-  if (command.dumps.empty()) return "";
-  const std::filesystem::path path = std::filesystem::path(command.dumps.front()).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
 
 struct Loaded {
   std::vector<analysis::RankLoad> ranks;
@@ -107,7 +99,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress go_on = [&signals] { return signals.Poll() == 0; };
   std::string run = command.run_name.value_or("");
-  if (const auto url = ParseClickHouseUrl(*command.to); run.empty() && url.ok() && url->run.empty()) run = NameOfFirst(command);
+  if (const auto url = ParseClickHouseUrl(*command.to); run.empty() && url.ok() && url->run.empty()) run = DirectoryName(command.dumps.front());
   Result<OpenedStore> store = OpenStore(*command.to, run, command.tls, go_on);
   if (!store.ok()) return FailWith(io, store.status(), kExitUsage, json);
   run = store->run;

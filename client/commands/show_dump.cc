@@ -86,8 +86,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   if (Status is_dump = CheckIsDump(given); !is_dump.ok()) return fail(is_dump);
   std::vector<std::string> found = DumpsAt(given);
   // Of a run that of profd, which has the run's name, is first; those of its processes are beside it.
-  auto name = [](const std::filesystem::path& path) { return (path.lexically_normal() / "x").parent_path().filename(); };
-  const auto own = std::ranges::find_if(found, [&](const std::string& path) { return name(path) == name(given); });
+  const auto own = std::ranges::find_if(found, [&](const std::string& path) { return DirectoryName(path) == DirectoryName(given); });
   if (found.size() > 1 && own == found.end()) {
     return fail(InvalidArgument(fmt::format("{} has {} dumps; one is shown at a time, as {}", given,
                                             found.size(), found.front())));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -17,12 +16,6 @@
 
 namespace profd::client {
 namespace {
-
-std::string NameOf(const std::string& path) {
-  std::filesystem::path clean = std::filesystem::path(path).lexically_normal();
-  if (!clean.has_filename()) clean = clean.parent_path();
-  return clean.filename().string();
-}
 
 // On a terminal: how far it has come.
 class ProgressLine {
@@ -208,7 +201,7 @@ Result<VerifyReport> Verify(const Io& io, const std::string& path, bool progress
   if (!reader.ok()) return reader.status();
   ProgressLine line(io, progress);
   Result<VerifyReport> report =
-      VerifyDump(*reader, NameOf(path),
+      VerifyDump(*reader, DirectoryName(path),
                  [&](uint64_t done, uint64_t total) { return line.Show(done, total); });
   if (!report.ok()) return report.status().Annotate(path);
   return report;
@@ -231,7 +224,7 @@ void PrintUnchecked(const Io& io, const std::string& name, const Status& status)
 
 Json UncheckedJson(const std::string& path, const Status& status) {
   const std::string message = Printable(status.message());
-  Json json = {{"dump", Printable(NameOf(path))}, {"ok", false}, {"error", message}};
+  Json json = {{"dump", Printable(DirectoryName(path))}, {"ok", false}, {"error", message}};
   if (CodeOf(status) == kExitNotFound) return json;
   json["problem_count"] = 1;
   json["problems"] = {{{"check", "read"}, {"where", Printable(path)}, {"what", message}}};
@@ -264,7 +257,7 @@ int RunVerify(const Io& io, const VerifyOptions& options, bool json) {
       all.push_back(UncheckedJson(path, report.status()));
       if (CodeOf(report.status()) != kExitNotFound) continue;
     }
-    PrintUnchecked(io, NameOf(path), report.status());
+    PrintUnchecked(io, DirectoryName(path), report.status());
   }
   if (json) io.out << JsonText({{"ok", code == kExitOk}, {"dumps", all}}, false) << "\n";
   return code;
