@@ -152,7 +152,5 @@ bool ShapesAreDynamic(const Rank& rank);
 std::string LowerOf(std::string_view text);
 // "rank 3 on node7", "device 0"
 std::string NameOf(const Rank& rank);
-// Null where it is not known.
-inline Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 
 }  // namespace profd::analysis

@@ -29,8 +29,6 @@ Json PartOf(const Rank& rank, const std::optional<Shares>& step, const NamedPart
   return known ? Json(part.of(*step)) : Json();
 }
 
-Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
-
 // Of a rank, in front of its values in a table.
 Json RankJson(const Cluster& cluster, size_t rank) { return {{"rank", cluster.NumberOf(rank)}, {"host", HostOf(cluster.At(rank))}}; }
 

@@ -96,6 +96,8 @@ class OutputModel {
 
 // Numbers of the ranks of a group: as the framework made it, else those that recorded it.
 std::vector<int> RanksOf(const Cluster& cluster, const ClusterGroup& group);
+// "step7"; "step" where there is none.
+inline std::string StepKey(int64_t step) { return step < 0 ? "step" : "step" + std::to_string(step); }
 // "(0, 1)", with what parts them.
 std::string RankSet(const std::vector<int>& ranks, std::string_view comma);
 // GB/s with four decimals; 0 where nothing was moved.

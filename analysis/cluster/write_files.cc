@@ -110,7 +110,6 @@ class JsonLevels {
   bool more_ = false;
 };
 
-std::string StepKey(int64_t step) { return step < 0 ? "step" : fmt::format("step{}", step); }
 std::string OpKey(const OutputModel& model, const std::string& name, size_t group) { return name + "@" + model.cluster().groups()[group].name; }
 
 void AddTimes(const Collective& op, bool total, std::string* text) {

@@ -100,8 +100,6 @@ double StartUs(int64_t ns) {
   return static_cast<double>(us) + static_cast<double>(ns % 1000) / 1000;
 }
 
-std::string StepText(int64_t step) { return step < 0 ? "step" : fmt::format("step{}", step); }
-
 Status AddSteps(const OutputModel& model, const Tables& tables) {
   constexpr int kColumns = 15;
   Insert insert(tables, "ClusterStepTraceTime", kColumns);
@@ -119,7 +117,7 @@ Status AddSteps(const OutputModel& model, const Tables& tables) {
 
 Status AddBandwidth(const OutputOp& op, int rank, const std::string& group, const Transport& transport, Insert* insert) {
   const auto add = [&](const PacketSize& size) {
-    return insert->Add(StepText(op.step), rank, op.name, group, transport.name, transport.size_mb, transport.time_ms,
+    return insert->Add(StepKey(op.step), rank, op.name, group, transport.name, transport.size_mb, transport.time_ms,
                        OutputSpeed(transport.size_mb, transport.time_ms), transport.large_ratio, size.mb, static_cast<int64_t>(size.count), size.time_ms);
   };
   if (transport.sizes.empty()) return add({});
@@ -141,7 +139,7 @@ Status AddOperations(const OutputModel& model, const Tables& tables) {
         return each->parts ? std::optional(OutputRatio((*each->parts).*member, each->parts->transit_ms)) : std::nullopt;
       };
       using Parts = Collective::Parts;
-      Status added = times.Add(StepText(op.step), rank, op.name, group, StartUs(each->start_ns), each->elapse_ms, part(&Parts::transit_ms),
+      Status added = times.Add(StepKey(op.step), rank, op.name, group, StartUs(each->start_ns), each->elapse_ms, part(&Parts::transit_ms),
                                part(&Parts::wait_ms), part(&Parts::synchronization_ms), part(&Parts::idle_ms), ratio(&Parts::synchronization_ms),
                                ratio(&Parts::wait_ms));
       for (const Transport& transport : each->transports) {
@@ -159,7 +157,7 @@ Status AddLinks(const OutputModel& model, const Tables& tables) {
   for (const OutputLinks& links : model.Links()) {
     for (const auto& [pair, link] : links.pairs) {
       const double speed = link.time_ms > 0 ? link.size_mb / link.time_ms : 0;
-      Status added = insert.Add(StepText(links.step), links.name, model.cluster().groups()[links.group].name, pair.first, pair.second, link.transport, link.op,
+      Status added = insert.Add(StepKey(links.step), links.name, model.cluster().groups()[links.group].name, pair.first, pair.second, link.transport, link.op,
                                 link.size_mb, link.time_ms, speed);
       if (!added.ok()) return added;
     }

@@ -8,28 +8,23 @@
 namespace profd::analysis {
 namespace {
 
-template <class T>
-Json Maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 void AddGain(const Gain& gain, const char* before, const char* after, Json* json) {
   (*json)[before] = gain.before;
   (*json)[after] = gain.after;
-  (*json)["gain_percent"] = Maybe(gain.Percent());
-  (*json)["written_percent"] = Maybe(gain.written);
+  (*json)["gain_percent"] = OrNull(gain.Percent());
+  (*json)["written_percent"] = OrNull(gain.written);
 }
 
 Json SummaryJson(const TuningSummary& summary) {
   if (summary.empty()) return nullptr;
-  return {{"add", Maybe(summary.add)},           {"hit", Maybe(summary.hit)},
-          {"reserved", Maybe(summary.reserved)}, {"unsatisfied", Maybe(summary.unsatisfied)},
-          {"update", Maybe(summary.update)},     {"total", Maybe(summary.total)}};
+  return {{"add", OrNull(summary.add)},           {"hit", OrNull(summary.hit)},
+          {"reserved", OrNull(summary.reserved)}, {"unsatisfied", OrNull(summary.unsatisfied)},
+          {"update", OrNull(summary.update)},     {"total", OrNull(summary.total)}};
 }
 
 Json TaskJson(const TuningTask& task) {
   Json json = {{"key", task.key},       {"name", task.name},
-               {"seconds", Maybe(task.seconds)}, {"state", task.State()},
+               {"seconds", OrNull(task.seconds)}, {"state", task.State()},
                {"complete", task.complete}, {"result", task.result.empty() ? Json() : Json(task.result)}};
   json["operators"] = Json::array();
   for (const TunedOperator& row : task.operators) {

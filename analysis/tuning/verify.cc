@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "analysis/views/views.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -104,11 +106,6 @@ std::string_view VerdictOf(const std::optional<double>& promised, const std::opt
   return "not_seen";
 }
 
-template <class T>
-Json Maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 // Strategies of one operator follow each other: from the first time before to the last one after.
 std::vector<TunedOperator> Joined(const TuningResults& results) {
   std::vector<TunedOperator> rows;
@@ -135,7 +132,7 @@ Json PromisedModel(const TuningResults& results) {
   for (const TuningFile& file : results.files) {
     for (const TuningTask& task : file.tasks) {
       if (!task.model) continue;
-      json = {{"before_ms", task.model->before}, {"after_ms", task.model->after}, {"gain_percent", Maybe(task.model->Percent())}};
+      json = {{"before_ms", task.model->before}, {"after_ms", task.model->after}, {"gain_percent", OrNull(task.model->Percent())}};
     }
   }
   return json;
@@ -147,8 +144,8 @@ Json VerifyTuning(const Run& before, const Run& after, const TuningResults& resu
   const Times one = TimesOf(before), two = TimesOf(after);
   const std::optional<double> step_before = Median(one.steps_ms), step_after = Median(two.steps_ms);
   Json json = {{"before", before.name}, {"after", after.name}};
-  json["step"] = {{"before_ms", Maybe(step_before)}, {"after_ms", Maybe(step_after)},
-                  {"gain_percent", Maybe(GainPercent(step_before, step_after))},
+  json["step"] = {{"before_ms", OrNull(step_before)}, {"after_ms", OrNull(step_after)},
+                  {"gain_percent", OrNull(GainPercent(step_before, step_after))},
                   {"steps_before", one.steps_ms.size()}, {"steps_after", two.steps_ms.size()}};
   json["promised_model"] = PromisedModel(results);
   json["operators"] = Json::array();
@@ -161,10 +158,10 @@ Json VerifyTuning(const Run& before, const Run& after, const TuningResults& resu
     ++counts[verdict];
     json["operators"].push_back({{"name", row.name}, {"types", row.types}, {"mode", row.mode},
                                  {"promised_before_us", row.gain.before}, {"promised_after_us", row.gain.after},
-                                 {"promised_percent", Maybe(row.gain.Percent())},
+                                 {"promised_percent", OrNull(row.gain.Percent())},
                                  {"found_by", measured.by == nullptr ? Json() : Json(measured.by)},
-                                 {"before_us", Maybe(measured.before_us)}, {"after_us", Maybe(measured.after_us)},
-                                 {"gain_percent", Maybe(percent)}, {"verdict", verdict}});
+                                 {"before_us", OrNull(measured.before_us)}, {"after_us", OrNull(measured.after_us)},
+                                 {"gain_percent", OrNull(percent)}, {"verdict", verdict}});
   }
   json["counts"] = counts;
   return json;

@@ -79,6 +79,7 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 Json TextOrNull(const Rank& rank, TextId id);
+inline Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 // How the device spent its time in each step, by the step's number: what lies within it, or what the table of another
 // tool says.
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);

@@ -14,6 +14,7 @@
 #include "client/commands/start.h"
 #include "client/dump_sink.h"
 #include "client/render.h"
+#include "client/session_view.h"
 #include "client/signals.h"
 
 namespace profd::client {
@@ -84,12 +85,6 @@ std::string OutputOf(const Context& context, const std::string& id) {
 // How long the daemon may be away, as while it is restarted, and its dump incomplete behind the end of the session.
 constexpr int64_t kPatienceNs = 600 * kNsPerSecond;
 
-bool HasEnded(const v1::Session& session) {
-  const v1::Session::State state = session.status().state();
-  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
-         state == v1::Session::STATE_INTERRUPTED;
-}
-
 // A second, or until `go_on` returns false.
 bool Pause(const std::function<bool()>& go_on) {
   for (int i = 0; i < 10 && go_on(); ++i) ::poll(nullptr, 0, 100);
@@ -104,7 +99,7 @@ Status WaitForEnd(const Context& context, const std::string& id, const std::func
     bool ended = false;
     Status status = context.api.WatchSession(request, [&](const v1::Session& session) {
       heard_ns = context.clock.SteadyNs();
-      ended = HasEnded(session);
+      ended = IsFinal(session.status().state());
       return !ended && go_on();
     });
     if (ended) return Status::Ok();
