@@ -235,6 +235,13 @@ Result<Endpoint> EndpointOf(const Parsed& parsed, const Environment& environment
 
 bool HasNodes(const Parsed& parsed) { return parsed.fleet.source.any(); }
 
+int RunOnNodes(const std::string& name, const TlsFiles& tls, const Environment& environment, Parsed* parsed) {
+  parsed->name = name;
+  parsed->one_node_named = parsed->socket || parsed->address;
+  parsed->tls = tls;
+  return RunFleet(*parsed, environment);
+}
+
 void TakeEnvironment(const Environment& environment, Parsed* parsed) {
   parsed->run.search_path = environment.search_path;
   for (OptionSource* source :
@@ -366,12 +373,7 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
     io.err << "profctl: " << PrintableLines(endpoint.status().message()) << std::endl;
     return kExitUsage;
   }
-  if (HasNodes(parsed)) {
-    parsed.name = name;
-    parsed.one_node_named = parsed.socket || parsed.address;
-    parsed.tls = endpoint->tls;
-    return RunFleet(parsed, environment);
-  }
+  if (HasNodes(parsed)) return RunOnNodes(name, endpoint->tls, environment, &parsed);
   if (std::string option = FleetOptionWithoutNodes(parsed.fleet); !option.empty()) {
     io.err << "profctl: " << option << " belongs to --nodes, --nodes-file, --slurm or --k8s"
            << std::endl;
