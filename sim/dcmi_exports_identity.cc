@@ -27,6 +27,9 @@ int PutText(std::string_view text, char* out, unsigned size) {
 }  // namespace
 }  // namespace profd::sim
 
+using profd::sim::Always;
+using profd::sim::Ask;
+using profd::sim::AskV2;
 using profd::sim::Dcmi;
 using profd::sim::DcmiView;
 namespace abi = profd::abi;
@@ -123,8 +126,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_logicid_from_phyid(unsigned phy_id, unsigne
 }
 
 PROFD_SIM_EXPORT int dcmi_get_device_chip_info_v2(int card, int device, abi::DcmiChipInfoV2* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.ChipInfo(out); });
+  return Ask(card, device, out, &DcmiView::ChipInfo);
 }
 
 // The older struct ends before npu_name.
@@ -140,24 +142,19 @@ PROFD_SIM_EXPORT int dcmi_get_device_chip_info(int card, int device, void* out) 
 
 PROFD_SIM_EXPORT int dcmi_get_device_die_v2(int card, int device, int die_type,
                                             abi::DcmiDieId* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return view.DieId(die_type, out); });
+  return Ask(card, device, out, &DcmiView::DieId, die_type);
 }
 
 PROFD_SIM_EXPORT int dcmi_get_device_pcie_info_v2(int card, int device, abi::DcmiPcieInfoAll* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.PcieInfo(out); });
+  return Ask(card, device, out, &DcmiView::PcieInfo);
 }
 
 PROFD_SIM_EXPORT int dcmi_get_device_board_info(int card, int device, abi::DcmiBoardInfo* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.BoardInfo(out); });
+  return Ask(card, device, out, &DcmiView::BoardInfo);
 }
 
 PROFD_SIM_EXPORT int dcmi_get_mainboard_id(int card, int device, unsigned* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.MainboardId(out); });
+  return Ask(card, device, out, &DcmiView::MainboardId);
 }
 
 // Only the 310P answers.
@@ -167,25 +164,16 @@ PROFD_SIM_EXPORT int dcmi_get_product_type(int card, int device, char* out, int 
 }
 
 PROFD_SIM_EXPORT int dcmi_get_card_elabel_v2(int card, abi::DcmiElabelInfo* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, 0, [&](const DcmiView& view) { return view.Elabel(out); });
+  return Ask(card, 0, out, &DcmiView::Elabel);
 }
 
 PROFD_SIM_EXPORT int dcmi_get_device_compatibility(int card, int device, int* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView&) {
-    *out = 1;
-    return abi::kDcmiOk;
-  });
+  return Ask(card, device, out, Always(1));
 }
 
 PROFD_SIM_EXPORT int dcmi_get_device_boot_status(int card, int device, int* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
   constexpr int kStartFinished = 16;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView&) {
-    *out = kStartFinished;
-    return abi::kDcmiOk;
-  });
+  return Ask(card, device, out, Always(kStartFinished));
 }
 
 PROFD_SIM_EXPORT int dcmi_get_topo_info_by_device_id(int card1, int device1, int card2, int device2,
@@ -231,6 +219,5 @@ PROFD_SIM_EXPORT int dcmiv2_get_chip_phy_id_by_dev_id(unsigned device, unsigned*
 }
 
 PROFD_SIM_EXPORT int dcmiv2_get_device_elabel_info(int device, abi::DcmiElabelInfo* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return view.Elabel(out); });
+  return AskV2(device, out, &DcmiView::Elabel);
 }

@@ -1,19 +1,9 @@
 // libdcmi.so: flow control, error correction, lanes (dcmi-and-metrics 1.3; numbers are its rows).
 #include "sim/dcmi_library.h"
 
-using profd::sim::Dcmi;
+using profd::sim::Ask;
 using profd::sim::DcmiView;
 namespace abi = profd::abi;
-
-namespace {
-
-template <class T>
-int Ask(int card, int device, T* out, int (DcmiView::*query)(T*) const) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return (view.*query)(out); });
-}
-
-}  // namespace
 
 // 23
 PROFD_SIM_EXPORT int dcmi_get_hccs_avail_credit_info(int card, int device,
@@ -38,7 +28,5 @@ PROFD_SIM_EXPORT int dcmi_get_extra_statistics_info(int card, int device, int po
 // 32
 PROFD_SIM_EXPORT int dcmi_get_serdes_quality_info(int card, int device, unsigned macro,
                                                   abi::DcmiSerdesQuality* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return view.Serdes(macro, out); });
+  return Ask(card, device, out, &DcmiView::Serdes, macro);
 }

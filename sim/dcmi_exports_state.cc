@@ -2,25 +2,14 @@
 #include "sim/dcmi_library.h"
 #include "sim/network_port.h"
 
+using profd::sim::Ask;
+using profd::sim::AskV2;
 using profd::sim::Dcmi;
 using profd::sim::DcmiView;
 using profd::sim::NetworkPort;
 namespace abi = profd::abi;
 
 namespace {
-
-// The common shape: one output pointer, one view method.
-template <class T>
-int Ask(int card, int device, T* out, int (DcmiView::*query)(T*) const) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return (view.*query)(out); });
-}
-
-template <class T>
-int AskV2(int device, T* out, int (DcmiView::*query)(T*) const) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(out); });
-}
 
 int NetworkHealthy(const DcmiView& view, int* out) {
   const NetworkPort port(view.node.scenario(), static_cast<int>(view.device));
@@ -80,9 +69,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_voltage(int card, int device, unsigned* out
   return Ask(card, device, out, &DcmiView::Voltage);
 }
 PROFD_SIM_EXPORT int dcmi_get_device_frequency(int card, int device, int type, unsigned* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return view.Frequency(type, out); });
+  return Ask(card, device, out, &DcmiView::Frequency, type);
 }
 PROFD_SIM_EXPORT int dcmi_get_device_aicore_info(int card, int device, abi::DcmiAicoreInfo* out) {
   return Ask(card, device, out, &DcmiView::Aicore);
@@ -97,9 +84,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_aicpu_info(int card, int device, abi::DcmiA
 // 10, 11
 PROFD_SIM_EXPORT int dcmi_get_device_utilization_rate(int card, int device, int type,
                                                       unsigned* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return view.Utilization(type, out); });
+  return Ask(card, device, out, &DcmiView::Utilization, type);
 }
 PROFD_SIM_EXPORT int dcmi_get_device_multi_utilization_rate(int card, int device,
                                                             abi::DcmiMultiUtilizationInfo* out) {
@@ -122,8 +107,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_cgroup_info(int card, int device, abi::Dcmi
 }
 PROFD_SIM_EXPORT int dcmi_get_device_ecc_info(int card, int device, int memory,
                                               abi::DcmiEccInfo* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return view.Ecc(memory, out); });
+  return Ask(card, device, out, &DcmiView::Ecc, memory);
 }
 
 // 17 to 19
@@ -170,13 +154,10 @@ PROFD_SIM_EXPORT int dcmi_get_device_info(int card, int device, int main_cmd, un
 
 // 26 to 28. Only port 0 exists.
 PROFD_SIM_EXPORT int dcmi_get_device_network_health(int card, int device, int* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return NetworkHealthy(view, out); });
+  return Ask(card, device, out, NetworkHealthy);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_network_health(int device, int* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return NetworkHealthy(view, out); });
+  return AskV2(device, out, NetworkHealthy);
 }
 PROFD_SIM_EXPORT int dcmi_get_netdev_pkt_stats_info(int card, int device, int port,
                                                     abi::DcmiNetworkPktStats* out) {
@@ -230,9 +211,7 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_proc_mem_info(int device, abi::DcmiProcMe
 }
 PROFD_SIM_EXPORT int dcmi_get_device_sensor_info(int card, int device, int sensor,
                                                  abi::DcmiSensorInfo* out) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnDevice(card, device,
-                         [&](const DcmiView& view) { return view.Sensor(sensor, out); });
+  return Ask(card, device, out, &DcmiView::Sensor, sensor);
 }
 
 // 43

@@ -2,47 +2,24 @@
 // What is missing here stands beside its first generation in the other dcmi_exports_*.cc.
 #include "sim/dcmi_library.h"
 
+using profd::sim::Always;
+using profd::sim::AskV2;
 using profd::sim::Dcmi;
 using profd::sim::DcmiView;
 namespace abi = profd::abi;
 
-namespace {
-
-template <class T>
-int Ask(int device, T* out, int (DcmiView::*query)(T*) const) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(out); });
-}
-
-// With a selector in front of the output.
-template <class Key, class T>
-int Ask(int device, Key key, T* out, int (DcmiView::*query)(Key, T*) const) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return (view.*query)(key, out); });
-}
-
-int Constant(int device, int* out, int value) {
-  if (out == nullptr) return abi::kDcmiInvalidParameter;
-  return Dcmi().OnLogic(device, [&](const DcmiView&) {
-    *out = value;
-    return abi::kDcmiOk;
-  });
-}
-
-}  // namespace
-
 // Identity.
 PROFD_SIM_EXPORT int dcmiv2_get_device_type(int device, int* out) {
-  return Constant(device, out, abi::kUnitNpu);
+  return AskV2(device, out, Always(abi::kUnitNpu));
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_chip_info(int device, abi::DcmiChipInfoV2* out) {
-  return Ask(device, out, &DcmiView::ChipInfo);
+  return AskV2(device, out, &DcmiView::ChipInfo);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_die_id(int device, int type, abi::DcmiDieId* out) {
-  return Ask(device, type, out, &DcmiView::DieId);
+  return AskV2(device, out, &DcmiView::DieId, type);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_pcie_info(int device, abi::DcmiPcieInfoAll* out) {
-  return Ask(device, out, &DcmiView::PcieInfo);
+  return AskV2(device, out, &DcmiView::PcieInfo);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_board_id(int device, unsigned* out) {
   if (out == nullptr) return abi::kDcmiInvalidParameter;
@@ -54,38 +31,38 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_board_id(int device, unsigned* out) {
   });
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_compatibility(int device, int* out) {
-  return Constant(device, out, 1);
+  return AskV2(device, out, Always(1));
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_boot_status(int device, int* out) {
   constexpr int kStartFinished = 16;
-  return Constant(device, out, kStartFinished);
+  return AskV2(device, out, Always(kStartFinished));
 }
 
 // 4 to 15
 PROFD_SIM_EXPORT int dcmiv2_get_device_temperature(int device, int* out) {
-  return Ask(device, out, &DcmiView::Temperature);
+  return AskV2(device, out, &DcmiView::Temperature);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_power_info(int device, int* out) {
-  return Ask(device, out, &DcmiView::Power);
+  return AskV2(device, out, &DcmiView::Power);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_voltage(int device, unsigned* out) {
-  return Ask(device, out, &DcmiView::Voltage);
+  return AskV2(device, out, &DcmiView::Voltage);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_frequency(int device, int type, unsigned* out) {
-  return Ask(device, type, out, &DcmiView::Frequency);
+  return AskV2(device, out, &DcmiView::Frequency, type);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_utilization_rate(int device, int type, unsigned* out) {
-  return Ask(device, type, out, &DcmiView::Utilization);
+  return AskV2(device, out, &DcmiView::Utilization, type);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_multi_utilization_rate(int device,
                                                               abi::DcmiMultiUtilizationInfo* out) {
-  return Ask(device, out, &DcmiView::MultiUtilization);
+  return AskV2(device, out, &DcmiView::MultiUtilization);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_hbm_info(int device, abi::DcmiHbmInfo* out) {
-  return Ask(device, out, &DcmiView::Hbm);
+  return AskV2(device, out, &DcmiView::Hbm);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_ecc_info(int device, int memory, abi::DcmiEccInfo* out) {
-  return Ask(device, memory, out, &DcmiView::Ecc);
+  return AskV2(device, out, &DcmiView::Ecc, memory);
 }
 
 // 18, 20 to 22, 25, 36 to 38, 42
@@ -113,11 +90,11 @@ PROFD_SIM_EXPORT int dcmiv2_get_rdma_bandwidth_info(int device, int port, unsign
 // 32, 40, 44
 PROFD_SIM_EXPORT int dcmiv2_get_serdes_quality_info(int device, unsigned macro,
                                                     abi::DcmiSerdesQuality* out) {
-  return Ask(device, macro, out, &DcmiView::Serdes);
+  return AskV2(device, out, &DcmiView::Serdes, macro);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_sensor_info(int device, int sensor,
                                                    abi::DcmiSensorInfo* out) {
-  return Ask(device, sensor, out, &DcmiView::Sensor);
+  return AskV2(device, out, &DcmiView::Sensor, sensor);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_current_fault_event(int device, abi::DcmiEvent* list,
                                                            int length, int* count) {
@@ -128,7 +105,7 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_current_fault_event(int device, abi::Dcmi
 
 // 47
 PROFD_SIM_EXPORT int dcmiv2_get_device_port_list_info(int device, abi::DcmiUbPortList* out) {
-  return Ask(device, out, &DcmiView::UbPorts);
+  return AskV2(device, out, &DcmiView::UbPorts);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_port_pkt_stats_info(int device, abi::DcmiUbPortInfo* port,
                                                     abi::DcmiPortPktStats* out) {
@@ -137,5 +114,5 @@ PROFD_SIM_EXPORT int dcmiv2_get_port_pkt_stats_info(int device, abi::DcmiUbPortI
                         [&](const DcmiView& view) { return view.UbPortStatistics(*port, out); });
 }
 PROFD_SIM_EXPORT int dcmiv2_get_ub_port_link_status(int device, abi::DcmiUbPortLinkStatus* out) {
-  return Ask(device, out, &DcmiView::UbLinkStatus);
+  return AskV2(device, out, &DcmiView::UbLinkStatus);
 }

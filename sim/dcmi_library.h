@@ -3,7 +3,9 @@
 // (waits), missing card -8008, dcmi_error fault.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "driver/abi/dcmi_table.h"
 #include "sim/account.h"
@@ -72,5 +74,24 @@ class DcmiLibrary {
 
 // One per process, never torn down: threads may sit in a call that hangs.
 DcmiLibrary& Dcmi();
+
+// The common shape of an exported function: query(view, keys..., out), with one output. V2: by logic id.
+template <class T, class Query, class... Keys>
+int Ask(int card, int device, T* out, Query query, Keys... keys) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnDevice(card, device, [&](const DcmiView& view) { return std::invoke(query, view, keys..., out); });
+}
+template <class T, class Query, class... Keys>
+int AskV2(int device, T* out, Query query, Keys... keys) {
+  if (out == nullptr) return abi::kDcmiInvalidParameter;
+  return Dcmi().OnLogic(device, [&](const DcmiView& view) { return std::invoke(query, view, keys..., out); });
+}
+// A query with the same answer for all devices.
+inline auto Always(int value) {
+  return [value](const DcmiView&, int* out) {
+    *out = value;
+    return abi::kDcmiOk;
+  };
+}
 
 }  // namespace profd::sim
