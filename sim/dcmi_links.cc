@@ -12,15 +12,6 @@ double SpanNs(int64_t before_ns, int64_t t_ns) {
   return static_cast<double>(std::max<int64_t>(1, t_ns - before_ns));
 }
 
-// Copies a result of dcmi_get_device_info into the caller's buffer.
-template <class T>
-int Answer(const T& value, void* buf, unsigned* size) {
-  if (*size < sizeof value) return abi::kDcmiInvalidParameter;
-  std::memcpy(buf, &value, sizeof value);
-  *size = sizeof value;
-  return abi::kDcmiOk;
-}
-
 uint64_t Flits(uint64_t bytes) { return bytes / abi::kHccsFlitBytes; }
 
 abi::DcmiHccsStatisticInfoU64 HccsCounters(const DcmiView& view) {

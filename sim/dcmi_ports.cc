@@ -51,14 +51,6 @@ bool HasMacro(const DcmiView& view, unsigned macro) {
   return macro != kNone && macro <= (view.IsA2() ? 12u : 7u);
 }
 
-template <class T>
-int Answer(const T& value, void* buf, unsigned* size) {
-  if (*size < sizeof value) return abi::kDcmiInvalidParameter;
-  std::memcpy(buf, &value, sizeof value);
-  *size = sizeof value;
-  return abi::kDcmiOk;
-}
-
 // A server with ports 0 to 8 on each die, of which the last one speaks Ethernet.
 constexpr int kUbPorts = 9;
 constexpr int kEthernetDie = 1, kEthernetPort = 8;

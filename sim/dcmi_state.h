@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "driver/abi/dcmi_abi.h"
 #include "sim/node.h"
@@ -77,5 +78,14 @@ struct DcmiView {
   bool SupportsPcieBandwidth() const { return IsA2(); }
   bool SupportsHccsBandwidth() const { return IsA2() || IsA3(); }
 };
+
+// Copies a result of dcmi_get_device_info into the caller's buffer.
+template <class T>
+int Answer(const T& value, void* buf, unsigned* size) {
+  if (*size < sizeof value) return abi::kDcmiInvalidParameter;
+  std::memcpy(buf, &value, sizeof value);
+  *size = sizeof value;
+  return abi::kDcmiOk;
+}
 
 }  // namespace profd::sim
