@@ -1,6 +1,5 @@
 #include "sim/settings.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -27,21 +26,6 @@ void ApplySettings(std::string_view text, std::string_view library, const ApplyS
 void ApplySettingsOfEnvironment(std::string_view library, const ApplySetting& apply) {
   const char* const text = std::getenv(kSettingsEnv);
   if (text != nullptr) ApplySettings(text, library, apply);
-}
-
-bool ParseSetting(std::string_view text, int64_t least, int64_t most, int64_t* value) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  if (number < least || number > most) return false;
-  *value = number;
-  return true;
-}
-
-bool ParseSetting(std::string_view text, bool* value) {
-  if (text != "0" && text != "1") return false;
-  *value = text == "1";
-  return true;
 }
 
 }  // namespace profd::sim

@@ -13,19 +13,6 @@ constexpr bool kLenient = false;
 constexpr bool kLenient = true;
 #endif
 
-bool Set(std::string_view value, int64_t least, int64_t most, std::atomic<int64_t>* to) {
-  int64_t number = 0;
-  if (!ParseSetting(value, least, most, &number)) return false;
-  to->store(number);
-  return true;
-}
-bool Set(std::string_view value, std::atomic<bool>* to) {
-  bool flag = false;
-  if (!ParseSetting(value, &flag)) return false;
-  to->store(flag);
-  return true;
-}
-
 }  // namespace
 
 Settings& Settings::The() {
@@ -42,13 +29,13 @@ void Settings::Control(std::string_view settings) {
 }
 
 bool Settings::Apply(std::string_view key, std::string_view value) {
-  if (key == "stop_ms") return Set(value, 0, 60'000, &stop_ms);
-  if (key == "slice_bytes") return Set(value, 256, 1 << 30, &slice_bytes);
-  if (key == "megabyte") return Set(value, 1, 1 << 20, &megabyte);
-  if (key == "disk_bytes") return Set(value, -1, INT64_MAX, &disk_bytes);
-  if (key == "busy_channel_fails") return Set(value, &busy_channel_fails);
-  if (key == "unset_device_fails") return Set(value, &unset_device_fails);
-  if (key == "commanded") return Set(value, &commanded);
+  if (key == "stop_ms") return ParseSetting(value, 0, 60'000, &stop_ms);
+  if (key == "slice_bytes") return ParseSetting(value, 256, 1 << 30, &slice_bytes);
+  if (key == "megabyte") return ParseSetting(value, 1, 1 << 20, &megabyte);
+  if (key == "disk_bytes") return ParseSetting(value, -1, INT64_MAX, &disk_bytes);
+  if (key == "busy_channel_fails") return ParseSetting(value, &busy_channel_fails);
+  if (key == "unset_device_fails") return ParseSetting(value, &unset_device_fails);
+  if (key == "commanded") return ParseSetting(value, &commanded);
   MutexLock lock(mutex_);
   if (key == "throw") {
     throwing_ = value;

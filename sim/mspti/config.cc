@@ -37,19 +37,6 @@ constexpr bool kHasIsEnabled = true;
 constexpr Profile kDefault = Profile::k2026_05;
 #endif
 
-bool Set(std::string_view value, int64_t most, std::atomic<int64_t>* to, int64_t least = 0) {
-  int64_t number = 0;
-  if (!ParseSetting(value, least, most, &number)) return false;
-  to->store(number);
-  return true;
-}
-bool Set(std::string_view value, std::atomic<bool>* to) {
-  bool flag = false;
-  if (!ParseSetting(value, &flag)) return false;
-  to->store(flag);
-  return true;
-}
-
 }  // namespace
 
 void Misuse(const char* what) {
@@ -96,18 +83,18 @@ bool Config::ApplyProfile(std::string_view value) {
 
 bool Config::Apply(std::string_view key, std::string_view value) {
   if (key == "profile") return ApplyProfile(value);
-  if (key == "chip") return Set(value, 255, &chip);
-  if (key == "silent") return Set(value, &silent);
-  if (key == "dead_hand_over") return Set(value, &dead_hand_over);
-  if (key == "late_complete") return Set(value, &late_complete);
-  if (key == "backwards") return Set(value, &backwards);
-  if (key == "device_marks") return Set(value, &device_marks);
-  if (key == "device_mark_delay_ms") return Set(value, 60'000, &device_mark_delay_ms);
-  if (key == "hand_over_delay_ms") return Set(value, 10'000, &hand_over_delay_ms);
-  if (key == "request_limit_ms") return Set(value, 60'000, &request_limit_ms);
-  if (key == "time_step_ns") return Set(value, INT64_MAX, &time_step_ns, INT64_MIN);
-  if (key == "rate") return Set(value, 2'000'000, &rate);
-  if (key == "rate_threads") return Set(value, 8, &rate_threads, 1);
+  if (key == "chip") return ParseSetting(value, 0, 255, &chip);
+  if (key == "silent") return ParseSetting(value, &silent);
+  if (key == "dead_hand_over") return ParseSetting(value, &dead_hand_over);
+  if (key == "late_complete") return ParseSetting(value, &late_complete);
+  if (key == "backwards") return ParseSetting(value, &backwards);
+  if (key == "device_marks") return ParseSetting(value, &device_marks);
+  if (key == "device_mark_delay_ms") return ParseSetting(value, 0, 60'000, &device_mark_delay_ms);
+  if (key == "hand_over_delay_ms") return ParseSetting(value, 0, 10'000, &hand_over_delay_ms);
+  if (key == "request_limit_ms") return ParseSetting(value, 0, 60'000, &request_limit_ms);
+  if (key == "time_step_ns") return ParseSetting(value, INT64_MIN, INT64_MAX, &time_step_ns);
+  if (key == "rate") return ParseSetting(value, 0, 2'000'000, &rate);
+  if (key == "rate_threads") return ParseSetting(value, 1, 8, &rate_threads);
   if (key != "throw") return false;
   MutexLock lock(mutex_);
   throwing_ = value;
