@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "base/text.h"
 #include "driver/abi/channels.h"
@@ -295,24 +293,9 @@ Result<Scenario> FromTable(const toml::table& root) {
 
 }  // namespace
 
-Result<Scenario> ParseScenario(std::string_view toml_text) {
-  try {
-    return FromTable(toml::parse(toml_text));
-  } catch (const toml::parse_error& error) {  // the only way toml++ reports a syntax error
-    return InvalidArgument(
-        fmt::format("line {}: {}", error.source().begin.line, error.description()));
-  }
-}
+Result<Scenario> ParseScenario(std::string_view toml_text) { return ParseToml(toml_text, FromTable); }
 
-Result<Scenario> LoadScenario(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return NotFound(fmt::format("cannot read {}", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  Result<Scenario> scenario = ParseScenario(text.str());
-  if (!scenario.ok()) return scenario.status().Annotate(path);
-  return scenario;
-}
+Result<Scenario> LoadScenario(const std::string& path) { return ParseFile(path, ParseScenario); }
 
 Result<Scenario> ScenarioFromEnvironment() {
   Scenario scenario;

@@ -5,6 +5,8 @@
 #include <toml++/toml.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,5 +82,24 @@ class TableReader {
   std::string what_;
   Status status_;
 };
+
+// What read(root table) makes of the text; a syntax error says its line, too.
+template <class Read>
+auto ParseToml(std::string_view text, Read read) -> decltype(read(toml::table())) {
+  try {
+    return read(toml::parse(text));
+  } catch (const toml::parse_error& error) {  // the only way toml++ reports a syntax error
+    return InvalidArgument(fmt::format("line {}: {}", error.source().begin.line, error.description()));
+  }
+}
+
+template <class Parse>
+auto ParseFile(const std::string& path, Parse parse) -> decltype(parse(std::string())) {
+  std::ifstream file(path);
+  if (!file) return NotFound(fmt::format("cannot read {}", path));
+  auto parsed = parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  if (!parsed.ok()) return parsed.status().Annotate(path);
+  return parsed;
+}
 
 }  // namespace profd::sim

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "sim/table_reader.h"
 
@@ -194,23 +192,8 @@ Result<Job> FromTable(const toml::table& root) {
 
 std::string_view ProblemName(Problem problem) { return kNames[problem]; }
 
-Result<Job> ParseJob(std::string_view toml_text) {
-  try {
-    return FromTable(toml::parse(toml_text));
-  } catch (const toml::parse_error& error) {  // the only way toml++ reports a syntax error
-    return InvalidArgument(
-        fmt::format("line {}: {}", error.source().begin.line, error.description()));
-  }
-}
+Result<Job> ParseJob(std::string_view toml_text) { return ParseToml(toml_text, FromTable); }
 
-Result<Job> LoadJob(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return NotFound(fmt::format("cannot read {}", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  Result<Job> job = ParseJob(text.str());
-  if (!job.ok()) return job.status().Annotate(path);
-  return job;
-}
+Result<Job> LoadJob(const std::string& path) { return ParseFile(path, ParseJob); }
 
 }  // namespace profd::sim::app
