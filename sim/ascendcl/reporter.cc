@@ -93,11 +93,20 @@ Reporter& Reporter::The() {
   return *the;
 }
 
+template <void (Reporter::*on)(const prof::Command&)>
+int32_t Reporter::OnCommand(uint32_t type, void* data, uint32_t size) {
+  prof::Command command;
+  if (type != prof::kControlSwitch || size != sizeof command) return -1;
+  std::memcpy(&command, data, size);
+  (The().*on)(command);
+  return 0;
+}
+
 Reporter::Reporter() {
-  MsprofRegisterCallback(prof::kModuleRuntime, &OnRuntime);
-  MsprofRegisterCallback(prof::kModuleAcl, &OnAcl);
-  MsprofRegisterCallback(prof::kModuleGe, &OnGe);
-  MsprofRegisterCallback(prof::kModuleHccl, &OnHccl);
+  MsprofRegisterCallback(prof::kModuleRuntime, &OnCommand<&Reporter::OnRuntime>);
+  MsprofRegisterCallback(prof::kModuleAcl, &OnCommand<&Reporter::OnAcl>);
+  MsprofRegisterCallback(prof::kModuleGe, &OnCommand<&Reporter::OnGe>);
+  MsprofRegisterCallback(prof::kModuleHccl, &OnCommand<&Reporter::OnHccl>);
 }
 
 bool Reporter::Switch(Source source, uint64_t bit, const prof::Command& command) {
@@ -106,46 +115,30 @@ bool Reporter::Switch(Source source, uint64_t bit, const prof::Command& command)
   return command.type == prof::kStart && !on_[source].exchange(true, std::memory_order_relaxed);
 }
 
-int32_t Reporter::OnRuntime(uint32_t type, void* data, uint32_t size) {
-  prof::Command command;
-  if (type != prof::kControlSwitch || size != sizeof command) return -1;
-  std::memcpy(&command, data, size);
-  if (command.type == prof::kStart) The().RegisterRuntimeTypes();
-  The().Switch(kRuntimeApi, prof::kSwitchRuntimeApi, command);
-  The().Switch(kTracks, prof::kSwitchTaskTrack, command);
+void Reporter::OnRuntime(const prof::Command& command) {
+  if (command.type == prof::kStart) RegisterRuntimeTypes();
+  Switch(kRuntimeApi, prof::kSwitchRuntimeApi, command);
+  Switch(kTracks, prof::kSwitchTaskTrack, command);
   if (command.type == prof::kStop) {
-    MutexLock lock(The().mutex_);
-    The().names_.clear();
+    MutexLock lock(mutex_);
+    names_.clear();
   }
-  return 0;
 }
 
-int32_t Reporter::OnAcl(uint32_t type, void* data, uint32_t size) {
-  prof::Command command;
-  if (type != prof::kControlSwitch || size != sizeof command) return -1;
-  std::memcpy(&command, data, size);
-  if (command.type == prof::kStart) The().RegisterFunctions();
-  The().Switch(kAclApi, prof::kSwitchAclApi, command);
-  return 0;
+void Reporter::OnAcl(const prof::Command& command) {
+  if (command.type == prof::kStart) RegisterFunctions();
+  Switch(kAclApi, prof::kSwitchAclApi, command);
 }
 
-int32_t Reporter::OnGe(uint32_t type, void* data, uint32_t size) {
-  prof::Command command;
-  if (type != prof::kControlSwitch || size != sizeof command) return -1;
-  std::memcpy(&command, data, size);
-  const bool nodes = The().Switch(kNode, prof::kSwitchTaskTimeL0, command);
+void Reporter::OnGe(const prof::Command& command) {
+  const bool nodes = Switch(kNode, prof::kSwitchTaskTimeL0, command);
   // The last of the modules that a START reaches, but HCCL: its part of the models is reported here, too.
-  const bool collectives = The().Switch(kHccl, prof::kSwitchHccl, command);
-  if (nodes || collectives) The().ReportModels();
-  return 0;
+  const bool collectives = Switch(kHccl, prof::kSwitchHccl, command);
+  if (nodes || collectives) ReportModels();
 }
 
-int32_t Reporter::OnHccl(uint32_t type, void* data, uint32_t size) {
-  prof::Command command;
-  if (type != prof::kControlSwitch || size != sizeof command) return -1;
-  std::memcpy(&command, data, size);
-  The().Switch(kHccl, prof::kSwitchHccl, command);
-  return 0;
+void Reporter::OnHccl(const prof::Command& command) {
+  Switch(kHccl, prof::kSwitchHccl, command);
 }
 
 void Reporter::RegisterRuntimeTypes() {

@@ -46,10 +46,13 @@ class Reporter {
   enum Source : unsigned { kRuntimeApi, kTracks, kAclApi, kNode, kHccl, kSources };
 
   Reporter();
-  static int32_t OnRuntime(uint32_t type, void* data, uint32_t size);
-  static int32_t OnAcl(uint32_t type, void* data, uint32_t size);
-  static int32_t OnGe(uint32_t type, void* data, uint32_t size);
-  static int32_t OnHccl(uint32_t type, void* data, uint32_t size);
+  // Of libprofapi: on(command).
+  template <void (Reporter::*on)(const prof::Command&)>
+  static int32_t OnCommand(uint32_t type, void* data, uint32_t size);
+  void OnRuntime(const prof::Command& command);
+  void OnAcl(const prof::Command& command);
+  void OnGe(const prof::Command& command);
+  void OnHccl(const prof::Command& command);
   // Whether that switched it on.
   bool Switch(Source source, uint64_t bit, const prof::Command& command);
   void ReportModels();
