@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ascendcl/ascendcl.h"
@@ -59,6 +60,12 @@ inline Config* Create(std::vector<uint32_t> devices, uint64_t bits, int metrics 
                                                  nullptr, bits);
 }
 inline int Start(const Config* config) { return CALL(Msprofiler(), aclprofStart)(config); }
+inline Config* Begin(const Folder& folder, std::vector<uint32_t> devices, uint64_t bits, int metrics = kNoMetrics) {
+  EXPECT_EQ(Init(folder.path), kOk);
+  Config* const config = Create(std::move(devices), bits, metrics);
+  EXPECT_EQ(Start(config), kOk);
+  return config;
+}
 inline int Stop(const Config* config) { return CALL(Msprofiler(), aclprofStop)(config); }
 inline int Finalize() { return CALL(Msprofiler(), aclprofFinalize)(); }
 inline int Set(int type, const std::string& value) {
@@ -116,9 +123,7 @@ inline size_t Results(const std::string& folder) {
 // A complete run of one kernel.
 inline std::map<std::string, std::string> RunOne(const Folder& folder, uint64_t bits, int metrics = kNoMetrics,
                                           uint32_t task_type = prof::kTaskAicore) {
-  EXPECT_EQ(Init(folder.path), kOk);
-  Config* const config = Create({0}, bits, metrics);
-  EXPECT_EQ(Start(config), kOk);
+  Config* const config = Begin(folder, {0}, bits, metrics);
   Launch("conv", task_type);
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);

@@ -8,9 +8,7 @@ using testing::HasSubstr;
 
 // A graph of one kernel between the marks of an iteration, run twice.
 std::map<std::string, std::string> RunGraph(const Folder& folder) {
-  EXPECT_EQ(Init(folder.path), kOk);
-  Config* const config = Create({0}, kTaskTime | kTrainingTrace);
-  EXPECT_EQ(Start(config), kOk);
+  Config* const config = Begin(folder, {0}, kTaskTime | kTrainingTrace);
   const auto trace = [](uint16_t tag) { EXPECT_EQ(CALL(Acl(), simAclTrace)(0, tag, nullptr), 0); };
   EXPECT_EQ(CALL(Acl(), simAclModelLoad)(3, "net"), 0);
   trace(acl::kModelStart);
@@ -79,9 +77,7 @@ TEST(AclprofFiles, CollectivesOfAGraphThatWasLoadedBefore) {
         .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
     EXPECT_EQ(CALL(Acl(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
     EXPECT_EQ(CALL(Acl(), simAclModelLoaded)(), 0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime | kHccl);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime | kHccl);
     EXPECT_EQ(CALL(Acl(), simAclModelExecute)(3, 1, nullptr, 0), 0);
     Synchronize();
     EXPECT_EQ(Stop(config), kOk);
@@ -94,9 +90,7 @@ TEST(AclprofFiles, EachTaskOfACommunication) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime | kHccl);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime | kHccl);
     const Folder meeting;
     void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path + "/group").c_str(), 1, 0);
     const acl::Communication all_reduce = {

@@ -190,9 +190,7 @@ TEST(AclprofFiles, Iterations) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTrainingTrace);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTrainingTrace);
     EXPECT_EQ(CALL(Acl(), simAclTrace)(7, 1, nullptr), 0);
     Synchronize();
     EXPECT_EQ(Stop(config), kOk);
@@ -213,9 +211,7 @@ TEST(AclprofFiles, NumbersOfTasksRunOver) {
     kernel.name = "k";
     kernel.type = "K";
     for (int i = 0; i < 65'530; ++i) CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime);
     Launch("conv", prof::kTaskAicore, 10);
     Synchronize();
     EXPECT_EQ(Stop(config), kOk);
@@ -233,9 +229,7 @@ TEST(AclprofFiles, SlicesGrow) {
     Settings("aclprof.slice_bytes=1024");
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime);
     Launch("conv", prof::kTaskAicore, 100);
     Synchronize();
     EXPECT_TRUE(Eventually([&] {
@@ -278,9 +272,7 @@ TEST(AclprofFiles, AFullDiskLeavesHalfOfIt) {
     Settings("aclprof.slice_bytes=1024;aclprof.disk_bytes=8000");
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime);
     Launch("conv", prof::kTaskAicore, 200);
     Synchronize();
     EXPECT_EQ(Stop(config), kFailure);
@@ -293,9 +285,7 @@ TEST(AclprofFiles, AFullDiskLeavesHalfOfIt) {
 TEST(AclprofFiles, NoDeviceNoDirectory) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0, 1}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0, 1}, kTaskTime);
     CALL(Acl(), aclrtSetDevice)(1);  // by the notice of libprofapi, with the same configuration
     Launch("late");
     Synchronize();
@@ -310,9 +300,7 @@ TEST(AclprofFiles, ADeviceThatIsResetEnds) {
   EXPECT_TRUE(InChild([] {
     const Folder folder;
     CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime);
     Launch("conv");
     Synchronize();
     CALL(Acl(), aclrtResetDevice)(0);
@@ -326,9 +314,7 @@ TEST(AclprofFiles, StopWaits) {
   EXPECT_TRUE(InChild([] {
     Settings("aclprof.stop_ms=300");
     const Folder folder;
-    EXPECT_EQ(Init(folder.path), kOk);
-    Config* const config = Create({0}, kTaskTime);
-    EXPECT_EQ(Start(config), kOk);
+    Config* const config = Begin(folder, {0}, kTaskTime);
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(Stop(config), kOk);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(300));
