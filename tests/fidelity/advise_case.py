@@ -3,9 +3,9 @@
 import json
 import os
 import re
-import subprocess
 
-from analysis_case import PROFCTL, RUNNER, AnalysisCase
+from analysis_case import AnalysisCase
+from comparison import profctl
 
 BEGIN = 1736408883000000
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -14,10 +14,7 @@ ENGLISH_ONLY = ("slow_rank", "slow_link", "stage_imbalance")
 
 
 def advise(*args, code=0):
-    done = subprocess.run([*RUNNER, PROFCTL, "advise", "--json", *args], capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode != code:
-        raise AssertionError(f"{args}: {done.returncode}: {done.stdout} {done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(profctl("advise", "--json", *args, expect=code).stdout)
 
 
 def found(*args):

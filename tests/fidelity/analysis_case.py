@@ -3,27 +3,19 @@
 import json
 import math
 import os
-import shutil
-import subprocess
-import tempfile
 import unittest
 
-from comparison import PROFCTL, ROOT, RUNNER
-
-DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data"))
+from comparison import profctl
+from profd_harness import temp_folder
 
 
 def analyze(*arguments, code=0):
-    done = subprocess.run([*RUNNER, PROFCTL, "analyze", "--json", *arguments], capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != code:
-        raise AssertionError(f"{arguments}: {done.returncode}: {done.stdout} {done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(profctl("analyze", "--json", *arguments, expect=code).stdout)
 
 
 class AnalysisCase(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="profd-analysis-")
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = temp_folder(self)
 
     def write(self, *place, text):
         path = os.path.join(self.folder, *place)

@@ -5,10 +5,8 @@ import glob
 import json
 import math
 import os
-import shutil
 import sqlite3
 import subprocess
-import tempfile
 import unittest
 from collections import Counter, defaultdict
 
@@ -17,11 +15,10 @@ from expected_csv import Csv
 from expected_rows import Database, metrics, table_columns
 from expected_timeline import SLOTS, Timeline
 from perfetto_reader import Trace
+from profd_harness import PROFCTL, REPO, RUNNER, temp_folder
 from reference import Reference
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROFCTL = os.path.join(os.environ.get("PROFD_BUILD_DIR", os.path.join(ROOT, "build/dev")), "bin/profctl")
-RUNNER = os.environ.get("PROFD_RUNNER", "").split()
+SHARED_DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 FORMATS = "csv,trace,perfetto,sqlite,jsonl"
 OURS = {"step_range_statistics"}  # tables the vendor has none for
 compared = Counter()
@@ -47,14 +44,30 @@ def same_cell(have, want):
             math.isclose(a, b, rel_tol=1e-14))
 
 
+def profctl(*arguments, expect=0, cwd=None):
+    """profctl, which ends with this code; None: with any."""
+    done = subprocess.run(RUNNER + [PROFCTL, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+    if expect is not None and done.returncode != expect:
+        raise AssertionError(f"profctl {' '.join(arguments)}: exit code {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+class FolderCase(unittest.TestCase):
+    """Each test has a folder, `dir`."""
+
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = temp_folder(self)
+
+
 class Export:
     """What profctl made of a directory."""
 
     def __init__(self, path, out):
         self.path = path
         self._out = out
-        run = subprocess.run(RUNNER + [PROFCTL, "--json", "export", path, "--format", FORMATS, "--out", out],
-                             capture_output=True, text=True, timeout=120)
+        run = profctl("--json", "export", path, "--format", FORMATS, "--out", out, expect=None)
         self.code = run.returncode
         self.errors = run.stderr
         self.summary = json.loads(run.stdout) if run.stdout.strip().startswith("{") else {}
@@ -95,12 +108,11 @@ class FidelityCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with open(os.path.join(ROOT, "export/table.cc"), encoding="utf-8") as file:
+        with open(os.path.join(REPO, "export/table.cc"), encoding="utf-8") as file:
             cls.columns = table_columns(file.read())
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="fidelity-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = temp_folder(self)
 
     def check(self, prof, code=0):
         """Exports what `prof` wrote, and compares all. `code` 5: some of it cannot be decoded."""

@@ -3,12 +3,11 @@ over outputs that are written here, and the answers of the vendor's advisor besi
 
 import json
 import os
-import subprocess
 import unittest
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
-from analysis_case import DATA, PROFCTL, RUNNER
+from comparison import SHARED_DATA, profctl
 
 # Sections of the advisor's report, and its sheets.
 SECTIONS = {"slow rank": "slow_rank", "slow link": "slow_link", "Environment Variable Issues": "environment", "AICPU Issues": "aicpu",
@@ -87,8 +86,7 @@ class Advise(AdviseCase):
         self.write("mindspore", "r0_ascend_ms", "ASCEND_PROFILER_OUTPUT", "trace_view.json", text=json.dumps([x("GC", 0, 5000, cat="GC")]))
         self.assertFalse({"environment", "gc"} & set(found(os.path.join(self.folder, "mindspore"))))
         # The name of the folder says it, however the folder is called.
-        done = subprocess.run([*RUNNER, PROFCTL, "advise", "--json", "."], cwd=os.path.join(self.folder, "mindspore", "r0_ascend_ms", "ASCEND_PROFILER_OUTPUT"),
-                              capture_output=True, text=True, check=True, timeout=120)
+        done = profctl("advise", "--json", ".", cwd=os.path.join(self.folder, "mindspore", "r0_ascend_ms", "ASCEND_PROFILER_OUTPUT"))
         self.assertNotIn("environment", {finding["check"] for finding in json.loads(done.stdout)["findings"]})
         self.run_of([])
         for name, value in bad.items():
@@ -294,17 +292,17 @@ class Advise(AdviseCase):
         self.assertIn("--force", advise(run, "-o", out, code=3)["error"]["message"])
         listed = advise("--list")["checks"]
         self.assertEqual({limit["name"]: limit["value"] for check in listed if check["check"] == "gc" for limit in check["limits"]}, {"least_us": 1000})
-        text = subprocess.run([*RUNNER, PROFCTL, "advise", run], capture_output=True, text=True, check=True).stdout
+        text = profctl("advise", run).stdout
         self.assertIn("Python collected garbage 1 time for", text)
         self.assertIn("- ", text)
 
 
-@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class KnownAdvice(unittest.TestCase):
     def cases(self, group):
         """What the advisor said of each, what is said here, and the priorities of its sections by check."""
-        for case in sorted(os.listdir(os.path.join(DATA, group))):
-            folder = os.path.join(DATA, group, case)
+        for case in sorted(os.listdir(os.path.join(SHARED_DATA, group))):
+            folder = os.path.join(SHARED_DATA, group, case)
             if not os.path.isdir(folder):
                 continue
             with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
@@ -352,8 +350,8 @@ class KnownAdvice(unittest.TestCase):
                         self.assertAlmostEqual(fits[0][3] * 100, float(improvement), delta=0.05)
 
     def test_api_compare(self):
-        rank = lambda number: os.path.join(DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")
-        with open(os.path.join(DATA, "pytorch", "pt_text_level1", "answers.json"), encoding="utf-8") as file:
+        rank = lambda number: os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")
+        with open(os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", "answers.json"), encoding="utf-8") as file:
             want = json.load(file)["values"]["comparison_rank1_against_rank0"]
         rows = {row[0]: row for row in found(rank(1), "--baseline", rank(0))["api_compare"]["table"]["rows"]}
         self.assertEqual(len(rows), want["issues_row_count"]["Api compare of Target and Bench"])

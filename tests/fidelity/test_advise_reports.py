@@ -6,12 +6,12 @@ import gzip
 import json
 import os
 import re
-import subprocess
 
 import run_tests
 from advise_case import BEGIN, ENGLISH_ONLY, AdviseCase, advise, found, x
-from analysis_case import PROFCTL, ROOT, RUNNER
+from comparison import profctl
 from json_schema import errors
+from profd_harness import REPO
 from xlsx_reader import Workbook
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -109,7 +109,7 @@ class Reports(AdviseCase):
         self.assertEqual(len(os.listdir(out)), 4)
 
     def test_schema(self):
-        with open(os.path.join(ROOT, "docs", "advice.schema.json"), encoding="utf-8") as file:
+        with open(os.path.join(REPO, "docs", "advice.schema.json"), encoding="utf-8") as file:
             schema = json.load(file)
         other = self.rich("other")
         for arguments in ((self.rich(),), (self.rich(), "--language", "zh"), (self.rich(), "--baseline", other), (self.run_of([], name="little"),)):
@@ -136,7 +136,7 @@ class Reports(AdviseCase):
         book = Workbook(os.path.join(out, "advice.xlsx"))
         self.assertEqual(book.sheets[0].name, "问题综述")
         self.assertIn("垃圾回收分析", [sheet.name for sheet in book.sheets])
-        text = subprocess.run([*RUNNER, PROFCTL, "advise", run, "--language", "zh"], capture_output=True, text=True, check=True).stdout
+        text = profctl("advise", run, "--language", "zh").stdout
         self.assertIn("Python 垃圾回收有 30 次", text)
         self.assertIn("--language", advise(run, "--language", "fr", code=2)["error"]["message"])
 
@@ -158,7 +158,7 @@ class Reports(AdviseCase):
     def test_sarif(self):
         run = self.rich()
         got, out = self.report(run)
-        printed = subprocess.run([*RUNNER, PROFCTL, "advise", run, "--format", "sarif"], capture_output=True, text=True, check=True).stdout
+        printed = profctl("advise", run, "--format", "sarif").stdout
         with open(os.path.join(out, "advice.sarif"), encoding="utf-8") as file:
             self.assertEqual(json.load(file), json.loads(printed))
         sarif = json.loads(printed)
@@ -166,8 +166,7 @@ class Reports(AdviseCase):
         results, rules = sarif["runs"][0]["results"], sarif["runs"][0]["tool"]["driver"]["rules"]
         self.assertEqual([rule["id"] for rule in rules], [check["check"] for check in advise("--list")["checks"]])
         # Descriptions of checks are in the report's language, as in --list.
-        for rule, check in zip(json.loads(subprocess.run([*RUNNER, PROFCTL, "advise", run, "--format", "sarif", "--language", "zh"], capture_output=True,
-                                                         text=True, check=True).stdout)["runs"][0]["tool"]["driver"]["rules"], advise("--list", "--language", "zh")["checks"]):
+        for rule, check in zip(json.loads(profctl("advise", run, "--format", "sarif", "--language", "zh").stdout)["runs"][0]["tool"]["driver"]["rules"], advise("--list", "--language", "zh")["checks"]):
             self.assertEqual(rule["shortDescription"]["text"], check["what"])
             self.assertRegex(check["what"], "[\u4e00-\u9fff]")
         levels = {"high": "error", "medium": "warning", "low": "note", "info": "none"}
@@ -207,7 +206,7 @@ class Reports(AdviseCase):
             packed = re.search('<script id="profd-data"[^>]*>([^<]*)</script>', page).group(1)
             data = json.loads(gzip.decompress(base64.b64decode(packed)))
             self.assertEqual((data["language"], data["findings"]), (language, got["findings"]))
-        with open(os.path.join(ROOT, "analysis", "page", "pages_advice.js"), encoding="utf-8") as file:
+        with open(os.path.join(REPO, "analysis", "page", "pages_advice.js"), encoding="utf-8") as file:
             script = file.read()
         words = re.findall(r"\{en: '([^']*)', zh: '([^']*)'", script)
         self.assertEqual(len(words), script.count("en: "))

@@ -7,7 +7,7 @@ import unittest
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, found, x
-from analysis_case import DATA
+from comparison import SHARED_DATA
 
 HARDWARE = {"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Ascend Hardware"}}
 COMMUNICATION = {"ph": "M", "name": "process_name", "pid": 6, "tid": 0, "args": {"name": "Communication"}}
@@ -134,16 +134,16 @@ class Summary(AdviseCase):
             self.assertNotIn("host_profiling", found(run(f"c{n}", name + "uctor", 100 * above)))
 
 
-@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class KnownSummary(unittest.TestCase):
     def test_pytorch(self):
         """The vendor's advisor on a real job, in text and in databases."""
         kinds = {"flash_attention": "flash attention", "conv": "conv", "matmul": "matmul", "vector": "vector", "sdma_tensor_move": "SDMA (tensor move)", "other_cube": "other cube"}
         for case in ("pt_text_level1", "pt_db_level1", "pt_db_level0"):
-            with open(os.path.join(DATA, "pytorch", case, "answers.json"), encoding="utf-8") as file:
+            with open(os.path.join(SHARED_DATA, "pytorch", case, "answers.json"), encoding="utf-8") as file:
                 want = json.load(file)["values"]
             for rank in (0, 1):
-                got, answer = parts(os.path.join(DATA, "pytorch", case, f"rank{rank}_ascend_pt")), want[f"rank{rank}"]["overall"]
+                got, answer = parts(os.path.join(SHARED_DATA, "pytorch", case, f"rank{rank}_ascend_pt")), want[f"rank{rank}"]["overall"]
                 for key, name in kinds.items():
                     # Over text the advisor counts the random numbers of dropout (5 us) as computing of no kind; over databases as vector.
                     delta = 0.006 if case == "pt_text_level1" and key == "vector" else 0.001

@@ -9,7 +9,8 @@ import struct
 import unittest
 
 import run_tests
-from analysis_case import DATA, AnalysisCase, analyze
+from analysis_case import AnalysisCase, analyze
+from comparison import SHARED_DATA
 
 
 class MindSporeCase(AnalysisCase):
@@ -199,10 +200,10 @@ class PipelineCase(AnalysisCase):
         self.assertIn("prefetch_size", advice[0])
 
 
-@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class KnownCase(unittest.TestCase):
     def answers(self, *place):
-        with open(os.path.join(DATA, *place, "answers.json"), encoding="utf-8") as file:
+        with open(os.path.join(SHARED_DATA, *place, "answers.json"), encoding="utf-8") as file:
             return json.load(file)["values"]
 
     def test_mindspore_job(self):
@@ -212,7 +213,7 @@ class KnownCase(unittest.TestCase):
 
     def check_job(self, name):
         want = self.answers("mindinsight", name)
-        [got] = analyze(os.path.join(DATA, "mindinsight", name))["ranks"]
+        [got] = analyze(os.path.join(SHARED_DATA, "mindinsight", name))["ranks"]
         self.assertEqual(len(got["steps"]), want["step_count"])
         average = got["step_average"]
         for ours, theirs in (("total_ms", "total_ms"), ("iteration_interval_ms", "iteration_interval_ms"),
@@ -239,7 +240,7 @@ class KnownCase(unittest.TestCase):
 
     def test_old_timeline(self):
         want = self.answers("mindinsight", "msprof_10steps_rank0")
-        run = os.path.join(DATA, "mindinsight", "msprof_10steps_rank0")
+        run = os.path.join(SHARED_DATA, "mindinsight", "msprof_10steps_rank0")
         [got] = analyze(run)["ranks"]
         self.assertEqual((got["device"], len(got["steps"])), (0, 10))
         with open(glob.glob(os.path.join(run, "PROF_*", "device_0", "timeline", "step_trace_0_2_1.json"))[0], encoding="utf-8") as file:
@@ -264,7 +265,7 @@ class KnownCase(unittest.TestCase):
     def test_pipelines(self):
         for case in ("healthy", "data_processing_slow", "transmission_slow", "no_get_next_log_slow"):
             want = self.answers("made_minddata", case)
-            got = analyze(os.path.join(DATA, "made_minddata", case))["ranks"][0]["data_pipeline"]
+            got = analyze(os.path.join(SHARED_DATA, "made_minddata", case))["ranks"][0]["data_pipeline"]
             for rules, stages in (("head_2025-06", got["stages"]), ("v1.0.0", got["rules_1_0"]["stages"])):
                 reported = {name: part["status"] for name, part in want[rules]["process_summary"].items() if "status" in part}
                 self.assertEqual({s["stage"]: s["status"] for s in stages}, reported, (case, rules))
@@ -279,13 +280,13 @@ class KnownCase(unittest.TestCase):
                     self.assertEqual(queues[queue]["full"], summary["summary"]["full_batch_count"])
         for device in (0, 1):
             want = self.answers("mindinsight", f"minddata_pipeline_{device}")
-            got = analyze(os.path.join(DATA, "mindinsight", f"minddata_pipeline_{device}"))["ranks"][0]["data_pipeline"]
+            got = analyze(os.path.join(SHARED_DATA, "mindinsight", f"minddata_pipeline_{device}"))["ranks"][0]["data_pipeline"]
             self.assertEqual(got["rules_1_0"]["bottleneck_operator"], want["bottleneck_operator"])
 
     def test_real_ranks(self):
         for case in ("pt_text_level1", "pt_db_level1", "pt_db_level0"):
             want = self.answers("pytorch", case)
-            got = analyze(os.path.join(DATA, "pytorch", case))
+            got = analyze(os.path.join(SHARED_DATA, "pytorch", case))
             self.assertEqual([r["rank"] for r in got["ranks"]], [0, 1])
             for rank in got["ranks"]:
                 reported = want[f"rank{rank['rank']}"]["overall"]

@@ -11,8 +11,9 @@ import unittest
 
 import run_tests
 from advise_case import advise, found
-from analysis_case import DATA, analyze
+from analysis_case import analyze
 from cluster_case import STEP_COLUMNS, TRANSPORTS, ClusterCase, ClusterRanks
+from comparison import SHARED_DATA
 
 STAGES = ((0, 1, 2, 3), (4, 5, 6, 7))
 OUT = "cluster_analysis_output"
@@ -341,7 +342,7 @@ class Untrusted(ClusterCase):
         self.assertIn("no such column", got["problems"][0]["what"])
 
 
-@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class VendorsOutput(ClusterCase):
     """What the vendor's cluster analysis made of two real ranks."""
 
@@ -356,7 +357,7 @@ class VendorsOutput(ClusterCase):
             self.assertEqual(got, want, where)
 
     def test_text(self):
-        case = os.path.join(DATA, "pytorch", "pt_text_level1")
+        case = os.path.join(SHARED_DATA, "pytorch", "pt_text_level1")
         for rank in ("rank0_ascend_pt", "rank1_ascend_pt"):
             shutil.copytree(os.path.join(case, rank), os.path.join(self.folder, "run", rank))
         analyze(os.path.join(self.folder, "run"), "--only", "cluster", "--cluster-out", self.folder)
@@ -370,7 +371,7 @@ class VendorsOutput(ClusterCase):
 
     def test_operations_before_steps(self):
         """Releases differ in which of the two keys is the outer one."""
-        made = os.path.join(DATA, "pytorch", "pt_text_level1", "peer_output", "cluster")
+        made = os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", "peer_output", "cluster")
         shutil.copytree(made, os.path.join(self.folder, "a", OUT))
         shutil.copytree(made, os.path.join(self.folder, "b", OUT))
         groups = load(made, "cluster_communication.json")
@@ -385,7 +386,7 @@ class VendorsOutput(ClusterCase):
         self.assertEqual(b, a)
 
     def test_database(self):
-        case = os.path.join(DATA, "pytorch", "pt_db_level1")
+        case = os.path.join(SHARED_DATA, "pytorch", "pt_db_level1")
         for rank in ("rank0_ascend_pt", "rank1_ascend_pt"):
             shutil.copytree(os.path.join(case, rank), os.path.join(self.folder, "run", rank))
         analyze(os.path.join(self.folder, "run"), "--only", "cluster", "--cluster-out", self.folder)
@@ -410,14 +411,14 @@ class VendorsOutput(ClusterCase):
     def test_made(self):
         """Of ranks that are alike nothing is slow; of one that computes longer, and of slow links, the right one."""
         for case, slow in (("cluster_even", None), ("cluster_slow_compute", 2), ("cluster_slow_link", None)):
-            got = analyze(os.path.join(DATA, "made", case))["cluster"]
+            got = analyze(os.path.join(SHARED_DATA, "made", case))["cluster"]
             most = {step["computing_ms"]["max_rank"] for step in got["steps"] if step["computing_ms"]["max"] > step["computing_ms"]["min"]}
             self.assertEqual(most, set() if slow is None else {slow}, case)
             self.assertEqual([sum(each["votes"] for each in got["rank_times"]), got["slow_operations"]], [0, []], case)
 
     def test_mindinsight(self):
         """What MindInsight's cluster analysis made of four ranks: two stages, of which the second computes longer."""
-        case = os.path.join(DATA, "mindinsight", "cluster_propose")
+        case = os.path.join(SHARED_DATA, "mindinsight", "cluster_propose")
         got = analyze(case, "--cluster-out", self.folder)
         rows = {(row["Index"], row["Step"]): row for row in rows_of(self.folder, OUT, "cluster_step_trace_time.csv")}
         for rank in got["ranks"]:
@@ -432,7 +433,7 @@ class VendorsOutput(ClusterCase):
 
     def test_insight(self):
         """The output that MindStudio Insight's tests read: sixteen ranks, two stages."""
-        got = analyze(os.path.join(DATA, "insight", "insight_server", OUT))
+        got = analyze(os.path.join(SHARED_DATA, "insight", "insight_server", OUT))
         self.assertEqual(got["problems"], [])
         self.assertEqual(len(got["ranks"]), 16)
 

@@ -6,15 +6,13 @@ import glob
 import json
 import math
 import os
-import shutil
-import subprocess
 import tempfile
 import unittest
 
 import collective_rules as rules
 import make_communication as made
 import run_tests
-from comparison import PROFCTL, ROOT, RUNNER
+from comparison import SHARED_DATA, FolderCase, profctl
 from test_operator_cuts import Dump
 from test_operators import executions
 
@@ -26,7 +24,7 @@ RICH = (("Memcpy", made.SDMA, 4 << 20, 255, ON_CHIP, NO_RANK), RECORD, WAIT,
         ("Reduce_Inline", made.SDMA, 40 << 20, 255, HCCS, 3), WAIT, ("Memcpy", made.SDMA, 2 << 20, 255, PCIE, 2),
         ("Memcpy", made.SDMA, 3 << 20, 255, SIO, 1), ("Memcpy", made.SDMA, 5 << 20, 255, HCCS_SW, 1))
 PAYLOAD = (("RDMASend", made.SDMA, 1 << 20, 1, ROCE, 9), WAIT)
-REAL = os.path.join(os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")), "pytorch",
+REAL = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
 KERNELS = ("KERNEL_AICORE", "KERNEL_AIVEC", "KERNEL_MIX_AIC")
 
@@ -89,19 +87,11 @@ def times_of(dump):
     return computing, communication, without(communication, computing), without([window], busy)
 
 
-class CollectivesTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-collectives-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class CollectivesTest(FolderCase):
     def export(self, dump):
         dump.fill().write()
         out = tempfile.mkdtemp(dir=self.dir)
-        run = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--out", out], capture_output=True, text=True,
-                             timeout=120)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        profctl("export", dump.path, "--out", out)
         return out
 
     def load(self, out, name):

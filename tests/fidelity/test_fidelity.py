@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import struct
-import unittest
 from collections import Counter
 
 import make_prof

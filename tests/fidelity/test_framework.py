@@ -6,8 +6,8 @@ import os
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+from profd_harness import BUILD, temp_folder
 
 BUILD = os.environ.get("PROFD_BUILD_DIR", "build/dev")
 
@@ -44,9 +44,7 @@ TIMES = {"torch.op_range": (0, 1), "torch.op_mark": (0,), "torch.memory_usage": 
 
 class Framework(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.base = folder.name
+        self.base = temp_folder(self)
 
     def make(self, *args):
         """The files by name, the truth by file, and profiler_info."""

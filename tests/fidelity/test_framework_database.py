@@ -1,13 +1,11 @@
 """The database's tables of a framework's operators against the plan that FRAMEWORK was written from."""
 
 import os
-import shutil
-import tempfile
-import unittest
 
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, PID
+from comparison import FolderCase
 from make_framework import Framework
 from test_operator_database import Exported
 from test_operators import executions
@@ -31,13 +29,7 @@ def allocations(framework):
     return sorted(found)
 
 
-class FrameworkDatabaseTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-framework-database-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class FrameworkDatabaseTest(FolderCase):
     def made(self, name="rank0", **options):
         parent = os.path.join(self.dir, f"{name}_ascend_pt")
         os.makedirs(parent)

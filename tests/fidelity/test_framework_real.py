@@ -7,19 +7,17 @@ import glob
 import json
 import math
 import os
-import shutil
 import struct
-import subprocess
-import tempfile
 import unittest
 
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, DEVICE_COUNT, HOST_RAW
-from comparison import PROFCTL, ROOT, RUNNER
+from comparison import SHARED_DATA, profctl
 from make_framework import Framework, Operator
+from profd_harness import temp_folder
 
-DATA = os.path.join(os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")), "pytorch",
+DATA = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
 # Task type: type of the runtime, core, type on the device.
 TASKS = {"AI_CORE": (0, 0, 0), "AI_VECTOR_CORE": (66, 2, 2), "MIX_AIV": (66, 5, 2), "DSA_SQE": (7, 7, 15),
@@ -139,16 +137,13 @@ class RealFrameworkTest(unittest.TestCase):
     maxDiff = 4000
 
     def export(self, number):
-        base = tempfile.mkdtemp(prefix="profd-framework-real-")
-        self.addCleanup(shutil.rmtree, base, ignore_errors=True)
+        base = temp_folder(self)
         rank = Rank(os.path.join(DATA, f"rank{number}_ascend_pt"))
         dump = Dump(base, rank)
         dump.write()
         RealFramework(dump).write()
         out = os.path.join(base, "out")
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "csv,trace", "--out", out],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        profctl("export", dump.path, "--format", "csv,trace", "--out", out)
         return rank, out
 
     @staticmethod

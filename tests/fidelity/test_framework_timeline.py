@@ -4,17 +4,15 @@ operator over the queue and the launch to what ran on a device, in the JSON and 
 import glob
 import json
 import os
-import shutil
 import subprocess
 import tempfile
-import unittest
 from collections import Counter
 
 import make_operators as made
 import perfetto_reader
 import run_tests
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from make_framework import Framework
 from test_operators import executions
 
@@ -69,13 +67,7 @@ class Expected:
                 self.arrows["fwdbwd"].append(tuple(("Python", -1, op.thread, op.wall_ns()[0]) for op in ends))
 
 
-class FrameworkTimelineTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-framework-timeline-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class FrameworkTimelineTest(FolderCase):
     def check(self, window=None, **options):
         dump = made.Operators(self.dir, **options).fill()
         framework = Framework(dump)
@@ -84,9 +76,7 @@ class FrameworkTimelineTest(unittest.TestCase):
         begin = window(framework) if window else 0
         out = os.path.join(self.dir, "out")
         more = ["--from", f"{begin // 10**9}.{begin % 10**9:09}"] if begin else []
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace,perfetto", "--out", out, *more],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
         with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
             events = json.load(file)
         expected = Expected(framework, begin)
@@ -168,8 +158,7 @@ class FrameworkTimelineTest(unittest.TestCase):
         dump.write()
         framework.write()
         out = os.path.join(self.dir, "out")
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out, "--names", "legacy"],
-                       capture_output=True, timeout=60, check=True)
+        profctl("export", dump.path, "--format", "trace", "--out", out, "--names", "legacy")
 
         def events_of(pattern):
             with open(glob.glob(os.path.join(out, pattern))[0], encoding="utf-8") as file:
@@ -200,9 +189,7 @@ class FrameworkTimelineTest(unittest.TestCase):
                     dump.write()
                     subprocess.run([SIM, layout, base, "none", clock], check=True)
                     out = os.path.join(base, "out")
-                    done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out],
-                                          capture_output=True, text=True, timeout=60, check=False)
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    profctl("export", dump.path, "--format", "trace", "--out", out)
                     with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
                         found = [(e["name"], int(e["ts"].replace(".", "")), round(e["dur"] * 1000), e["tid"])
                                  for e in json.load(file) if e.get("cat") == "cpu_op"]

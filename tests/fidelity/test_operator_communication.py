@@ -1,12 +1,10 @@
 """Communication of operator-level records against the plan they were written from (operator-data b.5, c)."""
 
-import shutil
 import tempfile
-import unittest
 
 import make_communication as made
 import run_tests
-from comparison import PROFCTL  # noqa: F401  (says early what is not built)
+from comparison import FolderCase
 from test_operators import Exported, expected_summary, short, us
 
 
@@ -19,13 +17,7 @@ def expected_operations(dump, columns):
     return rows
 
 
-class CommunicationTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-communication-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class CommunicationTest(FolderCase):
     def make(self, **options):
         return made.CommunicationOperators(tempfile.mkdtemp(dir=self.dir), **options)
 

@@ -4,15 +4,12 @@ import csv
 import glob
 import json
 import os
-import shutil
 import struct
-import subprocess
 import tempfile
-import unittest
 
 import make_communication as made
 import run_tests
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operators import executions, us
 
 STEP_US = 2000  # of ten slots
@@ -45,24 +42,16 @@ class Dump(made.CommunicationOperators):
                 json.dump(info, file)
 
 
-class CutsTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-cuts-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class CutsTest(FolderCase):
     def make(self, **options):
-        dump = Dump(tempfile.mkdtemp(dir=self.dir), **options)
-        return dump
+        return Dump(tempfile.mkdtemp(dir=self.dir), **options)
 
     def run_export(self, *arguments):
-        return subprocess.run(RUNNER + [PROFCTL, "export", *arguments], capture_output=True, text=True, timeout=120)
+        return profctl("export", *arguments, expect=None)
 
     def export(self, *arguments):
         out = tempfile.mkdtemp(dir=self.dir)
-        run = self.run_export(*arguments, "--out", out)
-        self.assertEqual(run.returncode, 0, run.stderr)
+        profctl("export", *arguments, "--out", out)
         return out
 
     def rows(self, out, table):

@@ -3,19 +3,16 @@
 import glob
 import json
 import os
-import shutil
 import sqlite3
 import struct
-import subprocess
 import tempfile
-import unittest
 from contextlib import closing
 
 import make_communication
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operators import PMU_HEADERS, counter_cell, executions, expected_counters, tensors_of
 
 NONE = 4294967295
@@ -46,10 +43,7 @@ def is_operator(slot):
 class Exported:
     def __init__(self, dump, more=(), paths=None):
         out = dump.path + "-out"
-        done = subprocess.run(RUNNER + [PROFCTL, "export", *(paths or [dump.path]), "--format", "sqlite", "--out", out,
-                                        *more], capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"exit code {done.returncode}: {done.stdout}{done.stderr}")
+        profctl("export", *(paths or [dump.path]), "--format", "sqlite", "--out", out, *more)
         self.path, = glob.glob(os.path.join(out, "msprof_*.db"))
 
     def query(self, sql):
@@ -57,13 +51,7 @@ class Exported:
             return database.execute(sql).fetchall()
 
 
-class OperatorDatabaseTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-operators-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class OperatorDatabaseTest(FolderCase):
     def make(self, **options):
         return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
@@ -311,9 +299,7 @@ class OperatorDatabaseTest(unittest.TestCase):
     def test_show_has_the_operators(self):
         dump = self.communication(4)
         dump.write()
-        done = subprocess.run(RUNNER + [PROFCTL, "show", dump.path, "--json"], capture_output=True, text=True,
-                              timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = profctl("show", dump.path, "--json")
         shown = json.loads(done.stdout)
         kernels, collectives = {}, {}
         for slot, start, end in executions(dump):

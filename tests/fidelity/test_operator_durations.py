@@ -5,25 +5,18 @@ c.1, c.3)."""
 import glob
 import json
 import os
-import shutil
-import subprocess
-import tempfile
-import unittest
 from unittest import mock
 
 import make_operators as made
 import run_tests
 from channels import DEVICE_COUNT, HOST_RAW, HWTS_MHZ
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operators import Exported, us
 
 
-class DurationsTest(unittest.TestCase):
-    maxDiff = 4000
-
+class DurationsTest(FolderCase):
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-operators-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        super().setUp()
         with mock.patch.dict(HWTS_MHZ, {5: "49.999001"}):
             self.dump = made.Operators(self.dir, slots=60, kinds=("matmul", "add", "memcpy")).fill()
             self.dump.write()
@@ -44,8 +37,7 @@ class DurationsTest(unittest.TestCase):
 
     def test_timeline(self):
         out = self.dump.path + "-trace"
-        subprocess.run(RUNNER + [PROFCTL, "export", self.dump.path, "--format", "trace", "--out", out], check=True,
-                       capture_output=True, timeout=60)
+        profctl("export", self.dump.path, "--format", "trace", "--out", out)
         path, = glob.glob(os.path.join(out, "**", "msprof_*.json"), recursive=True)
         with open(path, encoding="utf-8") as file:
             events = json.load(file)

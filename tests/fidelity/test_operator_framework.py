@@ -6,12 +6,10 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
-import unittest
 
 import make_operators as made
 import run_tests
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from make_framework import Framework
 from test_framework_database import allocations, wall
 from test_operators import executions, expected_summary, short, us
@@ -20,12 +18,8 @@ DAMAGED = 5
 SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")
 
 
-class FrameworkTest(unittest.TestCase):
+class FrameworkTest(FolderCase):
     maxDiff = 6000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-framework-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def made(self, counter=True, beside=True, queued=None, **options):
         parent = os.path.join(self.dir, "node_4242_20260101_ascend_pt")
@@ -40,9 +34,7 @@ class FrameworkTest(unittest.TestCase):
     def export(self, dump, formats="csv", more=(), code=0):
         out = os.path.join(self.dir, "out")
         shutil.rmtree(out, ignore_errors=True)
-        done = subprocess.run(RUNNER + [PROFCTL, "--json", "export", dump.path, "--format", formats, "--out", out, *more],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        done = profctl("--json", "export", dump.path, "--format", formats, "--out", out, *more, expect=code)
         return out, json.loads(done.stdout)
 
     def channels(self, summary):
@@ -236,9 +228,7 @@ class FrameworkTest(unittest.TestCase):
         out, _ = self.export(framework.dump)
         with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
             self.assertEqual([row["Step"] for row in csv.DictReader(file)], [str(n) for n in sorted(spans)])
-        done = subprocess.run(RUNNER + [PROFCTL, "export", framework.dump.path, "--format", "csv", "--out", out, "--force", "--step", "99"],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 3, done.stderr)
+        done = profctl("export", framework.dump.path, "--format", "csv", "--out", out, "--force", "--step", "99", expect=3)
         self.assertIn(f"there is no such step; there are {min(spans)} to {max(spans)}", done.stderr)
 
 

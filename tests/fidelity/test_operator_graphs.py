@@ -1,14 +1,13 @@
 """What describes operators beside their launches (attributes, memory, what serves collectives) against the
 plan it was written from."""
 
-import shutil
 import struct
 import tempfile
-import unittest
 
 import make_communication
 import run_tests
 import test_operator_database
+from comparison import FolderCase
 from test_operator_resources import ResourceOperators
 from test_operators import Exported, executions
 
@@ -23,13 +22,7 @@ class GraphOperators(ResourceOperators, make_communication.CommunicationOperator
             "<QIQ", self.hash_of(name), 0, self.hash_of(text)))
 
 
-class GraphTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-graphs-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class GraphTest(FolderCase):
     def make(self, **options):
         return GraphOperators(tempfile.mkdtemp(dir=self.dir), **options)
 

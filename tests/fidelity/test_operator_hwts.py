@@ -3,17 +3,14 @@
 import contextlib
 import glob
 import json
-import shutil
 import sqlite3
 import struct
-import subprocess
 import tempfile
-import unittest
 
 import make_hwts as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operators import Exported, executions, expected_summary, real, us
 
 SHARES = {"vec": 8, "mac": 0xA, "scalar": 9, "mte1": 0xB, "mte2": 0xC, "mte3": 0xD}
@@ -73,13 +70,7 @@ def expected_counters(dump, slot, run, duration_us):
     return cells
 
 
-class HwtsTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-hwts-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class HwtsTest(FolderCase):
     def make(self, **options):
         return made.HwtsOperators(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
@@ -154,8 +145,7 @@ class HwtsTest(unittest.TestCase):
         dump = self.make(metrics="Memory")
         dump.write()
         out = dump.path + "-all"
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace,sqlite", "--out", out], check=True,
-                       capture_output=True, timeout=60)
+        profctl("export", dump.path, "--format", "trace,sqlite", "--out", out)
         runs = sorted((start, end, slot.stream, slot.task) for slot, start, end in executions(dump))
         with open(glob.glob(out + "/msprof_*.json")[0], encoding="utf-8") as file:
             events = [e for e in json.load(file) if e["ph"] == "X" and "Physic Stream Id" in e.get("args", {})]

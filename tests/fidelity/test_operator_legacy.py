@@ -3,10 +3,7 @@
 import glob
 import json
 import os
-import shutil
-import subprocess
 import tempfile
-import unittest
 from unittest import mock
 
 import make_communication
@@ -14,7 +11,7 @@ import make_hwts
 import make_operators as made
 import run_tests
 from channels import BEGIN_US
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from make_prof import PID
 from test_operator_resources import ResourceOperators as Resources
 from test_operators import Exported, expected_summary, short, us
@@ -92,13 +89,7 @@ class Rules:
         return sections
 
 
-class LegacyTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-legacy-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class LegacyTest(FolderCase):
     def plan(self, **options):
         """Its slots can be changed before `fill`."""
         return made.Operators(tempfile.mkdtemp(dir=self.dir), **options)
@@ -275,17 +266,13 @@ class LegacyTest(unittest.TestCase):
         dump = self.make(slots=8)
         dump.write()
         out = os.path.join(self.dir, "only-trace")
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out, *LEGACY],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        profctl("export", dump.path, "--format", "trace", "--out", out, *LEGACY)
         self.assertEqual(glob.glob(os.path.join(out, "prof_rule_*")), [])
 
     def test_no_other_names(self):
         dump = self.make(slots=4)
         dump.write()
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--names", "old", "--out", self.dir + "/x"],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 2)
+        done = profctl("export", dump.path, "--names", "old", "--out", self.dir + "/x", expect=2)
         self.assertIn('--names "old": must be legacy', done.stderr)
 
 

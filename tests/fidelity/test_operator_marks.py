@@ -3,17 +3,14 @@
 import glob
 import json
 import os
-import shutil
 import sqlite3
 import struct
-import subprocess
 import tempfile
-import unittest
 from contextlib import closing
 
 import perfetto_reader
 import run_tests
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operator_resources import ResourceOperators
 from test_operators import Exported, us
 
@@ -30,14 +27,8 @@ class MarkOperators(ResourceOperators):
         return self.wall_ns(count)
 
 
-class MarkTest(unittest.TestCase):
+class MarkTest(FolderCase):
     """Of every kind: a point, a range, one that no device has, and one of a device alone."""
-
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-marks-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def make(self, **options):
         dump = MarkOperators(tempfile.mkdtemp(dir=self.dir), **options)
@@ -62,8 +53,7 @@ class MarkTest(unittest.TestCase):
 
     def events(self, dump):
         out = dump.path + "-trace"
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace", "--out", out], check=True,
-                       capture_output=True, timeout=60)
+        profctl("export", dump.path, "--format", "trace", "--out", out)
         with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
             return json.load(file)
 
@@ -119,8 +109,7 @@ class MarkTest(unittest.TestCase):
     def test_perfetto(self):
         dump = self.write(self.marked())
         out = dump.path + "-perfetto"
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "perfetto", "--out", out], check=True,
-                       capture_output=True, timeout=60)
+        profctl("export", dump.path, "--format", "perfetto", "--out", out)
         trace = perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
         self.assertEqual(trace.unbalanced(), set())
         flows = {}
@@ -137,8 +126,7 @@ class MarkTest(unittest.TestCase):
     def test_database(self):
         dump = self.write(self.marked())
         out = dump.path + "-db"
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "sqlite", "--out", out], check=True,
-                       capture_output=True, timeout=60)
+        profctl("export", dump.path, "--format", "sqlite", "--out", out)
         with closing(sqlite3.connect(glob.glob(out + "/*.db")[0])) as database:
             tasks = database.execute(
                 "SELECT startNs, endNs, deviceId, connectionId, contextId, streamId, taskId, modelId FROM TASK "

@@ -4,17 +4,14 @@ import contextlib
 import glob
 import json
 import os
-import shutil
 import sqlite3
 import struct
-import subprocess
 import tempfile
-import unittest
 
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, HOST_RAW
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from test_operators import Exported, us
 
 KB = 1024
@@ -84,13 +81,7 @@ class ResourceOperators(made.Operators):
                                              after_run, 0, dispatch, 0))
 
 
-class ResourceTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-resources-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class ResourceTest(FolderCase):
     def make(self, **options):
         return ResourceOperators(tempfile.mkdtemp(dir=self.dir), **options)
 
@@ -234,8 +225,7 @@ class ResourceTest(unittest.TestCase):
             ["host", "4242", "88", "N/A", "marker_ex", "N/A", "N/A", *ex, "N/A", "step 1", "communication", "N/A", "N/A"],
             ["host", "4242", "88", "N/A", "start/end", "N/A", "N/A", *long, "N/A", "x" * 156 + "yz", "default", "N/A",
              "N/A"]])
-        subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "sqlite", "--out", dump.path + "-db"],
-                       check=True, capture_output=True, timeout=60)
+        profctl("export", dump.path, "--format", "sqlite", "--out", dump.path + "-db")
         with contextlib.closing(sqlite3.connect(glob.glob(dump.path + "-db/*.db")[0])) as database:
             rows = database.execute(
                 "SELECT m.value, d.value, eventType, category, connectionId, startNs, endNs, globalTid "

@@ -4,10 +4,6 @@ Hardware and Overlap Analysis, every flow, in the JSON and in Perfetto's trace."
 import glob
 import json
 import os
-import shutil
-import subprocess
-import tempfile
-import unittest
 from collections import Counter
 
 import make_communication
@@ -16,7 +12,7 @@ import perfetto_reader
 import run_tests
 import trace_viewer
 from channels import BEGIN_US
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 from profd_harness import BUILD
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
@@ -108,19 +104,11 @@ class Expected:
                 self.events.append(("Overlap Analysis", device, tid, THREADS[tid], begin, end, ()))
 
 
-class TimelineTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-operator-timeline-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class TimelineTest(FolderCase):
     def export(self, dump, more=()):
         dump.write()
         out = os.path.join(self.dir, "out")
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "trace,perfetto", "--out", out, *more],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
         with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
             events = json.load(file)
         return events, perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])

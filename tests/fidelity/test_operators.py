@@ -6,15 +6,13 @@ import math
 import os
 import shutil
 import struct
-import subprocess
 import tempfile
-import unittest
 from decimal import ROUND_HALF_UP, Decimal
 
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ, BEGIN_US
-from comparison import PROFCTL, RUNNER
+from comparison import FolderCase, profctl
 
 DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
 FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}
@@ -182,11 +180,8 @@ class Exported:
     """The CSVs of one dump."""
 
     def __init__(self, path, out, expect=0, more=()):
-        done = subprocess.run(RUNNER + [PROFCTL, "export", path, "--format", "csv", "--out", out, *more], capture_output=True,
-                              text=True, timeout=60, check=False)
+        done = profctl("export", path, "--format", "csv", "--out", out, *more, expect=expect)
         self.text = done.stdout + done.stderr
-        if done.returncode != expect:
-            raise AssertionError(f"exit code {done.returncode}: {self.text}")
         self.out = out
 
     def rows(self, name):
@@ -200,13 +195,7 @@ class Exported:
         return bool(glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv")))
 
 
-class OperatorTest(unittest.TestCase):
-    maxDiff = 4000
-
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="profd-operators-")
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class OperatorTest(FolderCase):
     def make(self, **options):
         return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
@@ -250,9 +239,7 @@ class OperatorTest(unittest.TestCase):
     def test_other_channels_only(self):
         dump = self.make()
         dump.write()
-        done = subprocess.run(RUNNER + [PROFCTL, "export", dump.path, "--format", "csv", "--channels", "hbm", "--out",
-                                        dump.path + "-out"], capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 4, done.stderr)
+        done = profctl("export", dump.path, "--format", "csv", "--channels", "hbm", "--out", dump.path + "-out", expect=4)
         self.assertIn("nothing to export", done.stderr)
 
     def test_a_task_that_runs_at_the_end_is_not_damage(self):

@@ -69,6 +69,13 @@ def eventually(condition, seconds=DEADLINE, what=None, every=0.02):
         time.sleep(every)
 
 
+def temp_folder(test):
+    """A folder until this test, or this class of tests, has ended."""
+    folder = tempfile.mkdtemp(prefix="profd-test-")
+    (test.addClassCleanup if isinstance(test, type) else test.addCleanup)(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def demote(uid, gid=None, groups=()):
     """A preexec_fn that makes the child another user for good."""
     gid = uid if gid is None else gid
