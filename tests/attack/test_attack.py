@@ -21,8 +21,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attack_common import START, AttackCase, as_user, become_root_of_a_namespace, tree
 from attach_client import Client, Forked
-from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id,
-                           is_sanitized, main, scaled, scenario)
+from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id, is_sanitized,
+                           main, scaled, scenario, temp_folder)
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 HOSTILE = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
@@ -87,8 +87,7 @@ class Files(AttackCase):
         self.assertEqual(as_user(ALICE, (), plant_links, dump, self.secret), "None")
         self.ctl_as(ALICE, "stop", session["session_id"], expect=(0, 3, 5))
         self.assert_untouched()
-        out = tempfile.mkdtemp(prefix="profd-out-")
-        self.addCleanup(shutil.rmtree, out)
+        out = temp_folder(self)
         os.chown(out, ALICE, ALICE)
         self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out, expect=(0, 3, 4, 5))
         self.assert_nothing_leaked(out)
@@ -360,8 +359,7 @@ class Exhaustion(unittest.TestCase):
     @unittest.skipIf(is_sanitized(), "memory is measured")
     def test_decompression_bombs(self):
         """A slice of a few hundred KiB that unpacks to 2 GiB: readers stay small and end."""
-        base = tempfile.mkdtemp(prefix="profd-bomb-")
-        self.addCleanup(shutil.rmtree, base)
+        base = temp_folder(self)
         with Daemon() as d:
             session = d.ctl("start", *START, "--compress")["session_id"]
             d.until_records(session, 100)

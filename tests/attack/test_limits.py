@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import socket
 import sys
 import tempfile
@@ -19,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import raw_http2
 from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
-from profd_harness import ALICE, ALL_OPTIONS, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled
+from profd_harness import ALICE, ALL_OPTIONS, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled, temp_folder
 
 MIB = 1 << 20
 CONNECTIONS = 16
@@ -241,8 +240,7 @@ class Calls(AttackCase):
             self.daemon.until_state(session, "done")
         with self.crowd(DUMP + "FetchDump", request_for(ended[ALICE]), self.CROWD, self.CROWD - self.FETCHES) as alice:
             self.assert_refused("fetch", "fetches of dumps", self.FETCHES, alice)
-            out = tempfile.mkdtemp(prefix="profd-fetch-")
-            self.addCleanup(shutil.rmtree, out)
+            out = temp_folder(self)
             os.chown(out, BOB, BOB)
             answer = self.daemon.run("fetch", ended[BOB], "--out", out, user=BOB, groups=(self.group,))
             self.assertEqual(answer.returncode, 0, answer.stderr)
@@ -324,8 +322,7 @@ class CrowdedDumps(AttackCase):
         self.assertEqual((ended["state"], ended["dropped_records"]), ("done", 0))
         self.assertGreater(self.refused_fetches(), 0)
         # And it can be fetched.
-        out = tempfile.mkdtemp(prefix="profd-fetch-")
-        self.addCleanup(shutil.rmtree, out)
+        out = temp_folder(self)
         os.chown(out, ALICE, ALICE)
         answer = eventually(lambda: self.fetched(crowded, out), what="her earlier fetches have ended")
         self.assertEqual(answer.returncode, 0, answer.stderr)

@@ -10,12 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "harness"), HERE]
-from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, toml
+from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, temp_folder, toml
 from prometheus import RULES, Prometheus
 from sim_train import SimTrain
 
@@ -232,8 +231,7 @@ class AgainstPrometheus(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.base = tempfile.mkdtemp(prefix="profd-dashboards-")
-        cls.addClassCleanup(shutil.rmtree, cls.base, ignore_errors=True)
+        cls.base = temp_folder(cls)
         # Who is on which NPU; read again at every query.
         on_npus = os.path.join(cls.base, "processes")
         with open(on_npus, "w", encoding="utf-8") as file:

@@ -9,12 +9,11 @@ import shutil
 import sqlite3
 import struct
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
 import perfetto_reader
-from profd_harness import DaemonCase, main
+from profd_harness import DaemonCase, main, temp_folder
 from sim_train import SimTrain
 
 FORMATS = ("csv", "trace", "perfetto", "sqlite", "jsonl", "samples", "openmetrics", "folded")
@@ -25,8 +24,7 @@ class Hostile(DaemonCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.folder = tempfile.mkdtemp(prefix="profd-hostile-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=100_000)
         try:
             job.attached(cls.daemon, 2)

@@ -9,12 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
-from profd_harness import BUILD, REPO, eventually, main
+from profd_harness import BUILD, REPO, eventually, main, temp_folder
 from test_activity import ActivityCase
 from test_report import make_idle, make_pipeline, make_rank, write
 
@@ -72,8 +71,7 @@ class Answers(unittest.TestCase):
 class OneServer(Answers):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="profd-clickhouse-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         cls.server = ClickHouse(os.path.join(cls.folder, "server"))
         cls.addClassCleanup(cls.server.stop)
         cls.server.start()

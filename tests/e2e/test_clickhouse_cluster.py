@@ -3,13 +3,11 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 import unittest
 
 import clickhouse_server
 from clickhouse_server import Cluster
-from profd_harness import eventually, main
+from profd_harness import eventually, main, temp_folder
 from test_clickhouse import DATABASE, Answers, profctl, profctl_json
 from test_report import make_idle, make_rank
 
@@ -21,8 +19,7 @@ class TwoShards(Answers):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="profd-clickhouse-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         cls.path = os.path.join(cls.folder, "run")
         for rank in range(6):
             make_rank(cls.path, rank, kernels=200)

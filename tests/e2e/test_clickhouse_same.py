@@ -8,15 +8,13 @@ import json
 import math
 import os
 import re
-import shutil
 import sqlite3
 import sys
-import tempfile
 import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse
-from profd_harness import REPO, main
+from profd_harness import REPO, main, temp_folder
 from test_activity import ActivityCase
 from test_clickhouse import DATA, DATABASE, profctl, profctl_json
 
@@ -116,8 +114,7 @@ class Same(unittest.TestCase):
 class MadeRuns(Same, ClusterCase):
     @classmethod
     def setUpClass(cls):
-        base = tempfile.mkdtemp(prefix="profd-clickhouse-")
-        cls.addClassCleanup(shutil.rmtree, base, ignore_errors=True)
+        base = temp_folder(cls)
         cls.server = ClickHouse(os.path.join(base, "server"))
         cls.addClassCleanup(cls.server.stop)
         cls.server.start()

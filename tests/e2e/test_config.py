@@ -11,8 +11,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
-from profd_harness import (BUILD, IS_ROOT, PROFCTL, PROFD, RUNNER, TEST_GROUP, Daemon, eventually,
-                           group_id, main, scaled)
+from profd_harness import (BUILD, IS_ROOT, PROFCTL, PROFD, RUNNER, TEST_GROUP, Daemon, eventually, group_id, main,
+                           scaled, temp_folder)
 
 
 def profd(*arguments):
@@ -22,9 +22,7 @@ def profd(*arguments):
 
 class CommandLine(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = os.path.join(self.folder.name, "profd.toml")
+        self.path = os.path.join(temp_folder(self), "profd.toml")
 
     def check(self, text, *arguments):
         with open(self.path, "w", encoding="utf-8") as file:

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, python_with, scaled
+from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, python_with, scaled, temp_folder
 
 PACKAGE = os.path.join(REPO, "client", "python")
 
@@ -165,8 +165,7 @@ class Package(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.root = tempfile.mkdtemp(prefix="profd-pip-")
-        cls.addClassCleanup(shutil.rmtree, cls.root)
+        cls.root = temp_folder(cls)
         python = python_with("setuptools", "wheel", "pip")  # Debian's setuptools wants to be before pip
         # pip builds where the sources are.
         sources = os.path.join(cls.root, "sources")

@@ -5,20 +5,17 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import profd_harness
-from profd_harness import REPO
+from profd_harness import REPO, temp_folder
 
 PACKAGE = os.path.join(REPO, "client", "python")
 
 
 class DynamicProfile(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.base = folder.name
+        self.base = temp_folder(self)
         self.folder = os.path.join(self.base, "config")
         os.mkdir(self.folder, 0o755)
         self.file = os.path.join(self.folder, "profiler_config.json")

@@ -16,8 +16,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, scaled,
-                           scenario)
+from profd_harness import DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, scaled, scenario, temp_folder
 from tls_files import OPENSSL, call, issue, tls_init
 
 # "secret", bcrypt with the least cost: these tests are not about patience.
@@ -263,9 +262,7 @@ class Guarded(unittest.TestCase):
     def setUp(self):
         if OPENSSL is None:
             self.skipTest("no openssl")
-        folder = tempfile.TemporaryDirectory(prefix="profd-web-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = temp_folder(self)
         self.made = tls_init(os.path.join(self.folder, "made"))
         self.web = os.path.join(self.folder, "web.yml")
 

@@ -9,7 +9,6 @@ import glob
 import json
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
-from profd_harness import PROFCTL, RUNNER, Daemon, main, python_with, scaled, scenario
+from profd_harness import PROFCTL, RUNNER, Daemon, main, python_with, scaled, scenario, temp_folder
 from test_jobs_sessions import Worker
 
 OPTIONS = ["--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50", "--msproftx", "on",
@@ -89,8 +88,7 @@ def run_job(case, ranks):
 
 
 def export(case, dumps):
-    case.out = tempfile.mkdtemp(prefix="profd-ranks-")
-    case.addClassCleanup(shutil.rmtree, case.out, ignore_errors=True)
+    case.out = temp_folder(case)
     made = subprocess.run(
         RUNNER + [PROFCTL, "export", *dumps, "--out", case.out, "--format",
                   "csv,trace,perfetto,sqlite,jsonl,samples,openmetrics"],

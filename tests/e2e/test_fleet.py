@@ -8,12 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, scaled,
-                           scenario)
+from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, scaled, scenario,
+                           temp_folder)
 
 # Under a sanitizer or an emulator a daemon is many times its size.
 NODES = 64 if SCALE <= 1 else 16
@@ -36,8 +35,7 @@ class FleetCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="profd-fleet-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         cls.tls = os.path.join(cls.folder, "tls")
         cls.user = "alice" if IS_ROOT else "me"
         made = call("tls", "init", cls.tls, "--hosts", "localhost,127.0.0.1", "--users", cls.user)

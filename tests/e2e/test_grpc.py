@@ -7,10 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import DaemonCase, main, python_with, scaled
+from profd_harness import DaemonCase, main, python_with, scaled, temp_folder
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INSTALLED = "/usr/share/profd/proto"
@@ -81,8 +80,7 @@ class Grpc(DaemonCase):
     devices = 1
 
     def setUp(self):
-        self.base = tempfile.mkdtemp(prefix="profd-grpc-")
-        self.addCleanup(shutil.rmtree, self.base)
+        self.base = temp_folder(self)
 
     def run_in(self, command, **env):
         result = subprocess.run(command, cwd=self.base, capture_output=True, text=True, check=False,

@@ -5,13 +5,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from attach_client import Client, Forked
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id,
-                           main, scenario)
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main, scenario,
+                           temp_folder)
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # A process that attaches and stays until its standard input ends.
@@ -191,16 +190,15 @@ class DeviceUsers(unittest.TestCase):
     """Processes that use a device without having attached, as the driver lists them."""
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.pids = os.path.join(self.folder.name, "pids")
+        folder = temp_folder(self)
+        self.pids = os.path.join(folder, "pids")
         self.list_pids("")
-        path = scenario(os.path.join(self.folder.name, "scenario.toml"), devices=2,
+        path = scenario(os.path.join(folder, "scenario.toml"), devices=2,
                         processes_file=self.pids)
         with open(path, encoding="utf-8") as file:
             self.daemon = Daemon(scenario_text=file.read())
         self.daemon.start()
         self.addCleanup(self.daemon.dispose)
-        self.addCleanup(self.folder.cleanup)
 
     def list_pids(self, text):
         with open(self.pids + ".new", "w", encoding="utf-8") as file:

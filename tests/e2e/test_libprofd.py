@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled)
+from profd_harness import BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled, temp_folder
 
 TRAIN = os.path.join(BUILD, "bin", "train_example")
 LIBRARY = os.path.join(BUILD, "lib", "libprofd.so.0")
@@ -214,8 +214,7 @@ class InTraining(LibprofdCase):
 
     def test_the_dump_of_a_killed_process_is_fetched_to_its_output(self):
         daemon = self.daemon()
-        folder = tempfile.mkdtemp(prefix="profd-output-")
-        self.addCleanup(shutil.rmtree, folder, True)
+        folder = temp_folder(self)
         options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": "made/by/it"})
         where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
         with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
@@ -231,8 +230,7 @@ class InTraining(LibprofdCase):
 
     def test_no_copy_where_none_is_wanted(self):
         daemon = self.daemon()
-        folder = tempfile.mkdtemp(prefix="profd-output-")
-        self.addCleanup(shutil.rmtree, folder, True)
+        folder = temp_folder(self)
         options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": folder})
         where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
         with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:

@@ -5,12 +5,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
-from profd_harness import PROFCTL, RUNNER, DaemonCase, eventually, main, scaled
+from profd_harness import PROFCTL, RUNNER, DaemonCase, eventually, main, scaled, temp_folder
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 # A fetched dump has no folder without a file.
@@ -22,9 +21,7 @@ class ProfctlOptions(DaemonCase):
 
     def setUp(self):
         self.end_all()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = os.path.realpath(folder.name)
+        self.folder = os.path.realpath(temp_folder(self))
 
     def file(self, name, text):
         path = os.path.join(self.folder, name)

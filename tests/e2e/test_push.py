@@ -17,7 +17,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dashboards"))
 from prometheus import Prometheus
-from profd_harness import Daemon, eventually, main
+from profd_harness import Daemon, eventually, main, temp_folder
 from tls_files import tls_init
 
 # Field numbers of OTLP's metrics, as opentelemetry-proto 1.x has them: {number: (name, what it is)}.
@@ -196,8 +196,7 @@ class Push(unittest.TestCase):
                         self.assertEqual(sum(counts), point["count"][0] if "count" in point else 0)
 
     def test_tls_with_a_client_certificate(self):
-        base = tempfile.mkdtemp(prefix="profd-push-")
-        self.addCleanup(shutil.rmtree, base)
+        base = temp_folder(self)
         tls = tls_init(base + "/tls")
         files = {"ca": tls + "/ca.crt"}
         client = {"certificate": self.find(tls, "client.crt"), "key": self.find(tls, "client.key")}

@@ -4,15 +4,13 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 import time
 import unittest
 
 import perfetto_reader
 import web_driver
-from profd_harness import BUILD, eventually, main
+from profd_harness import BUILD, eventually, main, temp_folder
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
 BEGIN_US = 1736408883000000
@@ -86,8 +84,7 @@ class Report(unittest.TestCase):
         why = web_driver.missing()
         if why:
             raise unittest.SkipTest(why)
-        cls.folder = tempfile.mkdtemp(prefix="profd-report-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.folder = temp_folder(cls)
         for rank in (0, 1):
             make_rank(os.path.join(cls.folder, "run"), rank)
         make_pipeline(os.path.join(cls.folder, "minddata"))

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 import web_driver
-from profd_harness import BUILD, Daemon, eventually, main, scenario
+from profd_harness import BUILD, Daemon, eventually, main, scenario, temp_folder
 from test_report import make_pipeline, make_rank
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
@@ -71,8 +71,7 @@ def serving(*args, options=()):
 
 class Serve(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="profd-serve-")
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = temp_folder(self)
         for rank in (0, 1):
             make_rank(os.path.join(self.folder, "job"), rank, kernels=100)
         make_pipeline(os.path.join(self.folder, "minddata"))

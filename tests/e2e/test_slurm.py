@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HARNESS = os.path.join(HERE, "..", "harness")
 sys.path.insert(0, HARNESS)
 import slurm_cluster
-from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, scaled
+from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, scaled, temp_folder
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
@@ -42,8 +42,7 @@ class SlurmCase(unittest.TestCase):
             raise unittest.SkipTest(why)
         if RUNNER:
             raise unittest.SkipTest("slurmd runs no binaries of another machine")
-        cls.folder = tempfile.mkdtemp(prefix="profd-slurm-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         os.chmod(cls.folder, 0o777)
         cls.make_programs()
         cls.tls = os.path.join(cls.folder, "tls")

@@ -11,14 +11,13 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
 import trace_viewer
-from profd_harness import BUILD, DaemonCase, eventually, main, scaled
+from profd_harness import BUILD, DaemonCase, eventually, main, scaled, temp_folder
 
 SORT_INDEX = {"AI Core Freq": 15, "NPU MEM": 17, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22,
               "PCIe": 23, "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27,
@@ -52,8 +51,7 @@ class Timeline(DaemonCase):
     def setUpClass(cls):
         super().setUpClass()
         d = cls.daemon
-        cls.out = tempfile.mkdtemp(prefix="profd-timeline-")
-        cls.addClassCleanup(shutil.rmtree, cls.out, ignore_errors=True)
+        cls.out = temp_folder(cls)
         cls.dump = cls.record()["dump_path"]
         for name, more in (("plain", []), ("packed", ["--gzip"])):
             made = d.run("export", cls.dump, "--format", "trace,perfetto", "--out",

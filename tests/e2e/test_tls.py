@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import raw_http2
-from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled)
+from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled, temp_folder
 from tls_files import OPENSSL, call, issue, openssl, tls_init
 
 HOST_CPU = ("--host-sys-usage", "cpu")
@@ -28,8 +28,7 @@ class TlsCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="profd-tls-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = temp_folder(cls)
         cls.made = tls_init(os.path.join(cls.folder, "made"))
         cls.other = tls_init(os.path.join(cls.folder, "other"))
         # What the daemon reads, apart from what was made: tests replace it.

@@ -7,19 +7,16 @@ import re
 import socket
 import stat
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import PROFCTL, PROFD, Daemon, main, scaled
+from profd_harness import PROFCTL, PROFD, Daemon, main, scaled, temp_folder
 from tls_files import OPENSSL, call, tls_init
 
 
 class Start(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = temp_folder(self)
         self.made = tls_init(os.path.join(self.folder, "made"))
 
     def refused(self, **tls):
@@ -77,9 +74,7 @@ class ManyNodes(unittest.TestCase):
     """What profctl says of nodes it cannot reach, and why: not in the words of its transport."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = temp_folder(self)
 
     def status(self, *more):
         return call(PROFCTL, "--nodes", ",".join(self.nodes()), *more, "status")
@@ -114,9 +109,7 @@ class ManyNodes(unittest.TestCase):
 
 class Init(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="profd-tls-")
-        self.addCleanup(folder.cleanup)
-        self.folder = os.path.join(folder.name, "made")
+        self.folder = os.path.join(temp_folder(self), "made")
 
     def contents(self):
         found = {}

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
 from unittest import mock
 
 import run_tests
+from profd_harness import temp_folder
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIB = os.path.join(ROOT, "scripts", "lib")
@@ -60,9 +60,7 @@ GOOD_GTEST = '<testsuites><testsuite><testcase name="G" classname="S" status="ru
 
 class Folder(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = temp_folder(self)
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
