@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attack_common import START, AttackCase, as_user, become_root_of_a_namespace, tree
 from attach_client import Client, Forked
 from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id, is_sanitized,
-                           main, scaled, scenario, temp_folder)
+                           main, replace_file, scaled, scenario_text, temp_folder)
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 HOSTILE = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
@@ -243,20 +243,16 @@ class Output(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.group = group_id()
-        cls.folder = tempfile.mkdtemp(prefix="profd-names-")
+        cls.folder = temp_folder(cls)
         cls.pids = os.path.join(cls.folder, "pids")
-        with open(cls.pids, "w", encoding="ascii"):
-            pass
-        with open(scenario(os.path.join(cls.folder, "scenario.toml"), devices=1, processes_file=cls.pids),
-                  encoding="utf-8") as file:
-            cls.daemon = Daemon(scenario_text=file.read(), config={
-                "daemon": {"socket_group": TEST_GROUP, "log_level": "debug"},
-                "attribution": {"job_map_dir": cls.folder}}).start()
+        replace_file(cls.pids, "")
+        cls.daemon = Daemon(scenario_text=scenario_text(devices=1, processes_file=cls.pids), config={
+            "daemon": {"socket_group": TEST_GROUP, "log_level": "debug"},
+            "attribution": {"job_map_dir": cls.folder}}).start()
 
     @classmethod
     def tearDownClass(cls):
         cls.daemon.dispose()
-        shutil.rmtree(cls.folder)
 
     def hostile_process(self):
         """A process on NPU 0 whose name and environment are an attack."""
@@ -267,9 +263,7 @@ class Output(unittest.TestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.stdin.close)
         self.addCleanup(process.kill)
-        with open(self.pids + ".new", "w", encoding="ascii") as file:
-            file.write(f"{process.pid} 0 1024\n")
-        os.rename(self.pids + ".new", self.pids)
+        replace_file(self.pids, f"{process.pid} 0 1024\n")
         return process
 
     def test_terminal_log_and_metrics(self):

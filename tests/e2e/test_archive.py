@@ -57,9 +57,7 @@ class ArchiveCase(unittest.TestCase):
         return config
 
     def daemon(self, devices=2, **how):
-        with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-            profd_harness.scenario(file.name, chip="910B", devices=devices)
-            return Daemon(scenario_text=file.read(), config=self.config(**how))
+        return Daemon(scenario_text=profd_harness.scenario_text(devices=devices), config=self.config(**how))
 
     def reload(self, d, **how):
         """Another configuration of a running daemon."""

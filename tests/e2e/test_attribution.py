@@ -4,7 +4,6 @@ job map, and that all of it goes when they do."""
 
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import REPO, Daemon, eventually, main, scenario
+from profd_harness import REPO, Daemon, eventually, main, replace_file, scenario_text, temp_folder
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # Attaches, reports a few steps, and stays until its standard input ends.
@@ -76,19 +75,16 @@ class Attribution(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="profd-e2e-attr-")
+        cls.folder = temp_folder(cls)
         cls.pids = os.path.join(cls.folder, "pids")
         cls.map = os.path.join(cls.folder, "jobs")
         os.mkdir(cls.map)
-        cls.list_pids("")
-        path = scenario(os.path.join(cls.folder, "scenario.toml"), devices=4, processes_file=cls.pids)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        replace_file(cls.pids, "")
         # A kubelet that hangs: it costs nothing but what it would have said.
         cls.kubelet = socket.socket(socket.AF_UNIX)
         cls.kubelet.bind(os.path.join(cls.folder, "kubelet.sock"))
         cls.kubelet.listen()
-        cls.daemon = Daemon(scenario_text=text, config={
+        cls.daemon = Daemon(scenario_text=scenario_text(devices=4, processes_file=cls.pids), config={
             "attribution": {"job_map_dir": cls.map, "max_processes": 8, "max_jobs": 8,
                             "pod_resources_socket": cls.kubelet.getsockname(),
                             "cri_socket": ""}}).start()
@@ -97,13 +93,6 @@ class Attribution(unittest.TestCase):
     def tearDownClass(cls):
         cls.daemon.dispose()
         cls.kubelet.close()
-        shutil.rmtree(cls.folder)
-
-    @classmethod
-    def list_pids(cls, text):
-        with open(cls.pids + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.rename(cls.pids + ".new", cls.pids)
 
     def series(self, name):
         """The samples of a metric: their labels without uuid, and the value."""
@@ -184,7 +173,7 @@ class Attribution(unittest.TestCase):
             "PATH": os.environ["PATH"], "PBS_JOBID": "17.server", "RANK": "2"})
         self.addCleanup(listed.wait)
         self.addCleanup(listed.kill)
-        self.list_pids(f"{listed.pid} 2 1024\n")
+        replace_file(self.pids, f"{listed.pid} 2 1024\n")
         ranks = [self.training(rank) for rank in range(2)]
         for rank, process in enumerate(ranks):
             self.check_training(rank, process)
@@ -202,7 +191,7 @@ class Attribution(unittest.TestCase):
         ranks[1].kill()
         listed.kill()
         listed.wait()
-        self.list_pids("")
+        replace_file(self.pids, "")
         for name in ("3", "63", "note"):
             os.remove(os.path.join(self.map, name))
         for name in ("atlas_npu_step", "atlas_npu_steps_total", "atlas_npu_step_duration_seconds",

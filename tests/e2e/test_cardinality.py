@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit)
+from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit, replace_file
 
 HARNESS = os.path.join(REPO, "tests", "harness")
 FULL = os.environ.get("PROFD_CARDINALITY") == "full"
@@ -85,10 +85,7 @@ class Cardinality(unittest.TestCase):
         return end_listed
 
     def list_processes(self, pids):
-        temporary = self.list_path + ".new"
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.writelines(f"{pid} {i % NPUS} 64\n" for i, pid in enumerate(pids))
-        os.replace(temporary, self.list_path)
+        replace_file(self.list_path, "".join(f"{pid} {i % NPUS} 64\n" for i, pid in enumerate(pids)))
 
     def scrape(self):
         samples = self.daemon.scrape()

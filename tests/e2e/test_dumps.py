@@ -22,13 +22,10 @@ MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "-
 
 
 def daemon(devices=2, config=None, **how):
-    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-        scenario(file.name, chip="910B", devices=devices)
-        text = file.read()
     merged = {"dump": {"flush_interval_ms": 100}}
     for section, body in (config or {}).items():
         merged.setdefault(section, {}).update(body)
-    return Daemon(scenario_text=text, config=merged, **how)
+    return Daemon(scenario_text=scenario_text(devices=devices), config=merged, **how)
 
 
 def dumps_of(d):

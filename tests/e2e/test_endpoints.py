@@ -12,11 +12,11 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, scaled, scenario, temp_folder
+from profd_harness import (DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, replace_file, scaled,
+                           scenario_text, temp_folder)
 from tls_files import OPENSSL, call, issue, tls_init
 
 # "secret", bcrypt with the least cost: these tests are not about patience.
@@ -92,12 +92,8 @@ def trusting(authority, client=None, version=None):
 
 @contextlib.contextmanager
 def plain_daemon():
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "s.toml")
-        # Later than everything that wants a whole card.
-        scenario(path, faults=[dict(kind="card_drop", mode="hang", at=2, device=STUCK)])
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+    # Later than everything that wants a whole card.
+    text = scenario_text(faults=[dict(kind="card_drop", mode="hang", at=2, device=STUCK)])
     with Daemon(scenario_text=text, config={"metrics": {
             "max_connections_per_address": PER_ADDRESS}}) as daemon:
         yield daemon
@@ -268,9 +264,7 @@ class Guarded(unittest.TestCase):
 
     def write(self, text):
         """As an editor or a secret's mount does: the file is replaced, never half there."""
-        with open(self.web + ".new", "w", encoding="utf-8") as out:
-            out.write(text)
-        os.rename(self.web + ".new", self.web)
+        replace_file(self.web, text)
 
     def replace(self, source, name):
         shutil.copy(source, os.path.join(self.made, "new"))

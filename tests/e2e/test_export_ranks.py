@@ -12,14 +12,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
-from profd_harness import PROFCTL, RUNNER, Daemon, main, python_with, scaled, scenario, temp_folder
+from profd_harness import PROFCTL, RUNNER, Daemon, main, python_with, scaled, scenario_text, temp_folder
 from test_jobs_sessions import Worker
 
 OPTIONS = ["--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50", "--msproftx", "on",
@@ -49,9 +48,7 @@ def answer(database, query):
 
 
 def node(case, devices):
-    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-        scenario(file.name, devices=devices)
-        daemon = Daemon(scenario_text=file.read())
+    daemon = Daemon(scenario_text=scenario_text(devices=devices))
     case.addClassCleanup(daemon.dispose)
     return daemon.start()
 

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, scaled, scenario,
+from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, scaled, scenario_text,
                            temp_folder)
 
 # Under a sanitizer or an emulator a daemon is many times its size.
@@ -40,10 +40,7 @@ class FleetCase(unittest.TestCase):
         cls.user = "alice" if IS_ROOT else "me"
         made = call("tls", "init", cls.tls, "--hosts", "localhost,127.0.0.1", "--users", cls.user)
         assert made.returncode == 0, made.stderr
-        text = os.path.join(cls.folder, "scenario.toml")
-        scenario(text, devices=1)
-        with open(text, encoding="utf-8") as file:
-            cls.scenario = file.read()
+        cls.scenario = scenario_text(devices=1)
         cls.daemons = [Daemon(scenario_text=cls.scenario, config=cls.config(i))
                        for i in range(NODES)]
         for daemon in cls.daemons:

@@ -9,8 +9,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from attach_client import Client, Forked
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main, scenario,
-                           temp_folder)
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main,
+                           replace_file, scenario_text, temp_folder)
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # A process that attaches and stays until its standard input ends.
@@ -190,20 +190,10 @@ class DeviceUsers(unittest.TestCase):
     """Processes that use a device without having attached, as the driver lists them."""
 
     def setUp(self):
-        folder = temp_folder(self)
-        self.pids = os.path.join(folder, "pids")
-        self.list_pids("")
-        path = scenario(os.path.join(folder, "scenario.toml"), devices=2,
-                        processes_file=self.pids)
-        with open(path, encoding="utf-8") as file:
-            self.daemon = Daemon(scenario_text=file.read())
-        self.daemon.start()
+        self.pids = os.path.join(temp_folder(self), "pids")
+        replace_file(self.pids, "")
+        self.daemon = Daemon(scenario_text=scenario_text(processes_file=self.pids)).start()
         self.addCleanup(self.daemon.dispose)
-
-    def list_pids(self, text):
-        with open(self.pids + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(self.pids + ".new", self.pids)
 
     def process_of(self, pid):
         for job in self.daemon.ctl("jobs")["jobs"]:
@@ -216,7 +206,7 @@ class DeviceUsers(unittest.TestCase):
         env = clean_environment(SLURM_JOB_ID="12", SLURM_PROCID="3")
         with subprocess.Popen(["sleep", "600"], env=env) as worker:
             # The second pid is of no process of this machine, as out of a container or just ended.
-            self.list_pids(f"{worker.pid} 0\n{worker.pid} 1\n{2**22 + 5} 1\n")
+            replace_file(self.pids, f"{worker.pid} 0\n{worker.pid} 1\n{2**22 + 5} 1\n")
             found = eventually(lambda: self.process_of(worker.pid), what="the worker is found")
             self.assertEqual((found["job_id"], found["rank"], found["devices"]), ("12", 3, [0, 1]))
             self.assertEqual((found["attached"], found["found_by"], found["command"]),
@@ -231,7 +221,7 @@ class DeviceUsers(unittest.TestCase):
         path = os.path.join(self.daemon.base, "attach.sock")
         with Process(path, env={"LOCAL_RANK": "0"}) as p, Process(path, devices=[0]) as reported:
             self.assertEqual(self.process_of(p.pid)["devices"], [0])
-            self.list_pids(f"{p.pid} 1\n{reported.pid} 1\n")
+            replace_file(self.pids, f"{p.pid} 1\n{reported.pid} 1\n")
             eventually(lambda: self.process_of(p.pid)["devices"] == [1], what="the driver's word")
             self.assertEqual(self.process_of(reported.pid)["devices"], [0])
             self.assertTrue(self.process_of(p.pid)["attached"])

@@ -9,8 +9,8 @@ import re
 import subprocess
 import unittest
 
-from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id,
-                           main, scenario, shutil, tempfile)
+from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id, main, scenario_text,
+                           shutil, tempfile)
 
 SETPRIV = shutil.which("setpriv")
 PROFD_USER = 61009
@@ -43,11 +43,8 @@ class Confined(Daemon):
         with open(self.processes, "w", encoding="ascii") as file:
             file.write(f"{self.training.pid} 0\n")
         os.chmod(self.folder, 0o755)
-        path = scenario(os.path.join(self.folder, "scenario.toml"), devices=2,
-                        processes_file=self.processes, faults=how.pop("faults", ()))
-        with open(path, encoding="utf-8") as file:
-            super().__init__(scenario_text=file.read(),
-                             config={"daemon": {"socket_group": TEST_GROUP, "admin_group": ""}}, **how)
+        text = scenario_text(processes_file=self.processes, faults=how.pop("faults", ()))
+        super().__init__(scenario_text=text, config={"daemon": {"socket_group": TEST_GROUP, "admin_group": ""}}, **how)
         if user:
             for name in (self.base, self.dump_root):
                 os.chown(name, user, group_id())

@@ -12,8 +12,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from attach_client import Client, Ring, raw_ns
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id,
-                           main, scaled, scenario)
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main, scaled,
+                           scenario_text)
 
 # What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
@@ -29,12 +29,6 @@ def held(daemon):
 def until_held(daemon, seconds):
     eventually(lambda: held(daemon)["held_ns"] / 1e9 >= seconds, seconds=60 + seconds,
                what=f"{seconds} s are recorded")
-
-
-def scenario_text(**how):
-    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-        scenario(file.name, **how)
-        return file.read()
 
 
 class RecorderCase(DaemonCase):

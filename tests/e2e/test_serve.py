@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 import web_driver
-from profd_harness import BUILD, Daemon, eventually, main, scenario, temp_folder
+from profd_harness import BUILD, Daemon, eventually, main, scenario_text, temp_folder
 from test_report import make_pipeline, make_rank
 
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
@@ -154,10 +154,7 @@ class Serve(unittest.TestCase):
                         self.assertEqual(done.returncode, code)
 
     def test_dumps_of_the_daemon(self):
-        with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-            scenario(file.name, chip="910B", devices=1)
-            text = file.read()
-        with Daemon(scenario_text=text) as d:
+        with Daemon(scenario_text=scenario_text(devices=1)) as d:
             options = ("--socket", d.socket)
             session = json.loads(d.run("start", "--sys-hardware-mem-freq", "50", "--duration", "1s").stdout)["session_id"]
             done = d.until_state(session, "done", "failed")

@@ -37,10 +37,7 @@ def scripted(devices, **how):
 
 
 def play(d, lines):
-    path = d.env["PROFD_FAULT_SCRIPT"]
-    with open(path + ".new", "w", encoding="ascii") as file:
-        file.write("".join(line + "\n" for line in lines))
-    os.rename(path + ".new", path)
+    replace_file(d.env["PROFD_FAULT_SCRIPT"], "".join(line + "\n" for line in lines))
 
 
 def whole(dump, device):

@@ -2,12 +2,11 @@
 
 import json
 import os
-import tempfile
 import time
 import unittest
 
 import prof_reader
-from profd_harness import BUILD, SCALE, Daemon, Refused, eventually, scaled, scenario
+from profd_harness import BUILD, SCALE, Daemon, Refused, eventually, replace_file, scaled, scenario_text
 
 LIBS = os.path.join(BUILD, "tests", "faults")
 SIM_HAL = os.path.join(BUILD, "sim", "libascend_hal.so")
@@ -22,9 +21,7 @@ OK, REFUSED, PARTIAL = 0, 3, 5
 
 def daemon(devices=2, faults=(), config=None, library=None, chip="910B", env=None, **how):
     """A Daemon (not started) on a simulated node with these faults, perhaps under a broken driver."""
-    with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-        scenario(file.name, chip=chip, devices=devices, faults=faults)
-        text = file.read()
+    text = scenario_text(chip=chip, devices=devices, faults=faults)
     merged = {name: dict(body) for name, body in STUCK.items()}
     for section, body in (config or {}).items():
         merged.setdefault(section, {}).update(body)

@@ -17,12 +17,6 @@ def preloaded(library, **how):
     return daemon(env={"LD_PRELOAD": os.path.join(LIBS, f"lib{library}.so")}, **how)
 
 
-def write_control(path, text):
-    with open(path + ".new", "w", encoding="ascii") as file:
-        file.write(text)
-    os.rename(path + ".new", path)
-
-
 # Libraries ------------------------------------------------------------------------------------
 
 
@@ -112,7 +106,7 @@ def slow_disk(case, cell):
         d.stop()
         control = os.path.join(d.base, "errno")
         d.env["PROFD_FAULT_DISK"] = control
-        write_control(control, str(-1_000_000))
+        replace_file(control, str(-1_000_000))
         d.start()
         live = d.ctl("start", *START, "--no-dump")
         session = start(d, *MUCH, expect=(OK, PARTIAL))
@@ -144,12 +138,12 @@ def clock(case, cell):
         d.stop()
         control = os.path.join(d.base, "clock")
         d.env["PROFD_FAULT_CLOCK"] = control
-        write_control(control, "0 0")
+        replace_file(control, "0 0")
         d.start()
         timed = d.ctl("start", *HOST, "--duration", "1h")
         session = start(d)
         d.until_records(session["session_id"], 150)
-        write_control(control, f"{wall} {boot}")
+        replace_file(control, f"{wall} {boot}")
         d.until_records(session["session_id"], 400)
         case.assertEqual(d.show(timed["session_id"])["state"], "running")
         seen = finish(d, session)

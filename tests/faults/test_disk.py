@@ -26,13 +26,6 @@ def mount(path, options, flags=MS_NOSUID):
     return ""
 
 
-def let_disk(control, answer):
-    """What bad_disk.cc reads, at once and whole."""
-    with open(control + ".new", "w", encoding="ascii") as file:
-        file.write(answer)
-    os.rename(control + ".new", control)
-
-
 class Volume(FaultCase):
     """Dumps on a volume of their own."""
 
@@ -250,7 +243,7 @@ class BadDisk(FaultCase):
                 session = start(d)
                 live = d.ctl("start", *START, "--no-dump")
                 d.until_records(session["session_id"], 100)
-                let_disk(control, str(error))
+                replace_file(control, str(error))
                 done = d.until_state(session["session_id"], "done", "failed")
                 self.assertIn(word, done["reason"].lower() + " ".join(done["warnings"]).lower())
                 facts = manifest(done)
@@ -272,7 +265,7 @@ class BadDisk(FaultCase):
             with daemon(config={"dump": {"flush_interval_ms": 100}}, env=env) as d:
                 session = start(d)
                 d.until_records(session["session_id"], 100)
-                let_disk(control, f"+{errno.ENOSPC}")
+                replace_file(control, f"+{errno.ENOSPC}")
                 done = d.until_state(session["session_id"], "done", "failed")
                 name = os.path.basename(done["dump_path"])
 
@@ -309,7 +302,7 @@ class StuckDisk(FaultCase):
             with daemon(config=config, env=env) as d:
                 session = start(d)
                 d.until_records(session["session_id"], 100)
-                let_disk(control, "-1")
+                replace_file(control, "-1")
                 ended = stop(d, session, expect=PARTIAL)
                 self.assertEqual(ended["state"], "interrupted")
                 self.assertIn("limits.stop_deadline_s", " ".join(ended["warnings"]))
@@ -345,7 +338,7 @@ class StuckDisk(FaultCase):
             with daemon(devices=8, config=config, env=env) as d:
                 session = start(d, *MUCH, expect=(OK, PARTIAL))
                 d.until_records(session["session_id"], 100)
-                let_disk(control, "-1")
+                replace_file(control, "-1")
                 eventually(lambda: d.show(session["session_id"])["state"] != "running",
                            what="the session ends for what waits to be written")
                 os.unlink(control)

@@ -1,6 +1,7 @@
 """Libraries that are missing, incomplete, unsafe, hanging or strange."""
 
 import shutil
+import tempfile
 import unittest
 
 import profd_harness

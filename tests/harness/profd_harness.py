@@ -121,16 +121,27 @@ def toml(sections):
     return "\n".join(lines) + "\n"
 
 
-def scenario(path, chip="910B", devices=2, seed=1, faults=(), phases=None, **more):
-    """Writes a simulator scenario (sim/README.md). "for" is a keyword: write it as "for_"."""
+def scenario_text(chip="910B", devices=2, seed=1, faults=(), phases=None, **more):
+    """A simulator scenario (sim/README.md). "for" is a keyword: write it as "for_"."""
     sections = {"": {"chip": chip, "devices": devices, "seed": seed, **more}}
     if phases:
         sections["phases"] = phases
     if faults:
         sections["fault"] = [{k.rstrip("_"): v for k, v in fault.items()} for fault in faults]
+    return toml(sections)
+
+
+def scenario(path, **how):
     with open(path, "w", encoding="utf-8") as out:
-        out.write(toml(sections))
+        out.write(scenario_text(**how))
     return path
+
+
+def replace_file(path, text):
+    """Its readers see the old text or the new one."""
+    with open(path + ".new", "w", encoding="utf-8") as out:
+        out.write(text)
+    os.rename(path + ".new", path)
 
 
 def parse_metrics(text):
@@ -382,9 +393,7 @@ class DaemonCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with tempfile.NamedTemporaryFile("r", suffix=".toml", encoding="utf-8") as file:
-            scenario(file.name, chip=cls.chip, devices=cls.devices, faults=cls.faults)
-            text = file.read()
+        text = scenario_text(chip=cls.chip, devices=cls.devices, faults=cls.faults)
         cls.daemon = Daemon(scenario_text=text, config=cls.make_config(), args=cls.daemon_args)
         cls.daemon.start()
 
