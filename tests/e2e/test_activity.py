@@ -111,8 +111,8 @@ class OneStep(ActivityCase):
         job = self.train()
         ranks = job.attached(self.daemon, 2)
         # Of an earlier job of the name processes may still be listed.
-        eventually(lambda: len([p for j in self.daemon.ctl("jobs")["jobs"] for p in j["processes"]
-                                if p["pid"] in ranks.values() and p["step"] is not None]) == 2, what="steps are counted")
+        eventually(lambda: len([p for p in self.daemon.processes() if p["pid"] in ranks.values() and p["step"] is not None]) == 2,
+                   what="steps are counted")
         sessions = []
         for _ in range(2):
             session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--start-step", "+150", "--steps", "1",

@@ -64,8 +64,7 @@ class Many(ActivityCase):
         jobs = [self.train(text=small("many", data_ms=400), steps=None) for _ in range(64)]
 
         def attached():
-            found = [p["pid"] for job in self.daemon.ctl("jobs")["jobs"] if job["job_id"] == "many"
-                     for p in job["processes"] if p.get("attached")]
+            found = [p["pid"] for p in self.daemon.processes("many") if p.get("attached")]
             return found if len(found) == 64 else None
         pids = set(eventually(attached, seconds=120, what="64 processes are attached"))
         session = self.daemon.ctl("start", "--job", "many", "--task-time", "l1", "--collector", "hbm=10")
@@ -103,10 +102,8 @@ class Many(ActivityCase):
 class Killed(ActivityCase):
     def killed(self, jobs, victims):
         """A session of these jobs, whose victims are killed in one moment with the daemon; its first dump."""
-        def attached():
-            return [p["pid"] for job in self.daemon.ctl("jobs")["jobs"] if job["job_id"] == "killed"
-                    for p in job["processes"] if p.get("attached")]
-        eventually(lambda: len(attached()) == len(jobs), what="all are attached")
+        eventually(lambda: len([p for p in self.daemon.processes("killed") if p.get("attached")]) == len(jobs),
+                   what="all are attached")
         session = self.daemon.ctl("start", "--job", "killed", "--task-time", "l1", "--collector", "hbm=10")
         self.served(session["session_id"])
         time.sleep(1)
@@ -148,8 +145,8 @@ class Apps(ActivityCase):
     def start(self):
         app = AppProcess(self.daemon, self._testMethodName)
         self.stack.callback(app.close)
-        eventually(lambda: [p for job in self.daemon.ctl("jobs")["jobs"] for p in job["processes"]
-                            if p["pid"] == app.pid and p.get("attached")], what="it is attached")
+        eventually(lambda: [p for p in self.daemon.processes() if p["pid"] == app.pid and p.get("attached")],
+                   what="it is attached")
         return app
 
     def begin(self):

@@ -196,11 +196,7 @@ class DeviceUsers(unittest.TestCase):
         self.addCleanup(self.daemon.dispose)
 
     def process_of(self, pid):
-        for job in self.daemon.ctl("jobs")["jobs"]:
-            for process in job["processes"]:
-                if process["pid"] == pid:
-                    return dict(process, job_id=job["job_id"])
-        return None
+        return next((p for p in self.daemon.processes() if p["pid"] == pid), None)
 
     def test_found_matched_and_forgotten(self):
         env = clean_environment(SLURM_JOB_ID="12", SLURM_PROCID="3")

@@ -287,11 +287,7 @@ class InTraining(LibprofdCase):
                       ASCEND_DEVICE_ID="1") as training:
             def attached():
                 """The job it attached as."""
-                for job in daemon.ctl("jobs")["jobs"]:
-                    for process in job["processes"]:
-                        if process["pid"] == training.pid and process["attached"]:
-                            return job["job_id"]
-                return None
+                return next((p["job_id"] for p in daemon.processes() if p["pid"] == training.pid and p["attached"]), None)
 
             eventually(attached)
             for _ in range(2):

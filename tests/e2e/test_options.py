@@ -260,18 +260,13 @@ class Attached(OptionCase):
                             "--step-ms", "20"]
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
         self.addCleanup(self.end_process)
-        self.job = eventually(self.attached_job, what="the process attaches")
+        attached = eventually(lambda: [p for p in self.daemon.processes() if p["pid"] == self.process.pid and p["attached"]],
+                              what="the process attaches")
+        self.job = attached[0]["job_id"]
 
     def end_process(self):
         self.process.kill()
         self.process.wait()
-
-    def attached_job(self):
-        for job in self.daemon.ctl("jobs")["jobs"]:
-            for process in job["processes"]:
-                if process["pid"] == self.process.pid and process["attached"]:
-                    return job["job_id"]
-        return None
 
     def test_application_options_alone(self):
         """Nothing runs in the node; marks are recorded; what is not reported is noted."""

@@ -165,8 +165,7 @@ class Recorded(RecordedCase):
     def test_a_process_that_was_killed(self):
         job, ranks = self.recorded()
         os.kill(ranks[1], signal.SIGKILL)
-        eventually(lambda: not [p for j in self.daemon.ctl("jobs")["jobs"] for p in j["processes"]
-                                if p["pid"] == ranks[1] and p.get("attached")], what="it is gone")
+        eventually(lambda: not [p for p in self.daemon.processes() if p["pid"] == ranks[1] and p.get("attached")], what="it is gone")
         done = self.daemon.ctl("dump", "--last", "3s")
         kernels = [k for k in activity_files.read(done["dump_path"], "kernel") if k.process == ranks[1]]
         self.assertTrue(kernels)

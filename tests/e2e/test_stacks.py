@@ -54,12 +54,9 @@ class StacksOfAJob(unittest.TestCase):
                                                             env=environment, stdout=subprocess.PIPE, text=True))
         self.stack.callback(process.kill)
         self.assertEqual(process.stdout.readline(), "there\n")
-        eventually(lambda: any(p["step"] == 7 for p in self.processes(job) if p["pid"] == process.pid),
+        eventually(lambda: any(p["step"] == 7 for p in self.d.processes(job) if p["pid"] == process.pid),
                    what="its step is known")
         return process
-
-    def processes(self, job):
-        return [p for j in self.d.ctl("jobs")["jobs"] if j["job_id"] == job for p in j["processes"]]
 
     def stacks(self, *arguments):
         return self.d.ctl("stacks", "--job", "j42", *arguments)["processes"]

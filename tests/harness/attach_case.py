@@ -28,8 +28,7 @@ class AttachCase(DaemonCase):
 
     def process(self, attach_id=None, pid=None):
         """This process as the daemon lists it (the newest attachment)."""
-        found = [p for job in self.daemon.ctl("jobs")["jobs"] for p in job["processes"]
-                 if p["pid"] == (pid or os.getpid())]
+        found = [p for p in self.daemon.processes() if p["pid"] == (pid or os.getpid())]
         return found[-1] if found else None
 
     def attached(self):

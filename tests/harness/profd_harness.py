@@ -336,6 +336,11 @@ class Daemon:
     def show(self, session_id, **how):
         return self.ctl("show", session_id, **how)
 
+    def processes(self, job_id=None):
+        """Those of all jobs, or of one, each with the `job_id`."""
+        return [dict(process, job_id=job["job_id"]) for job in self.ctl("jobs")["jobs"]
+                if job_id in (None, job["job_id"]) for process in job["processes"]]
+
     def until_state(self, session_id, *states, seconds=60):
         def reached():
             session = self.show(session_id)

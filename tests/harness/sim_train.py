@@ -50,8 +50,7 @@ class SimTrain:
     def attached(self, daemon, ranks):
         """Waits until so many ranks are attached, and returns their pids by rank."""
         def pids():
-            found = {p["rank"]: p["pid"] for job in daemon.ctl("jobs")["jobs"] if job["job_id"] == self.job_id
-                     for p in job["processes"] if p.get("attached")}
+            found = {p["rank"]: p["pid"] for p in daemon.processes(self.job_id) if p.get("attached")}
             return found if len(found) == ranks else None
         return eventually(pids, seconds=30, what=f"{ranks} ranks are attached")
 
