@@ -12,7 +12,7 @@ import unittest
 
 import profd_harness
 from attach_server import AttachServer
-from profd_harness import BUILD, REPO, Daemon, eventually
+from profd_harness import REPO, Daemon, eventually, profctl
 from test_python import answer, library, python, runtime_of_sanitizer
 
 sys.dont_write_bytecode = True
@@ -51,10 +51,6 @@ TRAINING = """
     print(os.getpid(), *(thread.native_id for thread in threads), _stacks.wanted, flush=True)
     over.set()
 """
-
-
-def ctl(*arguments):
-    subprocess.run([os.path.join(BUILD, "bin", "profctl"), *arguments], check=True, capture_output=True, text=True)
 
 
 class Tree:
@@ -188,9 +184,9 @@ class InADump(unittest.TestCase):
         with open(os.path.join(dump, "host", "profd", "stacks.tsv"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         self.assertEqual(len(lines) - 1, outcome["records"])
-        ctl("verify", dump)
+        profctl("verify", dump)
         with tempfile.TemporaryDirectory() as out:
-            ctl("export", dump, "--format", "folded,trace", "--out", out)
+            profctl("export", dump, "--format", "folded,trace", "--out", out)
             [folded] = [name for name in os.listdir(out) if name.endswith(".folded")]
             with open(os.path.join(out, folded), encoding="utf-8") as file:
                 stacks = dict(line.rsplit(" ", 1) for line in file.read().splitlines())

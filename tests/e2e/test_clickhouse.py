@@ -13,21 +13,12 @@ import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
-from profd_harness import BUILD, REPO, eventually, main, temp_folder
+from profd_harness import PROFCTL, REPO, SHARED_DATA, eventually, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_report import make_idle, make_pipeline, make_rank, write
 
-PROFCTL = os.path.join(BUILD, "bin", "profctl")
-DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 DATABASE = "profiles"
 OTHER_NAMES = {"run", "path", "inputs", "store"}  # of the JSON: where a run comes from
-
-
-def profctl(*arguments, code=0, env=None, seconds=120):
-    done = subprocess.run([PROFCTL, *arguments], capture_output=True, text=True, timeout=seconds, check=False, env={**os.environ, **(env or {})})
-    if done.returncode != code:
-        raise AssertionError(f"{arguments}: {done.returncode}: {done.stdout} {done.stderr}")
-    return done
 
 
 def profctl_json(*arguments, **how):
@@ -133,15 +124,15 @@ class OneServer(Answers):
         profctl("report", self.run_path, "-o", local)
         self.assertLess(abs(os.path.getsize(page) - os.path.getsize(local)), 2000)
 
-    @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+    @unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
     def test_known_data_of_every_kind(self):
         for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
                                        ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
             with self.subTest(path=path):
-                self.load(os.path.join(DATA, *path), f"known{number}")
-                self.assert_answers_as(os.path.join(DATA, *path), f"known{number}")
+                self.load(os.path.join(SHARED_DATA, *path), f"known{number}")
+                self.assert_answers_as(os.path.join(SHARED_DATA, *path), f"known{number}")
                 self.assert_same(profctl_json("advise", "--from", self.url(f"known{number}"))["findings"],
-                                 profctl_json("advise", os.path.join(DATA, *path))["findings"])
+                                 profctl_json("advise", os.path.join(SHARED_DATA, *path))["findings"])
 
     def test_overview_is_the_sum_of_the_ranks(self):
         self.load(self.run_path, "overview")
@@ -250,13 +241,13 @@ class OneServer(Answers):
         self.load(self.run_path, "stays")
         gate = Gate(self.server.http, 11, close=True)
         self.addCleanup(gate.stop)
-        done = profctl("export", os.path.join(self.folder, "large"), "--to", self.url(port=gate.port), "--run", "gone", code=6)
+        done = profctl("export", os.path.join(self.folder, "large"), "--to", self.url(port=gate.port), "--run", "gone", expect=6)
         self.assertIn(f"127.0.0.1:{gate.port}", done.stderr)
         self.assertEqual(self.counted("kernels", "gone"), 0)
-        done = profctl("analyze", "--from", self.url("gone"), code=4)
+        done = profctl("analyze", "--from", self.url("gone"), expect=4)
         self.assertIn("no run gone", done.stderr)
         port = clickhouse_server.free_ports(1)[0]
-        done = profctl("export", self.run_path, "--to", self.url(port=port), "--run", "gone", code=6)
+        done = profctl("export", self.run_path, "--to", self.url(port=port), "--run", "gone", expect=6)
         self.assertIn("cannot be reached", done.stderr)
 
     def test_two_loads_at_once(self):
@@ -273,13 +264,13 @@ class OneServer(Answers):
 
     @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
     def test_refusals_are_plain(self):
-        wrong = profctl("export", self.run_path, "--to", self.url(password="not it"), "--run", "x", code=3)
+        wrong = profctl("export", self.run_path, "--to", self.url(password="not it"), "--run", "x", expect=3)
         self.assertIn("Wrong password for user loader", wrong.stderr)
         self.assertNotIn("not it", wrong.stderr)
         self.assertNotIn("DB::Exception", wrong.stderr)
         # From the environment, so that it is not on the command line.
         address = f"clickhouse://127.0.0.1:{self.server.http}/{DATABASE}"
-        env = {"PROFCTL_CLICKHOUSE_USER": clickhouse_server.USER, "PROFCTL_CLICKHOUSE_PASSWORD": clickhouse_server.PASSWORD}
+        env = {**os.environ, "PROFCTL_CLICKHOUSE_USER": clickhouse_server.USER, "PROFCTL_CLICKHOUSE_PASSWORD": clickhouse_server.PASSWORD}
         profctl("export", self.run_path, "--to", address, "--run", "environment", env=env)
         for arguments, text in ((("export", self.run_path, "--to", self.url(), "--format", "csv"), "--format is for files"),
                                 (("export", self.run_path, "--run", "x"), "--to"),
@@ -291,12 +282,12 @@ class OneServer(Answers):
                                  "--overview needs --from, the address of a run in a database; it does not go with a path, --only, --baseline, --cluster-out, --ranks"),
                                 (("analyze", "--from", self.url("x"), "--overview", "--cluster-out", self.folder), "--overview: it does not go with --cluster-out")):
             with self.subTest(arguments=arguments[2:]):
-                self.assertIn(text, profctl(*arguments, code=2).stderr)
+                self.assertIn(text, profctl(*arguments, expect=2).stderr)
 
     def test_tables_of_another_version(self):
         self.server.ask("CREATE DATABASE older")
         self.server.ask("CREATE TABLE older.loads (run String, rank Int32, load UInt64, who String) ENGINE = MergeTree PARTITION BY run ORDER BY run")
-        done = profctl("export", self.run_path, "--to", self.server.url("older"), "--run", "x", code=3)
+        done = profctl("export", self.run_path, "--to", self.server.url("older"), "--run", "x", expect=3)
         self.assertIn("table older.loads has no column device, ", done.stderr)
         self.assertEqual(self.server.number("SELECT count() FROM system.tables WHERE database = 'older'"), 1)
 
@@ -391,8 +382,8 @@ class OneServer(Answers):
         self.assertEqual([run["run"] for run in done["removed"]], [name])
         for table in (*self.tables(database), "loads"):
             self.assertIn(self.server.rows(f"SELECT DISTINCT run FROM {database}.{table}"), ([["new"]], []), table)
-        self.assertIn("no run old", profctl("rm", "--from", self.server.url(database), "old", code=4).stderr)
-        self.assertIn("no run old", profctl("analyze", "--from", self.server.url(database) + "/old", code=4).stderr)
+        self.assertIn("no run old", profctl("rm", "--from", self.server.url(database), "old", expect=4).stderr)
+        self.assertIn("no run old", profctl("analyze", "--from", self.server.url(database) + "/old", expect=4).stderr)
         self.assert_same(profctl_json("analyze", "--from", self.server.url(database) + "/new")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
         # What a removal that was killed has left is listed, and can be removed.
         self.server.ask(f"ALTER TABLE {database}.loads DROP PARTITION 'new'")
@@ -401,7 +392,7 @@ class OneServer(Answers):
         self.assertEqual(self.runs(database=database), {})
         for arguments, text in ((("rm", "--from", self.url()), "which runs?"), (("rm", "--from", self.url(), "--older-than", "0"), "--older-than"),
                                 (("rm", "--older-than", "3", "x"), "--from"), (("list", "--from", self.url(), "--dumps"), "--dumps")):
-            self.assertIn(text, profctl(*arguments, code=2).stderr)
+            self.assertIn(text, profctl(*arguments, expect=2).stderr)
 
     def tables(self, database):
         return [name for name, in self.server.rows(f"SELECT name FROM system.tables WHERE database = '{database}' AND name != 'loads'")]
@@ -412,7 +403,7 @@ class OneServer(Answers):
         viewer = f"clickhouse://viewer@127.0.0.1:{self.server.http}/{DATABASE}"
         self.assert_same(profctl_json("analyze", "--from", viewer + "/seen")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
         self.assertIn("seen", profctl("list", "--from", viewer).stdout)
-        self.assertIn(f"the user needs the right to ALTER the tables of {DATABASE}: ", profctl("rm", "--from", viewer, "seen", code=3).stderr)
+        self.assertIn(f"the user needs the right to ALTER the tables of {DATABASE}: ", profctl("rm", "--from", viewer, "seen", expect=3).stderr)
         self.assertGreater(self.counted("kernels", "seen"), 0)
 
     @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
@@ -423,7 +414,7 @@ class OneServer(Answers):
             stack.callback(server.stop)
             server.start()
             profctl("export", self.run_path, "--to", server.url(DATABASE), "--run", "large")
-            done = profctl("rm", "--from", server.url(DATABASE), "large", code=3)
+            done = profctl("rm", "--from", server.url(DATABASE), "large", expect=3)
             self.assertIn("max_partition_size_to_drop (50 GB", done.stderr)
 
     @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
@@ -439,7 +430,7 @@ class OneServer(Answers):
             stack.callback(server.stop)
             server.start()
             address = server.url(DATABASE, port=port, scheme="clickhouses", host="localhost")
-            done = profctl("export", self.run_path, "--to", address, "--run", "tls", code=3)
+            done = profctl("export", self.run_path, "--to", address, "--run", "tls", expect=3)
             self.assertIn("certificate", done.stderr)
             profctl("export", self.run_path, "--to", address, "--run", "tls", "--tls-ca", certificate)
             got = profctl_json("analyze", "--from", address + "/tls", "--tls-ca", certificate)
@@ -475,7 +466,7 @@ class RecordedJob(ActivityCase, Answers):
         cut = max((os.path.join(folder, name) for folder, _, names in os.walk(damaged) for name in names if "hbm.data" in name and not name.endswith(".done")),
                   key=os.path.getsize)
         os.truncate(cut, os.path.getsize(cut) // 2)
-        done = profctl("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", code=5)
+        done = profctl("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", expect=5)
         self.assertIn("hbm.data: damaged", done.stderr)
         done = profctl_json("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", "--allow-damaged")
         self.assertTrue(done["damaged"])
@@ -487,9 +478,9 @@ class RecordedJob(ActivityCase, Answers):
         self.assertIn("hbm.data: damaged", profctl("analyze", "--from", server.url(DATABASE) + "/damaged", "--overview").stderr)
         # Also where it is loaded already, and therefore not read again.
         again = ("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", "--resume")
-        done = profctl_json(*again, code=5)
+        done = profctl_json(*again, expect=5)
         self.assertEqual((done["skipped_sources"], done["ranks"], done["problems"]), (1, [], problems))
-        self.assertIn("hbm.data: damaged", profctl(*again, code=5).stderr)
+        self.assertIn("hbm.data: damaged", profctl(*again, expect=5).stderr)
         self.assertTrue(profctl_json(*again, "--allow-damaged")["damaged"])
         self.assertFalse(profctl_json("export", dump, "--to", server.url(DATABASE), "--run", "job", "--resume")["damaged"])
 

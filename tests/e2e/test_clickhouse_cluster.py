@@ -7,8 +7,8 @@ import unittest
 
 import clickhouse_server
 from clickhouse_server import Cluster
-from profd_harness import eventually, main, temp_folder
-from test_clickhouse import DATABASE, Answers, profctl, profctl_json
+from profd_harness import eventually, main, profctl, temp_folder
+from test_clickhouse import DATABASE, Answers, profctl_json
 from test_report import make_idle, make_rank
 
 
@@ -61,7 +61,7 @@ class TwoShards(Answers):
         idle_rows = f"SELECT count() FROM {DATABASE}.loads_local WHERE rank = -1 AND state = 1"
         eventually(lambda: sum(node.number(idle_rows) for node in self.cluster.nodes) == 2, seconds=30, what="the load is on both replicas of its shard")
         self.assertEqual(profctl_json("analyze", "--from", last.url(DATABASE) + "/r", "--overview")["overall"]["ranks"], 6)
-        done = profctl("export", self.path, "--to", first.url(DATABASE), "--run", "r", code=3)
+        done = profctl("export", self.path, "--to", first.url(DATABASE), "--run", "r", expect=3)
         self.assertIn("--cluster", done.stderr)
 
     def test_replicas_that_are_away(self):
@@ -90,7 +90,7 @@ class TwoShards(Answers):
         eventually(lambda: self.shares("away")[0] == self.shares("away")[1] and sum(self.shares("away")) == 2400, seconds=60, what="and there, too")
         # Where all of a shard is away nothing can be loaded.
         with self.away(2, 3):
-            done = self.load("away", code=6)
+            done = self.load("away", expect=6)
             self.assertIn("no server of a shard can be used: ", done.stderr)
             self.assertIn("Connection refused", done.stderr)
         # A shard that has no tables gets them.

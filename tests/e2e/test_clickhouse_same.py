@@ -14,9 +14,9 @@ import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse
-from profd_harness import REPO, main, temp_folder
+from profd_harness import REPO, SHARED_DATA, main, profctl, temp_folder
 from test_activity import ActivityCase
-from test_clickhouse import DATA, DATABASE, profctl, profctl_json
+from test_clickhouse import DATABASE, profctl_json
 
 sys.path.insert(0, os.path.join(REPO, "tests", "fidelity"))
 from advise_case import x
@@ -156,12 +156,12 @@ class MadeRuns(Same, ClusterCase):
         waited, copied = {"uncovered communication: wait": 0.3, "uncovered communication: transmit": 0.7}, {"free: SDMA": 50, "free: free": 148}
         self.assertEqual(advice, {"neither": ({}, None), "waits": (waited, None), "copies": (copied, 50), "both": (waited | copied, 50)})
 
-    @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+    @unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
     def test_known_data(self):
         for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
                                        ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
             with self.subTest(path=path):
-                paths = [os.path.join(DATA, *path)]
+                paths = [os.path.join(SHARED_DATA, *path)]
                 self.assert_all_same(os.path.join(self.folder, str(number)), paths, self.load(self.server, f"known{number}", paths))
 
 

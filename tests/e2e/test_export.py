@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import run_tests  # noqa: E402
-from profd_harness import ALL_OPTIONS, DaemonCase, PROFCTL, RUNNER, scaled  # noqa: E402
+from profd_harness import ALL_OPTIONS, DaemonCase, profctl, scaled  # noqa: E402
 
 
 class ExportTest(DaemonCase):
@@ -26,19 +26,10 @@ class ExportTest(DaemonCase):
         cls.session = cls.daemon.record("--all", *ALL_OPTIONS, "--label", "exported", seconds=2)
         cls.dump = cls.session["dump_path"]
 
-    def profctl(self, *args, expect=0, env=None):
-        """profctl without a daemon."""
-        result = subprocess.run(RUNNER + [PROFCTL, *map(str, args)], capture_output=True, text=True,
-                                check=False, timeout=scaled(120), env=env,
-                                stdin=subprocess.DEVNULL)
-        self.assertEqual(result.returncode, expect, result.stdout[-2000:] + result.stderr[-2000:])
-        return result
-
     def export(self, *args):
         """--json summary, and the files by their suffix."""
         out = os.path.join(self.daemon.base, self.id().rsplit(".", 1)[-1])
-        summary = json.loads(self.profctl("export", self.dump, "--out", out, "--json",
-                                          *args).stdout)
+        summary = json.loads(profctl("export", self.dump, "--out", out, "--json", *args).stdout)
         self.assertTrue(summary["ok"])
         self.assertEqual(summary["failed"], [])
         listed = {output["path"] for output in summary["outputs"]}
@@ -90,7 +81,7 @@ class ExportTest(DaemonCase):
         path = self.one(plain, "perfetto-trace")
         self.assertGreater(os.path.getsize(path), 1000)
         out = os.path.join(self.daemon.base, "zipped")
-        self.profctl("export", self.dump, "--out", out, "--format", "perfetto", "--gzip")
+        profctl("export", self.dump, "--out", out, "--format", "perfetto", "--gzip")
         zipped = glob.glob(os.path.join(out, "*.gz"))
         self.assertEqual(len(zipped), 1, os.listdir(out))
         with gzip.open(zipped[0]) as file:
@@ -154,9 +145,8 @@ class ExportTest(DaemonCase):
     def test_windows_and_channels(self):
         whole, _ = self.export("--format", "jsonl", "--channels", "hbm")
         out = os.path.join(self.daemon.base, "part")
-        part = json.loads(self.profctl("export", self.dump, "--out", out, "--json", "--format",
-                                       "jsonl", "--channels", "hbm", "--from", "+500ms", "--to",
-                                       "-500ms").stdout)
+        part = json.loads(profctl("export", self.dump, "--out", out, "--json", "--format",
+                                  "jsonl", "--channels", "hbm", "--from", "+500ms", "--to", "-500ms").stdout)
         rows = part["outputs"][0]["rows"]
         self.assertTrue(0 < rows < whole["outputs"][0]["rows"])
         self.assertEqual({channel["file"] for channel in part["channels"]}, {"hbm.data"})
@@ -165,15 +155,15 @@ class ExportTest(DaemonCase):
         out = os.path.join(self.daemon.base, "nothing")
         for selection, why in ((("--from", "+100s"), "it lasts"),
                                (("--devices", "99"), "its devices are 0, 1")):
-            result = self.profctl("export", self.dump, "--out", out, *selection, expect=3)
+            result = profctl("export", self.dump, "--out", out, *selection, expect=3)
             self.assertIn(why, result.stderr)
             self.assertFalse(os.path.exists(out))
 
     def test_two_dumps_on_one_timeline(self):
         other = self.daemon.record("--all", *ALL_OPTIONS, seconds=1)["dump_path"]
         out = os.path.join(self.daemon.base, "both")
-        summary = json.loads(self.profctl("export", self.dump, other, "--out", out, "--json",
-                                          "--format", "csv,trace,sqlite,jsonl").stdout)
+        summary = json.loads(profctl("export", self.dump, other, "--out", out, "--json",
+                                     "--format", "csv,trace,sqlite,jsonl").stdout)
         self.assertEqual(len({channel["dump"] for channel in summary["channels"]}), 2)
         with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
             self.assertGreater(len(json.load(file)), 0)
@@ -188,21 +178,21 @@ class ExportTest(DaemonCase):
             file.write(b"x")
         os.remove(os.path.join(copy, "device_1", "dev_start.log.1"))
         out = os.path.join(self.daemon.base, "damaged")
-        result = self.profctl("export", copy, "--out", out, "--format", "jsonl", expect=5)
+        result = profctl("export", copy, "--out", out, "--format", "jsonl", expect=5)
         self.assertIn("nonsense", result.stderr)
         self.assertRegex(result.stderr, r"hbm\.data: .*\(3 bytes\) could not be decoded")
-        self.profctl("export", copy, "--out", out, "--format", "jsonl", "--force", "--allow-damaged")
+        profctl("export", copy, "--out", out, "--format", "jsonl", "--force", "--allow-damaged")
 
     def test_show(self):
-        shown = self.profctl("show", self.dump, "--ascii").stdout
+        shown = profctl("show", self.dump, "--ascii").stdout
         self.assertIn(self.session["session_id"], shown)
         for channel in ("hccs", "hbm", "pcie", "npu_mem"):
             self.assertIn("\n" + channel + " ", shown)
         self.assertTrue(shown.isascii())
-        picture = self.profctl("show", self.dump, env=dict(os.environ, LC_ALL="C.UTF-8")).stdout
+        picture = profctl("show", self.dump, env=dict(os.environ, LC_ALL="C.UTF-8")).stdout
         self.assertTrue(set("▁▂▃▄▅▆▇█") & set(picture))
         self.assertNotIn("\033", picture)
-        answer = json.loads(self.profctl("show", self.dump, "--json").stdout)
+        answer = json.loads(profctl("show", self.dump, "--json").stdout)
         self.assertEqual(answer["session_id"], self.session["session_id"])
         self.assertEqual(answer["state"], "done")
         self.assertGreater(len(answer["series"]), 20)
@@ -211,8 +201,8 @@ class ExportTest(DaemonCase):
             self.assertTrue(series["mean"] <= series["max"] * (1 + 1e-9), series)
 
     def test_wrong_arguments_are_all_named(self):
-        result = self.profctl("export", self.dump, "/nonexistent/PROF_1", "--format", "cvs",
-                              "--channels", "no", "--from", "noon", expect=2)
+        result = profctl("export", self.dump, "/nonexistent/PROF_1", "--format", "cvs",
+                         "--channels", "no", "--from", "noon", expect=2)
         for part in ("/nonexistent/PROF_1", "cvs", "no", "noon"):
             self.assertIn(part, result.stderr)
 

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
-from profd_harness import PROFCTL, RUNNER, Daemon, main, python_with, scaled, scenario_text, temp_folder
+from profd_harness import Daemon, main, profctl, python_with, scaled, scenario_text, temp_folder
 from test_jobs_sessions import Worker
 
 OPTIONS = ["--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50", "--msproftx", "on",
@@ -86,12 +86,7 @@ def run_job(case, ranks):
 
 def export(case, dumps):
     case.out = temp_folder(case)
-    made = subprocess.run(
-        RUNNER + [PROFCTL, "export", *dumps, "--out", case.out, "--format",
-                  "csv,trace,perfetto,sqlite,jsonl,samples,openmetrics"],
-        capture_output=True, text=True, check=False, timeout=scaled(120))
-    assert made.returncode == 0, made.stdout + made.stderr
-    case.errors = made.stderr
+    case.errors = profctl("export", *dumps, "--out", case.out, "--format", "csv,trace,perfetto,sqlite,jsonl,samples,openmetrics").stderr
 
 
 class Checks:
@@ -250,8 +245,7 @@ class OneNode(Checks, unittest.TestCase):
 
     def test_show_has_statistics_for_each_rank(self):
         dump = answer(self.database(), "SELECT path FROM PROFD_DUMPS")[0]["path"]
-        shown = subprocess.run(RUNNER + [PROFCTL, "show", dump, "--ascii"], capture_output=True,
-                               text=True, check=True, timeout=scaled(60)).stdout
+        shown = profctl("show", dump, "--ascii").stdout
         lines = [line.split() for line in shown.splitlines()]
         self.assertEqual(sorted((int(l[0]), l[1], int(l[2])) for l in lines
                                 if l[1:2] and l[1] in ("steps", "forward")),

@@ -11,8 +11,8 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, scaled, scenario_text,
-                           temp_folder)
+from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, profctl, scaled,
+                           scenario_text, temp_folder)
 
 # Under a sanitizer or an emulator a daemon is many times its size.
 NODES = 64 if SCALE <= 1 else 16
@@ -26,8 +26,7 @@ WANTED = ("--all", "--collector", "host_cpu=10")
 
 
 def call(*arguments, env=None, seconds=240):
-    return subprocess.run(RUNNER + [PROFCTL, *map(str, arguments)], capture_output=True, text=True,
-                          check=False, timeout=scaled(seconds), stdin=subprocess.DEVNULL, env=env)
+    return profctl(*arguments, expect=None, env=env, seconds=seconds)
 
 
 class FleetCase(unittest.TestCase):

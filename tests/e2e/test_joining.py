@@ -2,13 +2,12 @@
 """Ranks of a job that attach while a session of it runs: their NPUs join."""
 
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import attach_client
 import prof_reader
-from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main
+from profd_harness import DaemonCase, eventually, main, profctl
 from test_jobs_sessions import Calls
 
 
@@ -73,9 +72,7 @@ class Joining(Calls, DaemonCase):
         self.assertEqual([d["id"] for d in nodes], [0, 1])
         self.assertNotIn("joined_raw_ns", nodes[0])
         self.assertGreater(nodes[1]["joined_raw_ns"], dump.manifest["session"]["start_raw_ns"])
-        verified = subprocess.run(RUNNER + [os.path.join(BUILD, "bin", "profctl"), "verify", final["dump_path"]],
-                                  capture_output=True, text=True, check=False)
-        self.assertEqual(verified.returncode, 0, verified.stdout)
+        profctl("verify", final["dump_path"])
 
 
 if __name__ == "__main__":

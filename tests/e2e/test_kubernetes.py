@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import helm_chart
-from profd_harness import PROFCTL, PROFD, REPO, RUNNER, main
+from profd_harness import PROFD, REPO, RUNNER, main, profctl
 
 CHART = os.path.join(REPO, "docs", "deploy", "helm", "profd")
 FOLDER = os.path.join(REPO, "docs", "deploy", "kubernetes")
@@ -170,9 +170,7 @@ class Manifests(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             # The secret, as it is made.
             tls = os.path.join(folder, "tls")
-            made = subprocess.run(RUNNER + [PROFCTL, "tls", "init", tls, "--hosts", "node1", "--users",
-                                            "alice"], capture_output=True, text=True, check=False)
-            self.assertEqual(made.returncode, 0, made.stderr)
+            profctl("tls", "init", tls, "--hosts", "node1", "--users", "alice")
             config = os.path.join(folder, "profd.toml")
             with open(config, "w", encoding="utf-8") as file:
                 file.write(text.replace("/etc/profd/tls", tls))

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
-from profd_harness import PROFCTL, RUNNER, DaemonCase, eventually, main, scaled, temp_folder
+from profd_harness import DaemonCase, eventually, main, profctl, scaled, temp_folder
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 # A fetched dump has no folder without a file.
@@ -63,10 +63,7 @@ class ProfctlOptions(DaemonCase):
     def test_check_without_a_daemon(self):
         for more, code in (((), 6), (("--offline",), 0)):
             socket = os.path.join(self.folder, "none.sock")
-            result = subprocess.run(
-                [*RUNNER, PROFCTL, "--socket", socket, "check", "--options-json", "{}", *more],
-                capture_output=True, text=True, check=False, timeout=scaled(60))
-            self.assertEqual(result.returncode, code, result.stderr)
+            profctl("--socket", socket, "check", "--options-json", "{}", *more, expect=code)
 
     def test_options(self):
         answer = self.daemon.ctl("options")

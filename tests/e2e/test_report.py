@@ -4,15 +4,13 @@
 import base64
 import json
 import os
-import subprocess
 import time
 import unittest
 
 import perfetto_reader
 import web_driver
-from profd_harness import BUILD, eventually, main, temp_folder
+from profd_harness import eventually, main, profctl, temp_folder
 
-PROFCTL = os.path.join(BUILD, "bin", "profctl")
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 PAGES = ("overview", "advice", "cluster", "steps", "operators", "pipeline", "communication", "memory", "hardware", "marks", "timeline", "compare")
@@ -91,8 +89,7 @@ class Report(unittest.TestCase):
         os.makedirs(os.path.join(cls.folder, "little"))
         write(os.path.join(cls.folder, "little", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "kernel_details.csv", "Name,Start Time(us),Duration(us)\n")
         for name in ("run", "minddata", "little"):
-            subprocess.run([PROFCTL, "report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html")], check=True,
-                           stdout=subprocess.DEVNULL, timeout=60)
+            profctl("report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html"))
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
     def open(self, name, page="overview"):
@@ -134,7 +131,7 @@ class Report(unittest.TestCase):
 
     def test_numbers(self):
         self.open("run")
-        data = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)
+        data = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "run")).stdout)
         rank = data["ranks"][0]
         self.assertIn(f"{rank['overall']['computing_ms']:.3f} ms", self.text())
         self.assertIn("500", self.text())
@@ -172,7 +169,7 @@ class Report(unittest.TestCase):
 
     def test_the_file_of_advise_begins_with_the_advice(self):
         out = os.path.join(self.folder, "advice")
-        subprocess.run([PROFCTL, "advise", os.path.join(self.folder, "run"), "-o", out], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        profctl("advise", os.path.join(self.folder, "run"), "-o", out)
         self.browser.open("about:blank")
         self.browser.open(f"file://{out}/advice.html")
         self.shown()
@@ -205,7 +202,7 @@ class Report(unittest.TestCase):
 
     def test_most_types(self):
         """As MindInsight: pie or bars of the 19 types that took longest, and what is left."""
-        rank = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)["ranks"][0]
+        rank = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "run")).stdout)["ranks"][0]
         types = rank["operator_types"]
         self.assertEqual(len(types), 25)
         for address, kind in (("operators", "doughnut"), ("operators?graph=bar", "bar")):
@@ -219,7 +216,7 @@ class Report(unittest.TestCase):
     def test_roofline(self):
         self.open("run", "operators")
         self.assertIn("Roofline", self.text())
-        rank = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "run")], check=True, capture_output=True).stdout)["ranks"][0]
+        rank = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "run")).stdout)["ranks"][0]
         eventually(lambda: self.browser.run("return profd.charts.length > 1"), what="both graphs")
         points = json.loads(self.browser.run("return JSON.stringify(profd.charts[1].data.datasets.map((set) => set.data))"))
         limits = ["compute", "memory", "none"]
@@ -250,8 +247,7 @@ class Report(unittest.TestCase):
         self.assertNotIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
         self.open("run", "cluster")
         self.assertIn("Cluster", self.browser.run("return document.getElementById('nav').innerText"))
-        cluster = json.loads(subprocess.run([PROFCTL, "analyze", "--json", "--only", "cluster", os.path.join(self.folder, "run")], check=True,
-                                            capture_output=True).stdout)["cluster"]
+        cluster = json.loads(profctl("analyze", "--json", "--only", "cluster", os.path.join(self.folder, "run")).stdout)["cluster"]
         text = self.text()
         for heading in ("Ranks, a step on average", "Steps over all ranks", "Links between ranks", "Groups"):
             self.assertIn(heading, text)
@@ -377,11 +373,10 @@ class Report(unittest.TestCase):
     def test_command(self):
         out = os.path.join(self.folder, "again.html")
         for code, flags in ((0, ()), (4, ()), (0, ("--force",))):
-            done = subprocess.run([PROFCTL, "report", os.path.join(self.folder, "run"), "-o", out, *flags], capture_output=True, text=True, check=False)
+            done = profctl("report", os.path.join(self.folder, "run"), "-o", out, *flags, expect=None)
             self.assertEqual(done.returncode == 0, code == 0, done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if "unfinished" in name], [])
-        done = subprocess.run([PROFCTL, "report", self.folder, "--slices", "0"], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
+        done = profctl("report", self.folder, "--slices", "0", expect=2)
         self.assertIn("--slices", done.stderr)
 
 

@@ -16,11 +16,9 @@ import urllib.error
 import urllib.request
 
 import web_driver
-from profd_harness import BUILD, Daemon, eventually, main, scenario_text, temp_folder
+from profd_harness import PROFCTL, SHARED_DATA, Daemon, eventually, main, profctl, scenario_text, temp_folder
 from test_report import make_pipeline, make_rank
 
-PROFCTL = os.path.join(BUILD, "bin", "profctl")
-DATA = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "data"))
 REST = "v1/mindinsight/profile/"
 
 
@@ -87,7 +85,7 @@ class Serve(unittest.TestCase):
                              {"r0_ascend_pt": "profiler output", "r1_ascend_pt": "profiler output", "job": "ranks", "minddata": "MindSpore logs"})
             self.assertEqual(server.reported["runs"], 4)
             data = server.get("api/run/" + runs["job"]["id"])
-            want = json.loads(subprocess.run([PROFCTL, "analyze", "--json", os.path.join(self.folder, "job")], check=True, capture_output=True).stdout)
+            want = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "job")).stdout)
             self.assertEqual([rank["overall"] for rank in data["ranks"]], [rank["overall"] for rank in want["ranks"]])
             self.assertEqual(len(data["ranks"]), 2)
             compared = server.get(f"api/run/{runs['r1_ascend_pt']['id']}?baseline={runs['r0_ascend_pt']['id']}")["compare"]
@@ -201,17 +199,17 @@ class Serve(unittest.TestCase):
             self.assertEqual(set(hosts), {server.base.split("/")[2]})
 
 
-@unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class MindInsight(unittest.TestCase):
     """The calls of analysis 4.5."""
 
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.enterClassContext(serving(os.path.join(DATA, "mindinsight"), os.path.join(DATA, "made_minddata"), "--no-daemon",
+        cls.server = cls.enterClassContext(serving(os.path.join(SHARED_DATA, "mindinsight"), os.path.join(SHARED_DATA, "made_minddata"), "--no-daemon",
                                                    "--listen", "127.0.0.1:0"))
 
     def answers(self, *place):
-        with open(os.path.join(DATA, *place, "answers.json"), encoding="utf-8") as file:
+        with open(os.path.join(SHARED_DATA, *place, "answers.json"), encoding="utf-8") as file:
             return json.load(file)["values"]
 
     def call(self, path, body=None, **query):

@@ -5,7 +5,6 @@ import json
 import os
 import pwd
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -14,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HARNESS = os.path.join(HERE, "..", "harness")
 sys.path.insert(0, HARNESS)
 import slurm_cluster
-from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, scaled, temp_folder
+from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, profctl, scaled, temp_folder
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
@@ -46,9 +45,7 @@ class SlurmCase(unittest.TestCase):
         os.chmod(cls.folder, 0o777)
         cls.make_programs()
         cls.tls = os.path.join(cls.folder, "tls")
-        made = subprocess.run([PROFCTL, "tls", "init", cls.tls, "--hosts", "localhost,127.0.0.1",
-                               "--admin", "ops"], capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
+        profctl("tls", "init", cls.tls, "--hosts", "localhost,127.0.0.1", "--admin", "ops")
         cls.daemon = Daemon("devices = 2\n", config={
             "daemon": {"socket_group": cls.group()},
             "tls": {"listen": "127.0.0.1:0", "certificate": cls.tls + "/server.crt",

@@ -16,11 +16,10 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, REPO, RUNNER, TEST_GROUP, demote, eventually, group_id, main,
-                           scaled)
+from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, RUNNER, SHARED_DATA, TEST_GROUP, demote, eventually, group_id,
+                           main, profctl, scaled)
 from test_activity import ActivityCase
 
-DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 SIM_TRAIN = os.path.join(BUILD, "sim", "sim_train")
 RESULT = re.compile(r"^aoe_result_opat_\d{17}_pid\d+\.json$")
 JOB = """
@@ -250,15 +249,14 @@ class Leases(TuneCase):
         self.assertEqual(self.leases(), [])
 
 
-@unittest.skipUnless(os.path.isdir(os.path.join(DATA, "aoe")), "the data with known answers is not there")
+@unittest.skipUnless(os.path.isdir(os.path.join(SHARED_DATA, "aoe")), "the data with known answers is not there")
 class KnownAnswers(unittest.TestCase):
     def test_samples_of_the_requirement(self):
         for which in ("opat", "sgat"):
-            folder = os.path.join(DATA, "aoe", which)
+            folder = os.path.join(SHARED_DATA, "aoe", which)
             with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
                 answers = json.load(file)["values"]
-            done = subprocess.run([*RUNNER, os.path.join(BUILD, "bin", "profctl"), "--json", "tune", "show", folder], capture_output=True,
-                                  text=True, check=True, timeout=scaled(60))
+            done = profctl("--json", "tune", "show", folder)
             (file,) = json.loads(done.stdout)["files"]
             (task,) = file["tasks"]
             rows = ([task["model"]] if task["model"] else []) + task["operators"] + task["subgraphs"]

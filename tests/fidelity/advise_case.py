@@ -5,7 +5,7 @@ import os
 import re
 
 from analysis_case import AnalysisCase
-from comparison import profctl
+from profd_harness import profctl
 
 BEGIN = 1736408883000000
 CHINESE = re.compile("[\u4e00-\u9fff]")

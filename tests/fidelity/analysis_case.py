@@ -5,8 +5,7 @@ import math
 import os
 import unittest
 
-from comparison import profctl
-from profd_harness import temp_folder
+from profd_harness import profctl, temp_folder
 
 
 def analyze(*arguments, code=0):

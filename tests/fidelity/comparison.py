@@ -6,7 +6,6 @@ import json
 import math
 import os
 import sqlite3
-import subprocess
 import unittest
 from collections import Counter, defaultdict
 
@@ -15,10 +14,9 @@ from expected_csv import Csv
 from expected_rows import Database, metrics, table_columns
 from expected_timeline import SLOTS, Timeline
 from perfetto_reader import Trace
-from profd_harness import PROFCTL, REPO, RUNNER, temp_folder
+from profd_harness import REPO, profctl, temp_folder
 from reference import Reference
 
-SHARED_DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 FORMATS = "csv,trace,perfetto,sqlite,jsonl"
 OURS = {"step_range_statistics"}  # tables the vendor has none for
 compared = Counter()
@@ -42,14 +40,6 @@ def same_cell(have, want):
         return False
     return ("." in have and "." in want and len(have.split(".")[1]) > 6 and
             math.isclose(a, b, rel_tol=1e-14))
-
-
-def profctl(*arguments, expect=0, cwd=None):
-    """profctl, which ends with this code; None: with any."""
-    done = subprocess.run(RUNNER + [PROFCTL, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
-    if expect is not None and done.returncode != expect:
-        raise AssertionError(f"profctl {' '.join(arguments)}: exit code {done.returncode}: {done.stdout}{done.stderr}")
-    return done
 
 
 class FolderCase(unittest.TestCase):

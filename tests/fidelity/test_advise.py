@@ -7,7 +7,7 @@ import unittest
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
-from comparison import SHARED_DATA, profctl
+from profd_harness import SHARED_DATA, profctl
 
 # Sections of the advisor's report, and its sheets.
 SECTIONS = {"slow rank": "slow_rank", "slow link": "slow_link", "Environment Variable Issues": "environment", "AICPU Issues": "aicpu",

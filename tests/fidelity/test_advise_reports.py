@@ -9,9 +9,8 @@ import re
 
 import run_tests
 from advise_case import BEGIN, ENGLISH_ONLY, AdviseCase, advise, found, x
-from comparison import profctl
 from json_schema import errors
-from profd_harness import REPO
+from profd_harness import REPO, profctl
 from xlsx_reader import Workbook
 
 CHINESE = re.compile("[\u4e00-\u9fff]")

@@ -7,7 +7,7 @@ import unittest
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, found, x
-from comparison import SHARED_DATA
+from profd_harness import SHARED_DATA
 
 HARDWARE = {"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Ascend Hardware"}}
 COMMUNICATION = {"ph": "M", "name": "process_name", "pid": 6, "tid": 0, "args": {"name": "Communication"}}

@@ -10,7 +10,7 @@ import unittest
 
 import run_tests
 from analysis_case import AnalysisCase, analyze
-from comparison import SHARED_DATA
+from profd_harness import SHARED_DATA
 
 
 class MindSporeCase(AnalysisCase):

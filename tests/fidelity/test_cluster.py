@@ -13,7 +13,7 @@ import run_tests
 from advise_case import advise, found
 from analysis_case import analyze
 from cluster_case import STEP_COLUMNS, TRANSPORTS, ClusterCase, ClusterRanks
-from comparison import SHARED_DATA
+from profd_harness import SHARED_DATA
 
 STAGES = ((0, 1, 2, 3), (4, 5, 6, 7))
 OUT = "cluster_analysis_output"

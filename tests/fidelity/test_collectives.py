@@ -12,7 +12,8 @@ import unittest
 import collective_rules as rules
 import make_communication as made
 import run_tests
-from comparison import SHARED_DATA, FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import SHARED_DATA, profctl
 from test_operator_cuts import Dump
 from test_operators import executions
 

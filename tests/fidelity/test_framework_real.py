@@ -13,9 +13,8 @@ import unittest
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, DEVICE_COUNT, HOST_RAW
-from comparison import SHARED_DATA, profctl
 from make_framework import Framework, Operator
-from profd_harness import temp_folder
+from profd_harness import SHARED_DATA, profctl, temp_folder
 
 DATA = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")

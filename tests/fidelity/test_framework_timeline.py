@@ -12,8 +12,9 @@ import make_operators as made
 import perfetto_reader
 import run_tests
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW
-from comparison import FolderCase, profctl
+from comparison import FolderCase
 from make_framework import Framework
+from profd_harness import profctl
 from test_operators import executions
 
 SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")

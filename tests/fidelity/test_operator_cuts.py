@@ -9,7 +9,8 @@ import tempfile
 
 import make_communication as made
 import run_tests
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operators import executions, us
 
 STEP_US = 2000  # of ten slots

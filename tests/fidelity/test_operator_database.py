@@ -12,7 +12,8 @@ import make_communication
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operators import PMU_HEADERS, counter_cell, executions, expected_counters, tensors_of
 
 NONE = 4294967295

@@ -10,7 +10,8 @@ from unittest import mock
 import make_operators as made
 import run_tests
 from channels import DEVICE_COUNT, HOST_RAW, HWTS_MHZ
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operators import Exported, us
 
 

@@ -9,8 +9,9 @@ import subprocess
 
 import make_operators as made
 import run_tests
-from comparison import FolderCase, profctl
+from comparison import FolderCase
 from make_framework import Framework
+from profd_harness import profctl
 from test_framework_database import allocations, wall
 from test_operators import executions, expected_summary, short, us
 

@@ -10,7 +10,8 @@ import tempfile
 import make_hwts as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operators import Exported, executions, expected_summary, real, us
 
 SHARES = {"vec": 8, "mac": 0xA, "scalar": 9, "mte1": 0xB, "mte2": 0xC, "mte3": 0xD}

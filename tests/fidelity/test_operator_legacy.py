@@ -11,8 +11,9 @@ import make_hwts
 import make_operators as made
 import run_tests
 from channels import BEGIN_US
-from comparison import FolderCase, profctl
+from comparison import FolderCase
 from make_prof import PID
+from profd_harness import profctl
 from test_operator_resources import ResourceOperators as Resources
 from test_operators import Exported, expected_summary, short, us
 

@@ -10,7 +10,8 @@ from contextlib import closing
 
 import perfetto_reader
 import run_tests
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operator_resources import ResourceOperators
 from test_operators import Exported, us
 

@@ -11,7 +11,8 @@ import tempfile
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, HOST_RAW
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 from test_operators import Exported, us
 
 KB = 1024

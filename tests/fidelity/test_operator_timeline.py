@@ -12,8 +12,8 @@ import perfetto_reader
 import run_tests
 import trace_viewer
 from channels import BEGIN_US
-from comparison import FolderCase, profctl
-from profd_harness import BUILD
+from comparison import FolderCase
+from profd_harness import BUILD, profctl
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
 THREADS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")

@@ -12,7 +12,8 @@ from decimal import ROUND_HALF_UP, Decimal
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ, BEGIN_US
-from comparison import FolderCase, profctl
+from comparison import FolderCase
+from profd_harness import profctl
 
 DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
 FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}

@@ -34,6 +34,8 @@ RUNNER = shlex.split(os.environ.get("PROFD_RUNNER", ""))
 SCALE = float(os.environ.get("PROFD_TIME_SCALE", "1"))
 PROFD = os.path.join(BUILD, "bin", "profd")
 PROFCTL = os.path.join(BUILD, "bin", "profctl")
+# Data with known answers, where it is there.
+SHARED_DATA = os.environ.get("PROFD_SHARED_DATA", os.path.join(os.path.dirname(REPO), "shared", "data"))
 IS_ROOT = os.geteuid() == 0
 
 # Two users and the group both are in. Numbers, not accounts: nothing is added to /etc/passwd.
@@ -67,6 +69,16 @@ def eventually(condition, seconds=DEADLINE, what=None, every=0.02):
         if time.monotonic() > end:
             raise AssertionError(f"not within {scaled(seconds):.0f} s: {what or condition}")
         time.sleep(every)
+
+
+def profctl(*arguments, expect=0, seconds=120, **how):
+    """profctl by itself; the finished process, which ended with this code (None: any)."""
+    done = subprocess.run(RUNNER + [PROFCTL, *map(str, arguments)], capture_output=True, text=True, check=False,
+                          timeout=scaled(seconds), stdin=subprocess.DEVNULL, **how)
+    if expect not in (None, done.returncode):
+        raise Refused(f"profctl {' '.join(map(str, arguments))}: {done.returncode}, expected {expect}\n"
+                      f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done
 
 
 def temp_folder(test):
