@@ -79,6 +79,10 @@ class Process {
     if (Eventually([&] { return Report().state == state; })) return testing::AssertionSuccess();
     return testing::AssertionFailure() << Report().state << " " << Report().code << " " << Report().detail;
   }
+  testing::AssertionResult Begins(int32_t state) const {
+    Start();
+    return Reaches(state);
+  }
   void Stop() const { EXPECT_TRUE(collector->Stop(Collector::Milliseconds(60'000))); }
   static void Launch() {
     sim::acl::Kernel kernel{};
@@ -136,8 +140,7 @@ TEST(AclprofCollector, FilesThatAreNotWantedAreRemoved) {
   EXPECT_TRUE(InChild([] {
     const Process process;
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
     process.collector->FilesTaken();  // the daemon is gone
     process.Stop();
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_OFF));
@@ -148,8 +151,7 @@ TEST(AclprofCollector, FilesThatAreNotWantedAreRemoved) {
 TEST(AclprofCollector, WaitsForTheRuntime) {
   EXPECT_TRUE(InChild([] {
     const Process process;
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_WAITING));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_WAITING));
     EXPECT_FALSE(IsMapped("libmsprofiler.so"));
     EXPECT_EQ(process.Directories(), 0u);
     CALL(Process::Acl(), aclrtSetDevice)(0);
@@ -192,8 +194,7 @@ TEST(AclprofCollector, TheVendorsCodes) {
     EXPECT_TRUE(InChild([&] {
       const Process process(expected.settings);
       CALL(Process::Acl(), aclrtSetDevice)(0);
-      process.Start();
-      ASSERT_TRUE(process.Reaches(expected.state));
+      ASSERT_TRUE(process.Begins(expected.state));
       EXPECT_EQ(process.Report().code, expected.code);
       EXPECT_THAT(process.Report().detail, HasSubstr(expected.detail));
       // One that is busy is tried again, with a directory of its own each time.
@@ -207,8 +208,7 @@ TEST(AclprofCollector, TriesAgainWhileBusy) {
   EXPECT_TRUE(InChild([] {
     const Process process("aclprof.fail=aclprofInit:100002");
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_BUSY));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_BUSY));
     CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.fail=aclprofInit:0");
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
   }));
@@ -221,8 +221,7 @@ TEST(AclprofCollector, ItsOwnDeviceAloneWhereAllCannotBeStarted) {
       ::setenv(variable, "3", 1);
       const Process process("aclprof.unset_device_fails=1");
       CALL(Process::Acl(), aclrtSetDevice)(3);
-      process.Start();
-      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+      ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
       EXPECT_THAT(process.Report().detail, HasSubstr("device 3 only, since for all: aclprofStart: 500005"));
       EXPECT_EQ(process.Directories(), 1u);
       Process::Launch();
@@ -239,8 +238,7 @@ TEST(AclprofCollector, TriesAgainWhatTheDriverRefused) {
       ::setenv("LOCAL_RANK", rank, 1);
       const Process process("aclprof.unset_device_fails=1");
       CALL(Process::Acl(), aclrtSetDevice)(3);
-      process.Start();
-      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FAILED));
+      ASSERT_TRUE(process.Begins(PROFD_COLLECT_FAILED));
       EXPECT_EQ(process.Report().code, 500005);
       CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.unset_device_fails=0");
       ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
@@ -253,8 +251,7 @@ TEST(AclprofCollector, WithoutTheLibraryItIsUnsupported) {
     const Process process;
     fs::remove_all(process.folder + "/home");
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_UNSUPPORTED));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_UNSUPPORTED));
     EXPECT_THAT(process.Report().detail, HasSubstr("libmsprofiler.so"));
     process.Stop();
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_OFF));
@@ -265,8 +262,7 @@ TEST(AclprofCollector, AnOlderVersionHasNoLimit) {
   EXPECT_TRUE(InChild([] {
     const Process process("", PROFD_SIM_MSPROFILER_OLD_FILE);
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_PARTIAL));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_PARTIAL));
     EXPECT_THAT(process.Report().detail, HasSubstr("storage_limit"));
     Process::Launch();
     process.Stop();
@@ -278,8 +274,7 @@ TEST(AclprofCollector, AFullDiskHandsOverWhatThereIs) {
   EXPECT_TRUE(InChild([] {
     const Process process("aclprof.disk_bytes=4000");
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
     Process::Launch();
     process.Stop();
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
@@ -294,8 +289,7 @@ TEST(AclprofCollector, WithoutSpaceItReportsWhatToDo) {
     const Process process;
     ::setenv("PROFD_COLLECT_DIR", "/nowhere", 1);
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FAILED));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_FAILED));
     EXPECT_THAT(process.Report().detail, HasSubstr("PROFD_COLLECT_DIR"));
   }));
 }
@@ -305,8 +299,7 @@ TEST(AclprofCollector, AnotherProfilerIsSeenBeforeItBegins) {
     const Process process;
     CALL(Process::Acl(), aclrtSetDevice)(0);
     ::setenv("PROFILER_SAMPLECONFIG", "x", 1);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_BUSY));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_BUSY));
     EXPECT_THAT(process.Report().detail, HasSubstr("msprof"));
     EXPECT_FALSE(IsMapped("libmsprofiler.so"));
     ::unsetenv("PROFILER_SAMPLECONFIG");
@@ -324,8 +317,7 @@ TEST(AclprofCollector, MsptisSubscriptionKeepsItBusy) {
     sim::mspti::Subscriber* subscriber = nullptr;
     EXPECT_EQ(CALL(mspti, msptiSubscribe)(&subscriber, nullptr, nullptr), 0);
     EXPECT_EQ(CALL(mspti, msptiActivityEnable)(sim::mspti::kKernel), 0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_BUSY));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_BUSY));
     EXPECT_EQ(CALL(mspti, msptiUnsubscribe)(subscriber), 0);
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
   }));
@@ -335,8 +327,7 @@ TEST(AclprofCollector, AClientOfMsptiThatComesLaterIsReported) {
   EXPECT_TRUE(InChild([] {
     const Process process;
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
     const std::string folder = PROFD_SIM_ASCENDCL;
     ::setenv("ASCEND_HOME_PATH", folder.substr(0, folder.rfind('/')).c_str(), 1);
     const Library mspti(PROFD_SIM_MSPTI);
@@ -378,8 +369,7 @@ TEST(AclprofCollector, StopDoesNotWaitLongerThanItMay) {
   EXPECT_TRUE(InChild([] {
     const Process process("aclprof.stop_ms=300");
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
     EXPECT_FALSE(process.collector->Stop(Collector::Milliseconds(0)));
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_STOPPING));
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
@@ -390,8 +380,7 @@ TEST(AclprofCollector, AForkedChildLeavesItAlone) {
   EXPECT_TRUE(InChild([] {
     const Process process;
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process.Start();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
     EXPECT_TRUE(InChild([&] {
       EXPECT_EQ(process.Start(), ECHILD);
       EXPECT_TRUE(process.collector->Stop(Collector::Milliseconds(0)));
@@ -410,8 +399,7 @@ TEST(AclprofCollector, TheEndOfTheProcessWaitsForTheCopy) {
     static Process* const process = new Process;  // still reachable at the exit
     std::fprintf(stderr, "%s", process->folder.c_str());
     CALL(Process::Acl(), aclrtSetDevice)(0);
-    process->Start();
-    ASSERT_TRUE(process->Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(process->Begins(PROFD_COLLECT_ON));
     std::thread([] {
       Eventually([] { return process->Report().state == PROFD_COLLECT_FILES; });
       if (process->Files().empty()) std::abort();
