@@ -123,6 +123,13 @@ class DatabaseReader {
     const auto found = texts_.find(id);
     return found == texts_.end() ? kNoText : found->second;
   }
+  // Of shapes and types.
+  TextId UnquotedName(int64_t id) {
+    const TextId name = Name(id);
+    const std::string_view quoted = rank_->TextOf(name);
+    const std::string_view text = Unquoted(quoted);
+    return text.size() == quoted.size() ? name : rank_->Text(text);
+  }
 
   void ReadSteps() {
     if (!database_.Has("STEP_TIME")) return;
@@ -154,11 +161,11 @@ class DatabaseReader {
                     "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
         [this](const Row& row) {
           if (!IsOperator(Name(row.Int(5)), Name(row.Int(3)))) return;
-          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), UnquotedName(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           if (made.input_types == kNoText) {
-            made.input_types = Name(row.Int(7));
-            made.output_shapes = Name(row.Int(8));
+            made.input_types = UnquotedName(row.Int(7));
+            made.output_shapes = UnquotedName(row.Int(8));
           }
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
           rank_->executions.push_back({row.Time(0), row.Time(1), op,
@@ -201,7 +208,7 @@ class DatabaseReader {
           if (!IsOperator(Name(row.Int(2)), Name(row.Int(0)))) return;
           const std::string_view column = row.Text(3);
           const std::string_view name = column.substr(0, column.rfind('_'));
-          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), Name(row.Int(6)));
+          const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), UnquotedName(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           // ns; the core's own as the text form calls it.
           const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;

@@ -114,6 +114,25 @@ TEST_F(DatabaseTest, RatiosAreOfTheTimeOfTheirTasks) {
   EXPECT_EQ(rank.executions[2].mix_blocks, 2);
 }
 
+// analysis 1.6: quotes removed, as of the text form.
+TEST_F(DatabaseTest, ShapesAreWithoutTheirQuotes) {
+  Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "CREATE TABLE TASK_PMU_INFO (globalTaskId, name, value);"
+      "INSERT INTO STRING_IDS VALUES (20, 'aic_mac_ratio'), (21, '\"4096,4095;4095,4096\"'), (22, '\"4096,4096\"'), (23, 'FLOAT;FLOAT'), (24, '\"\"');"
+      "INSERT INTO TASK VALUES (0, 100, 0, 1, 1, 5, 2), (200, 300, 0, 2, 2, 5, 2), (400, 500, 0, 3, 3, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 23, 21, 22), (3, 2, 1, 0, 5, 4, 6, 6, 6), (3, 3, 1, 0, 5, 4, 24, 24, 24);"
+      "INSERT INTO TASK_PMU_INFO VALUES (1, 20, 0.5);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.operators.size(), 2u) << "no shapes are an empty text or 'N/A'";
+  EXPECT_EQ(rank.TextOf(rank.operators[0].input_shapes), "4096,4095;4095,4096");
+  EXPECT_EQ(rank.TextOf(rank.operators[0].output_shapes), "4096,4096");
+  EXPECT_EQ(rank.TextOf(rank.operators[0].input_types), "FLOAT;FLOAT");
+  EXPECT_EQ(rank.operators[0].counted_ns, 100) << "counters are of the same operator";
+  EXPECT_EQ(rank.TextOf(rank.operators[1].input_shapes), "");
+  EXPECT_EQ(rank.TextOf(rank.operators[1].input_types), "");
+  EXPECT_EQ(rank.TextOf(rank.operators[1].output_shapes), "");
+}
+
 TEST_F(DatabaseTest, OperatorsOfTheFrameworkByTheirKind) {
   Add("CREATE TABLE ENUM_API_TYPE (id, name); INSERT INTO ENUM_API_TYPE VALUES (50001, 'op'), (50002, 'queue');"
       "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid, connectionId, name, type); INSERT INTO PYTORCH_API VALUES (1, 2, 7, NULL, 3, 50001), (3, 4, 7, NULL, 4, 50002);"

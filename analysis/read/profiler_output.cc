@@ -154,12 +154,6 @@ class KernelReader {
   }
 
  private:
-  // Shapes are quoted once more inside of the field.
-  static std::string_view Unquoted(std::string_view text) {
-    if (text.size() > 1 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-    return text == "N/A" ? std::string_view() : text;
-  }
-
   static std::optional<std::string_view> Before(std::string_view column, std::string_view ending) {
     return column.ends_with(ending) ? std::optional(column.substr(0, column.size() - ending.size())) : std::nullopt;
   }

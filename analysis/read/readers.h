@@ -115,6 +115,12 @@ void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 std::filesystem::path NamedPathOf(const std::filesystem::path& path);
 inline std::filesystem::path AboveOf(const std::filesystem::path& path) { return NamedPathOf(path).parent_path(); }
 
+// Shapes and types of tensors, which some writers quote once more; empty: "N/A".
+inline std::string_view Unquoted(std::string_view text) {
+  if (text.size() > 1 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  return text == "N/A" ? std::string_view() : text;
+}
+
 // The complete file; an error where it has more than `most` bytes. Errors do not name it: callers say which.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);
 
