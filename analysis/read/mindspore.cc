@@ -69,16 +69,13 @@ class Files {
     }
     std::ranges::sort(names_);
   }
-  std::vector<fs::path> Of(std::string_view prefix, int device) const {
+  std::map<uint64_t, fs::path> Of(std::string_view prefix, int device) const {
     std::map<uint64_t, fs::path> found;
     for (const fs::path& path : names_) {
       const auto place = DeviceAndSlice(path.filename().native(), prefix);
       if (place && place->first == device) found.emplace(place->second, path);
     }
-    std::vector<fs::path> paths;
-    paths.reserve(found.size());
-    for (auto& [slice, path] : found) paths.push_back(std::move(path));
-    return paths;
+    return found;
   }
   bool HasRaw() const {
     return std::ranges::any_of(names_, [](const fs::path& path) {
@@ -107,16 +104,21 @@ class Files {
   std::vector<fs::path> names_;
 };
 
-// All slices one behind the other.
-std::string ReadAll(const std::vector<fs::path>& files, const ReadContext& context) {
+// All slices one behind the other. `gaps` gets where some are missing, which are numbered from 0; records begin there anew.
+std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, const ReadContext& context, std::set<size_t>* gaps) {
   std::string bytes;
-  for (const fs::path& file : files) {
+  uint64_t next = 0;
+  for (const auto& [number, file] : files) {
+    if (number == next + 1) context.problems->push_back({file.string(), fmt::format("slice {} before it is missing", next)});
+    if (number > next + 1) context.problems->push_back({file.string(), fmt::format("slices {} to {} before it are missing", next, number - 1)});
     Result<std::string> slice = ReadWhole(file, kMostBytes);
-    if (!slice.ok()) {
-      context.problems->push_back({file.string(), slice.status().message()});
-      continue;
+    if (!slice.ok()) context.problems->push_back({file.string(), slice.status().message()});
+    if (number != next || !slice.ok()) {
+      bytes.resize(bytes.size() / record * record);
+      gaps->insert(bytes.size());
     }
-    bytes += *slice;
+    if (slice.ok()) bytes += *slice;
+    next = number + 1;
   }
   return bytes;
 }
@@ -141,7 +143,11 @@ class MindSporeReader {
   }
 
  private:
-  std::string All(std::string_view prefix) { return ReadAll(files_.Of(prefix, device_), context_); }
+  std::string All(std::string_view prefix, size_t record, std::set<size_t>* gaps) { return ReadAll(files_.Of(prefix, device_), record, context_, gaps); }
+  std::string All(std::string_view prefix) {
+    std::set<size_t> gaps;
+    return All(prefix, 1, &gaps);
+  }
 
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
   void ReadGraph() {
@@ -209,7 +215,8 @@ class MindSporeReader {
   // An execution is a start that the end of the same operator follows at once.
   void ReadHwts() {
     constexpr size_t kRecord = 64;
-    const std::string bytes = All(kHwts);
+    std::set<size_t> gaps;
+    const std::string bytes = All(kHwts, kRecord, &gaps);
     struct Open {
       int32_t op = -1;
       uint64_t count = 0;
@@ -217,6 +224,7 @@ class MindSporeReader {
     } open;
     for (size_t at = 0; at + kRecord <= bytes.size(); at += kRecord) {
       const std::span<const char> record(bytes.data() + at, kRecord);
+      if (gaps.contains(at)) open.op = -1;
       const int type = static_cast<unsigned char>(record[0]) & 7;
       if (type > 1) continue;
       const auto count = Load<uint64_t>(record, 8);
@@ -248,19 +256,27 @@ class MindSporeReader {
     uint64_t tag = 0;
     uint16_t stream = 0;
     uint64_t count = 0;
+    bool lost = false;  // records are missing before it
   };
 
-  void ReadTrainingTrace() {
+  std::vector<Raw> ReadRecords() {
     constexpr size_t kRecord = 20;
-    const std::string bytes = All(kTrace);
+    std::set<size_t> gaps;
+    const std::string bytes = All(kTrace, kRecord, &gaps);
     std::vector<Raw> records;
     for (size_t at = 0; at + kRecord <= bytes.size(); at += kRecord) {
       const std::span<const char> record(bytes.data() + at, kRecord);
-      records.push_back({Load<uint64_t>(record, 0), Load<uint16_t>(record, 10), Load<uint64_t>(record, 12)});
+      records.push_back({Load<uint64_t>(record, 0), Load<uint16_t>(record, 10), Load<uint64_t>(record, 12), gaps.contains(at)});
     }
     AddCut(kTrace, bytes.size() % kRecord);
+    return records;
+  }
+
+  void ReadTrainingTrace() {
+    std::vector<Raw> records = ReadRecords();
     if (records.empty()) return;
     const uint64_t end_tag = EndTag(records);
+    MarkForeign(end_tag, &records);
     std::vector<Raw> step;
     std::optional<int64_t> before;
     uint64_t left_out = 0;
@@ -270,7 +286,16 @@ class MindSporeReader {
     uint64_t backward_end = UINT64_MAX;  // the first one
     uint64_t without_end = 0;
     int64_t first_without_end = 0;
+    int64_t first_lost = 0;
     for (const Raw& record : records) {
+      if (record.lost) {
+        // The step under way has no end, and the one that ends next no start.
+        if (first_lost == 0) first_lost = number + 1;
+        has_start = false;
+        has_forward = false;
+        step.clear();
+        backward_end = UINT64_MAX;
+      }
       if (record.tag == 0 || record.tag > end_tag) continue;  // the job's id
       if (record.tag != end_tag) {
         // Forward does not start behind the end of backward of the same step: the record of the step's end is lost, which
@@ -298,6 +323,14 @@ class MindSporeReader {
     if (sinks_ && !rank_.steps.empty()) rank_.steps.erase(rank_.steps.begin());
     rank_.first_step_is_short = true;
     rank_.count_ns = kNsPerCount;
+    AddProblems(first_lost, left_out, without_end, first_without_end);
+  }
+
+  // Of steps that are left out; `first_...`: their numbers.
+  void AddProblems(int64_t first_lost, uint64_t left_out, uint64_t without_end, int64_t first_without_end) {
+    if (first_lost > 0) {
+      context_.problems->push_back({std::string(kTrace), fmt::format("steps of which records are missing are left out; numbers from {} on may have been higher", first_lost)});
+    }
     if (left_out > 0) {
       context_.problems->push_back({std::string(kTrace),
                                   CountText(left_out, "step lacks", "steps lack") + " where forward starts or backward ends: left out"});
@@ -306,6 +339,27 @@ class MindSporeReader {
       context_.problems->push_back({std::string(kTrace),
                                   fmt::format("{} start (the first are steps {} and {}): left out",
                                               CountText(without_end, "step lacks its end, and so that behind it its", "steps lack their end, and so those behind them their"), first_without_end, first_without_end + 1)});
+    }
+  }
+
+  // A trace is of one job, whose id most of those have that begin a step. Damaged records look like other ids: each stands
+  // for what it was.
+  void MarkForeign(uint64_t end_tag, std::vector<Raw>* records) {
+    std::vector<uint64_t> ids;
+    for (const Raw& record : *records) {
+      if (record.tag > end_tag) ids.push_back(record.tag);
+    }
+    std::ranges::sort(ids);
+    uint64_t job = 0;
+    size_t most = 0;
+    for (size_t i = 0, end = 0; i < ids.size(); i = end) {
+      while (end < ids.size() && ids[end] == ids[i]) ++end;
+      if (end - i > most) job = ids[i];
+      most = std::max(most, end - i);
+    }
+    for (Raw& record : *records) record.lost = record.lost || (record.tag > end_tag && record.tag != job);
+    if (most < ids.size()) {
+      context_.problems->push_back({std::string(kTrace), fmt::format("{} records have the id of another job, or are damaged: left out", ids.size() - most)});
     }
   }
 

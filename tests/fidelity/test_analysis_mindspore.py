@@ -26,9 +26,9 @@ class MindSporeCase(AnalysisCase):
                 records += [(3 + 2 * i, stream, a), (4 + 2 * i, stream, b)]
             records += [(2, 0, step["bp"]), (end_tag, 0, step["end"])]
         data = b"".join(struct.pack("<QHHQ", tag, 9, stream, count) for tag, stream, count in records)
-        half = len(data) // 40 * 20
-        self.write("training_trace.46.dev.profiler_default_tag.3.slice_10", text=data[half:len(data) - cut])
-        self.write("training_trace.46.dev.profiler_default_tag.3.slice_2", text=data[:half])
+        size = len(data) // 220 * 20
+        for i in range(11):  # the last name sorts behind the second one
+            self.write(f"training_trace.46.dev.profiler_default_tag.3.slice_{i}", text=data[size * i:size * (i + 1) if i < 10 else len(data) - cut])
 
     def plan(self, steps):
         rng, t, plan = random.Random(9), 10**9, []
@@ -73,7 +73,7 @@ class MindSporeCase(AnalysisCase):
         """Where any step ends with 65535, 255 is a point of a stream like others."""
         plan = self.plan(3)
         self.write_trace(plan, end_tag=65535)
-        first = "training_trace.46.dev.profiler_default_tag.3.slice_2"
+        first = "training_trace.46.dev.profiler_default_tag.3.slice_0"
         with open(os.path.join(self.folder, first), "rb") as file:
             data = file.read()
         points = b"".join(struct.pack("<QHHQ", tag, 9, 40, plan[0]["fp"] + tag) for tag in (255, 256))
