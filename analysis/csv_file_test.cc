@@ -78,6 +78,15 @@ TEST_F(CsvFileTest, LinesOfRecords) {
   EXPECT_EQ(file->line(), 5u) << "one record has two lines, one line is empty";
 }
 
+TEST_F(CsvFileTest, RecordsWithFewerFieldsThanNames) {
+  std::ofstream(path_, std::ios::binary) << "a,b,c,\n1,2,3\n4,5,\n1,2\n1,2,3,4,5\n1,\"2,3\n";
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok());
+  std::vector<bool> complete;
+  while (file->Next()) complete.push_back(file->IsComplete());
+  EXPECT_EQ(complete, (std::vector<bool>{true, true, false, true, false})) << "the last name is empty";
+}
+
 TEST_F(CsvFileTest, NoHeader) {
   std::ofstream(path_).close();
   EXPECT_EQ(CsvFile::Open(path_).status().message(), "the file is empty") << "callers say which";

@@ -87,8 +87,8 @@ class ClusterReader {
     bool has_records = false;
     while (file->Next()) {
       has_records = true;
-      if (file->Field(type) != "rank") continue;  // a stage of the pipeline
-      const auto shares = columns.Get(*file);
+      if (file->IsComplete() && file->Field(type) != "rank") continue;  // a stage of the pipeline
+      const auto shares = file->IsComplete() ? columns.Get(*file) : std::nullopt;
       Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
       if (rank == nullptr) {
         if (++bad == 1) first_bad = file->line();

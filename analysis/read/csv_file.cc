@@ -58,6 +58,7 @@ Result<CsvFile> CsvFile::Open(const std::filesystem::path& path) {
     std::string_view name = file.Field(static_cast<int>(i));
     if (file.header_.empty() && name.starts_with(kByteOrderMark)) name.remove_prefix(kByteOrderMark.size());
     file.header_.emplace_back(name);
+    if (!name.empty()) file.named_ = i + 1;
   }
   return file;
 }

@@ -27,6 +27,8 @@ class CsvFile {
 
   // The next record; false: there is none. Fields are valid until the next call, without blanks around them.
   bool Next();
+  // The record has a field for each name of the header. One that was cut has not, and its last field may be a part of a number.
+  bool IsComplete() const { return ends_.size() >= named_; }
   // Empty where the record has no such column.
   std::string_view Field(int column) const;
   std::optional<double> Number(int column) const;
@@ -51,6 +53,7 @@ class CsvFile {
   uint64_t next_line_ = 1;
   bool at_end_ = false;
   std::vector<std::string> header_;
+  size_t named_ = 0;  // columns up to the last one that has a name
   std::string record_;         // its fields without quotes and commas
   std::vector<size_t> ends_;   // of the fields in it
   Status status_;

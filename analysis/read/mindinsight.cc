@@ -46,8 +46,14 @@ class MindInsightReader {
     if (file.ok()) {
       auto take = open(*file);
       uint64_t wrong = 0;
-      while (file->Next()) wrong += take(*file) ? 0 : 1;
-      if (wrong > 0) context_.problems->push_back({(directory_ / name).string(), CountText(wrong, "record is", "records are") + " not of this table: left out"});
+      uint64_t first_wrong = 0;
+      while (file->Next()) {
+        if ((!file->IsComplete() || !take(*file)) && ++wrong == 1) first_wrong = file->line();
+      }
+      if (wrong > 0) {
+        context_.problems->push_back({(directory_ / name).string(),
+                                      fmt::format("{} not of this table: left out, the first is line {}", CountText(wrong, "record is", "records are"), first_wrong)});
+      }
       status = file->status();
     }
     if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});

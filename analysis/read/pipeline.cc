@@ -156,9 +156,14 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
   const int length = file->Column({"output_queue_length"});
   const int children = file->Column({"children_id"});
   const int interval = file->Column({"sample_interval"});
+  uint64_t bad = 0;
+  uint64_t first_bad = 0;
   while (file->Next()) {
     Pipeline::Operator op;
-    if (!ParseNumber(file->Field(id), &op.id)) continue;
+    if (!file->IsComplete() || !ParseNumber(file->Field(id), &op.id)) {
+      if (++bad == 1) first_bad = file->line();
+      continue;
+    }
     op.type = std::string(file->Field(type));
     op.workers = static_cast<int64_t>(file->Number(workers).value_or(0));
     op.queue_sizes = Numbers(Json::parse(file->Field(sizes), nullptr, false));
@@ -168,6 +173,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
     if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
     pipeline->operators.push_back(std::move(op));
   }
+  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 

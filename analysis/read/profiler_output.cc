@@ -65,7 +65,7 @@ bool EachRecord(const fs::path& path, const Needed& needed, const ReadContext& c
   bool has_records = false;
   while (file->Next()) {
     has_records = true;
-    if (!take(*file) && ++bad == 1) first_bad = file->line();
+    if ((!file->IsComplete() || !take(*file)) && ++bad == 1) first_bad = file->line();
   }
   std::string what = has_records ? MissingOf(*file, needed) : std::string();
   if (bad > 0) what += fmt::format("{}{} no sense: left out, the first is line {}", what.empty() ? "" : ": ", CountText(bad, "line makes", "lines make"), first_bad);

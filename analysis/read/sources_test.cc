@@ -305,6 +305,36 @@ TEST_F(OutputInParts, DamagedMetadata) {
               ::testing::ElementsAre("profiler_metadata.json: no JSON object: environment variables, groups of ranks and sizes of parallelism are left out"));
 }
 
+// What is left of a number that was cut looks like one: of 115.303 us free 1.
+TEST_F(OutputInParts, ALineThatWasCut) {
+  const auto run = Read("Name,Start Time(us),Duration(us),Block Dim\na,1,12.5,1\nb,20,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0\n6,1,2,0,2,1");
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("kernel_details.csv: 1 lines make no sense: left out, the first is line 3",
+                                                    "step_trace_time.csv: 1 lines make no sense: left out, the first is line 3"));
+  EXPECT_EQ(run.ranks.at(0)->executions.size(), 1u);
+  EXPECT_EQ(run.ranks[0]->shares.size(), 1u);
+  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0")), ::testing::IsEmpty())
+      << "some writers end no last line";
+}
+
+// The second step ends at 50: the rest of the number is not there.
+TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
+  for (const char* folder : {"a", "b/cluster_analysis_output"}) fs::create_directories(std::string(dir_ / folder));
+  WriteText(dir_ / "a/step_trace_raw_0_detail_time.csv", "step_num,start_point,end_point,total,fp_point,bp_point\n1,100,300,200,110,200\n2,300,50");
+  WriteText(dir_ / "a/minddata_pipeline_raw_0.csv", "op_id,op_type,num_workers,children_id\n0,Batch,4,[1]\n1,Map,4\n");
+  WriteText(dir_ / "b/cluster_analysis_output/cluster_step_trace_time.csv",
+            "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1,1\n1,ra");
+  auto run = LoadRun({dir_ / "a"}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 1 records are not of this table: left out, the first is line 3",
+                                                     "minddata_pipeline_raw_0.csv: 1 lines make no sense: left out, the first is line 3"));
+  EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
+  EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
+  run = LoadRun({dir_ / "b"}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("cluster_step_trace_time.csv: 2 lines make no sense: left out, the first is line 3"));
+  EXPECT_EQ(run->ranks.size(), 1u);
+}
+
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.
 TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
   for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",

@@ -98,7 +98,7 @@ class Serve(unittest.TestCase):
             [run] = [run for run in server.get("api/runs")["runs"] if run["name"] == "r0_ascend_pt"]
             before = server.get("api/run/" + run["id"])["ranks"][0]["timeline"]["executions"]
             with open(os.path.join(self.folder, "job", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv"), "a", encoding="utf-8") as file:
-                file.write('late,Late,AI_CORE,1736408883900000,5,0,"",0\n')
+                file.write('late,Late,AI_CORE,1736408883900000,5,0,"",0,0\n')
             self.assertEqual(server.get("api/run/" + run["id"])["ranks"][0]["timeline"]["executions"], before + 1)
             make_rank(os.path.join(self.folder, "later"), 5, kernels=10)
             self.assertIn("r5_ascend_pt", [run["name"] for run in server.get("api/runs")["runs"]])
