@@ -54,6 +54,13 @@ constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "TAS
 // That show which devices there are.
 constexpr auto kDeviceTables = std::to_array<std::string_view>({"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"});
 
+// Condition on a row that has a start, and an end not before it. Older writers have texts as times; those that are no
+// numbers would count as 0.
+std::string IsTimed(std::string_view table = "") {
+  return fmt::format("({0}startNs = CAST({0}startNs AS NUMERIC) AND {0}endNs = CAST({0}endNs AS NUMERIC) AND "
+                     "CAST({0}endNs AS NUMERIC) >= CAST({0}startNs AS NUMERIC))", table);
+}
+
 std::string Unescaped(std::string_view word) {
   std::string text(word == "-" ? "" : word);
   std::ranges::replace(text, '_', ' ');
@@ -83,11 +90,11 @@ class DatabaseReader {
     return devices;
   }
 
-  // Of all devices. Older writers have texts as times.
+  // Of all devices.
   void ReportRowsWithoutEnd() {
     for (const std::string_view table : kTimedTables) {
       if (!database_.Has(table) || !database_.HasColumn(table, "startNs") || !database_.HasColumn(table, "endNs")) continue;
-      Run(fmt::format("SELECT count(*) FROM {} WHERE (CAST(endNs AS INTEGER) >= CAST(startNs AS INTEGER)) IS NOT 1", table), [&](const Row& row) {
+      Run(fmt::format("SELECT count(*) FROM {} WHERE {} IS NOT 1", table, IsTimed()), [&](const Row& row) {
         if (row.Int(0) == 0) return;
         context_.problems->push_back({where_, fmt::format("{}: {} start: left out", table, CountText(static_cast<uint64_t>(row.Int(0)), "row has no end, or one before its", "rows have no end, or one before their"))});
       });
@@ -133,8 +140,7 @@ class DatabaseReader {
 
   void ReadSteps() {
     if (!database_.Has("STEP_TIME")) return;
-    Run("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs", [this](const Row& row) {
-      if (row.IsNull(1) || row.IsNull(2) || row.Int(2) < row.Int(1)) return;
+    Run(fmt::format("SELECT id, startNs, endNs FROM STEP_TIME WHERE {} ORDER BY startNs", IsTimed()), [this](const Row& row) {
       Step& step = rank_->steps.emplace_back();
       step.number = row.Int(0);
       step.start_ns = row.Time(1);
@@ -144,12 +150,12 @@ class DatabaseReader {
 
   void ReadTasks(int device) {
     if (!database_.Has("TASK")) return;
-    Run(fmt::format("SELECT startNs, endNs FROM TASK WHERE deviceId = {} AND endNs >= startNs", device), [this](const Row& row) {
+    Run(fmt::format("SELECT startNs, endNs FROM TASK WHERE deviceId = {} AND {}", device, IsTimed()), [this](const Row& row) {
       tasks_.push_back({row.Time(0), row.Time(1)});
     });
     for (const std::string_view kind : kCopyTasks) {
       Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId FROM TASK t JOIN STRING_IDS s ON s.id = t.taskType "
-                      "WHERE s.value = '{}' AND t.deviceId = {} AND t.endNs >= t.startNs", kind, device),
+                      "WHERE s.value = '{}' AND t.deviceId = {} AND {}", kind, device, IsTimed("t.")),
           [this](const Row& row) { rank_->copies.push_back({row.Time(0), row.Time(1), rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2)))}); });
     }
     if (!database_.Has("COMPUTE_TASK_INFO")) return;
@@ -158,7 +164,7 @@ class DatabaseReader {
     const std::string mixed = database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "NULL";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
                     "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
-                    "WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs", blocks, mixed, device),
+                    "WHERE t.deviceId = {} AND {} ORDER BY t.startNs", blocks, mixed, device, IsTimed("t.")),
         [this](const Row& row) {
           if (!IsOperator(Name(row.Int(5)), Name(row.Int(3)))) return;
           const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), UnquotedName(row.Int(6)));
@@ -203,7 +209,8 @@ class DatabaseReader {
     std::set<std::pair<int32_t, int64_t>> counted;  // operators and their tasks
     Run(fmt::format("SELECT i.name, i.opType, i.taskType, s.value, p.value, t.endNs - t.startNs, i.inputShapes, t.taskType, p.globalTaskId FROM TASK_PMU_INFO p "
                     "JOIN TASK t ON t.globalTaskId = p.globalTaskId JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
-                    "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND (s.value LIKE '%\\_ratio' ESCAPE '\\' OR s.value LIKE '%\\_time' ESCAPE '\\')", device),
+                    "JOIN STRING_IDS s ON s.id = p.name WHERE t.deviceId = {} AND {} AND (s.value LIKE '%\\_ratio' ESCAPE '\\' OR s.value LIKE '%\\_time' ESCAPE '\\')",
+                    device, IsTimed("t.")),
         [this, &counted](const Row& row) {
           if (!IsOperator(Name(row.Int(2)), Name(row.Int(0)))) return;
           const std::string_view column = row.Text(3);
@@ -227,7 +234,7 @@ class DatabaseReader {
         only_device ? ""
                     : fmt::format(" AND opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
                                   "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
-    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP WHERE endNs >= startNs" + of_device + " ORDER BY startNs",
+    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP WHERE " + IsTimed() + of_device + " ORDER BY startNs",
         [this](const Row& row) {
           Collective& made = rank_->collectives.emplace_back();
           made.name = Name(row.Int(0));
@@ -250,8 +257,8 @@ class DatabaseReader {
     std::map<std::pair<int64_t, int64_t>, int32_t> planes;
     std::vector<PlaneTask> tasks;
     Run(fmt::format("SELECT t.startNs, t.endNs, c.name, c.groupName, c.planeId, c.taskType, c.size, {}, {} FROM COMMUNICATION_TASK_INFO c "
-                    "JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {} AND t.endNs >= t.startNs ORDER BY t.startNs",
-                    enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device),
+                    "JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {} AND {} ORDER BY t.startNs",
+                    enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device, IsTimed("t.")),
         [&](const Row& row) {
           const int32_t plane = planes.try_emplace({row.Int(3), row.Int(4)}, static_cast<int32_t>(planes.size())).first->second;
           tasks.push_back({row.Time(0), row.Time(1), plane, rank_->TextOf(Name(row.Int(5)))});
@@ -275,9 +282,8 @@ class DatabaseReader {
       const bool has_kinds = python && database_.HasColumn(layer.table, "type") && database_.Has("ENUM_API_TYPE");
       const std::string is_operator = !python ? "0" : has_kinds ? "type IN (SELECT id FROM ENUM_API_TYPE WHERE name = 'op')" : "1";
       Run(fmt::format("SELECT CAST(startNs AS INTEGER), CAST(endNs AS INTEGER), globalTid & 4294967295, name, connectionId, {}, {} "
-                      "FROM {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", is_operator, layer.table),
+                      "FROM {} WHERE {} ORDER BY 1", has_stacks ? "callchainId" : "NULL", is_operator, layer.table, IsTimed()),
           [this, &layer, &stacks, python](const Row& row) {
-            if (row.IsNull(0) || row.Int(1) < row.Int(0)) return;
             const auto index = static_cast<uint32_t>(rank_->slices.size());
             rank_->slices.push_back({row.Time(0), row.Time(1), Name(row.Int(3)),
                                      rank_->LaneOf(layer.group, fmt::format("Thread {}", row.Int(2))), row.Int(6) != 0});
@@ -367,7 +373,7 @@ class DatabaseReader {
 
   void ReadMarks() {
     if (!database_.Has("MSTX_EVENTS")) return;
-    Run("SELECT startNs, endNs, message, domainId, eventType, globalTid & 4294967295 FROM MSTX_EVENTS WHERE endNs >= startNs ORDER BY startNs", [this](const Row& row) {
+    Run("SELECT startNs, endNs, message, domainId, eventType, globalTid & 4294967295 FROM MSTX_EVENTS WHERE " + IsTimed() + " ORDER BY startNs", [this](const Row& row) {
       constexpr int64_t kMarker = 0;
       constexpr int64_t kMarkerEx = 3;
       const bool is_instant = row.Int(4) == kMarker || row.Int(4) == kMarkerEx;
@@ -378,7 +384,7 @@ class DatabaseReader {
 
   void ReadFacts() {
     if (database_.Has("GC_RECORD")) {
-      Run("SELECT startNs, endNs FROM GC_RECORD WHERE endNs >= startNs ORDER BY startNs", [this](const Row& row) {
+      Run("SELECT startNs, endNs FROM GC_RECORD WHERE " + IsTimed() + " ORDER BY startNs", [this](const Row& row) {
         rank_->garbage.push_back({row.Int(0), row.Int(1)});
       });
     }

@@ -160,8 +160,12 @@ TEST_F(DatabaseTest, LongestOperationOfCommunication) {
 }
 
 TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
-  Add("INSERT INTO TASK VALUES (100, NULL, 0, 1, 1, 5, 2), (300, 200, 0, 1, 2, 5, 2), (100, 200, 0, 1, 3, 5, 2);"
+  Add("INSERT INTO TASK VALUES (100, NULL, 0, 1, 1, 5, 2), (300, 200, 0, 1, 2, 5, 2), (100, 200, 0, 1, 3, 5, 2), (100, 'abc', 0, 1, 4, 5, 2), ('x', 200, 0, 1, 5, 5, 2);"
       "CREATE TABLE STEP_TIME (id, startNs, endNs); INSERT INTO STEP_TIME VALUES (1, 100, 200), (2, 200, NULL);"
+      "CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "CREATE TABLE TASK_PMU_INFO (globalTaskId, name, value); INSERT INTO STRING_IDS VALUES (20, 'aic_mac_ratio');"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 2, 1, 0, 5, 4, 6, 6, 6), (3, 3, 1, 0, 5, 4, 6, 6, 6), (3, 4, 1, 0, 5, 4, 6, 6, 6), (3, 5, 1, 0, 5, 4, 6, 6, 6);"
+      "INSERT INTO TASK_PMU_INFO VALUES (2, 20, 0.5), (3, 20, 0.5), (4, 20, 0.5), (5, 20, 0.5);"
       "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (0, 10, NULL, 1, 1, 1, 2);"
       "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid, connectionId, name); INSERT INTO PYTORCH_API VALUES ('9', '10', 7, NULL, 3);");
   const ReadContext context{.problems = &problems_};
@@ -172,12 +176,15 @@ TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
     EXPECT_EQ(each.where, file.string());
     texts.push_back(each.what);
   }
-  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 row has no end, or one before its start: left out", "TASK: 2 rows have no end, or one before their start: left out",
+  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 row has no end, or one before its start: left out", "TASK: 4 rows have no end, or one before their start: left out",
                           "COMMUNICATION_OP: 1 row has no end, or one before its start: left out"}));
   ASSERT_EQ(ranks_.size(), 1u);
   ASSERT_EQ(ranks_[0]->steps.size(), 1u);
   EXPECT_EQ(ranks_[0]->steps[0].number, 1);
   EXPECT_EQ(ranks_[0]->slices.size(), 1u) << "times of older writers are texts";
+  ASSERT_EQ(ranks_[0]->executions.size(), 1u) << "a text that is no number is no time";
+  EXPECT_EQ(ranks_[0]->executions[0].end_ns, 200);
+  EXPECT_EQ(ranks_[0]->operators.at(0).counted_ns, 100);
 }
 
 TEST_F(DatabaseTest, StepWithoutANumber) {

@@ -152,7 +152,7 @@ class MindInsightReader {
     Step step;
     const auto start = at(columns[1]);
     const auto end = at(columns[2]);
-    if (!ParseNumber(record.Field(columns[0]), &step.number) || !start || !end) return false;
+    if (!ParseNumber(record.Field(columns[0]), &step.number) || !start || !end || *end < *start) return false;
     step.start_ns = *start;
     step.end_ns = *end;
     step.fp_ns = at(columns[3]);

@@ -39,7 +39,7 @@ void ReadChipQueue(std::string_view text, Pipeline* pipeline) {
     double end = 0;
     double size = 0;
     if (!ParseNumber(NextToken(&line), &start) || !ParseNumber(NextToken(&line), &end) ||
-        !ParseNumber(NextToken(&line), &size)) {
+        !ParseNumber(NextToken(&line), &size) || end < start) {
       continue;
     }
     if (!pipeline->device) pipeline->device.emplace();

@@ -138,6 +138,8 @@ class KernelReader {
       if (name.starts_with(kOperation)) communication_->push_back(OperationOf(name, {*start, end}, &rank_));
       return true;
     }
+    constexpr double kMostRatio = 100;  // no unit works that many times as long as the core; some writers may mean percent
+    if (!TakeValues(file, ratios_, kMostRatio, &ratio_values_) || !TakeValues(file, units_, kLatestNs / 1000, &unit_values_)) return false;
     const int32_t op = rank_.OperatorOf(rank_.Text(file.Field(name_)), rank_.Text(file.Field(type_)), rank_.Text(core),
                                         rank_.Text(Unquoted(file.Field(in_shapes_))));
     Describe(file, Ms(*length) * 1e6, &rank_.operators[static_cast<size_t>(op)]);
@@ -162,30 +164,37 @@ class KernelReader {
     return ParseNumber(text, &blocks) ? blocks : kNoBlocks;
   }
 
+  using Columns = std::vector<std::pair<int, size_t>>;     // column, number of its name
+  using Values = std::vector<std::pair<size_t, double>>;   // number, value
+  // False: one of them cannot be.
+  static bool TakeValues(const CsvFile& file, const Columns& columns, double most, Values* values) {
+    values->clear();
+    for (const auto& [column, number] : columns) {
+      const auto value = file.Number(column);
+      if (value && !(*value >= 0 && *value <= most)) return false;
+      if (value) values->emplace_back(number, *value);
+    }
+    return true;
+  }
+
   void Describe(const CsvFile& file, double ns, Operator* op) {
     if (op->input_types == kNoText) {
       op->input_types = rank_.Text(Unquoted(file.Field(in_types_)));
       op->output_shapes = rank_.Text(Unquoted(file.Field(out_shapes_)));
     }
-    for (const auto& [column, number] : units_) {
-      if (const auto us = file.Number(column)) Rank::AddTo(&op->unit_ns, number, *us * 1000);
-    }
-    bool counted = false;
-    for (const auto& [column, number] : ratios_) {
-      const auto value = file.Number(column);
-      if (!value) continue;
-      Rank::AddTo(&op->ratio_ns, number, *value * ns);
-      counted = true;
-    }
-    if (counted) op->counted_ns += ns;
+    for (const auto& [number, us] : unit_values_) Rank::AddTo(&op->unit_ns, number, us * 1000);
+    for (const auto& [number, ratio] : ratio_values_) Rank::AddTo(&op->ratio_ns, number, ratio * ns);
+    if (!ratio_values_.empty()) op->counted_ns += ns;
   }
 
   Rank& rank_;
   std::set<int>* devices_;  // that the rows are of
   std::vector<Collective>* communication_;
   int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, state_, blocks_, mix_blocks_;
-  std::vector<std::pair<int, size_t>> ratios_;  // column, index of ratio_names
-  std::vector<std::pair<int, size_t>> units_;   // of unit_names
+  Columns ratios_;  // of ratio_names
+  Columns units_;   // of unit_names
+  Values ratio_values_;  // of the record
+  Values unit_values_;
 };
 
 bool ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {

@@ -279,6 +279,17 @@ TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
   EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
 }
 
+// Shares of the core's time are no negative numbers, nor far more than 1.
+TEST_F(OutputInParts, CountersThatCannotBe) {
+  const auto run = Read("Name,Start Time(us),Duration(us),aic_mac_ratio,aic_mac_time(us)\na,1,2,0.5,1\na,4,2,-1,1\na,7,2,1e9,1\na,10,2,0.5,-1\na,13,2,N/A,1e308\na,16,2,1.01,1\n",
+                        std::string(kStepHeader) + "5,1,2,0,2,3,6,0\n");
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("kernel_details.csv: 4 lines make no sense: left out, the first is line 3"));
+  ASSERT_EQ(run.ranks.at(0)->operators.size(), 1u);
+  EXPECT_EQ(run.ranks[0]->operators[0].counted_ns, 4000);
+  EXPECT_DOUBLE_EQ(run.ranks[0]->operators[0].Ratio(0), (0.5 + 1.01) / 2);
+  EXPECT_EQ(run.ranks[0]->executions.size(), 2u);
+}
+
 constexpr char kOneKernel[] = "Name,Start Time(us),Duration(us)\na,1,1\n";
 constexpr char kOneStep[] = "Step,Computing,Communication(Not Overlapped),Communication,Free\n5,1,2,3,4\n";
 
@@ -316,16 +327,16 @@ TEST_F(OutputInParts, ALineThatWasCut) {
       << "some writers end no last line";
 }
 
-// The second step ends at 50: the rest of the number is not there.
+// The second step ends at 50: the rest of the number is not there. The third one ends before it starts.
 TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   for (const char* folder : {"a", "b/cluster_analysis_output"}) fs::create_directories(std::string(dir_ / folder));
-  WriteText(dir_ / "a/step_trace_raw_0_detail_time.csv", "step_num,start_point,end_point,total,fp_point,bp_point\n1,100,300,200,110,200\n2,300,50");
+  WriteText(dir_ / "a/step_trace_raw_0_detail_time.csv", "step_num,start_point,end_point,total,fp_point,bp_point\n1,100,300,200,110,200\n2,300,50\n3,400,399,1,1,1\n");
   WriteText(dir_ / "a/minddata_pipeline_raw_0.csv", "op_id,op_type,num_workers,children_id\n0,Batch,4,[1]\n1,Map,4\n");
   WriteText(dir_ / "b/cluster_analysis_output/cluster_step_trace_time.csv",
             "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1,1\n1,ra");
   auto run = LoadRun({dir_ / "a"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 1 records are not of this table: left out, the first is line 3",
+  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 records are not of this table: left out, the first is line 3",
                                                      "minddata_pipeline_raw_0.csv: 1 lines make no sense: left out, the first is line 3"));
   EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
   EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
@@ -335,9 +346,16 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   EXPECT_EQ(run->ranks.size(), 1u);
 }
 
+TEST_F(OutputInParts, AWaitForDataThatEndsBeforeItStarts) {
+  WriteText(dir_ / "minddata_aicpu_0.txt", "GetNext_dequeue_wait 100000 50 0\nGetNext_dequeue_wait 1000 1250 3\n");
+  const auto run = LoadRun({dir_.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_THAT(run->ranks.at(0)->pipeline.get_next_ms, ::testing::ElementsAre(0.25));
+}
+
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.
 TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
-  for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",
+  for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "-1,20000,5000,25000,10000,79000,1000", "50000,20000,5000,25000,1e308,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",
                           "50000,20000,5000,25000,nan,79000,1000", "50000,20000,N/A,25000,10000,N/A,N/A"}) {
     const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
     EXPECT_THAT(Problems(run), ::testing::IsEmpty()) << row;
@@ -349,7 +367,7 @@ TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
     EXPECT_DOUBLE_EQ(shares.free, 10) << row;
   }
   // Two are missing of one sum, the sum is missing, the parts are more than all.
-  for (const char* row : {"N/A,20000,5000,25000,N/A,79000,1000", "N/A,20000,5000,25000,10000,N/A,1000", "N/A,20000,5000,25000,90000,79000,1000"}) {
+  for (const char* row : {"-1,20000,5000,25000,1e308,79000,1000", "N/A,20000,5000,25000,N/A,79000,1000", "N/A,20000,5000,25000,10000,N/A,1000", "N/A,20000,5000,25000,90000,79000,1000"}) {
     const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
     EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_time.csv: 1 line makes no sense: left out, the first is line 2")) << row;
     EXPECT_TRUE(run.ranks.at(0)->shares.empty()) << row;

@@ -1,11 +1,13 @@
 // The columns of step_trace_time.csv, of a rank and of a cluster (analysis 2.2, 2.4).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "analysis/rank.h"
 #include "analysis/read/csv_file.h"
+#include "analysis/times.h"
 
 namespace profd::analysis {
 
@@ -21,9 +23,10 @@ class StepColumns {
 
   // None: one that every file has is not a number, and does not follow from the others.
   std::optional<Shares> Get(const CsvFile& record) const {
+    // None: no number, or one that no time is. What is a little below 0 was rounded.
     const auto more = [&record](int column) {
       const auto us = record.Number(column);
-      return us ? std::optional(*us / 1000) : std::nullopt;
+      return us && *us >= -kRounded * 1000 && *us <= kLatestNs / 1000 ? std::optional(std::max(*us, 0.0) / 1000) : std::nullopt;
     };
     std::array<std::optional<double>, 4> ms;
     for (size_t i = 0; i < ms.size(); ++i) ms[i] = more(needed_[i]);
@@ -48,9 +51,9 @@ class StepColumns {
   }
 
  private:
+  static constexpr double kRounded = 1e-6;  // 1 ns
   // None: the parts are more than all.
   static std::optional<double> Rest(double all, double parts) {
-    constexpr double kRounded = 1e-6;  // 1 ns
     return all - parts < -kRounded ? std::nullopt : std::optional(all > parts ? all - parts : 0);
   }
 
