@@ -217,11 +217,16 @@ bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank
   });
 }
 
-// MB, or KB where the column's name has it.
-std::optional<double> Megabytes(const CsvFile& record, int column, bool in_kb) {
-  const auto value = record.Number(column);
-  return value && in_kb ? std::optional(*value / 1024) : value;
-}
+// A column in MB, or in KB where its name has that.
+struct MemoryColumn {
+  MemoryColumn(const CsvFile& file, const std::string& name) : kb(file.Column({name + "(KB)"})), mb(file.Column({name + "(MB)"})) {}
+  std::optional<double> Megabytes(const CsvFile& record) const {
+    const auto value = record.Number(mb < 0 ? kb : mb);
+    return value && mb < 0 ? std::optional(*value / 1024) : value;
+  }
+  int kb;
+  int mb;
+};
 
 void TakeDevice(std::string_view text, Rank* rank) {
   constexpr std::string_view kNpu = "NPU:";
@@ -233,18 +238,16 @@ bool ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* ra
   return EachRecord(path, {{"Timestamp(us)"}}, context, [rank](const CsvFile& file) {
     const int component = file.Column({"Component"});
     const int time = file.Column({"Timestamp(us)"});
-    const int mb = file.Column({"Total Allocated(MB)"});
-    const bool in_kb = mb < 0;
-    const int allocated = in_kb ? file.Column({"Total Allocated(KB)"}) : mb;
-    const int reserved = file.Column({"Total Reserved(MB)", "Total Reserved(KB)"});
-    const int active = file.Column({"Total Active(MB)", "Total Active(KB)"});
+    const MemoryColumn allocated(file, "Total Allocated");
+    const MemoryColumn reserved(file, "Total Reserved");
+    const MemoryColumn active(file, "Total Active");
     const int device = file.Column({"Device Type", "Device"});
     return [=](const CsvFile& record) {
       const auto t_ns = record.MicrosAsNs(time);
       if (!t_ns) return false;
       TakeDevice(record.Field(device), rank);
       rank->memory[std::string(record.Field(component))].push_back(
-          {*t_ns, Megabytes(record, allocated, in_kb), Megabytes(record, reserved, in_kb), Megabytes(record, active, in_kb)});
+          {*t_ns, allocated.Megabytes(record), reserved.Megabytes(record), active.Megabytes(record)});
       return true;
     };
   });

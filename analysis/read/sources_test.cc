@@ -346,6 +346,17 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   EXPECT_EQ(run->ranks.size(), 1u);
 }
 
+// analysis 2.2: a column's unit is in its name.
+TEST_F(OutputInParts, UnitsOfMemoryAreThoseOfTheirColumns) {
+  WriteText(Folder() / "memory_record.csv", "Component,Timestamp(us),Total Reserved(MB),Total Active(KB)\nPTA,1,200,512\n");
+  const auto run = Read(kOneKernel, kOneStep);
+  const auto& samples = run.ranks.at(0)->memory.at("PTA");
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples[0].allocated, std::nullopt);
+  EXPECT_EQ(samples[0].reserved, 200);
+  EXPECT_EQ(samples[0].active, 0.5);
+}
+
 TEST_F(OutputInParts, AWaitForDataThatEndsBeforeItStarts) {
   WriteText(dir_ / "minddata_aicpu_0.txt", "GetNext_dequeue_wait 100000 50 0\nGetNext_dequeue_wait 1000 1250 3\n");
   const auto run = LoadRun({dir_.path()}, {}, {});
