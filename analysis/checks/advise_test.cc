@@ -48,6 +48,28 @@ TEST_F(AdviseTest, BesideAClusterTheLargestDifferenceDecides) {
   EXPECT_EQ(Find("aicpu", &baseline)["rank"], 0);
 }
 
+// 0.005 of a mean of 0.1 ms are 5 %, in whatever unit they are counted (analysis 1.1).
+TEST_F(AdviseTest, ARankThatDiffersByTheLimitIsLookedAt) {
+  for (const double computing : {0.0975, 0.1, 0.1025}) Add(&run_, computing, 10);
+  EXPECT_EQ(Find("aicpu")["rank"], 2);
+  run_.ranks.back()->shares[1].computing = 0.1024;
+  EXPECT_EQ(Find("aicpu")["rank"], 0);
+}
+
+// analysis 1.6: vec, mte2 and mte3 at 0.9 together.
+TEST_F(AdviseTest, SharesThatAddUpToTheLimitReachIt) {
+  Rank* const rank = Add(&run_, 20, 10);
+  rank->ratio_names = {"aiv_vec", "aiv_mte2", "aiv_mte3"};
+  const int32_t add = rank->OperatorOf(rank->Text("Add"), rank->Text("Add"), rank->Text("AI_VECTOR_CORE"), kNoText);
+  Operator& op = rank->operators[static_cast<size_t>(add)];
+  op.counted_ns = 1000;
+  op.ratio_ns = {300, 300, 300};
+  rank->executions.push_back({60'000, 61'000, add, rank->executions[0].lane});
+  EXPECT_EQ(Find("ai_core_performance")["table"]["rows"][0][1], "bound");
+  op.ratio_ns[0] = 299;
+  EXPECT_EQ(Find("ai_core_performance")["table"]["rows"][0][1], "improvable");
+}
+
 TEST_F(AdviseTest, SmallPacketsWithoutRdmaAreLookedForWhereSdmaIsSlowest) {
   for (const double ms : {1.0, 3.0, 1.0}) {
     Rank* const rank = Add(&run_, 20, 10);

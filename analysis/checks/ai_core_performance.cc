@@ -34,6 +34,12 @@ struct Group {
   uint64_t calls = 0;
 };
 
+// Means and sums of shares are rounded: three of 0.3 reach 0.9.
+bool Reaches(double share, double limit) {
+  constexpr double kRounded = 1e-9;
+  return share >= limit - kRounded;
+}
+
 // What limits a group, or how far it is below its limits.
 struct Verdict {
   enum class Kind : uint8_t { kImprovable, kBound, kNotAffine, kUnknown } kind = Kind::kImprovable;
@@ -66,9 +72,9 @@ class Looker {
     if (!affine) return {Verdict::Kind::kNotAffine, Translate({"the inner axis is not a multiple of {}", "内轴不是 {} 的整数倍"}, mod)};
     const double mac = Ratio(op, "aic_mac");
     const double mte2 = Ratio(op, "aic_mte2");
-    if (mac >= Limit("mac_beside_mte2") && mte2 >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mac and mte2"};
-    if (mac >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mac"};
-    if (mte2 >= Limit("cube_bound")) return {Verdict::Kind::kBound, "mte2"};
+    if (Reaches(mac, Limit("mac_beside_mte2")) && Reaches(mte2, Limit("cube_bound"))) return {Verdict::Kind::kBound, "mac and mte2"};
+    if (Reaches(mac, Limit("cube_bound"))) return {Verdict::Kind::kBound, "mac"};
+    if (Reaches(mte2, Limit("cube_bound"))) return {Verdict::Kind::kBound, "mte2"};
     return {Verdict::Kind::kImprovable, {}, std::max(Limit("mac_beside_mte2") - mac, Limit("cube_bound") - mte2)};
   }
 
@@ -79,8 +85,8 @@ class Looker {
     const std::string_view name = backward ? "fixpipe" : "vec";
     const double mte2 = Ratio(op, "aic_mte2");
     const double other = Ratio(op, backward ? "aic_fixpipe" : "aiv_vec");
-    const bool moves = mte2 >= Limit("attention_mte2");
-    const bool works = other >= Limit("attention_unit");
+    const bool moves = Reaches(mte2, Limit("attention_mte2"));
+    const bool works = Reaches(other, Limit("attention_unit"));
     if (moves || works) return {Verdict::Kind::kBound, moves && works ? TranslatedText(fmt::format("mte2 and {}", name)) : TranslatedText(moves ? "mte2" : name)};
     return {Verdict::Kind::kImprovable, {}, std::max(Limit("attention_mte2") - mte2, Limit("attention_unit") - other)};
   }
@@ -97,9 +103,9 @@ class Looker {
       sum += unit.ratio;
       least = std::min(least, unit.ratio);
     }
-    if (sum >= Limit("vector_sum")) return {Verdict::Kind::kBound, "vec, mte2 and mte3"};
+    if (Reaches(sum, Limit("vector_sum"))) return {Verdict::Kind::kBound, "vec, mte2 and mte3"};
     for (const Unit& unit : units) {
-      if (unit.ratio >= Limit("vector_unit")) return {Verdict::Kind::kBound, TranslatedText(unit.name)};
+      if (Reaches(unit.ratio, Limit("vector_unit"))) return {Verdict::Kind::kBound, TranslatedText(unit.name)};
     }
     return {Verdict::Kind::kImprovable, {}, Limit("vector_unit") - least};
   }
