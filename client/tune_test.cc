@@ -223,6 +223,16 @@ TEST_F(TuneTest, RefusesInvalidCommandLines) {
 
 TEST_F(TuneTest, SignalsReachTheCommandAndTheDeathIsItsOwn) { EXPECT_EQ(Shell("kill -TERM $$"), 128 + SIGTERM); }
 
+// analysis 8.3: 55.1191 is written as 55.11, 78.1570 as 78.15.
+TEST_F(TuneTest, GainsOfSubgraphsAreCut) {
+  std::ofstream(dir_ / "aoe_result_sgat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "g", "tuning_time(s)": 19}}, {"SGAT": {
+    "model_baseline_performance(ms)": 5.600486, "model_result_performance(ms)": 3.610442, "model_performance_improvement": "55.11%",
+    "repo_modified_subgraphs": {"update_repo_subgraphs": [{"performance_before_tune(ms)": 4.58434, "performance_after_tune(ms)": 2.573203,
+    "performance_improvement": "78.15%", "repo_key": "k"}]}}}]})json";
+  EXPECT_EQ(Run({"tune", "show", dir_.path()}), kExitOk) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr(" 55.11 %"), HasSubstr("78.15"), Not(HasSubstr("78.16"))));
+}
+
 TEST_F(TuneTest, ShowAndLeases) {
   std::ofstream(dir_ / "aoe_result_opat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
     {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";

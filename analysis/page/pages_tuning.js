@@ -4,10 +4,13 @@ var profd = window.profd || (window.profd = {});
 
 profd.tuningGain = (row) => row.gain_percent === null ? '-' : profd.number(row.gain_percent, 2) + ' %';
 
+// Of models and subgraphs it is cut, as the tool writes it.
+profd.tuningCut = (row) => row.gain_percent === null ? '-' : profd.number(Math.trunc(row.gain_percent * 100 + 1e-6) / 100, 2) + ' %';
+
 profd.tuningRows = function (name, unit, first, rows, file) {
   const columns = first.concat([{name: 'Before', unit: unit, value: (row) => row['before_' + unit], number: true},
     {name: 'After', unit: unit, value: (row) => row['after_' + unit], number: true},
-    {name: 'Gain', unit: '%', value: (row) => row.gain_percent, text: profd.tuningGain, number: true}, {name: 'Bank', value: (row) => row.update}]);
+    {name: 'Gain', unit: '%', value: (row) => row.gain_percent, text: unit === 'ms' ? profd.tuningCut : profd.tuningGain, number: true}, {name: 'Bank', value: (row) => row.update}]);
   return rows.length ? profd.panel(name, profd.table(columns, rows, {search: (row) => row.name || row.key, file: file})) : null;
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "client/render.h"
 
 namespace profd::client {
@@ -20,6 +22,12 @@ Tone ToneOf(TuneVerdict verdict) {
 
 std::string Fixed(const Json& value, const char* format) {
   return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
+}
+
+// As the tool writes those of models and subgraphs: cut to two decimals, where those of operators are rounded.
+std::string CutPercent(const Json& value) {
+  constexpr double kRounded = 1e-6;
+  return value.is_number() ? fmt::format("{:.2f}", std::trunc(value.get<double>() * 100 + kRounded) / 100) : "-";
 }
 
 std::string Count(const Json& value) { return value.is_number() ? value.dump() : "-"; }
@@ -45,12 +53,12 @@ void PrintSubgraphs(std::ostream& out, const Json& task, bool color) {
   if (task["model"].is_object()) {
     const Json& model = task["model"];
     out << fmt::format("  model: {} ms before, {} ms after, {} %\n", Fixed(model["before_ms"], "{:.6f}"), Fixed(model["after_ms"], "{:.6f}"),
-                       Fixed(model["gain_percent"], "{:.2f}"));
+                       CutPercent(model["gain_percent"]));
   }
   if (task["subgraphs"].empty()) return;
   Table table({"SUBGRAPH", ">BEFORE ms", ">AFTER ms", ">GAIN %", "BANK"});
   for (const Json& row : task["subgraphs"]) {
-    table.AddRow({row["key"].get<std::string>(), Fixed(row["before_ms"], "{:.6f}"), Fixed(row["after_ms"], "{:.6f}"), Fixed(row["gain_percent"], "{:.2f}"),
+    table.AddRow({row["key"].get<std::string>(), Fixed(row["before_ms"], "{:.6f}"), Fixed(row["after_ms"], "{:.6f}"), CutPercent(row["gain_percent"]),
                   row["update"].get<std::string>()});
   }
   table.Print(out, color, "  ");
@@ -112,7 +120,7 @@ void PrintVerified(std::ostream& out, const Json& verified, bool color) {
   const Json& step = verified["step"];
   out << fmt::format("step: {} ms before, {} ms after, {} % gained (medians of {} and {} steps)\n", Fixed(step["before_ms"], "{:.3f}"), Fixed(step["after_ms"], "{:.3f}"),
                      Fixed(step["gain_percent"], "{:.2f}"), Count(step["steps_before"]), Count(step["steps_after"]));
-  if (verified["promised_model"].is_object()) out << fmt::format("promised for the model: {} %\n", Fixed(verified["promised_model"]["gain_percent"], "{:.2f}"));
+  if (verified["promised_model"].is_object()) out << fmt::format("promised for the model: {} %\n", CutPercent(verified["promised_model"]["gain_percent"]));
   if (verified["operators"].empty()) {
     out << "no operators in the results\n";
   } else {
