@@ -176,7 +176,8 @@ class MindInsightReader {
       Each(name, [this](const CsvFile& header) {
         const std::array<int, 5> columns = {header.Column({"computation_time"}), header.Column({"communication_alone_time"}), header.Column({"stage_time"}),
                                             header.Column({"receive_alone_time"}), header.Column({"collective_communication_alone_time"})};
-        return [columns, this, step = size_t{0}](const CsvFile& record) mutable { return TakeShares(record, columns, step++); };
+        // By its line, because those that are left out are of steps, too.
+        return [columns, this](const CsvFile& record) { return TakeShares(record, columns, static_cast<size_t>(record.line()) - 2); };
       });
       return;
     }

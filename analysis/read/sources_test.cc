@@ -331,15 +331,18 @@ TEST_F(OutputInParts, ALineThatWasCut) {
 TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   for (const char* folder : {"a", "b/cluster_analysis_output"}) fs::create_directories(std::string(dir_ / folder));
   WriteText(dir_ / "a/step_trace_raw_0_detail_time.csv", "step_num,start_point,end_point,total,fp_point,bp_point\n1,100,300,200,110,200\n2,300,50\n3,400,399,1,1,1\n");
+  WriteText(dir_ / "a/ascend_cluster_analyse_data-parallel_1_1_0.csv", "computation_time,communication_alone_time,stage_time\n0.001,0.0005,0.002\n0.0\n");
   WriteText(dir_ / "a/minddata_pipeline_raw_0.csv", "op_id,op_type,num_workers,children_id\n0,Batch,4,[1]\n1,Map,4\n");
   WriteText(dir_ / "b/cluster_analysis_output/cluster_step_trace_time.csv",
             "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1,1\n1,ra");
   auto run = LoadRun({dir_ / "a"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 records are not of this table: left out, the first is line 3",
+                                                     "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 records are not of this table: left out, the first is line 3",
                                                      "minddata_pipeline_raw_0.csv: 1 lines make no sense: left out, the first is line 3"));
   EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
   EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
+  EXPECT_EQ(run->ranks[0]->shares.at(1).computing, 0.001);
   run = LoadRun({dir_ / "b"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(Problems(*run), ::testing::ElementsAre("cluster_step_trace_time.csv: 2 lines make no sense: left out, the first is line 3"));
