@@ -159,6 +159,16 @@ class Python(unittest.TestCase):
                     raise SystemExit(f"{wrong} was taken")
                 except ValueError as error:
                     assert wrong in str(error), error
+            for wrong, allowed in (({"steps": -1}, "0 to 4294967295"), ({"steps": 2**32 + 3}, "0 to 4294967295"),
+                                   ({"start_step": -5}, "-1 to 9223372036854775807"),
+                                   ({"start_step": 2**64 + 3}, "-1 to 9223372036854775807"),
+                                   ({"duration": -1}, "1 ms or more"), ({"duration": 0.0001}, "1 ms or more"),
+                                   ({"duration": 1e30}, "1 ms or more"), ({"duration": float("nan")}, "1 ms or more")):
+                try:
+                    profd.Profile(**wrong)
+                    raise SystemExit(f"{wrong} was taken")
+                except ValueError as error:
+                    assert next(iter(wrong)) in str(error) and allowed in str(error), error
             while profd.session(refresh=0.1)["state"] != "done":
                 time.sleep(0.05)
             print(json.dumps(p.stop()))

@@ -124,6 +124,21 @@ def _seconds(value: Duration, name: str) -> float:
     return float(value or 0)
 
 
+def _whole(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number that the library's type holds: ctypes would cut off what is beyond it."""
+    number = int(value)
+    if not least <= number <= most:
+        raise ValueError(f"{name}={value!r}: must be {least} to {most}")
+    return number
+
+
+def _duration_ms(value: Duration) -> int:
+    seconds = _seconds(value, "duration")
+    if seconds != 0 and not 0.001 <= seconds < 2**53:
+        raise ValueError(f"duration={value!r}: must be 0 (as long as the block), or 1 ms or more")
+    return int(seconds * 1000)
+
+
 def _options_text(options: Options) -> Optional[str]:
     if options is None or isinstance(options, str):
         return options
@@ -172,9 +187,10 @@ class Profile:
             Profile, options, collectors=collectors, steps=steps, start_step=start_step,
             duration=duration, label=label, best_effort=best_effort, dump=dump, strict=strict,
             timeout=timeout)
-        self._args: Dict[str, Any] = dict(options=_options_text(options), collectors=collectors, steps=steps,
-                          start_step=start_step, duration=_seconds(duration, "duration"), label=label,
-                          best_effort=best_effort, dump=dump)
+        self._args: Dict[str, Any] = dict(options=_options_text(options), collectors=collectors,
+                          steps=_whole(steps, "steps", 0, 2**32 - 1),
+                          start_step=_whole(_or(start_step, -1), "start_step", -1, 2**63 - 1),
+                          duration_ms=_duration_ms(duration), label=label, best_effort=best_effort, dump=dump)
         self._strict = strict
         self._timeout = _seconds(timeout, "timeout")
         self.started = False
@@ -188,8 +204,8 @@ class Profile:
         attach(self._timeout)
         args = _lib.StartArgs(
             size=ctypes.sizeof(_lib.StartArgs), options_json=text(a["options"]),
-            label=text(a["label"]), duration_ms=int(a["duration"] * 1000),
-            start_step=_or(a["start_step"], -1), steps=int(a["steps"]), no_dump=int(not a["dump"]),
+            label=text(a["label"]), duration_ms=a["duration_ms"],
+            start_step=a["start_step"], steps=a["steps"], no_dump=int(not a["dump"]),
             best_effort=int(a["best_effort"]), collectors=text(collectors),
             timeout_ms=max(1, int(self._timeout * 1000)) if self._timeout else _START_MS)
         code = lib().profd_start_with(ctypes.byref(args))
