@@ -76,6 +76,28 @@ TEST(HardwareTest, MeanOfTheCoreClockIsByTime) {
   EXPECT_EQ(HardwareView(rank)[0]["mean"], 1300) << "of samples, where no time is known";
 }
 
+// docs/analysis.md: each step, at most 200,000 means of all counters, and a problem where that leaves steps out.
+TEST(HardwareTest, MeansOfAllSteps) {
+  profd::analysis::Run run;
+  Rank& rank = *run.ranks.emplace_back(std::make_unique<Rank>());
+  rank.path = "/run";
+  for (const char* name : {"HBM", "DDR"}) {
+    Series& series = *rank.hardware.emplace_back(std::make_shared<Series>());
+    series.name = name;
+    for (int64_t t = 0; t < 4000; t += 10) series.Add(t, static_cast<double>(t));
+  }
+  for (int64_t step = 0; step < 400; ++step) rank.steps.push_back({step, step * 10, step * 10 + 10, {}, {}, {}});
+  const Json counters = HardwareView(rank);
+  ASSERT_EQ(counters[0]["by_step"].size(), 400u);
+  EXPECT_EQ(counters[1]["by_step"][399]["mean"], 3990);
+  EXPECT_EQ(ProblemsJson(run).size(), 0u);
+  rank.steps.resize(100'001, rank.steps.back());
+  EXPECT_EQ(HardwareView(rank)[1]["by_step"].size(), 100'000u);
+  ASSERT_EQ(ProblemsJson(run).size(), 1u);
+  EXPECT_EQ(ProblemsJson(run)[0]["where"], "/run");
+  EXPECT_EQ(ProblemsJson(run)[0]["what"], "means of the hardware's counters are of the first 100000 of 100001 steps");
+}
+
 TEST(RankTest, OperatorsAndLanesAreOnce) {
   Rank rank;
   const TextId a = rank.Text("a");

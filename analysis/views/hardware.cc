@@ -8,7 +8,7 @@
 namespace profd::analysis {
 namespace {
 
-constexpr size_t kMostSteps = 200;
+constexpr size_t kMostStepMeans = 200'000;  // of all counters: it keeps documents readable
 constexpr size_t kMostOperators = 10;
 constexpr size_t kMostExecutions = 100'000;  // that are looked at, spread over all
 
@@ -81,7 +81,13 @@ Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Exec
 
 }  // namespace
 
+size_t HardwareStepsOf(const Rank& rank) {
+  const auto counters = static_cast<size_t>(std::ranges::count_if(rank.hardware, [](const auto& series) { return series->count > 0; }));
+  return std::min(rank.steps.size(), kMostStepMeans / std::max<size_t>(counters, 1));
+}
+
 Json HardwareView(const Rank& rank) {
+  const size_t steps = HardwareStepsOf(rank);
   const std::vector<int32_t> operators = LongestOperators(rank);
   const std::vector<Execution> executions = ExecutionsOf(rank, operators);
   Json list = Json::array();
@@ -90,7 +96,7 @@ Json HardwareView(const Rank& rank) {
     Json json = {{"name", series->name}, {"device", series->device}, {"unit", series->unit}, {"count", series->count},
                  {"min", series->min}, {"mean", MeanInAll(rank, *series)}, {"max", series->max}};
     json["by_step"] = Json::array();
-    for (const Step& step : std::span(rank.steps).first(std::min(rank.steps.size(), kMostSteps))) {
+    for (const Step& step : std::span(rank.steps).first(steps)) {
       json["by_step"].push_back({{"step", step.number}, {"mean", OrNull(MeanIn(*series, {step.start_ns, step.end_ns}))}});
     }
     json["by_operator"] = WhileRunning(rank, *series, executions, operators);

@@ -1,5 +1,7 @@
 #include "analysis/views/views.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -133,6 +135,11 @@ Json ProblemsJson(const std::vector<Problem>& problems) {
 Json ProblemsJson(const Run& run, const Run* baseline_or_null) {
   std::vector<Problem> problems = run.problems;
   if (baseline_or_null != nullptr) problems.insert(problems.end(), baseline_or_null->problems.begin(), baseline_or_null->problems.end());
+  for (const auto& rank : run.ranks) {
+    const size_t steps = HardwareStepsOf(*rank);
+    if (rank->hardware.empty() || steps == rank->steps.size()) continue;
+    problems.push_back({rank->path, fmt::format("means of the hardware's counters are of the first {} of {} steps", steps, rank->steps.size())});
+  }
   return ProblemsJson(problems);
 }
 

@@ -45,6 +45,8 @@ Json CommunicationView(const Rank& rank);
 Json LinksView(const Rank& rank);
 Json MemoryView(const Rank& rank);
 Json HardwareView(const Rank& rank);
+// How many steps, from the first on, it has means of; the others are one of ProblemsJson.
+size_t HardwareStepsOf(const Rank& rank);
 Json EnvironmentView(const Rank& rank);
 
 // All slices and counters, for a page to draw; not one of the table. Lanes hold at most so many slices in all, the
