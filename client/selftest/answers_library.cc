@@ -8,18 +8,18 @@
 namespace profd::client::selftest {
 namespace {
 
-// In a container, or as another user, there may be none of it; that is an answer, too.
-std::optional<Answer> NotOpened(const ProbeAnswer& answer, std::string_view library) {
+// In a container, or as another user, there may be none of it. `verdict`: of a question that is about just that it is no.
+std::optional<Answer> NotOpened(const ProbeAnswer& answer, std::string_view library, Verdict verdict = Verdict::kOpen) {
   if (!answer.status.ok()) return Open(answer.status.message());
   const std::string error = answer.First("error");
   if (error.empty()) return std::nullopt;
-  return Answer{Verdict::kNo, fmt::format("{} does not open here", library), {{"error", error}}};
+  return Answer{verdict, fmt::format("{} does not open here: run it as the user who trains, with the vendor's environment", library), {{"error", error}}};
 }
 
-Answer AskSymbols(const Facts& facts, const std::string& library, std::vector<std::string> symbols) {
+Answer AskSymbols(const Facts& facts, const std::string& library, std::vector<std::string> symbols, Verdict not_opened = Verdict::kOpen) {
   symbols.insert(symbols.begin(), {"library", library});
   const ProbeAnswer answer = facts.probe(symbols);
-  if (auto none = NotOpened(answer, library)) return *std::move(none);
+  if (auto none = NotOpened(answer, library, not_opened)) return *std::move(none);
   const std::vector<std::string> lacks = answer.All("lacks");
   const Json evidence = {{"path", answer.First("path")}, {"has", answer.All("has")}, {"lacks", lacks}};
   if (lacks.empty()) return {Verdict::kYes, answer.First("path"), evidence};
@@ -78,7 +78,7 @@ Answer AskStart(const Facts& facts, bool set) {
 
 Answer AskHalForUsers(const Facts& facts) {
   const ProbeAnswer answer = facts.probe({"hal"});
-  if (auto none = NotOpened(answer, "libascend_hal.so")) return *std::move(none);
+  if (auto none = NotOpened(answer, "libascend_hal.so", Verdict::kNo)) return *std::move(none);
   const std::string devices = answer.First("devices");
   const Json evidence = {{"path", answer.First("path")}, {"api", answer.First("api")}, {"devices", DevicesJson(answer.All("device"))},
                          {"lacks", answer.All("lacks")}, {"code", answer.First("code")}};
@@ -98,14 +98,15 @@ Answer AskWholeChips(const Facts& facts) {
 
 Answer AskMsptiThere(const Facts& facts) {
   return AskSymbols(facts, "libmspti.so", {"msptiSubscribe", "msptiUnsubscribe", "msptiActivityRegisterCallbacks", "msptiActivityEnable",
-                                           "msptiActivityDisable", "msptiActivityFlushAll"});
+                                           "msptiActivityDisable", "msptiActivityFlushAll"}, Verdict::kNo);
 }
 
 // There is no version function; this one is there since 2026-05-28.
 Answer AskMsptiNew(const Facts& facts) { return AskSymbols(facts, "libmspti.so", {"msptiActivityIsEnabled"}); }
 
 Answer AskAclprofThere(const Facts& facts) {
-  return AskSymbols(facts, "libmsprofiler.so", {"aclprofInit", "aclprofCreateConfig", "aclprofStart", "aclprofStop", "aclprofDestroyConfig", "aclprofFinalize"});
+  return AskSymbols(facts, "libmsprofiler.so", {"aclprofInit", "aclprofCreateConfig", "aclprofStart", "aclprofStop", "aclprofDestroyConfig", "aclprofFinalize"},
+                    Verdict::kNo);
 }
 
 Answer AskObserver(const Facts& facts) {

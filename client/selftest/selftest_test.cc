@@ -182,6 +182,18 @@ TEST(SelftestLibrary, Symbols) {
   EXPECT_EQ(AskMsptiThere(Node()).verdict, Verdict::kOpen) << "as root";
 }
 
+// docs/selftest.md: what could not be found out is open. Whether a library is there was found out.
+TEST(SelftestLibrary, NothingIsKnownOfALibraryThatDoesNotOpen) {
+  const Facts facts = WithProbe("error no such file\n");
+  for (auto ask : {AskWholeChips, AskMsptiNew, AskObserver, AskObserverTaken, AskOutsideStart, AskOutsideStartSet}) {
+    const Answer answer = ask(facts);
+    EXPECT_EQ(answer.verdict, Verdict::kOpen) << answer.why;
+    EXPECT_THAT(answer.why, HasSubstr("does not open here: run it as the user who trains"));
+    EXPECT_EQ(answer.evidence["error"], "no such file");
+  }
+  for (auto ask : {AskHalForUsers, AskMsptiThere, AskAclprofThere}) EXPECT_EQ(ask(facts).verdict, Verdict::kNo);
+}
+
 TEST(SelftestLibrary, DevicesOfAUsersProcess) {
   const std::string two = "path /x\napi 0x072419\ndevices 2\ndevice 0 version=0x500 code=0 physical=0 physical_code=0 split=0\n"
                           "device 1 version=0x500 code=0 physical=1 physical_code=0 split=0\n";
