@@ -58,6 +58,13 @@ TEST_F(DumpTest, AFetchThatFailsIsPartial) {
   daemon_.stream_end = Unavailable("gone");
   EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir()}), kExitPartial);
   EXPECT_NE(err().find("71bd0e29b475"), std::string::npos) << err();
+  EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir(), "--json"}), kExitPartial);
+  const Json json = Json::parse(out());
+  EXPECT_EQ(json["session_id"], "71bd0e29b475");
+  EXPECT_EQ(json["dump_path"], "/var/lib/profd/PROF_000001");
+  EXPECT_EQ(json["error"]["code"], "unavailable");
+  EXPECT_EQ(json["error"]["exit_code"], kExitPartial);
+  EXPECT_FALSE(json.contains("fetched_to"));
 }
 
 TEST_F(DumpTest, StatusShowsHowMuchIsHeld) {

@@ -75,7 +75,15 @@ int RunDump(const Context& context, const DumpOptions& options) {
     Result<std::string> path = Fetch(context, session->session_id(), *options.out);
     if (!path.ok()) {
       context.io.err << "profctl: session " << Printable(session->session_id()) << std::endl;
-      return Fail(context, path.status(), kExitPartial);
+      // The dump exists: its session is the answer.
+      Context quiet = context;
+      quiet.json = false;
+      const int code = Fail(quiet, path.status(), kExitPartial);
+      if (!context.json) return code;
+      Json json = ToJson(*session);
+      json["error"] = {{"code", CodeWord(path.status().code())}, {"message", path.status().message()}, {"exit_code", code}};
+      PrintJson(context, json);
+      return code;
     }
     fetched = *path;
   }
