@@ -54,6 +54,13 @@ FieldNames NameOf(std::string_view field, std::string_view flag, const std::opti
   };
 }
 
+FieldNames NamesOf(const DumpOptions& options) {
+  return [devices = NameOf("devices", "--devices", options.devices), last = NameOf("last_ms", "--last", options.last)](std::string_view field) {
+    const std::optional<WrittenField> written = devices(field);
+    return written ? written : last(field);
+  };
+}
+
 Status ToCliMessage(const Status& status, const FieldNames& names) {
   if (status.problems().empty()) return status;
   return {status.code(), DescribeForCli(status.problems(), names)};

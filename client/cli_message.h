@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "client/commands/dump.h"
 #include "client/commands/start.h"
 
 namespace profd::client {
@@ -18,6 +19,8 @@ namespace profd::client {
 FieldNames NamesOf(const StartOptions& options);
 // Of one field of another request.
 FieldNames NameOf(std::string_view field, std::string_view flag, const std::optional<std::string>& value);
+// Those of `profctl dump`.
+FieldNames NamesOf(const DumpOptions& options);
 
 // With these words as its message.
 Status ToCliMessage(const Status& status, const FieldNames& names);

@@ -50,6 +50,9 @@ TEST_F(DumpTest, EveryMistakeAtOnce) {
   daemon_.error = FailedPrecondition("the flight recorder is off here (recorder.enabled)");
   EXPECT_EQ(Run({"dump"}), kExitRefused);
   EXPECT_NE(err().find("recorder.enabled"), std::string::npos) << err();
+  daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "last_ms", .value = "35996400000", .text = "must be 1ms..24h"});
+  EXPECT_EQ(Run({"dump", "--last", "9999h"}), kExitRefused);
+  EXPECT_NE(err().find("--last 9999h: must be 1ms..24h"), std::string::npos) << err();
 }
 
 // The dump is there even when it does not arrive: its id must be printed.

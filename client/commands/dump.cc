@@ -69,7 +69,7 @@ int RunDump(const Context& context, const DumpOptions& options) {
   if (!problems.empty()) return UsageError(context.io, "dump", problems);
   auto session = WithProgress(context, "writing the past",
                               [&] { return context.api.DumpRecorder(request); });
-  if (!session.ok()) return Fail(context, session.status(), NameOf("devices", "--devices", options.devices));
+  if (!session.ok()) return Fail(context, session.status(), NamesOf(options));
   std::string fetched;
   if (options.out) {
     Result<std::string> path = Fetch(context, session->session_id(), *options.out);

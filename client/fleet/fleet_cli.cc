@@ -162,6 +162,7 @@ FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
     v1::DumpRecorderRequest dump = BuildDumpRequest(command.dump, &checked_before);
     if (dump.job_id().empty()) dump.set_job_id(source_job);
     FleetReport report = DumpOnAll(fleet, dump);
+    for (NodeResult& node : report.nodes) node.status = ToCliMessage(node.status, NamesOf(command.dump));
     if (command.dump.out) FetchDumped(*command.dump.out, fleet, &report);
     return report;
   }

@@ -58,6 +58,8 @@ struct RecorderDumpRequest {
 // Why the recorder holds `held_ns` and no more, for a warning. `most_ns`: recorder.seconds; `evicted_early`: for the lack
 // of memory.
 std::string_view LimitOfPast(int64_t held_ns, int64_t most_ns, bool evicted_early);
+// Whether a dump may reach back so far.
+Status CheckLast(const v1::DumpRecorderRequest& request_untrusted);
 
 class FlightRecorder final : public RecorderHistory {
  public:

@@ -16,6 +16,7 @@
 #include "daemon/data/testing/test_dump.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "daemon/recorder/recorder_ring.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
 namespace {
@@ -335,6 +336,24 @@ TEST(LimitOfPast, IsWhatReallyLimits) {
   EXPECT_EQ(LimitOfPast(65'661'000'000, 120'000'000'000, true), "recorder.memory_mb is full");
   EXPECT_EQ(LimitOfPast(119'999'000'000, 120'000'000'000, false), "recorder.seconds is the limit");
   EXPECT_EQ(LimitOfPast(119'999'000'000, 120'000'000'000, true), "recorder.seconds is the limit");
+}
+
+// docs/troubleshooting.md: values are refused, never clamped.
+TEST(CheckLast, RefusesWhatIsOutOfRange) {
+  v1::DumpRecorderRequest request;
+  EXPECT_TRUE(CheckLast(request).ok()) << "all that is held";
+  for (const uint64_t ms : {1ULL, 86'400'000ULL}) {
+    request.set_last_ms(ms);
+    EXPECT_TRUE(CheckLast(request).ok()) << ms;
+  }
+  for (const uint64_t ms : {0ULL, 86'400'001ULL, ~0ULL}) {
+    request.set_last_ms(ms);
+    const Status status = CheckLast(request);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << ms;
+    ASSERT_EQ(status.problems().size(), 1U);
+    EXPECT_EQ(status.problems()[0].field, "last_ms");
+    EXPECT_EQ(status.problems()[0].text, "must be 1ms..24h");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/duration_text.h"
 #include "base/log.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
@@ -13,6 +14,7 @@ namespace profd {
 namespace {
 
 constexpr int kMaxWriting = 4;
+constexpr uint64_t kMostLastMs = 86'400'000;
 
 }  // namespace
 
@@ -54,6 +56,14 @@ Result<std::vector<int>> FlightRecorder::DevicesFor(const Peer& peer,
   return devices;
 }
 
+Status CheckLast(const v1::DumpRecorderRequest& request_untrusted) {
+  const uint64_t last_ms = request_untrusted.last_ms();
+  if (last_ms <= kMostLastMs && (last_ms > 0 || !request_untrusted.has_last_ms())) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument, Problem{.field = "last_ms",
+                                                      .value = std::to_string(last_ms),
+                                                      .text = fmt::format("must be {}..{}", ExactDuration(1), ExactDuration(kMostLastMs))});
+}
+
 void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
                           SessionReply reply) {
   Status wrong;
@@ -67,6 +77,8 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     wrong = {StatusCode::kInvalidArgument, Problem{.field = "label", .text = label.message()}};
   } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
     wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
+  } else if (Status last = CheckLast(request_untrusted); !last.ok()) {
+    wrong = last;
   } else if (writing_.contains(peer.uid) || writing_.size() >= kMaxWriting) {
     wrong = ResourceExhausted("a dump of the flight recorder is being written; try again");
   }
@@ -80,8 +92,7 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
   request.uid = peer.uid;
   request.gid = peer.gid;
   request.pid = peer.pid;
-  constexpr uint64_t kDayMs = 86'400'000;
-  request.last_ns = static_cast<int64_t>(std::min(request_untrusted.last_ms(), kDayMs)) * kNsPerMs;
+  request.last_ns = static_cast<int64_t>(request_untrusted.last_ms()) * kNsPerMs;
   request.devices = std::move(devices).value();
   request.job_id = request_untrusted.job_id();
   request.label = request_untrusted.label();

@@ -120,6 +120,7 @@ class Past(RecorderCase):
         self.assertIn("no device 7", self.daemon.run("dump", "--devices", "7").stderr)
         self.assertEqual(self.daemon.run("dump", "--job", "none").returncode, 4)
         self.assertEqual(self.daemon.run("dump", "--last", "soon").returncode, 2)
+        self.assertIn("--last 9999h: must be 1ms..24h", self.daemon.run("dump", "--last", "9999h").stderr)
         self.assertEqual(self.daemon.run("dump", "--reason", "x" * 129).returncode, 3)
         refused = self.daemon.run("start", "--collector", "hccs", "--since", "3s", "--no-dump")
         self.assertNotEqual(refused.returncode, 0)
