@@ -392,7 +392,8 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   Context context{*api, environment.io, environment.clock, *endpoint, parsed.json,
                   [&](std::optional<int64_t> ms) {
                     return environment.make_api(*endpoint, ms ? ms : timeout_ms);
-                  }};
+                  },
+                  timeout_ms};
   code = RunCommand(context, name, &parsed);
   io.out.flush();
   io.err.flush();

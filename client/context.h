@@ -40,6 +40,8 @@ struct Context {
   bool json = false;
   // Another connection to the same daemon, for calls beside each other; unset timeout = the user's.
   std::function<std::unique_ptr<ProfdApi>(std::optional<int64_t> timeout_ms)> make_api = {};
+  // --timeout, which the calls of `api` have by themselves.
+  std::optional<int64_t> timeout_ms = {};
   // Of one node of many: false when it is given up. Null: the command watches signals by itself.
   std::function<bool()> go_on = {};
 };

@@ -167,6 +167,20 @@ TEST_F(StreamTest, ActivityReportsThatNothingIsCollected) {
   EXPECT_EQ(Run({"stream", "--activity"}), 3) << err();
 }
 
+// docs/profctl.md: a stream in which nothing comes for the time of --timeout ends with 4.
+TEST_F(StreamTest, ActivityEndsAfterTheTimeout) {
+  daemon_.on_activity = [this] { clock_.Advance(2 * kNsPerSecond); };
+  EXPECT_EQ(Run({"stream", "--activity", "--job", "nope", "--timeout", "3s"}), kExitNotFound) << err();
+  EXPECT_EQ(daemon_.activity_requests.size(), 2U);
+  EXPECT_NE(err().find("no second of a process came within the time of --timeout"), std::string::npos) << err();
+  // The second 10 at 2 s, 11 at 4 s; then nothing new.
+  daemon_.activity = Activity();
+  daemon_.activity_requests.clear();
+  EXPECT_EQ(Run({"stream", "--activity", "--json", "--timeout", "3s"}), kExitNotFound) << err();
+  EXPECT_EQ(daemon_.activity_requests.size(), 4U);
+  EXPECT_NE(err().find("no further second"), std::string::npos) << err();
+}
+
 TEST_F(StreamTest, ActivityHasNoFiltersOfSamples) {
   for (const char* flag : {"--devices-only", "--collectors=hccs", "--devices=0", "--interval=1s", "--format=csv"}) {
     EXPECT_EQ(Run({"stream", "--activity", flag}), 2) << flag;

@@ -55,6 +55,7 @@ struct FakeDaemon {
   // One for each call, the last one again and again; none: nothing is collected.
   std::vector<v1::GetActivityResponse> activity;
   std::vector<v1::GetActivityRequest> activity_requests;
+  std::function<void()> on_activity;
   v1::GetAdviceResponse advice;
   v1::GetAdviceRequest advice_request;
   std::deque<v1::GetAdviceResponse> advice_watch;
@@ -148,6 +149,7 @@ class FakeApi final : public ProfdApi {
   Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) override {
     std::lock_guard lock(daemon_.mutex);
     daemon_.activity_requests.push_back(request);
+    if (daemon_.on_activity) daemon_.on_activity();
     if (daemon_.activity.empty()) return Answer(v1::GetActivityResponse());
     const size_t call = std::min(daemon_.activity_requests.size(), daemon_.activity.size());
     return Answer(daemon_.activity[call - 1]);

@@ -73,6 +73,8 @@ class Printer {
     return from;
   }
 
+  uint64_t printed() const { return printed_; }
+
  private:
   bool Print(const v1::ProcessActivity& process, const v1::ActivitySpan& span, int64_t wall_offset_ns) {
     int64_t wall_ns = 0;
@@ -139,6 +141,9 @@ int RunStreamActivity(const Context& context, const StreamActivityOptions& optio
   request.set_job_id(options.job);
   Status status;
   bool noted = false;
+  uint64_t printed = 0;
+  int64_t last_ns = context.clock.SteadyNs();
+  const auto silent = [&] { return context.timeout_ms && context.clock.SteadyNs() - last_ns >= *context.timeout_ms * kNsPerMs; };
   for (bool more = true; more && signals.caught() == 0;) {
     request.set_from_ns(printer.from_ns());
     const Result<v1::GetActivityResponse> activity = context.api.GetActivity(request);
@@ -151,7 +156,13 @@ int RunStreamActivity(const Context& context, const StreamActivityOptions& optio
                     "profctl start --job JOB --task-time l0");
     }
     more = printer.Take(*activity);
-    for (int i = 0; more && i < kNaps && signals.Poll() == 0; ++i) ::poll(nullptr, 0, kNapMs);
+    if (std::exchange(printed, printer.printed()) != printer.printed()) last_ns = context.clock.SteadyNs();
+    for (int i = 0; more && i < kNaps && !silent() && signals.Poll() == 0; ++i) ::poll(nullptr, 0, kNapMs);
+    if (more && silent()) {
+      status = NotFound(fmt::format("no {}second of a process came within the time of --timeout; what collects from it is shown by `profctl list --active`",
+                                    printed > 0 ? "further " : ""));
+      more = false;
+    }
   }
   context.api.SetWaitHook(nullptr);
   if (signals.caught() != 0 || status.ok()) return kExitOk;
