@@ -275,6 +275,8 @@ TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
   daemon_.sessions["other"].mutable_owner()->set_uid(77);
   EXPECT_EQ(Run({"stop", "--all-mine"}), 5) << "s1 is still running in its answer";
   EXPECT_EQ(daemon_.stopped, (std::vector<std::string>{"s1", "s2"}));
+  EXPECT_NE(err().find("session s2: not everything that was requested was collected:"), std::string::npos) << err();
+  EXPECT_NE(err().find("warning: session s2: 33 Hz became 33.3 Hz\n"), std::string::npos) << err();
   EXPECT_TRUE(daemon_.list_request.active_only());
   daemon_.stopped.clear();
   EXPECT_EQ(Run({"stop", "--job", "j42"}), 5);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "client/session_view.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -130,6 +131,7 @@ Json ToJson(const v1::Session& session) {
   take(spec.target(), {"job_id", "rank"});
   take(spec.schedule(), {"duration_ms", "start_at_ns", "start_step", "steps"});
   json["lease_ms"] = spec.has_lease() ? Json(spec.lease().lease_ms()) : Json(nullptr);
+  json["partial"] = IsPartial(session);
   return json;
 }
 

@@ -121,6 +121,9 @@ TEST_F(RunTest, WhatNoProcessServedIsNamedAtTheEnd) {
     v1::Outcome* outcome = session_.mutable_status()->add_outcomes();
     outcome->set_collector(option);
     outcome->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
+    v1::EffectiveOption* asked = session_.mutable_status()->add_effective_options();
+    asked->set_key(option);
+    asked->set_asked("on");
   }
   daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
     EXPECT_EQ(err().find("task_time"), std::string::npos) << err();

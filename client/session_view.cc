@@ -82,28 +82,35 @@ std::string Notes(const Group& group) {
   return notes;
 }
 
+bool WasNamed(const v1::Session& session, const std::string& collector) {
+  return std::ranges::any_of(session.status().effective_options(), [&collector](const v1::EffectiveOption& effective) {
+           return effective.key() == collector && !effective.asked().empty();
+         }) ||
+         std::ranges::any_of(session.spec().collectors(), [&collector](const v1::CollectorRequest& named) { return named.name() == collector; });
+}
+
 // What makes a session partial. What processes do not do, or in part only, does so once none can join any more; what the
-// chip cannot, if the request named it: a session without options takes what there is.
+// chip cannot, or no process was there for, if the request named it: a session without options takes what there is.
 bool IsNotCollected(const v1::Session& session, const v1::Outcome& outcome) {
   switch (outcome.result()) {
     case v1::Outcome::RESULT_RUNNING:
     case v1::Outcome::RESULT_FINISHED:
       return false;
-    case v1::Outcome::RESULT_UNSPECIFIED:
     case v1::Outcome::RESULT_NEEDS_PROCESS:
+      return IsFinal(session.status().state()) && WasNamed(session, outcome.collector());
+    case v1::Outcome::RESULT_UNSPECIFIED:
     case v1::Outcome::RESULT_WAITING:
     case v1::Outcome::RESULT_PARTIAL:
     case v1::Outcome::RESULT_OFF:
       return IsFinal(session.status().state());
     case v1::Outcome::RESULT_UNSUPPORTED:
-      return std::ranges::any_of(session.status().effective_options(), [&outcome](const v1::EffectiveOption& effective) {
-               return effective.key() == outcome.collector() && !effective.asked().empty();
-             }) ||
-             std::ranges::any_of(session.spec().collectors(), [&outcome](const v1::CollectorRequest& named) { return named.name() == outcome.collector(); });
+      return WasNamed(session, outcome.collector());
     default:
       return true;
   }
 }
+
+std::string OfSession(const v1::Session& session, bool named) { return named ? fmt::format("session {}: ", session.session_id()) : ""; }
 
 Cell DroppedCell(uint64_t records, uint64_t bytes) {
   if (records == 0 && bytes == 0) return "0";
@@ -140,12 +147,15 @@ Cell StateCell(v1::Session::State state) {
   }
 }
 
+bool IsPartial(const v1::Session& session) {
+  return session.status().state() != v1::Session::STATE_FAILED &&
+         std::ranges::any_of(session.status().outcomes(), [&session](const v1::Outcome& outcome) { return IsNotCollected(session, outcome); });
+}
+
 Cell StateCell(const v1::Session& session) {
   Cell cell = StateCell(session.status().state());
   if (session.status().has_collecting_files()) return {cell.text + ", collecting files", cell.tone};
-  const bool partial = std::ranges::any_of(
-      session.status().outcomes(), [&session](const v1::Outcome& outcome) { return IsNotCollected(session, outcome); });
-  if (partial && session.status().state() != v1::Session::STATE_FAILED) return {cell.text + ", partial", Tone::kWarning};
+  if (IsPartial(session)) return {cell.text + ", partial", Tone::kWarning};
   return cell;
 }
 
@@ -170,14 +180,14 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
   if (!table.empty()) table.Print(out, color, "  ");
 }
 
-void PrintNotCollected(const Context& context, const v1::Session& session) {
+void PrintNotCollected(const Context& context, const v1::Session& session, bool named) {
   if (!IsFinal(session.status().state())) return;
   v1::Session left;
   for (const v1::Outcome& outcome : session.status().outcomes()) {
     if (IsNotCollected(session, outcome)) *left.mutable_status()->add_outcomes() = outcome;
   }
   if (left.status().outcomes().empty()) return;
-  Warn(context, "not everything that was requested was collected:");
+  Warn(context, OfSession(session, named) + "not everything that was requested was collected:");
   PrintOutcomes(context.io.err, left, /*with_counts=*/false, context.io.err_color());
 }
 
@@ -273,9 +283,9 @@ std::string CollectingFiles(const v1::Session& session) {
                      (files.left_ms() + 999) / 1000);
 }
 
-void PrintWarnings(std::ostream& out, const v1::Session& session, bool color) {
+void PrintWarnings(std::ostream& out, const v1::Session& session, bool color, bool named) {
   for (const std::string& warning : session.status().warnings()) {
-    out << Paint("warning: ", Tone::kWarning, color) << Printable(warning) << '\n';
+    out << Paint("warning: ", Tone::kWarning, color) << Printable(OfSession(session, named) + warning) << '\n';
   }
 }
 

@@ -15,16 +15,18 @@ bool IsFinal(v1::Session::State state);
 // Exit code for a session that ended: kExitPartial for failed and interrupted ones.
 int ExitForEnded(const v1::Session& session);
 
+// Something that was requested is not collected, or in part only; `profctl show` shows what.
+bool IsPartial(const v1::Session& session);
 Cell StateCell(v1::Session::State state);
-// "done, partial": something that was requested is not collected, or in part only; `profctl show` shows what.
+// "done, partial"
 Cell StateCell(const v1::Session& session);
 
 // What each collector answered; equal answers over devices in one row. `with_counts` adds what was
 // recorded and lost.
 void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_counts, bool color);
 
-// On stderr, once a session has ended: what makes it partial.
-void PrintNotCollected(const Context& context, const v1::Session& session);
+// On stderr, once a session has ended: what makes it partial. `named`: with its id, where several are reported.
+void PrintNotCollected(const Context& context, const v1::Session& session, bool named = false);
 
 // How long it ran or has been running.
 std::string RanFor(const v1::Session& session, const Clock& clock);
@@ -51,7 +53,7 @@ std::string MissingRanks(const v1::Session& session);
 // "of 2 processes, for at most 93 s" while it ends and collects files, else empty.
 std::string CollectingFiles(const v1::Session& session);
 
-// The session's warnings, each on a line.
-void PrintWarnings(std::ostream& out, const v1::Session& session, bool color);
+// The session's warnings, each on a line; `named` as above.
+void PrintWarnings(std::ostream& out, const v1::Session& session, bool color, bool named = false);
 
 }  // namespace profd::client

@@ -76,7 +76,13 @@ TEST(SessionViewTest, ASessionThatNoProcessServedIsPartialOnceItHasEnded) {
   status.set_state(v1::Session::STATE_RUNNING);
   EXPECT_THAT(StateCell(session).text, Not(HasSubstr("partial")));
   status.set_state(v1::Session::STATE_DONE);
+  EXPECT_THAT(StateCell(session).text, Not(HasSubstr("partial"))) << "task_time is on by default";
+  EXPECT_EQ(ToJson(session)["partial"], false);
+  v1::EffectiveOption& option = *status.add_effective_options();
+  option.set_key("task_time");
+  option.set_asked("l1");
   EXPECT_EQ(StateCell(session).text, "done, partial");
+  EXPECT_EQ(ToJson(session)["partial"], true);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace profd::client {
 namespace {
 
-void PrintStopped(const Context& context, const v1::Session& session) {
+// `several`: of more than one, whose warnings are on stderr without the lines on stdout.
+void PrintStopped(const Context& context, const v1::Session& session, bool several) {
   std::ostream& out = context.io.out;
   PrintSessionHead(out, session, StateCell(session.status().state()), context.io.out_color());
   out << fmt::format("  {}, {}, {} in {}\n", CountText(session.status().records(), "record"),
@@ -20,8 +21,8 @@ void PrintStopped(const Context& context, const v1::Session& session) {
   if (const std::string removed = RemovedText(session); !removed.empty()) out << "  removed " << Printable(removed) << '\n';
   PrintStatistics(out, session, context.io.out_color());
   if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';
-  PrintNotCollected(context, session);
-  PrintWarnings(context.io.err, session, context.io.err_color());
+  PrintNotCollected(context, session, several);
+  PrintWarnings(context.io.err, session, context.io.err_color(), several);
 }
 
 // A stop that is still going on is not a success yet.
@@ -46,7 +47,7 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
     if (context.json) {
       stopped.push_back(ToJson(*session));
     } else {
-      PrintStopped(context, *session);
+      PrintStopped(context, *session, ids.size() > 1);
     }
   }
   if (context.json) {
