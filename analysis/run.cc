@@ -117,6 +117,10 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
     if (!fs::exists(path, error)) return NotFound(path + ": there is no such file or directory");
     std::vector<Source> found = FindSources(path);
     if (found.empty()) {
+      const fs::directory_iterator listed(path, error);
+      if (error == std::errc::permission_denied) {
+        return PermissionDenied(path + ": Permission denied; its owner and root can read it, and profctl fetch brings a copy");
+      }
       return InvalidArgument(path +
                              ": no run: neither a dump (PROF_*), nor ASCEND_PROFILER_OUTPUT or mindstudio_profiler_output, "
                              "nor a database (msprof_*.db, ascend_*_profiler*.db), nor cluster_analysis_output, nor MindSpore's raw logs are there or below");
@@ -164,6 +168,8 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
   }
   if (run->ranks.empty()) {
     const std::string why = run->problems.empty() ? "" : fmt::format(": {}: {}", run->problems.front().where, run->problems.front().what);
+    // As an export of it says.
+    if (why.empty() && others.empty()) return NotFound(run->name + ": it holds no records to analyse");
     return InvalidArgument(run->name + ": nothing in it could be read" + why);
   }
   if (std::ranges::any_of(run->ranks, [](const auto& each) { return each->rank.has_value(); })) {

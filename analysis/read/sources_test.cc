@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -352,6 +353,31 @@ TEST_F(BrokenRank, TheOnlyOneIsNamed) {
   const fs::path empty = Output("n_0") / "ascend_pytorch_profiler_0.db";
   std::ofstream{empty};
   EXPECT_EQ(Load().status().message(), "run: nothing in it could be read: " + empty.string() + ": " + kNoDevice);
+}
+
+// docs/profctl.md: 4, there is no such thing; 3, not allowed.
+TEST_F(BrokenRank, ADumpWithoutRecordsAndOneOfAnotherUser) {
+  const fs::path dump = fs::path(std::string(dir_ / "run")) / "PROF_1";
+  fs::create_directories(dump / "host" / "data");
+  std::ofstream(dump / "host/start_info") << R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"1000"})";
+  std::ofstream(dump / "host/end_info") << R"({"collectionTimeEnd":"1767225610000000","clockMonotonicRaw":"10000001000"})";
+  std::ofstream(dump / "host/info.json") << R"({"platform_version":"5","CPU":[{}],"DeviceInfo":[{"hwts_frequency":"50"}],"hostname":"n1","pid":"7"})";
+  std::ofstream(dump / "host/host_start.log") << "clock_monotonic_raw: 1000\ncntvct: 1\n";
+  EXPECT_EQ(Load().status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Load().status().message(), "run: it holds no records to analyse");
+  fs::permissions(dir_.path(), fs::perms::others_exec | fs::perms::others_read, fs::perm_options::add);
+  fs::permissions(dump, fs::perms::none);
+  const bool root = geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(seteuid(65534), 0);
+  }
+  const Status status = LoadRun({dump.string()}, {}, {}).status();
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(status.message(), dump.string() + ": Permission denied; its owner and root can read it, and profctl fetch brings a copy");
+  fs::permissions(dump, fs::perms::owner_all);
 }
 
 TEST_F(BrokenRank, TextIsReadInPlaceOfADatabase) {
