@@ -287,7 +287,7 @@ int Serve(const Parsed& parsed, const Environment& environment) {
   std::unique_ptr<ProfdApi> daemon;
   if (endpoint.ok() && !endpoint->remote()) daemon = environment.make_api(*endpoint, kTimeoutMs);
   command.no_daemon = command.no_daemon || daemon == nullptr;
-  return RunServe(environment.io, environment.clock, command, std::move(daemon), parsed.json);
+  return RunServe(environment.io, environment.clock, command, std::move(daemon), endpoint.ok() ? *endpoint : Endpoint(), parsed.json);
 }
 
 bool IsAboutStore(const Parsed& parsed) { return !parsed.store_runs.from.empty() || parsed.store_runs.older_than || !parsed.store_runs.cluster.empty(); }

@@ -79,6 +79,11 @@ std::string NotAllowed(const std::string& path) {
   return text + "\n" + JoinHint(info.st_gid, (info.st_mode & S_IXGRP) != 0);
 }
 
+// It accepts connections, and the call ended all the same: it may be another process than the one that was called.
+std::string CallEnded(const Status& status, const std::string& where) {
+  return fmt::format("the call to profd at {} ended: {}\nIf profd was restarted, try again; systemctl status profd; journalctl -u profd", where, status.message());
+}
+
 std::string ExplainRemote(const Status& status, const Endpoint& endpoint) {
   std::string diagnosis = DiagnoseTls(endpoint);
   if (!diagnosis.empty()) {
@@ -89,7 +94,7 @@ std::string ExplainRemote(const Status& status, const Endpoint& endpoint) {
         "profd on {} can be reached but did not answer in time ({})\n--timeout waits longer.",
         endpoint.address, status.message());
   }
-  return fmt::format("profd on {}: {}", endpoint.address, status.ToString());
+  return CallEnded(status, endpoint.address);
 }
 
 }  // namespace
@@ -190,7 +195,7 @@ std::string Explain(const Status& status, const Endpoint& endpoint) {
         "use a longer --timeout; check systemctl status profd.",
         socket, status.message());
   }
-  return status.ToString();
+  return CallEnded(status, socket);
 }
 
 }  // namespace profd::client

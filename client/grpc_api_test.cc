@@ -71,6 +71,7 @@ class Sessions final : public v1::SessionService::Service {
   }
   grpc::Status WatchSession(grpc::ServerContext* context, const v1::WatchSessionRequest* request,
                             grpc::ServerWriter<v1::Session>* writer) override {
+    if (request->session_id() == "broken") return {grpc::StatusCode::UNAVAILABLE, "Socket closed"};
     v1::Session session;
     session.set_session_id(request->session_id());
     session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
@@ -182,6 +183,13 @@ TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {
   EXPECT_NE(err().find("did not answer in time"), std::string::npos) << err();
   EXPECT_EQ(RunReal({"--timeout", "200ms", "watch", "endless"}), 6);
   EXPECT_NE(err().find("went silent"), std::string::npos) << err();
+}
+
+// A new daemon, or the socket of systemd, answers at the place of the one that was killed.
+TEST_F(GrpcApiTest, ACallThatBreaksNamesTheSocketAndWhatToDo) {
+  EXPECT_EQ(RunReal({"watch", "broken"}), 6);
+  EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: Socket closed"), std::string::npos) << err();
+  EXPECT_NE(err().find("systemctl status profd"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, NoServerIsUnreachable) {

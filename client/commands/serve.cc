@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "client/commands/report.h"
+#include "client/connection.h"
 #include "client/render.h"
 #include "client/serve/site.h"
 #include "client/signals.h"
@@ -48,13 +49,13 @@ Result<std::string> MakeToken() {
 // Paths of the dumps of a daemon on this machine; what is not available is reported once.
 class DaemonDumps {
  public:
-  DaemonDumps(const Io& io, std::unique_ptr<ProfdApi> api) : io_(io), api_(std::move(api)) {}
+  DaemonDumps(const Io& io, std::unique_ptr<ProfdApi> api, Endpoint endpoint) : io_(io), api_(std::move(api)), endpoint_(std::move(endpoint)) {}
 
   std::vector<std::string> Paths() {
     const Result<v1::Node> node = api_->GetNode();
-    if (!node.ok()) return ReportOnce("no daemon answers: " + node.status().message());
+    if (!node.ok()) return ReportOnce("no daemon answers: " + Explain(node.status(), endpoint_));
     const Result<v1::ListDumpsResponse> list = api_->ListDumps();
-    if (!list.ok()) return ReportOnce("the daemon lists no dumps: " + list.status().message());
+    if (!list.ok()) return ReportOnce("the daemon lists no dumps: " + Explain(list.status(), endpoint_));
     std::vector<std::string> paths;
     for (const v1::Dump& dump : list->dumps()) paths.push_back(node->dump_root() + "/" + dump.name());
     return paths;
@@ -62,13 +63,14 @@ class DaemonDumps {
 
  private:
   std::vector<std::string> ReportOnce(const std::string& what) {
-    if (!reported_) io_.err << "profctl: warning: " << PrintableLines(what) << "; only folders are served" << std::endl;
+    if (!reported_) io_.err << "profctl: warning: only folders are served; " << PrintableLines(what) << std::endl;
     reported_ = true;
     return {};
   }
 
   const Io& io_;
   std::unique_ptr<ProfdApi> api_;
+  const Endpoint endpoint_;
   bool reported_ = false;
 };
 
@@ -96,7 +98,7 @@ Status CheckFolders(const std::vector<std::string>& folders) {
 
 }  // namespace
 
-int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, bool json) {
+int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, const Endpoint& endpoint, bool json) {
   const auto fail = [&](const Status& status) { return FailWith(io, status, json); };
   const Result<size_t> slices = ParseSlices(command.slices);
   if (!slices.ok()) return FailWith(io, slices.status(), kExitUsage, json);
@@ -115,7 +117,7 @@ int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std:
   options.slices = *slices;
   options.language = *language;
   options.clock = &clock;
-  DaemonDumps dumps(io, std::move(daemon));
+  DaemonDumps dumps(io, std::move(daemon), endpoint);
   if (!command.no_daemon) options.more = [&dumps] { return dumps.Paths(); };
   RunStore store(std::move(options));
   Site site(&store, *token);

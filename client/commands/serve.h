@@ -21,7 +21,7 @@ struct ServeCommand {
   bool no_daemon = false;
 };
 
-// `daemon`: null where there is none; its dumps are listed anew at every listing.
-int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, bool json);
+// `daemon`, at `endpoint`: null where there is none; its dumps are listed anew at every listing.
+int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std::unique_ptr<ProfdApi> daemon, const Endpoint& endpoint, bool json);
 
 }  // namespace profd::client

@@ -164,7 +164,7 @@ class Serve(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             with serving(empty, "--listen", "127.0.0.1:0", options=("--socket", os.path.join(empty, "none.sock"))) as server:
                 self.assertEqual(server.get("api/runs")["runs"], [])
-                self.assertIn("no daemon answers", server.stop()[2])
+                self.assertIn("only folders are served; no daemon answers: profd cannot be reached", server.stop()[2])
 
     def test_the_page(self):
         why = web_driver.missing()
