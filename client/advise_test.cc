@@ -1,4 +1,4 @@
-// profctl advise: the tables of its findings as text.
+// profctl advise: the tables of its findings as text; profctl report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +52,12 @@ TEST_F(AdviseTextTest, AllRowsAndCellsThatAreCut) {
 TEST_F(AdviseTextTest, ACellIsOneLine) {
   EXPECT_EQ(Run({"advise", RunWithGarbage(1, R"(max_split_size_mb:1\r\nx:2)")}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("  PYTORCH_NPU_ALLOC_CONF  max_split_size_mb:1 x:2  segments"));
+}
+
+// Before a run is read, and by the name that was given.
+TEST_F(AdviseTextTest, AReportThatCannotBeWritten) {
+  EXPECT_EQ(Run({"report", dir_ / "no_run", "-o", dir_ / "none/page.html"}), kExitNotFound);
+  EXPECT_EQ(err(), "profctl: " + (dir_ / "none/page.html") + ": No such file or directory\n");
 }
 
 }  // namespace

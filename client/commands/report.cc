@@ -46,31 +46,44 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   return data;
 }
 
-}  // namespace
-
-// Under another name first.
-Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write) {
+// An empty file beside `path`.
+Result<std::string> CreateUnfinished(const std::string& path, bool replace) {
   struct stat facts {};
   if (!replace && ::lstat(path.c_str(), &facts) == 0) {
     return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
   }
   const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
-  if (!UniqueFd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640)).valid()) return Status::FromErrno(errno, unfinished);
-  Status status = write(unfinished);
-  if (status.ok() && ::rename(unfinished.c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, path);
-  if (!status.ok()) ::unlink(unfinished.c_str());
+  if (!UniqueFd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640)).valid()) return Status::FromErrno(errno, path);
+  return unfinished;
+}
+
+}  // namespace
+
+Status CheckWritable(const std::string& path, bool replace) {
+  const Result<std::string> unfinished = CreateUnfinished(path, replace);
+  if (unfinished.ok()) ::unlink(unfinished->c_str());
+  return unfinished.status();
+}
+
+// Under another name first.
+Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write) {
+  const Result<std::string> unfinished = CreateUnfinished(path, replace);
+  if (!unfinished.ok()) return unfinished.status();
+  Status status = write(*unfinished);
+  if (status.ok() && ::rename(unfinished->c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, path);
+  if (!status.ok()) ::unlink(unfinished->c_str());
   return status;
 }
 
 Status WriteWhole(const std::string& path, const std::string& text, bool replace) {
-  return WriteBy(path, replace, [&text](const std::string& unfinished) -> Status {
+  return WriteBy(path, replace, [&](const std::string& unfinished) -> Status {
     UniqueFd fd(::open(unfinished.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd.valid()) return Status::FromErrno(errno, unfinished);
+    if (!fd.valid()) return Status::FromErrno(errno, path);
     size_t done = 0;
     while (done < text.size()) {
       const ssize_t written = ::write(fd.get(), text.data() + done, text.size() - done);
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return Status::FromErrno(errno, unfinished);
+      if (written < 0) return Status::FromErrno(errno, path);
       done += static_cast<size_t>(written);
     }
     return Status::Ok();
@@ -99,6 +112,7 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
   if (!language.ok()) return misused(language.status());
   if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return misused(good);
   const std::string out = command.out.value_or("report.html");
+  if (const Status writable = CheckWritable(out, command.force); !writable.ok()) return fail(writable, ExitCodeFor(writable.code()));
   Read read;
   Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &read);
   if (!data.ok()) return fail(data.status());

@@ -25,6 +25,8 @@ struct ReportCommand {
   bool force = false;                 // replaces a file that is there
 };
 
+// Whether a file can be made there, before what takes long; leaves nothing. An error where one is that is not to be replaced.
+Status CheckWritable(const std::string& path, bool replace);
 // The complete file, or nothing. An error where it is there already and is not to be replaced.
 Status WriteWhole(const std::string& path, const std::string& text, bool replace);
 // The same of what `write` puts into an empty file that it is given the name of.

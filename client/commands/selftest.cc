@@ -139,6 +139,9 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   if (options.out && ::access(options.out->c_str(), F_OK) == 0) problems.push_back(fmt::format("-o {}: it exists; name another file", *options.out));
   if (!problems.empty()) return UsageError(context.io, "selftest", problems);
   if (options.list) return selftest::PrintQuestions(context, questions);
+  if (options.out) {
+    if (const Status writable = CheckWritable(*options.out, false); !writable.ok()) return Fail(context, writable);
+  }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };
   const auto any = [&questions](selftest::Needs needs) {

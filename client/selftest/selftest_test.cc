@@ -359,6 +359,10 @@ TEST_F(SelftestCommandTest, PrintsAnswersAndWritesAReport) {
   const Json report = Json::parse(ReadText(folder / "report.json"));
   EXPECT_EQ(report["answers"].size(), Questions().size());
   EXPECT_EQ(Run({"selftest", "-o", folder / "report.json"}), kExitUsage) << "nothing is replaced";
+  // Before a question is asked, and by its name.
+  EXPECT_EQ(Run({"selftest", "-o", folder / "none/report.json"}), kExitNotFound);
+  EXPECT_EQ(err(), "profctl: not found: " + (folder / "none/report.json") + ": No such file or directory\n");
+  EXPECT_THAT(out(), IsEmpty());
   EXPECT_EQ(Run({"selftest", "--only", "chips_known,hal_gates", "--json"}), kExitOk);
   EXPECT_EQ(Json::parse(out())["answers"].size(), 2U);
 }
