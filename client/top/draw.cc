@@ -254,10 +254,10 @@ void DrawTotals(const Model& model, const std::vector<const Device*>& devices, c
     return;
   }
   double utilization = 0;
-  double power = 0;
+  double power = kNothing;  // as long as that of no device is known
   int counted = 0;
   for (const Device* device : devices) {
-    power += std::isfinite(device->Now(Measure::kPower)) ? device->Now(Measure::kPower) : 0;
+    if (const double watts = device->Now(Measure::kPower); std::isfinite(watts)) power = std::isfinite(power) ? power + watts : watts;
     if (!std::isfinite(device->Now(Measure::kUtilization))) continue;
     utilization += device->Now(Measure::kUtilization);
     ++counted;

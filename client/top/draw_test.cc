@@ -47,6 +47,10 @@ TEST(DrawTest, GoldenScreensOfActivity) {
   EXPECT_NE(Screen(model, view, {160, 40}).find("FRAMEWORK"), std::string::npos);
 }
 
+TEST(DrawTest, WhatIsNotKnownYetIsNoSum) {
+  EXPECT_NE(Screen(MakeModel(8, 0), {}, {80, 24}).find("util -  power -  jobs"), std::string::npos);
+}
+
 TEST(DrawTest, GoldenStyles) {
   Model model = MakeModel(2, 5);
   View view;
