@@ -240,7 +240,7 @@ TEST_F(RunTest, AnExportThatFailsLeavesTheCommandsExitCode) {
   EXPECT_NE(err().find("nothing to export"), std::string::npos) << err();
   EXPECT_EQ(out(), "") << "stdout is the command's";
   EXPECT_EQ(Shell("true", {"--export", "pdf"}), 2);
-  EXPECT_NE(err().find("no format is called \"pdf\""), std::string::npos) << err();
+  EXPECT_NE(err().find("--export: no format is called \"pdf\""), std::string::npos) << err();
   EXPECT_EQ(Shell("true", {"--export", "csv", "--no-dump"}), 2);
 }
 

@@ -115,16 +115,16 @@ void ParseChannels(const std::string& text, ExportOptions* options, std::vector<
   }
 }
 
-void ParseFormats(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
+void ParseFormats(std::string_view flag, const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
   auto items = ParseList(text);
-  if (!items.ok()) return problems->push_back("--format " + items.status().message());
+  if (!items.ok()) return problems->push_back(fmt::format("{} {}", flag, items.status().message()));
   std::vector<std::string_view> known = exporting::FormatNames();
   for (const std::string& item : *items) {
     if (std::ranges::find(options->formats, item) != options->formats.end()) continue;
     if (std::ranges::find(known, item) != known.end()) {
       options->formats.push_back(item);
     } else {
-      problems->push_back(fmt::format("--format: no format is called \"{}\"; there are {}", item, fmt::join(known, ", ")));
+      problems->push_back(fmt::format("{}: no format is called \"{}\"; there are {}", flag, item, fmt::join(known, ", ")));
     }
   }
 }
@@ -287,9 +287,9 @@ void CheckOut(const ExportOptions& options, bool force, std::vector<std::string>
 
 }  // namespace
 
-void CheckFormats(const std::string& text, std::vector<std::string>* problems) {
+void CheckFormats(std::string_view flag, const std::string& text, std::vector<std::string>* problems) {
   ExportOptions ignored;
-  ParseFormats(text, &ignored, problems);
+  ParseFormats(flag, text, &ignored, problems);
 }
 
 DumpSpan SpanOf(const DumpInfo& dump) {
@@ -341,7 +341,7 @@ Status CheckIsDump(const std::string& path) {
 
 Result<ExportOptions> BuildExport(const ExportCommand& command, const std::string& directory, std::vector<std::string>* problems) {
   ExportOptions options;
-  ParseFormats(command.format.value_or(command.open ? kPerfettoFormat : "csv"), &options, problems);
+  ParseFormats("--format", command.format.value_or(command.open ? kPerfettoFormat : "csv"), &options, problems);
   const bool for_ui = std::ranges::find(options.formats, kPerfettoFormat) != options.formats.end();
   if (command.open && !for_ui) problems->push_back(fmt::format("--open is for --format {}", kPerfettoFormat));
   if (command.devices) ParseTargets(*command.devices, &options, problems);

@@ -65,8 +65,8 @@ std::vector<std::string> DumpsAt(const std::string& path);
 // is walked, which may be /etc. What is not there or cannot be read is reported when it is opened.
 Status CheckIsDump(const std::string& path);
 
-// Adds what is wrong with "csv,perfetto".
-void CheckFormats(const std::string& text, std::vector<std::string>* problems);
+// Adds what is wrong with "csv,perfetto", which was given with `flag`.
+void CheckFormats(std::string_view flag, const std::string& text, std::vector<std::string>* problems);
 
 // Every problem is added to `problems`, whatever else is wrong; the result means something only if
 // there is none. An error: nothing is wrong, but no dump has any of the devices or times.

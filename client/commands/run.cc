@@ -153,7 +153,7 @@ v1::SessionSpec BuildSpec(StartOptions options, std::vector<std::string>* proble
 void AddExport(const RunOptions& options, v1::SessionSpec* spec,
                std::vector<std::string>* problems) {
   if (!options.export_formats) return;
-  CheckFormats(*options.export_formats, problems);
+  CheckFormats("--export", *options.export_formats, problems);
   if (options.start.no_dump) problems->emplace_back("--export needs a dump: leave --no-dump out");
   const std::string& here = options.start.options.working_directory;
   spec->mutable_metadata()->insert({kOutputMetadata, here.empty() ? "." : here});
