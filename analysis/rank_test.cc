@@ -90,12 +90,12 @@ TEST(HardwareTest, MeansOfAllSteps) {
   const Json counters = HardwareView(rank);
   ASSERT_EQ(counters[0]["by_step"].size(), 400u);
   EXPECT_EQ(counters[1]["by_step"][399]["mean"], 3990);
-  EXPECT_EQ(ProblemsJson(run).size(), 0u);
+  EXPECT_EQ(ProblemsJson(run, nullptr).size(), 0u);
   rank.steps.resize(100'001, rank.steps.back());
   EXPECT_EQ(HardwareView(rank)[1]["by_step"].size(), 100'000u);
-  ASSERT_EQ(ProblemsJson(run).size(), 1u);
-  EXPECT_EQ(ProblemsJson(run)[0]["where"], "/run");
-  EXPECT_EQ(ProblemsJson(run)[0]["what"], "means of the hardware's counters are of the first 100000 of 100001 steps");
+  ASSERT_EQ(ProblemsJson(run, nullptr).size(), 1u);
+  EXPECT_EQ(ProblemsJson(run, nullptr)[0]["where"], "/run");
+  EXPECT_EQ(ProblemsJson(run, nullptr)[0]["what"], "means of the hardware's counters are of the first 100000 of 100001 steps");
 }
 
 TEST(RankTest, OperatorsAndLanesAreOnce) {

@@ -122,7 +122,7 @@ Json RunJson(const Run& run, const ViewNames& only) {
   json["run"] = {{"name", run.name}, {"inputs", run.inputs}};
   json["ranks"] = Json::array();
   for (const auto& rank : run.ranks) json["ranks"].push_back(RankJson(*rank, only));
-  json["problems"] = ProblemsJson(run.problems);
+  json["problems"] = ProblemsJson(run, nullptr);
   return json;
 }
 
