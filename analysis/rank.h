@@ -43,6 +43,10 @@ struct Operator {
   // Of its first execution.
   TextId input_types = kNoText;
   TextId output_shapes = kNoText;
+  // As MindSpore has them; else kNoText.
+  TextId output_types = kNoText;
+  TextId input_formats = kNoText;
+  TextId output_formats = kNoText;
   // Counters: shares of the core's time by Rank::ratio_names, weighted by the time of the executions that have them.
   std::vector<double> ratio_ns;
   double counted_ns = 0;

@@ -1,5 +1,6 @@
 // What MindInsight's profiler made of MindSpore's raw logs (analysis 4.1, 4.2): its `profiler` directory.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -59,15 +60,15 @@ class MindInsightReader {
     if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});
   }
 
-  // {"input_0": {"format": .., "data_type": .., "shape": "1,2"}, "output_0": ..} as "1,2;3"
-  static std::string Shapes(const nlohmann::json& info, std::string_view prefix) {
-    std::string shapes;
-    for (const auto& [name, tensor] : info.items()) {
-      if (!name.starts_with(prefix) || !tensor.is_object() || !tensor.contains("shape") || !tensor["shape"].is_string()) continue;
-      if (!shapes.empty()) shapes += ';';
-      shapes += tensor["shape"].get<std::string>();
+  // {"input_0": {"format": .., "data_type": .., "shape": "1,2"}, "input_1": ..} as "1,2;3"; the shape of a scalar is empty.
+  TextId Listed(const nlohmann::json& info, std::string_view what, const char* key) {
+    std::vector<std::string> values;
+    for (auto tensor = info.find(fmt::format("{}_0", what)); tensor != info.end() && tensor->is_object();
+         tensor = info.find(fmt::format("{}_{}", what, values.size()))) {
+      const auto value = tensor->find(key);
+      values.push_back(value != tensor->end() && value->is_string() ? value->get<std::string>() : "");
     }
-    return shapes;
+    return rank_.Text(fmt::format("{}", fmt::join(values, ";")));
   }
 
   int32_t OperatorOf(std::string_view name) {
@@ -87,8 +88,13 @@ class MindInsightReader {
         operators_.emplace(record.Field(name), op);
         const auto tensors = nlohmann::json::parse(record.Field(info), nullptr, false);
         if (!tensors.is_object()) return true;
-        rank_.operators[static_cast<size_t>(op)].input_shapes = rank_.Text(Shapes(tensors, "input_"));
-        rank_.operators[static_cast<size_t>(op)].output_shapes = rank_.Text(Shapes(tensors, "output_"));
+        Operator& made = rank_.operators[static_cast<size_t>(op)];
+        made.input_shapes = Listed(tensors, "input", "shape");
+        made.input_types = Listed(tensors, "input", "data_type");
+        made.input_formats = Listed(tensors, "input", "format");
+        made.output_shapes = Listed(tensors, "output", "shape");
+        made.output_types = Listed(tensors, "output", "data_type");
+        made.output_formats = Listed(tensors, "output", "format");
         return true;
       };
     });

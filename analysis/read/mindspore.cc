@@ -30,6 +30,16 @@ constexpr std::string_view kTrace = "training_trace.46.dev.profiler_default_tag.
 constexpr std::string_view kAiCpu = "DATA_PREPROCESS.dev.AICPU.";
 constexpr std::array<std::string_view, 3> kFramework = {"task_desc_info.", "graph_desc_info.", "point."};
 
+// MindSpore's types of numbers in releases with these logs; others are left as they are.
+std::string TypeName(std::string_view number) {
+  constexpr unsigned kFirst = 27;
+  constexpr std::array<std::string_view, 15> kNames = {"BOOL",   "INT",    "INT8",   "INT16", "INT32",   "INT64",   "UINT",   "UINT8",
+                                                       "UINT16", "UINT32", "UINT64", "FLOAT", "FLOAT16", "FLOAT32", "FLOAT64"};
+  unsigned type = 0;
+  if (!ParseNumber(number, &type) || type < kFirst || type >= kFirst + kNames.size()) return std::string(number);
+  return fmt::format("NUMBER_TYPE_{}", kNames[type - kFirst]);
+}
+
 template <class T>
 T Load(std::span<const char> bytes, size_t at) {
   T value;
@@ -164,8 +174,12 @@ class MindSporeReader {
         if (value.size() > 1 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
         if (key == "op_name") name = value;
         if (key == "op_type") kind.type = value;
-        if (key == "input_shape") AddListed(&kind.input_shapes, value);
-        if (key == "output_shape") AddListed(&kind.output_shapes, value);
+        if (key == "input_format") AddListed(&kind.input.formats, value);
+        if (key == "input_data_type") AddListed(&kind.input.types, TypeName(value));
+        if (key == "input_shape") AddListed(&kind.input.shapes, value);
+        if (key == "output_format") AddListed(&kind.output.formats, value);
+        if (key == "output_data_type") AddListed(&kind.output.types, TypeName(value));
+        if (key == "output_shape") AddListed(&kind.output.shapes, value);
       }
       if (name.empty()) continue;
       if (name.starts_with("Default/InitDataSetQueue")) sinks_ = true;
@@ -187,8 +201,13 @@ class MindSporeReader {
       Kind kind = known == kinds_.end() ? Kind() : known->second;
       const int32_t op = rank_.OperatorOf(rank_.Text(name), rank_.Text(kind.type), rank_.Text("AI_CORE"));
       Operator& made = rank_.operators[static_cast<size_t>(op)];
-      made.input_shapes = rank_.Text(kind.input_shapes);
-      made.output_shapes = rank_.Text(kind.output_shapes);
+      const auto listed = [this](const std::optional<std::string>& list) { return rank_.Text(list.value_or("")); };
+      made.input_shapes = listed(kind.input.shapes);
+      made.input_types = listed(kind.input.types);
+      made.input_formats = listed(kind.input.formats);
+      made.output_shapes = listed(kind.output.shapes);
+      made.output_types = listed(kind.output.types);
+      made.output_formats = listed(kind.output.formats);
       tasks_.emplace(IdOf(task, stream), op);
     }
   }
@@ -442,14 +461,19 @@ class MindSporeReader {
     }
   }
 
+  // Of each tensor, with ';' between; a scalar's shape is empty.
+  struct Tensors {
+    std::optional<std::string> shapes;
+    std::optional<std::string> types;
+    std::optional<std::string> formats;
+  };
   struct Kind {
     std::string type;
-    std::string input_shapes;
-    std::string output_shapes;
+    Tensors input;
+    Tensors output;
   };
-  static void AddListed(std::string* list, std::string_view value) {
-    if (!list->empty()) *list += ';';
-    *list += value;
+  static void AddListed(std::optional<std::string>* list, std::string_view value) {
+    *list = *list ? fmt::format("{};{}", **list, value) : std::string(value);
   }
 
   const Files& files_;

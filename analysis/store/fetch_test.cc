@@ -73,7 +73,7 @@ class StoredTables : public FakeServer {
 const std::map<std::string, std::string> kStored = {
     {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d", "5"]])"},
     {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"], ["7", "longest_communication_ns", "77"], ["7", "shares_of_intervals", "true"]])"},
-    {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5]])"},
+    {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5, "NUMBER_TYPE_INT32", "NCHW;NCHW", "NHWC"]])"},
     {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0, "AI_CORE"]])"},
     {"slices", R"([["7", 0, 500, 1000, 0, "launch", "", 1]])"},
     {"waits", R"([["7", 100, 200, 3, 1]])"},
@@ -95,6 +95,10 @@ TEST(StoreFetch, RowsThatAreOneRun) {
   ASSERT_TRUE(run.ok()) << run.status().message();
   ASSERT_EQ(run->ranks.at(0)->executions.size(), 1u);
   EXPECT_EQ(run->ranks.at(0)->TextOf(run->ranks.at(0)->executions[0].task), "AI_CORE");
+  const Operator& op = run->ranks.at(0)->operators.at(0);
+  EXPECT_EQ(run->ranks.at(0)->TextOf(op.output_types), "NUMBER_TYPE_INT32");
+  EXPECT_EQ(run->ranks.at(0)->TextOf(op.input_formats), "NCHW;NCHW");
+  EXPECT_EQ(run->ranks.at(0)->TextOf(op.output_formats), "NHWC");
   ASSERT_EQ(run->ranks.at(0)->slices.size(), 1u);
   EXPECT_TRUE(run->ranks.at(0)->slices[0].is_operator);
   EXPECT_EQ(run->ranks.at(0)->longest_communication_ns, 77);

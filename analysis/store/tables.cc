@@ -39,8 +39,9 @@ constexpr auto kSteps = std::to_array<StoreColumn>({
 // With the sums of all their executions.
 constexpr auto kOperators = std::to_array<StoreColumn>({
     {"op", "UInt32"}, kName, kType, {"core", "String", kText}, {"input_shapes", "String", kText}, {"input_types", "String", kText},
-    {"output_shapes", "String", kText}, {"ratio_ns", "Array(Float64)"}, {"counted_ns", "Float64"}, {"unit_ns", "Array(Float64)"},
-    {"executions", "UInt64"}, {"total_ns", "Int64"}, {"min_ns", "Int64"}, {"max_ns", "Int64"},
+    {"output_shapes", "String", kText}, {"output_types", "String", kText}, {"input_formats", "String", kText}, {"output_formats", "String", kText},
+    {"ratio_ns", "Array(Float64)"}, {"counted_ns", "Float64"}, {"unit_ns", "Array(Float64)"}, {"executions", "UInt64"}, {"total_ns", "Int64"},
+    {"min_ns", "Int64"}, {"max_ns", "Int64"},
 });
 // `launched_by`: rows of slices, by their `at`. `after_communication`: a row of communication stands in front of it.
 constexpr auto kKernels = std::to_array<StoreColumn>({

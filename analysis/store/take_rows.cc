@@ -173,6 +173,9 @@ Status TakeOperator(const StoreRow& row, Filling* to) {
   op.ratio_ns = row.Floats(8);
   op.counted_ns = row.Float(9);
   op.unit_ns = row.Floats(10);
+  op.output_types = TextIn(row, 15, to->rank);
+  op.input_formats = TextIn(row, 16, to->rank);
+  op.output_formats = TextIn(row, 17, to->rank);
   // Names of them come with the facts.
   if (op.ratio_ns.size() > to->rank->ratio_names.size() || op.unit_ns.size() > to->rank->unit_names.size()) return DataLoss("counters of operators have no names: load the run again");
   if (!to->rank->sums) return {};
@@ -363,7 +366,8 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
      "reduce_start_ns, reduce_end_ns, stage_ms, bubble_ms, without_receive_ms, preparing_ms",
      "ORDER BY load, start_ns, step", TakeStep},
     {"operators", kBoth, " operator_types operators timeline hardware ",
-     "op, name, type, core, input_shapes, input_types, output_shapes, ratio_ns, counted_ns, unit_ns, executions, total_ns, min_ns, max_ns",
+     "op, name, type, core, input_shapes, input_types, output_shapes, ratio_ns, counted_ns, unit_ns, executions, total_ns, min_ns, max_ns, "
+     "output_types, input_formats, output_formats",
      "ORDER BY load, op", TakeOperator},
     {"kernels", kComplete, "", kKernelColumns, "ORDER BY load, at", TakeKernel},
     {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack, is_operator", "ORDER BY load, at", TakeSlice},

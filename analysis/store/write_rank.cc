@@ -98,6 +98,7 @@ void WriteOperators(const Rank& rank, RowBlocks* blocks) {
     const ExecutionTimes& of = times[i];
     blocks->Row("operators").Uint(i).Text(rank.TextOf(op.name)).Text(rank.TextOf(op.type)).Text(rank.TextOf(op.core))
         .Text(rank.TextOf(op.input_shapes)).Text(rank.TextOf(op.input_types)).Text(rank.TextOf(op.output_shapes))
+        .Text(rank.TextOf(op.output_types)).Text(rank.TextOf(op.input_formats)).Text(rank.TextOf(op.output_formats))
         .Floats(op.ratio_ns).Float(op.counted_ns).Floats(op.unit_ns)
         .Uint(of.count).Int(of.total_ns).Int(of.count == 0 ? 0 : of.min_ns).Int(of.max_ns).End();
   }

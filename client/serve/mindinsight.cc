@@ -72,24 +72,31 @@ Json NumberOfStream(std::string_view stream) {
   return ParseNumber(stream.substr(stream.find_last_not_of(kDigits) + 1), &number) ? Json(number) : Json(stream);
 }
 
-// "input_0": {"data_type": ..., "shape": ...} and so on, of lists with ';' between.
-void AddTensors(std::string_view what, std::string_view shapes, std::string_view types, Json* info) {
+// "input_0": {"format": ..., "data_type": ..., "shape": ...} and so on, of lists with ';' between; a scalar's shape is empty.
+void AddTensors(std::string_view what, std::string_view shapes, std::string_view types, std::string_view formats, Json* info) {
   const auto next = [](std::string_view* list) {
     const size_t end = std::min(list->find(';'), list->size());
     const std::string_view first = list->substr(0, end);
     list->remove_prefix(std::min(end + 1, list->size()));
     return first;
   };
-  for (int number = 0; !shapes.empty(); ++number) {
+  int64_t tensors = 0;
+  for (const std::string_view list : {shapes, types, formats}) {
+    if (!list.empty()) tensors = std::max<int64_t>(tensors, std::ranges::count(list, ';') + 1);
+  }
+  const bool typed = !types.empty();
+  const bool formatted = !formats.empty();
+  for (int64_t number = 0; number < tensors; ++number) {
     Json& tensor = (*info)[fmt::format("{}_{}", what, number)];
-    if (!types.empty()) tensor["data_type"] = next(&types);
+    if (formatted) tensor["format"] = next(&formats);
+    if (typed) tensor["data_type"] = next(&types);
     tensor["shape"] = next(&shapes);
   }
 }
 Json TensorsOf(const Rank& rank, const analysis::Operator& op) {
   Json info = Json::object();
-  AddTensors("input", rank.TextOf(op.input_shapes), rank.TextOf(op.input_types), &info);
-  AddTensors("output", rank.TextOf(op.output_shapes), {}, &info);
+  AddTensors("input", rank.TextOf(op.input_shapes), rank.TextOf(op.input_types), rank.TextOf(op.input_formats), &info);
+  AddTensors("output", rank.TextOf(op.output_shapes), rank.TextOf(op.output_types), rank.TextOf(op.output_formats), &info);
   return info;
 }
 
@@ -338,13 +345,17 @@ Listing OperatorTypes(const Rank& rank) {
 
 Listing OperatorDetails(const Rank& rank) {
   Listing made{{"op_name", "op_type", "avg_execution_time", "subgraph", "full_op_name", "op_info"}, {}};
+  std::map<std::pair<std::string_view, std::string_view>, const analysis::Operator*> tensors;  // by name and type; null: they differ
+  for (const analysis::Operator& op : rank.operators) {
+    const auto [it, is_new] = tensors.try_emplace({rank.TextOf(op.name), rank.TextOf(op.type)}, &op);
+    if (!is_new) it->second = nullptr;
+  }
+  const auto text = [](const Json& value) { return value.is_null() ? std::string() : value.get<std::string>(); };
   for (const Json& op : analysis::OperatorsView(rank)) {
-    const std::string full = op["name"].is_null() ? "" : op["name"].get<std::string>();
+    const std::string full = text(op["name"]);
     Json info = Json::object();
-    for (const char* what : {"input", "output"}) {
-      const Json& shapes = op[std::string(what) + "_shapes"];
-      if (shapes.is_string()) AddTensors(what, shapes.get_ref<const std::string&>(), {}, &info);
-    }
+    const auto found = tensors.find({full, text(op["type"])});
+    if (found != tensors.end() && found->second != nullptr) info = TensorsOf(rank, *found->second);
     made.rows.push_back(Json::array({full.substr(full.rfind('/') + 1), op["type"], op["mean_ms"], full.substr(0, full.find('/')), full, std::move(info)}));
   }
   return made;

@@ -96,5 +96,28 @@ TEST_F(MindInsightTest, StreamsOfReducesByTheirNumber) {
   EXPECT_EQ(events[3]["args"], Json::parse(R"({"type": "Mul", "fullname": "Default/Mul-op1", "input_0": {"shape": "2,3"}, "input_1": {"shape": "4"}, "output_0": {"shape": "5"}})"));
 }
 
+// As real framework_raw_1.csv has Mul-op182: a scalar is an input like others.
+TEST_F(MindInsightTest, TensorsOfAnOperator) {
+  const int32_t op = rank().OperatorOf(rank().Text("Gradients/x/Mul-op182"), rank().Text("Mul"), rank().Text("AI_CORE"));
+  analysis::Operator& mul = rank().operators[static_cast<size_t>(op)];
+  mul.input_shapes = rank().Text(";16000,2496");
+  mul.input_types = rank().Text("NUMBER_TYPE_FLOAT32;NUMBER_TYPE_FLOAT16");
+  mul.input_formats = rank().Text("DefaultFormat;FRACTAL_NZ");
+  mul.output_shapes = rank().Text("");
+  mul.output_types = rank().Text("NUMBER_TYPE_FLOAT32");
+  mul.output_formats = rank().Text("DefaultFormat");
+  rank().executions.push_back({0, 2000, op, rank().LaneOf("Ascend Hardware", "Stream 9")});
+  const Json info = Json::parse(R"({"input_0": {"format": "DefaultFormat", "data_type": "NUMBER_TYPE_FLOAT32", "shape": ""},
+                                    "input_1": {"format": "FRACTAL_NZ", "data_type": "NUMBER_TYPE_FLOAT16", "shape": "16000,2496"},
+                                    "output_0": {"format": "DefaultFormat", "data_type": "NUMBER_TYPE_FLOAT32", "shape": ""}})");
+  const Json rows = Ask("ops/search", {}, R"({"op_type": "aicore_detail"})")["object"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0], Json::array({"Mul-op182", "Mul", 0.002, "Gradients", "Gradients/x/Mul-op182", info}));
+  const Json events = Ask("timeline", {});
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["args"]["input_0"], info["input_0"]);
+  EXPECT_EQ(events[0]["args"]["output_0"], info["output_0"]);
+}
+
 }  // namespace
 }  // namespace profd::client
