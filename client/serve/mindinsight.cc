@@ -1,12 +1,14 @@
 #include "client/serve/mindinsight.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
 #include "analysis/views/views.h"
 #include "base/text.h"
@@ -142,6 +144,12 @@ Json StepSummary(const RankQuery& asked, const Json& step) {
   return summary;
 }
 
+std::string FaultOfStep(const RankQuery& asked) {
+  const std::string type = asked.Parameter("type");
+  // Without steps there is no average either.
+  return type.empty() || type == "0" || !StepOf(asked, type).is_null() ? "" : fmt::format("there is no step {}", type);
+}
+
 Json TrainingTrace(const RankQuery& asked) {
   const Json step = StepOf(asked, asked.Parameter("type"));
   const size_t size = asked.rank.steps.size();
@@ -151,6 +159,16 @@ Json TrainingTrace(const RankQuery& asked) {
   if (points.is_object()) info = {{"fp_start", points["fp_start"]}, {"bp_end", points["bp_end"]}};
   return {{"size", size}, {"training_trace_graph", GraphOf(step)}, {"summary", StepSummary(asked, step)}, {"point_info", std::move(info)}};
 }
+
+// `type` is one of these, or left out.
+std::string FaultOfType(const RankQuery& asked, std::span<const std::string_view> types) {
+  const std::string type = asked.Parameter("type");
+  return type.empty() || std::ranges::find(types, type) != types.end() ? "" : fmt::format("type is not one of {}", fmt::join(types, ", "));
+}
+std::string FaultOfTime(const RankQuery& asked) {
+  return FaultOfType(asked, std::to_array<std::string_view>({"iteration_interval", "fp_and_bp", "tail"}));
+}
+std::string FaultOfQueue(const RankQuery& asked) { return FaultOfType(asked, std::to_array<std::string_view>({"get_next", "device_queue"})); }
 
 Json TargetTime(const RankQuery& asked) {
   const std::string type = asked.Parameter("type").empty() ? "iteration_interval" : asked.Parameter("type");
@@ -296,10 +314,22 @@ bool Passes(const Json& value, const Json& rule) {
   });
 }
 
-int64_t IntOf(const Json& object, const char* name, int64_t otherwise, int64_t most) {
+// Analysis 4.2; none: it is something else.
+std::optional<int64_t> IntIn(const Json& object, const char* name, int64_t otherwise, int64_t least, int64_t most) {
   const auto found = object.find(name);
-  const int64_t value = found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
-  return std::clamp<int64_t>(value, 0, most);
+  if (found == object.end()) return otherwise;
+  if (!found->is_number_integer() || *found < least || *found > most) return std::nullopt;
+  return found->get<int64_t>();
+}
+std::optional<int64_t> LimitOf(const Json& group) { return IntIn(group, "limit", 10, 1, 100); }
+std::optional<int64_t> OffsetOf(const Json& group) { return IntIn(group, "offset", 0, 0, 1'000'000); }
+
+std::string FaultOfGroup(const RankQuery& asked) {
+  const auto group = asked.body.find("group_condition");
+  if (group == asked.body.end() || group->is_null()) return "";
+  if (!group->is_object()) return "group_condition is not an object";
+  if (!LimitOf(*group)) return "limit of group_condition is not a number from 1 to 100";
+  return OffsetOf(*group) ? "" : "offset of group_condition is not a number from 0 to 1000000";
 }
 
 Json Answer(Listing listing, const Json& body) {
@@ -322,8 +352,8 @@ Json Answer(Listing listing, const Json& body) {
   const size_t size = listing.rows.size();
   const Json& group = part("group_condition");
   if (!group.empty()) {
-    const auto limit = static_cast<size_t>(std::max<int64_t>(IntOf(group, "limit", 10, 100), 1));
-    const size_t begin = std::min(static_cast<size_t>(IntOf(group, "offset", 0, 1'000'000)) * limit, size);
+    const auto limit = static_cast<size_t>(LimitOf(group).value_or(1));
+    const size_t begin = std::min(static_cast<size_t>(OffsetOf(group).value_or(0)) * limit, size);
     const size_t end = std::min(begin + limit, size);
     listing.rows = {listing.rows.begin() + static_cast<std::ptrdiff_t>(begin), listing.rows.begin() + static_cast<std::ptrdiff_t>(end)};
   }
@@ -385,13 +415,32 @@ Listing CpuOperatorTypes(const Rank& rank) {
   return made;
 }
 
-Json SearchOperators(const RankQuery& asked) {
+struct OperatorKind {
+  std::string_view name;
+  Listing (*list)(const Rank& rank);
+};
+constexpr auto kOperatorKinds = std::to_array<OperatorKind>({
+    {"aicore_type", OperatorTypes},
+    {"aicore_detail", OperatorDetails},
+    {"aicpu_type", CpuOperatorTypes},
+    {"aicpu_detail", CpuOperators},
+});
+
+// Null: there is no such kind.
+const OperatorKind* KindOf(const RankQuery& asked) {
   const auto type = asked.body.find("op_type");
-  const std::string kind = type != asked.body.end() && type->is_string() ? type->get<std::string>() : "aicore_type";
-  if (kind == "aicore_detail") return Answer(OperatorDetails(asked.rank), asked.body);
-  if (kind == "aicpu_type") return Answer(CpuOperatorTypes(asked.rank), asked.body);
-  if (kind.starts_with("aicpu")) return Answer(CpuOperators(asked.rank), asked.body);
-  return Answer(OperatorTypes(asked.rank), asked.body);
+  if (type == asked.body.end()) return kOperatorKinds.data();
+  const auto found = std::ranges::find(kOperatorKinds, TextOf(*type), &OperatorKind::name);
+  return found == kOperatorKinds.end() ? nullptr : &*found;
+}
+
+std::string FaultOfSearch(const RankQuery& asked) {
+  return KindOf(asked) != nullptr ? FaultOfGroup(asked) : "op_type is not one of aicore_type, aicore_detail, aicpu_type, aicpu_detail";
+}
+
+Json SearchOperators(const RankQuery& asked) {
+  const OperatorKind* kind = KindOf(asked);
+  return kind == nullptr ? Json() : Answer(kind->list(asked.rank), asked.body);
 }
 
 // An operator of the input pipeline; those without a queue are passed over, to their children.
@@ -465,20 +514,21 @@ struct Path {
   std::string_view name;
   std::string_view method;
   Json (*answer)(const RankQuery& asked);
+  std::string (*fault)(const RankQuery& asked) = nullptr;  // what cannot be answered, and why; empty: it can
 };
 constexpr auto kPaths = std::to_array<Path>({
     {"devices", "GET", Devices},
-    {"training-trace/graph", "GET", TrainingTrace},
-    {"training-trace/target-time-info", "GET", TargetTime},
-    {"queue_info", "GET", QueueInfo},
-    {"minddata_op", "GET", MindDataOp},
+    {"training-trace/graph", "GET", TrainingTrace, FaultOfStep},
+    {"training-trace/target-time-info", "GET", TargetTime, FaultOfTime},
+    {"queue_info", "GET", QueueInfo, FaultOfQueue},
+    {"minddata_op", "GET", MindDataOp, FaultOfQueue},
     {"process_summary", "GET", ProcessSummary},
     {"summary/propose", "GET", Propose},
     {"timeline-summary", "GET", TimelineSummary},
     {"timeline", "GET", TimelineEvents},
     {"minddata-pipeline/queue", "GET", PipelineQueue},
-    {"minddata-pipeline/op-queue", "POST", SearchPipeline},
-    {"ops/search", "POST", SearchOperators},
+    {"minddata-pipeline/op-queue", "POST", SearchPipeline, FaultOfGroup},
+    {"ops/search", "POST", SearchOperators, FaultOfSearch},
 });
 
 }  // namespace
@@ -492,11 +542,15 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   const auto parameter = request.query.find("device_id");
   std::string device = parameter == request.query.end() ? "" : parameter->second;
   if (body.contains("device_id")) device = TextOf(body["device_id"]);
-  const Rank* rank = run.ranks.front().get();
+  // Where no rank has a number of a device, each number is the first one's.
+  const bool by_device = !device.empty() && std::ranges::any_of(run.ranks, [](const auto& each) { return each->device.has_value(); });
+  const Rank* rank = by_device ? nullptr : run.ranks.front().get();
   for (const auto& each : run.ranks) {
     if (each->device && std::to_string(*each->device) == device) rank = each.get();
   }
+  if (rank == nullptr) return WebAnswer{404, "text/plain", fmt::format("there is no device {}\n", device)};
   const RankQuery asked{request, run, *rank, std::move(body)};
+  if (const std::string fault = found->fault == nullptr ? "" : found->fault(asked); !fault.empty()) return WebAnswer{400, "text/plain", fault + "\n"};
   return WebAnswer{200, "application/json", JsonText(found->answer(asked), false)};
 }
 

@@ -1,5 +1,6 @@
 #include "client/serve/mindinsight.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,6 +26,14 @@ class MindInsightTest : public ::testing::Test {
     const auto answer = AnswerAsMindInsight(path, request, run_);
     EXPECT_TRUE(answer.has_value());
     return answer ? Json::parse(answer->body) : Json();
+  }
+
+  int StatusOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
+    WebRequest request;
+    request.method = body.empty() ? "GET" : "POST";
+    request.query = query;
+    request.body = body;
+    return AnswerAsMindInsight(path, request, run_).value_or(WebAnswer{}).status;
   }
 
   void Add(int64_t id, std::string type, std::vector<int64_t> children, bool queue) {
@@ -94,6 +103,35 @@ TEST_F(MindInsightTest, StreamsOfReducesByTheirNumber) {
   EXPECT_EQ(events[0]["tid"], 36);
   EXPECT_EQ(events[3]["tid"], 9);
   EXPECT_EQ(events[3]["args"], Json::parse(R"({"type": "Mul", "fullname": "Default/Mul-op1", "input_0": {"shape": "2,3"}, "input_1": {"shape": "4"}, "output_0": {"shape": "5"}})"));
+}
+
+// Analysis 4.2 and 4.5.
+TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
+  rank().steps.push_back({1, 0, 10'000'000, 0, 8'000'000, {}});
+  const std::string search = "ops/search";
+  EXPECT_EQ(StatusOf("devices", {{"device_id", "7"}}), 200) << "no rank has the number of a device";
+  rank().device = 1;
+  EXPECT_EQ(StatusOf("training-trace/graph", {{"device_id", "1"}, {"type", "1"}}), 200);
+  EXPECT_EQ(StatusOf("training-trace/graph", {{"device_id", "7"}, {"type", "1"}}), 404);
+  EXPECT_EQ(StatusOf(search, {}, R"({"device_id": "7"})"), 404);
+  EXPECT_EQ(StatusOf(search, {}, R"({"device_id": 1, "op_type": "aicpu_detail"})"), 200);
+  for (const char* type : {R"("gpu_op_type")", R"("zzz")", "3"}) {
+    EXPECT_EQ(StatusOf(search, {}, fmt::format(R"({{"op_type": {}}})", type)), 400) << type;
+  }
+  for (const auto& [group, status] : {std::pair(R"({"limit": 1, "offset": 0})", 200), std::pair(R"({"limit": 100, "offset": 1000000})", 200), std::pair(R"({"limit": 0})", 400),
+                                      std::pair(R"({"limit": 101})", 400), std::pair(R"({"limit": "a"})", 400), std::pair(R"({"offset": 1000001})", 400),
+                                      std::pair(R"({"offset": -1})", 400), std::pair("[]", 400)}) {
+    for (const char* path : {"ops/search", "minddata-pipeline/op-queue"}) {
+      EXPECT_EQ(StatusOf(path, {}, fmt::format(R"({{"group_condition": {}}})", group)), status) << path << group;
+    }
+  }
+  for (const auto& [type, status] : {std::pair("", 200), std::pair("0", 200), std::pair("1", 200), std::pair("abc", 400), std::pair("-1", 400), std::pair("11", 400)}) {
+    EXPECT_EQ(StatusOf("training-trace/graph", {{"type", type}}), status) << type;
+  }
+  EXPECT_EQ(StatusOf("training-trace/target-time-info", {{"type", "tail"}}), 200);
+  EXPECT_EQ(StatusOf("training-trace/target-time-info", {{"type", "xx"}}), 400);
+  EXPECT_EQ(StatusOf("queue_info", {{"type", "device_queue"}}), 200);
+  EXPECT_EQ(StatusOf("queue_info", {{"type", "xx"}}), 400);
 }
 
 // As real framework_raw_1.csv has Mul-op182: a scalar is an input like others.

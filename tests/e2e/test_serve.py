@@ -295,10 +295,13 @@ class MindInsight(unittest.TestCase):
     def test_wrong_calls(self):
         for path, body, status in ((REST + "devices?train_id=nowhere", None, 404), (REST + "nothing?train_id=JOB3", None, 404),
                                    (REST + "devices", None, 404), (REST + "ops/search?train_id=JOB3", [1], 400),
-                                   (REST + "ops/search?train_id=JOB3", None, 405), (REST + "devices?train_id=JOB3", {}, 405)):
+                                   (REST + "ops/search?train_id=JOB3", None, 405), (REST + "devices?train_id=JOB3", {}, 405),
+                                   (REST + "ops/search?train_id=JOB3", {"device_id": "7"}, 404), (REST + "ops/search?train_id=JOB3", {"op_type": 7}, 400),
+                                   (REST + "ops/search?train_id=JOB3", {"group_condition": {"limit": -5}}, 400),
+                                   (REST + "training-trace/graph?train_id=JOB3&type=100000", None, 400)):
             with self.subTest(path=path):
                 self.assertEqual(self.server.request(path, body)[0], status)
-        odd = {"op_type": 7, "sort_condition": [], "filter_condition": {"op_type": {"in": 3}, "x": 1}, "group_condition": {"limit": -5, "offset": 10**18}}
+        odd = {"sort_condition": [], "filter_condition": {"op_type": {"in": 3}, "x": 1}, "group_condition": {"limit": 5, "offset": 10**6}}
         self.assertEqual(self.call("ops/search", odd, train_id="JOB3")["object"], [])
 
 
