@@ -16,6 +16,9 @@ template <class T>
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Some writers begin a file of UTF-8 with it.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // Takes the next blank-separated token off the front of `*rest`; empty when there is none.
 inline std::string_view NextToken(std::string_view* rest) {
   // Compared by hand: this runs for every word of every record, and find_first_of calls memchr for

@@ -53,7 +53,6 @@ Result<CsvFile> CsvFile::Open(const std::filesystem::path& path) {
     if (!file.status_.ok()) return file.status_;
     return InvalidArgument("the file is empty");
   }
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   for (size_t i = 0; i < file.ends_.size(); ++i) {
     std::string_view name = file.Field(static_cast<int>(i));
     if (file.header_.empty() && name.starts_with(kByteOrderMark)) name.remove_prefix(kByteOrderMark.size());

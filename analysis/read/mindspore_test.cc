@@ -153,4 +153,5 @@ TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
   EXPECT_EQ(text(*made->ranks[0], wide.output_formats), "NCHW");
 }
 
+}  // namespace
 }  // namespace profd::analysis

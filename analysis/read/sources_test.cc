@@ -198,11 +198,25 @@ TEST_F(OutputInParts, CountersThatCannotBe) {
 }
 
 constexpr char kOneKernel[] = "Name,Start Time(us),Duration(us)\na,1,1\n";
+constexpr char kUnlikeJson[] = R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":10,"dur":5},{"ph":"X","name":"b","pid":1,"tid":1,"ts":20,"dur":NaN},)"
+                               R"({"ph":"C","name":"c","pid":1,"ts":25,"args":{"value":-Infinity}},{"ph":"X","name":"d","pid":1,"tid":1,"ts":30,"dur":5}])";
 constexpr char kOneStep[] = "Step,Computing,Communication(Not Overlapped),Communication,Free\n5,1,2,3,4\n";
 
 TEST_F(OutputInParts, AFileThatCannotBeReadIsNamedOnce) {
   fs::create_directories(Folder() / "communication.json");
   EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)), ::testing::ElementsAre("communication.json: not a plain file"));
+}
+
+// Python writes NaN and Infinity: such an event is left out alone. The first of the bad ones ends at byte 109, 112 behind the mark.
+TEST_F(OutputInParts, ATimelineWithNumbersThatAreNone) {
+  for (const bool mark : {false, true}) {
+    WriteText(Folder() / "trace_view.json", std::string(mark ? "\xEF\xBB\xBF" : "") + kUnlikeJson);
+    const auto run = Read(kOneKernel, kOneStep);
+    EXPECT_THAT(Problems(run), ::testing::ElementsAre(std::string("trace_view.json: 1 events make no sense: left out, the first ends at byte ") + (mark ? "112" : "109")));
+    ASSERT_EQ(run.ranks.at(0)->slices.size(), 2u);
+    EXPECT_EQ(run.ranks[0]->TextOf(run.ranks[0]->slices[1].name), "d");
+    EXPECT_TRUE(run.ranks[0]->hardware.empty());
+  }
 }
 
 TEST_F(OutputInParts, AHeaderAloneWhereOtherFilesHaveWhatItLacks) {

@@ -12,6 +12,8 @@
 #endif
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <unordered_map>
@@ -117,7 +119,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     double value = 0;
     // Of counters; where the phase follows, it may be one.
     const bool may_count = number && (event_.phase.empty() || event_.phase == "C") && event_.numbers.size() < kMaxNumbers;
-    if (may_count && ParseNumber(text, &value)) event_.numbers.emplace_back(key_, value);
+    if (may_count && ParseNumber(text, &value) && std::isfinite(value)) event_.numbers.emplace_back(key_, value);
     return true;
   }
   static std::span<const std::pair<std::string_view, std::string TraceEvent::*>> Fields() {
@@ -440,21 +442,31 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
     return;
   }
   TraceReader reader(kernels, rank);
-  uint64_t bad = 0;
-  const auto take = [&](const TraceEvent& event) { bad += reader.Take(event) ? 0 : 1; };
-  EventHandler<decltype(take)> handler(take);
+  std::array<char, kByteOrderMark.size()> begin{};
+  const size_t read = std::fread(begin.data(), 1, begin.size(), file.get());
+  const size_t skipped = std::string_view(begin.data(), read) == kByteOrderMark ? read : 0;
+  if (skipped == 0) std::rewind(file.get());
   constexpr size_t kBuffer = 256 << 10;
   const auto buffer = std::make_unique<char[]>(kBuffer);
   rapidjson::FileReadStream stream(file.get(), buffer.get(), kBuffer);
+  uint64_t bad = 0;
+  size_t first_bad = 0;
+  const auto take = [&](const TraceEvent& event) {
+    if (!reader.Take(event) && ++bad == 1) first_bad = stream.Tell() + skipped;
+  };
+  EventHandler<decltype(take)> handler(take);
   rapidjson::Reader parser;
-  constexpr unsigned kFlags = rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag;
+  // Python writes NaN and Infinity: such an event makes no sense, but those behind it do.
+  constexpr unsigned kFlags = rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;
   const rapidjson::ParseResult parsed = parser.Parse<kFlags>(stream, handler);
   reader.Finish();
   if (parsed.IsError()) {
     context.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
-                                                          parsed.Offset())});
+                                                          parsed.Offset() + skipped)});
   }
-  if (bad > 0) context.problems->push_back({path.string(), CountText(bad, "event makes", "events make") + " no sense: left out"});
+  if (bad > 0) {
+    context.problems->push_back({path.string(), fmt::format("{} no sense: left out, the first ends at byte {}", CountText(bad, "event makes", "events make"), first_bad)});
+  }
 }
 
 }  // namespace profd::analysis

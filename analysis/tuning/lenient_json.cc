@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -130,12 +131,14 @@ bool LenientJson::Word(std::string* word) {
   SkipBlanks();
   const size_t begin = at_;
   while (at_ < text_.size() && IsOfWord(text_[at_])) ++at_;
+  // Of the last two Python writes what is no number.
+  constexpr std::array<std::string_view, 5> kWords = {"true", "false", "null", "NaN", "Infinity"};
   *word = text_.substr(begin, std::min<size_t>(at_ - begin, 400));
   if (word->empty()) {
     Stop(at_ >= text_.size() ? "a value is missing" : "this is not a value");
   } else if (at_ >= text_.size()) {
     Stop("a value has no end");
-  } else if (*word != "true" && *word != "false" && *word != "null" && word->front() != '-' && (word->front() < '0' || word->front() > '9')) {
+  } else if (std::ranges::find(kWords, *word) == kWords.end() && word->front() != '-' && (word->front() < '0' || word->front() > '9')) {
     Stop("this is not a value");
   }
   return !stopped_;

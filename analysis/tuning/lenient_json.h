@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace profd::analysis {
 
 class LenientJson {
@@ -16,7 +18,7 @@ class LenientJson {
   static constexpr size_t kMaxString = 64 << 10;  // bytes of a text; the rest is left out
 
   // `text` must outlive the reader.
-  explicit LenientJson(std::string_view text) : text_(text) {}
+  explicit LenientJson(std::string_view text) : text_(text), at_(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0) {}
 
   using TakeMember = std::function<void(const std::string& key)>;
   // Each member of the next object, in the order of the text, keys that repeat too. `take` reads its value;

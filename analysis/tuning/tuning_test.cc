@@ -103,6 +103,21 @@ TEST(TuningResultTest, KeepsCompleteItemsBeforeACut) {
   EXPECT_TRUE(ParseTuningResult(kOperators.substr(0, end)).complete);
 }
 
+// A byte order mark in front, and NaN as Python writes it: it costs the operator its times.
+TEST(TuningResultTest, ReadsOnBehindNumbersThatAreNone) {
+  std::string text = "\xEF\xBB\xBF" + std::string(kOperators);
+  text.replace(text.find("15.71"), 5, "NaN");
+  text.replace(text.find("44}"), 2, "-Infinity");
+  const TuningFile file = ParseTuningResult(text);
+  EXPECT_TRUE(file.complete);
+  EXPECT_THAT(Whats(file), ElementsAre(HasSubstr("has no times before and after")));
+  ASSERT_EQ(file.tasks.size(), 2u);
+  EXPECT_EQ(file.tasks[0].seconds, std::nullopt);
+  ASSERT_FALSE(file.tasks[0].operators.empty());
+  EXPECT_EQ(file.tasks[0].operators[0].gain.after, 26.876);
+  EXPECT_EQ(file.tasks[1].State(), "failed");
+}
+
 TEST(TuningResultTest, ReportsInconsistentFiles) {
   std::string text(kOperators);
   text.replace(text.find("118.71%"), 7, "118.75%");
