@@ -23,9 +23,61 @@ struct Place {
   bool p2p = false;
 };
 
-double NumberOr(const Json& object, const char* name, double otherwise) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+// What is not of the kind that it should be.
+struct Wrong {
+  std::string_view of;  // the operation that is looked at
+  uint64_t count = 0;
+  std::string first;
+
+  void Add(std::string_view name) {
+    if (++count == 1) first = of.empty() ? std::string(name) : fmt::format("{} of {}", name, of);
+  }
+  double NumberOr(const Json& object, const char* name, double otherwise) {
+    const auto found = object.find(name);
+    if (found == object.end()) return otherwise;
+    if (found->is_number()) return found->get<double>();
+    Add(name);
+    return otherwise;
+  }
+  bool IsObject(const Json& value, std::string_view name) {
+    if (!value.is_object()) Add(name);
+    return value.is_object();
+  }
+};
+
+// Python writes NaN, Infinity and -Infinity, which JSON has not: made empty texts, which are no numbers either. All bytes keep their places.
+std::string WithoutNan(std::string text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted) continue;
+    for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+      if (text.compare(i, word.size(), word) != 0) continue;
+      text.replace(i, word.size(), word.size(), ' ');
+      text[i] = text[i + 1] = '"';
+      i += word.size() - 1;
+      break;
+    }
+  }
+  return text;
+}
+
+// Null: it is no object, or damaged, which is said.
+Json ParseObject(std::string_view text, std::string_view where, const ReadContext& context) {
+  Json json = Json::parse(text, nullptr, false);
+  try {
+    if (json.is_discarded()) json = Json::parse(WithoutNan(std::string(text)));
+  } catch (const Json::parse_error& error) {
+    context.problems->push_back({std::string(where), fmt::format("the JSON is damaged at byte {}: all of it is left out", error.byte)});
+    return nullptr;
+  }
+  if (json.is_object()) return json;
+  context.problems->push_back({std::string(where), "no JSON object"});
+  return nullptr;
 }
 
 // Name and group of "hcom_allReduce__586_0_1@17522688603477080586".
@@ -51,25 +103,28 @@ uint64_t LargeOf(const Transport& transport) {
   return static_cast<uint64_t>(std::llround(std::clamp(transport.large_ratio, 0.0, 1.0) * static_cast<double>(transport.packets)));
 }
 
-void AddTransports(const Json& bandwidth, Collective* collective) {
+void AddTransports(const Json& bandwidth, Collective* collective, Wrong* wrong) {
   for (const auto& [name, each] : bandwidth.items()) {
-    if (!each.is_object()) continue;
+    if (!wrong->IsObject(each, name)) continue;
+    const uint64_t before = wrong->count;
     Transport transport;
     transport.name = name;
-    transport.size_mb = NumberOr(each, "Transit Size(MB)", 0);
-    transport.time_ms = NumberOr(each, "Transit Time(ms)", 0);
+    transport.size_mb = wrong->NumberOr(each, "Transit Size(MB)", 0);
+    transport.time_ms = wrong->NumberOr(each, "Transit Time(ms)", 0);
+    transport.large_ratio = wrong->NumberOr(each, "Large Packet Ratio", 0);
+    if (wrong->count > before) continue;
     if (transport.size_mb <= 0 && transport.time_ms <= 0) continue;
     const auto sizes = each.find("Size Distribution");
     if (sizes != each.end() && sizes->is_object()) AddSizes(*sizes, &transport);
-    transport.large_ratio = NumberOr(each, "Large Packet Ratio", 0);
     transport.large_packets = LargeOf(transport);
     collective->transports.push_back(std::move(transport));
   }
 }
 
-void AddOperation(const Place& place, std::string_view key, const Json& op, Rank* rank) {
+void AddOperation(const Place& place, std::string_view key, const Json& op, Wrong* wrong, Rank* rank) {
   const auto times = op.find("Communication Time Info");
-  if (times == op.end() || !times->is_object()) return;
+  if (times == op.end() || !wrong->IsObject(*times, "Communication Time Info")) return;
+  const uint64_t before = wrong->count;
   const auto [name, group] = NameAndGroup(key);
   Collective collective;
   collective.step = place.step;
@@ -77,50 +132,59 @@ void AddOperation(const Place& place, std::string_view key, const Json& op, Rank
   collective.name = rank->Text(name);
   collective.type = rank->Text(CollectiveTypeOf(name));
   collective.group = rank->Text(group);
-  collective.start_ns = MicrosAsNs(NumberOr(*times, "Start Timestamp(us)", 0)).value_or(0);
-  collective.elapse_ms = NumberOr(*times, "Elapse Time(ms)", 0);
+  collective.start_ns = MicrosAsNs(wrong->NumberOr(*times, "Start Timestamp(us)", 0)).value_or(0);
+  collective.elapse_ms = wrong->NumberOr(*times, "Elapse Time(ms)", 0);
   if (times->contains("Transit Time(ms)")) {
-    collective.parts = {NumberOr(*times, "Transit Time(ms)", 0), NumberOr(*times, "Wait Time(ms)", 0),
-                        NumberOr(*times, "Synchronization Time(ms)", 0), NumberOr(*times, "Idle Time(ms)", 0)};
+    collective.parts = {wrong->NumberOr(*times, "Transit Time(ms)", 0), wrong->NumberOr(*times, "Wait Time(ms)", 0),
+                        wrong->NumberOr(*times, "Synchronization Time(ms)", 0), wrong->NumberOr(*times, "Idle Time(ms)", 0)};
   }
+  if (wrong->count > before) return;
   const auto bandwidth = op.find("Communication Bandwidth Info");
-  if (bandwidth != op.end() && bandwidth->is_object()) AddTransports(*bandwidth, &collective);
+  if (bandwidth != op.end() && bandwidth->is_object()) AddTransports(*bandwidth, &collective, wrong);
   rank->collectives.push_back(std::move(collective));
 }
 
 // Step -> collective or p2p -> operation; of a cluster group -> step -> operation, or group -> operation -> step.
 template <class Take>
 void EachOperation(std::string_view text, std::string_view where, bool of_cluster, const ReadContext& context, const Take& take) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) {
-    context.problems->push_back({std::string(where), "no JSON object"});
-    return;
-  }
+  const Json json = ParseObject(text, where, context);
+  Wrong wrong;
+  const auto take_if = [&](const Place& place, std::string_view key, const Json& op, std::string_view name) {
+    wrong.of = {};
+    if (!wrong.IsObject(op, name)) return;
+    wrong.of = key;
+    take(place, key, op, &wrong);
+  };
   for (const auto& [outer, middle] : json.items()) {
-    if (!middle.is_object()) continue;
+    wrong.of = {};
+    if (!wrong.IsObject(middle, outer)) continue;
     for (const auto& [inner, operations] : middle.items()) {
-      if (!operations.is_object()) continue;
+      wrong.of = outer;
+      if (!wrong.IsObject(operations, inner)) continue;
       // Other releases have the operation before the step.
       if (of_cluster && (inner.find('@') != std::string::npos || inner.starts_with(kTotal))) {
         for (const auto& [step, op] : operations.items()) {
-          if (op.is_object()) take(Place{outer, StepNumberOf(step), outer == "p2p"}, std::string_view(inner), op);
+          take_if(Place{outer, StepNumberOf(step), outer == "p2p"}, inner, op, step);
         }
         continue;
       }
       const Place place{of_cluster ? outer : std::string_view(), StepNumberOf(of_cluster ? inner : outer), (of_cluster ? outer : inner) == "p2p"};
       for (const auto& [key, op] : operations.items()) {
-        if (op.is_object()) take(place, std::string_view(key), op);
+        take_if(place, key, op, key);
       }
     }
+  }
+  if (wrong.count > 0) {
+    context.problems->push_back({std::string(where), fmt::format("{} values make no sense: what they describe is left out, the first is {}", wrong.count, wrong.first)});
   }
 }
 
 // {"0-1": {"Transport Type": "HCCS", ...}}; `rank_of`: whose link it is, null where it is not a rank's.
-void EachLink(const Place& place, std::string_view key, bool part, const Json& pairs, const std::function<Rank*(std::string_view source)>& rank_of) {
+void EachLink(const Place& place, std::string_view key, bool part, const Json& pairs, Wrong* wrong, const std::function<Rank*(std::string_view source)>& rank_of) {
   const auto [name, group] = NameAndGroup(key);
   for (const auto& [pair, each] : pairs.items()) {
     const size_t dash = pair.find('-');
-    if (!each.is_object() || dash == std::string::npos) continue;
+    if (!wrong->IsObject(each, pair) || dash == std::string::npos) continue;
     const std::string_view source = std::string_view(pair).substr(0, dash);
     Rank* rank = rank_of(source);
     if (rank == nullptr) continue;
@@ -133,8 +197,10 @@ void EachLink(const Place& place, std::string_view key, bool part, const Json& p
     link.source = rank->Text(source);
     link.destination = rank->Text(std::string_view(pair).substr(dash + 1));
     link.transport = text("Transport Type");
-    link.size_mb = NumberOr(each, "Transit Size(MB)", 0);
-    link.time_ms = NumberOr(each, "Transit Time(ms)", 0);
+    const uint64_t before = wrong->count;
+    link.size_mb = wrong->NumberOr(each, "Transit Size(MB)", 0);
+    link.time_ms = wrong->NumberOr(each, "Transit Time(ms)", 0);
+    if (wrong->count > before) continue;
     link.name = rank->Text(name);
     link.op = text("Op Name");
     if (link.op == kNoText) link.op = text("op_name");
@@ -195,34 +261,34 @@ void AddPackets(const TransportRow& row, const PacketSize& size, Collective* op)
 }
 
 void ReadCommunication(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank) {
-  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& op) {
-    if (!key.starts_with(kTotal)) AddOperation(place, key, op, rank);
+  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& op, Wrong* wrong) {
+    if (!key.starts_with(kTotal)) AddOperation(place, key, op, wrong, rank);
   });
 }
 
 void ReadCommunicationMatrix(std::string_view json, std::string_view where, const ReadContext& context, Rank* rank) {
-  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& pairs) {
+  EachOperation(json, where, false, context, [rank](const Place& place, std::string_view key, const Json& pairs, Wrong* wrong) {
     const std::string_view name = NameAndGroup(key).first;
     if (name == kTotal) return;
-    EachLink(place, key, IsPartOfTotal(name), pairs, [rank](std::string_view) { return rank; });
+    EachLink(place, key, IsPartOfTotal(name), pairs, wrong, [rank](std::string_view) { return rank; });
   });
 }
 
 void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of) {
-  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& ranks) {
+  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& ranks, Wrong* wrong) {
     if (key.starts_with(kTotal)) return;
     for (const auto& [number, op] : ranks.items()) {
       Rank* rank = rank_of(number);
-      if (rank != nullptr && op.is_object()) AddOperation(place, key, op, rank);
+      if (rank != nullptr && wrong->IsObject(op, number)) AddOperation(place, key, op, wrong, rank);
     }
   });
 }
 
 void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of) {
   // Where an operation has no total of its group, it is one of its own.
-  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& pairs) {
+  EachOperation(json, where, true, context, [&rank_of](const Place& place, std::string_view key, const Json& pairs, Wrong* wrong) {
     const std::string_view name = NameAndGroup(key).first;
-    if (name != kTotal) EachLink(place, key, IsPartOfTotal(name), pairs, rank_of);
+    if (name != kTotal) EachLink(place, key, IsPartOfTotal(name), pairs, wrong, rank_of);
   });
 }
 

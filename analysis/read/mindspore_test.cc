@@ -108,7 +108,6 @@ TEST_F(MindSporeSlices, RecordsOfNoTraceAreAProblem) {
                                              "steps of which records are missing are left out; numbers from 3 on may have been higher"));
 }
 
-}  // namespace
 // analysis 4.2: scalars have an empty shape. 31, 39 and 40 are MindSpore's numbers, as real data has them; the eleventh input is not
 // the second in order.
 TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
