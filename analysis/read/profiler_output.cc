@@ -42,13 +42,16 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
   return NewestOf(found, left_out);
 }
 
-// Columns that every record needs, each by its names.
+// Columns that every record needs, each by its names. Others are not in the tables of all releases, levels and metrics.
 using Needed = std::initializer_list<std::initializer_list<std::string_view>>;
 
-// The first of them that the header does not have; empty: it has all.
+// Those that the header does not have; empty: it has all.
 std::string MissingOf(const CsvFile& file, const Needed& needed) {
-  const auto* missing = std::ranges::find_if(needed, [&file](const auto& names) { return file.Column(names) < 0; });
-  return missing == needed.end() ? std::string() : fmt::format("no column {}", fmt::join(*missing, " or "));
+  std::string missing;
+  for (const auto& names : needed) {
+    if (file.Column(names) < 0) missing += fmt::format("{}no column {}", missing.empty() ? "" : ", ", fmt::join(names, " or "));
+  }
+  return missing;
 }
 
 // Runs `take` on each record; whether there is a header alone.
@@ -199,15 +202,17 @@ class KernelReader {
 
 bool ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, std::vector<Collective>* communication) {
   std::set<int> devices;
-  const bool empty = EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}}, context, [=, &devices](const CsvFile& file) {
+  const auto prepare = [=, &devices](const CsvFile& file) {
     return [reader = KernelReader(file, rank, &devices, communication)](const CsvFile& record) mutable { return reader.Take(record); };
-  });
+  };
+  const bool empty = EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}, {"Name", "Op Name"},
+                                       {"Type", "OP Type"}, {"Accelerator Core", "Task Type"}}, context, prepare);
   if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
   return empty;
 }
 
 bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
-  return EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}}, context, [rank](const CsvFile& file) {
+  return EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}, {"Step"}}, context, [rank](const CsvFile& file) {
     return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
@@ -235,7 +240,7 @@ void TakeDevice(std::string_view text, Rank* rank) {
 }
 
 bool ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* rank) {
-  return EachRecord(path, {{"Timestamp(us)"}}, context, [rank](const CsvFile& file) {
+  return EachRecord(path, {{"Timestamp(us)"}, {"Component"}}, context, [rank](const CsvFile& file) {
     const int component = file.Column({"Component"});
     const int time = file.Column({"Timestamp(us)"});
     const MemoryColumn allocated(file, "Total Allocated");
@@ -254,7 +259,7 @@ bool ReadMemoryRecord(const fs::path& path, const ReadContext& context, Rank* ra
 }
 
 void ReadOperatorMemory(const fs::path& path, const ReadContext& context, Rank* rank) {
-  EachRecord(path, {{"Size(KB)"}}, context, [rank](const CsvFile& file) {
+  EachRecord(path, {{"Size(KB)"}, {"Allocation Time(us)"}, {"Name"}}, context, [rank](const CsvFile& file) {
     const int name = file.Column({"Name"});
     const int size = file.Column({"Size(KB)"});
     const int taken = file.Column({"Allocation Time(us)"});

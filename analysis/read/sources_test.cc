@@ -58,7 +58,7 @@ TEST(NewestExport, IsReadAlone) {
   fs::create_directories(folder);
   for (const char* time : {"20260101080000", "20260101090000"}) {
     std::ofstream(folder / (std::string("op_summary_") + time + ".csv"))
-        << "Op Name,Task Start Time(us),Task Duration(us)\nk,1,2\n";
+        << "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nk,Mul,AI_CORE,1,2\n";
   }
   const Result<profd::analysis::Run> text = LoadRun({dir / "PROF_1"}, {}, {});
   ASSERT_TRUE(text.ok()) << text.status().ToString();
@@ -175,20 +175,22 @@ class OutputInParts : public ::testing::Test {
   TempDir dir_;
 };
 
+constexpr char kKernelHeader[] = "Name,Type,Accelerator Core,Start Time(us),Duration(us)\n";
 constexpr char kStepHeader[] = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n";
 
 TEST_F(OutputInParts, MissingColumnsAndTheFirstOfTheLines) {
-  EXPECT_THAT(Problems(Read("Name,Start Time(us)\na,1\nb,2\n", "Step,Computing,Foo,Communication,Free\n5,1,2,3,4\n")),
+  EXPECT_THAT(Problems(Read("Name,Type,Accelerator Core,Start Time(us)\na,Mul,AI_CORE,1\nb,Mul,AI_CORE,2\n", "Step,Computing,Foo,Communication,Free\n5,1,2,3,4\n")),
               ::testing::ElementsAre("kernel_details.csv: no column Duration(us) or Task Duration(us): 2 lines make no sense: left out, the first is line 2",
                                      "step_trace_time.csv: no column Communication(Not Overlapped): 1 line makes no sense: left out, the first is line 2"));
-  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1\nb,x,1\nc,3,1\nd,4,-1\n", kStepHeader + std::string("5,1,2,0,2,3,6,0\n"))),
+  EXPECT_THAT(Problems(Read(std::string(kKernelHeader) + "a,Mul,AI_CORE,1,1\nb,Mul,AI_CORE,x,1\nc,Mul,AI_CORE,3,1\nd,Mul,AI_CORE,4,-1\n", kStepHeader + std::string("5,1,2,0,2,3,6,0\n"))),
               ::testing::ElementsAre("kernel_details.csv: 2 lines make no sense: left out, the first is line 3"));
   EXPECT_THAT(Problems(Read("Name\n", "Step\n")), ::testing::IsEmpty()) << "nothing is left out";
 }
 
 // Shares of the core's time are no negative numbers, nor far more than 1.
 TEST_F(OutputInParts, CountersThatCannotBe) {
-  const auto run = Read("Name,Start Time(us),Duration(us),aic_mac_ratio,aic_mac_time(us)\na,1,2,0.5,1\na,4,2,-1,1\na,7,2,1e9,1\na,10,2,0.5,-1\na,13,2,N/A,1e308\na,16,2,1.01,1\n",
+  const auto run = Read("Name,Type,Accelerator Core,Start Time(us),Duration(us),aic_mac_ratio,aic_mac_time(us)\na,Mul,AI_CORE,1,2,0.5,1\na,Mul,AI_CORE,4,2,-1,1\n"
+                        "a,Mul,AI_CORE,7,2,1e9,1\na,Mul,AI_CORE,10,2,0.5,-1\na,Mul,AI_CORE,13,2,N/A,1e308\na,Mul,AI_CORE,16,2,1.01,1\n",
                         std::string(kStepHeader) + "5,1,2,0,2,3,6,0\n");
   EXPECT_THAT(Problems(run), ::testing::ElementsAre("kernel_details.csv: 4 lines make no sense: left out, the first is line 3"));
   ASSERT_EQ(run.ranks.at(0)->operators.size(), 1u);
@@ -197,10 +199,19 @@ TEST_F(OutputInParts, CountersThatCannotBe) {
   EXPECT_EQ(run.ranks[0]->executions.size(), 2u);
 }
 
-constexpr char kOneKernel[] = "Name,Start Time(us),Duration(us)\na,1,1\n";
+constexpr char kOneKernel[] = "Name,Type,Accelerator Core,Start Time(us),Duration(us)\na,Mul,AI_CORE,1,1\n";
 constexpr char kUnlikeJson[] = R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":10,"dur":5},{"ph":"X","name":"b","pid":1,"tid":1,"ts":20,"dur":NaN},)"
                                R"({"ph":"C","name":"c","pid":1,"ts":25,"args":{"value":-Infinity}},{"ph":"X","name":"d","pid":1,"tid":1,"ts":30,"dur":5}])";
 constexpr char kOneStep[] = "Step,Computing,Communication(Not Overlapped),Communication,Free\n5,1,2,3,4\n";
+
+TEST_F(OutputInParts, MissingColumnsThatCostNoLine) {
+  WriteText(Folder() / "memory_record.csv", "Timestamp(us),Total Allocated(MB)\n1,2\n");
+  WriteText(Folder() / "operator_memory.csv", "Size(KB),Release Time(us)\n1,2\n");
+  EXPECT_THAT(Problems(Read("Start Time(us),Duration(us)\n1,1\n", "Computing,Communication(Not Overlapped),Communication,Free\n1,2,3,4\n")),
+              ::testing::UnorderedElementsAre("kernel_details.csv: no column Name or Op Name, no column Type or OP Type, no column Accelerator Core or Task Type",
+                                              "step_trace_time.csv: no column Step", "memory_record.csv: no column Component",
+                                              "operator_memory.csv: no column Allocation Time(us), no column Name"));
+}
 
 TEST_F(OutputInParts, AFileThatCannotBeReadIsNamedOnce) {
   fs::create_directories(Folder() / "communication.json");
@@ -240,7 +251,7 @@ TEST_F(OutputInParts, ATimelineWithNumbersThatAreNone) {
   for (const bool mark : {false, true}) {
     WriteText(Folder() / "trace_view.json", std::string(mark ? "\xEF\xBB\xBF" : "") + kUnlikeJson);
     const auto run = Read(kOneKernel, kOneStep);
-    EXPECT_THAT(Problems(run), ::testing::ElementsAre(std::string("trace_view.json: 1 events make no sense: left out, the first ends at byte ") + (mark ? "112" : "109")));
+    EXPECT_THAT(Problems(run), ::testing::ElementsAre(std::string("trace_view.json: 1 event makes no sense: left out, the first ends at byte ") + (mark ? "112" : "109")));
     ASSERT_EQ(run.ranks.at(0)->slices.size(), 2u);
     EXPECT_EQ(run.ranks[0]->TextOf(run.ranks[0]->slices[1].name), "d");
     EXPECT_TRUE(run.ranks[0]->hardware.empty());
@@ -250,7 +261,7 @@ TEST_F(OutputInParts, ATimelineWithNumbersThatAreNone) {
 TEST_F(OutputInParts, AHeaderAloneWhereOtherFilesHaveWhatItLacks) {
   EXPECT_THAT(Problems(Read(kOneKernel, kStepHeader)),
               ::testing::ElementsAre("step_trace_time.csv: has a header alone, though other files have kernels: the shares of steps are left out"));
-  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\n", kOneStep)),
+  EXPECT_THAT(Problems(Read(kKernelHeader, kOneStep)),
               ::testing::ElementsAre("kernel_details.csv: has a header alone, though other files have kernels: what it describes of them is left out"));
   WriteText(Folder() / "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB)\n");
   EXPECT_THAT(Problems(Read(kOneKernel, kOneStep)), ::testing::IsEmpty()) << "memory need not have been recorded";
@@ -267,12 +278,12 @@ TEST_F(OutputInParts, DamagedMetadata) {
 
 // What is left of a number that was cut looks like one: of 115.303 us free 1.
 TEST_F(OutputInParts, ALineThatWasCut) {
-  const auto run = Read("Name,Start Time(us),Duration(us),Block Dim\na,1,12.5,1\nb,20,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0\n6,1,2,0,2,1");
-  EXPECT_THAT(Problems(run), ::testing::ElementsAre("kernel_details.csv: 1 lines make no sense: left out, the first is line 3",
-                                                    "step_trace_time.csv: 1 lines make no sense: left out, the first is line 3"));
+  const auto run = Read("Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim\na,Mul,AI_CORE,1,12.5,1\nb,Mul,AI_CORE,20,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0\n6,1,2,0,2,1");
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("kernel_details.csv: 1 line makes no sense: left out, the first is line 3",
+                                                    "step_trace_time.csv: 1 line makes no sense: left out, the first is line 3"));
   EXPECT_EQ(run.ranks.at(0)->executions.size(), 1u);
   EXPECT_EQ(run.ranks[0]->shares.size(), 1u);
-  EXPECT_THAT(Problems(Read("Name,Start Time(us),Duration(us)\na,1,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0")), ::testing::IsEmpty())
+  EXPECT_THAT(Problems(Read("Name,Type,Accelerator Core,Start Time(us),Duration(us)\na,Mul,AI_CORE,1,1", std::string(kStepHeader) + "5,1,2,0,2,3,6,0")), ::testing::IsEmpty())
       << "some writers end no last line";
 }
 
@@ -287,8 +298,8 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   auto run = LoadRun({dir_ / "a"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 records are not of this table: left out, the first is line 3",
-                                                     "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 records are not of this table: left out, the first is line 3",
-                                                     "minddata_pipeline_raw_0.csv: 1 lines make no sense: left out, the first is line 3"));
+                                                     "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 record is not of this table: left out, the first is line 3",
+                                                     "minddata_pipeline_raw_0.csv: 1 line makes no sense: left out, the first is line 3"));
   EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
   EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
   EXPECT_EQ(run->ranks[0]->shares.at(1).computing, 0.001);
@@ -320,7 +331,7 @@ TEST_F(OutputInParts, AWaitForDataThatEndsBeforeItStarts) {
 TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
   for (const char* row : {"N/A,20000,5000,25000,10000,79000,1000", "-1,20000,5000,25000,10000,79000,1000", "50000,20000,5000,25000,1e308,79000,1000", "50000,N/A,5000,25000,10000,79000,1000", "50000,20000,5000,,10000,79000,1000",
                           "50000,20000,5000,25000,nan,79000,1000", "50000,20000,N/A,25000,10000,N/A,N/A"}) {
-    const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
+    const auto run = Read(kOneKernel, std::string(kStepHeader) + "5," + row + "\n");
     EXPECT_THAT(Problems(run), ::testing::IsEmpty()) << row;
     ASSERT_EQ(run.ranks.at(0)->shares.size(), 1u) << row;
     const Shares& shares = run.ranks[0]->shares.at(5);
@@ -331,7 +342,7 @@ TEST_F(OutputInParts, ACellOfAStepFollowsFromTheOthers) {
   }
   // Two are missing of one sum, the sum is missing, the parts are more than all.
   for (const char* row : {"-1,20000,5000,25000,1e308,79000,1000", "N/A,20000,5000,25000,N/A,79000,1000", "N/A,20000,5000,25000,10000,N/A,1000", "N/A,20000,5000,25000,90000,79000,1000"}) {
-    const auto run = Read("Name,Start Time(us),Duration(us)\na,1,1\n", std::string(kStepHeader) + "5," + row + "\n");
+    const auto run = Read(kOneKernel, std::string(kStepHeader) + "5," + row + "\n");
     EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_time.csv: 1 line makes no sense: left out, the first is line 2")) << row;
     EXPECT_TRUE(run.ranks.at(0)->shares.empty()) << row;
   }
@@ -345,7 +356,7 @@ class BrokenRank : public ::testing::Test {
     fs::create_directories(folder);
     return folder;
   }
-  static void WriteKernels(const fs::path& folder) { std::ofstream(folder / "kernel_details.csv") << "Name,Start Time(us),Duration(us)\nk,1,2\n"; }
+  static void WriteKernels(const fs::path& folder) { std::ofstream(folder / "kernel_details.csv") << "Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,1,2\n"; }
   Result<profd::analysis::Run> Load() const { return LoadRun({dir_ / "run"}, {}, {}); }
 
   TempDir dir_;
@@ -355,7 +366,7 @@ class BrokenRank : public ::testing::Test {
 TEST_F(BrokenRank, OfOneNumberTheOneThatBeganLastIsRead) {
   const auto write = [this](const std::string& name, int rank, int start_us) {
     const fs::path folder = Output(name);
-    WriteText(folder / "kernel_details.csv", "Name,Start Time(us),Duration(us)\nk," + std::to_string(start_us) + ",2\n");
+    WriteText(folder / "kernel_details.csv", "Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE," + std::to_string(start_us) + ",2\n");
     WriteText(folder.parent_path() / ("profiler_info_" + std::to_string(rank) + ".json"), "{}");
     return folder.string();
   };
