@@ -191,12 +191,20 @@ class MindSporeReader {
   void ReadTasks() {
     const std::string text = All(kFramework[0]);
     std::string_view rest = text;
+    uint64_t number = 0;
+    uint64_t bad = 0;
+    uint64_t first_bad = 0;
     for (std::string_view line; NextLine(&rest, &line);) {
+      ++number;
       const std::string_view name = NextToken(&line);
+      if (name.empty()) continue;
       NextToken(&line);
       uint32_t task = 0;
       uint32_t stream = 0;
-      if (!ParseNumber(NextToken(&line), &task) || !ParseNumber(NextToken(&line), &stream)) continue;
+      if (!ParseNumber(NextToken(&line), &task) || !ParseNumber(NextToken(&line), &stream)) {
+        if (++bad == 1) first_bad = number;
+        continue;
+      }
       const auto known = kinds_.find(name);
       Kind kind = known == kinds_.end() ? Kind() : known->second;
       const int32_t op = rank_.OperatorOf(rank_.Text(name), rank_.Text(kind.type), rank_.Text("AI_CORE"));
@@ -210,6 +218,7 @@ class MindSporeReader {
       made.output_formats = listed(kind.output.formats);
       tasks_.emplace(IdOf(task, stream), op);
     }
+    if (bad > 0) context_.problems->push_back({std::string(kFramework[0]), fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad)});
   }
 
   // "1 Default/Cast-op6"
@@ -241,15 +250,19 @@ class MindSporeReader {
       uint64_t count = 0;
       uint32_t stream = 0;
     } open;
+    bool recorded = false;
+    bool named = false;
     for (size_t at = 0; at + kRecord <= bytes.size(); at += kRecord) {
       const std::span<const char> record(bytes.data() + at, kRecord);
       if (gaps.contains(at)) open.op = -1;
       const int type = static_cast<unsigned char>(record[0]) & 7;
       if (type > 1) continue;
+      recorded = true;
       const auto count = Load<uint64_t>(record, 8);
       const auto stream = Load<uint32_t>(record, 16);
       const auto found = tasks_.find(IdOf(Load<uint16_t>(record, 6), stream));
       if (found == tasks_.end()) continue;
+      named = true;
       if (type == 0) {
         open = {found->second, count, stream};
         continue;
@@ -260,6 +273,8 @@ class MindSporeReader {
       }
       open.op = -1;
     }
+    // Real logs have many more tasks than names, so that some lack is no sign of damage.
+    if (recorded && !named) context_.problems->push_back({std::string(kHwts), "task_desc_info names none of its tasks: they are left out"});
     AddCut(kHwts, bytes.size() % kRecord);
   }
 

@@ -152,5 +152,21 @@ TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
   EXPECT_EQ(text(*made->ranks[0], wide.output_formats), "NCHW");
 }
 
+TEST(MindSporeOperators, LinesThatAreCutAndTasksWithoutANameAreProblems) {
+  const TempDir dir;
+  WriteText(dir / "hwts.log.data.45.dev.profiler_default_tag.1.slice_0", std::string(64, '\0'));
+  WriteText(dir / "Framework.host.vm.task_desc_info.1.slice_0", "Default/Mul-op1 1 30001 3\n\nDefault/Add-op2 1 30");
+  WriteText(dir / "minddata_aicpu_1.txt", "node_name start_time end_time queue_size\n---- --- --- ---\nGetNext_dequeue_wait 1 2 3\nGetNext_dequeue_wait 1 x 3\nGetNext_de");
+  WriteText(dir / "device_queue_profiling_1.txt", "0 0 1 3\n0 1\n1 64 1 5\n");
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  std::vector<std::string> problems;
+  for (const Problem& each : run->problems) problems.push_back(fs::path(each.where).filename().string() + " " + each.what);
+  EXPECT_THAT(problems, ::testing::UnorderedElementsAre("task_desc_info. 1 line makes no sense: left out, the first is line 3",
+                                                        "hwts.log.data.45.dev.profiler_default_tag. task_desc_info names none of its tasks: they are left out",
+                                                        "minddata_aicpu_1.txt 2 lines make no sense: left out, the first is line 4",
+                                                        "device_queue_profiling_1.txt 1 line makes no sense: left out, the first is line 2"));
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -31,33 +31,66 @@ std::optional<std::string> TextOf(const fs::path& directory, const std::string& 
   return std::nullopt;
 }
 
-// Rows of node, start and end (us), size of the queue; what is before them is a table's head.
-void ReadChipQueue(std::string_view text, Pipeline* pipeline) {
+// Lines that are left out.
+class BadLines {
+ public:
+  void Add(uint64_t line) {
+    if (++count_ == 1) first_ = line;
+  }
+  void Report(const fs::path& where, const ReadContext& context) const {
+    if (count_ > 0) context.problems->push_back({where.string(), fmt::format("{} lines make no sense: left out, the first is line {}", count_, first_)});
+  }
+
+ private:
+  uint64_t count_ = 0;
+  uint64_t first_ = 0;
+};
+
+// Rows of node, start and end (us), size of the queue; what is before them is a table's head, which has as many words.
+BadLines ReadChipQueue(std::string_view text, Pipeline* pipeline) {
+  BadLines bad;
+  uint64_t number = 0;
   for (std::string_view line; NextLine(&text, &line);) {
-    if (NextToken(&line) != "GetNext_dequeue_wait") continue;
+    ++number;
+    const std::string_view node = NextToken(&line);
+    if (node != "GetNext_dequeue_wait") {
+      for (int i = 0; i < 3 && !node.empty(); ++i) {
+        if (!NextToken(&line).empty()) continue;
+        bad.Add(number);
+        break;
+      }
+      continue;
+    }
     double start = 0;
     double end = 0;
     double size = 0;
     if (!ParseNumber(NextToken(&line), &start) || !ParseNumber(NextToken(&line), &end) ||
         !ParseNumber(NextToken(&line), &size) || end < start) {
+      bad.Add(number);
       continue;
     }
     if (!pipeline->device) pipeline->device.emplace();
     pipeline->device->sizes.push_back(size);
     pipeline->get_next_ms.push_back((end - start) / 1000);
   }
+  return bad;
 }
 
 // "0 <sub> <step> <ms>" is a time (0 get, 1 push, 2 total), "1 <capacity> <step> <size>" the queue.
-void ReadHostQueue(std::string_view text, Pipeline* pipeline) {
+BadLines ReadHostQueue(std::string_view text, Pipeline* pipeline) {
   pipeline->host.emplace();
+  BadLines bad;
+  uint64_t number = 0;
   for (std::string_view line; NextLine(&text, &line);) {
+    ++number;
+    if (Trim(line).empty()) continue;
     int64_t kind = 0;
     int64_t sub = 0;
     int64_t step = 0;
     double value = 0;
     if (!ParseNumber(NextToken(&line), &kind) || !ParseNumber(NextToken(&line), &sub) ||
         !ParseNumber(NextToken(&line), &step) || !ParseNumber(NextToken(&line), &value)) {
+      bad.Add(number);
       continue;
     }
     if (kind == 1) {
@@ -67,6 +100,7 @@ void ReadHostQueue(std::string_view text, Pipeline* pipeline) {
       (sub == 0 ? pipeline->get_ms : sub == 1 ? pipeline->push_ms : pipeline->total_ms).push_back(value);
     }
   }
+  return bad;
 }
 
 std::vector<int64_t> Ints(const Json& list) {
@@ -195,13 +229,16 @@ void TieOperators(Pipeline* pipeline) {
 
 void ReadPipeline(const fs::path& directory, int device, const ReadContext& context, Rank* rank) {
   Pipeline& pipeline = rank->pipeline;
-  if (const auto text = TextOf(directory, fmt::format("minddata_aicpu_{}.txt", device), context)) {
-    ReadChipQueue(*text, &pipeline);
+  const std::string chip = fmt::format("minddata_aicpu_{}.txt", device);
+  const std::string host = fmt::format("device_queue_profiling_{}.txt", device);
+  const std::string iterator = fmt::format("dataset_iterator_profiling_{}.txt", device);
+  if (const auto text = TextOf(directory, chip, context)) {
+    ReadChipQueue(*text, &pipeline).Report(directory / chip, context);
   }
-  if (const auto text = TextOf(directory, fmt::format("device_queue_profiling_{}.txt", device), context)) {
-    ReadHostQueue(*text, &pipeline);
-  } else if (const auto other = TextOf(directory, fmt::format("dataset_iterator_profiling_{}.txt", device), context)) {
-    ReadHostQueue(*other, &pipeline);
+  if (const auto text = TextOf(directory, host, context)) {
+    ReadHostQueue(*text, &pipeline).Report(directory / host, context);
+  } else if (const auto other = TextOf(directory, iterator, context)) {
+    ReadHostQueue(*other, &pipeline).Report(directory / iterator, context);
     pipeline.host_is_iterator = true;
   }
   const std::string raw = fmt::format("pipeline_profiling_{}.json", device);

@@ -325,6 +325,7 @@ TEST_F(OutputInParts, AWaitForDataThatEndsBeforeItStarts) {
   const auto run = LoadRun({dir_.path()}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(run->ranks.at(0)->pipeline.get_next_ms, ::testing::ElementsAre(0.25));
+  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("minddata_aicpu_0.txt: 1 line makes no sense: left out, the first is line 1"));
 }
 
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.
