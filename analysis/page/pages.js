@@ -73,11 +73,14 @@ profd.typeTotals = function (rank, most) {
 profd.typeChart = function (rank, most, kind) {
   const totals = profd.typeTotals(rank, most);
   const pie = kind !== 'bar';
+  // The legend takes its room from the ring, and sticks out where there is too little.
+  const narrow = window.innerWidth < 600;
+  const cut = (name) => name.length > 28 ? name.slice(0, 27) + '\u2026' : name;
   return profd.chart('Time by type of operator', {type: pie ? 'doughnut' : 'bar',
-    data: {labels: totals.map((type) => type.name), datasets: [{label: 'ms', data: totals.map((type) => type.value), borderWidth: 0,
+    data: {labels: totals.map((type) => pie ? cut(type.name) : type.name), datasets: [{label: 'ms', data: totals.map((type) => type.value), borderWidth: 0,
       backgroundColor: totals.map((_, i) => profd.colors[i % profd.colors.length])}]},
-    options: pie ? {plugins: {legend: {position: 'right', labels: {boxWidth: 12}}}} : {indexAxis: 'y', plugins: {legend: {display: false}},
-      scales: {x: {title: {display: true, text: 'ms'}}}}}, pie ? 260 : Math.max(220, totals.length * 24));
+    options: pie ? {plugins: {legend: {position: narrow ? 'bottom' : 'right', labels: {boxWidth: 12}}}} : {indexAxis: 'y', plugins: {legend: {display: false}},
+      scales: {x: {title: {display: true, text: 'ms'}}}}}, pie ? (narrow ? 260 + totals.length * 10 : 260) : Math.max(220, totals.length * 24));
 };
 
 profd.overviewPage = function (rank) {

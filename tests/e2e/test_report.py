@@ -129,6 +129,19 @@ class Report(unittest.TestCase):
                     self.assertLessEqual(width[0], width[1])
             self.assert_quiet()
 
+    def test_a_narrow_overview(self):
+        """A long path is broken, and the ring's legend does not take its room."""
+        run = os.path.join(self.folder, "narrow", "x" * 100)
+        make_rank(run, 0)
+        report = os.path.join(self.folder, "narrow.html")
+        subprocess.run([PROFCTL, "report", run, "-o", report], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        with web_driver.Browser(500, 900) as browser:
+            browser.open(f"file://{report}#/overview")
+            eventually(lambda: browser.run("return window.profd && profd.charts.length > 0"), what="the ring is there")
+            width = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+            self.assertLessEqual(width[0], width[1])
+            self.assertEqual(browser.run("return profd.charts.find((each) => each.config.type === 'doughnut').options.plugins.legend.position"), "bottom")
+
     def test_numbers(self):
         self.open("run")
         data = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "run")).stdout)
