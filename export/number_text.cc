@@ -23,6 +23,11 @@ int64_t RoundScaled(double value, double scale) {
   return std::fabs(error) > 0.5 ? result + static_cast<int64_t>(std::nearbyint(error)) : result;
 }
 
+double PyRound3(double value) {
+  if (!(std::fabs(value) <= 0x1p52)) return value;  // beyond, a double has no decimals
+  return static_cast<double>(RoundScaled(value, 1000)) / 1000;
+}
+
 char* AppendDecimals(char* out, double value, int count) {
   const uint64_t scale = count == 3 ? 1000 : 1'000'000;
   // NaN, infinities, minus zero and what has more digits than fit.

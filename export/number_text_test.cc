@@ -70,6 +70,16 @@ TEST(NumberText, ScaledIsExactBeyondWhatDoublesHold) {
   }
 }
 
+TEST(PyRound3, TheExactValueDecides) {
+  EXPECT_EQ(PyRound3(0.0625), 0.062);
+  EXPECT_EQ(PyRound3(0.1875), 0.188);
+  EXPECT_EQ(PyRound3(1.0005), 1.0);
+  EXPECT_EQ(PyRound3(0.0005), 0.001);  // 0.00050000000000000001
+  EXPECT_EQ(PyRound3(0.0015), 0.002);
+  EXPECT_EQ(PyRound3(-0.0625), -0.062);
+  EXPECT_EQ(PyRound3(2.6755), 2.675);  // 2.67549999999999999
+}
+
 TEST(NumberText, Microseconds) {
   EXPECT_EQ(Micros(1767225600040000000), "1767225600040000.000");
   EXPECT_EQ(Micros(1767225600009999872), "1767225600009999.872");

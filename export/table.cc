@@ -78,65 +78,28 @@ constexpr auto kLlcColumns = std::to_array<Column>({
     {"exact_hit_ratio", kReal, "", "atlas_npu_llc_slice_hit_ratio"},
 });
 
-// An efficiency is what the vendor's timeline shows, with three decimals.
-constexpr auto kNicColumns = std::to_array<Column>({
+// Of NIC and RoCE, whose tables have the layer's label.
+constexpr auto kPortColumns = std::to_array<Column>({
     {"port", kKey},
-    {"bandwidth", kInt, "Mb/s", "atlas_npu_network_port_speed_bytes_per_second", "layer=nic",
-     125000.0},
-    {"rx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
-     "layer=nic,direction=rx"},
-    {"rx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second",
-     "layer=nic,direction=rx"},
-    {"rx_packets", kReal, "", "atlas_npu_network_port_packets_total", "layer=nic,direction=rx"},
-    {"rx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=nic,direction=rx"},
-    {"rx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=nic,direction=rx"},
-    {"rx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=nic,direction=rx"},
-    {"rx_efficiency", kReal},
+    {"bandwidth", kInt, "Mb/s", "atlas_npu_network_port_speed_bytes_per_second", "", 125000.0},
+    {"rx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second", "direction=rx"},
+    {"rx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second", "direction=rx"},
+    {"rx_packets", kReal, "", "atlas_npu_network_port_packets_total", "direction=rx"},
+    {"rx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "direction=rx"},
+    {"rx_errors", kReal, "", "atlas_npu_network_port_errors_total", "direction=rx"},
+    {"rx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "direction=rx"},
     {"rx_error_ratio", kReal},
     {"rx_dropped_ratio", kReal},
-    {"tx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
-     "layer=nic,direction=tx"},
-    {"tx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second",
-     "layer=nic,direction=tx"},
-    {"tx_packets", kReal, "", "atlas_npu_network_port_packets_total", "layer=nic,direction=tx"},
-    {"tx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=nic,direction=tx"},
-    {"tx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=nic,direction=tx"},
-    {"tx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=nic,direction=tx"},
-    {"tx_efficiency", kReal},
+    {"tx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second", "direction=tx"},
+    {"tx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second", "direction=tx"},
+    {"tx_packets", kReal, "", "atlas_npu_network_port_packets_total", "direction=tx"},
+    {"tx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "direction=tx"},
+    {"tx_errors", kReal, "", "atlas_npu_network_port_errors_total", "direction=tx"},
+    {"tx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "direction=tx"},
     {"tx_error_ratio", kReal},
     {"tx_dropped_ratio", kReal},
-    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=nic,direction=rx"},
-    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=nic,direction=tx"},
-});
-
-constexpr auto kRoceColumns = std::to_array<Column>({
-    {"port", kKey},
-    {"bandwidth", kInt, "Mb/s", "atlas_npu_network_port_speed_bytes_per_second", "layer=roce",
-     125000.0},
-    {"rx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
-     "layer=roce,direction=rx"},
-    {"rx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second",
-     "layer=roce,direction=rx"},
-    {"rx_packets", kReal, "", "atlas_npu_network_port_packets_total", "layer=roce,direction=rx"},
-    {"rx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=roce,direction=rx"},
-    {"rx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=roce,direction=rx"},
-    {"rx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=roce,direction=rx"},
-    {"rx_efficiency", kReal},
-    {"rx_error_ratio", kReal},
-    {"rx_dropped_ratio", kReal},
-    {"tx_packet_rate", kReal, "packets/s", "atlas_npu_network_port_packets_per_second",
-     "layer=roce,direction=tx"},
-    {"tx_byte_rate", kReal, "B/s", "atlas_npu_network_port_bandwidth_bytes_per_second",
-     "layer=roce,direction=tx"},
-    {"tx_packets", kReal, "", "atlas_npu_network_port_packets_total", "layer=roce,direction=tx"},
-    {"tx_bytes", kReal, "B", "atlas_npu_network_port_bytes_total", "layer=roce,direction=tx"},
-    {"tx_errors", kReal, "", "atlas_npu_network_port_errors_total", "layer=roce,direction=tx"},
-    {"tx_dropped", kReal, "", "atlas_npu_network_port_dropped_total", "layer=roce,direction=tx"},
-    {"tx_efficiency", kReal},
-    {"tx_error_ratio", kReal},
-    {"tx_dropped_ratio", kReal},
-    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=roce,direction=rx"},
-    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "layer=roce,direction=tx"},
+    {"rx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "direction=rx"},
+    {"tx_utilization_ratio", kReal, "", "atlas_npu_network_port_utilization_ratio", "direction=tx"},
 });
 
 constexpr auto kDvppColumns = std::to_array<Column>({
@@ -420,8 +383,8 @@ constexpr std::array<TableSpec, kTableCount> kTables = {{
     {TableId::kHbm, "hbm", kHbmColumns},
     {TableId::kDdr, "ddr", kDdrColumns},
     {TableId::kLlc, "llc", kLlcColumns},
-    {TableId::kNic, "nic", kNicColumns},
-    {TableId::kRoce, "roce", kRoceColumns},
+    {TableId::kNic, "nic", kPortColumns, "layer=nic"},
+    {TableId::kRoce, "roce", kPortColumns, "layer=roce"},
     {TableId::kDvpp, "dvpp", kDvppColumns},
     {TableId::kNpuMem, "npu_mem", kNpuMemColumns},
     {TableId::kModuleMem, "npu_module_mem", kNpuModuleMemColumns},
@@ -482,6 +445,11 @@ int ColumnIndex(const TableSpec& table, std::string_view name) {
     if (table.columns[i].name == name) return static_cast<int>(i);
   }
   return -1;
+}
+
+std::string LabelsOf(const TableSpec& table, const Column& column) {
+  const std::string_view comma = table.labels.empty() || column.labels.empty() ? "" : ",";
+  return std::string(table.labels).append(comma).append(column.labels);
 }
 
 std::string_view KeyText(const Column& column, int64_t value) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace profd::exporting {
@@ -70,7 +71,7 @@ struct Column {
   // is cell * scale, the same names as in the daemon's metric table where it has the quantity. Empty:
   // not shown there.
   std::string_view metric = {};
-  std::string_view labels = {};  // fixed labels: "link=all,direction=tx"
+  std::string_view labels = {};  // fixed labels behind the table's: "link=all,direction=tx"
   double scale = 1;
   // kKey: texts by value, separated by ','; a value without one is shown as a number.
   std::string_view values = {};
@@ -84,6 +85,7 @@ struct TableSpec {
   TableId id;
   std::string_view name;  // as --channels has it: "hccs"
   std::span<const Column> columns;  // keys first
+  std::string_view labels = {};     // fixed labels of every metric: "layer=nic"
 };
 
 // One MB/s of the vendor's, in bytes per second.
@@ -97,6 +99,8 @@ const TableSpec* FindTable(std::string_view name);
 size_t KeyCount(const TableSpec& table);
 // Index of a column, -1 if there is none.
 int ColumnIndex(const TableSpec& table, std::string_view name);
+// All fixed labels of a column of the table.
+std::string LabelsOf(const TableSpec& table, const Column& column);
 // Text of a kKey column's value, from `values`; empty if it has none.
 std::string_view KeyText(const Column& column, int64_t value);
 

@@ -154,8 +154,8 @@ TEST_F(DeviceCsvTest, LlcOfChipZeroIsOverTheCompleteTime) {
 
 void AddNic(BatchBuilder& rows, int64_t t_ns, int64_t port, double bytes, double packets,
             double errors) {
-  rows.Add(t_ns, port, 1000, 10.0, 5.0, packets, bytes, errors, 0.0, 0.5, 0.0, 0.0,  //
-           20.0, 5.0, packets, bytes * 2, 0.0, errors, 0.5, 0.0, 0.0);
+  rows.Add(t_ns, port, 1000, 10.0, 5.0, packets, bytes, errors, 0.0, 0.0, 0.0,  //
+           20.0, 5.0, packets, bytes * 2, 0.0, errors, 0.0, 0.0, 0.5, 0.5);
 }
 
 TEST_F(DeviceCsvTest, NicIsOverTheCompleteTime) {

@@ -11,7 +11,7 @@ namespace {
 
 // Columns of a direction, from its first one on.
 enum NetworkColumn : size_t { kPacketRate, kByteRate, kPackets, kBytes, kErrors, kDropped };
-constexpr size_t kPerDirection = 9;
+constexpr size_t kPerDirection = 8;
 constexpr size_t kFirstDirection = 2;  // after port and bandwidth
 
 struct Direction {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "export/csv/vendor_math.h"
+#include "export/number_text.h"
 #include "export/operators/details.h"
 #include "export/operators/overlap.h"
 #include "export/repaired_text.h"

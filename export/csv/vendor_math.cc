@@ -85,11 +85,6 @@ double SqlRound(double value, int digits) {
   return value < 0 ? -rounded : rounded;
 }
 
-double PyRound3(double value) {
-  if (!std::isfinite(value) || std::fabs(value) > kNoDecimals) return value;
-  return static_cast<double>(RoundScaled(value, 1000)) / 1000;
-}
-
 std::string DecimalAverage(std::span<const double> values, int64_t count) {
   constexpr Wide kThousandth = 1'000'000'000'000'000;
   Wide sum = 0;

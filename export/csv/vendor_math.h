@@ -13,9 +13,6 @@ namespace profd::exporting::csv {
 // makes 1.0005 a tie.
 double SqlRound(double value, int digits);
 
-// Python's round(value, 3): the exact binary value decides, ties to even.
-double PyRound3(double value);
-
 // Decimals as they are printed (shortest text of each), added, quantized to 3 decimals, divided by
 // `count`, quantized again; half to even both times: "191011.140". "0.000" for none.
 std::string DecimalAverage(std::span<const double> values, int64_t count);

@@ -68,16 +68,6 @@ TEST(SqlRound, TiesGoAwayFromZero) {
   EXPECT_EQ(SqlRound(1e300, 3), 1e300);
 }
 
-TEST(PyRound3, TheExactValueDecides) {
-  EXPECT_EQ(PyRound3(0.0625), 0.062);
-  EXPECT_EQ(PyRound3(0.1875), 0.188);
-  EXPECT_EQ(PyRound3(1.0005), 1.0);
-  EXPECT_EQ(PyRound3(0.0005), 0.001);  // 0.00050000000000000001
-  EXPECT_EQ(PyRound3(0.0015), 0.002);
-  EXPECT_EQ(PyRound3(-0.0625), -0.062);
-  EXPECT_EQ(PyRound3(2.6755), 2.675);  // 2.67549999999999999
-}
-
 TEST(DecimalAverage, QuantizesTwice) {
   // 1.0005 + 1.0 = 2.0005 -> 2.000 (even) -> 1.000
   EXPECT_EQ(DecimalAverage(std::vector<double>{1.0005, 1.0}, 2), "1.000");

@@ -1,7 +1,6 @@
 #include <array>
 
 #include "export/decode/text_parts.h"
-#include "export/number_text.h"
 #include "export/text_scan.h"
 
 namespace profd::exporting {
@@ -25,8 +24,6 @@ class NetworkDecoder : public Decoder {
   void Finish() override { rows_.Flush(); }
 
  private:
-  static constexpr double kMaxRounded = 1e12;
-
   // Of one direction, in the order of the line.
   struct Counters {
     double packet_rate, byte_rate, packets, bytes, errors, dropped;
@@ -61,36 +58,31 @@ class NetworkDecoder : public Decoder {
       return;
     }
     ++stats_.records;
-    std::array<uint64_t, 22> cells;
+    std::array<uint64_t, 20> cells;
     auto mbps = static_cast<int64_t>(sample.bandwidth);
     cells[0] = BatchBuilder::ToCell(sample.port);
     cells[1] = BatchBuilder::ToCell(mbps);
-    Fill(sample.rx, mbps, cells.data() + 2);
-    Fill(sample.tx, mbps, cells.data() + 11);
-    cells[20] = BatchBuilder::ToCell(Utilization(sample.rx, mbps));
-    cells[21] = BatchBuilder::ToCell(Utilization(sample.tx, mbps));
+    Fill(sample.rx, cells.data() + 2);
+    Fill(sample.tx, cells.data() + 10);
+    cells[18] = BatchBuilder::ToCell(Utilization(sample.rx, mbps));
+    cells[19] = BatchBuilder::ToCell(Utilization(sample.tx, mbps));
     rows_.AddCells(clock_.DeviceNs(sample.ns), cells);
   }
 
-  // The vendor's timeline has three decimals of the efficiency, and of nothing else.
-  static double Rounded3(double value) {
-    return value < kMaxRounded ? static_cast<double>(RoundScaled(value, 1000)) / 1000 : value;
-  }
   // A ratio to nothing is 0, and so is the utilization of a port without bandwidth.
   static double Utilization(const Counters& counters, int64_t mbps) {
     double room = static_cast<double>(mbps) * 1024.0 * 1024.0;
     return room > 0 ? std::trunc(counters.byte_rate) * 8 / room : 0.0;
   }
-  static void Fill(const Counters& counters, int64_t mbps, uint64_t* out) {
+  static void Fill(const Counters& counters, uint64_t* out) {
     double per_packet = counters.packets;
-    const std::array<double, 9> values = {
+    const std::array<double, 8> values = {
         counters.packet_rate,
         counters.byte_rate,
         counters.packets,
         counters.bytes,
         counters.errors,
         counters.dropped,
-        Rounded3(Utilization(counters, mbps)),
         per_packet != 0 ? counters.errors / per_packet : 0.0,
         per_packet != 0 ? counters.dropped / per_packet : 0.0,
     };

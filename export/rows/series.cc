@@ -25,15 +25,10 @@ std::vector<MetricColumn> MetricColumns(const TableSpec& table) {
     const Column& column = table.columns[i];
     bool own_name = table.id == TableId::kSample && !IsKey(column.type);
     if (IsKey(column.type) || (column.metric.empty() && !own_name)) continue;
-    metrics.push_back({i, std::string(column.metric), ParseLabels(column.labels), column.scale,
+    metrics.push_back({i, std::string(column.metric), ParseLabels(LabelsOf(table, column)), column.scale,
                        column.type == ColumnType::kInt && column.scale == 1});
   }
   return metrics;
-}
-
-size_t KeyColumns(const TableSpec& table) {
-  auto first = std::ranges::find_if_not(table.columns, IsKey, &Column::type);
-  return static_cast<size_t>(first - table.columns.begin());
 }
 
 std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint64_t> keys,

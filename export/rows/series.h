@@ -34,7 +34,6 @@ struct MetricColumn {
 };
 // The columns of `table` that are metrics; of kSample: the one with the value, without a name.
 std::vector<MetricColumn> MetricColumns(const TableSpec& table);
-size_t KeyColumns(const TableSpec& table);
 
 // The metrics of the row whose key cells are `keys`, complete with names and labels.
 std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint64_t> keys,
@@ -44,7 +43,7 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
 template <class T>
 class SeriesMap {
  public:
-  explicit SeriesMap(const TableSpec& table) : keys_(KeyColumns(table)), row_(keys_) {}
+  explicit SeriesMap(const TableSpec& table) : keys_(KeyCount(table)), row_(keys_) {}
 
   // Of a row; null if there is none yet.
   T* Find(const Batch& batch, size_t row) {

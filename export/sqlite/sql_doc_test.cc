@@ -84,8 +84,8 @@ void FillDevice(MadeExport& made, size_t rank, int device) {
       freq.Row(kMadeBegin + i * 60 * kMs, -1, slow && i == 1 ? 900.0 : 1800.0);
       module.Row(kMadeBegin + i, 3, (100 * int64_t{i} + 100) << 20).Row(kMadeBegin + i, 7, 50 << 20);
       double errors = rank == 1 && device == 0 ? i * 2.5 : 0.0;
-      roce.Row(kMadeBegin + i, 0, 200000, 1.0, 1.0, 1.0, 1.0, errors, 0.0, 0.1, 0.0, 0.0, 1.0, 1.0, 1.0,
-               1.0, 0.0, 0.0, 0.1, 0.0, 0.0);
+      roce.Row(kMadeBegin + i, 0, 200000, 1.0, 1.0, 1.0, 1.0, errors, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0,
+               1.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.1);
     }
   }
   EXPECT_TRUE(sink->Finish().ok());

@@ -111,7 +111,7 @@ std::string SamplesViewSql(std::span<const SqlTable* const> tables, bool merged)
       std::string value = ValueSql(*table, i);
       if (value.empty()) continue;
       add(ArmSql(*table, MetricSql(*table, rows.columns[i]),
-                 LabelsSql(*table, rows.columns[i].labels), value, merged));
+                 LabelsSql(*table, LabelsOf(rows, rows.columns[i])), value, merged));
     }
   }
   if (!any) sql += "SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL WHERE 0";

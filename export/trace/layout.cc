@@ -51,12 +51,12 @@ constexpr auto kLlc = std::to_array<CounterSpec>({
 
 constexpr auto kNic = std::to_array<CounterSpec>({
     {"Port {0}/Rx",
-     {{{"Rx Bandwidth Efficiency", kReal, "rx_efficiency"},
+     {{{"Rx Bandwidth Efficiency", kReal3, "rx_utilization_ratio"},
        {"Rx Packets", kReal, "rx_packet_rate"},
        {"Rx Error Rate", kReal, "rx_error_ratio"},
        {"Rx Dropped Rate", kReal, "rx_dropped_ratio"}}}},
     {"Port {0}/Tx",
-     {{{"Tx Bandwidth Efficiency", kReal, "tx_efficiency"},
+     {{{"Tx Bandwidth Efficiency", kReal3, "tx_utilization_ratio"},
        {"Tx Packets", kReal, "tx_packet_rate"},
        {"Tx Error Rate", kReal, "tx_error_ratio"},
        {"Tx Dropped Rate", kReal, "tx_dropped_ratio"}}}},

@@ -26,6 +26,7 @@ enum class Show : uint8_t {
   kNone,      // no arg
   kCell,      // the cell, integer or real as its column
   kReal,      // (cell + cell of column2) * mul / div
+  kReal3,     // the same with three decimals
   kInteger,   // the cell cut to an integer
   kKey,       // a key column: the same in every event of the series
   kConstant,  // mul

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "export/batch.h"
+#include "export/number_text.h"
 #include "export/trace/layout.h"
 
 namespace profd::exporting {
@@ -54,7 +55,7 @@ inline ArgValue ValueOf(const ArgSource& source, const Batch& batch, size_t row)
   // As the vendor's analyser does it: one rounding for each step.
   if (source.mul != 1) value *= source.mul;
   if (source.div != 1) value /= source.div;
-  return {false, 0, value};
+  return {false, 0, source.show == Show::kReal3 ? PyRound3(value) : value};
 }
 
 // A series' counter with its names filled in; args of kNone are left out.

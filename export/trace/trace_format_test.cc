@@ -107,8 +107,8 @@ TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
   Begin(format_.get());
   auto sink = Open(format_.get());
   for (TableId id : {TableId::kNic, TableId::kRoce}) {
-    Put(sink.get(), id, 0, 40000, 2, 100000, 10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.309, 0.25, 0.5, 20.0,
-        0.0, 0.0, 0.0, 0.0, 0.0, 0.062, 0.0, 0.125);
+    Put(sink.get(), id, 0, 40000, 2, 100000, 10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25, 0.5, 20.0, 0.0, 0.0, 0.0, 0.0, 0.0,
+        0.0, 0.125, 0.00212, 0.0005);
   }
   Put(sink.get(), TableId::kNpuMem, 0, 40000, 1, 1024, 2560);
   Put(sink.get(), TableId::kAicoreFreq, 0, 40000, -1, 1800.0);
@@ -116,10 +116,10 @@ TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
   Put(sink.get(), TableId::kQos, 0, 40000, strings_.Intern("SDMA"), -1, 5000);
   ASSERT_TRUE(sink->Finish().ok());
   std::string rx =
-      "\"Rx Bandwidth Efficiency\":0.309,\"Rx Packets\":10.0,\"Rx Error Rate\":0.25,"
+      "\"Rx Bandwidth Efficiency\":0.002,\"Rx Packets\":10.0,\"Rx Error Rate\":0.25,"
       "\"Rx Dropped Rate\":0.5";
-  std::string tx =
-      "\"Tx Bandwidth Efficiency\":0.062,\"Tx Packets\":20.0,\"Tx Error Rate\":0.0,"
+  std::string tx =  // 0.0005 lies above the half as a double
+      "\"Tx Bandwidth Efficiency\":0.001,\"Tx Packets\":20.0,\"Tx Error Rate\":0.0,"
       "\"Tx Dropped Rate\":0.125";
   EXPECT_THAT(
       Events(),

@@ -186,8 +186,9 @@ def table_columns(source):
             scale = {"": 1.0, "kMega": MEGA}.get(text[5]) or float(text[5])
             columns.append((text[0], text[1], text[3], text[4], scale, *text[6:]))
         lists[name] = columns
-    return {name: lists[columns]
-            for name, columns in re.findall(r'\{TableId::k\w+, "(\w+)", (k\w+)\}', source)}
+    # A table's own labels stand before the column's.
+    return {name: [(*c[:3], ",".join(filter(None, (labels, c[3]))), *c[4:]) for c in lists[columns]]
+            for name, columns, labels in re.findall(r'\{TableId::k\w+, "(\w+)", (k\w+)(?:, "([^"]*)")?\}', source)}
 
 
 def metrics(reference, columns):
