@@ -62,7 +62,7 @@ bool HasOperators(const DumpParts& parts, std::string_view name) {
 Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
   for (const SummaryKind& kind : SummaryKinds()) {
     if (HasOperators(*parts, kind.name)) continue;
-    auto& table = parts->tables[static_cast<size_t>(kind.table)];
+    const auto& table = parts->tables[static_cast<size_t>(kind.table)];
     size_t kinds = 0;
     size_t which = 0;
     for (const SummaryKind& other : SummaryKinds()) {
@@ -71,12 +71,8 @@ Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
     }
     for (const ActivityCsv& csv : ActivityCsvs()) kinds += csv.table == kind.table ? 1 : 0;
     std::vector<Summary*> mine;
-    for (size_t i = which; i < table.size(); i += kinds) {
-      mine.push_back(static_cast<Summary*>(table[i].get()));
-    }
-    std::ranges::stable_sort(mine, [](const Summary* a, const Summary* b) {
-      return InVendorOrder(a->context(), b->context());
-    });
+    const std::vector<Part*> sorted = Sorted(table);  // the parts of a file stay together
+    for (size_t i = which; i < sorted.size(); i += kinds) mine.push_back(static_cast<Summary*>(sorted[i]));
     RETURN_IF_ERROR(WriteSummary(kind, mine, target));
   }
   return Status::Ok();
