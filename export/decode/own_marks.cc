@@ -27,14 +27,7 @@ class MarksDecoder : public Decoder {
   }
 
   void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) {
-      if (line.empty() || line.starts_with("time_ns\t")) return;
-      if (Line(line)) {
-        ++stats_.records;
-      } else {
-        CountBad(line, &stats_);
-      }
-    });
+    ForEachOwnLine(bytes, &stats_, [this](std::string_view line) { return Line(line); });
   }
 
   void Finish() override {

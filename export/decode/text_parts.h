@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "export/decoder.h"
+#include "export/text_scan.h"
 
 namespace profd::exporting {
 
@@ -25,6 +26,19 @@ inline constexpr int kMaxEarlier = 8;
 inline void CountBad(std::string_view line, DecodeStats* stats) {
   ++stats->bad_records;
   stats->bad_bytes += line.size() + 1;
+}
+
+// Counts the lines of a file of profd's own, behind its heading; take(line) is false where a line has no sense.
+template <class Take>
+void ForEachOwnLine(std::span<const std::byte> bytes, DecodeStats* stats, Take&& take) {
+  ForEachLine(bytes, [&](std::string_view line) {
+    if (line.empty() || line.starts_with("time_ns\t")) return;
+    if (take(line)) {
+      ++stats->records;
+    } else {
+      CountBad(line, stats);
+    }
+  });
 }
 
 // A heading that contains `token`. What begins with a digit is a sample without its end and a heading behind it.
