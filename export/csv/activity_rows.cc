@@ -13,9 +13,7 @@ namespace {
 class Line {
  public:
   Line(const Strings& strings, const Batch& batch, size_t row, std::string* out)
-      : strings_(strings), batch_(batch), row_(row), csv_(*out) {
-    batch.device < 0 ? csv_.Text("host") : csv_.Int(batch.device);
-  }
+      : strings_(strings), batch_(batch), row_(row), csv_(*out, batch.device) {}
   // What is not known is N/A.
   Line& Name(size_t column) {
     const std::string_view text = strings_.Text(Cell(column));

@@ -47,7 +47,6 @@ class ActivitySummary : public Summary {
     if (totals_.rest().count > 0) entries.emplace_back(kRest, totals_.rest());
     return entries;
   }
-  static void AddDevice(CsvRow& row, int64_t device) { device < 0 ? row.Text("host") : row.Int(device); }
 
  private:
   int second_;
@@ -69,8 +68,7 @@ class TimeShares : public ActivitySummary {
       return a.second.total_ns > b.second.total_ns;
     });
     for (const auto& [key, total] : entries) {
-      CsvRow row(out->rows);
-      AddDevice(row, key[0]);
+      CsvRow row(out->rows, key[0]);
       row.Text(NameOf(key));
       if (types) {
         const std::string_view type = key == kRest ? "" : context_.strings->Text(key[2]);

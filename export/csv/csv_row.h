@@ -15,16 +15,9 @@ class CsvRow {
  public:
   explicit CsvRow(std::string& out) : out_(out) {}
   // The first column of every CSV: the device, or "host".
-  CsvRow(std::string& out, const Place& place) : out_(out) {
-    if (place.kind == Place::Kind::kDevice) {
-      Int(place.device);
-    } else {
-      Text("host");
-    }
-  }
-
-  // The same of a device.
-  CsvRow(std::string& out, int device) : out_(out) { Int(device); }
+  CsvRow(std::string& out, const Place& place) : CsvRow(out, place.kind == Place::Kind::kDevice ? place.device : -1) {}
+  // The same; -1: the host.
+  CsvRow(std::string& out, int64_t device) : out_(out) { device < 0 ? Text("host") : Int(device); }
 
   // Quoted if it must be.
   CsvRow& Text(std::string_view text);

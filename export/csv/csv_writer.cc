@@ -151,8 +151,7 @@ Status WriteDurations(const DurationStats& durations, const CsvTarget& target) {
   if (groups.empty()) return Status::Ok();
   std::string text;
   for (const auto& [key, group] : groups) {
-    CsvRow row(text);
-    key.device < 0 ? row.Text("host") : row.Int(key.device);
+    CsvRow row(text, key.device);
     key.rank ? row.Int(*key.rank) : row.Text("N/A");
     row.Text(DurationKind(key.kind)).Text(key.name).Int(static_cast<int64_t>(group.count()));
     row.Micros(std::llround(group.mean())).Micros(group.Percentile(50));
