@@ -165,7 +165,7 @@ class SessionDump : private SliceObserver {
   // Removes the oldest closed slices until `bytes` are free or nothing is left that may go; returns
   // the bytes freed. When they were closed: 0 = there are none.
   uint64_t AgeFor(uint64_t bytes);
-  int64_t OldestNs() const;
+  int64_t OldestNs();
   // Closes all open slices that are worth it, so that they may go once more has come. False: none was.
   bool CutAll();
   // Removed since the last call, for metrics.
@@ -246,6 +246,7 @@ class SessionDump : private SliceObserver {
   bool Cut(File& file, uint64_t least);
   void CutNear(File& file, bool near_limit);
   void AgePlaces();
+  bool HasOpen(File& file);
   bool AgeOne(std::optional<size_t> place);
   void RemoveSlice(const Ageing::Slice& slice);
   void CountAged(const File& file, const SliceEntry& slice);

@@ -158,12 +158,23 @@ uint64_t SessionDump::AgeFor(uint64_t bytes) {
   return before - taken_bytes_;
 }
 
-int64_t SessionDump::OldestNs() const {
+int64_t SessionDump::OldestNs() {
   if (!ages_) return 0;
+  ages_for_space_ = true;
   std::optional<Ageing::Slice> oldest = ageing_.Oldest();
+  ages_for_space_ = false;
   if (!oldest) return 0;
   const SliceEntry* slice = slice_index_.Find(PathOf(*by_id_[oldest->file], oldest->slice));
   return slice != nullptr ? std::max<int64_t>(1, slice->closed_ns) : 1;
+}
+
+// Is something left of the file without its closed slices? A full volume may refuse what is only buffered.
+bool SessionDump::HasOpen(File& file) {
+  if (!ages_for_space_) return &file == appending_ || file.writer->open_bytes() > 0;
+  const uint64_t before = SizeOf(file);
+  file.writer->Flush().Ignore();
+  Account(file, before);
+  return file.writer->written_bytes() > file.writer->options().header.size();
 }
 
 bool SessionDump::AgeOne(std::optional<size_t> place) {

@@ -355,6 +355,45 @@ TEST_F(SessionDumpTest, AFullDiskIsAnOutcome) {
   EXPECT_EQ(ManifestNow().state, DumpState::kRunning);  // the old one, whole
 }
 
+// Who completes the dump later removes what has no record, and the journal would still have it.
+TEST_F(SessionDumpTest, ASliceThatGotNothingLeavesNoTrace) {
+  FullDiskIo io;
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 48;
+  std::unique_ptr<SessionDump> dump = Make(options, io);
+  Result<SessionDump::Channel> hbm = dump->OpenChannel(0, 1);
+  ASSERT_TRUE(Put(*dump, *hbm, std::string(48, 'a')).ok());
+  ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'b')).ok());
+  io.room = 0;
+  EXPECT_FALSE(dump->Flush().ok());
+  EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
+  EXPECT_FALSE(dump->Finish({kWall, kRaw, DumpState::kFailed, "dump volume full"}).ok());
+  EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_0"));
+  EXPECT_FALSE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
+  EXPECT_THAT(Text("host/profd/slices.tsv"), AllOf(HasSubstr("slice_0"), Not(HasSubstr("slice_1"))));
+  EXPECT_EQ(dump->Stats(*hbm).lost_records, 1u);
+}
+
+// What is only buffered may never get there.
+TEST_F(SessionDumpTest, AFullVolumeKeepsTheLastSliceOfAFile) {
+  FullDiskIo io;
+  SessionDumpOptions options = Options();
+  options.slice_bytes = 48;
+  std::unique_ptr<SessionDump> dump = Make(options, io);
+  Result<SessionDump::Channel> hbm = dump->OpenChannel(0, 1);
+  ASSERT_TRUE(Put(*dump, *hbm, std::string(48, 'a')).ok());
+  ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'b')).ok());
+  io.room = 0;
+  EXPECT_EQ(dump->OldestNs(), 0);
+  EXPECT_EQ(dump->AgeFor(1), 0u);
+  EXPECT_EQ(Text("device_0/data/hbm.data.0.slice_0"), std::string(48, 'a'));
+  io.room = SIZE_MAX;
+  EXPECT_GT(dump->OldestNs(), 0);
+  EXPECT_GT(dump->AgeFor(1), 48u);  // with its .done
+  EXPECT_FALSE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_0"));
+  EXPECT_EQ(Text("device_0/data/hbm.data.0.slice_1"), std::string(24, 'b'));
+}
+
 TEST_F(SessionDumpTest, AFailedBeginLeavesNothing) {
   FullDiskIo io;
   for (size_t room : {0u, 100u, 3000u, 8000u}) {

@@ -198,7 +198,7 @@ Status SliceWriter::WriteDone() {
 
 Status SliceWriter::Close() {
   if (closed_) return {};
-  if (!created_ && buffer_.size() <= options_.header.size()) buffer_.clear();  // a header, no data
+  if (on_disk_ == 0 && buffer_.size() <= options_.header.size()) buffer_.clear();  // a header, no data
   Status flushed = Flush();
   if (!flushed.ok()) {
     lost_bytes_ += buffer_.size();
@@ -207,11 +207,20 @@ Status SliceWriter::Close() {
     buffer_.clear();
     buffered_records_ = 0;
   }
+  if (created_ && on_disk_ <= options_.header.size()) DropSlice();
   Status done = CloseSlice();
   closed_ = true;
   fd_.Reset();
   std::vector<std::byte>().swap(buffer_);
   return flushed.ok() ? done : flushed;
+}
+
+// Its file was made, and has got no record: who recovers the dump would remove it.
+void SliceWriter::DropSlice() {
+  io_.Unlink(dir_, SliceName(slice_));
+  fd_.Reset();
+  created_ = false;
+  bytes_ -= on_disk_;
 }
 
 void SliceWriter::ReleaseFd() { fd_.Reset(); }

@@ -76,7 +76,7 @@ class SliceWriter {
   // Hands what is buffered to the kernel.
   Status Flush();
   // Flush, close the slice, write its .done. What cannot be written is given up and counted in
-  // lost_*. Returns the first error; the writer is closed in any case and stays so.
+  // lost_*; a slice that has nothing then leaves no file. Returns the first error; the writer is closed in any case and stays so.
   Status Close();
   // Ends the open slice, however short it is; the next Append begins another one, even of a file that
   // is to have only one.
@@ -104,6 +104,8 @@ class SliceWriter {
   uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
   // Of the open slice, what is buffered included; 0 = none is open.
   uint64_t open_bytes() const { return slice_open_ ? slice_size() : 0; }
+  // Of these, in its file.
+  uint64_t written_bytes() const { return on_disk_; }
   uint64_t unsynced_bytes() const { return unsynced_; }
   const SliceOptions& options() const { return options_; }
   // Name of slice `k` inside data/.
@@ -121,6 +123,7 @@ class SliceWriter {
   Status WriteOut(std::span<const std::byte> more);
   Status EnsureFd();
   Status CloseSlice();
+  void DropSlice();
   Status WriteDone();
   uint64_t slice_size() const { return on_disk_ + buffer_.size(); }
 

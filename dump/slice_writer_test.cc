@@ -229,6 +229,22 @@ TEST_F(SliceWriterTest, CloseWorksOnABrokenDiskAndReportsLosses) {
   }
 }
 
+TEST_F(SliceWriterTest, AHeaderWithoutALineLeavesNoFile) {
+  FullDiskIo io;
+  SliceOptions options = Hccs();
+  options.buffer_bytes = 64;
+  Make(options, io);
+  io.room = 0;
+  EXPECT_FALSE(Put(*writer_, std::string(99, '1') + "\n").ok());  // longer than the buffer, which has the header
+  io.room = options.header.size();
+  EXPECT_TRUE(writer_->Flush().ok());
+  EXPECT_EQ(Text("hccs.data.0.slice_0"), options.header);
+  EXPECT_TRUE(writer_->Close().ok());
+  EXPECT_TRUE(FilesBelow(tmp_.path()).empty());
+  EXPECT_EQ(writer_->slices(), 0u);
+  EXPECT_EQ(writer_->bytes(), 0u);
+}
+
 TEST_F(SliceWriterTest, ARealFullDeviceIsAnErrorThatNamesTheFile) {
   class DevFullIo : public DumpIo {
    public:
