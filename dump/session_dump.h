@@ -263,6 +263,7 @@ class SessionDump : private SliceObserver {
   void DescribeFile(ManifestFile* file) const;
   Status ListFiles();
   Status CloseFiles();
+  void NoteGivenUp(int64_t end_ns);
   Status WriteEndInfo(const EndFacts& end);
   Status PutManifest(bool soon);
   Status CheckStillThere() const;

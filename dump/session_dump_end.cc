@@ -288,22 +288,41 @@ Status SessionDump::CloseFiles() {
     uint64_t before = SizeOf(*file);
     Keep(first, file->writer->Close());
     Account(*file, before);
-    if (file->writer->lost_bytes() == 0) continue;
-    for (ManifestChannel& entry : manifest_.channels) {
-      if (entry.device != file->device || entry.channel != file->channel_id) continue;
-      if (file->channel_id == 0 && entry.file != file->writer->options().base &&
+  }
+  return first;
+}
+
+// What had been taken, and could not be written in the end. Of a channel's files, of which there may be thousands, one
+// gap.
+void SessionDump::NoteGivenUp(int64_t end_ns) {
+  for (ManifestChannel& entry : manifest_.channels) {
+    ManifestGap gap{.reason = LossReason::kWriteError};
+    uint64_t bytes = 0;
+    for (const auto& file : files_) {
+      const SliceWriter& writer = *file->writer;
+      if (writer.lost_bytes() == 0 || entry.device != file->device || entry.channel != file->channel_id) continue;
+      if (file->channel_id == 0 && entry.file != writer.options().base &&
           (file->collector.empty() || entry.collector != file->collector)) {
         continue;
       }
-      entry.AddLoss(LossReason::kWriteError, file->writer->lost_records(), file->writer->lost_bytes());
+      const int64_t from_ns = writer.written_ns() != 0 ? writer.written_ns() : manifest_.start_raw_ns;
+      gap.from_ns = bytes == 0 ? from_ns : std::min(gap.from_ns, from_ns);
+      gap.host_ns = std::max(gap.host_ns, writer.lost_until_ns() != 0 ? writer.lost_until_ns() : end_ns);
+      gap.lost_records += writer.lost_records();
+      bytes += writer.lost_bytes();
     }
+    if (bytes == 0) continue;
+    entry.AddLoss(gap.reason, gap.lost_records, bytes, gap.host_ns);
+    entry.AddLoss(gap.reason, 0, 0, gap.from_ns);
+    entry.AddGap(gap);
+    NoteLoss(entry, gap.reason, gap);
   }
-  return first;
 }
 
 Status SessionDump::Finish(const EndFacts& end) {
   if (finished_) return FailedPrecondition("the dump is finished");
   Status first = CloseFiles();
+  NoteGivenUp(end.raw_ns);
   if (compressor_ != nullptr) {
     compressor_->Finish(kCompressAtEndNs);
     TakeCompressed();

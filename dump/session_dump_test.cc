@@ -355,43 +355,64 @@ TEST_F(SessionDumpTest, AFullDiskIsAnOutcome) {
   EXPECT_EQ(ManifestNow().state, DumpState::kRunning);  // the old one, whole
 }
 
-// Who completes the dump later removes what has no record, and the journal would still have it.
-TEST_F(SessionDumpTest, ASliceThatGotNothingLeavesNoTrace) {
+TEST_F(SessionDumpTest, AFullVolumeKeepsTheLastSliceThatHasSomething) {
   FullDiskIo io;
   SessionDumpOptions options = Options();
   options.slice_bytes = 48;
   std::unique_ptr<SessionDump> dump = Make(options, io);
-  Result<SessionDump::Channel> hbm = dump->OpenChannel(0, 1);
-  ASSERT_TRUE(Put(*dump, *hbm, std::string(48, 'a')).ok());
-  ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'b')).ok());
+  const SessionDump::Channel hbm = dump->OpenChannel(0, 1).value();
+  ASSERT_TRUE(Put(*dump, hbm, std::string(48, 'a')).ok());
+  ASSERT_TRUE(Put(*dump, hbm, std::string(24, 'b')).ok());
   io.room = 0;
-  EXPECT_FALSE(dump->Flush().ok());
-  EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
-  EXPECT_FALSE(dump->Finish({kWall, kRaw, DumpState::kFailed, "dump volume full"}).ok());
-  EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_0"));
-  EXPECT_FALSE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
-  EXPECT_THAT(Text("host/profd/slices.tsv"), AllOf(HasSubstr("slice_0"), Not(HasSubstr("slice_1"))));
-  EXPECT_EQ(dump->Stats(*hbm).lost_records, 1u);
-}
-
-// What is only buffered may never get there.
-TEST_F(SessionDumpTest, AFullVolumeKeepsTheLastSliceOfAFile) {
-  FullDiskIo io;
-  SessionDumpOptions options = Options();
-  options.slice_bytes = 48;
-  std::unique_ptr<SessionDump> dump = Make(options, io);
-  Result<SessionDump::Channel> hbm = dump->OpenChannel(0, 1);
-  ASSERT_TRUE(Put(*dump, *hbm, std::string(48, 'a')).ok());
-  ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'b')).ok());
-  io.room = 0;
+  // What is only buffered may never get there.
   EXPECT_EQ(dump->OldestNs(), 0);
   EXPECT_EQ(dump->AgeFor(1), 0u);
+  EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
+  EXPECT_FALSE(dump->Finish({kWall, kRaw, DumpState::kFailed, "dump volume full"}).ok());
   EXPECT_EQ(Text("device_0/data/hbm.data.0.slice_0"), std::string(48, 'a'));
-  io.room = SIZE_MAX;
-  EXPECT_GT(dump->OldestNs(), 0);
-  EXPECT_GT(dump->AgeFor(1), 48u);  // with its .done
-  EXPECT_FALSE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_0"));
-  EXPECT_EQ(Text("device_0/data/hbm.data.0.slice_1"), std::string(24, 'b'));
+  // Who completes the dump removes what has no record, and the journal would still have it.
+  EXPECT_FALSE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
+  EXPECT_THAT(Text("host/profd/slices.tsv"), AllOf(HasSubstr("slice_0"), Not(HasSubstr("slice_1"))));
+}
+
+// Between the last record in its file, or the start, and the last one that is missing, or the end.
+TEST_F(SessionDumpTest, WhatIsGivenUpIsLocatedInTime) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  FullDiskIo io;
+  SessionDumpOptions options = Options();
+  options.manifest.channels.resize(2);
+  options.manifest.channels[0].device = 0;
+  options.manifest.channels[0].channel = 1;
+  options.manifest.channels[1].collector = "host_cpu";
+  std::unique_ptr<SessionDump> dump = Make(options, io);
+  const SessionDump::Channel hbm = dump->OpenChannel(0, 1).value();
+  ASSERT_TRUE(dump->Append(hbm, AsBytes(std::string(24, 'a')), 1, kRaw + kSecond).ok());
+  ASSERT_TRUE(dump->Flush().ok());
+  ASSERT_TRUE(dump->Append(hbm, AsBytes(std::string(24, 'b')), 1, kRaw + 2 * kSecond).ok());
+  ASSERT_TRUE(dump->Append(hbm, AsBytes(std::string(48, 'c')), 2, kRaw + 3 * kSecond).ok());
+  for (const char* file : {"1-CpuUsage.data", "2-CpuUsage.data"}) {
+    ASSERT_TRUE(dump->AppendHostFile(file, "lines\n", {1, 0, "host_cpu"}).ok());
+  }
+  io.room = 0;
+  EXPECT_FALSE(dump->Finish({kWall, kRaw + 5 * kSecond, DumpState::kFailed, "dump volume full"}).ok());
+  const std::vector<ManifestChannel>& channels = dump->manifest().channels;
+  const int64_t from[] = {kRaw + kSecond, kRaw};
+  const int64_t to[] = {kRaw + 3 * kSecond, kRaw + 5 * kSecond};
+  const uint64_t records[] = {3, 2};
+  const uint64_t bytes[] = {72, 12};
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(channels[i].dropped.size(), 1u);
+    EXPECT_EQ(channels[i].dropped[0].reason, LossReason::kWriteError);
+    EXPECT_EQ(channels[i].dropped[0].records, records[i]);
+    EXPECT_EQ(channels[i].dropped[0].bytes, bytes[i]);
+    EXPECT_EQ(channels[i].dropped[0].from_ns, from[i]);
+    EXPECT_EQ(channels[i].dropped[0].to_ns, to[i]);
+    ASSERT_EQ(channels[i].gaps.size(), 1u);
+    EXPECT_EQ(channels[i].gaps[0].reason, LossReason::kWriteError);
+    EXPECT_EQ(channels[i].gaps[0].lost_records, records[i]);
+    EXPECT_EQ(channels[i].gaps[0].from_ns, from[i]);
+    EXPECT_EQ(channels[i].gaps[0].host_ns, to[i]);
+  }
 }
 
 TEST_F(SessionDumpTest, AFailedBeginLeavesNothing) {

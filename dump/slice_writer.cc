@@ -74,6 +74,7 @@ Status SliceWriter::AppendWhole(std::span<const std::byte> block, const Timestam
   open_.records += what.records;
   if (open_.first_ns == 0) open_.first_ns = what.host_ns;
   if (what.host_ns != 0) open_.last_ns = what.host_ns;
+  if (buffer_.empty()) written_ns_ = std::max(written_ns_, open_.last_ns);
   if (!options_.single_slice && !options_.plain && slice_size() >= options_.slice_bytes) {
     // The block is ours already. A slice that cannot be closed now stays open and is tried again.
     CloseSlice().Ignore();
@@ -106,6 +107,7 @@ Status SliceWriter::WriteOut(std::span<const std::byte> more) {
   unsynced_ += buffer_.size() + more.size();
   buffer_.clear();
   buffered_records_ = 0;
+  written_ns_ = std::max(written_ns_, open_.last_ns);
   return {};
 }
 
@@ -204,6 +206,7 @@ Status SliceWriter::Close() {
     lost_bytes_ += buffer_.size();
     lost_records_ += buffered_records_;
     open_.records -= buffered_records_;
+    lost_until_ns_ = std::exchange(open_.last_ns, written_ns_);
     buffer_.clear();
     buffered_records_ = 0;
   }

@@ -99,6 +99,9 @@ class SliceWriter {
   uint64_t records() const { return records_; }
   uint64_t lost_bytes() const { return lost_bytes_; }
   uint64_t lost_records() const { return lost_records_; }
+  // The last timestamp given with what is written, and with what was lost behind it; 0 = none.
+  int64_t written_ns() const { return written_ns_; }
+  int64_t lost_until_ns() const { return lost_until_ns_; }
   // .done files and the like written beside the data.
   uint64_t overhead_bytes() const { return overhead_bytes_; }
   uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
@@ -155,6 +158,8 @@ class SliceWriter {
   uint64_t records_ = 0;
   uint64_t lost_bytes_ = 0;
   uint64_t lost_records_ = 0;
+  int64_t written_ns_ = 0;
+  int64_t lost_until_ns_ = 0;
   uint64_t overhead_bytes_ = 0;
 };
 
