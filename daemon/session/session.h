@@ -111,8 +111,8 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
 
   const v1::SessionSpec& spec() const { return spec_; }
   const ProcessId& starter() const { return starter_; }
-  // It has collected something, or tried to: otherwise its dump is worth nothing.
-  bool ran() const { return ran_; }
+  // It is over without having run: its dump is worth nothing, and removed with what it recorded.
+  bool discards_dump() const { return finished() && !ran_; }
   // When it will have ended by its own request; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
@@ -136,8 +136,6 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const Manifest* unended() const {
     return dump_ != nullptr && dump_->unended() ? &*dump_->unended() : nullptr;
   }
-  // Of the present segment.
-  uint64_t records_now() const;
   // How long it lasts from now on unless renewed; unset = it has no lease.
   std::optional<uint64_t> RenewLease();
 
@@ -209,6 +207,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void TakePastClocks();
   void FillRows(v1::SessionStatus* out) const;
   void FillSegments(v1::SessionStatus* out) const;
+  void ForgetRecorded(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
   void NoteOutcomes();
   void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;

@@ -71,8 +71,6 @@ void SessionManager::Freeze(const std::string& id) {
                               {"dropped", view.status().dropped_records()},
                               {"removed", view.status().removed_records()}});
   const std::shared_ptr<Session> session = record.live;
-  const bool ran = record.live->ran();
-  const bool empty = record.live->records_now() == 0;
   const std::string dump(BaseName(record.live->dump_path()));
   record.live.reset();
   record.stored.reset();
@@ -86,11 +84,7 @@ void SessionManager::Freeze(const std::string& id) {
   }
   CloseKept(*session, session->state() == v1::Session::STATE_DONE ? DumpState::kDone : DumpState::kFailed);
   // A start that failed, or never happened, leaves no dump worth keeping; the caller knows its reason.
-  bool failed = record.frozen.state() == v1::Session::STATE_FAILED && empty;
-  if ((failed || !ran) && !dump.empty()) {
-    record.frozen.Edit([&dump](v1::Session& ended) { DropSegment(ended.mutable_status(), dump); });
-    deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
-  }
+  if (session->discards_dump() && !dump.empty()) deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
   Forget();
   EndIfIdle();
 }
@@ -107,7 +101,7 @@ void SessionManager::OnClosed(Session& session) {
     found->second.frozen.Set(view);
   }
   log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
-  if (!dump.empty() && !session.ran()) {
+  if (!dump.empty() && session.discards_dump()) {
     deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
   } else {
     CloseKept(session, DumpState::kDone);

@@ -61,6 +61,27 @@ TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {
   EXPECT_EQ(Dumps(), 0u);
 }
 
+// What its dump had until then is not claimed by the one answer nor by the other.
+TEST_F(SessionManagerTest, StopWhileItStartsLeavesNothing) {
+  std::promise<void> hang;
+  writer_.Post([wait = hang.get_future().share()] { wait.wait(); });
+  manager().Start(As(kAlice), Spec(), [](const Result<v1::Session>&) {});
+  time_.RunReady();
+  const v1::ListSessionsResponse all = manager().List(As(0, true), {});
+  hang.set_value();
+  ASSERT_EQ(all.sessions_size(), 1);
+  EXPECT_EQ(all.sessions(0).status().state(), v1::Session::STATE_STARTING);
+  const v1::SessionStatus stopped = Stop(all.sessions(0).session_id()).status();
+  EXPECT_EQ(stopped.state(), v1::Session::STATE_FAILED);
+  EXPECT_EQ(stopped.reason(), "the session was stopped while it started: stopped by uid 0");
+  EXPECT_EQ(stopped.dump_path(), "");
+  EXPECT_EQ(stopped.dump_bytes(), 0u);
+  EXPECT_EQ(stopped.segments_size(), 0);
+  const v1::SessionStatus shown = Show(all.sessions(0).session_id()).status();
+  EXPECT_EQ(shown.SerializeAsString(), stopped.SerializeAsString());
+  EXPECT_EQ(Dumps(), 0u);
+}
+
 TEST_F(SessionManagerTest, LeaseExpiresWhenNoClientIsLeft) {
   v1::SessionSpec request = Spec();
   request.mutable_lease()->set_lease_ms(5000);

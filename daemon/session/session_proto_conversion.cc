@@ -264,7 +264,21 @@ void Session::Fill(v1::Session* out) const {
   FillRows(&status);
   for (const options::Effective& effective : plan_.options) ToWire(effective, status.add_effective_options());
   processes_->FillOptions(&status);
+  if (discards_dump() && !dump_path_.empty()) ForgetRecorded(&status);
   FillSegments(&status);
+}
+
+// Of the present segment.
+void Session::ForgetRecorded(v1::SessionStatus* out) const {
+  out->set_dump_path(past_.empty() ? "" : past_.back().shown.dump_path());
+  out->clear_dump_bytes();
+  out->clear_records();
+  out->clear_removed_records();
+  out->clear_removed_for_space();
+  for (v1::Outcome& outcome : *out->mutable_outcomes()) {
+    outcome.clear_records();
+    outcome.clear_bytes();
+  }
 }
 
 void Session::FillRows(v1::SessionStatus* out) const {
@@ -304,14 +318,6 @@ void Session::FillRows(v1::SessionStatus* out) const {
     out->set_dropped_records(out->dropped_records() + dropped_records);
     out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
   }
-}
-
-uint64_t Session::records_now() const {
-  uint64_t records = 0;
-  for (const Row& row : rows_) {
-    for (const DumpFeed* feed : row.feeds) records += feed->counters().records.load();
-  }
-  return records;
 }
 
 void Session::TakeStatistics() {

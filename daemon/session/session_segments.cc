@@ -116,7 +116,7 @@ void Session::FillSegments(v1::SessionStatus* out) const {
     out->set_records(out->records() + segment.shown.records());
     AddCounts(segment.found, out);
   }
-  if (!dump_path_.empty()) *out->add_segments() = std::move(now);
+  if (!dump_path_.empty() && !discards_dump()) *out->add_segments() = std::move(now);
 }
 
 void SessionManager::AddFound(v1::Session found) {
