@@ -128,8 +128,14 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
       : ServiceCalls(context, ServiceOf("SessionService")), deps_(context.deps), context_(context) {}
 
   Reactor* StartSession(Call* call, const v1::StartSessionRequest* request, v1::Session* reply) override {
-    return Answer(__func__, call, *request, reply, [this, reply](const Peer& peer, const auto& asked, auto finish) {
-      deps_.sessions.Start(peer, asked.spec(), Into(reply, finish));
+    return Answer(__func__, call, *request, reply, [this, call, reply](const Peer& peer, const auto& asked, auto finish) {
+      const Status late(StatusCode::kCancelled, "the call has ended before its answer");
+      if (call->IsCancelled()) return finish(late);
+      deps_.sessions.Start(peer, asked.spec(), [this, call, late, finish, answer = Into(reply, finish)](const Result<v1::Session>& session) {
+        if (!session.ok() || !call->IsCancelled()) return answer(session);
+        deps_.sessions.Withdraw(session->session_id());
+        finish(late);
+      });
     });
   }
 

@@ -94,6 +94,11 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete, or after
   // stop_deadline_ns: it is interrupted then, and its dump is completed later.
   void Stop(std::string reason);
+  // Stop, where nobody has heard of its start: it leaves no dump.
+  void Withdraw(std::string reason) {
+    withdrawn_ = true;
+    Stop(std::move(reason));
+  }
   void WhenFinished(std::function<void()> finished);
   // Of one that is interrupted: the dump is complete.
   void WhenClosed(std::function<void(Session&)> closed);
@@ -112,7 +117,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const v1::SessionSpec& spec() const { return spec_; }
   const ProcessId& starter() const { return starter_; }
   // It is over without having run: its dump is worth nothing, and removed with what it recorded.
-  bool discards_dump() const { return finished() && !ran_; }
+  bool discards_dump() const { return finished() && (!ran_ || withdrawn_); }
   // When it will have ended by its own request; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
@@ -259,6 +264,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const std::optional<Continuation> continues_;
   std::vector<PastSegment> past_;
   bool ran_ = false;
+  bool withdrawn_ = false;
   const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;
   std::set<int> joined_;  // devices that joined, or were refused
   size_t joining_ = 0;    // answers that are awaited

@@ -194,6 +194,14 @@ void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& reques
   });
 }
 
+void SessionManager::Withdraw(const std::string& id) {
+  DCHECK_ON(deps_.session.control);
+  auto found = records_.find(id);
+  if (found == records_.end() || found->second.live == nullptr) return;
+  const std::shared_ptr<Session> session = found->second.live;
+  session->Withdraw("its caller did not wait for the answer");
+}
+
 void SessionManager::StopJob(const Peer& peer, const std::string& job_id, SessionReply reply) {
   std::vector<std::shared_ptr<Session>> sessions;
   std::set<std::string> jobs;

@@ -82,6 +82,19 @@ TEST_F(SessionManagerTest, StopWhileItStartsLeavesNothing) {
   EXPECT_EQ(Dumps(), 0u);
 }
 
+TEST_F(SessionManagerTest, AStartNobodyHeardOfLeavesNothing) {
+  const std::string id = Started(As(kAlice), Spec());
+  EXPECT_NE(Show(id).status().dump_path(), "");
+  manager().Withdraw(id);
+  const v1::SessionStatus session = Until(id, v1::Session::STATE_DONE).status();
+  EXPECT_EQ(session.reason(), "its caller did not wait for the answer");
+  EXPECT_EQ(session.dump_path(), "");
+  EXPECT_EQ(session.dump_bytes(), 0u);
+  EXPECT_EQ(Dumps(), 0u);
+  manager().Withdraw(id);  // it has ended
+  manager().Withdraw("unknown");
+}
+
 TEST_F(SessionManagerTest, LeaseExpiresWhenNoClientIsLeft) {
   v1::SessionSpec request = Spec();
   request.mutable_lease()->set_lease_ms(5000);

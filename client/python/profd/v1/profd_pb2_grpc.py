@@ -557,7 +557,8 @@ class SessionServiceServicer(object):
     def StartSession(self, request, context):
         """Validates the request, starts what can be started, answers what each collector said. A problem in
         the request starts nothing; a collector that cannot run is an outcome, not an error, unless
-        `require_all` is set.
+        `require_all` is set. A session that is running when its call is cancelled, or its deadline passes, is stopped
+        and leaves no dump; if the answer was on its way by then, it continues.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -227,7 +227,8 @@ class SessionServiceStub:
         profd.v1.profd_pb2.Session]
     """Validates the request, starts what can be started, answers what each collector said. A problem in
     the request starts nothing; a collector that cannot run is an outcome, not an error, unless
-    `require_all` is set.
+    `require_all` is set. A session that is running when its call is cancelled, or its deadline passes, is stopped
+    and leaves no dump; if the answer was on its way by then, it continues.
     """
 
     StopSession: grpc.UnaryUnaryMultiCallable[
@@ -294,7 +295,8 @@ class SessionServiceServicer(metaclass=abc.ABCMeta):
     ) -> profd.v1.profd_pb2.Session:
         """Validates the request, starts what can be started, answers what each collector said. A problem in
         the request starts nothing; a collector that cannot run is an outcome, not an error, unless
-        `require_all` is set.
+        `require_all` is set. A session that is running when its call is cancelled, or its deadline passes, is stopped
+        and leaves no dump; if the answer was on its way by then, it continues.
         """
         pass
 
