@@ -92,8 +92,8 @@ std::string Describe(std::span<const Problem> problems, const FieldNames& names)
 }
 
 void ProblemList::Add(Problem problem) {
-  if (problems_.size() == kMaxProblems || bytes_ >= kMaxBytes) {
-    ++left_out_;
+  if (problem.left_out > 0 || problems_.size() == kMaxProblems || bytes_ >= kMaxBytes) {
+    left_out_ += std::max<size_t>(1, problem.left_out);
     return;
   }
   Clean(&problem.field, kMaxFieldBytes);
@@ -113,7 +113,7 @@ void ProblemList::Append(const ProblemList& other) {
 }
 
 std::vector<Problem> ProblemList::Take() && {
-  if (left_out_ > 0) problems_.push_back({.text = fmt::format("and {} more", left_out_)});
+  if (left_out_ > 0) problems_.push_back({.text = fmt::format("and {} more", left_out_), .left_out = left_out_});
   return std::move(problems_);
 }
 

@@ -30,6 +30,7 @@ struct Problem {
   // What is wrong with it and what is allowed. "{no_dump}" stands for the field of this name.
   std::string text = {};
   std::string holder = {};  // id of the session that has what was requested
+  size_t left_out = 0;      // not 0: it stands for so many that are not listed, and is none itself
 };
 
 // How the caller wrote a field: "--at" and "2020-01-01T00:00:00Z". No value = not written by the caller
@@ -54,7 +55,7 @@ class ProblemList {
   static constexpr size_t kMaxTextBytes = 360;  // of one
   static constexpr size_t kMaxBytes = 2600;     // of all
 
-  bool empty() const { return problems_.empty(); }
+  bool empty() const { return problems_.empty() && left_out_ == 0; }
   void Add(Problem problem);
   void Append(std::span<const Problem> problems);
   void Append(const ProblemList& other);

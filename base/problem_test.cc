@@ -48,6 +48,19 @@ TEST(ProblemList, IsBoundedAndCounts) {
   EXPECT_EQ(problems.back().text, "and 968 more");
 }
 
+// As one list leaves out what another has left out.
+TEST(ProblemList, CountsWhatIsLeftOutAlready) {
+  ProblemList list;
+  list.Add({.text = "and 176 more problems", .left_out = 176});
+  EXPECT_FALSE(list.empty());
+  for (int i = 0; i < 40; ++i) list.Add({.text = "no"});
+  const std::vector<Problem> problems = std::move(list).Take();
+  ASSERT_THAT(problems, SizeIs(33));
+  EXPECT_EQ(problems.back().text, "and 184 more");  // 40 - 32 and the 176
+  EXPECT_EQ(problems.back().left_out, 184u);
+  EXPECT_EQ(problems.front().left_out, 0u);
+}
+
 TEST(ProblemList, CutsLongTextsAtACharacterAndRemovesControls) {
   ProblemList list;
   list.Add({.text = std::string(ProblemList::kMaxTextBytes - 1, 'x') + "\xe5\xb1\x82"});

@@ -84,6 +84,14 @@ TEST_F(OptionsCommandTest, ReportsAllProblems) {
   EXPECT_EQ(json["problems"][0]["kind"], "invalid");
 }
 
+TEST_F(OptionsCommandTest, CountsProblemsThatAreNotListed) {
+  daemon_.checked.add_problems()->set_text("PROFILING_OPTIONS: and 176 more problems");
+  daemon_.checked.mutable_problems(0)->set_left_out(176);
+  for (int i = 0; i < 24; ++i) daemon_.checked.add_problems()->set_text("unknown option");
+  EXPECT_EQ(Run({"check", "--options-json", "{}"}), 3);
+  EXPECT_THAT(err(), testing::HasSubstr("profctl: 200 problems; nothing would start"));
+}
+
 TEST_F(OptionsCommandTest, WithoutADaemonTheExitCodeIsSix) {
   daemon_.error = Unavailable("nobody");
   EXPECT_EQ(Run({"check", "--options-json", "{}"}), 6);

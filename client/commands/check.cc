@@ -60,8 +60,9 @@ void Print(const Context& context, const v1::CheckOptionsResponse& response, boo
                    << Printable(warning) << '\n';
   }
   if (response.problems_size() > 0) {
-    context.io.err << fmt::format("profctl: {}; nothing would start. See `profctl options`\n",
-                                  CountText(static_cast<uint64_t>(response.problems_size()), "problem"));
+    uint64_t count = 0;
+    for (const v1::Problem& problem : response.problems()) count += problem.has_left_out() ? problem.left_out() : 1;
+    context.io.err << fmt::format("profctl: {}; nothing would start. See `profctl options`\n", CountText(count, "problem"));
     return;
   }
   context.io.out << "the options are right\n";

@@ -114,7 +114,7 @@ void Switches::GiveSwitch(const AclSwitch& known, std::string_view on_off, bool 
 
 void Switches::Finish(bool with_defaults, std::vector<std::string>* warnings) {
   if (left_out_ > 0) {
-    problems_->push_back({.kind = Problem::Kind::kInvalid, .text = fmt::format("and {} more problems", left_out_)});
+    problems_->push_back({.kind = Problem::Kind::kInvalid, .text = fmt::format("and {} more problems", left_out_), .left_out = left_out_});
   }
   for (const AclSwitch& known : AclSwitches()) {
     const SwitchValue* seen = Find(known.name);

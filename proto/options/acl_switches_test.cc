@@ -130,6 +130,7 @@ TEST(AclSwitchesTest, ProblemsThatAreNotListedAreCounted) {
   const Answer answer = CheckSwitches(many);
   ASSERT_EQ(answer.result.problems.size(), kMaxProblems + 1);
   EXPECT_EQ(answer.result.problems.back().text, fmt::format("and {} more problems", 100 - kMaxProblems));
+  EXPECT_EQ(answer.result.problems.back().left_out, 100 - kMaxProblems);
 }
 
 TEST(AclSwitchesTest, SwitchesAndOptionsMustAgree) {

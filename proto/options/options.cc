@@ -86,7 +86,7 @@ class Checker {
     CheckDeprecated();
     FillEffective();
     if (left_out_ > 0) {
-      result_.problems.push_back({.kind = left_out_kind_, .text = fmt::format("and {} more problems", left_out_)});
+      result_.problems.push_back({.kind = left_out_kind_, .text = fmt::format("and {} more problems", left_out_), .left_out = left_out_});
     }
     return std::move(result_);
   }

@@ -101,7 +101,8 @@ class Handler {
   void Finish() {
     if (left_out_ == 0) return;
     AddAlways({.kind = Problem::Kind::kInvalid,
-               .text = fmt::format("PROFILING_OPTIONS: and {} more problems", left_out_)});
+               .text = fmt::format("PROFILING_OPTIONS: and {} more problems", left_out_),
+               .left_out = left_out_});
   }
 
  private:

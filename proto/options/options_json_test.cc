@@ -157,6 +157,8 @@ TEST(OptionsJsonTest, ProblemsAreGatheredButBounded) {
   EXPECT_LE(parsed.problems.size(), kMaxProblems + 2);
   EXPECT_LE(parsed.given.size(), kMaxProblems + 2);
   EXPECT_THAT(Describe(parsed.problems.back()), HasSubstr("more problems"));
+  // Of 3001 unknown keys and 299 repeated ones, two dozen each are listed: the unknown ones by the check.
+  EXPECT_EQ(parsed.problems.back().left_out, 3001 - kMaxProblems + 299 - kMaxProblems);
 }
 
 }  // namespace

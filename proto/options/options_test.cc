@@ -294,6 +294,7 @@ TEST(OptionsTest, AllProblemsAtOnceAndNotTooMany) {
   result = CheckGiven(many);
   ASSERT_EQ(result.problems.size(), kMaxProblems + 1);
   EXPECT_EQ(result.problems.back().text, fmt::format("and {} more problems", 1000 - kMaxProblems));
+  EXPECT_EQ(result.problems.back().left_out, 1000 - kMaxProblems);
   EXPECT_EQ(result.problems.back().kind, Kind::kInvalid);
 }
 

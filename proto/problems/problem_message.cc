@@ -43,6 +43,7 @@ void ToWire(const Problem& problem, v1::Problem* out) {
   out->set_value(problem.value);
   out->set_text(problem.text);
   out->set_holder(problem.holder);
+  if (problem.left_out > 0) out->set_left_out(problem.left_out);
 }
 
 Problem FromWire(const v1::Problem& message) {
@@ -54,6 +55,7 @@ Problem FromWire(const v1::Problem& message) {
   problem.value = message.value();
   problem.text = message.text();
   problem.holder = message.holder();
+  problem.left_out = message.left_out();
   return problem;
 }
 

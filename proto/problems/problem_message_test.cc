@@ -18,7 +18,7 @@ TEST(ProblemMessage, ProblemsArriveAsTheyWere) {
                         .text = "busy, {no_dump} is given",
                         .holder = "0123456789ab"};
   const std::string bytes =
-      PackDetails(Status(StatusCode::kFailedPrecondition, std::vector<Problem>{sent, {.text = "and 2 more"}}));
+      PackDetails(Status(StatusCode::kFailedPrecondition, std::vector<Problem>{sent, {.text = "and 2 more", .left_out = 2}}));
   const std::vector<Problem> received = UnpackDetails(bytes);
   ASSERT_THAT(received, SizeIs(2));
   EXPECT_EQ(received[0].kind, sent.kind);
@@ -26,7 +26,9 @@ TEST(ProblemMessage, ProblemsArriveAsTheyWere) {
   EXPECT_EQ(received[0].value, sent.value);
   EXPECT_EQ(received[0].text, sent.text);
   EXPECT_EQ(received[0].holder, sent.holder);
+  EXPECT_EQ(received[0].left_out, 0u);
   EXPECT_EQ(received[1].field, "");
+  EXPECT_EQ(received[1].left_out, 2u);
 }
 
 // Field numbers of google/rpc/status.proto and error_details.proto.

@@ -1056,7 +1056,7 @@ class PinDumpResponse(_message.Message):
     def __init__(self, dumps: _Optional[_Iterable[_Union[Dump, _Mapping]]] = ...) -> None: ...
 
 class Problem(_message.Message):
-    __slots__ = ["field", "holder", "kind", "text", "value"]
+    __slots__ = ["field", "holder", "kind", "left_out", "text", "value"]
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     FIELD_FIELD_NUMBER: _ClassVar[int]
@@ -1070,14 +1070,16 @@ class Problem(_message.Message):
     KIND_NEEDS_PROCESS: Problem.Kind
     KIND_UNSPECIFIED: Problem.Kind
     KIND_UNSUPPORTED: Problem.Kind
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     field: str
     holder: str
     kind: Problem.Kind
+    left_out: int
     text: str
     value: str
-    def __init__(self, kind: _Optional[_Union[Problem.Kind, str]] = ..., field: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ..., holder: _Optional[str] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Problem.Kind, str]] = ..., field: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ..., holder: _Optional[str] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class Problems(_message.Message):
     __slots__ = ["problems"]
