@@ -343,9 +343,19 @@ class Planner {
       if (option == nullptr) continue;
       if (option->origin == options::Origin::kHost && option->type == options::Type::kFrequency) {
         DescribeHostRate(options_.Number(option->key), &effective);
+      } else if (option->origin == options::Origin::kDevice && option->type == options::Type::kFrequency) {
+        DescribeNamedRates(options_.Number(option->key), &effective);
       } else if (option->type == options::Type::kSize) {
         DescribeStorageLimit(&effective);
       }
+    }
+  }
+
+  // A collector that is named has the rate it is named with.
+  void DescribeNamedRates(double hz, options::Effective* effective) const {
+    for (const PlannedCollector& planned : plan_.collectors) {
+      if (planned.by_option || planned.hz == hz || !planned.option_keys.contains(effective->key)) continue;
+      AddNote(fmt::format("{} at {} Hz, by its name", context_.collectors[planned.index].spec->name, FormatHz(planned.hz)), effective);
     }
   }
 

@@ -166,6 +166,25 @@ TEST_F(SessionPlanTest, NamedCollectorsKeepTheirRateAndItsLimit) {
   EXPECT_THAT(Problems(), HasSubstr("named twice"));
 }
 
+TEST_F(SessionPlanTest, AnOptionSaysWhichCollectorHasARateOfItsOwn) {
+  request_.mutable_options()->set_sys_hardware_mem_freq(50);
+  v1::CollectorRequest* request = request_.add_collectors();
+  request->set_name("hbm");
+  const auto note = [this] {
+    Result<SessionPlan> plan = Plan();
+    if (!plan.ok()) return plan.status().ToString();
+    const auto found = std::ranges::find(plan->options, "sys_hardware_mem_freq", &options::Effective::key);
+    return found == plan->options.end() ? "not in force" : found->note;
+  };
+  request->set_hz(10);
+  EXPECT_EQ(Of(Plan().value(), "hbm").hz, 10);
+  EXPECT_THAT(note(), HasSubstr("hbm at 10 Hz, by its name"));
+  request->set_hz(50);
+  EXPECT_THAT(note(), Not(HasSubstr("by its name")));
+  request_.clear_collectors();
+  EXPECT_THAT(note(), Not(HasSubstr("by its name")));
+}
+
 TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
   request_.mutable_options()->set_storage_limit("200MB");
   ASSERT_TRUE(Plan().ok());
