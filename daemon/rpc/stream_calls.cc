@@ -13,6 +13,7 @@
 #include "daemon/node/node.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/strand_writer.h"
+#include "daemon/session/session_plan.h"
 
 namespace profd::rpc {
 namespace {
@@ -128,6 +129,14 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
       } else {
         wanted.set(static_cast<size_t>(entry - Collectors().data()));
       }
+    }
+    const auto& devices = context_.deps.node.host().devices;
+    for (const uint32_t id : request_.devices()) {
+      const bool is_here = std::ranges::any_of(devices, [id](const DeviceInfo& one) { return static_cast<uint32_t>(one.id) == id; });
+      if (!is_here) problems.Add(NoSuchDevice(id, devices));
+    }
+    if (request_.has_max_samples() && request_.max_samples() == 0) {
+      problems.Add({.field = "max_samples", .value = "0", .text = "must be above zero"});
     }
     if (request_.has_interval_ms() &&
         (request_.interval_ms() < 10 || request_.interval_ms() > 10000)) {

@@ -294,6 +294,17 @@ TEST_F(RpcTest, LimitsOfStreams) {
     }
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << interval;
   }
+  v1::StreamSamplesRequest nothing;
+  nothing.set_max_samples(0);
+  v1::StreamSamplesRequest nowhere;
+  nowhere.add_devices(77);
+  for (const v1::StreamSamplesRequest& wrong : {nothing, nowhere}) {
+    auto context = Context();
+    auto reader = nodes_->StreamSamples(context.get(), wrong);
+    v1::SampleChunk chunk;
+    EXPECT_FALSE(reader->Read(&chunk)) << wrong.ShortDebugString();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << wrong.ShortDebugString();
+  }
   v1::Session session = StartHccs();
   v1::StreamSamplesRequest some;
   some.add_collectors("hccs");
