@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/read/mindspore_files.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
 #include "base/count_text.h"
@@ -20,15 +21,18 @@
 namespace profd::analysis {
 namespace {
 
+using mindspore::Files;
+using mindspore::kAiCpu;
+using mindspore::kGraph;
+using mindspore::kHwts;
+using mindspore::kPoints;
+using mindspore::kTasks;
+using mindspore::kTrace;
+using mindspore::ReadAll;
+
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostBytes = uint64_t{8} << 30;
 constexpr int64_t kNsPerCount = 10;
-
-constexpr std::string_view kHwts = "hwts.log.data.45.dev.profiler_default_tag.";
-constexpr std::string_view kTrace = "training_trace.46.dev.profiler_default_tag.";
-constexpr std::string_view kAiCpu = "DATA_PREPROCESS.dev.AICPU.";
-constexpr std::array<std::string_view, 3> kFramework = {"task_desc_info.", "graph_desc_info.", "point."};
 
 // MindSpore's types of numbers in releases with these logs; others are left as they are.
 std::string TypeName(std::string_view number) {
@@ -45,92 +49,6 @@ T Load(std::span<const char> bytes, size_t at) {
   T value;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
-}
-
-// Device and slice of "<prefix><device>.slice_<n>"; none: it has another name.
-std::optional<std::pair<int, uint64_t>> DeviceAndSlice(std::string_view name, std::string_view prefix) {
-  const size_t at = name.find(prefix);
-  if (at == std::string_view::npos || (at != 0 && !name.starts_with("Framework."))) return std::nullopt;
-  name.remove_prefix(at + prefix.size());
-  const size_t dot = name.find(".slice_");
-  int device = 0;
-  uint64_t slice = 0;
-  if (dot == std::string_view::npos || !ParseNumber(name.substr(0, dot), &device) ||
-      !ParseNumber(name.substr(dot + 7), &slice)) {
-    return std::nullopt;
-  }
-  return std::pair(device, slice);
-}
-
-// Logs of the input pipeline, and what MindInsight made of the others: the device follows.
-constexpr std::array<std::string_view, 7> kParsed = {"minddata_aicpu_", "device_queue_profiling_", "dataset_iterator_profiling_",
-                                                     "pipeline_profiling_", "minddata_pipeline_raw_", "step_trace_raw_",
-                                                     "output_timeline_data_"};
-
-// The files of a kind and device, by the number of their slice, in the directory and its `data`.
-class Files {
- public:
-  explicit Files(const fs::path& directory) {
-    for (const fs::path& place : {directory, directory / "data"}) {
-      std::error_code error;
-      for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
-        names_.push_back(it->path());
-      }
-    }
-    std::ranges::sort(names_);
-  }
-  std::map<uint64_t, fs::path> Of(std::string_view prefix, int device) const {
-    std::map<uint64_t, fs::path> found;
-    for (const fs::path& path : names_) {
-      const auto place = DeviceAndSlice(path.filename().native(), prefix);
-      if (place && place->first == device) found.emplace(place->second, path);
-    }
-    return found;
-  }
-  bool HasRaw() const {
-    return std::ranges::any_of(names_, [](const fs::path& path) {
-      const std::string name = path.filename().string();
-      return DeviceAndSlice(name, kHwts) || DeviceAndSlice(name, kTrace) || DeviceAndSlice(name, kAiCpu);
-    });
-  }
-  std::set<int> Devices() const {
-    std::set<int> devices;
-    for (const fs::path& path : names_) {
-      const std::string name = path.filename().string();
-      for (const std::string_view prefix : {kHwts, kTrace, kAiCpu, kFramework[0], kFramework[1]}) {
-        if (const auto place = DeviceAndSlice(name, prefix)) devices.insert(place->first);
-      }
-      for (const std::string_view prefix : kParsed) {
-        if (!name.starts_with(prefix)) continue;
-        int device = 0;
-        const std::string_view rest = std::string_view(name).substr(prefix.size());
-        if (ParseNumber(rest.substr(0, rest.find_first_of("._")), &device)) devices.insert(device);
-      }
-    }
-    return devices;
-  }
-
- private:
-  std::vector<fs::path> names_;
-};
-
-// All slices one behind the other. `gaps` gets where some are missing, which are numbered from 0; records begin there anew.
-std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, const ReadContext& context, std::set<size_t>* gaps) {
-  std::string bytes;
-  uint64_t next = 0;
-  for (const auto& [number, file] : files) {
-    if (number == next + 1) context.problems->push_back({file.string(), fmt::format("slice {} before it is missing", next)});
-    if (number > next + 1) context.problems->push_back({file.string(), fmt::format("slices {} to {} before it are missing", next, number - 1)});
-    Result<std::string> slice = ReadWhole(file, kMostBytes);
-    if (!slice.ok()) context.problems->push_back({file.string(), slice.status().message()});
-    if (number != next || !slice.ok()) {
-      bytes.resize(bytes.size() / record * record);
-      gaps->insert(bytes.size());
-    }
-    if (slice.ok()) bytes += *slice;
-    next = number + 1;
-  }
-  return bytes;
 }
 
 struct Task {
@@ -161,7 +79,7 @@ class MindSporeReader {
 
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
   void ReadGraph() {
-    const std::string text = All(kFramework[1]);
+    const std::string text = All(kGraph);
     std::string_view rest = text;
     for (std::string_view line; NextLine(&rest, &line);) {
       std::string_view name;
@@ -189,7 +107,7 @@ class MindSporeReader {
 
   // "Default/AssignAdd-op414 1 30092 3": name, blocks, task, stream.
   void ReadTasks() {
-    const std::string text = All(kFramework[0]);
+    const std::string text = All(kTasks);
     std::string_view rest = text;
     uint64_t number = 0;
     uint64_t bad = 0;
@@ -218,12 +136,12 @@ class MindSporeReader {
       made.output_formats = listed(kind.output.formats);
       tasks_.emplace(IdOf(task, stream), op);
     }
-    if (bad > 0) context_.problems->push_back({std::string(kFramework[0]), fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad)});
+    if (bad > 0) context_.problems->push_back({std::string(kTasks), fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad)});
   }
 
   // "1 Default/Cast-op6"
   void ReadPoints() {
-    const std::string text = All(kFramework[2]);
+    const std::string text = All(kPoints);
     std::string_view rest = text;
     for (std::string_view line; NextLine(&rest, &line);) {
       uint64_t tag = 0;

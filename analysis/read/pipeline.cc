@@ -8,6 +8,7 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -38,7 +39,7 @@ class BadLines {
     if (++count_ == 1) first_ = line;
   }
   void Report(const fs::path& where, const ReadContext& context) const {
-    if (count_ > 0) context.problems->push_back({where.string(), fmt::format("{} lines make no sense: left out, the first is line {}", count_, first_)});
+    if (count_ > 0) context.problems->push_back({where.string(), fmt::format("{} no sense: left out, the first is line {}", CountText(count_, "line makes", "lines make"), first_)});
   }
 
  private:
@@ -207,7 +208,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
     if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
     pipeline->operators.push_back(std::move(op));
   }
-  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} lines make no sense: left out, the first is line {}", bad, first_bad)});
+  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 

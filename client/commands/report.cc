@@ -112,7 +112,7 @@ int RunReport(const Io& io, const Clock& clock, const ReportCommand& command, bo
   if (!language.ok()) return misused(language.status());
   if (const Status good = RunReader(command.store, {}).Check(command.runs); !good.ok()) return misused(good);
   const std::string out = command.out.value_or("report.html");
-  if (const Status writable = CheckWritable(out, command.force); !writable.ok()) return fail(writable, ExitCodeFor(writable.code()));
+  if (const Status writable = CheckWritable(out, command.force); !writable.ok()) return fail(writable);
   Read read;
   Result<analysis::Json> data = MakeData(clock, command, *slices, *language, &read);
   if (!data.ok()) return fail(data.status());

@@ -74,7 +74,7 @@ int AskAll(Fleet* fleet, const FleetQuestion& question) {
     std::ostringstream err;
     Io io{out, err};
     Context context{call->api(), io, fleet->clock(), fleet->nodes()[node].endpoint, question.json,
-                    [&](std::optional<int64_t>) { return fleet->NewApi(node); },
+                    [&](std::optional<int64_t>) { return fleet->NewApi(node); }, {},
                     [&] { return !call->cancelled() && !call->expired(); }};
     Answer& answer = answers[node];
     answer.exit_code = question.run(context);

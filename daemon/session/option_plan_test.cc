@@ -101,23 +101,6 @@ TEST_F(OptionPlanTest, UnsupportedIsTheCodeOnlyWhenNothingElseIsWrong) {
   EXPECT_THAT(Plan().status().message(), AllOf(HasSubstr("uid 2000"), HasSubstr("dvpp_freq")));
 }
 
-TEST_F(OptionPlanTest, LabelsAreMeasuredInBytes) {
-  devices_ = {Device(0, 5)};
-  std::string label;
-  for (int i = 0; i < 42; ++i) label += "训";
-  request_.set_label(label + "ab");
-  EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
-  request_.set_label(label + "训");
-  EXPECT_THAT(Problems(), HasSubstr("label: at most 128 bytes of UTF-8 without control characters"));
-}
-
-TEST_F(OptionPlanTest, AProviderOfALaterContractIsRefused) {
-  devices_ = {Device(0, 5)};
-  request_.set_provider(static_cast<v1::SessionSpec::Provider>(99));
-  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(Problems(), HasSubstr("provider = 99"));
-}
-
 TEST_F(OptionPlanTest, ALostDeviceForbidsNothingThatTheOthersCan) {
   DeviceInfo lost;
   lost.id = lost.physical_id = 1;

@@ -36,6 +36,21 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
                     HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu")));
 }
 
+TEST_F(SessionPlanTest, LabelsAreMeasuredInBytes) {
+  std::string label;
+  for (int i = 0; i < 42; ++i) label += "训";
+  request_.set_label(label + "ab");
+  EXPECT_TRUE(Plan().ok()) << Plan().status().ToString();
+  request_.set_label(label + "训");
+  EXPECT_THAT(Problems(), HasSubstr("label: at most 128 bytes of UTF-8 without control characters"));
+}
+
+TEST_F(SessionPlanTest, AProviderOfALaterContractIsRefused) {
+  request_.set_provider(static_cast<v1::SessionSpec::Provider>(99));
+  EXPECT_EQ(Plan().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Problems(), HasSubstr("provider = 99"));
+}
+
 // An order of a quarter of a megabyte must not make an answer of many.
 TEST_F(SessionPlanTest, TheListOfProblemsIsShortForAnyRequest) {
   request_.mutable_options()->set_storage_limit(std::string(100'000, 'x'));
