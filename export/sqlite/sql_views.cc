@@ -19,6 +19,14 @@ std::string TextOf(std::string_view column) {
   return fmt::format("(SELECT value FROM STRING_IDS WHERE id = t.{})", column);
 }
 
+// Of "D-DIE0" or "die 0" the number, which is the label elsewhere.
+std::string DieNumberSql(std::string_view column) {
+  return fmt::format(
+      "(SELECT CASE value WHEN 'D-DIE0' THEN '0' WHEN 'U-DIE0' THEN '2' WHEN 'U-DIE1' THEN '3' ELSE substr(value, 5) END "
+      "FROM STRING_IDS WHERE id = t.{})",
+      column);
+}
+
 // "'hbm=' || t.hbmId || ',' || 'direction=' || (SELECT ...)", quoted fixed labels behind.
 std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
   const TableSpec& rows = TableOf(table.source);
@@ -30,6 +38,7 @@ std::string LabelsSql(const SqlTable& table, std::string_view fixed) {
     bool text = column->value != SqlValue::kPlain || key.type == ColumnType::kName;
     std::string value = text ? TextOf(column->name) : fmt::format("t.{}", column->name);
     if (column->value == SqlValue::kQosName) value = fmt::format("substr({}, 5)", value);
+    if (column->value == SqlValue::kDieName) value = DieNumberSql(column->name);
     const std::string_view comma = i + 1 < KeyCount(rows) || !fixed.empty() ? "," : "";
     std::string label = fmt::format("'{}=' || {}", key.name, value);
     if (!comma.empty()) label += " || ','";

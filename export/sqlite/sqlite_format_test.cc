@@ -65,6 +65,9 @@ TEST(SqliteFormat, VendorValuesAndUnits) {
   EXPECT_EQ(made.Query("SELECT * FROM SIO"),
             One({1, id("die 0"), t, 1048576, 2097152, 3145728, 4194304, 5242880, 6291456, 7340032,
                  104857.6}));
+  EXPECT_EQ(made.Query("SELECT labels, value FROM profd_samples WHERE metric = 'atlas_npu_sio_bandwidth_bytes_per_second' "
+                       "AND labels LIKE '%kind=req,direction=rx'"),
+            One({"die=0,kind=req,direction=rx", 1048576.0}));
   EXPECT_EQ(made.Query("SELECT * FROM CPU_USAGE"), One({t, 17, 12.5}));
   EXPECT_EQ(made.Query("SELECT * FROM HOST_MEM_USAGE"), One({t, 50}));
   EXPECT_EQ(made.Query("SELECT * FROM HOST_DISK_USAGE"), One({t, 1536, 2048, 0.25}));
