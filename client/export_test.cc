@@ -358,6 +358,7 @@ TEST_F(ExportTest, WarnsOfWhatIsSkippedAndBad) {
             std::string::npos)
       << err();
   EXPECT_NE(err().find("the dump is damaged"), std::string::npos) << err();
+  EXPECT_NE(err().find("profctl verify DUMP shows more, but does not check operator files"), std::string::npos) << err();
   EXPECT_EQ(Run({"export", dump, "--force", "--out", dir_ / "o", "--allow-damaged"}), 0) << err();
   EXPECT_EQ(Run({"export", dump, "--force", "--out", dir_ / "o", "--json"}), 5);
   EXPECT_EQ(Json::parse(out())["damaged"], true);

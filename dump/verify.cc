@@ -114,7 +114,7 @@ void NoteUnknownFiles(VerifyRun& run) {
   }
   if (named > kNamed) names += fmt::format(" and {} more", named - kNamed);
   run.report.notes.push_back(fmt::format(
-      "{} file{} of a kind that profd does not read, counted and not checked: {}", files,
+      "{} file{} of a kind that is counted and not checked here (profctl export reads those of operators): {}", files,
       files == 1 ? "" : "s", names));
 }
 

@@ -48,7 +48,7 @@ struct VerifyChannel {
   uint64_t lost = 0;         // of these the manifest knows
   uint64_t missing = 0;      // by the timestamps: in places the manifest names; without a period: by the manifest
   uint64_t unexplained = 0;  // and elsewhere
-  bool judged = true;        // false: a file of a kind unknown here, counted only
+  bool judged = true;        // false: a file of a kind that is not checked here, counted only
   uint64_t expected() const { return received + missing + unexplained; }
   double hz = 0;  // 0 = event driven
 };

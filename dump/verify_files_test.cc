@@ -170,7 +170,7 @@ TEST_F(VerifyTest, ARunningDumpIsConsistentSoFar) {
                                    HasSubstr("hbm.data.0.slice_4: file is missing")));
 }
 
-// The vendor's collector: what profd does not read is counted, whatever is in it.
+// The vendor's collector: operator files and what profd does not know are counted, whatever is in them.
 TEST_F(VerifyTest, FilesOfUnknownKindsAreNotJudged) {
   const std::string data = temp_ / "foreign/device_0/data/";
   fs::create_directories(data);
@@ -198,8 +198,8 @@ TEST_F(VerifyTest, FilesOfUnknownKindsAreNotJudged) {
   VerifyReport report = verify("task-based", 1280);
   EXPECT_THAT(Texts(report), testing::IsEmpty());
   EXPECT_THAT(report.notes,
-              Contains(HasSubstr("2 files of a kind that profd does not read, counted and not "
-                                 "checked: stars_soc.data, unaging.compact.task_track")));
+              Contains(HasSubstr("2 files of a kind that is counted and not checked here (profctl export reads those of "
+                                 "operators): stars_soc.data, unaging.compact.task_track")));
   auto row = std::ranges::find(report.channels, "stars_soc.data", &VerifyChannel::file);
   ASSERT_NE(row, report.channels.end());
   EXPECT_FALSE(row->judged);

@@ -237,7 +237,8 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   const bool damaged = report->damaged;
   if (damaged && !command.allow_damaged) {
     Warning(io, "the dump is damaged, and what is above is missing in the files; "
-                "profctl verify DUMP shows more, --allow-damaged makes the exit code 0");
+                "profctl verify DUMP shows more, but does not check operator files; "
+                "--allow-damaged makes the exit code 0");
   }
   if (report->outputs.empty() && report->failed.empty()) {
     Warning(io, "no file was made: the dump has nothing of this selection for these formats; "
