@@ -219,6 +219,64 @@ TEST_F(CutRecords, OfADevice) {
   CutEverywhere(kFlips, true, false);
 }
 
+// The ids of a stream wrap before the second and third of three tasks, which all have the id 0 (operator-data b.2).
+class MissingFlips : public CutRecords {
+ protected:
+  // With the host's tasks from that batch on and the flips between them, and the device's flips from that number on: the
+  // kernels of the device's tasks, 0: none.
+  std::vector<uint64_t> KernelsWith(uint64_t host_from, uint64_t device_from, LoadReport* report, uint16_t device_counts_from = 0) {
+    std::string host;
+    std::string flips;
+    std::string stars;
+    const auto of_host = [](uint64_t i) { return Host(64, i).At<uint16_t>(26, 2); };
+    for (uint64_t batch = 0; batch < 3; ++batch) {
+      const auto number = static_cast<uint16_t>(batch);
+      if (batch > host_from) host += of_host(2 * batch).At(30, number).At<uint64_t>(32, 98).Text();
+      if (batch >= host_from) host += of_host(2 * batch + 1).At<uint64_t>(40, 11 + batch).Text();
+      if (batch > 0 && batch >= device_from) {
+        flips += Bytes(40).At<uint8_t>(1, 14).At<uint64_t>(8, 999 + 2 * batch).At<uint16_t>(16, 2).At(18, static_cast<uint16_t>(number + device_counts_from)).Text();
+      }
+      for (const uint16_t function : {uint16_t{0}, uint16_t{1}}) {
+        stars += Bytes(64).At(0, function).At<uint16_t>(2, 0x6BD3).At<uint16_t>(4, 2)
+                     .At<uint64_t>(8, 1000 + 2 * batch + function).Text();
+      }
+    }
+    WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
+    WriteText(PathOf("aging.compact.task_track", false), host);
+    WriteText(PathOf(kStarsFile.name, true), stars);
+    WriteText(PathOf(kFlips.name, true), flips);
+    const std::unique_ptr<Model> model = Load(report);
+    std::vector<uint64_t> kernels;
+    for (const TaskRow& row : model->rows) {
+      const HostTask* task = model->HostOf(row);
+      kernels.push_back(task == nullptr ? 0 : task->kernel);
+    }
+    return kernels;
+  }
+  static size_t Warnings(const LoadReport& report) {
+    return static_cast<size_t>(std::ranges::count_if(
+        report.problems, [](const auto& problem) { return problem.broken && problem.what.find("flips") != std::string::npos; }));
+  }
+};
+
+TEST_F(MissingFlips, MakeNoWrongNames) {
+  using Kernels = std::vector<uint64_t>;
+  LoadReport report;
+  EXPECT_EQ(KernelsWith(0, 0, &report), (Kernels{11, 12, 13}));
+  EXPECT_EQ(Warnings(report), 0u);
+  // Before the device's second flip there may be tasks of two batches.
+  EXPECT_EQ(KernelsWith(0, 2, &report), (Kernels{0, 0, 13}));
+  EXPECT_EQ(Warnings(report), 1u);
+  // What the host has begins behind its first flip.
+  LoadReport of_host;
+  EXPECT_EQ(KernelsWith(1, 0, &of_host), (Kernels{0, 12, 13}));
+  EXPECT_EQ(Warnings(of_host), 1u);
+  // A device that numbers its flips otherwise has all of them.
+  LoadReport otherwise;
+  EXPECT_EQ(KernelsWith(0, 0, &otherwise, 1), (Kernels{11, 12, 13}));
+  EXPECT_EQ(Warnings(otherwise), 0u);
+}
+
 // Some dumps lack the mode of the counters.
 TEST_F(CutRecords, CountersWithoutAModeAreOfTasks) {
   WriteText(Root() + "/device_0/sample.json", R"({"prof_level":"l1"})");

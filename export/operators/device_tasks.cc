@@ -252,7 +252,12 @@ void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   constexpr uint8_t kFlip = 14;
   for (; bytes.size() >= kTsTrackRecordBytes; bytes = bytes.subspan(kTsTrackRecordBytes)) {
     const RecordView record(bytes);
-    if (record.U8(1) == kFlip) flips_[record.U16(16)].push_back({record.U64(8), record.U16(22)});
+    if (record.U8(1) != kFlip) continue;
+    const uint16_t stream = record.U16(16);
+    const uint16_t number = record.U16(18);
+    flips_[stream].push_back({record.U64(8), record.U16(22)});
+    if (number == 0 || number == kStreamDestroyed) continue;
+    flip_numbers.try_emplace(stream).first->second.Add(number);
   }
 }
 

@@ -3,8 +3,10 @@
 // `hwts.data` and `aicore.data` on chips 1 to 4. Times are the device's counter.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -66,6 +68,17 @@ class PmuCountsTable {
   std::vector<PmuCounts> wide_;
 };
 
+// The numbers of a stream's flips; those without a number are not among them.
+struct FlipNumbers {
+  int first = std::numeric_limits<int>::max();
+  int last = 0;
+
+  void Add(uint16_t number) {
+    first = std::min<int>(first, number);
+    last = std::max<int>(last, number);
+  }
+};
+
 class DeviceTasks {
  public:
   // `wide_streams`: as the host's records say (HostData::wide_streams). `v6`: chips 15 and 16. Their tasks have a number
@@ -94,6 +107,7 @@ class DeviceTasks {
   PmuCountsTable pmu_counts;  // of both
   bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
   std::vector<CacheRecord> cache;  // as recorded
+  std::map<uint16_t, FlipNumbers> flip_numbers;  // by stream
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t unpaired = 0;  // starts without an end, ends without a start

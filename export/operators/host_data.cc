@@ -393,7 +393,6 @@ void HostData::FinishApis() {
 
 void HostData::NumberBatches() {
   if (unique_tasks) return;
-  constexpr uint16_t kStreamDestroyed = 0xFFFF;
   constexpr size_t kMostFlips = 65535;
   using Stream = std::pair<uint16_t, uint16_t>;
   std::map<Stream, std::vector<TaskRecord>> wraps;

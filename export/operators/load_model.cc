@@ -282,6 +282,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (device.stars == nullptr) return;
   const uint64_t ambiguous = model->ambiguous;
   const uint64_t impossible = model->impossible;
+  const uint64_t unplaced = model->unplaced;
   const uint64_t stray = model->stray_counters;
   const uint64_t unpaired = device.ran.unpaired;
   model->Join(device.place->device, std::move(device.ran), [&clock](uint64_t count) { return clock.DeviceTask(count); },
@@ -294,6 +295,13 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   if (model->stray_counters > stray) {
     loader.Problem(*device.place, *device.counters,
                    fmt::format("{} counters of no known task: skipped", model->stray_counters - stray), false);
+  }
+  if (model->unplaced > unplaced) {
+    loader.Problem(*device.place, *device.stars,
+                   fmt::format("{} tasks have no launch: the first flips of their streams' task ids are missing, in {} or the "
+                               "host's task_track",
+                               model->unplaced - unplaced, kStepTraceFile),
+                   true);
   }
   if (model->impossible > impossible) {
     loader.Problem(*device.place, *device.stars,

@@ -1,6 +1,7 @@
 #include "export/operators/model.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -94,6 +95,35 @@ TaskNumbers NumbersOf(const Model& model, int device, Large<DeviceTask>* tasks) 
   return TaskNumbers::kStreams;
 }
 
+// Batches are counted from the first flip that is there. Where the device's first one of a stream has another number than
+// the host's, and the last ones have the same, flips are missing on one side; streams by how much more the device's batches
+// are. Different last numbers may mean that the two sides do not count alike, which only hardware can show.
+std::map<uint16_t, int> MissingFlips(const HostData& host, int device, const DeviceTasks& ran) {
+  std::map<uint16_t, FlipNumbers> of_host;
+  for (const TaskRecord& flip : host.flips) {
+    if (flip.device == device && flip.batch != 0 && flip.batch != kStreamDestroyed) of_host[flip.stream].Add(flip.batch);
+  }
+  std::map<uint16_t, int> missing;
+  for (const auto& [stream, numbers] : ran.flip_numbers) {
+    const auto found = of_host.find(stream);
+    if (found == of_host.end() || found->second.last != numbers.last || found->second.first == numbers.first) continue;
+    missing[stream] = numbers.first - found->second.first;
+  }
+  return missing;
+}
+
+// The task in the host's batch; false if that is not known: the device's tasks before its first flip are of any batch
+// before, and the host has no others than its own.
+bool PlaceInBatch(const std::map<uint16_t, int>& missing, DeviceTask* task) {
+  if (missing.empty()) return true;
+  const auto found = missing.find(task->stream);
+  if (found == missing.end()) return true;
+  const int batch = task->batch + found->second;
+  if (batch < 0 || (found->second > 0 && task->batch == 0)) return false;
+  task->batch = static_cast<uint16_t>(batch);
+  return true;
+}
+
 }  // namespace
 
 void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
@@ -105,6 +135,7 @@ void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutT
   if (host.dynamic) {
     for (const DeviceTask& task : ran.tasks) ++executions[JoinKey(task)];
   }
+  const std::map<uint16_t, int> missing_flips = MissingFlips(host, device, ran);
   const size_t first_row = rows.size();
   rows.reserve(first_row + ran.tasks.size());
   Large<uint32_t> joined;
@@ -128,7 +159,10 @@ void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutT
     row.batch = task.batch;
     row.context = task.context;
     row.type = task.type;
-    row.host = FindHost(*this, task, &by_key);
+    DeviceTask placed = task;
+    const bool has_place = PlaceInBatch(missing_flips, &placed);
+    row.host = has_place ? FindHost(*this, placed, &by_key) : HostKeys::kNone;
+    unplaced += has_place ? 0 : 1;
     if (row.host == HostKeys::kAmbiguous) {
       ++ambiguous;
       continue;

@@ -168,6 +168,7 @@ class Model {
   size_t longest = 0;  // as KeepLongest; 0: all
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
   uint64_t stray_counters = 0;  // PMU records of no task that is known: left out
+  uint64_t unplaced = 0;  // device tasks that stay without a launch: flips of their stream are missing
   uint64_t impossible = 0;  // device tasks that begin before 1970, or end before they begin: left out
 
  private:

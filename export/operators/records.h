@@ -22,6 +22,7 @@ inline constexpr uint16_t kAclLevel = 20000;
 
 inline constexpr uint16_t kHostMagic = 0x5A5A;
 inline constexpr uint16_t kStarsMagic = 0x6BD3;
+inline constexpr uint16_t kStreamDestroyed = 0xFFFF;  // as number of a flip
 inline constexpr uint32_t kNoContext = 0xFFFFFFFF;
 inline constexpr uint32_t kNoModel = 0xFFFFFFFF;
 inline constexpr uint16_t kUnknownSqe = 0xFFFF;
