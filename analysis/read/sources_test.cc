@@ -419,7 +419,9 @@ TEST_F(BrokenRank, ADumpWithoutRecordsAndOneOfAnotherUser) {
   std::ofstream(dump / "host/host_start.log") << "clock_monotonic_raw: 1000\ncntvct: 1\n";
   EXPECT_EQ(Load().status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Load().status().message(), "run: it holds no records to analyse");
-  fs::permissions(dir_.path(), fs::perms::others_exec | fs::perms::others_read, fs::perm_options::add);
+  for (const fs::path& folder : {fs::path(dir_.path()), dump.parent_path()}) {
+    fs::permissions(folder, fs::perms::others_exec | fs::perms::others_read, fs::perm_options::add);
+  }
   fs::permissions(dump, fs::perms::none);
   const bool root = geteuid() == 0;
   if (root) {
