@@ -420,7 +420,7 @@ TEST_F(BrokenRank, ADumpWithoutRecordsAndOneOfAnotherUser) {
   EXPECT_EQ(Load().status().code(), StatusCode::kNotFound);
   EXPECT_EQ(Load().status().message(), "run: it holds no records to analyse");
   for (const fs::path& folder : {fs::path(dir_.path()), dump.parent_path()}) {
-    fs::permissions(folder, fs::perms::others_exec | fs::perms::others_read, fs::perm_options::add);
+    fs::permissions(folder, fs::perms::all);  // its group is that of the test
   }
   fs::permissions(dump, fs::perms::none);
   const bool root = geteuid() == 0;
