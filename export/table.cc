@@ -65,7 +65,7 @@ constexpr auto kHbmColumns = std::to_array<Column>({
 });
 
 constexpr auto kDdrColumns = std::to_array<Column>({
-    {.name = "ddr", .type = kKey, .has_sum = true},
+    {"ddr", kKey},
     {"read", kReal, "MB/s", "atlas_npu_ddr_bandwidth_bytes_per_second", "direction=read", kMega},
     {"write", kReal, "MB/s", "atlas_npu_ddr_bandwidth_bytes_per_second", "direction=write", kMega},
 });

@@ -79,8 +79,6 @@ struct Column {
   std::string_view none = {};
   // The metric instead, in rows whose key "die" is not -1.
   std::string_view metric_of_die = {};
-  // kKey: the row of -1 is the sum of others, for the vendor's tables only; no series of generic readers and timelines.
-  bool has_sum = false;
 };
 
 struct TableSpec {

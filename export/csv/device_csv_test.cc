@@ -107,11 +107,8 @@ TEST_F(DeviceCsvTest, HbmOfOneEventHasNoOther) {
 TEST_F(DeviceCsvTest, DdrHasOneRow) {
   set_chip(4);
   Feed(2, TableId::kDdr, [](BatchBuilder& rows) {
-    rows.Add(kStartNs, -1, 0.0, 0.0);
     rows.Add(kStartNs, 0, 0.0, 0.0);
-    rows.Add(kStartNs + 1, -1, 1.0, 0.0625 * 2);
-    rows.Add(kStartNs + 1, 0, 0.25, 0.0625);
-    rows.Add(kStartNs + 1, 1, 0.75, 0.0625);
+    rows.Add(kStartNs + 1, 0, 1.0, 0.0625 * 2);
   });
   End();
   EXPECT_EQ(Csv("ddr"),
@@ -281,7 +278,7 @@ TEST_F(DeviceCsvTest, CoresOfTheNewestChipsHaveEventsOfTheirOwn) {
 
 TEST_F(DeviceCsvTest, DevicesComeInTheVendorsOrder) {
   for (int device : {2, 10, 0}) {
-    Feed(device, TableId::kDdr, [&](BatchBuilder& rows) { rows.Add(kStartNs, -1, 1.0, 1.0); });
+    Feed(device, TableId::kDdr, [&](BatchBuilder& rows) { rows.Add(kStartNs, 0, 1.0, 1.0); });
   }
   End();
   EXPECT_EQ(Csv("ddr"),

@@ -85,14 +85,8 @@ class DdrSummary : public Summary {
   using Summary::Summary;
 
   void Take(const Batch& batch) override {
-    auto ids = batch.Ints(0);
-    auto reads = batch.Reals(1);
-    auto writes = batch.Reals(2);
-    for (size_t row = 0; row < batch.rows(); ++row) {
-      if (ids[row] != -1) continue;  // the vendor's row is that of all controllers
-      read_.Add(reads[row]);
-      write_.Add(writes[row]);
-    }
+    for (double value : batch.Reals(1)) read_.Add(value);
+    for (double value : batch.Reals(2)) write_.Add(value);
   }
   void Merge(Summary& later) override {
     read_.Merge(static_cast<DdrSummary&>(later).read_);

@@ -10,14 +10,6 @@ class MemoryTest : public DeviceDecodeTest {
                   uint32_t master = 0xFFFFFFFF) {
     bytes.Add(us, count, event, id, master);
   }
-  // Of one controller; -1: of all.
-  std::vector<Row> DdrRows(double id) {
-    std::vector<Row> rows;
-    for (const Row& row : Rows(TableId::kDdr)) {
-      if (row.cells[0] == id) rows.push_back(row);
-    }
-    return rows;
-  }
   static void Pcie(Bytes& bytes, uint64_t ns, uint32_t min, uint32_t max) {
     bytes.Add(ns, uint32_t{3}, min, max, uint32_t{13});
     for (uint32_t i = 0; i < 18; ++i) bytes.Add(i == 0 || i == 9 ? 0xFFFFFu : i + 100);
@@ -61,7 +53,7 @@ TEST_F(MemoryTest, PcieShowsAnIdleLinkAndRefusesAMaximumBelowTheMinimum) {
 }
 
 // 1000 accesses of 256 bits in the first 10 ms, which began with the session.
-TEST_F(MemoryTest, DdrHasARowOfAllAndOfEachControllerPerInstant) {
+TEST_F(MemoryTest, DdrSumsControllersPerInstant) {
   place_.chip = 4;
   Bytes bytes;
   Ddr(bytes, 10000, 400, 0, 0);
@@ -69,32 +61,8 @@ TEST_F(MemoryTest, DdrHasARowOfAllAndOfEachControllerPerInstant) {
   Ddr(bytes, 10000, 3000, 1, 1);
   Ddr(bytes, 30000, 2000, 0, 0);
   Decode("ddr.data", bytes);
-  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {-1, 3.0517578125, 9.1552734375}},
-                                                   {10000000, {0, 1.220703125, 0}},
-                                                   {10000000, {1, 1.8310546875, 9.1552734375}},
-                                                   {30000000, {-1, 3.0517578125, 0}},
+  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {0, 3.0517578125, 9.1552734375}},
                                                    {30000000, {0, 3.0517578125, 0}}}));
-}
-
-// Each controller's time is that since its own last record; that of the row of all is since any, as in the vendor's tables.
-TEST_F(MemoryTest, DdrControllersOfOtherInstantsHaveTheirOwnTime) {
-  place_.chip = 4;
-  Bytes bytes;
-  Ddr(bytes, 10000, 1000, 0, 0);
-  Ddr(bytes, 11000, 220, 0, 1);
-  Ddr(bytes, 20000, 2000, 1, 0);
-  Ddr(bytes, 21000, 600, 0, 1);
-  Ddr(bytes, 21000, 999, 0, 64);  // no such controller
-  Decode("ddr.data", bytes);
-  EXPECT_EQ(DdrRows(0), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}}, {20000000, {0, 0, 6.103515625}}}));
-  EXPECT_EQ(DdrRows(1), (std::vector<Row>{{11000000, {1, 0.6103515625, 0}}, {21000000, {1, 1.8310546875, 0}}}));
-  EXPECT_TRUE(DdrRows(64).empty());
-  ASSERT_EQ(DdrRows(-1).size(), 4u);
-  EXPECT_EQ(DdrRows(-1)[1], (Row{11000000, {-1, 6.7138671875, 0}}));
-
-  dump_.manifest.emplace();
-  Decode("ddr.data", bytes);
-  EXPECT_EQ(DdrRows(1), (std::vector<Row>{{11000000, {1, 0, 0}}, {21000000, {1, 1.8310546875, 0}}}));
 }
 
 // In a dump of profd it is not known since when the first instant counts.
@@ -106,7 +74,7 @@ TEST_F(MemoryTest, DdrBeginsWithZeroInADumpOfProfd) {
   Ddr(bytes, 10000, 3000, 1);
   Ddr(bytes, 30000, 2000, 0);
   Decode("ddr.data", bytes);
-  EXPECT_EQ(DdrRows(0),
+  EXPECT_EQ(Rows(TableId::kDdr),
             (std::vector<Row>{{10000000, {0, 0, 0}}, {30000000, {0, 3.0517578125, 0}}}));
 }
 
@@ -120,7 +88,7 @@ TEST_F(MemoryTest, DdrSumsMastersWhereThereIsNoTotal) {
   Ddr(bytes, 30000, 2000, 0, 0);
   Ddr(bytes, 30000, 900, 0, 0, 9);
   Decode("ddr.data", bytes);
-  EXPECT_EQ(DdrRows(0), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}},
+  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{10000000, {0, 3.0517578125, 0}},
                                                    {30000000, {0, 3.0517578125, 0}}}));
 }
 
@@ -129,7 +97,7 @@ TEST_F(MemoryTest, DdrIsNarrowOnOtherChips) {
   Bytes bytes;
   Ddr(bytes, 20000, 5000, 1);
   Decode("ddr.data", bytes);
-  EXPECT_EQ(DdrRows(0), (std::vector<Row>{{20000000, {0, 0, 3.814697265625}}}));
+  EXPECT_EQ(Rows(TableId::kDdr), (std::vector<Row>{{20000000, {0, 0, 3.814697265625}}}));
 }
 
 TEST_F(MemoryTest, DdrMicrosecondsWrap) {
@@ -139,9 +107,9 @@ TEST_F(MemoryTest, DdrMicrosecondsWrap) {
   Ddr(bytes, 2704, 1000, 0);  // 10 ms later
   Ddr(bytes, 12704, 1000, 0);
   Decode("ddr.data", bytes);
-  ASSERT_EQ(DdrRows(0).size(), 3u);
-  EXPECT_EQ(DdrRows(0)[1], (Row{4294970000000, {0, 3.0517578125, 0}}));
-  EXPECT_EQ(DdrRows(0)[2], (Row{4294980000000, {0, 3.0517578125, 0}}));
+  ASSERT_EQ(Rows(TableId::kDdr).size(), 3u);
+  EXPECT_EQ(Rows(TableId::kDdr)[1], (Row{4294970000000, {0, 3.0517578125, 0}}));
+  EXPECT_EQ(Rows(TableId::kDdr)[2], (Row{4294980000000, {0, 3.0517578125, 0}}));
 }
 
 TEST_F(MemoryTest, DdrEdges) {
@@ -154,11 +122,11 @@ TEST_F(MemoryTest, DdrEdges) {
   Ddr(bytes, 15000, 1000, 0);  // earlier
   Decode("ddr.data", bytes);
   EXPECT_EQ(
-      DdrRows(0),
+      Rows(TableId::kDdr),
       (std::vector<Row>{{0, {0, 0, 0}}, {10000000, {0, 3.0517578125, 0}}, {20000000, {0, 3.0517578125, 0}}}));
   EXPECT_EQ(stats_.bad_records, 2u);
   Decode("ddr.data", Bytes());
-  EXPECT_TRUE(DdrRows(0).empty());
+  EXPECT_TRUE(Rows(TableId::kDdr).empty());
 }
 
 TEST_F(MemoryTest, NpuMemIsOneRowPerRecord) {

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "dump/test_support.h"
@@ -157,16 +155,6 @@ TEST_F(RowsTest, SeriesLieTogether) {
   EXPECT_EQ(last, "# EOF");
 }
 
-// The row of all controllers, which is for the vendor's tables, is no series.
-TEST(MetricsOf, DdrHasSeriesOfControllersOnly) {
-  Strings strings;
-  const TableSpec& ddr = TableOf(TableId::kDdr);
-  EXPECT_TRUE(MetricsOf(ddr, std::array{BatchBuilder::ToCell(-1)}, strings).empty());
-  const std::vector<MetricColumn> metrics = MetricsOf(ddr, std::array{BatchBuilder::ToCell(1)}, strings);
-  ASSERT_EQ(metrics.size(), 2u);
-  EXPECT_EQ(metrics[0].labels, (std::vector<Label>{{"ddr", "1"}, {"direction", "read"}}));
-}
-
 TEST(MetricName, IsMadeValid) {
   EXPECT_EQ(MetricName("a_b:c9"), "a_b:c9");
   EXPECT_EQ(MetricName("9a b\n"), "_9a_b_");
@@ -194,7 +182,7 @@ TEST(CleanUtf8, ReplacesWhatIsNone) {
 
 // /metrics has two metrics for the AI Core's clock, and "all" where a chip does not tell dies apart.
 TEST(Labels, OfRowsWithoutADie) {
-  Strings strings;
+  const Strings strings;
   const auto of = [&strings](TableId table, std::vector<int64_t> keys) {
     const std::vector<uint64_t> cells(keys.begin(), keys.end());
     const MetricColumn metric = MetricsOf(TableOf(table), cells, strings).at(0);

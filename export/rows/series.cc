@@ -48,7 +48,6 @@ std::vector<MetricColumn> MetricsOf(const TableSpec& table, std::span<const uint
     auto value = static_cast<int64_t>(keys[i]);
     has_die = has_die || (column.name == "die" && value != -1);
     if (column.type == ColumnType::kKey && value == -1) {
-      if (column.has_sum) return {};
       if (!column.none.empty()) labels.push_back({std::string(column.name), std::string(column.none)});
       continue;
     }

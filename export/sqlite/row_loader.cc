@@ -86,11 +86,6 @@ Status RowLoader::TakePart(const Batch& batch, size_t from, size_t rows) {
 void RowLoader::SkipRows(const Batch& batch, size_t from, size_t rows) {
   const int64_t* timestamps = batch.t_ns.data() + from;
   for (size_t i = 0; i < rows; ++i) skip_[i] = timestamps[i] < begin_ns_;
-  if (table_.source == TableId::kDdr) {
-    // The vendor's row is that of all controllers, ours are those of each.
-    const int64_t* ddr = batch.Ints(0).data() + from;
-    for (size_t i = 0; i < rows; ++i) skip_[i] |= (ddr[i] == -1) != table_.vendor;
-  }
   if (!table_.vendor) return;
   if (table_.source == TableId::kPcie) {
     // A minimum above the maximum: nothing was measured.

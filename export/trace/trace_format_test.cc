@@ -85,9 +85,7 @@ TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
   Put(sink.get(), TableId::kPcie, 0, 40000, 1, 1, 16384, 1, 1, 32768, 1, 1, 3, 1, 1, 1500, 1, 1,
       16384, 1, 1, 0, 1, 1, 49152);
   Put(sink.get(), TableId::kHbm, 0, 40000, 3, 1, 190904.929);
-  Put(sink.get(), TableId::kDdr, 0, 40000, -1, 4.0, 4.0);  // of all controllers: not shown
   Put(sink.get(), TableId::kDdr, 0, 40000, 0, 1.5, 2.0);
-  Put(sink.get(), TableId::kDdr, 0, 40000, 1, 2.5, 2.0);
   Put(sink.get(), TableId::kLlc, 0, 40000, 1, 0, 1.023, 8328.353);
   ASSERT_TRUE(sink->Finish().ok());
   EXPECT_THAT(
@@ -101,8 +99,6 @@ TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
                   Counter("HBM 3/Write", Pid(24, 0), "\"Write(MB/s)\":190904.929"),
                   Counter("DDR/Read", Pid(18, 0), "\"Read(MB/s)\":1.5"),
                   Counter("DDR/Write", Pid(18, 0), "\"Write(MB/s)\":2.0"),
-                  Counter("DDR 1/Read", Pid(18, 0), "\"Read(MB/s)\":2.5"),
-                  Counter("DDR 1/Write", Pid(18, 0), "\"Write(MB/s)\":2.0"),
                   Counter("LLC 1 Read/Hit Rate", Pid(27, 0), "\"Hit Rate(%)\":1.023"),
                   Counter("LLC 1 Read/Throughput", Pid(27, 0), "\"Throughput(MB/s)\":8328.353")));
 }
