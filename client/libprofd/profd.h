@@ -9,7 +9,7 @@
  * does.
  *
  * Environment:
- *   PROFD_DISABLE=1          every call is a no-op that answers PROFD_DISABLED
+ *   PROFD_DISABLE=1          every call is a no-op that returns PROFD_DISABLED
  *   PROFD_ATTACH_SOCKET      socket of the daemon, default /run/profd/attach.sock
  *   PROFILING_OPTIONS        JSON; starts a session when the process attaches
  *   PROFILING_MODE           "false" and "dynamic" keep PROFILING_OPTIONS from starting anything
@@ -65,7 +65,7 @@ PROFD_API int profd_init(const profd_config* config);
 /* Waits until attached, at most timeout_ms: PROFD_OK, PROFD_NO_DAEMON, PROFD_TIMEOUT (it is there
  * but does not answer), PROFD_REFUSED (it does not want this process). */
 PROFD_API int profd_attach(uint32_t timeout_ms);
-/* Detaches; sessions of this process end. Calls after it answer PROFD_DISABLED until profd_init. */
+/* Detaches; sessions of this process end. Calls after it return PROFD_DISABLED until profd_init. */
 PROFD_API void profd_shutdown(void);
 
 /* Starts a session of this process's devices. options_json: PROFILING_OPTIONS, NULL or "" = every
