@@ -105,6 +105,14 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
     return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
   std::string text = error.what();
+  // CLI11 lists them from the last to the first.
+  if (error.get_name() == "ExtrasError" && unknown.size() > 1) {
+    text = fmt::format("The following arguments were not expected: {}", fmt::join(unknown, " "));
+  }
+  constexpr std::string_view kRepeated = ": At Most 1 required but received ";
+  if (const size_t at = text.find(kRepeated); at != std::string::npos) {
+    return fmt::format("{} is given {} times; give it once", text.substr(0, at), text.substr(at + kRepeated.size()));
+  }
   for (const std::string& argument : unknown) {
     std::string meant = DashedFlag(*reached, argument);
     if (meant.empty()) meant = DashedFlag(app, argument);

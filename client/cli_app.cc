@@ -107,7 +107,7 @@ void AddJobCommands(CLI::App* app, Parsed* p) {
 // Of commands for the runs of a database, in place of the node's sessions.
 void AddStoreRunsOptions(CLI::App* command, StoreRunsCommand* o) {
   command->add_option("--from", o->from, "Runs of a database instead: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE")->type_name("URL");
-  command->add_option("--older-than", o->older_than, "With --from: only runs that were loaded more than so many days ago, for the last time")->type_name("DAYS");
+  command->add_option("--older-than", o->older_than, "With --from: only runs that were last loaded more than this many days ago")->type_name("DAYS");
 }
 
 void AddSessionCommands(CLI::App* app, Parsed* p) {
@@ -165,7 +165,7 @@ void AddRmCommand(CLI::App* app, Parsed* p) {
                             "  $ profctl rm --from clickhouse://db.example.com/profiles --older-than 90\n");
   rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps; with --from names of runs")->type_name(" ");
   AddStoreRunsOptions(rm, &p->store_runs);
-  rm->add_option("--cluster", p->store_runs.cluster, "With --from: the cluster of its tables, where they are of one")->type_name("NAME");
+  rm->add_option("--cluster", p->store_runs.cluster, "With --from: the cluster its tables are on, if they are on one")->type_name("NAME");
 }
 
 void AddOptionCommands(CLI::App* app, Parsed* p) {
@@ -314,7 +314,7 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
 
 void AddExportCommand(CLI::App* app, ExportCommand* e, FleetOptions* fleet) {
   CLI::App* command = AddCommand(
-      app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon but with --nodes",
+      app, "export", "Convert dumps to CSV, timelines, a database or rows; needs no daemon except with --nodes",
       "  $ profctl export PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n"
       "  $ profctl export run1/* --format trace,sqlite --out run1.export\n"
       "  $ profctl export PROF_* --format perfetto --gzip --devices 0-3,host --from +10s --to +20s\n"
@@ -421,7 +421,8 @@ void BuildApp(CLI::App* app, Parsed* p) {
       ->type_name("DURATION");
   app->footer(
       "Exit codes: 0 ok, 1 internal error, 2 usage, 3 refused, 4 not found, 5 partial,\n"
-      "6 profd unreachable. Examples: profctl COMMAND --help");
+      "6 profd unreachable, 7 degraded or findings, 8 faulty or down, 9 health unknown.\n"
+      "Examples: profctl COMMAND --help");
   AddNodesOptions(app, &p->fleet);
   AddNodeCommands(app, p);
   AddSessionCommands(app, p);

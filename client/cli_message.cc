@@ -28,6 +28,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"all", "--all"},
     {"devices", "--devices"},
     {"pids", "--pid"},
+    {"end_with_pid", "--end-with-pid", &StartOptions::end_with_pid},
     {"provider", "--provider"},
     {"no_dump", "--no-dump"},
 });
@@ -41,6 +42,8 @@ FieldNames NamesOf(const StartOptions& options) {
     if (known == kFlags.end()) return std::nullopt;
     WrittenField written = {.name = std::string(known->flag), .value = std::nullopt};
     if (known->written != nullptr) written.value = options.*known->written;
+    // Of several the field with its value says which one is meant.
+    if (field == "pids" && options.pids.size() == 1) written.value = options.pids.front();
     // "--start-step +20": the value has the sign.
     if (field == "start_in_steps" && written.value && written.value->starts_with('+')) written.name = "--start-step";
     return written;

@@ -343,6 +343,10 @@ TEST_F(CliTest, UsageErrorsNameWhatIsWrong) {
   EXPECT_NE(err().find("--intervall: did you mean --interval?"), std::string::npos) << err();
   Run({"list", "--sokcet", "/run/s"});
   EXPECT_NE(err().find("--sokcet: did you mean --socket?"), std::string::npos) << err();
+  Run({"list", "--alll", "50"});
+  EXPECT_NE(err().find("were not expected: --alll 50"), std::string::npos) << err();
+  Run({"start", "--duration", "1s", "--duration", "2s"});
+  EXPECT_NE(err().find("--duration is given 2 times; give it once"), std::string::npos) << err();
   Run({"start", "--a", "--b"});
   EXPECT_NE(err().find("--a"), std::string::npos) << err();
   EXPECT_NE(err().find("--b"), std::string::npos) << err();

@@ -71,7 +71,7 @@ TEST_F(OptionsCommandTest, ReportsAllProblems) {
     problem->set_value(value);
     problem->set_text(text);
   };
-  add("l2", "x", "must be on, off");
+  add("l2", "x", "must be on or off");
   add("gpu", "1", "unknown option");
   daemon_.checked.add_warnings("hccl is deprecated");
   EXPECT_EQ(Run({"check", "--l2", "x", "--dvpp-freq", "fast"}), 3);

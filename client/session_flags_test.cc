@@ -147,6 +147,7 @@ TEST_F(SessionFlagsTest, AclSwitches) {
   EXPECT_EQ(sent.acl_switches().size(), 2u);
   EXPECT_EQ(sent.acl_switches().at("aiCoreMetricsType"), "0xFF");
   ExpectUsage("start --acl ACL_PROF_L2CACHE", "NAME=VALUE");
+  ExpectUsage("start --all --provider foo", "--provider \"foo\" is not a provider; one of auto, mspti, aclprof, off");
   ExpectUsage("start --acl a=1 --acl a=2", "given twice");
   EXPECT_TRUE(Sent("start --best-effort").best_effort());
 }
@@ -185,6 +186,10 @@ TEST_F(SessionFlagsTest, ProblemsSpeakOfFlags) {
            {"start --at 2020-01-01T00:00:00Z",
             {.field = "start_at_ns", .value = "1577836800000000000", .text = "2517d 02h ago by this node's clock"},
             "--at 2020-01-01T00:00:00Z: 2517d 02h ago by this node's clock"},
+           {"start --pid 999999", {.field = "pids", .value = "999999", .text = "no such process"}, "--pid 999999: no such process"},
+           {"start --pid 1 --pid 2", {.field = "pids", .value = "2", .text = "no such process"}, "pids = 2: no such process"},
+           {"start --all --end-with-pid 7", {.field = "end_with_pid", .value = "7", .text = "no such process"},
+            "--end-with-pid 7: no such process"},
            {"run --duration 1000000h -- true",
             {.field = "duration_ms", .value = "3600000000000", .text = "at most 720h here"},
             "--duration 1000000h: at most 720h here"},

@@ -188,11 +188,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--simulate", flags.scenario,
                  "Run on the simulated node instead of a driver, with this scenario file if given")
       ->expected(0, 1)
-      ->type_name("SCENARIO")
+      ->type_name("[SCENARIO]")
       ->each([&flags](const std::string&) { flags.simulate = true; });
   app.add_option("--compat", flags.compat,
                  "npu-exporter: its metric names in addition to ours; npu-exporter=instead: only its names")
-      ->check(CLI::IsMember({std::string(kCompat), std::string(kCompatInstead)}));
+      // Without a description of the check, which --help would print in place of a name.
+      ->check(CLI::IsMember({std::string(kCompat), std::string(kCompatInstead)}).description(""))
+      ->type_name("NAMES");
   app.add_flag("--check-config", flags.check_config,
                "Validate the configuration, list every problem, and exit");
   app.add_flag("--print-default-config", flags.print_config,

@@ -133,14 +133,13 @@ std::string DcmiService::ProblemOf(const DcmiDevice& d, int64_t now_steady_ns) c
   const State::Slot& slot = state_->SlotOf(d);
   if (slot.stuck) {
     return Describe(slot.physical_id, slot.call, now_steady_ns - slot.since_ns).text +
-           ": the card hangs; see dmesg and `npu-smi info`, it needs a reset or a restart of the "
+           ": the card hangs; see dmesg and `npu-smi info`; it needs a reset or a restart of the "
            "node";
   }
   if (slot.down_code == 0) return {};
   return fmt::format(
       "NPU {} does not answer ({}): the card has dropped off the bus or is being reset; see dmesg "
-      "and "
-      "`npu-smi info`, if it does not come back the node needs a cold restart",
+      "and `npu-smi info`; if it does not come back, the node needs a cold restart",
       slot.physical_id, DcmiStatus(slot.down_code, NameOf(DcmiCall::kHealth)).message());
 }
 

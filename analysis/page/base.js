@@ -147,7 +147,7 @@ profd.table = function (columns, rows, options) {
     }));
     const turn = (by) => profd.element('button', {type: 'button', disabled: state.page + by < 0 || state.page + by >= pages,
       onclick: () => { state.page += by; draw(); }}, by < 0 ? 'Back' : 'Next');
-    paging.replaceChildren(...(pages > 1 ? [turn(-1), turn(1), 'page ' + (state.page + 1) + ' of ' + pages + ', '] : []), profd.element('span', {},
+    paging.replaceChildren(...(pages > 1 ? [turn(-1), turn(1), 'page ' + (state.page + 1) + ' of ' + pages + ','] : []), profd.element('span', {},
       profd.number(found.length) + (found.length === 1 ? ' row' : ' rows')));
     head.replaceChildren(...columns.map((column, i) => profd.element('th', {class: column.number ? 'number' : null, scope: 'col',
       'aria-sort': state.sort === i ? (state.down ? 'descending' : 'ascending') : null},

@@ -65,11 +65,11 @@ bool IsClusterName(std::string_view name) { return name.empty() || (IsRunName(na
 Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text) {
   // The text itself may have a password in it.
   const auto wrong = [](std::string_view what) {
-    return InvalidArgument(fmt::format("the address of the database: {}; it is clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN], or clickhouses:// over TLS", what));
+    return InvalidArgument(fmt::format("the address of the database: {}; write clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN], or clickhouses:// over TLS", what));
   };
   ClickHouseUrl url;
   url.tls = text.starts_with(kTls);
-  if (!IsClickHouseUrl(text)) return wrong("it begins otherwise");
+  if (!IsClickHouseUrl(text)) return wrong("it does not begin with clickhouse:// or clickhouses://");
   std::string_view rest = text.substr(url.tls ? kTls.size() : kPlain.size());
   const size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view authority = rest.substr(0, slash);

@@ -54,7 +54,7 @@ Result<int64_t> ParseStep(std::string_view text) {
 Result<v1::SessionSpec::Provider> ParseProvider(std::string_view text) {
   const auto provider = EnumOf<v1::SessionSpec::Provider>(text);
   if (provider != v1::SessionSpec::PROVIDER_UNSPECIFIED) return provider;
-  return InvalidArgument(fmt::format("unknown provider \"{}\"; one of auto, mspti, aclprof, off", text));
+  return InvalidArgument(fmt::format("\"{}\" is not a provider; one of auto, mspti, aclprof, off", text));
 }
 
 // 0 would mean "not requested".

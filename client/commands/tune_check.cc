@@ -75,7 +75,10 @@ class Checker {
     for (const uint32_t id : request_.devices) {
       const auto found = std::ranges::find(facts_.devices, id, &TuneDevice::id);
       if (found == facts_.devices.end()) return Add("device", kWhat, fmt::format("NPU {} is not there", id), TuneVerdict::kImpossible, "profctl devices lists them");
-      if (!found->problem.empty()) return Add("device", kWhat, fmt::format("NPU {}: {}", id, found->problem), TuneVerdict::kImpossible, "profctl health shows what is wrong with it");
+      // The driver's words name the NPU themselves.
+      const std::string npu = fmt::format("NPU {}", id);
+      const std::string problem = found->problem.starts_with(npu + " ") ? found->problem : fmt::format("{}: {}", npu, found->problem);
+      if (!found->problem.empty()) return Add("device", kWhat, problem, TuneVerdict::kImpossible, "profctl health shows what is wrong with it");
     }
     Add("device", kWhat, figure, OkOr(request_.devices.size() == 1, TuneVerdict::kAdvice), "a training on several devices is not tuned; keep one, --devices N");
   }

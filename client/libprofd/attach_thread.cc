@@ -59,7 +59,7 @@ Status Library::Start(Settings settings) {
     const MutexLock lock(mutex_);
     settings_ = std::move(settings);
     phase_ = Phase::kTrying;
-    why_not_attached_ = "connect to " + settings_.socket + ": not done yet";
+    why_not_attached_ = "not connected to " + settings_.socket + " yet";
     outbox_.clear();
     metadata_.clear();
     untold_metadata_.clear();
@@ -400,7 +400,7 @@ void Library::Lose(Phase phase, const std::string& why) {
   descriptors_.Disconnect();
   collect_.OnDisconnected();
   const MutexLock lock(mutex_);
-  if (phase_ == Phase::kAttached || phase == Phase::kRefused) Log("not attached: " + why);
+  if (phase_ == Phase::kAttached || phase == Phase::kRefused) Log((phase == Phase::kStopped ? "detached: " : "not attached: ") + why);
   phase_ = phase;
   why_not_attached_ = why;
   for (auto it = calls_.begin(); it != calls_.end();) {

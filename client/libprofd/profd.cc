@@ -387,7 +387,7 @@ int profd_stacks_answer(const char* threads_json, int left_out) {
 
 int profd_set_metadata(const char* key, const char* value) {
   return profd::lib::Guarded([key, value]() -> Answer {
-    if (key == nullptr) return {PROFD_INVALID, "a key of metadata is not NULL"};
+    if (key == nullptr) return {PROFD_INVALID, "the key of metadata must not be NULL"};
     return profd::lib::WithLibrary(profd::lib::NotRunning, [key, value](Library& library) {
       return library.SetMetadata(key, value == nullptr ? "" : value);
     });

@@ -35,7 +35,11 @@ std::string Range(const Key& key) {
   }
   if (std::holds_alternative<BoolMember>(key.member)) return "true or false";
   if (std::holds_alternative<ListMember>(key.member)) return "a list of strings";
-  if (!key.choices.empty()) return fmt::format("one of \"{}\"", key.choices);
+  if (!key.choices.empty()) {
+    std::string text = "one of \"";
+    for (const char c : key.choices) text += c == ',' ? std::string("\", \"") : std::string(1, c);
+    return text + '"';
+  }
   return "a string";
 }
 
@@ -311,7 +315,7 @@ std::string DefaultConfigText() {
       section = key.section;
       text += fmt::format("\n[{}]\n", section);
     }
-    text += fmt::format("# {}.{} {}{}\n#{} = {}\n", key.help, "", Range(key),
+    text += fmt::format("# {}. Value: {}{}\n#{} = {}\n", key.help, Range(key),
                         key.reloadable ? " (reload)" : "", key.name, DefaultOf(key));
   }
   return text;

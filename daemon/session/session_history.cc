@@ -21,8 +21,8 @@ Status Session::BeginInHistory() {
   int64_t from = std::min(now, std::max(wanted, past.Reach()));
   if (from > wanted) {
     warnings_.push_back(fmt::format(
-        "since_ms = {}: the flight recorder reaches back {:.3f} s only", spec_.schedule().since_ms(),
-        static_cast<double>(now - from) / 1e9));
+        "the flight recorder reaches back {:.3f} s only, {:.3f} s were requested", static_cast<double>(now - from) / 1e9,
+        static_cast<double>(spec_.schedule().since_ms()) / 1e3));
   }
   start_raw_ns_ = from - kPastLeadNs;
   ordered_wall_ns_ = start_wall_ns_;

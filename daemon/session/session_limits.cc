@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/count_text.h"
 
 namespace profd {
 namespace {
@@ -74,8 +75,8 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
                           const DaemonConfig& config, int64_t wall_ns, uint64_t reserve) {
   if (NodeIsFull(live, config)) {
     return ResourceExhausted(
-        fmt::format("{} sessions are running, the limit of this node (limits.max_sessions): {}",
-                    live.size(), DescribeHolders(live, peer, wall_ns)));
+        fmt::format("{}, the limit of this node (limits.max_sessions): {}",
+                    CountText(live.size(), "session is running", "sessions are running"), DescribeHolders(live, peer, wall_ns)));
   }
   if (peer.uid == kRoot) return Status::Ok();
   std::vector<SessionBrief> own;
@@ -87,8 +88,8 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
   }
   if (static_cast<int64_t>(own.size()) >= config.max_sessions_per_uid) {
     return ResourceExhausted(fmt::format(
-        "you have {} sessions running, the limit for one user (limits.max_sessions_per_uid): {}",
-        own.size(), DescribeHolders(own, peer, wall_ns)));
+        "you have {} running, the limit for one user (limits.max_sessions_per_uid): {}",
+        CountText(own.size(), "session"), DescribeHolders(own, peer, wall_ns)));
   }
   const uint64_t limit = static_cast<uint64_t>(config.max_dump_mb_per_uid) << 20;
   if (bytes >= limit || reserve > limit - bytes) {

@@ -58,8 +58,14 @@ TEST_F(SessionLimitsTest, ByUser) {
   Add(1000);
   EXPECT_EQ(Check(), "");
   Add(1000);
-  EXPECT_THAT(Check(), AllOf(HasSubstr("limits.max_sessions_per_uid"),
+  EXPECT_THAT(Check(), AllOf(HasSubstr("you have 2 sessions running"), HasSubstr("limits.max_sessions_per_uid"),
                              HasSubstr("no end time is known")));
+  config_.max_sessions_per_uid = 1;
+  live_.pop_back();
+  EXPECT_THAT(Check(), HasSubstr("you have 1 session running, the limit"));
+  config_.max_sessions = 1;
+  EXPECT_THAT(Check(), HasSubstr("1 session is running, the limit of this node (limits.max_sessions): 1 is yours"));
+  config_.max_sessions = 4;
   peer_.uid = 0;
   EXPECT_EQ(Check(), "");
 }

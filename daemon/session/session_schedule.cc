@@ -141,10 +141,10 @@ class TermsCheck {
     if (priority > kMaxPriority) {
       Refuse("priority", priority, fmt::format("must be 0..{}", kMaxPriority));
     } else if (priority > kMaxUserPriority && !context_.peer.admin) {
-      Deny("priority", priority, fmt::format("above {} is for administrators", kMaxUserPriority));
+      Deny("priority", priority, fmt::format("only administrators may request more than {}", kMaxUserPriority));
     }
     spec_.set_priority(priority);
-    if (spec_.preempt() && !context_.peer.admin) Deny("preempt", "", "is for administrators");
+    if (spec_.preempt() && !context_.peer.admin) Deny("preempt", "", "only administrators may end sessions of others");
   }
 
   void CheckMetadata() {

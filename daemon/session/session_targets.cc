@@ -61,7 +61,7 @@ Status CheckRanks(const SessionTargets& targets, const std::vector<TrainingProce
 
 Status CheckFollow(const v1::SessionSpec::Target& target) {
   if (!target.follow()) return Status::Ok();
-  if (target.job_id().empty()) return InvalidArgument("follow needs a job_id: it waits for that job's processes");
+  if (target.job_id().empty()) return InvalidArgument("following a job needs its id (job_id, --job): it waits for that job's processes");
   if (target.all() || !target.devices().empty() || !target.pids().empty()) {
     return InvalidArgument("follow goes with none of all, devices and pids: devices follow from the job's processes");
   }

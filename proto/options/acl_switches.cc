@@ -91,7 +91,7 @@ void Switches::Take(const std::string& name, const std::string& raw) {
     seen_.push_back({&known, on_off});
     if (on_off.empty()) {
       Refuse(name, raw,
-             fmt::format("must be on, off; use one of these, or omit it for {}",
+             fmt::format("must be on or off; use one of these, or omit it for {}",
                          known.default_value));
     }
     return;

@@ -135,7 +135,7 @@ void Checker::TakeCarried(const OptionInput& given) {
                            [&](const Effective& known) { return known.key == given.key; });
   if (given.value != "on" && given.value != "off") {
     return Report(Problem::Kind::kInvalid, given.key, given.value,
-                  "must be on, off; use one of these, or omit it");
+                  "must be on or off; use one of these, or omit it");
   }
   if (same == carried_.end()) {
     carried_.push_back({.key = given.key,
