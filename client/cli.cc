@@ -102,6 +102,7 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   const CLI::App* reached = Reached(app);
   if (reached == &app && !unknown.empty() && !unknown.front().starts_with('-')) {
+    if (unknown.front() == "help") return "unknown command \"help\"; for help write profctl --help, or profctl COMMAND --help";
     return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
   std::string text = error.what();

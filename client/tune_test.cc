@@ -215,6 +215,8 @@ TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
 }
 
 TEST_F(TuneTest, RefusesInvalidCommandLines) {
+  EXPECT_EQ(Shell("exit 0", {"--model-memory", "12"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--model-memory \"12\""));
   EXPECT_EQ(Shell("exit 0", {"--mode", "both", "--model-memory", "much", "--parallel-num", "0", "--interval", "x"}), kExitUsage);
   EXPECT_THAT(err(), AllOf(HasSubstr("--mode \"both\""), HasSubstr("--model-memory \"much\""), HasSubstr("--parallel-num \"0\""), HasSubstr("--interval")));
   EXPECT_EQ(Run({"tune", "--force"}), kExitUsage);

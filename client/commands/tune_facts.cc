@@ -30,15 +30,19 @@ constexpr const char* kVariables[] = {"AOE_MODE", "ASCEND_DEVICE_ID", "TUNE_BANK
                                       "PROFILING_MODE", "PROFILING_OPTIONS", "RANK_SIZE", "WORLD_SIZE", "ASCEND_OPP_PATH", "ASCEND_TOOLKIT_HOME",
                                       "ASCEND_HOME_PATH", "LD_LIBRARY_PATH"};
 
-// "12G", "512M", "1.5T", bytes without a letter.
+// "12G", "512M", "1.5T", "4096B". Without a unit it is not known what was meant.
 bool ParseSize(std::string_view text, uint64_t* bytes) {
   constexpr std::string_view kLetters = "KMGT";
+  const std::string_view whole = text;
   if (text.ends_with('B')) text.remove_suffix(1);
   if (text.ends_with('i')) text.remove_suffix(1);
   double factor = 1;
+  const bool in_bytes = text.size() < whole.size();
   if (const size_t power = text.empty() ? std::string_view::npos : kLetters.find(text.back()); power != std::string_view::npos) {
     factor = std::pow(1024.0, static_cast<double>(power) + 1);
     text.remove_suffix(1);
+  } else if (!in_bytes) {
+    return false;
   }
   double number = 0;
   if (!ParseNumber(text, &number) || !(number > 0) || !(number * factor < 1e18)) return false;
@@ -55,7 +59,7 @@ class RequestReader {
     ReadDevices();
     if (command_.model_memory) {
       uint64_t bytes = 0;
-      if (!ParseSize(*command_.model_memory, &bytes)) Wrong("--model-memory", *command_.model_memory, "a size, for example 12G");
+      if (!ParseSize(*command_.model_memory, &bytes)) Wrong("--model-memory", *command_.model_memory, "a size with its unit, for example 12G");
       request_.model_bytes = bytes;
     }
     request_.parallel_given = Number("--parallel-num", command_.parallel_num, "TUNING_PARALLEL_NUM", &request_.parallel_num);

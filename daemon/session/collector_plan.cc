@@ -130,6 +130,11 @@ void CollectorPlanner::AddRequest(const v1::CollectorRequest& request) {
       deps_.collectors.begin(), deps_.collectors.end(),
       [&request](const CollectorEntry& entry) { return entry.spec->name == request.name(); });
   if (found == deps_.collectors.end()) {
+    // "hbm=abc", which a library took for a name because no number follows.
+    if (request.name().find('=') != std::string::npos) {
+      deps_.problem(fmt::format("collector {}: the rate must be a number of Hz above zero", log::Quote(request.name())));
+      return;
+    }
     deps_.problem(fmt::format("collector {}: no such collector{}", log::Quote(request.name()),
                               CollectorHint(request.name())));
     return;

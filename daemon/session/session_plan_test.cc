@@ -27,13 +27,15 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
   request_.mutable_options()->set_storage_limit("10MB");
   request_.mutable_target()->add_pids(4711);
   request_.add_collectors()->set_name("gpu");
+  request_.add_collectors()->set_name("hbm=abc");
   EXPECT_THAT(Problems(),
               AllOf(HasSubstr("job_id"), HasSubstr("no device 9"), HasSubstr("0, 1, 2, 3"),
                     HasSubstr("sys_hardware_mem_freq = 101: must be an integer from 1 to 100"),
                     HasSubstr("sys_interconnection_freq = 51: must be an integer from 1 to 50"),
                     HasSubstr("host_sys = \"cpu,disk\""), HasSubstr("host_sys_usage_freq = 10: does nothing"),
                     HasSubstr("storage_limit = \"10MB\""), HasSubstr("200MB..4294967295MB"),
-                    HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu")));
+                    HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu"),
+                    HasSubstr("hbm=abc: the rate must be a number of Hz above zero")));
 }
 
 TEST_F(SessionPlanTest, LabelsAreMeasuredInBytes) {
