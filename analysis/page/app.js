@@ -62,7 +62,11 @@ profd.load = async function () {
   profd.served = true;
   const wanted = profd.query().get('run');
   const baseline = profd.query().get('baseline');
-  if (!profd.runs || wanted === null) profd.runs = (await profd.ask('api/runs')).runs;
+  if (!profd.runs || wanted === null) {
+    const answer = await profd.ask('api/runs');
+    profd.runs = answer.runs;
+    profd.folders = answer.folders;
+  }
   if (wanted === null) {
     profd.data = profd.loaded = null;
     return;

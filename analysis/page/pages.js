@@ -3,6 +3,11 @@
 var profd = window.profd || (window.profd = {});
 
 profd.runsPage = function () {
+  if (!(profd.runs || []).length) {
+    return profd.panel('Runs below the folders that are served', profd.element('p', {class: 'none'}, 'No run was found below ' +
+      (profd.folders || []).join(', ') + ', and no dump of this node. Record one with profctl start or run, copy one there with profctl fetch, ' +
+      'or start profctl serve with the folder that has them; then load this page again.'));
+  }
   return profd.panel('Runs below the folders that are served', profd.table([
     {name: 'Run', value: (run) => run.name},
     {name: 'Kind', value: (run) => run.kind},

@@ -302,10 +302,18 @@ profd.Timeline = class {
       if (line.kind === 'row' && line.depth > 0) continue;
       pen.fillStyle = this.text;
       const name = line.kind === 'row' ? line.lane.name : line.counter.name;
-      pen.fillText(name.length > 27 ? name.slice(0, 26) + '…' : name, 6, y + (line.kind === 'row' ? line.height / 2 : 10));
+      const fit = (text) => text.length > 27 ? text.slice(0, 26) + '…' : text;
+      // Counters of one metric differ in what follows its name: a long name has two lines.
+      const space = line.kind === 'counter' && name.length > 27 ? name.indexOf(' ') : -1;
+      if (space > 0) {
+        pen.fillText(fit(name.slice(0, space)), 6, y + 6);
+        pen.fillText(fit(name.slice(space + 1).replace('direction=', '')), 6, y + 17);
+      } else {
+        pen.fillText(fit(name), 6, y + (line.kind === 'row' ? line.height / 2 : 10));
+      }
       if (line.kind !== 'counter') continue;
       pen.fillStyle = this.faint;
-      pen.fillText('to ' + profd.quantity(line.counter.most, line.counter.unit), 6, y + 24);
+      pen.fillText('to ' + profd.quantity(line.counter.most, line.counter.unit), 6, y + (space > 0 ? 28 : 24));
     }
   }
 

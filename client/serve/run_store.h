@@ -34,6 +34,7 @@ class RunStore {
   };
   explicit RunStore(Options options) : options_(std::move(options)) {}
 
+  const std::vector<std::string>& folders() const { return options_.folders; }
   std::vector<analysis::FoundRun> List();
   // As the last listing found them.
   std::vector<analysis::FoundRun> Listed();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "analysis/report.h"
 #include "client/connection.h"
@@ -99,7 +100,13 @@ WebAnswer Site::Runs() {
     list.push_back({{"id", run.id}, {"name", run.name}, {"kind", run.kind}, {"path", run.place}, {"changed_s", run.changed_s},
                     {"parts", run.paths.size()}});
   }
-  return {200, "application/json", JsonText(Json{{"runs", std::move(list)}}, false)};
+  Json folders = Json::array();
+  for (const std::string& folder : runs_.folders()) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(folder, error).lexically_normal();
+    folders.push_back(error ? folder : whole.string());
+  }
+  return {200, "application/json", JsonText(Json{{"runs", std::move(list)}, {"folders", std::move(folders)}}, false)};
 }
 
 WebAnswer Site::Data(const std::string& id, const WebRequest& request) {
@@ -135,9 +142,11 @@ WebAnswer Site::Answer(const WebRequest& request) {
     return answer;
   }
   if (!Allowed(request)) {
-    return {403, "text/plain",
-            token_.empty() ? "for pages of this server only\n"
-                           : "Open the address that profctl serve printed; scripts send its token as Authorization: Bearer TOKEN.\n"};
+    const std::string_view why = token_.empty()
+                                     ? "for pages of this server only"
+                                     : "Open the address that profctl serve printed; scripts send its token as Authorization: Bearer TOKEN.";
+    if (request.path.starts_with("/api/") || request.path.starts_with(kMindInsightPrefix)) return Error(403, "permission_denied", why);
+    return {403, "text/plain", fmt::format("{}\n", why)};
   }
   if (request.path == "/") return Page(request);
   if (request.path == "/api/runs") return Runs();

@@ -84,6 +84,7 @@ class Serve(unittest.TestCase):
             self.assertEqual({name: run["kind"] for name, run in runs.items()},
                              {"r0_ascend_pt": "profiler output", "r1_ascend_pt": "profiler output", "job": "ranks", "minddata": "MindSpore logs"})
             self.assertEqual(server.reported["runs"], 4)
+            self.assertEqual(server.get("api/runs")["folders"], [os.path.abspath(self.folder)])
             data = server.get("api/run/" + runs["job"]["id"])
             want = json.loads(profctl("analyze", "--json", os.path.join(self.folder, "job")).stdout)
             self.assertEqual([rank["overall"] for rank in data["ranks"]], [rank["overall"] for rank in want["ranks"]])
@@ -116,6 +117,8 @@ class Serve(unittest.TestCase):
                             {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}):
                 with self.subTest(headers=headers):
                     self.assertEqual(server.request("api/runs", **{"Authorization": "", **headers} if "Cookie" in headers else headers)[0], 403)
+            status, _, text = server.request("api/runs", Authorization="")
+            self.assertEqual((status, json.loads(text)["error"]["code"]), (403, "permission_denied"))
             self.assertEqual(server.request("?token=wrong", Authorization="")[0], 403)
             self.assertEqual(server.request("", Authorization="")[0], 403)
             status, headers, _ = server.request("", Cookie=f"a=b; profd_{server.base.split(':')[2].strip('/')}={server.token}", Authorization="")
