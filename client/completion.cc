@@ -127,7 +127,14 @@ WordList ValuesOf(const std::string& name, const std::string& type, std::string_
   }
   if (name == "only") return AnalysisNames();
   if (name == "baseline" || type == "RUN") return {kFiles};
+  if (name == "format" && command == "advise") return {"text", "json", "sarif"};
   if (name == "format") return command == "export" ? FormatNames() : WordList{"text", "json", "csv"};
+  if (name == "fail-on") return {"high", "medium", "low"};
+  if (name == "language") return {"en", "zh"};
+  if (name == "provider") return {"auto", "mspti", "aclprof", "off"};
+  if (name == "clock") return {"all", "start"};
+  if (name == "names") return {"legacy"};
+  if (name == "compat") return {"msprof"};
   if (name == "sort") return Split("id util hbm power temp freq hccs roce pcie bw hbm-temp", ' ');
   if (name == "chip") return NamesOf(options::ChipNames(), [](std::string_view chip) { return chip; });
   if (name == "preset") {
@@ -198,6 +205,12 @@ WordList AskIds(ProfdApi& api, bool active) {
   return NamesOf(list->sessions(), [](const v1::Session& session) { return session.session_id(); });
 }
 
+WordList AskDumps(ProfdApi& api) {
+  const auto list = api.ListDumps();
+  if (!list.ok()) return {};
+  return NamesOf(list->dumps(), [](const v1::Dump& dump) { return dump.name(); });
+}
+
 WordList AskJobs(ProfdApi& api) {
   const auto list = api.ListJobs({});
   if (!list.ok()) return {};
@@ -220,6 +233,7 @@ WordList Ask(const Line& line, const ConnectForCompletion& connect, std::string_
   const std::string& command = line.command->get_name();
   WordList names = what == "ID"    ? AskIds(*api, command == "stop" || command == "watch")
                 : what == "job" ? AskJobs(*api)
+                : what == "DUMPS" ? AskDumps(*api)
                                 : AskNode(*api, what == "devices");
   std::erase_if(names, [](const std::string& name) {
     return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-") !=
@@ -244,17 +258,22 @@ WordList Candidates(const Line& line, const CLI::App& app, const std::string& cu
     if (!argument->get_positional() || current.starts_with('-')) continue;
     const std::string name = argument->get_single_name();
     if (name == "SHELL") words = {"bash", "zsh", "fish"};
-    if (name == "DUMP" || name == "DIR" || name == "FILE" || name == "RESULT" || (command.get_name() == "show" && current.find('/') != std::string::npos)) {
+    if (name == "DUMP" || name == "DIR" || name == "FILE" || name == "RESULT" || (command.get_name() == "show" && (current.find('/') != std::string::npos || current.starts_with("P")))) {
       return {kFiles};
     }
     // Ids come first: flags are offered once a dash is typed.
-    if (name == "ID") return Ask(line, connect, name);
+    // Dumps have ids as well: their names are offered to those who begin to type one.
+    const std::string& of = command.get_name();
+    const bool takes_dumps = of == "rm" || of == "pin" || of == "unpin" || of == "fetch";
+    if (name == "ID") return Ask(line, connect, takes_dumps && current.starts_with("P") ? "DUMPS" : name);
   }
   for (const CLI::App* part : Commands(command)) {
     if (!current.starts_with('-')) words.push_back(Described(part->get_name(), part->get_description()));
   }
   if (&command == &app && !current.starts_with('-')) return words;
-  for (const CLI::App* of = &command; of != nullptr; of = of->get_parent()) AddFlags(*of, of != &command, &words);
+  // Of the commands around it only profctl itself: flags of `tune` mean nothing to `tune release`.
+  AddFlags(command, false, &words);
+  if (&command != &app) AddFlags(app, true, &words);
   return words;
 }
 
@@ -287,9 +306,14 @@ std::string Completions(const CLI::App& app, const WordList& typed, const Connec
     flag = current.substr(0, equals + 1);
   }
   const size_t kept = typed.back() == current ? 0 : flag.size();
+  // Of a list what follows the last comma.
+  const size_t comma = current.rfind(',');
+  const bool in_list = line.flag != nullptr && comma != std::string::npos;
+  if (in_list) flag = current.substr(0, comma + 1);
   std::string answer;
   for (const std::string& candidate : Candidates(line, app, current, connect)) {
     if (candidate == kFiles) return fmt::format("{}\n", kFiles);
+    if (in_list && candidate.find(',') != std::string::npos) continue;
     const std::string full = flag + candidate;
     if (full.starts_with(current)) answer += full.substr(kept) + "\n";
   }

@@ -50,6 +50,16 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"tls", "in"}), "init");
   EXPECT_EQ(Offered({"tune", "ver"}), "verify");
   EXPECT_EQ(Offered({"tune", "check", "--mode", "sub"}), "subgraph");
+  EXPECT_EQ(Offered({"advise", "x", "--format", ""}), "text json sarif");
+  EXPECT_EQ(Offered({"advise", "x", "--fail-on", "h"}), "high");
+  EXPECT_EQ(Offered({"report", "x", "--language", ""}), "en zh");
+  EXPECT_EQ(Offered({"start", "--provider", "a"}), "auto aclprof");
+  EXPECT_EQ(Offered({"export", "x", "--clock", ""}), "all start");
+  EXPECT_EQ(Offered({"export", "x", "--format", "csv,tr"}), "csv,trace");
+  EXPECT_EQ(Offered({"export", "x", "--format=csv,tr"}), "--format=csv,trace");
+  EXPECT_EQ(Offered({"export", "x", "--format", "=", "csv,tr"}), "csv,trace");
+  EXPECT_EQ(Offered({"tune", "release", "--model"}), "");
+  EXPECT_EQ(Offered({"tune", "check", "--model"}), "--model-memory");
   EXPECT_EQ(Offered({}), "");
   EXPECT_EQ(Run({"__complete", "stat"}), 0);
   EXPECT_EQ(out(), "status\tShow daemon, driver, devices and limits of this node\n");
@@ -57,7 +67,7 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
 
 TEST_F(CompletionTest, OffersFilesWhereTheyBelong) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"export", "/et"}, {"verify", ""}, {"show", "./PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""},
+           {"export", "/et"}, {"verify", ""}, {"show", "./PROF"}, {"show", "PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""},
            {"check", "--options-json", ""}, {"start", "--output", ""}, {"run", "python", ""},
            {"run", "--job", "j", "--", ""}}) {
     EXPECT_EQ(Offered(words), "<files>") << words.front();
@@ -83,6 +93,10 @@ TEST_F(CompletionTest, OffersWhatTheDaemonOfTheLineHas) {
   EXPECT_EQ(daemon_.socket, "/y");
   EXPECT_EQ(Offered({"--socket", "=", "/z", "pin", ""}), "s-17") << "as bash splits words";
   EXPECT_EQ(daemon_.socket, "/z");
+  daemon_.dumps.add_dumps()->set_name("PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP");
+  for (const char* command : {"rm", "pin", "fetch"}) {
+    EXPECT_EQ(Offered({command, "PROF"}), "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP") << command;
+  }
   EXPECT_EQ(Offered({"start", "--job", "="}), "j42") << "bash completes what follows the sign";
   EXPECT_EQ(Offered({"start", "--job", ""}), "j42");
   EXPECT_EQ(Offered({"start", "--devices", ""}), "0 1");
