@@ -1,6 +1,7 @@
 #include "client/commands/top.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "client/signals.h"
 #include "client/top/feed.h"
 #include "client/top/screen.h"
+#include "client/top/select.h"
 #include "client/top/snapshot.h"
 
 namespace profd::client {
@@ -83,6 +85,11 @@ int RunOnce(const Context& context, const TopOptions& options, const View& view,
   bool enough = model->connection().up && model->Complete(view.devices);
   if (!status.ok() && !enough) return Fail(context, status);
   model->Roll(context.clock.SteadyNs());
+  if ((!view.devices.empty() || !view.job.empty()) && top::SelectDevices(*model, view).empty() &&
+      (view.job.empty() || (top::SelectProcesses(*model, view).empty() && top::SelectSessions(*model, view).empty()))) {
+    return Fail(context, NotFound(view.job.empty() ? fmt::format("this node has no device {}", fmt::join(view.devices, ","))
+                                                   : fmt::format("no device, process or session of job \"{}\" matches", view.job)));
+  }
   if (context.json) {
     PrintJson(context, top::SnapshotJson(*model, view, context.clock.WallNs()));
   } else {

@@ -64,6 +64,15 @@ TEST_F(TopCommandTest, DevicesAndJobNarrowTheRequest) {
   EXPECT_EQ(json["processes"].size(), 2u);
 }
 
+TEST_F(TopCommandTest, NothingThatMatchesIsNotFound) {
+  EXPECT_EQ(Run({"top", "--once", "--devices", "99"}), 4);
+  EXPECT_NE(err().find("this node has no device 99"), std::string::npos) << err();
+  EXPECT_EQ(out(), "");
+  daemon_.jobs.clear_jobs();
+  EXPECT_EQ(Run({"top", "--once", "--job", "nope"}), 4);
+  EXPECT_NE(err().find("job \"nope\""), std::string::npos) << err();
+}
+
 TEST_F(TopCommandTest, AdviceIsAColumnAndALineEach) {
   EXPECT_EQ(Run({"top", "--once"}), 0);
   EXPECT_EQ(out().find("ADVICE"), std::string::npos);
