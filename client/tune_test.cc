@@ -99,6 +99,16 @@ TEST(TuneConditionsTest, EachFailsByItself) {
   }
 }
 
+// The driver's problems begin with the NPU, others do not.
+TEST(TuneConditionsTest, ADevicesProblemNamesItOnce) {
+  const TuneRequest request = GoodRequest();
+  TuneFacts facts = GoodFacts();
+  facts.devices[0].problem = "NPU 0 does not answer";
+  EXPECT_EQ(Of("device", request, facts).figure, "NPU 0 does not answer");
+  facts.devices[0].problem = "gone";
+  EXPECT_EQ(Of("device", request, facts).figure, "NPU 0: gone");
+}
+
 // Operators: 2 x (8 + 4 + min(n / 2, 8) + 50) = 140 of more than 16; subgraphs: 2 x (2 x 4 + 8) = 32.
 TEST(TuneConditionsTest, CpusByTheTwoFormulas) {
   TuneRequest request = GoodRequest();

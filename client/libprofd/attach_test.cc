@@ -217,6 +217,7 @@ TEST_F(AttachTest, MetadataIsSentWithTheHelloAndAfterIt) {
 TEST_F(AttachTest, MetadataIsBounded) {
   EXPECT_EQ(profd_init(nullptr), PROFD_OK);
   EXPECT_EQ(profd_set_metadata(nullptr, "v"), PROFD_INVALID);
+  EXPECT_STREQ(profd_last_error(), "the key of metadata must not be NULL");
   EXPECT_EQ(profd_set_metadata("", "v"), PROFD_INVALID);
   EXPECT_EQ(profd_set_metadata(std::string(65, 'k').c_str(), "v"), PROFD_INVALID);
   EXPECT_EQ(profd_set_metadata("k", std::string(1025, 'v').c_str()), PROFD_INVALID);

@@ -149,6 +149,7 @@ TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
   EXPECT_TRUE(Admit().ok());
   request_.set_priority(6);
   EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(Admit().status().message(), HasSubstr("priority = 6: only administrators may request more than 5"));
   peer_.admin = true;
   EXPECT_EQ(PriorityOf(Admit().value_or({}).spec), 6u);
   // The minimum is not a default.
