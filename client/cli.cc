@@ -101,8 +101,11 @@ std::string DashedFlag(const CLI::App& command, const std::string& argument) {
 std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   const CLI::App* reached = Reached(app);
+  // Also before or behind the name of a command.
+  if (!unknown.empty() && unknown.front() == "help") {
+    return "unknown command \"help\"; for help write profctl --help, or profctl COMMAND --help";
+  }
   if (reached == &app && !unknown.empty() && !unknown.front().starts_with('-')) {
-    if (unknown.front() == "help") return "unknown command \"help\"; for help write profctl --help, or profctl COMMAND --help";
     return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
   std::string text = error.what();
