@@ -82,9 +82,14 @@ TEST_F(CsvFileTest, RecordsWithFewerFieldsThanNames) {
   std::ofstream(path_, std::ios::binary) << "a,b,c,\n1,2,3\n4,5,\n1,2\n1,2,3,4,5\n1,\"2,3\n";
   auto file = CsvFile::Open(path_);
   ASSERT_TRUE(file.ok());
-  std::vector<bool> complete;
-  while (file->Next()) complete.push_back(file->IsComplete());
-  EXPECT_EQ(complete, (std::vector<bool>{true, true, false, true, false})) << "the last name is empty";
+  std::vector<uint64_t> lines;
+  while (file->Next()) {
+    lines.push_back(file->line());
+    if (file->Field(0) == "4") file->LeaveOut();
+  }
+  EXPECT_EQ(lines, (std::vector<uint64_t>{2, 3, 5})) << "the last name is empty";
+  EXPECT_EQ(file->left_out().Text(), "3 lines make no sense: left out, the first is line 3");
+  EXPECT_TRUE(file->has_records());
 }
 
 TEST_F(CsvFileTest, NoHeader) {

@@ -12,7 +12,6 @@
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
 #include "analysis/read/step_columns.h"
-#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -82,16 +81,12 @@ class ClusterReader {
     const int index = file->Column({"Index"});
     const std::array<int, 3> parallel = {file->Column({"DP Index"}), file->Column({"PP Index"}), file->Column({"TP Index"})};
     const StepColumns columns(*file);
-    uint64_t bad = 0;
-    uint64_t first_bad = 0;
-    bool has_records = false;
     while (file->Next()) {
-      has_records = true;
-      if (file->IsComplete() && file->Field(type) != "rank") continue;  // a stage of the pipeline
-      const auto shares = file->IsComplete() ? columns.Get(*file) : std::nullopt;
+      if (file->Field(type) != "rank") continue;  // a stage of the pipeline
+      const auto shares = columns.Get(*file);
       Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
       if (rank == nullptr) {
-        if (++bad == 1) first_bad = file->line();
+        file->LeaveOut();
         continue;
       }
       // A run without steps has one line without a number.
@@ -102,9 +97,9 @@ class ClusterReader {
       }
       SetIndexes(indexes, rank);
     }
-    if (bad > 0) AddProblem(path, fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad));
+    if (std::string bad = file->left_out().Text(); !bad.empty()) AddProblem(path, std::move(bad));
     if (!file->status().ok()) AddProblem(path, file->status().message());
-    if (!has_records && file->status().ok()) AddProblem(path, "has a header alone: the shares of steps are left out");
+    if (!file->has_records() && file->status().ok()) AddProblem(path, "has a header alone: the shares of steps are left out");
   }
 
   static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {

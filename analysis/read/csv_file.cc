@@ -1,6 +1,7 @@
 #include "analysis/read/csv_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -18,6 +20,10 @@ namespace {
 constexpr size_t kReadBytes = 1 << 20;
 
 }  // namespace
+
+std::string BadLines::Text() const {
+  return count_ == 0 ? "" : fmt::format("{} no sense: left out, the first is line {}", CountText(count_, "line makes", "lines make"), first_);
+}
 
 std::optional<int64_t> MicrosAsNs(std::string_view text) {
   text = Trim(text);
@@ -123,7 +129,10 @@ bool CsvFile::ReadRecord() {
 
 bool CsvFile::Next() {
   while (ReadRecord()) {
-    if (ends_.size() > 1 || !Field(0).empty()) return true;
+    if (ends_.size() == 1 && Field(0).empty()) continue;
+    has_records_ = true;
+    if (ends_.size() >= named_) return true;
+    bad_.Add(line_);
   }
   return false;
 }

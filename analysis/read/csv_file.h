@@ -14,6 +14,22 @@
 
 namespace profd::analysis {
 
+// Lines that are left out.
+class BadLines {
+ public:
+  void Add(uint64_t line) {
+    if (++count_ == 1) first_ = line;
+  }
+  uint64_t count() const { return count_; }
+  uint64_t first() const { return first_; }
+  // "2 lines make no sense: left out, the first is line 7"; empty: there are none.
+  std::string Text() const;
+
+ private:
+  uint64_t count_ = 0;
+  uint64_t first_ = 0;
+};
+
 class CsvFile {
  public:
   static constexpr size_t kMaxRecord = 64 << 20;
@@ -25,10 +41,14 @@ class CsvFile {
   int Column(std::initializer_list<std::string_view> names) const;
   const std::vector<std::string>& header() const { return header_; }
 
-  // The next record; false: there is none. Fields are valid until the next call, without blanks around them.
+  // The next record; false: there is none. Fields are valid until the next call, without blanks around them. One without a
+  // field for each name of the header was cut, and its last field may be a part of a number: it is left out.
   bool Next();
-  // The record has a field for each name of the header. One that was cut has not, and its last field may be a part of a number.
-  bool IsComplete() const { return ends_.size() >= named_; }
+  // The record makes no sense to the caller.
+  void LeaveOut() { bad_.Add(line_); }
+  const BadLines& left_out() const { return bad_; }
+  // Next has come to one, though it may be left out.
+  bool has_records() const { return has_records_; }
   // Empty where the record has no such column.
   std::string_view Field(int column) const;
   std::optional<double> Number(int column) const;
@@ -54,6 +74,8 @@ class CsvFile {
   bool at_end_ = false;
   std::vector<std::string> header_;
   size_t named_ = 0;  // columns up to the last one that has a name
+  BadLines bad_;
+  bool has_records_ = false;
   std::string record_;         // its fields without quotes and commas
   std::vector<size_t> ends_;   // of the fields in it
   Status status_;

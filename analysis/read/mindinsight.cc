@@ -11,7 +11,6 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
-#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -46,15 +45,10 @@ class MindInsightReader {
     Status status = file.status();
     if (file.ok()) {
       auto take = open(*file);
-      uint64_t wrong = 0;
-      uint64_t first_wrong = 0;
       while (file->Next()) {
-        if ((!file->IsComplete() || !take(*file)) && ++wrong == 1) first_wrong = file->line();
+        if (!take(*file)) file->LeaveOut();
       }
-      if (wrong > 0) {
-        context_.problems->push_back({(directory_ / name).string(),
-                                      fmt::format("{} not of this table: left out, the first is line {}", CountText(wrong, "record is", "records are"), first_wrong)});
-      }
+      if (std::string bad = file->left_out().Text(); !bad.empty()) context_.problems->push_back({(directory_ / name).string(), std::move(bad)});
       status = file->status();
     }
     if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/read/csv_file.h"
 #include "analysis/read/mindspore_files.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
@@ -110,8 +111,7 @@ class MindSporeReader {
     const std::string text = All(kTasks);
     std::string_view rest = text;
     uint64_t number = 0;
-    uint64_t bad = 0;
-    uint64_t first_bad = 0;
+    BadLines bad;
     for (std::string_view line; NextLine(&rest, &line);) {
       ++number;
       const std::string_view name = NextToken(&line);
@@ -120,7 +120,7 @@ class MindSporeReader {
       uint32_t task = 0;
       uint32_t stream = 0;
       if (!ParseNumber(NextToken(&line), &task) || !ParseNumber(NextToken(&line), &stream)) {
-        if (++bad == 1) first_bad = number;
+        bad.Add(number);
         continue;
       }
       const auto known = kinds_.find(name);
@@ -136,7 +136,7 @@ class MindSporeReader {
       made.output_formats = listed(kind.output.formats);
       tasks_.emplace(IdOf(task, stream), op);
     }
-    if (bad > 0) context_.problems->push_back({std::string(kTasks), fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad)});
+    if (bad.count() > 0) context_.problems->push_back({std::string(kTasks), bad.Text()});
   }
 
   // "1 Default/Cast-op6"

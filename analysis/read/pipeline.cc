@@ -8,7 +8,6 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
-#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -31,21 +30,6 @@ std::optional<std::string> TextOf(const fs::path& directory, const std::string& 
   }
   return std::nullopt;
 }
-
-// Lines that are left out.
-class BadLines {
- public:
-  void Add(uint64_t line) {
-    if (++count_ == 1) first_ = line;
-  }
-  void Report(const fs::path& where, const ReadContext& context) const {
-    if (count_ > 0) context.problems->push_back({where.string(), fmt::format("{} no sense: left out, the first is line {}", CountText(count_, "line makes", "lines make"), first_)});
-  }
-
- private:
-  uint64_t count_ = 0;
-  uint64_t first_ = 0;
-};
 
 // Rows of node, start and end (us), size of the queue; what is before them is a table's head, which has as many words.
 BadLines ReadChipQueue(std::string_view text, Pipeline* pipeline) {
@@ -191,12 +175,10 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
   const int length = file->Column({"output_queue_length"});
   const int children = file->Column({"children_id"});
   const int interval = file->Column({"sample_interval"});
-  uint64_t bad = 0;
-  uint64_t first_bad = 0;
   while (file->Next()) {
     Pipeline::Operator op;
-    if (!file->IsComplete() || !ParseNumber(file->Field(id), &op.id)) {
-      if (++bad == 1) first_bad = file->line();
+    if (!ParseNumber(file->Field(id), &op.id)) {
+      file->LeaveOut();
       continue;
     }
     op.type = std::string(file->Field(type));
@@ -208,7 +190,7 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
     if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
     pipeline->operators.push_back(std::move(op));
   }
-  if (bad > 0) context.problems->push_back({path.string(), fmt::format("{} no sense: left out, the first is line {}", CountText(bad, "line makes", "lines make"), first_bad)});
+  if (std::string bad = file->left_out().Text(); !bad.empty()) context.problems->push_back({path.string(), std::move(bad)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
 }
 
@@ -233,13 +215,16 @@ void ReadPipeline(const fs::path& directory, int device, const ReadContext& cont
   const std::string chip = fmt::format("minddata_aicpu_{}.txt", device);
   const std::string host = fmt::format("device_queue_profiling_{}.txt", device);
   const std::string iterator = fmt::format("dataset_iterator_profiling_{}.txt", device);
+  const auto report = [&context](const BadLines& bad, const fs::path& path) {
+    if (bad.count() > 0) context.problems->push_back({path.string(), bad.Text()});
+  };
   if (const auto text = TextOf(directory, chip, context)) {
-    ReadChipQueue(*text, &pipeline).Report(directory / chip, context);
+    report(ReadChipQueue(*text, &pipeline), directory / chip);
   }
   if (const auto text = TextOf(directory, host, context)) {
-    ReadHostQueue(*text, &pipeline).Report(directory / host, context);
+    report(ReadHostQueue(*text, &pipeline), directory / host);
   } else if (const auto other = TextOf(directory, iterator, context)) {
-    ReadHostQueue(*other, &pipeline).Report(directory / iterator, context);
+    report(ReadHostQueue(*other, &pipeline), directory / iterator);
     pipeline.host_is_iterator = true;
   }
   const std::string raw = fmt::format("pipeline_profiling_{}.json", device);

@@ -11,7 +11,6 @@
 #include "analysis/read/readers.h"
 #include "analysis/read/step_columns.h"
 #include "analysis/times.h"
-#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -63,18 +62,15 @@ bool EachRecord(const fs::path& path, const Needed& needed, const ReadContext& c
     return false;
   }
   auto take = prepare(*file);
-  uint64_t bad = 0;
-  uint64_t first_bad = 0;
-  bool has_records = false;
   while (file->Next()) {
-    has_records = true;
-    if ((!file->IsComplete() || !take(*file)) && ++bad == 1) first_bad = file->line();
+    if (!take(*file)) file->LeaveOut();
   }
-  std::string what = has_records ? MissingOf(*file, needed) : std::string();
-  if (bad > 0) what += fmt::format("{}{} no sense: left out, the first is line {}", what.empty() ? "" : ": ", CountText(bad, "line makes", "lines make"), first_bad);
+  std::string what = file->has_records() ? MissingOf(*file, needed) : std::string();
+  const std::string bad = file->left_out().Text();
+  if (!bad.empty()) what += (what.empty() ? "" : ": ") + bad;
   if (!what.empty()) context.problems->push_back({path.string(), std::move(what)});
   if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
-  return !has_records && file->status().ok();
+  return !file->has_records() && file->status().ok();
 }
 
 // Operations of communication are called so on the timeline and among the kernels.

@@ -297,8 +297,8 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
             "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1,1\n1,ra");
   auto run = LoadRun({dir_ / "a"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 records are not of this table: left out, the first is line 3",
-                                                     "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 record is not of this table: left out, the first is line 3",
+  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 lines make no sense: left out, the first is line 3",
+                                                     "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 line makes no sense: left out, the first is line 3",
                                                      "minddata_pipeline_raw_0.csv: 1 line makes no sense: left out, the first is line 3"));
   EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
   EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
