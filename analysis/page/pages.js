@@ -78,7 +78,7 @@ profd.typeTotals = function (rank, most) {
 profd.typeChart = function (rank, most, kind) {
   const totals = profd.typeTotals(rank, most);
   const pie = kind !== 'bar';
-  // The legend takes its room from the ring, and sticks out where there is too little.
+  // The legend takes its space from the ring; where that is too narrow, it would overlap the edge of the card.
   const narrow = window.innerWidth < 600;
   const cut = (name) => name.length > 28 ? name.slice(0, 27) + '\u2026' : name;
   return profd.chart('Time by type of operator', {type: pie ? 'doughnut' : 'bar',

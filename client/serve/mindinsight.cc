@@ -122,7 +122,7 @@ Json TrainingTrace(const RankQuery& asked) {
   return {{"size", size}, {"training_trace_graph", GraphOf(step)}, {"summary", StepSummary(asked, step)}, {"point_info", std::move(info)}};
 }
 
-// `type` is one of these, or left out.
+// `type` is one of `types`, or left out.
 std::string FaultOfType(const RankQuery& asked, std::span<const std::string_view> types) {
   const std::string type = asked.Parameter("type");
   return type.empty() || std::ranges::find(types, type) != types.end() ? "" : fmt::format("type is not one of {}", fmt::join(types, ", "));

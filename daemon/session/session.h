@@ -94,7 +94,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   // Ends it; legal in every state. Callbacks given to WhenFinished run when the dump is complete, or after
   // stop_deadline_ns: it is interrupted then, and its dump is completed later.
   void Stop(std::string reason);
-  // Stop, where nobody has heard of its start: it leaves no dump.
+  // Stop of a session whose start was not answered: it leaves no dump.
   void Withdraw(std::string reason) {
     withdrawn_ = true;
     Stop(std::move(reason));

@@ -81,7 +81,7 @@ class SessionManager final : public SessionCalls {
 
   void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted, SessionReply reply) override;
   void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, SessionReply reply) override;
-  // The answer to its start reaches nobody.
+  // No client receives the answer to its start.
   void Withdraw(const std::string& id);
   // How long the session now lives without its starter and its processes, ms; unset = it has no lease.
   Result<std::optional<uint64_t>> RenewLease(const Peer& peer, const std::string& id_untrusted);
