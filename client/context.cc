@@ -49,10 +49,10 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
   return exit_code;
 }
 
-int FailOne(const Context& context, const Status& status, Json which, Json* errors) {
+int FailOne(const Context& context, const Status& status, Json which, Json* errors, int exit_code) {
   Context quiet = context;
   quiet.json = false;
-  const int code = Fail(quiet, status);
+  const int code = Fail(quiet, status, exit_code);
   which.update({{"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", code}});
   errors->push_back(std::move(which));
   return code;

@@ -53,7 +53,7 @@ int Fail(const Context& context, const Status& status, int exit_code = -1);
 int Fail(const Context& context, const Status& status, const FieldNames& names, int exit_code = -1);
 
 // Of one of several things a command is for: the error on stderr, and behind `which` as one of `errors`; the exit code.
-int FailOne(const Context& context, const Status& status, Json which, Json* errors);
+int FailOne(const Context& context, const Status& status, Json which, Json* errors, int exit_code = -1);
 
 // Of a command that calls no daemon, with this exit code.
 int FailWith(const Io& io, const Status& status, int exit_code, bool json);

@@ -76,12 +76,11 @@ int RunDump(const Context& context, const DumpOptions& options) {
     if (!path.ok()) {
       context.io.err << "profctl: session " << Printable(session->session_id()) << std::endl;
       // The dump exists: its session is the answer.
-      Context quiet = context;
-      quiet.json = false;
-      const int code = Fail(quiet, path.status(), kExitPartial);
+      Json errors = Json::array();
+      const int code = FailOne(context, path.status(), Json::object(), &errors, kExitPartial);
       if (!context.json) return code;
       Json json = ToJson(*session);
-      json["error"] = {{"code", CodeWord(path.status().code())}, {"message", path.status().message()}, {"exit_code", code}};
+      json["error"] = std::move(errors[0]);
       PrintJson(context, json);
       return code;
     }
