@@ -36,7 +36,7 @@ class CsvFileTest : public ::testing::Test {
 using Rows = std::vector<std::vector<std::string>>;
 
 TEST_F(CsvFileTest, QuotesLineBreaksAndBlanks) {
-  EXPECT_EQ(Rows("a,b,c\n1, two ,\"3,\"\"x\"\"\ny\"\r\n\n4\t,5\n"),
+  EXPECT_EQ(Rows("a,b,c\n1, two ,\"3,\"\"x\"\"\ny\"\r\n\n4\t,5,\n"),
             (::profd::analysis::Rows{{"1", "two", "3,\"x\"\ny"}, {"4", "5", ""}}));
 }
 

@@ -110,7 +110,7 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string text = error.what();
   // CLI11 lists them from the last to the first.
-  if (error.get_name() == "ExtrasError" && unknown.size() > 1) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && unknown.size() > 1) {
     text = fmt::format("The following arguments were not expected: {}", fmt::join(unknown, " "));
   }
   constexpr std::string_view kRepeated = ": At Most 1 required but received ";

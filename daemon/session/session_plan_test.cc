@@ -35,7 +35,7 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
                     HasSubstr("host_sys = \"cpu,disk\""), HasSubstr("host_sys_usage_freq = 10: does nothing"),
                     HasSubstr("storage_limit = \"10MB\""), HasSubstr("200MB..4294967295MB"),
                     HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu"),
-                    HasSubstr("hbm=abc: the rate must be a number of Hz above zero")));
+                    HasSubstr("hbm=abc\": the rate must be a number of Hz above zero")));
 }
 
 TEST_F(SessionPlanTest, LabelsAreMeasuredInBytes) {

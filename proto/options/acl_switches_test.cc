@@ -59,7 +59,7 @@ TEST(AclSwitchesTest, EquivalentOptionsOfEachSwitch) {
       Answer answer = CheckSwitches({{c.name, wrong}});
       ASSERT_EQ(answer.result.problems.size(), 1u) << wrong;
       EXPECT_EQ(answer.result.problems[0].field, c.name);
-      EXPECT_THAT(Describe(answer.result.problems[0]), HasSubstr("on, off"));
+      EXPECT_THAT(Describe(answer.result.problems[0]), HasSubstr("must be on or off"));
     }
   }
 }
