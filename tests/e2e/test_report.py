@@ -134,7 +134,7 @@ class Report(unittest.TestCase):
         run = os.path.join(self.folder, "narrow", "x" * 100)
         make_rank(run, 0)
         report = os.path.join(self.folder, "narrow.html")
-        subprocess.run([PROFCTL, "report", run, "-o", report], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        profctl("report", run, "-o", report)
         with web_driver.Browser(500, 900) as browser:
             browser.open(f"file://{report}#/overview")
             eventually(lambda: browser.run("return window.profd && profd.charts.length > 0"), what="the ring is there")
