@@ -49,8 +49,14 @@ class SimTrain:
 
     def attached(self, daemon, ranks):
         """Waits until so many ranks are attached, and returns their pids by rank."""
+        def is_own(pid):  # not of a job of the same name that has just ended
+            try:
+                return os.getsid(pid) == self.process.pid
+            except ProcessLookupError:
+                return False
+
         def pids():
-            found = {p["rank"]: p["pid"] for p in daemon.processes(self.job_id) if p.get("attached")}
+            found = {p["rank"]: p["pid"] for p in daemon.processes(self.job_id) if p.get("attached") and is_own(p["pid"])}
             return found if len(found) == ranks else None
         return eventually(pids, seconds=30, what=f"{ranks} ranks are attached")
 
