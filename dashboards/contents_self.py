@@ -1,6 +1,6 @@
 """What the dashboard about profd itself shows; see contents.py."""
 
-from panels import (GREY, GREEN, RED, YELLOW, YES_GOOD, alerts, graph, panel, row, stat, states, table)
+from panels import (GREY, GREEN, RED, YELLOW, YES_GOOD, alerts, graph, panel, row, stat, states)
 
 SELF = {
     "uid": "profd-self", "title": "profd itself", "instances": "many", "npus": False,

@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 import tempfile
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader

@@ -11,7 +11,7 @@ import unittest
 
 import prof_reader
 import profd_harness
-from profd_harness import *
+from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, scaled, scenario_text
 
 OK, REFUSED, NOT_FOUND, PARTIAL = 0, 3, 4, 5
 MB = 1 << 20

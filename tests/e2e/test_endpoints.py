@@ -294,7 +294,7 @@ class Guarded(unittest.TestCase):
             for _ in range(2):  # computed, then remembered
                 status, headers, body = ask(daemon, tls=tls, Authorization=good)
                 self.assertEqual((status, headers["x-frame-options"]), (200, "deny"))
-            expiry = parse_metrics(body.decode())
+            parse_metrics(body.decode())  # raises where it is not what Prometheus reads
             for path in ("/healthz", "/readyz"):
                 self.assertIn(ask(daemon, path, tls=tls)[0], (200, 503))
             self.assertEqual(ask(daemon, "/", tls=tls)[0], 401)

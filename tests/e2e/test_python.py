@@ -12,7 +12,7 @@ import textwrap
 import unittest
 
 import profd_harness
-from profd_harness import BUILD, REPO, Daemon, eventually, is_sanitized, scaled, scenario
+from profd_harness import BUILD, REPO, Daemon, eventually, is_sanitized, scaled
 
 
 def library():

@@ -5,7 +5,6 @@ numbers, in any order of starting."""
 import bisect
 import os
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader

@@ -1,7 +1,7 @@
 """What the cells of the matrix beside the driver's functions share: their table, requests, daemons."""
 
 from driver_passes import whole
-from fault_common import *
+from fault_common import daemon
 
 MIB = 1 << 20
 HOST = ["--collector", "host_cpu=20", "--collector", "host_mem=20"]

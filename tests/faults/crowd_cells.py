@@ -1,13 +1,15 @@
 """Cells of the matrix where there are very many: processes in /proc, clients at the sockets."""
 
 import contextlib
-import signal
+import os
 import subprocess
 import sys
+import unittest
 
-from cell_common import *
+from cell_common import EVERYBODY, HOST, MIB, assert_whole, cells, daemon_of
 from driver_passes import finish
-from profd_harness import ALICE, IS_ROOT, TEST_GROUP, Daemon, group_id, is_sanitized
+from fault_common import REFUSED, START, daemon, outcome, start
+from profd_harness import ALICE, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, is_sanitized
 
 # /proc ----------------------------------------------------------------------------------------
 

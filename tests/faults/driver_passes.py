@@ -1,13 +1,16 @@
 """One daemon in one state, each kind of one function's faults on a device of its own, and a neighbour
 in good health: what was seen of every device, for the cells of the matrix to be judged by."""
 
+import json
+import os
 import re
 import signal
 import time
 
 import matrix
-from fault_common import *
+from fault_common import FILES, HZ, OK, PARTIAL, START, daemon, manifest, outcome, read_dump, start, stop, time_gaps
 from matrix import CALLS, DROP, GARBAGE, HANG, SHORT
+from profd_harness import eventually, replace_file, scaled
 
 COLLECTORS = [file.split(".")[0] for file in FILES]
 RECORDER = {"recorder": {"enabled": True, "collectors": [f"{name}={HZ}" for name in COLLECTORS],

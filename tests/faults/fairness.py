@@ -14,7 +14,7 @@ import threading
 import time
 
 import profd_harness
-from fault_common import *
+from fault_common import START, daemon, start, stop
 from profd_harness import ALICE, IS_ROOT, PROFCTL, RUNNER, TEST_GROUP, demote, group_id
 
 FLOODERS = 4

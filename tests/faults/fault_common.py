@@ -6,7 +6,7 @@ import time
 import unittest
 
 import prof_reader
-from profd_harness import BUILD, SCALE, Daemon, Refused, eventually, replace_file, scaled, scenario_text
+from profd_harness import BUILD, Daemon, scaled, scenario_text
 
 LIBS = os.path.join(BUILD, "tests", "faults")
 SIM_HAL = os.path.join(BUILD, "sim", "libascend_hal.so")

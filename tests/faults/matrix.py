@@ -65,7 +65,7 @@ def while_recording(call, fault):
         if fault == HANG:
             return Expect(("failed",), "has not returned", STUCK)
         return Expect(("busy",), "held by another process") if code == -10 else Expect(
-            ("failed",), f"device {{device}}: channel")
+            ("failed",), "device {device}: channel")
     if call == "read":
         if fault == HANG:
             return Expect(("failed",), "has not returned", STUCK)

@@ -2,13 +2,16 @@
 comes in crowds, processes and clients, is in crowd_cells.py."""
 
 import contextlib
+import os
 import signal
 import threading
+import time
+import unittest
 
-import crowd_cells  # noqa: F401  pylint: disable=unused-import
-from cell_common import *
+from cell_common import HOST, MIB, MUCH, assert_whole, cells, daemon_of
 from driver_passes import RECORDER, finish, look_at
-from profd_harness import IS_ROOT, Daemon, is_sanitized
+from fault_common import LIBS, OK, PARTIAL, START, daemon, start, stop
+from profd_harness import IS_ROOT, Daemon, eventually, is_sanitized, replace_file, scaled
 
 
 def preloaded(library, **how):

@@ -11,6 +11,7 @@ and `profctl verify` looks for gaps that nothing explains in every dump."""
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import re
@@ -24,7 +25,7 @@ import time
 
 import profd_harness
 from attach_client import Client, Ring
-from fault_common import *
+from fault_common import LIBS, OK, PARTIAL, REFUSED, daemon, manifest, stop
 from profd_harness import PROFCTL, RUNNER, is_sanitized
 
 DEVICES = 8

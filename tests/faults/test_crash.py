@@ -6,16 +6,19 @@ PROFD_CRASH_SEED    of the instants (default: another one each time, printed)
 """
 
 import contextlib
+import json
+import os
 import random
 import shutil
-import signal
 import sys
 import threading
+import time
 
+import prof_reader
 import profd_harness
 from attach_client import Client, Ring
-from fault_common import *
-from profd_harness import PROFCTL, RUNNER, subprocess
+from fault_common import OK, PARTIAL, FaultCase, daemon
+from profd_harness import PROFCTL, RUNNER, scaled, subprocess
 
 KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "25"))
 SEED = int(os.environ.get("PROFD_CRASH_SEED", str(random.SystemRandom().randrange(1 << 30))))

@@ -3,14 +3,17 @@
 import contextlib
 import ctypes
 import errno
+import json
+import os
 import resource
 import subprocess
 import tempfile
 import unittest
 
 import profd_harness
-from fault_common import *
-from profd_harness import is_sanitized
+from fault_common import (FILES, LIBS, OK, PARTIAL, REFUSED, START, FaultCase, daemon, manifest, read_dump, start,
+                          stop, time_gaps)
+from profd_harness import eventually, is_sanitized, replace_file
 
 MS_RDONLY, MS_NOSUID, MS_REMOUNT, MNT_DETACH = 1, 2, 32, 2
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -1,12 +1,14 @@
 """Faults that a driver reports, or that are in its data: each on a device of its own, one neighbour
 in good health, with sessions before, during and after."""
 
+import json
 import os
 import tempfile
-import unittest
 
 import profd_harness
-from fault_common import *
+from fault_common import (HZ, PARTIAL, REFUSED, START, FaultAhead, FaultCase, daemon, entry, manifest, outcome,
+                          problem, read_dump, start, stop)
+from profd_harness import eventually
 
 # device: fault
 MISSING, SICK, BUSY, ERRORS, SHORT, JUNK, FLIP, DCMI, GOOD = range(9)

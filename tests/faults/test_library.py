@@ -1,11 +1,13 @@
 """Libraries that are missing, incomplete, unsafe, hanging or strange."""
 
+import os
 import shutil
 import tempfile
 import unittest
 
 import profd_harness
-from fault_common import *
+from fault_common import (LIBS, PARTIAL, REFUSED, SIM_HAL, START, FaultCase, daemon, outcome, problem, read_dump,
+                          start, stop)
 
 
 class Libraries(FaultCase):

@@ -1,19 +1,23 @@
-"""The fault matrix, cell by cell (matrix.py has the table, driver_passes.py and other_cells.py what is
+"""The fault matrix, cell by cell (matrix.py has the table, driver_passes.py and the modules of CELLS what is
 done). PROFD_FAULTS=full runs all of it, else what the table calls the short form."""
 
 import ast
 import concurrent.futures
+import os
 import unittest
 
+import cell_common
+import crowd_cells
 import matrix
 import other_cells
 import profd_harness
 from driver_passes import Pass
-from fault_common import *
+from fault_common import FaultCase
 from profd_harness import REPO
 
 FULL = os.environ.get("PROFD_FAULTS") == "full"
 WORKERS = int(os.environ.get("PROFD_FAULTS_WORKERS", "3"))
+CELLS = (other_cells, crowd_cells)  # each notes its functions in cell_common
 PASSES = {}
 ENDS = {}
 RESULTS = {}  # "passed", "failed" or "skipped: why", by the cell's name
@@ -33,7 +37,7 @@ def own_cells():
 def outcome_of(cell):
     """What the cell's function ended with; None when all is well."""
     try:
-        other_cells.of(cell)(FaultCase(), cell)
+        cell_common.of(cell)(FaultCase(), cell)
     except Exception as error:  # failure, error or skip: the cell's method says which
         return error
     return None
@@ -135,7 +139,7 @@ class Table(unittest.TestCase):
                 if cell.test:
                     self.assertTrue(exists(cell.test), f"{cell.test} is not a test")
                 else:
-                    self.assertTrue(callable(other_cells.of(cell)))
+                    self.assertTrue(callable(cell_common.of(cell)))
 
     def test_names_are_unique(self):
         names = [cell.name for cell in matrix.cells()]

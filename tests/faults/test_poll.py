@@ -1,10 +1,10 @@
 """prof_channel_poll that fails, and drivers that lie about counts and lengths."""
 
 import time
-import unittest
 
 import profd_harness
-from fault_common import *
+from fault_common import FaultAhead, FaultCase, daemon, outcome, read_dump, start, stop
+from profd_harness import eventually
 
 CODES = (-1, -2, -4, -5, -77)
 EACH = 1.0    # s of every code, ...

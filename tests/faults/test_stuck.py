@@ -2,10 +2,11 @@
 
 import signal
 import time
-import unittest
 
 import profd_harness
-from fault_common import *
+from fault_common import (FILES, HZ, OK, PARTIAL, REFUSED, START, FaultAhead, FaultCase, daemon, entry, manifest,
+                          outcome, problem, read_dump, start, stop)
+from profd_harness import eventually
 
 STUCK_DEVICE, GOOD = 0, 1
 

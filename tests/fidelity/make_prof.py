@@ -8,7 +8,7 @@ import json
 import os
 import random
 
-from channels import (AIC_MHZ, BEGIN_US, CHIPS, DEVICE_COUNT, DEVICE_NS, HAS, HEADERS, HOST_COUNT,
+from channels import (AIC_MHZ, BEGIN_US, DEVICE_COUNT, DEVICE_NS, HAS, HEADERS, HOST_COUNT,
                       HOST_MAKERS, HOST_RAW, HWTS_MHZ, MAKERS, ONE_SLICE, PID, PMU_FILES, V6)
 
 

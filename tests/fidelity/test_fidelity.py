@@ -12,6 +12,7 @@ import shutil
 import struct
 from collections import Counter
 
+import channels
 import make_prof
 import run_tests
 from comparison import Export, FidelityCase, compared
@@ -30,7 +31,7 @@ def add_chip(chip):
     setattr(ChipTest, f"test_chip_{chip:02d}", test)
 
 
-for number in make_prof.CHIPS:
+for number in channels.CHIPS:
     add_chip(number)
 
 

@@ -7,9 +7,8 @@ import struct
 import subprocess
 import sys
 import unittest
-from profd_harness import BUILD, temp_folder
 
-BUILD = os.environ.get("PROFD_BUILD_DIR", "build/dev")
+from profd_harness import BUILD, temp_folder
 
 # Files with records of type, length, fixed part and fields: outer type, format, index of the name's field.
 TORCH = {

@@ -14,10 +14,10 @@ import run_tests
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW
 from comparison import FolderCase
 from make_framework import Framework
-from profd_harness import profctl
+from profd_harness import BUILD, profctl
 from test_operators import executions
 
-SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")
+SIM = os.path.join(BUILD, "sim", "sim_framework")
 
 
 def wall(us):

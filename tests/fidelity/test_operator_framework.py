@@ -11,12 +11,12 @@ import make_operators as made
 import run_tests
 from comparison import FolderCase
 from make_framework import Framework
-from profd_harness import profctl
+from profd_harness import BUILD, profctl
 from test_framework_database import allocations, wall
 from test_operators import executions, expected_summary, short, us
 
 DAMAGED = 5
-SIM = os.path.join(os.environ.get("PROFD_BUILD_DIR", "build/dev"), "sim", "sim_framework")
+SIM = os.path.join(BUILD, "sim", "sim_framework")
 
 
 class FrameworkTest(FolderCase):
