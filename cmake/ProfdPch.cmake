@@ -18,7 +18,7 @@ if(PROFD_PCH)
   target_precompile_headers(profd_pch_library PRIVATE ${PROFD_PCH_HEADERS})
   # Tests are executables: -fPIE, which a precompiled header must agree with.
   add_executable(profd_pch_test EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch/empty.cc)
-  target_link_libraries(profd_pch_test PRIVATE GTest::gmock profd_flags)
+  target_link_libraries(profd_pch_test PRIVATE GTest::gmock profd_flags profd_test_flags)
   target_precompile_headers(profd_pch_test PRIVATE ${PROFD_PCH_HEADERS} <sstream> <gmock/gmock.h>)
 endif()
 

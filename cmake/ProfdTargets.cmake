@@ -84,6 +84,12 @@ elseif(PROFD_HARDEN)
   endif()
 endif()
 
+# Last of a test's libraries. Its code runs once: to optimize it takes a third of the time that it compiles.
+add_library(profd_test_flags INTERFACE)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(profd_test_flags INTERFACE -O0 -U_FORTIFY_SOURCE)
+endif()
+
 # Several sources as one: half the compiler's time, which goes into headers. A "|" in a list of SOURCES ends a
 # group: those of a group are compiled as one, so none has a name of its own (unnamed namespace, static, macro,
 # using) that another of the group has too. Where the compiler names two that do, rename one or move a source.
@@ -159,7 +165,7 @@ function(profd_test name)
   add_executable(${name} ${sources})
   profd_unite(${name})
   profd_precompile(${name} profd_pch_test)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main profd_flags)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main profd_flags profd_test_flags)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
