@@ -25,6 +25,10 @@ void PrintError(std::ostream& err, std::string_view text) {
   err.flush();
 }
 
+Json ErrorFacts(const Status& status, std::string_view text, int exit_code) {
+  return {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};
+}
+
 }  // namespace
 
 int Fail(const Context& context, const Status& status, int exit_code) {
@@ -38,7 +42,7 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
       Explain(listed ? Status(status.code(), DescribeForCli(status.problems(), names)) : status, context.endpoint);
   PrintError(context.io.err, text);
   if (context.json) {
-    Json error = {{"code", CodeWord(status.code())}, {"message", text}, {"exit_code", exit_code}};
+    Json error = ErrorFacts(status, text, exit_code);
     for (const Problem& problem : status.problems()) {
       v1::Problem message;
       ToWire(problem, &message);
@@ -53,18 +57,14 @@ int FailOne(const Context& context, const Status& status, Json which, Json* erro
   Context quiet = context;
   quiet.json = false;
   const int code = Fail(quiet, status, exit_code);
-  which.update({{"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", code}});
+  which.update(ErrorFacts(status, status.message(), code));
   errors->push_back(std::move(which));
   return code;
 }
 
 int FailWith(const Io& io, const Status& status, int exit_code, bool json) {
   io.err << "profctl: " << PrintableLines(status.message()) << std::endl;
-  if (json) {
-    Json error = {
-        {"code", CodeWord(status.code())}, {"message", status.message()}, {"exit_code", exit_code}};
-    io.out << JsonText(Json{{"error", std::move(error)}}, true) << std::endl;
-  }
+  if (json) io.out << JsonText(Json{{"error", ErrorFacts(status, status.message(), exit_code)}}, true) << std::endl;
   return exit_code;
 }
 

@@ -107,7 +107,7 @@ class SliceWriter {
   uint32_t slices() const { return slice_open_ ? slice_ + 1 : slice_; }
   // Of the open slice, what is buffered included; 0 = none is open.
   uint64_t open_bytes() const { return slice_open_ ? slice_size() : 0; }
-  // Of these, in its file.
+  // Of them, those in its file.
   uint64_t written_bytes() const { return on_disk_; }
   uint64_t unsynced_bytes() const { return unsynced_; }
   const SliceOptions& options() const { return options_; }
