@@ -105,6 +105,12 @@ class Links(unittest.TestCase):
         self.assertEqual(broken, [])
 
 
+class Conflicts(unittest.TestCase):
+    def test_no_marks_of_a_conflict_are_left(self):
+        marked = [name for name in tracked() if re.search(r"^(?:<{7}|>{7}) ", read(name), re.M)]
+        self.assertEqual(marked, [])
+
+
 class Recipes(unittest.TestCase):
     def test_files_of_recipes_exist(self):
         """The files that CONTRIBUTING.md lists are there; of a new collector, those of each that is."""
