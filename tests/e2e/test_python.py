@@ -163,7 +163,8 @@ class Python(unittest.TestCase):
                                    ({"start_step": -5}, "-1 to 9223372036854775807"),
                                    ({"start_step": 2**64 + 3}, "-1 to 9223372036854775807"),
                                    ({"duration": -1}, "1 ms or more"), ({"duration": 0.0001}, "1 ms or more"),
-                                   ({"duration": 1e30}, "1 ms or more"), ({"duration": float("nan")}, "1 ms or more")):
+                                   ({"duration": 1e30}, "1 ms or more"), ({"duration": float("nan")}, "1 ms or more"),
+                                   ({"timeout": -1}, "0 to 4294967"), ({"timeout": float("inf")}, "0 to 4294967")):
                 try:
                     profd.Profile(**wrong)
                     raise SystemExit(f"{wrong} was taken")
@@ -335,7 +336,7 @@ class Alone(unittest.TestCase):
     def test_schedule_without_a_daemon(self):
         result = python("""
             import profd
-            with profd.profile({"sys_interconnection_freq": 50}, timeout=0.2,
+            with profd.profile({"sys_interconnection_freq": 50}, timeout="200ms",
                                schedule=profd.schedule(wait=1, warmup=1, active=2),
                                on_trace_ready=lambda p: print("called")) as prof:
                 for n in range(4):

@@ -24,14 +24,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: Optional[int] = None,
          world_size: Optional[int] = None, devices: Optional[Sequence[int]] = None, framework: str = "python",
-         wait: float = 0.0) -> bool:
+         wait: Duration = 0.0) -> bool:
     """Describes this process to the daemon; what is left out is taken from the environment.
 
     `devices`: physical ids (/dev/davinciN). `wait`: seconds to wait for the daemon.
     """
     config = _lib.Config(size=ctypes.sizeof(_lib.Config), job_id=text(job_id), rank=_or(rank, -1),
                          local_rank=_or(local_rank, -1), world_size=_or(world_size, 0),
-                         framework=text(framework), wait_ms=int(wait * 1000))
+                         framework=text(framework), wait_ms=_wait_ms(wait, "wait"))
     if devices:
         ids = (ctypes.c_int32 * len(devices))(*devices)
         config.devices, config.device_count = ids, len(devices)
@@ -40,9 +40,9 @@ def init(job_id: Optional[str] = None, rank: Optional[int] = None, local_rank: O
     return bool(code == _lib.OK)
 
 
-def attach(timeout: float = 10.0) -> bool:
+def attach(timeout: Duration = 10.0) -> bool:
     """Waits for the daemon; True when attached."""
-    attached = bool(lib().profd_attach(int(timeout * 1000)) == _lib.OK)
+    attached = bool(lib().profd_attach(_wait_ms(timeout, "timeout")) == _lib.OK)
     _stacks.watch()
     return attached
 
@@ -77,15 +77,16 @@ def collect_allow(*providers: str) -> None:
     lib().profd_collect_allow(allowed)
 
 
-def session(refresh: float = 0.0) -> Summary:
+def session(refresh: Duration = 0.0) -> Summary:
     """What is known of the last session this process started, as a dict; {} when there is none.
 
     `refresh`: seconds to wait for news from the daemon.
     """
     size = 64 * 1024
+    refresh_ms = _wait_ms(refresh, "refresh")
     for _ in range(3):
         buffer = ctypes.create_string_buffer(size)
-        length = lib().profd_session_json(buffer, size, int(refresh * 1000))
+        length = lib().profd_session_json(buffer, size, refresh_ms)
         if length < 0:
             _warn_of_options()
             return {}
@@ -136,6 +137,14 @@ def _duration_ms(value: Duration) -> int:
     seconds = _seconds(value, "duration")
     if seconds != 0 and not 0.001 <= seconds < 2**53:
         raise ValueError(f"duration={value!r}: must be 0 (as long as the block), or 1 ms or more")
+    return int(seconds * 1000)
+
+
+def _wait_ms(value: Duration, name: str) -> int:
+    """A time to wait: to the library a negative one would be 49 days."""
+    seconds = _seconds(value, name)
+    if not 0 <= seconds <= 4294967:
+        raise ValueError(f"{name}={value!r}: must be 0 to 4294967 seconds")
     return int(seconds * 1000)
 
 
@@ -192,6 +201,7 @@ class Profile:
                           start_step=_whole(_or(start_step, -1), "start_step", -1, 2**63 - 1),
                           duration_ms=_duration_ms(duration), label=label, best_effort=best_effort, dump=dump)
         self._strict = strict
+        _wait_ms(timeout, "timeout")
         self._timeout = _seconds(timeout, "timeout")
         self.started = False
         self.summary: Summary = {}
