@@ -5,7 +5,7 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "base/text.h"
@@ -16,9 +16,12 @@ namespace {
 // Shells inside shells inside shells.
 constexpr int kMaxCopies = 16;
 
+// Not by iterators of the buffer: they throw where the process ends between opening and reading.
 std::string ReadProc(pid_t pid, const char* file) {
-  std::ifstream stream(fmt::format("/proc/{}/{}", pid, file), std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const std::ifstream stream(fmt::format("/proc/{}/{}", pid, file), std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 pid_t ParentOf(pid_t pid) {
