@@ -109,6 +109,12 @@ TEST(Scenario, MissingFileIsNamed) {
   EXPECT_NE(scenario.status().message().find("/nonexistent/x.toml"), std::string::npos);
 }
 
+TEST(Scenario, ADirectoryIsNoFile) {
+  const Result<Scenario> scenario = LoadScenario("sim/scenarios");
+  ASSERT_FALSE(scenario.ok());
+  EXPECT_EQ(scenario.status().message(), "cannot read sim/scenarios");
+}
+
 // The files we ship parse, and between them show every fault kind.
 TEST(Scenario, ShippedFilesAreValid) {
   std::set<FaultKind> kinds;

@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -96,7 +97,9 @@ auto ParseToml(std::string_view text, Read read) -> decltype(read(toml::table())
 template <class Parse>
 auto ParseFile(const std::string& path, Parse parse) -> decltype(parse(std::string())) {
   std::ifstream file(path);
-  if (!file) return NotFound(fmt::format("cannot read {}", path));
+  std::error_code ignored;
+  // A directory opens, and its first read throws.
+  if (!file || std::filesystem::is_directory(path, ignored)) return NotFound(fmt::format("cannot read {}", path));
   auto parsed = parse(std::string(std::istreambuf_iterator<char>(file), {}));
   if (!parsed.ok()) return parsed.status().Annotate(path);
   return parsed;
