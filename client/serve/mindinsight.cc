@@ -277,7 +277,7 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   if (!body.is_object()) return WebAnswer{400, "text/plain", "the body is not a JSON object\n"};
   const auto parameter = request.query.find("device_id");
   std::string device = parameter == request.query.end() ? "" : parameter->second;
-  if (body.contains("device_id")) device = TextOf(body["device_id"]);
+  if (body.contains("device_id") && !body["device_id"].is_null()) device = TextOf(body["device_id"]);
   // Where no rank has a number of a device, each number is the first one's.
   const bool by_device = !device.empty() && std::ranges::any_of(run.ranks, [](const auto& each) { return each->device.has_value(); });
   const Rank* rank = by_device ? nullptr : run.ranks.front().get();

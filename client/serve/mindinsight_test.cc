@@ -115,6 +115,7 @@ TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
   EXPECT_EQ(StatusOf("training-trace/graph", {{"device_id", "7"}, {"type", "1"}}), 404);
   EXPECT_EQ(StatusOf(search, {}, R"({"device_id": "7"})"), 404);
   EXPECT_EQ(StatusOf(search, {}, R"({"device_id": 1, "op_type": "aicpu_detail"})"), 200);
+  EXPECT_EQ(StatusOf(search, {}, R"({"device_id": null, "op_type": "aicpu_detail"})"), 200);
   for (const char* type : {R"("gpu_op_type")", R"("zzz")", "3"}) {
     EXPECT_EQ(StatusOf(search, {}, fmt::format(R"({{"op_type": {}}})", type)), 400) << type;
   }
