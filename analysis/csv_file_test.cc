@@ -78,6 +78,25 @@ TEST_F(CsvFileTest, LinesOfRecords) {
   EXPECT_EQ(file->line(), 5u) << "one record has two lines, one line is empty";
 }
 
+// Several times what is read at a time, in records that do not end with it.
+TEST_F(CsvFileTest, ManyRecords) {
+  constexpr int kRecords = 400'000;
+  {
+    std::ofstream out(path_, std::ios::binary);
+    out << "a,b\n";
+    for (int i = 0; i < kRecords; ++i) out << i << ",\"" << i % 7 << "\n\"\n";
+  }
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok());
+  for (int i = 0; i < kRecords; ++i) {
+    ASSERT_TRUE(file->Next()) << i;
+    ASSERT_EQ(file->Number(0), i);
+    ASSERT_EQ(file->Number(1), i % 7);
+    ASSERT_EQ(file->line(), static_cast<uint64_t>(2 * i + 2));
+  }
+  EXPECT_FALSE(file->Next());
+}
+
 TEST_F(CsvFileTest, RecordsWithFewerFieldsThanNames) {
   std::ofstream(path_, std::ios::binary) << "a,b,c,\n1,2,3\n4,5,\n1,2\n1,2,3,4,5\n1,\"2,3\n";
   auto file = CsvFile::Open(path_);

@@ -96,12 +96,15 @@ bool CsvFile::Fill() {
 }
 
 bool CsvFile::ReadRecord() {
-  buffer_.erase(0, begin_);
-  begin_ = 0;
+  // Not behind each record: what is moved is many times as long as one.
+  if (begin_ > kReadBytes) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+  }
   record_.clear();
   ends_.clear();
   bool quoted = false;
-  size_t at = 0;
+  size_t at = begin_;
   while (at < buffer_.size() || Fill()) {
     const size_t run = at;
     while (at < buffer_.size() && buffer_[at] != '"' && (quoted || (buffer_[at] != ',' && buffer_[at] != '\n'))) ++at;
@@ -120,11 +123,11 @@ bool CsvFile::ReadRecord() {
       quoted = false;
     }
   }
-  begin_ = at;
+  const size_t from = std::exchange(begin_, at);
   line_ = next_line_;
-  next_line_ += static_cast<uint64_t>(std::ranges::count(std::string_view(buffer_).substr(0, at), '\n'));
+  next_line_ += static_cast<uint64_t>(std::ranges::count(std::string_view(buffer_).substr(from, at - from), '\n'));
   ends_.push_back(record_.size());
-  return at > 0 && status_.ok();
+  return at > from && status_.ok();
 }
 
 bool CsvFile::Next() {
