@@ -162,6 +162,7 @@ class MindInsightReader {
       const auto to = at(reduce.end);
       if (from && to) step.reduces.push_back({rank_.Text(reduce.name), *from, *to});
     }
+    steps_by_line_.emplace(record.line(), rank_.steps.size());
     rank_.steps.push_back(std::move(step));
     return true;
   }
@@ -176,19 +177,20 @@ class MindInsightReader {
       Each(name, [this](const CsvFile& header) {
         const std::array<int, 5> columns = {header.Column({"computation_time"}), header.Column({"communication_alone_time"}), header.Column({"stage_time"}),
                                             header.Column({"receive_alone_time"}), header.Column({"collective_communication_alone_time"})};
-        // By its line, because those that are left out are of steps, too.
-        return [columns, this](const CsvFile& record) { return TakeShares(record, columns, static_cast<size_t>(record.line()) - 2); };
+        return [columns, this](const CsvFile& record) { return TakeShares(record, columns); };
       });
       return;
     }
   }
 
-  bool TakeShares(const CsvFile& record, const std::array<int, 5>& columns, size_t step) {
-    if (step >= rank_.steps.size()) return true;
+  bool TakeShares(const CsvFile& record, const std::array<int, 5>& columns) {
+    // By its line, because those that are left out, here or of the steps, are of steps, too.
+    const auto step = steps_by_line_.find(record.line());
+    if (step == steps_by_line_.end()) return true;
     const auto computing = record.Number(columns[0]);
     const auto alone = record.Number(columns[1]);
     if (!computing || !alone) return false;
-    const Step& of = rank_.steps[step];
+    const Step& of = rank_.steps[step->second];
     // Only communication that nothing covers is in the file.
     Shares& shares = rank_.shares[of.number];
     shares = {*computing, *alone, *alone, std::max(Ms(of.end_ns - of.start_ns) - *computing - *alone, 0.0)};
@@ -239,6 +241,7 @@ class MindInsightReader {
   const ReadContext& context_;
   Rank& rank_;
   std::map<std::string, int32_t, std::less<>> operators_;  // by name
+  std::map<uint64_t, size_t> steps_by_line_;               // of their file
 };
 
 }  // namespace

@@ -152,6 +152,21 @@ TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
   EXPECT_EQ(text(*made->ranks[0], wide.output_formats), "NCHW");
 }
 
+// The third line of both files is of the third step, though the second step has no line that makes sense.
+TEST(MindInsightSteps, SharesStayWithTheirStepBehindOneThatIsLeftOut) {
+  const TempDir dir;
+  WriteText(dir / "step_trace_raw_0_detail_time.csv", "step_num,start_point,end_point,total,fp_point,bp_point\n1,0,300000,300000,10,200\n2,300000,50\n"
+                                                       "3,600000,900000,300000,650000,700000\n-,600000,900000,300000,650000,700000\n");
+  WriteText(dir / "ascend_cluster_analyse_data-parallel_1_1_0.csv", "computation_time,communication_alone_time,stage_time\n1,0.5,2\n2,0.5,2\n1.5,0.25,2\n1.25,0.375,2\n");
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  const auto& shares = run->ranks.at(0)->shares;
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares.at(1).computing, 1);
+  EXPECT_EQ(shares.at(3).computing, 1.5);
+  EXPECT_EQ(shares.at(3).free, 1.25);
+}
+
 TEST(MindSporeOperators, LinesThatAreCutAndTasksWithoutANameAreProblems) {
   const TempDir dir;
   WriteText(dir / "hwts.log.data.45.dev.profiler_default_tag.1.slice_0", std::string(64, '\0'));
