@@ -243,6 +243,11 @@ TEST_F(TuneTest, GainsOfSubgraphsAreCut) {
     "performance_improvement": "78.15%", "repo_key": "k"}]}}}]})json";
   EXPECT_EQ(Run({"tune", "show", dir_.path()}), kExitOk) << err();
   EXPECT_THAT(out(), AllOf(HasSubstr(" 55.11 %"), HasSubstr("78.15"), Not(HasSubstr("78.16"))));
+  // (5 - 10) / 10
+  std::ofstream(dir_ / "aoe_result_sgat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "g", "tuning_time(s)": 19}}, {"SGAT": {
+    "model_baseline_performance(ms)": 5, "model_result_performance(ms)": 10, "model_performance_improvement": "-50.00%"}}]})json";
+  EXPECT_EQ(Run({"tune", "show", dir_.path()}), kExitOk) << err();
+  EXPECT_THAT(out(), HasSubstr(" -50.00 %"));
 }
 
 TEST_F(TuneTest, ShowAndLeases) {
