@@ -112,16 +112,24 @@ std::map<uint16_t, int> MissingFlips(const HostData& host, int device, const Dev
   return missing;
 }
 
-// The task in the host's batch; false if that is not known: the device's tasks before its first flip are of any batch
-// before, and the host has no others than its own.
-bool PlaceInBatch(const std::map<uint16_t, int>& missing, DeviceTask* task) {
-  if (missing.empty()) return true;
-  const auto found = missing.find(task->stream);
-  if (found == missing.end()) return true;
-  const int batch = task->batch + found->second;
-  if (batch < 0 || (found->second > 0 && task->batch == 0)) return false;
-  task->batch = static_cast<uint16_t>(batch);
-  return true;
+// Whether the device's task may be of several of its batches, or of one that the host does not have.
+bool IsUnplaced(const std::map<uint16_t, int>& missing, const DeviceTask& task) {
+  if (missing.empty()) return false;
+  const auto found = missing.find(task.stream);
+  return found != missing.end() && (found->second > 0 ? task.batch == 0 : task.batch < -found->second);
+}
+
+// Numbers the host's tasks as the device's are, whose rows all look for them by that. Those that the device may have run
+// before its first flip, where it has those of several batches, are of none.
+void NumberAsDevice(const std::map<uint16_t, int>& missing, int device, auto* tasks) {
+  if (missing.empty()) return;
+  constexpr int kNoBatch = 0xFFFF;
+  for (auto& task : *tasks) {
+    const auto found = missing.find(task.stream);
+    if (task.device != device || found == missing.end()) continue;
+    const int batch = task.batch - found->second;
+    task.batch = static_cast<uint16_t>(found->second > 0 && batch <= 0 ? kNoBatch : std::min(batch, kNoBatch));
+  }
 }
 
 }  // namespace
@@ -129,13 +137,15 @@ bool PlaceInBatch(const std::map<uint16_t, int>& missing, DeviceTask* task) {
 void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
   const TaskNumbers numbers = NumbersOf(*this, device, &ran.tasks);
+  const std::map<uint16_t, int> missing_flips = MissingFlips(host, device, ran);
+  NumberAsDevice(missing_flips, device, &host_tasks.tasks);
+  NumberAsDevice(missing_flips, device, &host_tasks.communication);
   HostKeys by_key(host_tasks.tasks, device, numbers);
   // Where collecting was switched on while a graph ran, the first execution of its tasks is incomplete.
   std::unordered_map<uint64_t, uint32_t> executions;
   if (host.dynamic) {
     for (const DeviceTask& task : ran.tasks) ++executions[JoinKey(task)];
   }
-  const std::map<uint16_t, int> missing_flips = MissingFlips(host, device, ran);
   const size_t first_row = rows.size();
   rows.reserve(first_row + ran.tasks.size());
   Large<uint32_t> joined;
@@ -159,10 +169,8 @@ void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutT
     row.batch = task.batch;
     row.context = task.context;
     row.type = task.type;
-    DeviceTask placed = task;
-    const bool has_place = PlaceInBatch(missing_flips, &placed);
-    row.host = has_place ? FindHost(*this, placed, &by_key) : HostKeys::kNone;
-    unplaced += has_place ? 0 : 1;
+    row.host = FindHost(*this, task, &by_key);
+    unplaced += IsUnplaced(missing_flips, task) ? 1 : 0;
     if (row.host == HostKeys::kAmbiguous) {
       ++ambiguous;
       continue;
