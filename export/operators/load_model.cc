@@ -296,12 +296,13 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
     loader.Problem(*device.place, *device.counters,
                    fmt::format("{} counters of no known task: skipped", model->stray_counters - stray), false);
   }
+  // Where the collection began between the host's flip and the device's, too.
   if (model->unplaced > unplaced) {
     loader.Problem(*device.place, *device.stars,
                    fmt::format("{} tasks have no launch: the first flips of their streams' task ids are missing, in {} or the "
                                "host's task_track",
                                model->unplaced - unplaced, kStepTraceFile),
-                   true);
+                   false);
   }
   if (model->impossible > impossible) {
     loader.Problem(*device.place, *device.stars,
