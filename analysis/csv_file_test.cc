@@ -97,6 +97,15 @@ TEST_F(CsvFileTest, ManyRecords) {
   EXPECT_FALSE(file->Next());
 }
 
+TEST_F(CsvFileTest, Integers) {
+  std::ofstream(path_, std::ios::binary) << "a,b,c,d,e\n-3,2.9,1e300,x,-1e15\n";
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok() && file->Next());
+  EXPECT_EQ(file->Integer(0), -3);
+  EXPECT_EQ(file->Integer(1), 2);
+  for (const int none : {2, 3, 4}) EXPECT_EQ(file->Integer(none), std::nullopt) << none;
+}
+
 TEST_F(CsvFileTest, RecordsWithFewerFieldsThanNames) {
   std::ofstream(path_, std::ios::binary) << "a,b,c,\n1,2,3\n4,5,\n1,2\n1,2,3,4,5\n1,\"2,3\n";
   auto file = CsvFile::Open(path_);

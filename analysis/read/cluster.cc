@@ -90,11 +90,9 @@ class ClusterReader {
         continue;
       }
       // A run without steps has one line without a number.
-      rank->shares[static_cast<int64_t>(file->Number(step).value_or(-1))] = *shares;
+      rank->shares[file->Integer(step).value_or(-1)] = *shares;
       std::array<std::optional<int64_t>, 3> indexes = {};
-      for (size_t i = 0; i < parallel.size(); ++i) {
-        if (const auto value = file->Number(parallel[i])) indexes[i] = static_cast<int64_t>(*value);
-      }
+      for (size_t i = 0; i < parallel.size(); ++i) indexes[i] = file->Integer(parallel[i]);
       SetIndexes(indexes, rank);
     }
     if (std::string bad = file->left_out().Text(); !bad.empty()) AddProblem(path, std::move(bad));

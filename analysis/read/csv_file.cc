@@ -155,6 +155,12 @@ std::optional<double> CsvFile::Number(int column) const {
   return value;
 }
 
+std::optional<int64_t> CsvFile::Integer(int column) const {
+  const auto value = Number(column);
+  if (!value || std::abs(*value) >= 1e15) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
 std::optional<int64_t> CsvFile::MicrosAsNs(int column) const { return analysis::MicrosAsNs(Field(column)); }
 
 }  // namespace profd::analysis

@@ -52,6 +52,8 @@ class CsvFile {
   // Empty where the record has no such column.
   std::string_view Field(int column) const;
   std::optional<double> Number(int column) const;
+  // The same, cut to a whole number; none where it has more than 15 digits.
+  std::optional<int64_t> Integer(int column) const;
   // Of a decimal number of microseconds, exact.
   std::optional<int64_t> MicrosAsNs(int column) const;
 

@@ -182,12 +182,11 @@ void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline
       continue;
     }
     op.type = std::string(file->Field(type));
-    op.workers = static_cast<int64_t>(file->Number(workers).value_or(0));
+    op.workers = file->Integer(workers).value_or(0);
     op.queue_sizes = Numbers(Json::parse(file->Field(sizes), nullptr, false));
     op.children = Ints(Json::parse(file->Field(children), nullptr, false));
-    if (const auto ms = file->Number(interval)) pipeline->sampling_ms = static_cast<int64_t>(*ms);
-    const std::optional<double> queue = file->Number(length);
-    if (queue && !op.queue_sizes.empty()) op.queue_length = static_cast<int64_t>(*queue);
+    if (const auto ms = file->Integer(interval)) pipeline->sampling_ms = *ms;
+    if (!op.queue_sizes.empty()) op.queue_length = file->Integer(length);
     pipeline->operators.push_back(std::move(op));
   }
   if (std::string bad = file->left_out().Text(); !bad.empty()) context.problems->push_back({path.string(), std::move(bad)});

@@ -212,7 +212,7 @@ bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank
     return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
-      if (shares) rank->shares[static_cast<int64_t>(record.Number(step).value_or(-1))] = *shares;
+      if (shares) rank->shares[record.Integer(step).value_or(-1)] = *shares;
       return shares.has_value();
     };
   });
