@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/read/readers.h"
+#include "base/count_text.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -175,7 +176,7 @@ void EachOperation(std::string_view text, std::string_view where, bool of_cluste
     }
   }
   if (wrong.count > 0) {
-    context.problems->push_back({std::string(where), fmt::format("{} values make no sense: what they describe is left out, the first is {}", wrong.count, wrong.first)});
+    context.problems->push_back({std::string(where), fmt::format("{}: what is described there is left out, the first is {}", CountText(wrong.count, "value makes no sense", "values make no sense"), wrong.first)});
   }
 }
 

@@ -229,7 +229,7 @@ TEST_F(OutputInParts, CommunicationWithValuesThatAreNone) {
   };
   const auto run = written(R"("hcom_a__1_\"NaN\"@7": )" + operation("1", "4") + R"(, "hcom_b__2@7": )" + operation("NaN", "4") + R"(, "hcom_c__3@7": )" +
                            operation("3", "\"abc\"") + R"(, "hcom_d__4@7": )" + operation("4", "-Infinity") + R"(, "hcom_e__5@7": )" + operation("5", "6") + R"(}}, "step2": null)");
-  EXPECT_THAT(Problems(run), ::testing::ElementsAre("communication.json: 4 values make no sense: what they describe is left out, the first is Elapse Time(ms) of hcom_b__2@7"));
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("communication.json: 4 values make no sense: what is described there is left out, the first is Elapse Time(ms) of hcom_b__2@7"));
   const std::vector<Collective>& collectives = run.ranks.at(0)->collectives;
   ASSERT_EQ(collectives.size(), 4u);
   EXPECT_EQ(run.ranks[0]->TextOf(collectives[0].name), "hcom_a__1_\"NaN\"");
@@ -241,7 +241,7 @@ TEST_F(OutputInParts, CommunicationWithValuesThatAreNone) {
   WriteText(Folder() / "communication_matrix.json", R"json({"step1": {"collective": {"allreduce-total@7": {"0-1": {"Transport Type": "HCCS", "Transit Size(MB)": NaN, "Transit Time(ms)": 1},
                                                         "0-2": {"Transport Type": "HCCS", "Transit Size(MB)": 3, "Transit Time(ms)": 1}}}}})json");
   const auto links = written("}}");
-  EXPECT_THAT(Problems(links), ::testing::ElementsAre("communication_matrix.json: 1 values make no sense: what they describe is left out, the first is Transit Size(MB) of allreduce-total@7"));
+  EXPECT_THAT(Problems(links), ::testing::ElementsAre("communication_matrix.json: 1 value makes no sense: what is described there is left out, the first is Transit Size(MB) of allreduce-total@7"));
   ASSERT_EQ(links.ranks.at(0)->links.size(), 1u);
   EXPECT_DOUBLE_EQ(links.ranks[0]->links[0].size_mb, 3);
 }
