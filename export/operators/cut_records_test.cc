@@ -255,7 +255,7 @@ class MissingFlips : public CutRecords {
   }
   static size_t Warnings(const LoadReport& report) {
     return static_cast<size_t>(std::ranges::count_if(
-        report.problems, [](const auto& problem) { return problem.broken && problem.what.find("flips") != std::string::npos; }));
+        report.problems, [](const auto& problem) { return !problem.broken && problem.what.find("flips") != std::string::npos; }));
   }
 };
 
