@@ -90,8 +90,10 @@ class DumpFeed {
   const FeedCounters& counters() const { return counters_; }
   const LossLedger& losses() const { return losses_; }
   // Any thread. Lost before it reached the writer: no block was free, or polls that did not take place
-  // (LossLedger::Count).
-  void CountLoss(LossReason reason, uint64_t records, uint64_t bytes) { losses_.Count(reason, records, bytes); }
+  // (LossLedger::Count). Not once the manifest has the last losses: a channel that does not end in time goes on.
+  void CountLoss(LossReason reason, uint64_t records, uint64_t bytes) {
+    if (!ended_.load(std::memory_order_relaxed)) losses_.Count(reason, records, bytes);
+  }
   // A poll of the feed's collector, whose text records have been pushed.
   void CountReading() { counters_.readings.fetch_add(1, std::memory_order_relaxed); }
   bool thinned() const { return thinned_.load(std::memory_order_relaxed); }
@@ -105,6 +107,7 @@ class DumpFeed {
   LossLedger losses_;
   std::atomic<bool> thinned_{false};
   std::atomic<bool> rebased_{false};
+  std::atomic<bool> ended_{false};
   // Writer thread only.
   std::shared_ptr<ChannelEpoch> epoch_;
   std::unique_ptr<StreamFilter> filter_;
@@ -114,6 +117,7 @@ class DumpFeed {
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
   bool left_out_ = false;      // a file was one too many, and the manifest has it
   uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
+  uint64_t last_seq_ = 0;      // of its channel's blocks
   uint64_t thinned_before_ = 0;  // by the filters of earlier runs
   int64_t rebase_us_ = 0;
   double past_hz_ = 0;  // with past_until_ns_: see ManifestChannel

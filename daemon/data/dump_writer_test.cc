@@ -6,6 +6,7 @@
 #include <future>
 
 #include "daemon/data/host_file_buffer.h"
+#include "driver/records/hbm.h"
 #include "dump/test_support.h"
 
 namespace profd {
@@ -64,6 +65,21 @@ class DumpWriterTest : public ::testing::Test {
     info.records = records;
     session_->Push(feed, std::move(builder).Finish(info, records * kSocRecordBytes));
   }
+  // Ten records at 100 Hz of an HBM, from this time.
+  void PushTen(DumpFeed* feed, uint64_t seq, uint64_t from_us) {
+    BlockBuilder builder = pool_.Get(10 * sizeof(records::HbmRecord));
+    for (size_t i = 0; i < 10; ++i) {
+      const records::HbmRecord record{.timestamp = from_us + i * 10'000, .count = 1, .event = 0, .stack = 0};
+      std::memcpy(builder.buffer().data() + i * sizeof record, &record, sizeof record);
+    }
+    BlockInfo info;
+    info.channel = abi::kChannelHbm;
+    info.seq = seq;
+    info.records = 10;
+    info.host_ns = clock_.MonotonicRawNs();
+    session_->Push(feed, std::move(builder).Finish(info, 10 * sizeof(records::HbmRecord)));
+    Flush();
+  }
   void Flush() {
     std::promise<void> flushed;
     writer_.Flush([&flushed] { flushed.set_value(); });
@@ -109,6 +125,29 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   EXPECT_EQ(channel.gaps[0].reason, LossReason::kNotFetched);
   EXPECT_EQ(channel.gaps[1].reason, LossReason::kNoBuffer);
   EXPECT_EQ(feed->losses().Total().records, 7u);
+  // The channel has not ended in time: the manifest would not have it.
+  feed->CountLoss(LossReason::kNoBuffer, 3, 192);
+  EXPECT_EQ(feed->losses().Total().records, 7u);
+}
+
+// A block that the queue had no space for is counted there, though that comes into the manifest later.
+TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
+  FeedOptions wish;
+  wish.collector = "hbm";
+  wish.device = 0;
+  wish.channel = abi::kChannelHbm;
+  wish.format = abi::FindChannelFormat(abi::kChannelHbm);
+  wish.hz = 100;
+  DumpFeed* feed = session_->AddFeed(std::move(wish));
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->hz = 100;
+  session_->SetEpoch(feed, epoch, false);
+  PushTen(feed, 1, 10'000);
+  EXPECT_EQ(feed->losses().Total().records, 0u);
+  PushTen(feed, 2, 200'000);
+  EXPECT_EQ(feed->losses().Total().records, 9u) << "from 110 to 190 ms";
+  PushTen(feed, 4, 500'000);
+  EXPECT_EQ(feed->losses().Total().records, 9u);
 }
 
 TEST(DumpWriterSpaceTest, KeepsWhatIsWrittenUntilTheNextLookFree) {

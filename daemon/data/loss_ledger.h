@@ -55,6 +55,7 @@ class LossLedger {
   void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
   // True: since the last call something was lost that is accounted for, so gap detection must start again.
   bool TakeResync();
+  void RequestResync() { resync_ = true; }
 
   // Its device has stopped answering, or answers again; its channel was released to another tool, could not be stopped
   // for a restart, or runs again. The gap is noted with the next run, or at the end.

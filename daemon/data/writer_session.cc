@@ -42,6 +42,7 @@ DumpFeed* WriterSession::AddFeed(FeedOptions options) {
 }
 
 bool WriterSession::Reserve(DumpFeed* feed, const BlockRef& block) {
+  if (feed->ended_.load(std::memory_order_relaxed)) return false;
   size_t bytes = block.footprint();
   uint64_t waiting = queued_bytes_.load(std::memory_order_relaxed);
   if (waiting + bytes > queue_limit_.load(std::memory_order_relaxed)) {
@@ -178,6 +179,7 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
       for (const auto& feed : feeds_) {
         feed->losses_.NoteEnd(PlaceOf(*feed), end.raw_ns);
         FinishGaps(*feed, end.raw_ns);
+        feed->ended_.store(true, std::memory_order_relaxed);
       }
     }
     UpdateManifest(end.raw_ns);
@@ -272,6 +274,9 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
 
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
                                  std::span<const std::byte> bytes) {
+  // The queue had no space for those between; that may be settled before or behind this block.
+  const uint64_t before = std::exchange(feed.last_seq_, info.seq);
+  if (before != 0 && info.seq > before + 1) feed.losses_.RequestResync();
   if (feed.filter_ == nullptr) {
     const int64_t now = info.host_ns != 0 ? info.host_ns : writer_.clock_.MonotonicRawNs();
     if (feed.epoch_ != nullptr) feed.losses_.NoteRunBegan(PlaceOf(feed), feed.epoch_->start_ns.load(std::memory_order_relaxed), now);
