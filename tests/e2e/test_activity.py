@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What sessions bring home from inside simulated training jobs, against the jobs' ground truth."""
 
+import bisect
 import collections
 import contextlib
 import glob
@@ -73,11 +74,14 @@ class ActivityCase(DaemonCase):
                 if record.process == pid:
                     found[(record.stream, record.name)].append(record)
             for of_key, mine in found.items():
-                truth = begins[of_key]
+                truth = sorted(begins[of_key], key=lambda line: line["begin_ns"])
                 timestamps = [line["begin_ns"] for line in truth]
                 taken = set()
                 for record in mine:
-                    near = min(range(len(timestamps)), key=lambda i: abs(timestamps[i] - record.start_ns))
+                    after = bisect.bisect(timestamps, record.start_ns)
+                    near = min(range(max(0, after - 1), min(after + 1, len(truth))),
+                               key=lambda i: abs(timestamps[i] - record.start_ns), default=None)
+                    self.assertIsNotNone(near, (rank, of_key))
                     self.assertLess(abs(timestamps[near] - record.start_ns), CLOCK_NS, (rank, of_key))
                     self.assertNotIn(near, taken, f"twice: {record}")
                     taken.add(near)
