@@ -26,7 +26,7 @@ class StepColumns {
     // None: no number, or one that no time is. What is a little below 0 was rounded.
     const auto more = [&record](int column) {
       const auto us = record.Number(column);
-      return us && *us >= -kRounded * 1000 && *us <= kLatestNs / 1000 ? std::optional(std::max(*us, 0.0) / 1000) : std::nullopt;
+      return us && *us >= -kRounded * 1000 && *us * 1000 <= static_cast<double>(kLatestNs) ? std::optional(std::max(*us, 0.0) / 1000) : std::nullopt;
     };
     std::array<std::optional<double>, 4> ms;
     for (size_t i = 0; i < ms.size(); ++i) ms[i] = more(needed_[i]);
