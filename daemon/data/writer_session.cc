@@ -200,9 +200,12 @@ void WriterSession::Finish(EndFacts end, std::function<void(Manifest&)> last_edi
     bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
     std::unique_ptr<SessionDump> dump = std::move(dump_);
     // The disk may be slow, and others' blocks must not wait for it.
-    dump->SyncAtEnd([this, self, status, done, name = dump->name()](const Status& synced) {
-      // As a later daemon finds it: files of processes that were put in their places are not counted one by one.
-      if (const Result<uint64_t> bytes = writer_.root_.BytesOf(name); bytes.ok()) bytes_.store(*bytes, std::memory_order_relaxed);
+    dump->SyncAtEnd([this, self, status, done, name = dump->name(), path = writer_.root_.path()](const Status& synced) {
+      // As a later daemon finds it: files of processes that were put in their places are not counted one by one. By a
+      // root of its own: this is the sync thread, and the writer may open its root anew meanwhile.
+      const Result<DumpRoot> root = DumpRoot::Attach(path);
+      const Result<uint64_t> bytes = root.ok() ? root->BytesOf(name) : Result<uint64_t>(root.status());
+      if (bytes.ok()) bytes_.store(*bytes, std::memory_order_relaxed);
       writer_.Post([done, result = status.ok() ? synced : status] { done(result); });
     });
   });
