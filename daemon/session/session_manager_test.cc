@@ -307,6 +307,16 @@ TEST_F(SessionManagerTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
   EXPECT_EQ(status.statistics(0).mean_utilization_ratio(), 0.25);
 }
 
+TEST_F(SessionManagerTest, ASessionWithoutADumpThatDoesNotGoOnHasWhatItUsed) {
+  const std::string id = "0123456789ab";
+  manager().Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+                           "statistics": [{"device": 3, "energy_joules": 5200}]})");
+  const v1::SessionStatus status = Show(id).status();
+  EXPECT_EQ(status.state(), v1::Session::STATE_INTERRUPTED);
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+}
+
 TEST_F(SessionManagerTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
   manager().AddFound(Found("0123456789ab", "PROF_000002", 2000));
   manager().AddFound(Found("0123456789ab", "PROF_000001", 1000));

@@ -179,6 +179,7 @@ void SessionManager::GiveUp(const state::StoredSession& stored, const std::strin
   session.mutable_status()->set_state(v1::Session::STATE_INTERRUPTED);
   session.mutable_status()->set_reason(reason);
   if (stored.has_started_ns()) session.mutable_status()->set_started_ns(stored.started_ns());
+  SessionStatistics::Of(stored).Fill(session.mutable_status());
   AddRecovered(std::move(session));
 }
 
