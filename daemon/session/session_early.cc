@@ -39,8 +39,11 @@ void SessionEarly::Take(const TrainingProcess& process, const MarkBatch& batch) 
 void SessionEarly::Take(const ActivityBatch& batch) {
   KeptBatch& kept = batches_.emplace_back();
   kept.batch = batch;
-  for (const ActivityFrame& frame : batch.frames) kept.size += frame.records.size();
-  kept.bytes = std::make_unique<std::byte[]>(kept.size);
+  size_t records = 0;
+  for (const ActivityFrame& frame : batch.frames) records += frame.records.size();
+  // A batch may have nothing but losses: it takes space all the same.
+  kept.size = sizeof(KeptBatch) + batch.frames.size() * sizeof(ActivityFrame) + records;
+  kept.bytes = std::make_unique<std::byte[]>(records);
   kept.frames.assign(batch.frames.begin(), batch.frames.end());
   std::byte* at = kept.bytes.get();
   for (ActivityFrame& frame : kept.frames) {
@@ -57,6 +60,7 @@ void SessionEarly::Evict() {
   while (activity_bytes_ > kMaxBytes && !batches_.empty()) {
     const KeptBatch& oldest = batches_.front();
     Evicted& evicted = evicted_[oldest.batch.attach_id];
+    evicted.records += oldest.batch.dropped;
     for (const ActivityFrame& frame : oldest.frames) {
       evicted.records += attach::ActivityRecordBytes(static_cast<uint16_t>(frame.type)) > 0 ? frame.count : 0;
       evicted.last_ns = std::max(evicted.last_ns, frame.base_ns);

@@ -181,8 +181,22 @@ TEST_F(SessionEarlyTest, CountsRecordsOfTheSessionThatDoNotFit) {
   early.HandOver(marks_.get(), activity_.get());
   const Manifest manifest = Finish();
   const size_t written = KernelsOfDump().size();
-  EXPECT_GE(written * sizeof(attach::KernelRecord), SessionEarly::kMaxBytes - kPerBatch * sizeof(attach::KernelRecord));
+  EXPECT_GE(written * sizeof(attach::KernelRecord), SessionEarly::kMaxBytes / 100 * 98);
   EXPECT_EQ(written + LostKernels(manifest), kBatches * kPerBatch);
+}
+
+TEST_F(SessionEarlyTest, BatchesOfLossesAloneTakeSpaceAndAreCounted) {
+  SessionEarly early(std::nullopt);
+  Kernels(&early, 101, {kDumpStart + 5});
+  ActivityBatch lost;
+  lost.attach_id = 101;
+  lost.pid = 101;
+  lost.dropped = 1;
+  constexpr size_t kLost = SessionEarly::kMaxBytes / 64;
+  for (size_t i = 0; i < kLost; ++i) early.Take(lost);
+  early.HandOver(marks_.get(), activity_.get());
+  EXPECT_EQ(LostKernels(Finish()), kLost + 1);
+  EXPECT_EQ(KernelsOfDump().size(), 0u);
 }
 
 TEST_F(SessionEarlyTest, RecordsBeforeTheStepThatDoNotFitAreNotALoss) {
