@@ -140,12 +140,16 @@ def _duration_ms(value: Duration) -> int:
     return int(seconds * 1000)
 
 
-def _wait_ms(value: Duration, name: str) -> int:
-    """A time to wait: to the library a negative one would be 49 days."""
+def _wait_s(value: Duration, name: str) -> float:
+    """A time to wait that the library's milliseconds hold: a negative one would be 49 days."""
     seconds = _seconds(value, name)
     if not 0 <= seconds <= 4294967:
         raise ValueError(f"{name}={value!r}: must be 0 to 4294967 seconds")
-    return int(seconds * 1000)
+    return seconds
+
+
+def _wait_ms(value: Duration, name: str) -> int:
+    return int(_wait_s(value, name) * 1000)
 
 
 def _options_text(options: Options) -> Optional[str]:
@@ -201,8 +205,7 @@ class Profile:
                           start_step=_whole(_or(start_step, -1), "start_step", -1, 2**63 - 1),
                           duration_ms=_duration_ms(duration), label=label, best_effort=best_effort, dump=dump)
         self._strict = strict
-        _wait_ms(timeout, "timeout")
-        self._timeout = _seconds(timeout, "timeout")
+        self._timeout = _wait_s(timeout, "timeout")
         self.started = False
         self.summary: Summary = {}
 

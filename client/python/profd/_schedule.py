@@ -6,7 +6,7 @@ import enum
 from typing import Any, Callable, Iterable, List, Optional, Type, TypeVar, Union, overload
 
 from . import _marks
-from ._profile import Duration, Options, Profile, Summary, _wait_ms, attach
+from ._profile import Duration, Options, Profile, Summary, _wait_s, attach
 
 # Its result: a ProfilerAction, or PyTorch's, which has the same names.
 Schedule = Callable[[int], Any]
@@ -67,8 +67,7 @@ class ScheduledProfile:
         self._schedule = schedule or _always
         self._on_trace_ready = on_trace_ready
         self._new_window: Callable[[], Profile] = lambda: Profile(options, **how)
-        self._timeout = how.get("timeout", 10.0)
-        _wait_ms(self._timeout, "timeout")
+        self._timeout = _wait_s(how.get("timeout", 10.0), "timeout")
         self._window: Optional[Profile] = None
         self.step_num = 0
         self.summaries: List[Summary] = []
