@@ -1,27 +1,27 @@
 #include "client/starter.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "base/fd.h"
 #include "base/text.h"
+#include "dump/dump_io.h"
 
 namespace profd::client {
 namespace {
 
 // Shells inside shells inside shells.
 constexpr int kMaxCopies = 16;
+constexpr size_t kMaxProcBytes = size_t{4} << 20;
 
-// Not by iterators of the buffer: they throw where the process ends between opening and reading.
+// Empty where the process has ended.
 std::string ReadProc(pid_t pid, const char* file) {
-  const std::ifstream stream(fmt::format("/proc/{}/{}", pid, file), std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  const UniqueFd fd(::open(fmt::format("/proc/{}/{}", pid, file).c_str(), O_RDONLY | O_CLOEXEC));
+  return ReadWhole(fd.get(), kMaxProcBytes).value_or("");
 }
 
 pid_t ParentOf(pid_t pid) {
