@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -65,16 +66,19 @@ class OneLaunch {
   // Of a device that ran the task with these contexts.
   std::unique_ptr<Model> Run(std::initializer_list<uint32_t> contexts) {
     DeviceTasks ran(false);
-    for (const uint32_t context : contexts) {
-      DeviceTask task;
-      task.start = 1000 + 10 * ran.tasks.size();
-      task.end = task.start + 5;
-      task.context = context;
-      task.stream = 4;
-      task.task = 9;
-      ran.tasks.push_back(task);
-    }
+    for (const uint32_t context : contexts) AddTask(&ran, context, 0);
     return Run(std::move(ran));
+  }
+  // 5 ns of the launches' task, from 1000 ns on each 10 ns.
+  static void AddTask(DeviceTasks* ran, uint32_t context, uint16_t batch) {
+    DeviceTask task;
+    task.start = 1000 + 10 * ran->tasks.size();
+    task.end = task.start + 5;
+    task.context = context;
+    task.stream = 4;
+    task.task = 9;
+    task.batch = batch;
+    ran->tasks.push_back(task);
   }
   std::unique_ptr<Model> Run(DeviceTasks ran) {
     data_.Finish();
@@ -135,16 +139,7 @@ TEST(ModelTest, CommunicationBehindMissingFlipsIsOfItsLaunch) {
   launches.AddFlip(350, 2);
   DeviceTasks ran(false);
   ran.flip_numbers[4].Add(2);
-  for (const uint16_t batch : {uint16_t{0}, uint16_t{0}, uint16_t{1}}) {
-    DeviceTask task;
-    task.start = 1000 + 10 * ran.tasks.size();
-    task.end = task.start + 5;
-    task.context = kNoContext;
-    task.stream = 4;
-    task.task = 9;
-    task.batch = batch;
-    ran.tasks.push_back(task);
-  }
+  for (const auto batch : std::to_array<uint16_t>({0, 0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
   const auto model = launches.Run(std::move(ran));
   EXPECT_EQ(Joined(*model), (std::vector<bool>{false, false, true}));
   EXPECT_EQ(model->unplaced, 2u);
