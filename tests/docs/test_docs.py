@@ -87,9 +87,6 @@ class Printed(unittest.TestCase):
 
 
 class Links(unittest.TestCase):
-    def test_no_marks_of_a_merge(self):
-        self.assertEqual([name for name in tracked("*.md") if re.search(r"^(<{7}|>{7})( |$)", read(name), re.M)], [])
-
     def test_links_lead_somewhere(self):
         broken, count = [], 0
         for name in tracked("*.md"):
