@@ -90,7 +90,7 @@ class DumpFeed {
   const FeedCounters& counters() const { return counters_; }
   const LossLedger& losses() const { return losses_; }
   // Any thread. Lost before it reached the writer: no block was free, or polls that did not take place
-  // (LossLedger::Count). Not once the manifest has the last losses: a channel that does not end in time goes on.
+  // (LossLedger::Count). Ignored once the manifest has the last losses: a channel that did not end in time may deliver more.
   void CountLoss(LossReason reason, uint64_t records, uint64_t bytes) {
     if (!ended_.load(std::memory_order_relaxed)) losses_.Count(reason, records, bytes);
   }

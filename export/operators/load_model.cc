@@ -296,7 +296,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
     loader.Problem(*device.place, *device.counters,
                    fmt::format("{} counters of no known task: skipped", model->stray_counters - stray), false);
   }
-  // Where the collection began between the host's flip and the device's, too.
+  // No damage where the collection began between the host's flip and the device's.
   if (model->unplaced > unplaced) {
     loader.Problem(*device.place, *device.stars,
                    fmt::format("{} tasks have no launch: the first flips of their streams' task ids are missing, in {} or the "
