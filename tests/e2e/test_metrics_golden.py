@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The names, types and labels of /metrics are a contract: tests/golden/metrics/, one file for each chip
-scenario of the simulator (sim/scenarios without its faults), and beside it the same under npu-exporter's
-names. Values are left out, and so is what depends on the machine the test runs on.
+"""The names, types and labels of /metrics are a contract: tests/golden/metrics/, one file for our names and one for
+npu-exporter's. A line without "|" holds for all chip scenarios of the simulator (sim/scenarios without its faults),
+others for those behind it. Values are left out, and so is what depends on the machine the test runs on.
 
     PROFD_UPDATE_GOLDEN=1 python3 tests/e2e/test_metrics_golden.py
 
-writes all files anew (PYTHONPATH=tests/harness; PROFD_BUILD_DIR where the build is not build/dev)."""
+writes both files anew (PYTHONPATH=tests/harness; PROFD_BUILD_DIR where the build is not build/dev)."""
 
 import contextlib
 import glob
@@ -109,12 +109,17 @@ class Closing:
         self.daemon.dispose()
 
 
-def golden_lines(file_name):
-    try:
-        with open(os.path.join(GOLDEN, file_name), encoding="utf-8") as file:
-            return [line for line in file.read().splitlines() if not line.startswith("#")]
-    except FileNotFoundError:
-        return []
+def golden_lines(names, chip):
+    with open(os.path.join(GOLDEN, names + ".txt"), encoding="utf-8") as file:
+        rows = [line.partition(" | ") for line in file.read().splitlines() if not line.startswith("#")]
+    return [line for line, bar, chips in rows if not bar or chip in chips.split()]
+
+
+def golden_rows(lines_of):
+    """{chip: lines} as the rows of a file."""
+    for line in sorted(set().union(*lines_of.values())):
+        chips = [chip for chip, lines in lines_of.items() if line in lines]
+        yield line if len(chips) == len(lines_of) else f"{line} | {' '.join(chips)}"
 
 
 def npu_exporter_contract():
@@ -141,24 +146,20 @@ class Golden(unittest.TestCase):
         """Writes the files when nothing new has come for some seconds."""
         have, since = None, time.monotonic()
         while time.monotonic() - since < scaled(8):
-            now = {(node.name, suffix): contract(node.scrape(names)) for node in cls.nodes
-                   for names, suffix in (("atlas", ".txt"), ("npu-exporter", ".npu-exporter.txt"))}
+            now = {names: {node.name: contract(node.scrape(names)) for node in cls.nodes} for names in ("atlas", "npu-exporter")}
             if now != have:
                 have, since = now, time.monotonic()
             time.sleep(0.5)
-        os.makedirs(GOLDEN, exist_ok=True)
-        for old in glob.glob(os.path.join(GOLDEN, "*.txt")):
-            os.remove(old)
-        for (name, suffix), lines in have.items():
-            with open(os.path.join(GOLDEN, name + suffix), "w", encoding="utf-8") as file:
-                file.write("# name type labels; see tests/e2e/test_metrics_golden.py\n")
-                file.write("\n".join(lines) + "\n")
+        for names, lines_of in have.items():
+            with open(os.path.join(GOLDEN, names + ".txt"), "w", encoding="utf-8") as file:
+                file.write("# name type labels | chips; see tests/e2e/test_metrics_golden.py\n")
+                file.writelines(row + "\n" for row in golden_rows(lines_of))
 
-    def check(self, names, suffix):
+    def check(self, names):
         def differences():
             found = []
             for node in self.nodes:
-                have, want = contract(node.scrape(names)), golden_lines(node.name + suffix)
+                have, want = contract(node.scrape(names)), golden_lines(names, node.name)
                 found += [f"{node.name}: new: {line}" for line in have if line not in want]
                 found += [f"{node.name}: gone: {line}" for line in want if line not in have]
             return found
@@ -169,10 +170,10 @@ class Golden(unittest.TestCase):
 
     def test_our_names(self):
         self.assertGreaterEqual(len(CHIPS), 3)
-        self.check("atlas", ".txt")
+        self.check("atlas")
 
     def test_npu_exporters_names(self):
-        self.check("npu-exporter", ".npu-exporter.txt")
+        self.check("npu-exporter")
 
     def test_npu_exporters_names_are_its_own(self):
         known = npu_exporter_contract()
