@@ -6,10 +6,8 @@ import glob
 import os
 import shutil
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import TEST_GROUP, DaemonCase, demote, group_id
 
 START = ("--devices", "0", "--sys-hardware-mem-freq", "50", "--sys-interconnection-freq", "50")

@@ -7,14 +7,11 @@ import json
 import os
 import re
 import socket
-import sys
 import tempfile
 import time
 import unittest
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import raw_http2
 from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked

@@ -8,12 +8,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attack_common import START, AttackCase, Attacker, exchange, next_slices, tree
 from attach_client import Client
 from profd_harness import ALICE, BOB, IS_ROOT, demote, eventually, main, scaled

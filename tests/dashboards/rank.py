@@ -4,11 +4,9 @@
 One rank of a job that does nothing: attaches, and marks a step every tenth of a second until it is ended.
 """
 
-import os
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from attach_client import PUSH, POP, STEP_BEGIN, STEP_END, Client, Ring
 
 

@@ -12,8 +12,6 @@ import subprocess
 import sys
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "harness"), HERE]
 from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, temp_folder, toml
 from prometheus import RULES, Prometheus
 from sim_train import SimTrain
@@ -108,7 +106,7 @@ def rules_text(name):
 
 
 def start_rank(daemon, job, rank, device):
-    return subprocess.Popen([sys.executable, os.path.join(HERE, "rank.py"), daemon.node["attach_socket"], job,
+    return subprocess.Popen([sys.executable, os.path.join(REPO, "tests", "dashboards", "rank.py"), daemon.node["attach_socket"], job,
                              str(rank), str(device)], stdin=subprocess.DEVNULL)
 
 

@@ -8,10 +8,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_activity import ActivityCase
 from profd_harness import REPO, eventually, main
 

@@ -11,12 +11,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
 import perfetto_reader
 from profd_harness import DaemonCase, eventually, main

@@ -8,9 +8,7 @@ import os
 import shutil
 import sqlite3
 import struct
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
 import perfetto_reader
 from profd_harness import DaemonCase, main, temp_folder

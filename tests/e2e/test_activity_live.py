@@ -4,10 +4,8 @@
 import json
 import os
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from activity_ring import KERNEL, KERNEL_RECORD, ActivityRing
 from attach_case import AttachCase
 from attach_client import raw_ns

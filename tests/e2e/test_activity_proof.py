@@ -7,13 +7,9 @@ import glob
 import os
 import shutil
 import signal
-import sys
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "harness"))
-sys.path.insert(0, HERE)
 import activity_files
 from app_process import AppProcess
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, TEST_GROUP, demote, eventually, group_id, is_sanitized, main)

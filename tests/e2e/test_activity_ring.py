@@ -2,9 +2,7 @@
 """Activity rings of processes that a test plays itself: they are emptied, counted, and given up when they break."""
 
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_ring
 from activity_ring import ActivityRing
 from attach_case import AttachCase

@@ -12,7 +12,6 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from attach_case import AttachCase
 from attach_client import (DROPPED, MARK, SEAL_GROW, SEAL_SHRINK, SLOT, STEP_BEGIN, Client, Forked,

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from attach_case import AttachCase
 from attach_client import Client, Ring

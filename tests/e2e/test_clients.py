@@ -8,11 +8,9 @@ import random
 import select
 import signal
 import socket
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import ALL_OPTIONS, DaemonCase, eventually, main, scaled
 

@@ -5,11 +5,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import (BUILD, IS_ROOT, PROFCTL, PROFD, RUNNER, TEST_GROUP, Daemon, eventually, group_id, main,
                            scaled, temp_folder)

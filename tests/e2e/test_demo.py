@@ -7,7 +7,6 @@ import stat
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import ALL_OPTIONS, DaemonCase, main, scaled
 

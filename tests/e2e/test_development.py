@@ -7,11 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, python_with, scaled, temp_folder
 
 PACKAGE = os.path.join(REPO, "client", "python")

@@ -11,10 +11,8 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import (DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, replace_file, scaled,
                            scenario_text, temp_folder)
 from tls_files import OPENSSL, call, issue, tls_init

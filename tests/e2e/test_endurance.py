@@ -3,9 +3,7 @@
 
 import os
 import shutil
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, eventually, is_sanitized, main
 
 WARM_UP = 20

@@ -8,10 +8,8 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import run_tests  # noqa: E402
 from profd_harness import ALL_OPTIONS, DaemonCase, profctl, scaled  # noqa: E402

@@ -11,11 +11,9 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
 from profd_harness import Daemon, main, profctl, python_with, scaled, scenario_text, temp_folder

@@ -6,9 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, main, python_with, scaled, temp_folder
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")

@@ -4,12 +4,9 @@ hangs: devices, health, faults, top, the page, /readyz and the metrics say the s
 once."""
 
 import json
-import os
-import sys
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import Daemon, eventually, main, scaled, toml
 
 OK, HOT, ECC, GONE, HUNG = range(5)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import DaemonCase, eventually, main
 

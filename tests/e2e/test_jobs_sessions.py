@@ -17,7 +17,6 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import attach_client
 import prof_reader
 from profd_harness import (ALICE, BOB, BUILD, DEADLINE, IS_ROOT, RUNNER, TEST_GROUP, Daemon,

@@ -1,10 +1,6 @@
 #!/usr/bin/env python3
 """Ranks of a job that attach while a session of it runs: their NPUs join."""
 
-import os
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import attach_client
 import prof_reader
 from profd_harness import DaemonCase, eventually, main, profctl

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import helm_chart
 from profd_harness import PROFD, REPO, RUNNER, main, profctl
 

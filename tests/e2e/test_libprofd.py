@@ -12,7 +12,6 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled, temp_folder
 
 TRAIN = os.path.join(BUILD, "bin", "train_example")

@@ -7,12 +7,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from attach_client import raw_ns
 from profd_harness import BUILD, PROFCTL, RUNNER, Daemon, eventually, main, scenario
 from sim_train import SimTrain

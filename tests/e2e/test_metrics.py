@@ -3,15 +3,12 @@
 matter of test_metrics_golden.py."""
 
 import math
-import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import ALL_OPTIONS, Daemon, DaemonCase, eventually, main, parse_metrics, toml
 
 

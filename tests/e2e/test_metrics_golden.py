@@ -13,12 +13,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from attach_client import Client, Ring
 from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, main, parse_metrics, scaled)
 

@@ -5,9 +5,7 @@ where that hangs, writes nonsense or far too much, or fails."""
 import glob
 import os
 import signal
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, eventually, main
 
 LIT, HANGS, NOISE, FLOODS, FAILS, DIM, EMPTY, DOWN = range(8)

@@ -4,11 +4,9 @@
 import json
 import os
 import signal
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import Daemon, eventually, main
 from sim_train import SimTrain
 

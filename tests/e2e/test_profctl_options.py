@@ -4,10 +4,8 @@
 import json
 import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import DaemonCase, eventually, main, profctl, scaled, temp_folder
 

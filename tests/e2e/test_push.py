@@ -14,7 +14,6 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dashboards"))
 from prometheus import Prometheus
 from profd_harness import Daemon, eventually, main, temp_folder

@@ -3,11 +3,9 @@
 
 import os
 import signal
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import activity_files
 from profd_harness import ALICE, IS_ROOT, TEST_GROUP, eventually, group_id, main
 from test_activity import CLOCK_NS, ActivityCase

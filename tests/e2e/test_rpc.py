@@ -4,10 +4,8 @@
 import contextlib
 import os
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import BUILD, RUNNER, DaemonCase, eventually, main, scaled
 
 CLIENT = os.path.join(BUILD, "tests", "e2e_rpc_client")

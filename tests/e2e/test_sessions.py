@@ -6,11 +6,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import DaemonCase, RUNNER, PROFCTL, eventually, main, scaled
 

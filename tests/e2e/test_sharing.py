@@ -3,10 +3,7 @@
 numbers, in any order of starting."""
 
 import bisect
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import DaemonCase, eventually, main
 

@@ -4,11 +4,9 @@
 import os
 import stat
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import prof_reader
 from profd_harness import (ALICE, BOB, IS_ROOT, MALLORY, TEST_GROUP, DaemonCase, demote,
                            group_id, main)

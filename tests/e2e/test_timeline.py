@@ -10,10 +10,7 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import attach_client
 import perfetto_reader
 import trace_viewer

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import raw_http2
 from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled, temp_folder
 from tls_files import OPENSSL, call, issue, openssl, tls_init

@@ -6,10 +6,8 @@ import os
 import re
 import socket
 import stat
-import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import PROFCTL, PROFD, Daemon, main, scaled, temp_folder
 from tls_files import OPENSSL, call, tls_init
 

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import DaemonCase, eventually, main, scaled
 from test_jobs import Process
 

@@ -11,11 +11,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, RUNNER, SHARED_DATA, TEST_GROUP, demote, eventually, group_id,
                            main, profctl, scaled)
 from test_activity import ActivityCase

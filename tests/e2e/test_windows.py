@@ -3,12 +3,9 @@
 measured on a card that dropped off the bus is not shown any longer."""
 
 import itertools
-import os
-import sys
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from profd_harness import (ALL_OPTIONS, Daemon, DaemonCase, eventually, main, parse_metrics, scaled,
                            toml)
 

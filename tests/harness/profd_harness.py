@@ -4,6 +4,7 @@ Only real processes and sockets: `profd`, `profctl`, HTTP. Every wait has a gene
 as soon as its condition holds; no test passes or fails by how long something took.
 
 Environment:
+  PYTHONPATH        this folder, for every test that is run by hand
   PROFD_BUILD_DIR   build tree with bin/ and sim/ (default: build/dev of this repository)
   PROFD_RUNNER      prefix for every binary of ours, e.g. "qemu-aarch64 -L /usr/aarch64-linux-gnu"
   PROFD_TIME_SCALE  factor on every deadline (sanitizers, emulation)
