@@ -12,52 +12,11 @@ import unittest
 import prof_reader
 from attach_case import AttachCase
 from attach_client import Client, Ring
+from attach_storm import Storm
 from profd_harness import Daemon, eventually, is_sanitized, main
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 HCCS = json.dumps({"sys_interconnection_freq": 50})
-
-# Many processes, each attached with a ring, until standard input ends. argv: harness, socket, how many.
-STORM = """
-import os, sys, traceback
-sys.path.insert(0, sys.argv[1])
-from attach_client import Client, Ring
-children = []
-for i in range(int(sys.argv[3])):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ring = Ring(256)
-            while True:
-                try:
-                    client = Client(sys.argv[2]).attach(ring, job_id="storm", rank=i)
-                    break
-                except AssertionError as error:
-                    # On a busy machine a process may be too late; libprofd tries again, too.
-                    if "no hello in time" not in str(error):
-                        raise
-            for step in range(5):
-                ring.step(step)
-            os.write(1, b"x")
-            if i % 3 == 0:
-                client.bye()
-                os._exit(0)
-            while True:
-                client.socket.settimeout(None)
-                if client.receive() is None:
-                    os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os.write(1, b"!")
-        finally:
-            os._exit(1)
-    children.append(pid)
-sys.stdin.read()
-for pid in children:
-    os.kill(pid, 9)
-for pid in children:
-    os.waitpid(pid, 0)
-"""
 
 # A training loop in miniature: a session through the hello, marks and steps until it is killed.
 # argv: harness, socket, options.
@@ -82,17 +41,7 @@ class Storms(AttachCase):
     PROCESSES = 500
 
     def storm(self, count):
-        """Starts so many processes; returns when all of them have attached."""
-        process = subprocess.Popen([sys.executable, "-c", STORM, HARNESS, self.path, str(count)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.stack.callback(process.stdout.close)
-        seen = 0
-        while seen < count:
-            data = os.read(process.stdout.fileno(), 65536)
-            self.assertTrue(data, f"the storm ended after {seen} of {count}")
-            self.assertNotIn(b"!", data, f"a process could not attach, after {seen} of {count}")
-            seen += len(data)
-        return process
+        return Storm(self.path, [{"job_id": "storm", "rank": i} for i in range(count)], leaving=True)
 
     def figures(self):
         self.nobody_left()
@@ -100,18 +49,15 @@ class Storms(AttachCase):
         return self.daemon.fd_count(), self.daemon.thread_count(), self.daemon.rss()
 
     def test_processes_come_and_vanish(self):
-        self.storm(20).communicate()
+        self.storm(20).end()
         self.figures()
         settled = None
         for round_number in range(3):
-            process = self.storm(self.PROCESSES)
-            if round_number == 1:
-                # Everything at once, by the kernel's hand: no farewell.
-                process.communicate()
-            else:
+            storm = self.storm(self.PROCESSES)
+            if round_number != 1:
                 listed = self.daemon.ctl("jobs", "--job", "storm")["jobs"]
                 self.assertGreater(len(listed[0]["processes"]), self.PROCESSES // 2)
-                process.communicate()
+            storm.end()
             now = self.figures()
             settled = settled or now
         self.assertLessEqual(now[0], settled[0] + 2)

@@ -9,13 +9,12 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
+from attach_storm import Storm
 from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit, replace_file
 
-HARNESS = os.path.join(REPO, "tests", "harness")
 FULL = os.environ.get("PROFD_CARDINALITY") == "full"
 NPUS = 16
 WAVES = 3
@@ -25,37 +24,6 @@ PROCESSES, JOBS = (500, 200) if FULL else (170, 67)
 LISTED, LISTED_JOBS = 32, 8
 SERIES_OF_WORK = ("atlas_npu_process_info", "atlas_npu_job_info", "atlas_npu_process_memory_bytes",
                   "atlas_npu_step", "atlas_npu_steps_total", "atlas_npu_step_duration_seconds")
-
-# So many processes, each attached with a ring and one NPU, until standard input ends.
-# argv: harness, socket, processes, jobs, wave.
-STORM = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from attach_client import Client, Ring
-processes, jobs, wave = (int(number) for number in sys.argv[3:])
-children = []
-for i in range(processes):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            ring = Ring(256)
-            client = Client(sys.argv[2]).attach(ring, job_id=f"wave{wave}-{i % jobs}", rank=i,
-                                                devices=[i % 16])
-            for step in range(5):
-                ring.step(step)
-            os.write(1, b"x")
-            client.socket.settimeout(None)
-            while client.receive() is not None:
-                pass
-        finally:
-            os._exit(1)
-    children.append(pid)
-sys.stdin.read()
-for pid in children:
-    os.kill(pid, 9)
-for pid in children:
-    os.waitpid(pid, 0)
-"""
 
 
 def bounds():
@@ -110,18 +78,12 @@ class Cardinality(unittest.TestCase):
 
     @contextlib.contextmanager
     def attached(self, wave):
-        storm = subprocess.Popen(
-            [sys.executable, "-c", STORM, HARNESS, os.path.join(self.daemon.base, "attach.sock"),
-             str(PROCESSES), str(JOBS), str(wave)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        storm = Storm(os.path.join(self.daemon.base, "attach.sock"),
+                      [{"job_id": f"wave{wave}-{i % JOBS}", "rank": i, "devices": [i % 16]} for i in range(PROCESSES)])
         try:
-            seen = 0
-            while seen < PROCESSES:
-                data = os.read(storm.stdout.fileno(), 65536)
-                self.assertTrue(data, f"the wave ended after {seen}")
-                seen += len(data)
             yield
         finally:
-            storm.communicate()
+            storm.end()
 
     def all_there(self, listed):
         _, counts = self.scrape()
