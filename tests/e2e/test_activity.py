@@ -17,6 +17,7 @@ import unittest
 
 import activity_files
 import perfetto_reader
+from attach_client import raw_ns
 from profd_harness import DaemonCase, eventually, main
 from sim_train import SimTrain
 
@@ -152,9 +153,9 @@ class Sessions(ActivityCase):
         # The daemon, which these tests share, may still list processes of an earlier job of that name.
         states = {p["rank"]: p["collector"]["state"] for p in running["processes"] if p["pid"] in ranks.values()}
         self.assertEqual(states, {0: "on", 1: "on"})
-        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        begin = raw_ns()
         time.sleep(2)
-        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        end = raw_ns()
         done = self.stop(session)
         time.sleep(0.2)
         dump = done["dump_path"]

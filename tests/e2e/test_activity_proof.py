@@ -12,6 +12,7 @@ import unittest
 
 import activity_files
 from app_process import AppProcess
+from attach_client import raw_ns
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, TEST_GROUP, demote, eventually, group_id, is_sanitized, main)
 from sim_train import SimTrain
 from test_activity import CLOCK_NS, ActivityCase
@@ -44,10 +45,6 @@ def pid_of(job):
     """The one process of a job of one rank."""
     with open(f"/proc/{job.process.pid}/task/{job.process.pid}/children", encoding="utf-8") as file:
         return int(file.read())
-
-
-def raw_ns():
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
 def small(name, steps=100_000, data_ms=5):

@@ -4,6 +4,7 @@
 import time
 from statistics import mean
 
+from attach_client import raw_ns
 from profd_harness import main
 from test_activity import CLOCK_NS, ActivityCase
 
@@ -31,15 +32,15 @@ class Analyze(ActivityCase):
 
     def record(self, job, *flags, seconds=1):
         """Some of it: the time in which every kernel was recorded, that in which any was, and the dump."""
-        outer = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        outer = raw_ns()
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--training-trace", "on", "--provider", "mspti",
                                   "--collector", "hbm=20", "--collector", "npu_state=5", *flags)
         self.served(session["session_id"], "task_time")
-        begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        begin = raw_ns()
         time.sleep(seconds)
-        end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        end = raw_ns()
         dump = self.stop(session)["dump_path"]
-        return (begin, end), (outer, time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)), dump
+        return (begin, end), (outer, raw_ns()), dump
 
     def truth_by_name(self, job, rank, kind, window):
         found = {}

@@ -17,32 +17,13 @@ ASK = r"""
 import sys
 import grpc
 from google.protobuf import descriptor_pb2
+from perfetto_reader import fields
 
 SYMBOL, FILE, LIST = 4, 3, 7
 
 
 def field(number, text):
     return bytes((number << 3 | 2, len(text))) + text.encode()
-
-
-def parts(data):
-    at = 0
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-    while at < len(data):
-        tag = varint()
-        size = varint()
-        if tag & 7 == 2:
-            yield tag >> 3, data[at:at + size]
-            at += size
 
 
 with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
@@ -58,10 +39,10 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
     def ask(number, text):
         # 4: descriptors, 6: services
         answer = next(iter(reflect(iter([field(number, text)]), timeout=30)))
-        return {kind: [part for _, part in parts(body)] for kind, body in parts(answer) if kind in (4, 6)}
+        return {kind: [part for _, part in fields(body)] for kind, body in fields(answer) if kind in (4, 6)}
 
     for service in ask(LIST, "*")[6]:
-        print("service", next(body for number, body in parts(service) if number == 1).decode())
+        print("service", next(body for number, body in fields(service) if number == 1).decode())
     file = descriptor_pb2.FileDescriptorProto.FromString(ask(SYMBOL, "profd.v1.SessionService")[4][0])
     print("methods", *sorted(method.name for service in file.service for method in service.method))
     for name in file.dependency:
@@ -153,7 +134,8 @@ with rpc.connect() as daemon:
         self.assertTrue(any(found.startswith("KIND_INVALID gpu '1' unknown option") for found in out), out)
 
     def test_reflection_and_health(self):
-        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket])
+        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket],
+                          PYTHONPATH=os.path.join(ROOT, "tests", "harness"))
         lines = dict.fromkeys(out.splitlines())
         for line in ("health '' 0801", "health 'profd.v1.NodeService' 0801", "health 'profd.v1.SessionService' 0801",
                      "health 'profd.v1.DumpService' 0801", "health of nothing NOT_FOUND", "service profd.v1.NodeService",

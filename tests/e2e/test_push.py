@@ -15,6 +15,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dashboards"))
+from perfetto_reader import varint
 from prometheus import Prometheus
 from profd_harness import Daemon, eventually, main, temp_folder
 from tls_files import tls_init
@@ -31,17 +32,6 @@ REQUEST = {1: ("resources", {1: ("resource", {1: ("attributes", KEY_VALUE)}),
                              2: ("scopes", {1: ("scope", {1: ("name", "text"), 2: ("version", "text")}),
                                             2: ("metrics", METRIC)})})}
 CUMULATIVE = 2
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
 
 
 def decode(data, fields):

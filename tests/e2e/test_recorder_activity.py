@@ -7,12 +7,9 @@ import time
 import unittest
 
 import activity_files
+from attach_client import raw_ns
 from profd_harness import ALICE, IS_ROOT, TEST_GROUP, eventually, group_id, main
 from test_activity import CLOCK_NS, ActivityCase
-
-
-def raw_ns():
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
 class TruthNear:
