@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 
-from profd_harness import TEST_GROUP, DaemonCase, demote, group_id
+from profd_harness import UsersCase, demote
 
 START = ("--devices", "0", "--sys-hardware-mem-freq", "50", "--sys-interconnection-freq", "50")
 # Neither complete records nor complete lines: a repair would cut it.
@@ -102,22 +102,15 @@ class Attacker:
             self.rounds = int(file.read() or 0)
 
 
-class AttackCase(DaemonCase):
+class AttackCase(UsersCase):
     """A daemon for the tests' group, and a vault with a file of root's."""
 
     devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}, "limits": {"max_starts_per_minute": 600}}
+    config = {"limits": {"max_starts_per_minute": 600}}
 
     def tearDown(self):
         super().tearDown()
         self.end_all()
-
-    def ctl_as(self, uid, *args, **how):
-        return self.daemon.ctl(*args, user=uid, groups=(self.group,), **how)
 
     def setUp(self):
         # Beside the dumps: hard links lead nowhere else.

@@ -9,13 +9,12 @@ import re
 import socket
 import tempfile
 import time
-import unittest
 import zlib
 
 import raw_http2
 from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
-from profd_harness import ALICE, ALL_OPTIONS, BOB, IS_ROOT, DaemonCase, eventually, is_sanitized, main, scaled, temp_folder
+from profd_harness import ALICE, ALL_OPTIONS, BOB, DaemonCase, eventually, is_sanitized, main, scaled, temp_folder
 
 MIB = 1 << 20
 CONNECTIONS = 16
@@ -81,7 +80,6 @@ class Bombs(DaemonCase):
         self.assert_small_while(attack)
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
 class Quotas(AttackCase):
     @classmethod
     def make_config(cls):
@@ -163,7 +161,6 @@ def request_for(session):
     return bytes((TEXT, len(session))) + session.encode()
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
 class Calls(AttackCase):
     """One user with more calls than needed, none of which is read. docs/configuration.md has the numbers, and
     names these tests."""
@@ -278,7 +275,6 @@ class Calls(AttackCase):
             self.assertEqual(raw_http2.settings_of(raw)[raw_http2.MAX_CONCURRENT], 64)
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
 class CrowdedDumps(AttackCase):
     """Alice's finished dump is hers to fill with files. Reading it never delays records."""
 

@@ -13,7 +13,7 @@ import unittest
 import activity_files
 from app_process import AppProcess
 from attach_client import raw_ns
-from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, TEST_GROUP, demote, eventually, group_id, is_sanitized, main)
+from profd_harness import ALICE, BOB, BUILD, IS_ROOT, UsersCase, demote, eventually, is_sanitized, main
 from sim_train import SimTrain
 from test_activity import CLOCK_NS, ActivityCase
 
@@ -237,13 +237,7 @@ exec "$@"
         self.assert_verified(done["dump_path"])
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Users(ActivityCase):
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
-
+class Users(UsersCase, ActivityCase):
     def test_whose_processes_a_session_records(self):
         """A job is one of its user: root's session may name it, another user's of that name is another job."""
         os.chmod(self.folder, 0o755)

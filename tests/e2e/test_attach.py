@@ -10,13 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-import unittest
 
 import prof_reader
 from attach_case import AttachCase
 from attach_client import (DROPPED, MARK, SEAL_GROW, SEAL_SHRINK, SLOT, STEP_BEGIN, Client, Forked,
                            Ring, raw_ns)
-from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, eventually, group_id, main, scaled
+from profd_harness import ALICE, BOB, UsersCase, eventually, main, scaled
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 HCCS = json.dumps({"sys_interconnection_freq": 50})
@@ -293,12 +292,8 @@ class Misbehaviour(AttachCase):
             os.kill(child, signal.SIGKILL)
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class UserLimit(AttachCase):
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP, "max_attached": 8}}
+class UserLimit(UsersCase, AttachCase):
+    config = {"daemon": {"max_attached": 8}}
 
     def attach_as(self, uid, count):
         """How many of `count` connections of this user got a welcome; they stay until the test ends."""

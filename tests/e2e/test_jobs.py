@@ -8,8 +8,8 @@ import sys
 import unittest
 
 from attach_client import Client, Forked
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main,
-                           replace_file, scenario_text, temp_folder)
+from profd_harness import (ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, replace_file, scenario_text,
+                           temp_folder)
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # A process that attaches and stays until its standard input ends.
@@ -222,14 +222,8 @@ class DeviceUsers(unittest.TestCase):
             self.assertTrue(self.process_of(p.pid)["attached"])
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class TwoUsers(JobCase):
+class TwoUsers(UsersCase, JobCase):
     devices = 2
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}}
 
     def attached_as(self, uid, job):
         def attach(keep):

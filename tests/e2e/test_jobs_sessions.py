@@ -19,8 +19,8 @@ import unittest
 
 import attach_client
 import prof_reader
-from profd_harness import (ALICE, BOB, BUILD, DEADLINE, IS_ROOT, RUNNER, TEST_GROUP, Daemon,
-                           DaemonCase, demote, eventually, group_id, main, scaled)
+from profd_harness import (ALICE, BOB, BUILD, DEADLINE, RUNNER, Daemon, DaemonCase, UsersCase, demote, eventually, main,
+                           scaled)
 
 # Other users may not reach the interpreter that runs the tests.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
@@ -440,15 +440,9 @@ class Restarts(Calls, unittest.TestCase):
                 self.assertEqual(dump.manifest["state"], "interrupted")
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class JobsOfUsers(Calls, DaemonCase):
+class JobsOfUsers(Calls, UsersCase):
     devices = 2
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP},
-                "limits": {"max_starts_per_minute": 5, "max_sessions": 3}}
+    config = {"limits": {"max_starts_per_minute": 5, "max_sessions": 3}}
 
     def as_user(self, uid):
         return {"user": uid, "groups": (self.group,)}

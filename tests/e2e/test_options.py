@@ -4,10 +4,9 @@
 import json
 import os
 import subprocess
-import unittest
 
 import prof_reader
-from profd_harness import ALICE, BUILD, IS_ROOT, RUNNER, TEST_GROUP, DaemonCase, eventually, group_id, main, profctl
+from profd_harness import ALICE, BUILD, RUNNER, DaemonCase, UsersCase, eventually, main, profctl
 
 NEEDS_PROCESS = "needs an attached process that reports it"
 
@@ -353,12 +352,8 @@ class A1(OptionCase):
         self.assertEqual(listed["dvpp_freq"], self.effective(started)["dvpp_freq"])
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class UserRates(OptionCase):
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}, "limits": {"max_user_hz": 20}}
+class UserRates(UsersCase, OptionCase):
+    config = {"limits": {"max_user_hz": 20}}
 
     def test_administrators_have_no_limit_users_do(self):
         requested = {"sys_io_sampling_freq": 80, "host_sys_usage": "cpu"}

@@ -10,8 +10,7 @@ import unittest
 
 import prof_reader
 from attach_client import Client, Ring, raw_ns
-from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, DaemonCase, eventually, group_id, main, scaled,
-                           scenario_text)
+from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, scaled, scenario_text
 
 # What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
@@ -427,19 +426,9 @@ class Processes(RecorderCase):
         client.bye()
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Users(RecorderCase):
+class Users(UsersCase, RecorderCase):
     devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP},
-                "recorder": {"enabled": True, "cooldown_s": 3600,
-                             "triggers": ["atlas_host_load1 >= 0"]}}
-
-    def ctl_as(self, uid, *args, **how):
-        return self.daemon.ctl(*args, user=uid, groups=(self.group,), **how)
+    config = {"recorder": {"enabled": True, "cooldown_s": 3600, "triggers": ["atlas_host_load1 >= 0"]}}
 
     def test_dumps_are_ones_own(self):
         until_held(self.daemon, 1)

@@ -4,11 +4,10 @@
 import os
 import signal
 import time
-import unittest
 
 import activity_files
 from attach_client import raw_ns
-from profd_harness import ALICE, IS_ROOT, TEST_GROUP, eventually, group_id, main
+from profd_harness import ALICE, UsersCase, eventually, main
 from test_activity import CLOCK_NS, ActivityCase
 
 
@@ -180,16 +179,10 @@ class Recorded(RecordedCase):
         eventually(lambda: "PROFD_COLLECT=off" in self.activity()["problem"], what="it says why")
 
 
-@unittest.skipUnless(IS_ROOT, "needs other users")
-class OtherUsers(RecordedCase):
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}, "recorder": cls.recorder}
-
+class OtherUsers(UsersCase, RecordedCase):
     def test_ones_own_processes_only(self):
         self.recorded()
-        theirs = self.daemon.ctl("dump", "--last", "1s", user=ALICE, groups=(self.group,))
+        theirs = self.ctl_as(ALICE, "dump", "--last", "1s")
         self.assertEqual(activity_files.read(theirs["dump_path"], "kernel"), [])
         self.assertEqual(activity_files.names_of(theirs["dump_path"]), {0: ""})
         self.assertEqual(self.manifest(theirs["dump_path"])["session"]["processes"], [])

@@ -5,23 +5,16 @@ import os
 import stat
 import subprocess
 import tempfile
-import unittest
 
 import prof_reader
-from profd_harness import (ALICE, BOB, IS_ROOT, MALLORY, TEST_GROUP, DaemonCase, demote,
-                           group_id, main)
+from profd_harness import ALICE, BOB, MALLORY, TEST_GROUP, UsersCase, demote, main
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Tenants(DaemonCase):
+class Tenants(UsersCase):
     devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP}, "limits": {"max_sessions_per_uid": 2}}
+    config = {"limits": {"max_sessions_per_uid": 2}}
 
     @classmethod
     def setUpClass(cls):
@@ -30,10 +23,6 @@ class Tenants(DaemonCase):
         cls.bobs = cls.ctl_as(BOB, "start", "--job", "secret", "--label", "bob", *HCCS)
         for session in (cls.alices, cls.bobs):
             cls.daemon.until_records(session["session_id"], 10)
-
-    @classmethod
-    def ctl_as(cls, uid, *args, **how):
-        return cls.daemon.ctl(*args, user=uid, groups=(cls.group,), **how)
 
     def run_as(self, uid, *args, **how):
         return self.daemon.run(*args, user=uid, groups=(self.group,), **how)
@@ -206,14 +195,9 @@ class Tenants(DaemonCase):
             self.assertFalse(os.path.exists(session["dump_path"]))
 
 
-@unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Administrators(DaemonCase):
+class Administrators(UsersCase):
     devices = 1
-
-    @classmethod
-    def make_config(cls):
-        cls.group = group_id()
-        return {"daemon": {"socket_group": TEST_GROUP, "admin_group": TEST_GROUP}}
+    config = {"daemon": {"admin_group": TEST_GROUP}}
 
     def test_admin_group_sees_all(self):
         session = self.daemon.ctl("start", "--label", "roots", *HCCS)

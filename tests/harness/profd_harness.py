@@ -440,6 +440,25 @@ class DaemonCase(unittest.TestCase):
             self.daemon.ctl("stop", session["session_id"])
 
 
+@unittest.skipUnless(IS_ROOT, "only root can be several users")
+class UsersCase(DaemonCase):
+    """Users of the tests' group share the daemon. First of the base classes, if there are several."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.group = group_id()
+        super().setUpClass()
+
+    @classmethod
+    def make_config(cls):
+        config = super().make_config()
+        return {**config, "daemon": {"socket_group": TEST_GROUP, **config.get("daemon", {})}}
+
+    @classmethod
+    def ctl_as(cls, uid, *args, **how):
+        return cls.daemon.ctl(*args, user=uid, groups=(cls.group,), **how)
+
+
 def python_with(*modules):
     """The first interpreter that has these modules: ours, or Debian's own, which has the packages."""
     for python in (sys.executable, "/usr/bin/python3"):
