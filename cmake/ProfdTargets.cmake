@@ -158,6 +158,15 @@ function(profd_for_tests)
   add_dependencies(tests ${ARGN})
 endfunction()
 
+# profd_printed_test(name program argument file): the file in the repository is what the program prints.
+function(profd_printed_test name program argument file)
+  if(NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${program}> -D ARGUMENT=${argument}
+      -D FILE=${PROJECT_SOURCE_DIR}/${file} -P ${PROJECT_SOURCE_DIR}/cmake/CheckPrinted.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS e2e)
+  endif()
+endfunction()
+
 # profd_test(name SOURCES x_test.cc ... DEPS x ...): a GoogleTest executable known to ctest as `name`.
 function(profd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})

@@ -65,7 +65,7 @@ void PrintPart(std::string_view title, std::string_view about, std::span<const M
 void PrintDocument() {
   fmt::print(
       "# Metrics\n\n"
-      "Printed from the metric table by `scripts/print-metrics-doc`; do not edit.\n\n"
+      "Printed from the metric table by `build/dev/tools/metrics_doc`; do not edit.\n\n"
       "Every value is in a base unit: bytes, seconds, hertz, watts, joules, volts, degrees\n"
       "Celsius, ratios from 0 to 1.\n"
       "Counters end in `_total` and only grow, unless the device or the daemon restarts. A value "

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kBefore =
     R"(# npu-exporter's names
 
-Printed from the table by `scripts/print-npu-exporter-doc`; do not edit.
+Printed from the table by `build/dev/tools/npu_exporter_doc`; do not edit.
 
 For dashboards, schedulers and scripts written for the vendor's npu-exporter, profd serves that exporter's
 metrics with their names, labels and units, from its own values.
