@@ -32,7 +32,7 @@ def dump_of(daemon, session):
     return json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
 
 
-def verified(build, daemon, dump):
+def verified(build, dump):
     done = subprocess.run([build.profctl, "verify", "--quiet", dump], capture_output=True, text=True,
                           check=False)
     return done.returncode == 0
@@ -47,7 +47,7 @@ def stops(build, daemon, count, options, seconds=1.0):
         begin = time.monotonic()
         daemon.stop_session(session)
         dump = dump_of(daemon, session)
-        took, ok = timed(lambda path=dump: verified(build, daemon, path))
+        took, ok = timed(lambda path=dump: verified(build, path))
         complete.append(time.monotonic() - begin)
         checks.append(took)
         incomplete += not ok
@@ -111,7 +111,7 @@ def recorder(build, seconds):
         copied, _ = timed(lambda: shutil.copytree(dump, os.path.join(daemon.dir, "copy")))
         row = summary(times)
         row.update(seconds=seconds, dump_mb=size / 1e6, copy_ms=copied * 1e3,
-                   ratio_to_copy=statistics.median(times) / copied, complete=verified(build, daemon, dump))
+                   ratio_to_copy=statistics.median(times) / copied, complete=verified(build, dump))
     return row
 
 

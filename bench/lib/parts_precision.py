@@ -153,7 +153,7 @@ def clock_rate():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def stressed(build):
+def stressed():
     """CPU hogs, as many as cores."""
     tool = peers.program("stress-ng")
     if tool:
@@ -246,7 +246,7 @@ def precision(build, args):
     result = {"seconds": seconds}
     with rig.Daemon(build) as daemon:
         result["idle"], result["clocks"] = grids(daemon, seconds)
-        with stressed(build) as load:
+        with stressed() as load:
             result["load"] = load.name
             result["stressed"], result["clocks_stressed"] = grids(daemon, seconds)
         result["skew"] = skew(daemon, 6 if args.quick else 20)

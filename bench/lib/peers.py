@@ -120,17 +120,16 @@ def program(name):
 NODE_EXPORTER = ("cpu", "stat", "meminfo", "netdev", "diskstats", "pressure", "loadavg")
 
 
-def node_exporter(pad=b"", everything=False):
+def node_exporter(pad=b""):
     """None where it is not installed. `pad`: further series, from a text file."""
     path = program("prometheus-node-exporter") or program("node_exporter")
     if not path:
         return None
     address = ("127.0.0.1", free_port())
     folder = tempfile.mkdtemp(prefix="profd-bench-ne-")
-    command = [path, f"--web.listen-address={address[0]}:{address[1]}", "--log.level=error"]
-    if not everything:
-        command += ["--collector.disable-defaults"] + [f"--collector.{name}" for name in NODE_EXPORTER]
-    command += ["--collector.textfile", f"--collector.textfile.directory={folder}"]
+    command = [path, f"--web.listen-address={address[0]}:{address[1]}", "--log.level=error", "--collector.disable-defaults",
+               *(f"--collector.{name}" for name in NODE_EXPORTER), "--collector.textfile",
+               f"--collector.textfile.directory={folder}"]
     if pad:
         with open(os.path.join(folder, "pad.prom"), "wb") as file:
             file.write(pad)

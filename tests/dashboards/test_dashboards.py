@@ -253,7 +253,7 @@ class AgainstPrometheus(unittest.TestCase):
         cls.prometheus = Prometheus(cls.daemon.metrics_address).__enter__()
         cls.addClassCleanup(cls.prometheus.__exit__)
 
-    def until_answered(self, queries, seconds=120):
+    def until_answered(self, queries):
         """Waits until each of {name: query} has answered with data once."""
         left = dict(queries)
 
@@ -264,7 +264,7 @@ class AgainstPrometheus(unittest.TestCase):
             return not left
 
         try:
-            eventually(all_answered, seconds, every=1)
+            eventually(all_answered, seconds=120, every=1)
         except AssertionError:
             self.fail("without data:\n" + "\n".join(f"  {n}: {q}" for n, q in left.items()))
 

@@ -43,7 +43,7 @@ class FleetCase(ArchiveCase):
         """A daemon that other machines may call."""
         return self.stack.enter_context(self.daemon(more=self.tls_config, **{"which": BY_REQUEST, **how}))
 
-    def record_on(self, d, *target, seconds=0.5):
+    def record_on(self, d, *target):
         """A finished session of the user's; each node has a device of its own, as they share a host's name."""
         session = self.call([d], "start", *MUCH, "--job", "train", *target, expect=(OK, PARTIAL))["nodes"][0]["sessions"][0]["session_id"]
         d.until_records(session, 10)

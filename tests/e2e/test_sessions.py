@@ -242,9 +242,8 @@ class Sessions(DaemonCase):
 
     # run ------------------------------------------------------------------------------------
 
-    def run_command(self, *command, options=(), seconds=60):
-        return self.daemon.run("run", "--devices", "0", *HCCS, *options, "--", *command,
-                               seconds=seconds)
+    def run_command(self, *command, options=()):
+        return self.daemon.run("run", "--devices", "0", *HCCS, *options, "--", *command, seconds=60)
 
     def run_facts(self, result):
         return json.loads(result.stderr.strip().splitlines()[-1])

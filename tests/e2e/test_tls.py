@@ -84,7 +84,7 @@ class TlsCase(unittest.TestCase):
         self.assertIn("permission_denied", str(answer))
         return text
 
-    def context(self, who=None, low=None, high=None, authority=None):
+    def context(self, who=None, low=None, authority=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations((authority or self.live) + "/ca.crt")
         context.set_alpn_protocols(["h2"])
@@ -93,7 +93,7 @@ class TlsCase(unittest.TestCase):
             context.load_cert_chain(folder + "/client.crt", folder + "/client.key")
         if low is not None:
             context.set_ciphers("ALL:@SECLEVEL=0")
-            context.minimum_version, context.maximum_version = low, high or low
+            context.minimum_version, context.maximum_version = low, low
         return context
 
     @contextlib.contextmanager

@@ -47,7 +47,6 @@ class Cell:
     expect: object           # an Expect, or words
     test: str = ""           # "file:Class.test" that was there before; empty: test_matrix.py
     ci: bool = False         # part of the short form
-    skip: str = ""           # why it cannot be
 
 
 GOES_ON = Expect(("running",), final=("finished",), whole=True)
@@ -148,9 +147,8 @@ DCMI_CODES = (-8001, -8002, -8003, -8005, -8006, -8007, -8008, -8009, -8010, -80
 
 
 def other_cells():
-    def cell(area, fault, state, expect, test="", ci=False, skip=""):
-        return Cell(identifier(area.strip("/"), fault, state), area, fault, state, expect, test, ci,
-                    skip)
+    def cell(area, fault, state, expect, test="", ci=False):
+        return Cell(identifier(area.strip("/"), fault, state), area, fault, state, expect, test, ci)
 
     nothing_of_npus = "no devices, the reason in status, NPU collectors refused (exit 3)"
     yield cell("driver", "library missing", "idle", nothing_of_npus,

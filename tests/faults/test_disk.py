@@ -139,7 +139,7 @@ class Volume(FaultCase):
     def aged(self, d):
         return d.metric("profd_dump_aged_records_total") or 0
 
-    def assert_aged(self, d, session, done, limit):
+    def assert_aged(self, d, done, limit):
         """What has gone is counted: here + gone = received, and the dump holds."""
         facts = manifest(done)
         gone = sum(c["aged"]["records"] for c in facts["channels"])
@@ -184,7 +184,7 @@ class Volume(FaultCase):
             done = stop(d, session)
             self.assertEqual(done["state"], "done")
             self.assertEqual(manifest(done)["limit_action"], "age")
-            self.assert_aged(d, session, done, limit)
+            self.assert_aged(d, done, limit)
             self.assert_clean_end(d)
 
     def test_the_oldest_is_removed_on_a_full_volume(self):
@@ -196,7 +196,7 @@ class Volume(FaultCase):
             self.assertEqual(d.show(session["session_id"])["state"], "running")
             done = stop(d, session)
             self.assertEqual(done["state"], "done")
-            self.assert_aged(d, session, done, 80 * MB)
+            self.assert_aged(d, done, 80 * MB)
             self.assert_clean_end(d)
 
     def test_becomes_read_only(self):

@@ -102,8 +102,8 @@ class LegacyTest(FolderCase):
         dump.write()
         return Exported(dump.path, dump.path + "-out", 0, LEGACY)
 
-    def rules_of(self, exported, device=0):
-        with open(os.path.join(exported.out, f"prof_rule_{device}.json"), encoding="utf-8") as file:
+    def rules_of(self, exported):
+        with open(os.path.join(exported.out, "prof_rule_0.json"), encoding="utf-8") as file:
             rules = json.load(file)
         self.assertEqual(rules["status"], 0)
         self.assertEqual([section["Rule Type"] for section in rules["data"]],

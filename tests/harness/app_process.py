@@ -64,12 +64,11 @@ for line in sys.stdin:
 
 
 class AppProcess:
-    def __init__(self, daemon, job_id, env=None):
+    def __init__(self, daemon, job_id):
         environment = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(daemon.base, "attach.sock"),
                            LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))),
                            PROFD_LIBRARY=os.path.join(BUILD, "lib", "libprofd.so.0"), SLURM_JOB_ID=job_id,
                            PYTHONPATH=os.path.join(REPO, "client", "python"), PYTHONDONTWRITEBYTECODE="1")
-        environment.update(env or {})
         self.process = subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.answer("ready")

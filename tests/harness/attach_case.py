@@ -26,9 +26,9 @@ class AttachCase(DaemonCase):
         self.stack.callback(ring.close)
         return ring
 
-    def process(self, attach_id=None, pid=None):
+    def process(self):
         """This process as the daemon lists it (the newest attachment)."""
-        found = [p for p in self.daemon.processes() if p["pid"] == (pid or os.getpid())]
+        found = [p for p in self.daemon.processes() if p["pid"] == os.getpid()]
         return found[-1] if found else None
 
     def attached(self):

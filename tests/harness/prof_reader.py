@@ -45,12 +45,10 @@ class Channel:
             result[record.key].append(record)
         return dict(result)
 
-    def timestamps(self, key=None):
-        """Distinct timestamps in the order of arrival (of one series)."""
+    def timestamps(self):
+        """Distinct timestamps in the order of arrival."""
         seen = []
         for record in self.records:
-            if key is not None and record.key != key:
-                continue
             if not seen or seen[-1] != record.timestamp:
                 seen.append(record.timestamp)
         return seen
