@@ -29,7 +29,6 @@ int PutText(std::string_view text, char* out, unsigned size) {
 
 using profd::sim::Always;
 using profd::sim::Ask;
-using profd::sim::AskV2;
 using profd::sim::Dcmi;
 using profd::sim::DcmiView;
 namespace abi = profd::abi;
@@ -125,9 +124,7 @@ PROFD_SIM_EXPORT int dcmi_get_device_logicid_from_phyid(unsigned phy_id, unsigne
   return dcmi_get_device_phyid_from_logicid(phy_id, logic_id);
 }
 
-PROFD_SIM_EXPORT int dcmi_get_device_chip_info_v2(int card, int device, abi::DcmiChipInfoV2* out) {
-  return Ask(card, device, out, &DcmiView::ChipInfo);
-}
+PROFD_SIM_ASK(dcmi_get_device_chip_info_v2, abi::DcmiChipInfoV2, &DcmiView::ChipInfo)
 
 // The older struct ends before npu_name.
 PROFD_SIM_EXPORT int dcmi_get_device_chip_info(int card, int device, void* out) {
@@ -145,17 +142,9 @@ PROFD_SIM_EXPORT int dcmi_get_device_die_v2(int card, int device, int die_type,
   return Ask(card, device, out, &DcmiView::DieId, die_type);
 }
 
-PROFD_SIM_EXPORT int dcmi_get_device_pcie_info_v2(int card, int device, abi::DcmiPcieInfoAll* out) {
-  return Ask(card, device, out, &DcmiView::PcieInfo);
-}
-
-PROFD_SIM_EXPORT int dcmi_get_device_board_info(int card, int device, abi::DcmiBoardInfo* out) {
-  return Ask(card, device, out, &DcmiView::BoardInfo);
-}
-
-PROFD_SIM_EXPORT int dcmi_get_mainboard_id(int card, int device, unsigned* out) {
-  return Ask(card, device, out, &DcmiView::MainboardId);
-}
+PROFD_SIM_ASK(dcmi_get_device_pcie_info_v2, abi::DcmiPcieInfoAll, &DcmiView::PcieInfo)
+PROFD_SIM_ASK(dcmi_get_device_board_info, abi::DcmiBoardInfo, &DcmiView::BoardInfo)
+PROFD_SIM_ASK(dcmi_get_mainboard_id, unsigned, &DcmiView::MainboardId)
 
 // Only the 310P answers.
 PROFD_SIM_EXPORT int dcmi_get_product_type(int card, int device, char* out, int size) {
@@ -167,9 +156,7 @@ PROFD_SIM_EXPORT int dcmi_get_card_elabel_v2(int card, abi::DcmiElabelInfo* out)
   return Ask(card, 0, out, &DcmiView::Elabel);
 }
 
-PROFD_SIM_EXPORT int dcmi_get_device_compatibility(int card, int device, int* out) {
-  return Ask(card, device, out, Always(1));
-}
+PROFD_SIM_ASK(dcmi_get_device_compatibility, int, Always(1))
 
 PROFD_SIM_EXPORT int dcmi_get_device_boot_status(int card, int device, int* out) {
   constexpr int kStartFinished = 16;
@@ -218,6 +205,4 @@ PROFD_SIM_EXPORT int dcmiv2_get_chip_phy_id_by_dev_id(unsigned device, unsigned*
   return dcmi_get_device_phyid_from_logicid(device, phy_id);
 }
 
-PROFD_SIM_EXPORT int dcmiv2_get_device_elabel_info(int device, abi::DcmiElabelInfo* out) {
-  return AskV2(device, out, &DcmiView::Elabel);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_elabel_info, abi::DcmiElabelInfo, &DcmiView::Elabel)

@@ -6,19 +6,11 @@ using profd::sim::DcmiView;
 namespace abi = profd::abi;
 
 // 23
-PROFD_SIM_EXPORT int dcmi_get_hccs_avail_credit_info(int card, int device,
-                                                     abi::DcmiHccsCreditInfo* out) {
-  return Ask(card, device, out, &DcmiView::HccsCredits);
-}
+PROFD_SIM_ASK(dcmi_get_hccs_avail_credit_info, abi::DcmiHccsCreditInfo, &DcmiView::HccsCredits)
 
 // 29 to 31. Only port 0 exists.
-PROFD_SIM_EXPORT int dcmi_get_netdev_tc_stat_info(int card, int device, abi::DcmiTcStatData* out) {
-  return Ask(card, device, out, &DcmiView::TrafficClasses);
-}
-PROFD_SIM_EXPORT int dcmi_get_pfc_duration_info(int card, int device,
-                                                abi::DcmiPfcDurationInfo* out) {
-  return Ask(card, device, out, &DcmiView::PfcDuration);
-}
+PROFD_SIM_ASK(dcmi_get_netdev_tc_stat_info, abi::DcmiTcStatData, &DcmiView::TrafficClasses)
+PROFD_SIM_ASK(dcmi_get_pfc_duration_info, abi::DcmiPfcDurationInfo, &DcmiView::PfcDuration)
 PROFD_SIM_EXPORT int dcmi_get_extra_statistics_info(int card, int device, int port,
                                                     abi::DcmiExtraStatistics* out) {
   if (port != 0) return abi::kDcmiInvalidParameter;

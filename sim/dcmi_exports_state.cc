@@ -29,12 +29,8 @@ bool ValidPcieTime(int ms) { return ms >= 0 && ms <= abi::kPcieProfilingMaxMs; }
 }  // namespace
 
 // 1
-PROFD_SIM_EXPORT int dcmi_get_device_health(int card, int device, unsigned* out) {
-  return Ask(card, device, out, &DcmiView::Health);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_health(int device, unsigned* out) {
-  return AskV2(device, out, &DcmiView::Health);
-}
+PROFD_SIM_ASK(dcmi_get_device_health, unsigned, &DcmiView::Health)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_health, unsigned, &DcmiView::Health)
 
 // 2
 PROFD_SIM_EXPORT int dcmi_get_device_errorcode_v2(int card, int device, int* count, unsigned* list,
@@ -59,52 +55,29 @@ PROFD_SIM_EXPORT int dcmi_get_device_current_fault_event(int card, int device, a
 }
 
 // 4 to 9
-PROFD_SIM_EXPORT int dcmi_get_device_temperature(int card, int device, int* out) {
-  return Ask(card, device, out, &DcmiView::Temperature);
-}
-PROFD_SIM_EXPORT int dcmi_get_device_power_info(int card, int device, int* out) {
-  return Ask(card, device, out, &DcmiView::Power);
-}
-PROFD_SIM_EXPORT int dcmi_get_device_voltage(int card, int device, unsigned* out) {
-  return Ask(card, device, out, &DcmiView::Voltage);
-}
+PROFD_SIM_ASK(dcmi_get_device_temperature, int, &DcmiView::Temperature)
+PROFD_SIM_ASK(dcmi_get_device_power_info, int, &DcmiView::Power)
+PROFD_SIM_ASK(dcmi_get_device_voltage, unsigned, &DcmiView::Voltage)
 PROFD_SIM_EXPORT int dcmi_get_device_frequency(int card, int device, int type, unsigned* out) {
   return Ask(card, device, out, &DcmiView::Frequency, type);
 }
-PROFD_SIM_EXPORT int dcmi_get_device_aicore_info(int card, int device, abi::DcmiAicoreInfo* out) {
-  return Ask(card, device, out, &DcmiView::Aicore);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_aicore_info(int device, abi::DcmiAicoreInfo* out) {
-  return AskV2(device, out, &DcmiView::Aicore);
-}
-PROFD_SIM_EXPORT int dcmi_get_device_aicpu_info(int card, int device, abi::DcmiAicpuInfo* out) {
-  return Ask(card, device, out, &DcmiView::Aicpu);
-}
+PROFD_SIM_ASK(dcmi_get_device_aicore_info, abi::DcmiAicoreInfo, &DcmiView::Aicore)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_aicore_info, abi::DcmiAicoreInfo, &DcmiView::Aicore)
+PROFD_SIM_ASK(dcmi_get_device_aicpu_info, abi::DcmiAicpuInfo, &DcmiView::Aicpu)
 
 // 10, 11
 PROFD_SIM_EXPORT int dcmi_get_device_utilization_rate(int card, int device, int type,
                                                       unsigned* out) {
   return Ask(card, device, out, &DcmiView::Utilization, type);
 }
-PROFD_SIM_EXPORT int dcmi_get_device_multi_utilization_rate(int card, int device,
-                                                            abi::DcmiMultiUtilizationInfo* out) {
-  return Ask(card, device, out, &DcmiView::MultiUtilization);
-}
+PROFD_SIM_ASK(dcmi_get_device_multi_utilization_rate, abi::DcmiMultiUtilizationInfo,
+              &DcmiView::MultiUtilization)
 
 // 12 to 15
-PROFD_SIM_EXPORT int dcmi_get_device_hbm_info(int card, int device, abi::DcmiHbmInfo* out) {
-  return Ask(card, device, out, &DcmiView::Hbm);
-}
-PROFD_SIM_EXPORT int dcmi_get_device_memory_info_v3(int card, int device,
-                                                    abi::DcmiMemoryInfoV3* out) {
-  return Ask(card, device, out, &DcmiView::Memory);
-}
-PROFD_SIM_EXPORT int dcmi_get_memory_info(int card, int device, abi::DcmiMemoryInfo* out) {
-  return Ask(card, device, out, &DcmiView::MemoryOld);
-}
-PROFD_SIM_EXPORT int dcmi_get_device_cgroup_info(int card, int device, abi::DcmiCgroupInfo* out) {
-  return Ask(card, device, out, &DcmiView::Cgroup);
-}
+PROFD_SIM_ASK(dcmi_get_device_hbm_info, abi::DcmiHbmInfo, &DcmiView::Hbm)
+PROFD_SIM_ASK(dcmi_get_device_memory_info_v3, abi::DcmiMemoryInfoV3, &DcmiView::Memory)
+PROFD_SIM_ASK(dcmi_get_memory_info, abi::DcmiMemoryInfo, &DcmiView::MemoryOld)
+PROFD_SIM_ASK(dcmi_get_device_cgroup_info, abi::DcmiCgroupInfo, &DcmiView::Cgroup)
 PROFD_SIM_EXPORT int dcmi_get_device_ecc_info(int card, int device, int memory,
                                               abi::DcmiEccInfo* out) {
   return Ask(card, device, out, &DcmiView::Ecc, memory);
@@ -153,12 +126,8 @@ PROFD_SIM_EXPORT int dcmi_get_device_info(int card, int device, int main_cmd, un
 }
 
 // 26 to 28. Only port 0 exists.
-PROFD_SIM_EXPORT int dcmi_get_device_network_health(int card, int device, int* out) {
-  return Ask(card, device, out, NetworkHealthy);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_network_health(int device, int* out) {
-  return AskV2(device, out, NetworkHealthy);
-}
+PROFD_SIM_ASK(dcmi_get_device_network_health, int, NetworkHealthy)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_network_health, int, NetworkHealthy)
 PROFD_SIM_EXPORT int dcmi_get_netdev_pkt_stats_info(int card, int device, int port,
                                                     abi::DcmiNetworkPktStats* out) {
   if (port != 0) return abi::kDcmiInvalidParameter;
@@ -183,12 +152,8 @@ PROFD_SIM_EXPORT int dcmi_get_rdma_bandwidth_info(int card, int device, int port
 }
 
 // 35
-PROFD_SIM_EXPORT int dcmi_get_device_llc_perf_para(int card, int device, abi::DcmiLlcPerf* out) {
-  return Ask(card, device, out, &DcmiView::Llc);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_llc_perf_para(int device, abi::DcmiLlcPerf* out) {
-  return AskV2(device, out, &DcmiView::Llc);
-}
+PROFD_SIM_ASK(dcmi_get_device_llc_perf_para, abi::DcmiLlcPerf, &DcmiView::Llc)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_llc_perf_para, abi::DcmiLlcPerf, &DcmiView::Llc)
 
 // 36: none of the simulated chips answers; their way is dcmi_get_device_info.
 PROFD_SIM_EXPORT int dcmi_get_device_dvpp_ratio_info(int card, int device,

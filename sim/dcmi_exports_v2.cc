@@ -9,18 +9,12 @@ using profd::sim::DcmiView;
 namespace abi = profd::abi;
 
 // Identity.
-PROFD_SIM_EXPORT int dcmiv2_get_device_type(int device, int* out) {
-  return AskV2(device, out, Always(abi::kUnitNpu));
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_chip_info(int device, abi::DcmiChipInfoV2* out) {
-  return AskV2(device, out, &DcmiView::ChipInfo);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_type, int, Always(abi::kUnitNpu))
+PROFD_SIM_ASK_V2(dcmiv2_get_device_chip_info, abi::DcmiChipInfoV2, &DcmiView::ChipInfo)
 PROFD_SIM_EXPORT int dcmiv2_get_device_die_id(int device, int type, abi::DcmiDieId* out) {
   return AskV2(device, out, &DcmiView::DieId, type);
 }
-PROFD_SIM_EXPORT int dcmiv2_get_device_pcie_info(int device, abi::DcmiPcieInfoAll* out) {
-  return AskV2(device, out, &DcmiView::PcieInfo);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_pcie_info, abi::DcmiPcieInfoAll, &DcmiView::PcieInfo)
 PROFD_SIM_EXPORT int dcmiv2_get_device_board_id(int device, unsigned* out) {
   if (out == nullptr) return abi::kDcmiInvalidParameter;
   return Dcmi().OnLogic(device, [&](const DcmiView& view) {
@@ -30,37 +24,25 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_board_id(int device, unsigned* out) {
     return code;
   });
 }
-PROFD_SIM_EXPORT int dcmiv2_get_device_compatibility(int device, int* out) {
-  return AskV2(device, out, Always(1));
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_compatibility, int, Always(1))
 PROFD_SIM_EXPORT int dcmiv2_get_device_boot_status(int device, int* out) {
   constexpr int kStartFinished = 16;
   return AskV2(device, out, Always(kStartFinished));
 }
 
 // 4 to 15
-PROFD_SIM_EXPORT int dcmiv2_get_device_temperature(int device, int* out) {
-  return AskV2(device, out, &DcmiView::Temperature);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_power_info(int device, int* out) {
-  return AskV2(device, out, &DcmiView::Power);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_voltage(int device, unsigned* out) {
-  return AskV2(device, out, &DcmiView::Voltage);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_temperature, int, &DcmiView::Temperature)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_power_info, int, &DcmiView::Power)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_voltage, unsigned, &DcmiView::Voltage)
 PROFD_SIM_EXPORT int dcmiv2_get_device_frequency(int device, int type, unsigned* out) {
   return AskV2(device, out, &DcmiView::Frequency, type);
 }
 PROFD_SIM_EXPORT int dcmiv2_get_device_utilization_rate(int device, int type, unsigned* out) {
   return AskV2(device, out, &DcmiView::Utilization, type);
 }
-PROFD_SIM_EXPORT int dcmiv2_get_device_multi_utilization_rate(int device,
-                                                              abi::DcmiMultiUtilizationInfo* out) {
-  return AskV2(device, out, &DcmiView::MultiUtilization);
-}
-PROFD_SIM_EXPORT int dcmiv2_get_device_hbm_info(int device, abi::DcmiHbmInfo* out) {
-  return AskV2(device, out, &DcmiView::Hbm);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_multi_utilization_rate, abi::DcmiMultiUtilizationInfo,
+                 &DcmiView::MultiUtilization)
+PROFD_SIM_ASK_V2(dcmiv2_get_device_hbm_info, abi::DcmiHbmInfo, &DcmiView::Hbm)
 PROFD_SIM_EXPORT int dcmiv2_get_device_ecc_info(int device, int memory, abi::DcmiEccInfo* out) {
   return AskV2(device, out, &DcmiView::Ecc, memory);
 }
@@ -104,15 +86,11 @@ PROFD_SIM_EXPORT int dcmiv2_get_device_current_fault_event(int device, abi::Dcmi
 }
 
 // 47
-PROFD_SIM_EXPORT int dcmiv2_get_device_port_list_info(int device, abi::DcmiUbPortList* out) {
-  return AskV2(device, out, &DcmiView::UbPorts);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_device_port_list_info, abi::DcmiUbPortList, &DcmiView::UbPorts)
 PROFD_SIM_EXPORT int dcmiv2_get_port_pkt_stats_info(int device, abi::DcmiUbPortInfo* port,
                                                     abi::DcmiPortPktStats* out) {
   if (port == nullptr || out == nullptr) return abi::kDcmiInvalidParameter;
   return Dcmi().OnLogic(device,
                         [&](const DcmiView& view) { return view.UbPortStatistics(*port, out); });
 }
-PROFD_SIM_EXPORT int dcmiv2_get_ub_port_link_status(int device, abi::DcmiUbPortLinkStatus* out) {
-  return AskV2(device, out, &DcmiView::UbLinkStatus);
-}
+PROFD_SIM_ASK_V2(dcmiv2_get_ub_port_link_status, abi::DcmiUbPortLinkStatus, &DcmiView::UbLinkStatus)

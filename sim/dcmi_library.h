@@ -86,6 +86,15 @@ int AskV2(int device, T* out, Query query, Keys... keys) {
   if (out == nullptr) return abi::kDcmiInvalidParameter;
   return Dcmi().OnLogic(device, [&](const DcmiView& view) { return std::invoke(query, view, keys..., out); });
 }
+// An exported function that only asks.
+#define PROFD_SIM_ASK(name, Answer, query)                        \
+  PROFD_SIM_EXPORT int name(int card, int device, Answer* out) {  \
+    return profd::sim::Ask(card, device, out, query);             \
+  }
+#define PROFD_SIM_ASK_V2(name, Answer, query)           \
+  PROFD_SIM_EXPORT int name(int device, Answer* out) {  \
+    return profd::sim::AskV2(device, out, query);       \
+  }
 // A query with the same answer for all devices.
 inline auto Always(int value) {
   return [value](const DcmiView&, int* out) {
