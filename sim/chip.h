@@ -26,21 +26,21 @@ struct ChipSpec {
   int devices_per_card;
   int64_t counter_hz;
   unsigned aic_cores;
-  unsigned aiv_cores;
+  unsigned aiv_cores = 0;  // 0: none of their own
   unsigned aicpu_cores;
   unsigned aic_mhz;      // nominal
   unsigned aic_dip_mhz;  // power-limited steps
   unsigned hbm_mhz;
   uint64_t hbm_mb;
   double hbm_bytes_per_s;
-  uint64_t ddr_mb;  // 0: no DDR
-  double ddr_bytes_per_s;
+  uint64_t ddr_mb = 0;  // 0: no DDR
+  double ddr_bytes_per_s = 0;
   unsigned hccs_links;           // wired: kFirstHccsLink .. kFirstHccsLink + hccs_links - 1
   double hccs_link_bytes_per_s;  // one direction of one link
   double roce_bytes_per_s;
   unsigned roce_mbit_per_s;
   double pcie_bytes_per_s;  // one direction
-  double sio_bytes_per_s;   // one direction; 0: single die
+  double sio_bytes_per_s = 0;  // one direction; 0: single die
   double idle_watts;
   double max_watts;
   unsigned llc_ids;

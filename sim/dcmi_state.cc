@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -98,19 +97,19 @@ int DcmiView::Voltage(unsigned* out) const {
 
 int DcmiView::Frequency(int type, unsigned* out) const {
   constexpr unsigned kCtrlCpuMhz = 1900;
+  const auto answer = [out](unsigned mhz) {
+    *out = mhz;
+    return abi::kDcmiOk;
+  };
   switch (type) {
     case abi::kFreqCtrlCpu:
-      *out = kCtrlCpuMhz;
-      return abi::kDcmiOk;
+      return answer(kCtrlCpuMhz);
     case abi::kFreqHbm:
-      *out = chip().hbm_mhz;
-      return abi::kDcmiOk;
+      return answer(chip().hbm_mhz);
     case abi::kFreqAicoreCurrent:
-      *out = model().AicoreMhz(t_ns);
-      return abi::kDcmiOk;
+      return answer(model().AicoreMhz(t_ns));
     case abi::kFreqAicoreRated:
-      *out = chip().aic_mhz;
-      return abi::kDcmiOk;
+      return answer(chip().aic_mhz);
     case abi::kFreqDdr:
     case abi::kFreqVectorCurrent:
       return abi::kDcmiNotSupported;
@@ -138,49 +137,40 @@ int DcmiView::Aicpu(abi::DcmiAicpuInfo* out) const {
 
 int DcmiView::Utilization(int type, unsigned* out) const {
   const DeviceModel& m = model();
-  const double hbm =
-      static_cast<double>(m.HbmUsedBytes(t_ns)) / (static_cast<double>(chip().hbm_mb) * 1048576.0);
-  const double cube = m.BusyRatio(kCubeBusy, t_ns);
-  const double vector = m.BusyRatio(kVectorBusy, t_ns);
-  std::optional<double> ratio;
+  const auto used = [](uint64_t bytes, uint64_t mb) {
+    return static_cast<double>(bytes) / (static_cast<double>(mb) * 1048576.0);
+  };
+  const auto answer = [out](double ratio) {
+    *out = Percent(ratio);
+    return abi::kDcmiOk;
+  };
   switch (type) {
     case abi::kUtilAicore:
-      ratio = cube;
-      break;
+      return answer(m.BusyRatio(kCubeBusy, t_ns));
     case abi::kUtilAicpu:
-      ratio = m.BusyRatio(kAicpuBusy, t_ns);
-      break;
+      return answer(m.BusyRatio(kAicpuBusy, t_ns));
     case abi::kUtilCtrlCpu:
-      ratio = m.BusyRatio(kCtrlCpuBusy, t_ns);
-      break;
+      return answer(m.BusyRatio(kCtrlCpuBusy, t_ns));
     case abi::kUtilHbm:
-      ratio = hbm;
-      break;
+      return answer(used(m.HbmUsedBytes(t_ns), chip().hbm_mb));
     case abi::kUtilHbmBandwidth:
-      ratio = m.HbmBandwidthRatio(t_ns);
-      break;
+      return answer(m.HbmBandwidthRatio(t_ns));
     case abi::kUtilMemory:
-      if (chip().ddr_mb != 0) {
-        ratio = static_cast<double>(m.DdrUsedBytes(t_ns)) /
-                (static_cast<double>(chip().ddr_mb) * 1048576.0);
-      }
-      break;
+      if (chip().ddr_mb == 0) return abi::kDcmiNotSupported;
+      return answer(used(m.DdrUsedBytes(t_ns), chip().ddr_mb));
     case abi::kUtilVector:
-      if (!Is910()) ratio = vector;
-      break;
+      if (Is910()) return abi::kDcmiNotSupported;
+      return answer(m.BusyRatio(kVectorBusy, t_ns));
     case abi::kUtilNpu:
-      if (!Is910()) ratio = std::max(cube, vector);
-      break;
+      if (Is910()) return abi::kDcmiNotSupported;
+      return answer(std::max(m.BusyRatio(kCubeBusy, t_ns), m.BusyRatio(kVectorBusy, t_ns)));
     case abi::kUtilMemoryBandwidth:
     case abi::kUtilDdr:
     case abi::kUtilCube:
-      break;
+      return abi::kDcmiNotSupported;
     default:
       return abi::kDcmiInvalidParameter;
   }
-  if (!ratio) return abi::kDcmiNotSupported;
-  *out = Percent(*ratio);
-  return abi::kDcmiOk;
 }
 
 int DcmiView::MultiUtilization(abi::DcmiMultiUtilizationInfo* out) const {

@@ -34,32 +34,28 @@ int HalInfo::DeviceInfo(uint32_t device, int32_t module, int32_t info, int64_t* 
 
 int HalInfo::SystemInfo(uint32_t device, int32_t info, int64_t* value) {
   const DeviceClock& clock = node_.device_clock(device);
-  const int per_card = node_.chip().devices_per_card;
+  const auto per_card = static_cast<unsigned>(node_.chip().devices_per_card);
+  const auto answer = [value](int64_t number) {
+    *value = number;
+    return abi::kDrvErrorNone;
+  };
   switch (info) {
     case abi::kInfoEnv:
-      *value = 3;  // none of the pre-silicon environments
-      return abi::kDrvErrorNone;
+      return answer(3);  // none of the pre-silicon environments
     case abi::kInfoVersion:
-      *value = int64_t{node_.chip().chip_id} << 8;
-      return abi::kDrvErrorNone;
+      return answer(int64_t{node_.chip().chip_id} << 8);
     case abi::kInfoMonotonicRaw:
-      *value = clock.FromHost(node_.RawNow());
-      return abi::kDrvErrorNone;
+      return answer(clock.FromHost(node_.RawNow()));
     case abi::kInfoSysCount:
-      *value = static_cast<int64_t>(clock.Counter(clock.FromHost(node_.RawNow())));
-      return abi::kDrvErrorNone;
+      return answer(static_cast<int64_t>(clock.Counter(clock.FromHost(node_.RawNow()))));
     case abi::kInfoHostOscFreque:
-      *value = ReportedHostCounterHz(node_.clock(), node_.played().scale()) / 1'000;
-      return abi::kDrvErrorNone;
+      return answer(ReportedHostCounterHz(node_.clock(), node_.played().scale()) / 1'000);
     case abi::kInfoDevOscFreque:
-      *value = node_.chip().counter_hz / 1'000;
-      return abi::kDrvErrorNone;
+      return answer(node_.chip().counter_hz / 1'000);
     case abi::kInfoPhyChipId:
-      *value = device / static_cast<unsigned>(per_card);
-      return abi::kDrvErrorNone;
+      return answer(device / per_card);
     case abi::kInfoPhyDieId:
-      *value = device % static_cast<unsigned>(per_card);
-      return abi::kDrvErrorNone;
+      return answer(device % per_card);
     default:
       return abi::kDrvErrorNotSupport;
   }
