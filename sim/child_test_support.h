@@ -69,6 +69,12 @@ inline testing::AssertionResult InChild(const std::function<void()>& body) {
                                      << result.output;
 }
 
+// A test whose whole body runs in a child.
+#define TEST_IN_CHILD(suite, name)                                     \
+  static void suite##_##name##_Body();                                 \
+  TEST(suite, name) { EXPECT_TRUE(InChild(&suite##_##name##_Body)); }  \
+  static void suite##_##name##_Body()
+
 class Library {
  public:
   explicit Library(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {

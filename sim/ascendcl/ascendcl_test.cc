@@ -141,102 +141,90 @@ std::vector<LogRecord> ReadLog(size_t least) {
   return all;
 }
 
-TEST(Ascendcl, CallsNeedADevice) {
-  EXPECT_TRUE(InChild([] {
-    const Kernel kernel = MatMul();
-    EXPECT_EQ(CALL(Acl(), simAclLaunch)(&kernel, nullptr), kNoContext);
-    int32_t device = 0;
-    EXPECT_EQ(CALL(Acl(), aclrtGetDevice)(&device), kNoContext);
-    EXPECT_EQ(CALL(Acl(), aclrtSetDevice)(3), 0);
-    EXPECT_EQ(CALL(Acl(), aclrtGetDevice)(&device), 0);
-    EXPECT_EQ(device, 3);
-    EXPECT_EQ(CALL(Acl(), aclrtSetDevice)(64), kInvalidParameter);
-  }));
+TEST_IN_CHILD(Ascendcl, CallsNeedADevice) {
+  const Kernel kernel = MatMul();
+  EXPECT_EQ(CALL(Acl(), simAclLaunch)(&kernel, nullptr), kNoContext);
+  int32_t device = 0;
+  EXPECT_EQ(CALL(Acl(), aclrtGetDevice)(&device), kNoContext);
+  EXPECT_EQ(CALL(Acl(), aclrtSetDevice)(3), 0);
+  EXPECT_EQ(CALL(Acl(), aclrtGetDevice)(&device), 0);
+  EXPECT_EQ(device, 3);
+  EXPECT_EQ(CALL(Acl(), aclrtSetDevice)(64), kInvalidParameter);
 }
 
-TEST(Ascendcl, TasksOfAStreamRunOneAfterTheOther) {
-  EXPECT_TRUE(InChild([] {
-    const SystemClock clock;
-    CALL(Acl(), aclrtSetDevice)(0);
-    ASSERT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
-    const Kernel kernel = MatMul();
-    const int64_t before = clock.MonotonicRawNs();
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    EXPECT_EQ(CALL(Acl(), aclrtSynchronizeStream)(nullptr), 0);
-    EXPECT_GE(clock.MonotonicRawNs() - before, 200'000);
-    const std::vector<LogRecord> log = ReadLog(4);
-    ASSERT_EQ(log.size(), 4u);
-    EXPECT_EQ(log[0].kind, kTaskBegin);
-    EXPECT_EQ(log[1].kind, kTaskEnd);
-    EXPECT_EQ(log[1].task, log[0].task);
-    EXPECT_GE(log[0].time_ns, before);
-    EXPECT_EQ(log[1].time_ns - log[0].time_ns, 100'000);
-    EXPECT_GT(log[2].time_ns, log[1].time_ns);
-    EXPECT_EQ(log[3].task, log[0].task + 1);
-  }));
+TEST_IN_CHILD(Ascendcl, TasksOfAStreamRunOneAfterTheOther) {
+  const SystemClock clock;
+  CALL(Acl(), aclrtSetDevice)(0);
+  ASSERT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
+  const Kernel kernel = MatMul();
+  const int64_t before = clock.MonotonicRawNs();
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  EXPECT_EQ(CALL(Acl(), aclrtSynchronizeStream)(nullptr), 0);
+  EXPECT_GE(clock.MonotonicRawNs() - before, 200'000);
+  const std::vector<LogRecord> log = ReadLog(4);
+  ASSERT_EQ(log.size(), 4u);
+  EXPECT_EQ(log[0].kind, kTaskBegin);
+  EXPECT_EQ(log[1].kind, kTaskEnd);
+  EXPECT_EQ(log[1].task, log[0].task);
+  EXPECT_GE(log[0].time_ns, before);
+  EXPECT_EQ(log[1].time_ns - log[0].time_ns, 100'000);
+  EXPECT_GT(log[2].time_ns, log[1].time_ns);
+  EXPECT_EQ(log[3].task, log[0].task + 1);
 }
 
-TEST(Ascendcl, AStreamWaitsForTheEventsOfOthers) {
-  EXPECT_TRUE(InChild([] {
-    CALL(Acl(), aclrtSetDevice)(0);
-    CALL(Acl(), simAclOpenLog)(0);
-    void *first = nullptr, *second = nullptr, *event = nullptr;
-    CALL(Acl(), aclrtCreateStream)(&first);
-    CALL(Acl(), aclrtCreateStream)(&second);
-    CALL(Acl(), aclrtCreateEvent)(&event);
-    Kernel kernel = MatMul();
-    kernel.duration_ns = 3'000'000;
-    CALL(Acl(), simAclLaunch)(&kernel, first);
-    CALL(Acl(), aclrtRecordEvent)(event, first);
-    CALL(Acl(), aclrtStreamWaitEvent)(second, event);
-    CALL(Acl(), simAclLaunch)(&kernel, second);
-    CALL(Acl(), aclrtDestroyEvent)(event);
-    EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
-    const std::vector<LogRecord> log = ReadLog(4);
-    EXPECT_EQ(log[1].stream, 1u);
-    EXPECT_EQ(log[2].stream, 2u);
-    EXPECT_GE(log[2].time_ns, log[1].time_ns);
-  }));
+TEST_IN_CHILD(Ascendcl, AStreamWaitsForTheEventsOfOthers) {
+  CALL(Acl(), aclrtSetDevice)(0);
+  CALL(Acl(), simAclOpenLog)(0);
+  void *first = nullptr, *second = nullptr, *event = nullptr;
+  CALL(Acl(), aclrtCreateStream)(&first);
+  CALL(Acl(), aclrtCreateStream)(&second);
+  CALL(Acl(), aclrtCreateEvent)(&event);
+  Kernel kernel = MatMul();
+  kernel.duration_ns = 3'000'000;
+  CALL(Acl(), simAclLaunch)(&kernel, first);
+  CALL(Acl(), aclrtRecordEvent)(event, first);
+  CALL(Acl(), aclrtStreamWaitEvent)(second, event);
+  CALL(Acl(), simAclLaunch)(&kernel, second);
+  CALL(Acl(), aclrtDestroyEvent)(event);
+  EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
+  const std::vector<LogRecord> log = ReadLog(4);
+  EXPECT_EQ(log[1].stream, 1u);
+  EXPECT_EQ(log[2].stream, 2u);
+  EXPECT_GE(log[2].time_ns, log[1].time_ns);
 }
 
-TEST(Ascendcl, TheLogHasOneReader) {
-  EXPECT_TRUE(InChild([] {
-    CALL(Acl(), aclrtSetDevice)(0);
-    EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
-    EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), kLogBusy);
-    EXPECT_EQ(CALL(Acl(), simAclCloseLog)(0), 0);
-    EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
-  }));
+TEST_IN_CHILD(Ascendcl, TheLogHasOneReader) {
+  CALL(Acl(), aclrtSetDevice)(0);
+  EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
+  EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), kLogBusy);
+  EXPECT_EQ(CALL(Acl(), simAclCloseLog)(0), 0);
+  EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
 }
 
-TEST(Ascendcl, ReportsNothingWithoutAStart) {
-  EXPECT_TRUE(InChild([] {
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(0);
-    const Kernel kernel = MatMul();
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    EXPECT_THAT(g_reports, IsEmpty());
-  }));
+TEST_IN_CHILD(Ascendcl, ReportsNothingWithoutAStart) {
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(0);
+  const Kernel kernel = MatMul();
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  EXPECT_THAT(g_reports, IsEmpty());
 }
 
-TEST(Ascendcl, ReportsAKernelInTheVendorsOrder) {
-  EXPECT_TRUE(InChild([] {
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(2);
-    Send(prof::kStart, kAllSwitches);
-    Know({"layer0/MatMul", "MatMulV2"});
-    const Kernel kernel = MatMul();
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    const std::vector<std::string> first(g_reports.begin(), g_reports.begin() + 9);
-    EXPECT_THAT(first, ElementsAre("hash layer0/MatMul",
-                                   "track device 2 stream 0 task 1 type 0 layer0/MatMul",
-                                   "api 5000", "hash MatMulV2", "api 10000 layer0/MatMul",
-                                   "node layer0/MatMul MatMulV2 24", "tensors 2 64",
-                                   "type 20000 aclnnMatmul", "api 20000"));
-    EXPECT_EQ(g_reports[9], "track device 2 stream 0 task 2 type 0 layer0/MatMul") << "no hash";
-  }));
+TEST_IN_CHILD(Ascendcl, ReportsAKernelInTheVendorsOrder) {
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(2);
+  Send(prof::kStart, kAllSwitches);
+  Know({"layer0/MatMul", "MatMulV2"});
+  const Kernel kernel = MatMul();
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  const std::vector<std::string> first(g_reports.begin(), g_reports.begin() + 9);
+  EXPECT_THAT(first, ElementsAre("hash layer0/MatMul",
+                                 "track device 2 stream 0 task 1 type 0 layer0/MatMul",
+                                 "api 5000", "hash MatMulV2", "api 10000 layer0/MatMul",
+                                 "node layer0/MatMul MatMulV2 24", "tensors 2 64",
+                                 "type 20000 aclnnMatmul", "api 20000"));
+  EXPECT_EQ(g_reports[9], "track device 2 stream 0 task 2 type 0 layer0/MatMul") << "no hash";
 }
 
 TEST(Ascendcl, EachSourceHasItsSwitch) {
@@ -265,120 +253,110 @@ TEST(Ascendcl, EachSourceHasItsSwitch) {
   }));
 }
 
-TEST(Ascendcl, NamesAreForgottenAtStopAndSaidAgain) {
-  EXPECT_TRUE(InChild([] {
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(0);
-    const Kernel kernel = MatMul();
-    Send(prof::kStart, kAllSwitches);
-    EXPECT_THAT(g_reports, Contains("type 5000 KERNEL_AICORE"));
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    Send(prof::kStop, kAllSwitches);
-    g_reports.clear();
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    EXPECT_THAT(g_reports, IsEmpty());
-    Send(prof::kStart, kAllSwitches);
-    EXPECT_THAT(g_reports, Contains("type 20000 aclnnMatmul"));
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    EXPECT_THAT(g_reports, Contains("hash layer0/MatMul"));
-  }));
+TEST_IN_CHILD(Ascendcl, NamesAreForgottenAtStopAndSaidAgain) {
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(0);
+  const Kernel kernel = MatMul();
+  Send(prof::kStart, kAllSwitches);
+  EXPECT_THAT(g_reports, Contains("type 5000 KERNEL_AICORE"));
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  Send(prof::kStop, kAllSwitches);
+  g_reports.clear();
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  EXPECT_THAT(g_reports, IsEmpty());
+  Send(prof::kStart, kAllSwitches);
+  EXPECT_THAT(g_reports, Contains("type 20000 aclnnMatmul"));
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  EXPECT_THAT(g_reports, Contains("hash layer0/MatMul"));
 }
 
-TEST(Ascendcl, CopiesAreTasksAndNoKernels) {
-  EXPECT_TRUE(InChild([] {
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(0);
-    Send(prof::kStart, kAllSwitches);
-    Know({"MemcpyAsync"});
-    char bytes[8];
-    EXPECT_EQ(CALL(Acl(), aclrtMemcpyAsync)(bytes, 8, bytes, 8, kHostToDevice, nullptr), 0);
-    EXPECT_EQ(CALL(Acl(), aclrtMemcpyAsync)(bytes, 8, bytes, 9, kHostToDevice, nullptr),
-              kInvalidParameter);
-    EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 1 type 5 MemcpyAsync"));
-    EXPECT_THAT(g_reports, Contains("api 20000"));
-  }));
+TEST_IN_CHILD(Ascendcl, CopiesAreTasksAndNoKernels) {
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(0);
+  Send(prof::kStart, kAllSwitches);
+  Know({"MemcpyAsync"});
+  char bytes[8];
+  EXPECT_EQ(CALL(Acl(), aclrtMemcpyAsync)(bytes, 8, bytes, 8, kHostToDevice, nullptr), 0);
+  EXPECT_EQ(CALL(Acl(), aclrtMemcpyAsync)(bytes, 8, bytes, 9, kHostToDevice, nullptr),
+            kInvalidParameter);
+  EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 1 type 5 MemcpyAsync"));
+  EXPECT_THAT(g_reports, Contains("api 20000"));
 }
 
-TEST(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
-  EXPECT_TRUE(InChild([] {
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(0);
-    Send(prof::kStart, kAllSwitches);
-    Know({"dp", "RING", "hcom_allReduce__1", "hcom_allReduce_"});
-    const std::string path = testing::TempDir() + "group" + std::to_string(::getpid());
-    const Communication all_reduce = {.name = "hcom_allReduce__1",
-                                      .type = "hcom_allReduce_",
-                                      .count = 1000,
-                                      .bytes = 4000,
-                                      .duration_ns = 50'000};
-    const SystemClock clock;
-    void* const mine = CALL(Acl(), simAclGroup)("dp", path.c_str(), 2, 0);
-    ASSERT_NE(mine, nullptr);
-    CALL(Acl(), simAclOpenLog)(0);
-    ASSERT_EQ(CALL(Acl(), simAclCommunicate)(&all_reduce, mine, nullptr), 0);
-    int64_t other_launch = 0;
-    std::thread other([&] {
-      void* const theirs = CALL(Acl(), simAclGroup)("dp", path.c_str(), 2, 1);
-      CALL(Acl(), aclrtSetDevice)(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a slow rank
-      other_launch = clock.MonotonicRawNs();
-      CALL(Acl(), simAclCommunicate)(&all_reduce, theirs, nullptr);
-      EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
-    });
+TEST_IN_CHILD(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(0);
+  Send(prof::kStart, kAllSwitches);
+  Know({"dp", "RING", "hcom_allReduce__1", "hcom_allReduce_"});
+  const std::string path = testing::TempDir() + "group" + std::to_string(::getpid());
+  const Communication all_reduce = {.name = "hcom_allReduce__1",
+                                    .type = "hcom_allReduce_",
+                                    .count = 1000,
+                                    .bytes = 4000,
+                                    .duration_ns = 50'000};
+  const SystemClock clock;
+  void* const mine = CALL(Acl(), simAclGroup)("dp", path.c_str(), 2, 0);
+  ASSERT_NE(mine, nullptr);
+  CALL(Acl(), simAclOpenLog)(0);
+  ASSERT_EQ(CALL(Acl(), simAclCommunicate)(&all_reduce, mine, nullptr), 0);
+  int64_t other_launch = 0;
+  std::thread other([&] {
+    void* const theirs = CALL(Acl(), simAclGroup)("dp", path.c_str(), 2, 1);
+    CALL(Acl(), aclrtSetDevice)(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a slow rank
+    other_launch = clock.MonotonicRawNs();
+    CALL(Acl(), simAclCommunicate)(&all_reduce, theirs, nullptr);
     EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
-    other.join();
-    ::unlink(path.c_str());
-    const std::vector<LogRecord> log = ReadLog(6);
-    ASSERT_EQ(log.size(), 6u) << "waits, moves, says so";
-    EXPECT_LT(log[0].time_ns, other_launch) << "begins when this rank comes to it";
-    EXPECT_GE(log[1].time_ns, other_launch) << "waits for the other";
-    EXPECT_EQ(log[5].time_ns - log[2].time_ns, 50'000);
-    EXPECT_GE(log[5].time_ns, other_launch + 50'000);
-    EXPECT_THAT(g_reports, Contains("hccl dp RING 1000"));
-    EXPECT_THAT(g_reports, Contains("api 10000 hcom_allReduce__1"));
-    EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 1 type 69 hcom_allReduce_"));
-    EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 2 type 70 hcom_allReduce_"));
-  }));
+  });
+  EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
+  other.join();
+  ::unlink(path.c_str());
+  const std::vector<LogRecord> log = ReadLog(6);
+  ASSERT_EQ(log.size(), 6u) << "waits, moves, says so";
+  EXPECT_LT(log[0].time_ns, other_launch) << "begins when this rank comes to it";
+  EXPECT_GE(log[1].time_ns, other_launch) << "waits for the other";
+  EXPECT_EQ(log[5].time_ns - log[2].time_ns, 50'000);
+  EXPECT_GE(log[5].time_ns, other_launch + 50'000);
+  EXPECT_THAT(g_reports, Contains("hccl dp RING 1000"));
+  EXPECT_THAT(g_reports, Contains("api 10000 hcom_allReduce__1"));
+  EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 1 type 69 hcom_allReduce_"));
+  EXPECT_THAT(g_reports, Contains("track device 0 stream 0 task 2 type 70 hcom_allReduce_"));
 }
 
-TEST(Ascendcl, KeepsTheTruth) {
-  EXPECT_TRUE(InChild([] {
-    const std::string path = testing::TempDir() + "truth" + std::to_string(::getpid());
-    ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
-    CALL(Acl(), aclrtSetDevice)(0);
-    const Kernel kernel = MatMul();
-    CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    CALL(Acl(), aclrtSynchronizeDevice)();
-    CALL(Acl(), simAclTruthLine)("{\"what\":\"step\"}");
-    CALL(Acl(), aclFinalize)();
-    std::ifstream file(path);
-    std::string line;
-    ASSERT_TRUE(std::getline(file, line));
-    EXPECT_THAT(line, HasSubstr("\"what\":\"kernel\",\"device\":0,\"stream\":0,\"task\":1,"
-                                "\"name\":\"layer0/MatMul\",\"type\":\"MatMulV2\""));
-    ASSERT_TRUE(std::getline(file, line));
-    EXPECT_EQ(line, "{\"what\":\"step\"}");
-    ::unlink(path.c_str());
-  }));
+TEST_IN_CHILD(Ascendcl, KeepsTheTruth) {
+  const std::string path = testing::TempDir() + "truth" + std::to_string(::getpid());
+  ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
+  CALL(Acl(), aclrtSetDevice)(0);
+  const Kernel kernel = MatMul();
+  CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  CALL(Acl(), aclrtSynchronizeDevice)();
+  CALL(Acl(), simAclTruthLine)("{\"what\":\"step\"}");
+  CALL(Acl(), aclFinalize)();
+  std::ifstream file(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_THAT(line, HasSubstr("\"what\":\"kernel\",\"device\":0,\"stream\":0,\"task\":1,"
+                              "\"name\":\"layer0/MatMul\",\"type\":\"MatMulV2\""));
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_EQ(line, "{\"what\":\"step\"}");
+  ::unlink(path.c_str());
 }
 
-TEST(Ascendcl, LosesBeginsAndNamesOnCommand) {
-  EXPECT_TRUE(InChild([] {
-    ::setenv("PROFD_SIM_APP", "ascendcl.lost_begins=2;ascendcl.unnamed_functions=1", 1);
-    Receive();
-    CALL(Acl(), aclrtSetDevice)(0);
-    CALL(Acl(), simAclOpenLog)(0);
-    Send(prof::kStart, kAllSwitches);
-    const Kernel kernel = MatMul();
-    for (int i = 0; i < 4; ++i) CALL(Acl(), simAclLaunch)(&kernel, nullptr);
-    CALL(Acl(), aclrtSynchronizeDevice)();
-    std::vector<uint32_t> begun;
-    for (const LogRecord& record : ReadLog(6)) {
-      if (record.kind == kTaskBegin) begun.push_back(record.task);
-    }
-    EXPECT_THAT(begun, ElementsAre(1, 3));
-    EXPECT_THAT(g_reports, Not(Contains("type 20000 aclnnMatmul")));
-  }));
+TEST_IN_CHILD(Ascendcl, LosesBeginsAndNamesOnCommand) {
+  ::setenv("PROFD_SIM_APP", "ascendcl.lost_begins=2;ascendcl.unnamed_functions=1", 1);
+  Receive();
+  CALL(Acl(), aclrtSetDevice)(0);
+  CALL(Acl(), simAclOpenLog)(0);
+  Send(prof::kStart, kAllSwitches);
+  const Kernel kernel = MatMul();
+  for (int i = 0; i < 4; ++i) CALL(Acl(), simAclLaunch)(&kernel, nullptr);
+  CALL(Acl(), aclrtSynchronizeDevice)();
+  std::vector<uint32_t> begun;
+  for (const LogRecord& record : ReadLog(6)) {
+    if (record.kind == kTaskBegin) begun.push_back(record.task);
+  }
+  EXPECT_THAT(begun, ElementsAre(1, 3));
+  EXPECT_THAT(g_reports, Not(Contains("type 20000 aclnnMatmul")));
 }
 
 }  // namespace

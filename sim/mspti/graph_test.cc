@@ -49,46 +49,42 @@ TEST(MsptiRecords, TasksOfAGraphComeEachTimeItRuns) {
   }
 }
 
-TEST(MsptiRecords, AGraphThatIsNotSaidAgainHasNoNames) {
-  EXPECT_TRUE(InChild([] {
-    Settings("ascendcl.silent_models=1");
-    CALL(Acl(), aclrtSetDevice)(0);
-    const std::string path = testing::TempDir() + "mspti_graph" + std::to_string(::getpid());
-    LoadGraph(CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0));
-    ::unlink(path.c_str());
-    Client::The().Begin({kKernel});
-    EXPECT_EQ(CALL(Acl(), simAclModelExecute)(7, 1, nullptr, 0), 0);
-    Launch("eager");
-    Synchronize();
-    const auto kernels = Client::The().Wait(kKernel, 1);
-    ASSERT_THAT(kernels, SizeIs(1));
-    EXPECT_EQ(kernels[0].texts.at(44), "eager");
-  }));
+TEST_IN_CHILD(MsptiRecords, AGraphThatIsNotSaidAgainHasNoNames) {
+  Settings("ascendcl.silent_models=1");
+  CALL(Acl(), aclrtSetDevice)(0);
+  const std::string path = testing::TempDir() + "mspti_graph" + std::to_string(::getpid());
+  LoadGraph(CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0));
+  ::unlink(path.c_str());
+  Client::The().Begin({kKernel});
+  EXPECT_EQ(CALL(Acl(), simAclModelExecute)(7, 1, nullptr, 0), 0);
+  Launch("eager");
+  Synchronize();
+  const auto kernels = Client::The().Wait(kKernel, 1);
+  ASSERT_THAT(kernels, SizeIs(1));
+  EXPECT_EQ(kernels[0].texts.at(44), "eager");
 }
 
-TEST(MsptiRecords, TheOldKindOfCommunicationIsWhatItTakesOver) {
-  EXPECT_TRUE(InChild([] {
-    PretendPreload();
-    CALL(Acl(), aclrtSetDevice)(1);
-    Client::The().Begin({kHccl});
-    const std::string path = testing::TempDir() + "mspti_group" + std::to_string(::getpid());
-    void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
-    ::unlink(path.c_str());
-    const acl::Communication all_reduce = {
-        .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
-    // Marks and operation wait behind it: without it the first mark is over before the operation is launched,
-    // and how long before is the machine's affair.
-    Launch("before", nullptr, 500'000'000);
-    EXPECT_EQ(CALL(Mspti(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
-    const Record record = Client::The().Wait(kHccl, 1).at(0);
-    EXPECT_EQ(record.Get<uint32_t>(20), 1u);
-    const uint64_t ns = record.Get<uint64_t>(12) - record.Get<uint64_t>(4);
-    EXPECT_GE(ns, 100'000u) << "from mark to mark";
-    EXPECT_LT(ns, 105'000u);
-    EXPECT_NEAR(record.Get<double>(28), 4'000'000.0 / static_cast<double>(ns), 1e-9);
-    EXPECT_EQ(record.texts.at(36), "hcom_allReduce__1");
-    EXPECT_EQ(record.texts.at(44), "dp_0");
-  }));
+TEST_IN_CHILD(MsptiRecords, TheOldKindOfCommunicationIsWhatItTakesOver) {
+  PretendPreload();
+  CALL(Acl(), aclrtSetDevice)(1);
+  Client::The().Begin({kHccl});
+  const std::string path = testing::TempDir() + "mspti_group" + std::to_string(::getpid());
+  void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
+  ::unlink(path.c_str());
+  const acl::Communication all_reduce = {
+      .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
+  // Marks and operation wait behind it: without it the first mark is over before the operation is launched,
+  // and how long before is the machine's affair.
+  Launch("before", nullptr, 500'000'000);
+  EXPECT_EQ(CALL(Mspti(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
+  const Record record = Client::The().Wait(kHccl, 1).at(0);
+  EXPECT_EQ(record.Get<uint32_t>(20), 1u);
+  const uint64_t ns = record.Get<uint64_t>(12) - record.Get<uint64_t>(4);
+  EXPECT_GE(ns, 100'000u) << "from mark to mark";
+  EXPECT_LT(ns, 105'000u);
+  EXPECT_NEAR(record.Get<double>(28), 4'000'000.0 / static_cast<double>(ns), 1e-9);
+  EXPECT_EQ(record.texts.at(36), "hcom_allReduce__1");
+  EXPECT_EQ(record.texts.at(44), "dp_0");
 }
 
 }  // namespace

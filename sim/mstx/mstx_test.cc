@@ -25,13 +25,11 @@ size_t Count(const std::string& text, const std::string& what) {
   return count;
 }
 
-TEST(Mstx, WithoutAnInjectionMarksDoNothing) {
-  EXPECT_TRUE(InChild([] {
-    Mark("unseen", nullptr);
-    EXPECT_EQ(RangeStart("unseen", nullptr), 0u);
-    RangeEnd(0);
-    EXPECT_EQ(DomainCreate("unseen"), nullptr);
-  }));
+TEST_IN_CHILD(Mstx, WithoutAnInjectionMarksDoNothing) {
+  Mark("unseen", nullptr);
+  EXPECT_EQ(RangeStart("unseen", nullptr), 0u);
+  RangeEnd(0);
+  EXPECT_EQ(DomainCreate("unseen"), nullptr);
 }
 
 TEST(Mstx, AnInjectionBeforeTheFirstCallGetsThemAll) {
@@ -93,21 +91,17 @@ void ReceiveInProfapi() {
   EXPECT_EQ(CALL(profapi, ProfEnableMstxFunc)(prof::kMstxMspti), 0);
 }
 
-TEST(Mstx, WithoutThePathTheGlobalSymbolOfLibprofapiIsTaken) {
-  EXPECT_TRUE(InChild([] {
-    ReceiveInProfapi();
-    Mark("to libprofapi", nullptr);
-    EXPECT_EQ(g_marks, 1);
-  }));
+TEST_IN_CHILD(Mstx, WithoutThePathTheGlobalSymbolOfLibprofapiIsTaken) {
+  ReceiveInProfapi();
+  Mark("to libprofapi", nullptr);
+  EXPECT_EQ(g_marks, 1);
 }
 
-TEST(Mstx, AMissingFileFallsBackToTheGlobalSymbol) {
-  EXPECT_TRUE(InChild([] {
-    ReceiveInProfapi();
-    InjectFrom("/nowhere/libnone.so");
-    Mark("to libprofapi", nullptr);
-    EXPECT_EQ(g_marks, 1);
-  }));
+TEST_IN_CHILD(Mstx, AMissingFileFallsBackToTheGlobalSymbol) {
+  ReceiveInProfapi();
+  InjectFrom("/nowhere/libnone.so");
+  Mark("to libprofapi", nullptr);
+  EXPECT_EQ(g_marks, 1);
 }
 
 TEST(Mstx, AnInjectionHidesLibprofapiUnlessItChains) {

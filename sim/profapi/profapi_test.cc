@@ -90,122 +90,104 @@ uint64_t HashReceiver(const char* text, size_t size) {
   return 1;
 }
 
-TEST(Profapi, CommandsReachTheModulesInOrder) {
-  EXPECT_TRUE(InChild([] {
-    CALL(Profapi(), MsprofRegisterCallback)(kModuleHccl, &Module<kModuleHccl>);
-    CALL(Profapi(), MsprofRegisterCallback)(kModuleGe, &Module<kModuleGe>);
-    CALL(Profapi(), MsprofRegisterCallback)(kModuleAcl, &Module<kModuleAcl>);
-    CALL(Profapi(), MsprofRegisterCallback)(kModuleRuntime, &Module<kModuleRuntime>);
-    Send(kStart, 5);
-    EXPECT_THAT(Seen(), ElementsAre("7 start 5", "48 start 5", "45 start 5", "3 start 5"));
-    g_seen.clear();
-    Send(kStop, 5);
-    EXPECT_THAT(Seen(), ElementsAre("3 stop 5", "45 stop 5", "48 stop 5", "7 stop 5"));
-  }));
+TEST_IN_CHILD(Profapi, CommandsReachTheModulesInOrder) {
+  CALL(Profapi(), MsprofRegisterCallback)(kModuleHccl, &Module<kModuleHccl>);
+  CALL(Profapi(), MsprofRegisterCallback)(kModuleGe, &Module<kModuleGe>);
+  CALL(Profapi(), MsprofRegisterCallback)(kModuleAcl, &Module<kModuleAcl>);
+  CALL(Profapi(), MsprofRegisterCallback)(kModuleRuntime, &Module<kModuleRuntime>);
+  Send(kStart, 5);
+  EXPECT_THAT(Seen(), ElementsAre("7 start 5", "48 start 5", "45 start 5", "3 start 5"));
+  g_seen.clear();
+  Send(kStop, 5);
+  EXPECT_THAT(Seen(), ElementsAre("3 stop 5", "45 stop 5", "48 stop 5", "7 stop 5"));
 }
 
-TEST(Profapi, ACommandWithoutModulesIsFine) {
-  EXPECT_TRUE(InChild([] {
-    Send(kStart, 1);
-    Send(kStop, 1);
-    EXPECT_NE(CALL(Profapi(), profSetProfCommand)(nullptr, sizeof(Command)), 0);
-    Command command;
-    EXPECT_NE(CALL(Profapi(), profSetProfCommand)(&command, 12), 0);
-  }));
+TEST_IN_CHILD(Profapi, ACommandWithoutModulesIsFine) {
+  Send(kStart, 1);
+  Send(kStop, 1);
+  EXPECT_NE(CALL(Profapi(), profSetProfCommand)(nullptr, sizeof(Command)), 0);
+  Command command;
+  EXPECT_NE(CALL(Profapi(), profSetProfCommand)(&command, 12), 0);
 }
 
-TEST(Profapi, ALateModuleIsGivenInitAndStart) {
-  EXPECT_TRUE(InChild([] {
-    Send(kStart, 0x800);
-    Send(kStart, 0x1);
-    CALL(Profapi(), MsprofRegisterCallback)(77, &Module<77>);
-    EXPECT_TRUE(Eventually([] { return Seen().size() == 2; }));
-    EXPECT_THAT(Seen(), ElementsAre("77 init 2049", "77 start 2049"));
-    g_seen.clear();
-    Send(kStop, 0x801);
-    CALL(Profapi(), MsprofRegisterCallback)(78, &Module<78>);  // no profiler runs any more
-    Send(kStart, 2);
-    EXPECT_THAT(Seen(), ElementsAre("77 stop 2049", "77 start 2", "78 start 2"));
-  }));
+TEST_IN_CHILD(Profapi, ALateModuleIsGivenInitAndStart) {
+  Send(kStart, 0x800);
+  Send(kStart, 0x1);
+  CALL(Profapi(), MsprofRegisterCallback)(77, &Module<77>);
+  EXPECT_TRUE(Eventually([] { return Seen().size() == 2; }));
+  EXPECT_THAT(Seen(), ElementsAre("77 init 2049", "77 start 2049"));
+  g_seen.clear();
+  Send(kStop, 0x801);
+  CALL(Profapi(), MsprofRegisterCallback)(78, &Module<78>);  // no profiler runs any more
+  Send(kStart, 2);
+  EXPECT_THAT(Seen(), ElementsAre("77 stop 2049", "77 start 2", "78 start 2"));
 }
 
-TEST(Profapi, AReceiverGetsEverythingAndMsprofNothing) {
-  EXPECT_TRUE(InChild([] {
-    Api api;
-    api.item = 9;
-    Compact compact;
-    EXPECT_EQ(CALL(Profapi(), MsprofReportApi)(1, &api), 0);
-    EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
-    SetSlot(kSlotApi, reinterpret_cast<void*>(&ApiReceiver));
-    EXPECT_EQ(CALL(Profapi(), MsprofReportApi)(1, &api), 7);
-    EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
-    EXPECT_EQ(ReadCounts().to_receiver[kApis], 1u);
-    // Each kind has its own receiver.
-    CALL(Profapi(), MsprofReportCompactInfo)(1, &compact, sizeof compact);
-    EXPECT_EQ(ReadCounts().to_msprof[kCompacts], 1u);
-    SetSlot(kSlotCompact, reinterpret_cast<void*>(&DataReceiver));
-    CALL(Profapi(), MsprofReportCompactInfo)(1, &compact, sizeof compact);
-    EXPECT_THAT(Seen(), ElementsAre("api 1 9", "data 64"));
-  }));
+TEST_IN_CHILD(Profapi, AReceiverGetsEverythingAndMsprofNothing) {
+  Api api;
+  api.item = 9;
+  Compact compact;
+  EXPECT_EQ(CALL(Profapi(), MsprofReportApi)(1, &api), 0);
+  EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
+  SetSlot(kSlotApi, reinterpret_cast<void*>(&ApiReceiver));
+  EXPECT_EQ(CALL(Profapi(), MsprofReportApi)(1, &api), 7);
+  EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
+  EXPECT_EQ(ReadCounts().to_receiver[kApis], 1u);
+  // Each kind has its own receiver.
+  CALL(Profapi(), MsprofReportCompactInfo)(1, &compact, sizeof compact);
+  EXPECT_EQ(ReadCounts().to_msprof[kCompacts], 1u);
+  SetSlot(kSlotCompact, reinterpret_cast<void*>(&DataReceiver));
+  CALL(Profapi(), MsprofReportCompactInfo)(1, &compact, sizeof compact);
+  EXPECT_THAT(Seen(), ElementsAre("api 1 9", "data 64"));
 }
 
-TEST(Profapi, TheLastReceiverWinsAndNullClears) {
-  EXPECT_TRUE(InChild([] {
-    const Api api;
-    SetSlot(kSlotApi, reinterpret_cast<void*>(&ApiReceiver));
-    SetSlot(kSlotApi, reinterpret_cast<void*>(&OtherApiReceiver));
-    CALL(Profapi(), MsprofReportApi)(0, &api);
-    SetSlot(kSlotApi, nullptr);
-    CALL(Profapi(), MsprofReportApi)(0, &api);
-    EXPECT_THAT(Seen(), ElementsAre("other"));
-    EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
-  }));
+TEST_IN_CHILD(Profapi, TheLastReceiverWinsAndNullClears) {
+  const Api api;
+  SetSlot(kSlotApi, reinterpret_cast<void*>(&ApiReceiver));
+  SetSlot(kSlotApi, reinterpret_cast<void*>(&OtherApiReceiver));
+  CALL(Profapi(), MsprofReportApi)(0, &api);
+  SetSlot(kSlotApi, nullptr);
+  CALL(Profapi(), MsprofReportApi)(0, &api);
+  EXPECT_THAT(Seen(), ElementsAre("other"));
+  EXPECT_EQ(ReadCounts().to_msprof[kApis], 1u);
 }
 
-TEST(Profapi, TypesOfBefore2026AreAcceptedAndDoNothing) {
-  EXPECT_TRUE(InChild([] {
-    const Api api;
-    for (const int32_t type : {0, 1, 2, 3, 6, 7, 8, 14, 15}) {
-      EXPECT_EQ(SetSlot(type, reinterpret_cast<void*>(&OtherApiReceiver)), 0) << type;
-    }
-    CALL(Profapi(), MsprofReportApi)(0, &api);
-    EXPECT_THAT(Seen(), ElementsAre());
-    EXPECT_NE(SetSlot(17, reinterpret_cast<void*>(&OtherApiReceiver)), 0);
-  }));
+TEST_IN_CHILD(Profapi, TypesOfBefore2026AreAcceptedAndDoNothing) {
+  const Api api;
+  for (const int32_t type : {0, 1, 2, 3, 6, 7, 8, 14, 15}) {
+    EXPECT_EQ(SetSlot(type, reinterpret_cast<void*>(&OtherApiReceiver)), 0) << type;
+  }
+  CALL(Profapi(), MsprofReportApi)(0, &api);
+  EXPECT_THAT(Seen(), ElementsAre());
+  EXPECT_NE(SetSlot(17, reinterpret_cast<void*>(&OtherApiReceiver)), 0);
 }
 
-TEST(Profapi, KnownDevicesAreReplayed) {
-  EXPECT_TRUE(InChild([] {
-    CALL(Profapi(), MsprofNotifySetDevice)(5, 2, true);
-    CALL(Profapi(), MsprofNotifySetDevice)(5, 3, true);
-    CALL(Profapi(), MsprofNotifySetDevice)(5, 2, false);
-    SetSlot(kSlotDeviceState, reinterpret_cast<void*>(&DeviceReceiver));
-    CALL(Profapi(), MsprofNotifySetDevice)(5, 4, true);
-    CALL(Profapi(), MsprofNotifySetDevice)(5, 4, false);
-    EXPECT_THAT(Seen(), ElementsAre("device 3 open", "device 4 open", "device 4 closed"));
-  }));
+TEST_IN_CHILD(Profapi, KnownDevicesAreReplayed) {
+  CALL(Profapi(), MsprofNotifySetDevice)(5, 2, true);
+  CALL(Profapi(), MsprofNotifySetDevice)(5, 3, true);
+  CALL(Profapi(), MsprofNotifySetDevice)(5, 2, false);
+  SetSlot(kSlotDeviceState, reinterpret_cast<void*>(&DeviceReceiver));
+  CALL(Profapi(), MsprofNotifySetDevice)(5, 4, true);
+  CALL(Profapi(), MsprofNotifySetDevice)(5, 4, false);
+  EXPECT_THAT(Seen(), ElementsAre("device 3 open", "device 4 open", "device 4 closed"));
 }
 
-TEST(Profapi, NamesComeWithoutAnEnd) {
-  EXPECT_TRUE(InChild([] {
-    SetSlot(kSlotTypeName, reinterpret_cast<void*>(&TypeReceiver));
-    SetSlot(kSlotHash, reinterpret_cast<void*>(&HashReceiver));
-    CALL(Profapi(), MsprofRegTypeInfo)(kRuntimeLevel, 802, "task_track");
-    const uint64_t id = CALL(Profapi(), MsprofGetHashId)("MatMul", 6);
-    EXPECT_THAT(Seen(), ElementsAre("5000 802 task_track", "hash MatMul"));
-    EXPECT_STREQ(CALL(Profapi(), MsprofId2Str)(id), "MatMul");
-  }));
+TEST_IN_CHILD(Profapi, NamesComeWithoutAnEnd) {
+  SetSlot(kSlotTypeName, reinterpret_cast<void*>(&TypeReceiver));
+  SetSlot(kSlotHash, reinterpret_cast<void*>(&HashReceiver));
+  CALL(Profapi(), MsprofRegTypeInfo)(kRuntimeLevel, 802, "task_track");
+  const uint64_t id = CALL(Profapi(), MsprofGetHashId)("MatMul", 6);
+  EXPECT_THAT(Seen(), ElementsAre("5000 802 task_track", "hash MatMul"));
+  EXPECT_STREQ(CALL(Profapi(), MsprofId2Str)(id), "MatMul");
 }
 
-TEST(Profapi, HashesWithTwoPolynomials) {
-  EXPECT_TRUE(InChild([] {
-    const auto hash = CALL(Profapi(), MsprofStr2Id);
-    EXPECT_EQ(hash("", 0), UINT64_MAX);
-    // 'a' = 97, 'b' = 98: 97 * 29 + 98 and 97 * 131 + 98.
-    EXPECT_EQ(hash("ab", 2), uint64_t{2911} << 32 | 12805);
-    // Signed characters: 0xFF is -1.
-    EXPECT_EQ(hash("\xFF", 1), UINT64_MAX);
-  }));
+TEST_IN_CHILD(Profapi, HashesWithTwoPolynomials) {
+  const auto hash = CALL(Profapi(), MsprofStr2Id);
+  EXPECT_EQ(hash("", 0), UINT64_MAX);
+  // 'a' = 97, 'b' = 98: 97 * 29 + 98 and 97 * 131 + 98.
+  EXPECT_EQ(hash("ab", 2), uint64_t{2911} << 32 | 12805);
+  // Signed characters: 0xFF is -1.
+  EXPECT_EQ(hash("\xFF", 1), UINT64_MAX);
 }
 
 TEST(Profapi, TimeIsRawNanosecondsOrTheCounter) {
@@ -275,26 +257,24 @@ int ReceiverInit(MstxGetTable get_table) {
   return 0;
 }
 
-TEST(ProfapiMstx, MarksReachTheReceiverThatIsOn) {
-  EXPECT_TRUE(InChild([] {
-    ASSERT_EQ(CALL(Profapi(), InitInjectionMstx)(&GetTable), 0);
-    const auto mark = reinterpret_cast<void (*)(const char*, void*)>(g_mark[1]);
-    const auto start = reinterpret_cast<uint64_t (*)(const char*, void*)>(g_mark[2]);
-    const auto create = reinterpret_cast<void* (*)(const char*)>(g_domain[1]);
-    const auto domain_mark = reinterpret_cast<void (*)(void*, const char*, void*)>(g_domain[3]);
-    ASSERT_EQ(CALL(Profapi(), ProfRegisterMstxFunc)(&ReceiverInit, kMstxMspti), 0);
-    void* const domain = create("data");  // made while msprof is on, which has nothing
-    mark("unseen", nullptr);
-    domain_mark(domain, "unseen", nullptr);
-    EXPECT_EQ(start("unseen", nullptr), 0u);
-    CALL(Profapi(), ProfEnableMstxFunc)(kMstxMspti);
-    mark("seen", nullptr);
-    domain_mark(domain, "load", nullptr);
-    EXPECT_EQ(start("range", nullptr), 42u);
-    CALL(Profapi(), ProfEnableMstxFunc)(kMstxMsprof);
-    mark("unseen", nullptr);
-    EXPECT_THAT(Seen(), ElementsAre("mspti seen", "mspti domain data", "mspti in domain load"));
-  }));
+TEST_IN_CHILD(ProfapiMstx, MarksReachTheReceiverThatIsOn) {
+  ASSERT_EQ(CALL(Profapi(), InitInjectionMstx)(&GetTable), 0);
+  const auto mark = reinterpret_cast<void (*)(const char*, void*)>(g_mark[1]);
+  const auto start = reinterpret_cast<uint64_t (*)(const char*, void*)>(g_mark[2]);
+  const auto create = reinterpret_cast<void* (*)(const char*)>(g_domain[1]);
+  const auto domain_mark = reinterpret_cast<void (*)(void*, const char*, void*)>(g_domain[3]);
+  ASSERT_EQ(CALL(Profapi(), ProfRegisterMstxFunc)(&ReceiverInit, kMstxMspti), 0);
+  void* const domain = create("data");  // made while msprof is on, which has nothing
+  mark("unseen", nullptr);
+  domain_mark(domain, "unseen", nullptr);
+  EXPECT_EQ(start("unseen", nullptr), 0u);
+  CALL(Profapi(), ProfEnableMstxFunc)(kMstxMspti);
+  mark("seen", nullptr);
+  domain_mark(domain, "load", nullptr);
+  EXPECT_EQ(start("range", nullptr), 42u);
+  CALL(Profapi(), ProfEnableMstxFunc)(kMstxMsprof);
+  mark("unseen", nullptr);
+  EXPECT_THAT(Seen(), ElementsAre("mspti seen", "mspti domain data", "mspti in domain load"));
 }
 
 }  // namespace

@@ -288,7 +288,7 @@ class StandIns(unittest.TestCase):
         """sim/rows.md names a test for every behaviour of the vendor's libraries: each is there."""
         cases = set()
         for name in tracked("*_test.cc"):
-            cases.update(f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_[FP])?\((\w+),\s*(\w+)\)", read(name), re.M))
+            cases.update(f"{suite}.{case}" for suite, case in re.findall(r"^TEST(?:_[FP]|_IN_CHILD)?\((\w+),\s*(\w+)\)", read(name), re.M))
         for name in tracked("tests/*/test_*.py"):
             file = os.path.basename(name)[5:-3]
             cases.update(f"{file}: {case}" for case in re.findall(r"^    def (test_\w+)\(self", read(name), re.M))
