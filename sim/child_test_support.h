@@ -70,9 +70,9 @@ inline testing::AssertionResult InChild(const std::function<void()>& body) {
 }
 
 // A test whose whole body runs in a child.
-#define TEST_IN_CHILD(suite, name)                                     \
-  static void suite##_##name##_Body();                                 \
-  TEST(suite, name) { EXPECT_TRUE(InChild(&suite##_##name##_Body)); }  \
+#define TEST_IN_CHILD(suite, name)                                                  \
+  static void suite##_##name##_Body();                                              \
+  TEST(suite, name) { EXPECT_TRUE(::profd::sim::InChild(&suite##_##name##_Body)); } \
   static void suite##_##name##_Body()
 
 class Library {

@@ -34,70 +34,62 @@ void Launch(uint64_t count, const char* name = "MatMul") {
   for (uint64_t i = 0; i < count; ++i) sim::mspti::Launch(name, nullptr, 1000);
 }
 
-TEST(MsptiCollector, EveryKernelIsRecordedWithItsNameAndTime) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    const int64_t from = ReadClock(CLOCK_MONOTONIC_RAW);
-    Launch(300, "first");
-    Launch(300, "second");
-    ASSERT_TRUE(job.Kernels(600));
-    const int64_t to = ReadClock(CLOCK_MONOTONIC_RAW);
-    std::set<uint64_t> correlations;
-    uint64_t seconds = 0;
-    for (const auto& kernel : job.view.kernels) {
-      correlations.insert(kernel.record.correlation);
-      seconds += job.view.names[kernel.record.name] == "second";
-      EXPECT_EQ(job.view.names[kernel.record.type], "KERNEL_AICORE");
-      // The vendor's clock steps by some microseconds.
-      EXPECT_GT(kernel.start_ns, from - 1'000'000);
-      EXPECT_LT(kernel.start_ns, to + 1'000'000);
-    }
-    EXPECT_EQ(correlations.size(), 600u);
-    EXPECT_EQ(seconds, 300u);
-    job.Stop();
-    EXPECT_EQ(job.Report().lost_bytes + job.Report().dropped, 0u);
-    EXPECT_EQ(sim::mspti::ReadCounts().declined, 0u);
-  }));
+TEST_IN_CHILD(MsptiCollector, EveryKernelIsRecordedWithItsNameAndTime) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  const int64_t from = ReadClock(CLOCK_MONOTONIC_RAW);
+  Launch(300, "first");
+  Launch(300, "second");
+  ASSERT_TRUE(job.Kernels(600));
+  const int64_t to = ReadClock(CLOCK_MONOTONIC_RAW);
+  std::set<uint64_t> correlations;
+  uint64_t seconds = 0;
+  for (const auto& kernel : job.view.kernels) {
+    correlations.insert(kernel.record.correlation);
+    seconds += job.view.names[kernel.record.name] == "second";
+    EXPECT_EQ(job.view.names[kernel.record.type], "KERNEL_AICORE");
+    // The vendor's clock steps by some microseconds.
+    EXPECT_GT(kernel.start_ns, from - 1'000'000);
+    EXPECT_LT(kernel.start_ns, to + 1'000'000);
+  }
+  EXPECT_EQ(correlations.size(), 600u);
+  EXPECT_EQ(seconds, 300u);
+  job.Stop();
+  EXPECT_EQ(job.Report().lost_bytes + job.Report().dropped, 0u);
+  EXPECT_EQ(sim::mspti::ReadCounts().declined, 0u);
 }
 
-TEST(MsptiCollector, DeliversRecordsUnderWayAtTheEnd) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(500);
-    sim::mspti::Synchronize();
-    job.Stop();
-    EXPECT_TRUE(job.Kernels(500));
-    EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
-  }));
+TEST_IN_CHILD(MsptiCollector, DeliversRecordsUnderWayAtTheEnd) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(500);
+  sim::mspti::Synchronize();
+  job.Stop();
+  EXPECT_TRUE(job.Kernels(500));
+  EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
 }
 
-TEST(MsptiCollector, TheHostReportsNoMoreWhenItHasEnded) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(1);
-    ASSERT_TRUE(job.Kernels(1));
-    job.Stop();
-    const uint64_t before = sim::mspti::ReadCounts().host_reports;
-    Launch(10);
-    EXPECT_EQ(sim::mspti::ReadCounts().host_reports, before);
-  }));
+TEST_IN_CHILD(MsptiCollector, TheHostReportsNoMoreWhenItHasEnded) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(1);
+  ASSERT_TRUE(job.Kernels(1));
+  job.Stop();
+  const uint64_t before = sim::mspti::ReadCounts().host_reports;
+  Launch(10);
+  EXPECT_EQ(sim::mspti::ReadCounts().host_reports, before);
 }
 
-TEST(MsptiCollector, AnotherSubscriberIsWaitedFor) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    sim::mspti::Subscriber* torch = nullptr;
-    ASSERT_EQ(CALL(sim::mspti::Mspti(), msptiSubscribe)(&torch, nullptr, nullptr), 0);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
-    EXPECT_EQ(job.Report().code, kMultipleSubscribers);
-    CALL(sim::mspti::Mspti(), msptiUnsubscribe)(torch);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(1);
-    EXPECT_TRUE(job.Kernels(1));
-  }));
+TEST_IN_CHILD(MsptiCollector, AnotherSubscriberIsWaitedFor) {
+  Job job;
+  sim::mspti::Subscriber* torch = nullptr;
+  ASSERT_EQ(CALL(sim::mspti::Mspti(), msptiSubscribe)(&torch, nullptr, nullptr), 0);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+  EXPECT_EQ(job.Report().code, kMultipleSubscribers);
+  CALL(sim::mspti::Mspti(), msptiUnsubscribe)(torch);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(1);
+  EXPECT_TRUE(job.Kernels(1));
 }
 
 // As the vendor's profilers do: a command to all modules.
@@ -111,60 +103,52 @@ void Command(uint32_t type, uint64_t switches) {
 }
 constexpr uint64_t kTaskTimeL1 = 0x802;
 
-TEST(MsptiCollector, StepsBackForAnotherProfiler) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Command(sim::prof::kStart, kTaskTimeL1);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
-    EXPECT_THAT(job.Report().detail, HasSubstr("another profiler"));
-    const uint64_t recorded = sim::mspti::ReadCounts().recorded[kKernel];
-    Launch(5);
-    sim::mspti::Synchronize();
-    EXPECT_EQ(sim::mspti::ReadCounts().recorded[kKernel], recorded) << "not subscribed";
-    Command(sim::prof::kStop, kTaskTimeL1);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(1);
-    EXPECT_TRUE(job.Kernels(1));
-  }));
+TEST_IN_CHILD(MsptiCollector, StepsBackForAnotherProfiler) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Command(sim::prof::kStart, kTaskTimeL1);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+  EXPECT_THAT(job.Report().detail, HasSubstr("another profiler"));
+  const uint64_t recorded = sim::mspti::ReadCounts().recorded[kKernel];
+  Launch(5);
+  sim::mspti::Synchronize();
+  EXPECT_EQ(sim::mspti::ReadCounts().recorded[kKernel], recorded) << "not subscribed";
+  Command(sim::prof::kStop, kTaskTimeL1);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(1);
+  EXPECT_TRUE(job.Kernels(1));
 }
 
-TEST(MsptiCollector, DoesNotBeginBesideAnotherProfiler) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    Command(sim::prof::kStart, kTaskTimeL1);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
-    Command(sim::prof::kStop, kTaskTimeL1);
-    EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
-  }));
+TEST_IN_CHILD(MsptiCollector, DoesNotBeginBesideAnotherProfiler) {
+  Job job;
+  Command(sim::prof::kStart, kTaskTimeL1);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_BUSY));
+  Command(sim::prof::kStop, kTaskTimeL1);
+  EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
 }
 
 // MSPTI starts a device that the application sets later, on the application's thread.
-TEST(MsptiCollector, ItsOwnStartsAreNotOtherProfilers) {
-  EXPECT_TRUE(InChild([] {
-    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_ACL_API |
-            PROFD_COLLECT_RUNTIME_API);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
-    Launch(20);
-    ASSERT_TRUE(job.Kernels(20));
-    EXPECT_EQ(job.Report().state, PROFD_COLLECT_ON);
-    EXPECT_EQ(job.view.kernels.back().record.device, 1u);
-    job.Stop();
-    ASSERT_EQ(job.Start(), 0);
-    EXPECT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
-  }));
+TEST_IN_CHILD(MsptiCollector, ItsOwnStartsAreNotOtherProfilers) {
+  Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_ACL_API |
+          PROFD_COLLECT_RUNTIME_API);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
+  Launch(20);
+  ASSERT_TRUE(job.Kernels(20));
+  EXPECT_EQ(job.Report().state, PROFD_COLLECT_ON);
+  EXPECT_EQ(job.view.kernels.back().record.device, 1u);
+  job.Stop();
+  ASSERT_EQ(job.Start(), 0);
+  EXPECT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
 }
 
-TEST(MsptiCollector, ItsStartForMarksAloneIsNotAnotherProfiler) {
-  EXPECT_TRUE(InChild([] {
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
-    EXPECT_FALSE(ProfilerObserver::SeesAnother());
-    Command(sim::prof::kStart, kTaskTimeL1);
-    EXPECT_TRUE(job.Is(PROFD_COLLECT_BUSY));
-  }));
+TEST_IN_CHILD(MsptiCollector, ItsStartForMarksAloneIsNotAnotherProfiler) {
+  Job job(PROFD_COLLECT_MARKER);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  EXPECT_EQ(CALL(sim::mspti::Acl(), aclrtSetDevice)(1), 0);
+  EXPECT_FALSE(ProfilerObserver::SeesAnother());
+  Command(sim::prof::kStart, kTaskTimeL1);
+  EXPECT_TRUE(job.Is(PROFD_COLLECT_BUSY));
 }
 
 // It never takes back what clients before us had it switch on.
@@ -187,80 +171,68 @@ TEST(MsptiCollector, ItsStartWithSwitchesOfEarlierClientsIsNotAnotherProfiler) {
 }
 
 // A session's marks may be collected by the other plug-in, whose observer is another copy of this.
-TEST(MsptiCollector, AStartOfNothingIsNoProfiler) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    Command(sim::prof::kStart, 0);
-    EXPECT_TRUE(ProfilerObserver::Register());
-    Command(sim::prof::kStart, 0);
-    EXPECT_FALSE(ProfilerObserver::SeesAnother());
-    Command(sim::prof::kStart, kTaskTimeL1);
-    EXPECT_TRUE(ProfilerObserver::SeesAnother());
-  }));
+TEST_IN_CHILD(MsptiCollector, AStartOfNothingIsNoProfiler) {
+  Job job;
+  Command(sim::prof::kStart, 0);
+  EXPECT_TRUE(ProfilerObserver::Register());
+  Command(sim::prof::kStart, 0);
+  EXPECT_FALSE(ProfilerObserver::SeesAnother());
+  Command(sim::prof::kStart, kTaskTimeL1);
+  EXPECT_TRUE(ProfilerObserver::SeesAnother());
 }
 
 // The strings are freed when the complete callback has returned, and several of them run at once.
-TEST(MsptiCollector, ClosedVersionsAreReadInTime) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::OldLibrary("closed");
-    sim::mspti::PretendPreload();
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    for (int i = 0; i < 200; ++i) {
-      Launch(1, "first");
-      Launch(1, "second");
-    }
-    ASSERT_TRUE(job.Kernels(400));
-    for (const auto& kernel : job.view.kernels) {
-      EXPECT_THAT(job.view.names[kernel.record.name], testing::AnyOf("first", "second"));
-    }
+TEST_IN_CHILD(MsptiCollector, ClosedVersionsAreReadInTime) {
+  sim::mspti::OldLibrary("closed");
+  sim::mspti::PretendPreload();
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  for (int i = 0; i < 200; ++i) {
+    Launch(1, "first");
+    Launch(1, "second");
+  }
+  ASSERT_TRUE(job.Kernels(400));
+  for (const auto& kernel : job.view.kernels) {
+    EXPECT_THAT(job.view.names[kernel.record.name], testing::AnyOf("first", "second"));
+  }
+}
+
+TEST_IN_CHILD(MsptiCollector, OldVersionsWithoutThePreloadAreSilent) {
+  sim::mspti::OldLibrary("old");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(10);
+  ++g_steps;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
+  EXPECT_THAT(job.Report().detail, HasSubstr("LD_PRELOAD"));
+}
+
+TEST_IN_CHILD(MsptiCollector, MemoryNeedsThePreload) {
+  sim::mspti::OldLibrary("2026-03");
+  Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_PARTIAL));
+  EXPECT_EQ(job.Report().code, kWithoutLdPreload);
+  EXPECT_EQ(job.Report().kinds, uint32_t{PROFD_COLLECT_KERNEL});
+}
+
+TEST_IN_CHILD(MsptiCollector, RecordsOfTomorrowAreCounted) {
+  sim::mspti::Settings("mspti.profile=next");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  EXPECT_TRUE(Eventually([&] {
+    Launch(20);
+    job.view.Take();
+    return job.Report().lost_bytes > 0 && !job.view.kernels.empty();
   }));
 }
 
-TEST(MsptiCollector, OldVersionsWithoutThePreloadAreSilent) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::OldLibrary("old");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(10);
-    ++g_steps;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
-    EXPECT_THAT(job.Report().detail, HasSubstr("LD_PRELOAD"));
-  }));
-}
-
-TEST(MsptiCollector, MemoryNeedsThePreload) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::OldLibrary("2026-03");
-    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_PARTIAL));
-    EXPECT_EQ(job.Report().code, kWithoutLdPreload);
-    EXPECT_EQ(job.Report().kinds, uint32_t{PROFD_COLLECT_KERNEL});
-  }));
-}
-
-TEST(MsptiCollector, RecordsOfTomorrowAreCounted) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.profile=next");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    EXPECT_TRUE(Eventually([&] {
-      Launch(20);
-      job.view.Take();
-      return job.Report().lost_bytes > 0 && !job.view.kernels.empty();
-    }));
-  }));
-}
-
-TEST(MsptiCollector, ChipsWithoutChannelsAreSilent) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.chip=1");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(10);
-    ++g_steps;
-    EXPECT_TRUE(job.Is(PROFD_COLLECT_SILENT));
-  }));
+TEST_IN_CHILD(MsptiCollector, ChipsWithoutChannelsAreSilent) {
+  sim::mspti::Settings("mspti.chip=1");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(10);
+  ++g_steps;
+  EXPECT_TRUE(job.Is(PROFD_COLLECT_SILENT));
 }
 
 // Records of the host arrive in these cases.
@@ -285,75 +257,65 @@ TEST(MsptiCollector, ADeviceWithoutRecordsIsSilent) {
   }
 }
 
-TEST(MsptiCollector, ASilentLibraryIsNoticed) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.silent=1");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    ++g_steps;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
-    sim::mspti::Control("mspti.silent=0");
-    Launch(1);
-    EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
-  }));
+TEST_IN_CHILD(MsptiCollector, ASilentLibraryIsNoticed) {
+  sim::mspti::Settings("mspti.silent=1");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  ++g_steps;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_SILENT));
+  sim::mspti::Control("mspti.silent=0");
+  Launch(1);
+  EXPECT_TRUE(job.Is(PROFD_COLLECT_ON));
 }
 
 // The stand-in ends a process whose request takes long, and one that calls it from a callback.
-TEST(MsptiCollector, RequestsAreQuickAndNeverDeclined) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.request_limit_ms=1000;mspti.rate=200000;mspti.rate_threads=4");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    ASSERT_TRUE(Eventually([&] {
-      job.view.Take();
-      return sim::mspti::ReadCounts().recorded[kKernel] > 100'000;
-    }));
-    sim::mspti::Control("mspti.rate=0");
-    job.Stop();
-    const sim::mspti::Counts counts = sim::mspti::ReadCounts();
-    EXPECT_EQ(counts.declined, 0u);
-    EXPECT_EQ(counts.did_not_fit, 0u);
-    // Every record is in the ring or counted; a clock for each buffer is there besides.
+TEST_IN_CHILD(MsptiCollector, RequestsAreQuickAndNeverDeclined) {
+  sim::mspti::Settings("mspti.request_limit_ms=1000;mspti.rate=200000;mspti.rate_threads=4");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Eventually([&] {
     job.view.Take();
-    const profd_collect_report report = job.Report();
-    const uint64_t kernels = counts.recorded[kKernel];
-    EXPECT_EQ(job.view.kernels.size() + report.dropped + report.lost_bytes / KernelRecord::kSize,
-              kernels);
+    return sim::mspti::ReadCounts().recorded[kKernel] > 100'000;
   }));
+  sim::mspti::Control("mspti.rate=0");
+  job.Stop();
+  const sim::mspti::Counts counts = sim::mspti::ReadCounts();
+  EXPECT_EQ(counts.declined, 0u);
+  EXPECT_EQ(counts.did_not_fit, 0u);
+  // Every record is in the ring or counted; a clock for each buffer is there besides.
+  job.view.Take();
+  const profd_collect_report report = job.Report();
+  const uint64_t kernels = counts.recorded[kKernel];
+  EXPECT_EQ(job.view.kernels.size() + report.dropped + report.lost_bytes / KernelRecord::kSize,
+            kernels);
 }
 
-TEST(MsptiCollector, LateAndOvertakingBuffersLoseNothing) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.hand_over_delay_ms=200;mspti.late_complete=1");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(200);
-    sim::mspti::Synchronize();
-    ASSERT_TRUE(job.Kernels(200));
-    job.Stop();
-  }));
+TEST_IN_CHILD(MsptiCollector, LateAndOvertakingBuffersLoseNothing) {
+  sim::mspti::Settings("mspti.hand_over_delay_ms=200;mspti.late_complete=1");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(200);
+  sim::mspti::Synchronize();
+  ASSERT_TRUE(job.Kernels(200));
+  job.Stop();
 }
 
-TEST(MsptiCollector, ADeadHandOverThreadIsHarmless) {
-  EXPECT_TRUE(InChild([] {
-    sim::mspti::Settings("mspti.dead_hand_over=1");
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(200);
-    EXPECT_TRUE(job.Kernels(200));
-  }));
+TEST_IN_CHILD(MsptiCollector, ADeadHandOverThreadIsHarmless) {
+  sim::mspti::Settings("mspti.dead_hand_over=1");
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(200);
+  EXPECT_TRUE(job.Kernels(200));
 }
 
 // A framework marks on the host, and on a stream in a domain, as HCCL does.
-TEST(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    sim::mspti::Control("mspti.backwards=1");
-    Launch(3);
-    ASSERT_TRUE(job.Kernels(3));
-    EXPECT_EQ(job.view.ring().clamped, 1u);
-  }));
+TEST_IN_CHILD(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  sim::mspti::Control("mspti.backwards=1");
+  Launch(3);
+  ASSERT_TRUE(job.Kernels(3));
+  EXPECT_EQ(job.view.ring().clamped, 1u);
 }
 
 // The vendor's library follows with its next pair of clocks, up to 7 s later. The steps are much longer than records are
@@ -400,19 +362,17 @@ TEST(MsptiCollector, WhateverThrowsIsAFailure) {
 }
 
 // In the child every call of the vendor's library hangs.
-TEST(MsptiCollector, AForkedChildCallsNothing) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(1);
-    EXPECT_TRUE(InChild([&] {
-      EXPECT_EQ(job.Start(), ECHILD);
-      job.Stop();
-      EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
-    }));
-    Launch(1);
-    EXPECT_TRUE(job.Kernels(2));
+TEST_IN_CHILD(MsptiCollector, AForkedChildCallsNothing) {
+  Job job;
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(1);
+  EXPECT_TRUE(InChild([&] {
+    EXPECT_EQ(job.Start(), ECHILD);
+    job.Stop();
+    EXPECT_EQ(job.Report().state, PROFD_COLLECT_OFF);
   }));
+  Launch(1);
+  EXPECT_TRUE(job.Kernels(2));
 }
 
 // The vendor's objects are destroyed at exit; ours must have flushed them before.
@@ -432,40 +392,36 @@ TEST(MsptiCollector, AnExitLosesNothing) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
 }
 
-TEST(MsptiCollector, ApiCallsCarryTheCorrelationOfWhatTheyLaunched) {
-  EXPECT_TRUE(InChild([] {
-    Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API |
-            PROFD_COLLECT_RUNTIME_API);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    Launch(10);
-    ASSERT_TRUE(job.Kernels(10));
-    ASSERT_TRUE(Eventually([&] {
-      job.view.Take();
-      return job.view.apis.size() >= 20;
-    }));
-    std::set<uint64_t> launched, levels;
-    for (const auto& kernel : job.view.kernels) launched.insert(kernel.record.correlation);
-    for (const auto& api : job.view.apis) {
-      levels.insert(api.record.level);
-      EXPECT_TRUE(api.record.correlation == 0 || launched.contains(api.record.correlation));
-      EXPECT_NE(api.record.thread, 0u);
-    }
-    EXPECT_GE(levels.size(), 2u);
-    EXPECT_FALSE(levels.contains(0));
+TEST_IN_CHILD(MsptiCollector, ApiCallsCarryTheCorrelationOfWhatTheyLaunched) {
+  Job job(PROFD_COLLECT_KERNEL | PROFD_COLLECT_ACL_API | PROFD_COLLECT_NODE_API |
+          PROFD_COLLECT_RUNTIME_API);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  Launch(10);
+  ASSERT_TRUE(job.Kernels(10));
+  ASSERT_TRUE(Eventually([&] {
+    job.view.Take();
+    return job.view.apis.size() >= 20;
   }));
+  std::set<uint64_t> launched, levels;
+  for (const auto& kernel : job.view.kernels) launched.insert(kernel.record.correlation);
+  for (const auto& api : job.view.apis) {
+    levels.insert(api.record.level);
+    EXPECT_TRUE(api.record.correlation == 0 || launched.contains(api.record.correlation));
+    EXPECT_NE(api.record.thread, 0u);
+  }
+  EXPECT_GE(levels.size(), 2u);
+  EXPECT_FALSE(levels.contains(0));
 }
 
-TEST(MsptiCollector, SessionsMayFollowEachOther) {
-  EXPECT_TRUE(InChild([] {
-    Job job;
-    for (size_t i = 1; i <= 3; ++i) {
-      ASSERT_EQ(job.Start(), 0);
-      ASSERT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
-      Launch(5);
-      ASSERT_TRUE(job.Kernels(5 * i));
-      job.Stop();
-    }
-  }));
+TEST_IN_CHILD(MsptiCollector, SessionsMayFollowEachOther) {
+  Job job;
+  for (size_t i = 1; i <= 3; ++i) {
+    ASSERT_EQ(job.Start(), 0);
+    ASSERT_TRUE(Eventually([&] { return job.Report().state == PROFD_COLLECT_ON; }));
+    Launch(5);
+    ASSERT_TRUE(job.Kernels(5 * i));
+    job.Stop();
+  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 namespace profd::lib::mspti {
 namespace {
 
-using sim::InChild;
 using testing::ElementsAre;
 
 // As in a job whose marks libprofd_mstx.so takes.
@@ -49,64 +48,56 @@ std::vector<std::string> Markers(Job& job, size_t count) {
   return texts;
 }
 
-TEST(MsptiMarkers, MarkersComeInTwoHalves) {
-  EXPECT_TRUE(InChild([] {
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_THAT(Markers(job, 7),
-                ElementsAre("0 1 on the host default", "0 16 range communication", "0 32  ",
-                            "0 8 on a stream communication", "1 16  ", "1 32  ", "1 8  "));
-  }));
+TEST_IN_CHILD(MsptiMarkers, MarkersComeInTwoHalves) {
+  Job job(PROFD_COLLECT_MARKER);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  MarkWithMstx();
+  EXPECT_THAT(Markers(job, 7),
+              ElementsAre("0 1 on the host default", "0 16 range communication", "0 32  ",
+                          "0 8 on a stream communication", "1 16  ", "1 32  ", "1 8  "));
 }
 
 // What the injection records as marks of profd's own would come twice.
-TEST(MsptiMarkers, TheHostsHalvesAreLeftOutWhereMarksComeByMstx) {
-  EXPECT_TRUE(InChild([] {
-    TakeMarksByMstx();
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_THAT(Markers(job, 3), ElementsAre("1 16 range communication", "1 32  ",
-                                             "1 8 on a stream communication"));
-  }));
+TEST_IN_CHILD(MsptiMarkers, TheHostsHalvesAreLeftOutWhereMarksComeByMstx) {
+  TakeMarksByMstx();
+  Job job(PROFD_COLLECT_MARKER);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  MarkWithMstx();
+  EXPECT_THAT(Markers(job, 3), ElementsAre("1 16 range communication", "1 32  ",
+                                           "1 8 on a stream communication"));
 }
 
 // As beside a flight recorder without a session: libprofd takes no marks then.
-TEST(MsptiMarkers, TheHostsHalvesStayWhereLibprofdTakesNoMarks) {
-  EXPECT_TRUE(InChild([] {
-    TakeMarksByMstx();
-    g_takes_marks = 0;
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    MarkWithMstx();
-    EXPECT_EQ(Markers(job, 7).size(), 7u);  // both halves
-  }));
+TEST_IN_CHILD(MsptiMarkers, TheHostsHalvesStayWhereLibprofdTakesNoMarks) {
+  TakeMarksByMstx();
+  g_takes_marks = 0;
+  Job job(PROFD_COLLECT_MARKER);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  MarkWithMstx();
+  EXPECT_EQ(Markers(job, 7).size(), 7u);  // both halves
 }
 
 // A session begins and ends beside a recorder: marks that are not flushed yet are of the time before.
-TEST(MsptiMarkers, TheHostsHalvesAreOfTheTimeInWhichTheyWereMade) {
-  EXPECT_TRUE(InChild([] {
-    TakeMarksByMstx();
-    g_takes_marks = 0;
-    Job job(PROFD_COLLECT_MARKER);
-    ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
-    const auto mark_and_then = [&job](int takes_marks, size_t markers) {
-      MarkWithMstx();
-      g_takes_marks = takes_marks;
-      EXPECT_TRUE(Eventually([&] {
-        job.view.Take();
-        return job.view.markers.size() >= markers;
-      }));
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // some flushes
+TEST_IN_CHILD(MsptiMarkers, TheHostsHalvesAreOfTheTimeInWhichTheyWereMade) {
+  TakeMarksByMstx();
+  g_takes_marks = 0;
+  Job job(PROFD_COLLECT_MARKER);
+  ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
+  const auto mark_and_then = [&job](int takes_marks, size_t markers) {
+    MarkWithMstx();
+    g_takes_marks = takes_marks;
+    EXPECT_TRUE(Eventually([&] {
       job.view.Take();
-      EXPECT_EQ(job.view.markers.size(), markers);
-    };
-    mark_and_then(0, 7);
-    mark_and_then(1, 14);
-    mark_and_then(0, 17);
-    mark_and_then(0, 24);
-  }));
+      return job.view.markers.size() >= markers;
+    }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // some flushes
+    job.view.Take();
+    EXPECT_EQ(job.view.markers.size(), markers);
+  };
+  mark_and_then(0, 7);
+  mark_and_then(1, 14);
+  mark_and_then(0, 17);
+  mark_and_then(0, 24);
 }
 
 }  // namespace
