@@ -49,11 +49,7 @@ class ActivityHistoryTest : public ::testing::Test {
     history_->OnReport(attach_id, report, now_ns);
   }
   void TakeFrames(uint64_t attach_id, std::span<const ActivityFrame> frames, int64_t now_ns, uint64_t dropped = 0) {
-    ActivityBatch batch;
-    batch.attach_id = attach_id;
-    batch.frames = frames;
-    batch.dropped = dropped;
-    history_->Take(batch, now_ns);
+    history_->Take({attach_id, 0, {}, frames, nullptr, dropped}, now_ns);
   }
   // Kernels that begin at `at_ns`, 1 ns apart, read a second later.
   void Kernels(uint64_t attach_id, int64_t at_ns, uint16_t count, uint32_t name) {
@@ -88,17 +84,7 @@ class ActivityHistoryTest : public ::testing::Test {
     FinishTestDump(*session, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); });
     manifest_ = ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
   }
-  std::vector<StoredKernel> Stored() {
-    std::vector<StoredKernel> rows;
-    for (int slice = 0;; ++slice) {
-      const std::string path = path_ + "/host/data/activity_kernel.data.slice_" + std::to_string(slice);
-      if (!std::filesystem::exists(path)) return rows;
-      const std::string bytes = ReadText(path);
-      const size_t before = rows.size();
-      rows.resize(before + bytes.size() / sizeof(StoredKernel));
-      std::memcpy(rows.data() + before, bytes.data(), bytes.size());
-    }
-  }
+  std::vector<StoredKernel> Stored() { return RowsOf<StoredKernel>(path_, "activity_kernel"); }
   // Times without records, in seconds.
   std::vector<std::pair<int64_t, int64_t>> Gaps(LossReason reason, ActivityFileId file = ActivityFileId::kKernel) {
     std::vector<std::pair<int64_t, int64_t>> times;

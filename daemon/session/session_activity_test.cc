@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <filesystem>
 
 #include "daemon/data/testing/test_dump.h"
 
@@ -19,20 +19,9 @@ constexpr int64_t kBegin = 1'000'000'000;
 constexpr uint64_t kRank0 = 1;  // attach ids
 constexpr uint64_t kRank1 = 2;
 
-template <class Row>
-std::vector<Row> RowsOf(const std::string& path) {
-  const std::string bytes = ReadText(path);
-  EXPECT_EQ(bytes.size() % sizeof(Row), 0u);
-  std::vector<Row> rows(bytes.size() / sizeof(Row));
-  if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(Row));
-  return rows;
-}
-
-class SessionActivityTest : public ::testing::Test {
+class SessionActivityTest : public OneDumpTest {
  protected:
-  SessionActivityTest()
-      : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    session_ = OpenTestDump(writer_, &path_);
+  SessionActivityTest() : OneDumpTest(8 << 20) {
     EXPECT_TRUE(names_[kRank0].Learn(1, "MatMul").ok());
     EXPECT_TRUE(names_[kRank0].Learn(2, "KERNEL_AICORE").ok());
     EXPECT_TRUE(names_[kRank1].Learn(1, "Add").ok());
@@ -46,27 +35,13 @@ class SessionActivityTest : public ::testing::Test {
   }
   template <class Record>
   void Take(uint64_t attach_id, const std::vector<Record>& records, uint64_t dropped = 0) {
-    ActivityFrame frame;
-    frame.type = attach::kTypeOf<Record>;
-    frame.count = static_cast<uint16_t>(records.size());
-    frame.base_ns = kBegin;
-    frame.records = std::as_bytes(std::span(records));
-    ActivityBatch batch;
-    batch.attach_id = attach_id;
-    batch.pid = static_cast<pid_t>(100 + attach_id);
-    batch.frames = {&frame, 1};
-    batch.names = NamesOf(attach_id);
-    batch.dropped = dropped;
-    activity_->Take(batch);
+    const ActivityFrame frame{attach::kTypeOf<Record>, static_cast<uint16_t>(records.size()), kBegin,
+                              std::as_bytes(std::span(records))};
+    activity_->Take({attach_id, static_cast<pid_t>(100 + attach_id), {}, {&frame, 1}, NamesOf(attach_id), dropped});
   }
   void TakeNames(uint64_t attach_id) {
-    ActivityFrame frame;
-    frame.type = ActivityType::kNames;
-    ActivityBatch batch;
-    batch.attach_id = attach_id;
-    batch.frames = {&frame, 1};
-    batch.names = NamesOf(attach_id);
-    activity_->Take(batch);
+    const ActivityFrame frame{ActivityType::kNames, 0, 0, {}};
+    activity_->Take({attach_id, 0, {}, {&frame, 1}, NamesOf(attach_id)});
   }
   static KernelRecord Kernel(uint32_t after_ns, uint32_t name) {
     KernelRecord kernel{};
@@ -82,22 +57,17 @@ class SessionActivityTest : public ::testing::Test {
     kernel.logical_device = 1;
     return kernel;
   }
+  static attach::LossRecord Loss(ActivityType type, attach::LossReason reason, uint64_t count, int64_t from_ns, int64_t to_ns) {
+    return {static_cast<uint16_t>(type), static_cast<uint16_t>(reason), 0, count, from_ns, to_ns};
+  }
   Manifest Finish(int64_t at_ns = kBegin + 500) {
     activity_->End(at_ns);
     FinishTestDump(*session_, [](Manifest& manifest) { SessionActivity::EditManifest(&manifest); });
-    return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+    return ReadManifest();
   }
   std::string Names() { return ReadText(path_ + "/host/profd/activity_names.tsv"); }
-  std::vector<StoredKernel> Kernels() {
-    return RowsOf<StoredKernel>(path_ + "/host/data/activity_kernel.data.slice_0");
-  }
+  std::vector<StoredKernel> Kernels() { return RowsOf<StoredKernel>(path_, "activity_kernel"); }
 
-  TempDir tmp_;
-  SystemClock clock_;
-  BlockPool pool_;
-  DumpWriter writer_;
-  std::shared_ptr<WriterSession> session_;
-  std::string path_;
   std::map<uint64_t, ActivityNameTable> names_;
   std::unique_ptr<SessionActivity> activity_;
 };
@@ -168,7 +138,7 @@ TEST_F(SessionActivityTest, OnlyTheKindsOfTheRequest) {
   Take<KernelRecord>(kRank0, {Kernel(1, 1)});
   Take(kRank0, std::vector<attach::MemoryRecord>(2));
   Finish();
-  const auto rows = RowsOf<StoredApi>(path_ + "/host/data/activity_api.data.slice_0");
+  const auto rows = RowsOf<StoredApi>(path_, "activity_api");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].level, 0u) << "may be one";
   EXPECT_EQ(rows[1].level, 2u);
@@ -200,22 +170,21 @@ TEST_F(SessionActivityTest, EveryKindKeepsItsFields) {
   memory.device = 2;
   Take(kRank0, std::vector{memory});
   Finish();
-  const auto communications =
-      RowsOf<StoredCommunication>(path_ + "/host/data/activity_communication.data.slice_0");
+  const auto communications = RowsOf<StoredCommunication>(path_, "activity_communication");
   ASSERT_EQ(communications.size(), 1u);
   EXPECT_EQ(communications[0].count, 1000u);
   EXPECT_EQ(communications[0].communicator, 1u);
   EXPECT_EQ(communications[0].algorithm, 2u);
   EXPECT_EQ(communications[0].bandwidth, 1.5F);
   EXPECT_EQ(communications[0].data_type, 4u);
-  const auto markers = RowsOf<StoredMarker>(path_ + "/host/data/activity_marker.data.slice_0");
+  const auto markers = RowsOf<StoredMarker>(path_, "activity_marker");
   ASSERT_EQ(markers.size(), 1u);
   EXPECT_EQ(markers[0].id, 77u);
   EXPECT_EQ(markers[0].flag, 16u);
   EXPECT_EQ(markers[0].source, 1u);
   EXPECT_EQ(markers[0].domain, 1u);
   EXPECT_EQ(markers[0].stream, 6u);
-  const auto memories = RowsOf<StoredMemory>(path_ + "/host/data/activity_memory.data.slice_0");
+  const auto memories = RowsOf<StoredMemory>(path_, "activity_memory");
   ASSERT_EQ(memories.size(), 1u);
   EXPECT_EQ(memories[0].bytes, 4096u);
   EXPECT_EQ(memories[0].address, 0xABCu);
@@ -240,16 +209,8 @@ TEST_F(SessionActivityTest, NamesMayComeLater) {
 
 TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
   Want({kKernel, kCommunication});
-  attach::LossRecord full{};
-  full.type = static_cast<uint16_t>(ActivityType::kCommunication);
-  full.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
-  full.count = 5;
-  full.from_ns = kBegin + 100;
-  full.to_ns = kBegin + 200;
-  attach::LossRecord buffer = full;
-  buffer.type = static_cast<uint16_t>(ActivityType::kPad);
-  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
-  buffer.count = 4096;
+  const auto full = Loss(ActivityType::kCommunication, attach::LossReason::kRingFull, 5, kBegin + 100, kBegin + 200);
+  const auto buffer = Loss(ActivityType::kPad, attach::LossReason::kNoBuffer, 4096, kBegin + 100, kBegin + 200);
   attach::LossRecord early = full;
   early.from_ns = early.to_ns = kBegin - 1;
   attach::LossRecord other = full;
@@ -280,16 +241,10 @@ TEST_F(SessionActivityTest, LossesHaveTheirTimeAndReason) {
 TEST_F(SessionActivityTest, BuffersThatAreReportedLostUntilTheHandOverAreTheSessions) {
   Want({kKernel});
   activity_->Stop(kBegin + 300);
-  attach::LossRecord buffer{};
-  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
-  buffer.count = 4096;
-  buffer.from_ns = buffer.to_ns = kBegin + 900;
-  attach::LossRecord full = buffer;  // of records that began after the stop
-  full.type = static_cast<uint16_t>(ActivityType::kKernel);
-  full.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
-  attach::LossRecord cut = buffer;
-  cut.reason = static_cast<uint16_t>(attach::LossReason::kCutBuffer);
-  cut.count = 7;
+  auto buffer = Loss(ActivityType::kPad, attach::LossReason::kNoBuffer, 4096, kBegin + 900, kBegin + 900);
+  // Of records that began after the stop.
+  const auto full = Loss(ActivityType::kKernel, attach::LossReason::kRingFull, 4096, kBegin + 900, kBegin + 900);
+  const auto cut = Loss(ActivityType::kPad, attach::LossReason::kCutBuffer, 7, kBegin + 900, kBegin + 900);
   Take(kRank0, std::vector{buffer, full, cut}, 4096);
   activity_->OnHandedOver(kRank0);
   Take(kRank0, std::vector{buffer});  // of another session
@@ -308,26 +263,15 @@ TEST_F(SessionActivityTest, BuffersThatAreReportedLostUntilTheHandOverAreTheSess
 TEST_F(SessionActivityTest, BuffersLostAfterTheEndOfAPastAreNotItsOwn) {
   Want({kKernel});
   activity_->SetEnd(kBegin + 300);
-  attach::LossRecord buffer{};
-  buffer.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
-  buffer.count = 4096;
-  buffer.from_ns = buffer.to_ns = kBegin + 900;
-  Take(kRank0, std::vector{buffer});
+  Take(kRank0, std::vector{Loss(ActivityType::kPad, attach::LossReason::kNoBuffer, 4096, kBegin + 900, kBegin + 900)});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});
   EXPECT_TRUE(ChannelOf(Finish(), "activity_kernel").dropped.empty());
 }
 
 TEST_F(SessionActivityTest, ALostClockIsNoLostRecord) {
   Want({kKernel});
-  attach::LossRecord kernels{};
-  kernels.type = static_cast<uint16_t>(ActivityType::kKernel);
-  kernels.reason = static_cast<uint16_t>(attach::LossReason::kRingFull);
-  kernels.count = 400;
-  kernels.from_ns = kBegin + 100;
-  kernels.to_ns = kBegin + 200;
-  attach::LossRecord clocks = kernels;
-  clocks.type = static_cast<uint16_t>(ActivityType::kClock);
-  clocks.count = 33;
+  const auto kernels = Loss(ActivityType::kKernel, attach::LossReason::kRingFull, 400, kBegin + 100, kBegin + 200);
+  const auto clocks = Loss(ActivityType::kClock, attach::LossReason::kRingFull, 33, kBegin + 100, kBegin + 200);
   Take(kRank0, std::vector{clocks, kernels}, 400 + 2);  // 2 without a report by now
   const Manifest manifest = Finish();
   const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
@@ -420,10 +364,7 @@ TEST_F(SessionActivityTest, TheLongestTimeOfAnotherProfilerIsATextToo) {
 
 TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
   Want({kKernel});
-  ActivityBatch batch;
-  batch.attach_id = kRank0;
-  batch.pid = 101;
-  batch.names = NamesOf(kRank0);
+  ActivityBatch batch{kRank0, 101, {}, {}, NamesOf(kRank0)};
   batch.cost_ns = 500;
   activity_->Take(batch);
   activity_->Take(batch);
@@ -435,10 +376,7 @@ TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {
 TEST_F(SessionActivityTest, NamesThatWereTooManyAreSaid) {
   Want({kKernel});
   EXPECT_EQ(activity_->NamesText(), "");
-  ActivityBatch batch;
-  batch.attach_id = kRank0;
-  batch.pid = 101;
-  batch.names = NamesOf(kRank0);
+  ActivityBatch batch{kRank0, 101, {}, {}, NamesOf(kRank0)};
   batch.names_refused = 30;
   activity_->Take(batch);
   activity_->Take(batch);

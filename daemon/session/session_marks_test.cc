@@ -23,11 +23,9 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-class SessionMarksTest : public ::testing::Test {
+class SessionMarksTest : public OneDumpTest {
  protected:
-  SessionMarksTest()
-      : pool_(8 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    session_ = OpenTestDump(writer_, &path_, {0, 1});
+  SessionMarksTest() : OneDumpTest(8 << 20, {0, 1}) {
     // 50 MHz: 20 ns a cycle. The second device never reported its frequency.
     std::vector<SessionMarks::Device> devices = {{0, 5, 50e6, kStart, kCount}, {1, 5, 0, 0, 0}};
     marks_ = std::make_unique<SessionMarks>(session_, devices, kStart);
@@ -62,12 +60,6 @@ class SessionMarksTest : public ::testing::Test {
     return steps;
   }
 
-  TempDir tmp_;
-  SystemClock clock_;
-  BlockPool pool_;
-  DumpWriter writer_;
-  std::shared_ptr<WriterSession> session_;
-  std::string path_;
   std::unique_ptr<SessionMarks> marks_;
 };
 
@@ -141,10 +133,9 @@ TEST_F(SessionMarksTest, LossesAreInTheManifest) {
   marks_->Take(Process(7, 0), {7, 0, {}, 2});
   Finish();
   EXPECT_EQ(marks_->dropped(), 7u);
-  Result<Manifest> manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json"));
-  ASSERT_TRUE(manifest.ok());
-  ASSERT_EQ(manifest->channels.size(), 1u);
-  const ManifestChannel& channel = manifest->channels[0];
+  const Manifest manifest = ReadManifest();
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  const ManifestChannel& channel = manifest.channels[0];
   EXPECT_EQ(channel.collector, "marks");
   EXPECT_EQ(channel.file, "marks.tsv");
   EXPECT_EQ(channel.state, "finished");

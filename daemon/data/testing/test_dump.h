@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -38,5 +40,37 @@ inline void FinishTestDump(WriterSession& session, std::function<void(Manifest&)
   session.Finish({}, std::move(last_edit), [done](const Status& status) { done->set_value(status); });
   EXPECT_TRUE(done->get_future().get().ok());
 }
+
+// The rows of a file of host/data, of all its slices.
+template <class Row>
+std::vector<Row> RowsOf(const std::string& dump, const std::string& name) {
+  std::string bytes;
+  for (int slice = 0;; ++slice) {
+    const std::string path = dump + "/host/data/" + name + ".data.slice_" + std::to_string(slice);
+    if (!std::filesystem::exists(path)) break;
+    bytes += ReadText(path);
+  }
+  EXPECT_EQ(bytes.size() % sizeof(Row), 0u);
+  std::vector<Row> rows(bytes.size() / sizeof(Row));
+  if (!rows.empty()) std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(Row));
+  return rows;
+}
+
+// Tests of what writes into one dump, which is open from the start.
+class OneDumpTest : public ::testing::Test {
+ protected:
+  explicit OneDumpTest(size_t pool_bytes, const std::vector<int>& devices = {})
+      : pool_(pool_bytes),
+        writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}),
+        session_(OpenTestDump(writer_, &path_, devices)) {}
+  Manifest ReadManifest() { return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value(); }
+
+  TempDir tmp_;
+  SystemClock clock_;
+  BlockPool pool_;
+  DumpWriter writer_;
+  std::string path_;
+  std::shared_ptr<WriterSession> session_;
+};
 
 }  // namespace profd
