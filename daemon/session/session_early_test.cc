@@ -26,10 +26,9 @@ constexpr int64_t kBegin102 = kDumpStart + 2'000'000;
 constexpr size_t kPerBatch = 1000;
 constexpr size_t kBatches = 3 * SessionEarly::kMaxBytes / (kPerBatch * sizeof(attach::KernelRecord));
 
-class SessionEarlyTest : public ::testing::Test {
+class SessionEarlyTest : public OneDumpTest {
  protected:
-  SessionEarlyTest() : pool_(64 << 20), writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}) {
-    session_ = OpenTestDump(writer_, &path_);
+  SessionEarlyTest() : OneDumpTest(64 << 20) {
     marks_ = std::make_unique<SessionMarks>(session_, std::vector<SessionMarks::Device>(), kDumpStart);
     activity_ = std::make_unique<SessionActivity>(session_, attach::CollectKinds{attach::CollectKind::kKernel}, kDumpStart);
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
@@ -59,17 +58,9 @@ class SessionEarlyTest : public ::testing::Test {
       kernel.duration = 10;
       kernel.name = 1;
     }
-    ActivityFrame frame;
-    frame.type = attach::ActivityType::kKernel;
-    frame.count = static_cast<uint16_t>(records.size());
-    frame.base_ns = times_ns.front();
-    frame.records = std::as_bytes(std::span(records));
-    ActivityBatch batch;
-    batch.attach_id = static_cast<uint64_t>(pid);
-    batch.pid = pid;
-    batch.frames = {&frame, 1};
-    batch.names = {std::shared_ptr<void>(), &names_};
-    early->Take(batch);
+    const ActivityFrame frame{attach::ActivityType::kKernel, static_cast<uint16_t>(records.size()), times_ns.front(),
+                              std::as_bytes(std::span(records))};
+    early->Take({static_cast<uint64_t>(pid), pid, {}, {&frame, 1}, {std::shared_ptr<void>(), &names_}});
     std::memset(records.data(), 0xFF, records.size() * sizeof records[0]);
   }
   // Records of process 101 from `from_ns` on.
@@ -93,32 +84,18 @@ class SessionEarlyTest : public ::testing::Test {
       marks_->EditManifest(&manifest);
       SessionActivity::EditManifest(&manifest);
     });
-    return ParseManifest(ReadText(path_ + "/profd_manifest.json")).value();
+    return ReadManifest();
   }
   // {process, begin} of each kernel of the dump.
   std::vector<std::pair<uint32_t, int64_t>> KernelsOfDump() {
     std::vector<std::pair<uint32_t, int64_t>> found;
-    std::string bytes;
-    for (int slice = 0;; ++slice) {
-      const std::string path = path_ + "/host/data/activity_kernel.data.slice_" + std::to_string(slice);
-      if (!std::filesystem::exists(path)) break;
-      bytes += ReadText(path);
-    }
-    for (size_t at = 0; at + sizeof(StoredKernel) <= bytes.size(); at += sizeof(StoredKernel)) {
-      StoredKernel kernel;
-      std::memcpy(&kernel, bytes.data() + at, sizeof kernel);
+    for (const StoredKernel& kernel : RowsOf<StoredKernel>(path_, "activity_kernel")) {
       found.emplace_back(kernel.process, kernel.start_ns);
     }
     return found;
   }
   std::string MarksOfDump() { return ReadText(path_ + "/host/profd/marks.tsv"); }
 
-  TempDir tmp_;
-  SystemClock clock_;
-  BlockPool pool_;
-  DumpWriter writer_;
-  std::shared_ptr<WriterSession> session_;
-  std::string path_;
   ActivityNameTable names_;
   std::unique_ptr<SessionMarks> marks_;
   std::unique_ptr<SessionActivity> activity_;
