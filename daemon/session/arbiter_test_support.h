@@ -94,7 +94,6 @@ class ArbiterTest : public ::testing::Test {
         *garbage = bytes;
         done->set_value();
       });
-      return 0;
     });
     Await(done->get_future());
     return *garbage;
@@ -109,6 +108,10 @@ class ArbiterTest : public ::testing::Test {
   }
   ClaimAnswer Answer(ChannelArbiter::ClaimId claim) {
     return OnControl([&] { return arbiter_->AnswerOf(claim); });
+  }
+  void AwaitRunning(ChannelArbiter::ClaimId claim) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
   // Starts and stops only, in order.
   std::vector<std::string> DriverCalls() {

@@ -4,17 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <span>
 #include <thread>
 
 #include "base/bytes.h"
+#include "daemon/data/testing/test_dump.h"
 #include "daemon/session/arbiter_test_support.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
-#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -63,10 +62,7 @@ TEST_F(ArbiterTest, BusyChannelIsSaidAndTriedAgain) {
   hal_.Code(Call::kStart, 0);
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) {
-    OnControl([&] {
-      arbiter_->Tick();
-      return 0;
-    });
+    OnControl([&] { arbiter_->Tick(); });
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
   Release(claim);
@@ -159,41 +155,38 @@ TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
   for (auto one : {slow, fast, slower, same}) Release(one);
 }
 
-std::shared_ptr<WriterSession> OpenDump(DumpWriter& writer) {
-  SessionDumpOptions options;
-  options.session.session_id = "s";
-  options.devices.emplace_back();
-  options.owner = Myself();
-  return writer.Open(std::move(options), 1, [](const Result<std::string>&) {});
-}
+class ArbiterDumpTest : public ArbiterTest {
+ protected:
+  Manifest ManifestAtTheEnd(const EndFacts& end = {}) {
+    std::promise<Manifest> manifest;
+    dump_->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
+    return manifest.get_future().get();
+  }
 
-Manifest ManifestAtTheEnd(WriterSession& dump) {
-  std::promise<Manifest> manifest;
-  dump.Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  return manifest.get_future().get();
-}
+  TempDir tmp_;
+  DumpWriter writer_{DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}};
+  std::string path_;
+  std::shared_ptr<WriterSession> dump_ = OpenTestDump(writer_, &path_, {0});
+};
 
 // The channel runs on for others: what the driver holds at the stop is fetched first.
-TEST_F(ArbiterTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
-  TempDir tmp;
-  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  const auto dump = OpenDump(writer);
+TEST_F(ArbiterDumpTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   auto stays = Claim("hccs", 50, "other");
   ClaimRequest request;
   request.collector = IndexOf("hccs");
   request.options.hz = 50;
   request.owner = "detach";
-  request.dump = dump;
+  request.dump = dump_;
   auto leaves = OnControl([&] { return arbiter_->Claim(request, [] {}); });
   const std::string line = "1:000000000 1 2\n";
   const auto bytes = std::as_bytes(std::span(line));
   hal_.OnFlush(0, 9, {bytes.begin(), bytes.end()});
   Release(leaves);
   std::promise<void> written;
-  writer.Post([&written] { written.set_value(); });
+  writer_.Post([&written] { written.set_value(); });
   written.get_future().wait();
   uint64_t records = 0;
-  dump->VisitFeeds([&](const DumpFeed& feed) { records += feed.counters().records; });
+  dump_->VisitFeeds([&](const DumpFeed& feed) { records += feed.counters().records; });
   EXPECT_EQ(records, 1u);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20"));
   // Where the driver does not answer, the manifest says so.
@@ -201,7 +194,7 @@ TEST_F(ArbiterTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   hal_.Hold(Call::kFlush);
   Release(again);
   hal_.Release(Call::kFlush);
-  const Manifest reported = ManifestAtTheEnd(*dump);
+  const Manifest reported = ManifestAtTheEnd();
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kNotFetched);
@@ -209,14 +202,11 @@ TEST_F(ArbiterTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
 }
 
 // The driver says so at the stop, and not how much.
-TEST_F(ArbiterTest, LossesOfTheDriverAreInTheManifest) {
-  TempDir tmp;
-  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  const auto dump = OpenDump(writer);
-  const auto claim = Claim("hccs", 50, "me", false, false, dump);
+TEST_F(ArbiterDumpTest, LossesOfTheDriverAreInTheManifest) {
+  const auto claim = Claim("hccs", 50, "me", false, false, dump_);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   Release(claim);
-  const Manifest reported = ManifestAtTheEnd(*dump);
+  const Manifest reported = ManifestAtTheEnd();
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kDriver);
@@ -226,18 +216,15 @@ TEST_F(ArbiterTest, LossesOfTheDriverAreInTheManifest) {
 }
 
 // The channel is stopped to go on at another rate: who stays was in the run that lost them.
-TEST_F(ArbiterTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
-  TempDir tmp;
-  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
-  const auto dump = OpenDump(writer);
-  const auto stays = Claim("hccs", 10, "me", false, false, dump);
+TEST_F(ArbiterDumpTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
+  const auto stays = Claim("hccs", 10, "me", false, false, dump_);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   const auto faster = Claim("hccs", 50);
   EXPECT_EQ(Answer(faster).state, v1::Outcome::RESULT_RUNNING);
   hal_.Code(Call::kStop, 0);
   Release(faster);
   Release(stays);
-  const Manifest reported = ManifestAtTheEnd(*dump);
+  const Manifest reported = ManifestAtTheEnd();
   ASSERT_EQ(reported.channels.size(), 1u);
   const auto& gaps = reported.channels[0].gaps;
   EXPECT_EQ(std::ranges::count(gaps, LossReason::kDriver, &ManifestGap::reason), 1);
@@ -245,18 +232,15 @@ TEST_F(ArbiterTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
 }
 
 // Restarted for another session's rate, the channel is another process's.
-TEST_F(ArbiterTest, AChannelThatIsNotRestartedHasAGapUpToTheEnd) {
-  TempDir tmp;
-  DumpWriter writer(DumpRoot::Open(tmp.path() + "/root").value(), clock_, pool_, {});
+TEST_F(ArbiterDumpTest, AChannelThatIsNotRestartedHasAGapUpToTheEnd) {
   ClaimRequest request;
   request.collector = IndexOf("hccs");
   request.options.hz = 10;
   request.owner = "me";
-  request.dump = OpenDump(writer);
+  request.dump = dump_;
   request.session_start_ns = clock_.MonotonicRawNs();
   const auto stays = OnControl([&] { return arbiter_->Claim(request, [] {}); });
-  const auto patience = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(stays).state != v1::Outcome::RESULT_RUNNING) ASSERT_LT(std::chrono::steady_clock::now(), patience);
+  AwaitRunning(stays);
   hal_.Code(Call::kStart, -10);
   const auto faster = Claim("hccs", 50);
   EXPECT_EQ(Answer(stays).state, v1::Outcome::RESULT_BUSY);
@@ -264,9 +248,7 @@ TEST_F(ArbiterTest, AChannelThatIsNotRestartedHasAGapUpToTheEnd) {
   Release(stays);
   EndFacts end;
   end.raw_ns = clock_.MonotonicRawNs();
-  std::promise<Manifest> manifest;
-  request.dump->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = ManifestAtTheEnd(end);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_EQ(reported.channels[0].gaps.size(), 2u);
   EXPECT_EQ(reported.channels[0].gaps[0].reason, LossReason::kChannelRestart);
@@ -293,10 +275,7 @@ TEST_F(ArbiterTest, ReleaseWhileStartingStopsWhatWasStarted) {
   auto claim = OnControl([&] { return arbiter_->Claim(request, [] {}); });
   hal_.WaitUntilHeld(1);
   auto done = std::make_shared<std::promise<void>>();
-  OnControl([&] {
-    arbiter_->Release(claim, [done](const auto&) { done->set_value(); });
-    return 0;
-  });
+  OnControl([&] { arbiter_->Release(claim, [done](const auto&) { done->set_value(); }); });
   hal_.Release(Call::kStart);
   Await(done->get_future());
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9"));
@@ -307,14 +286,11 @@ TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsQueried) {
   // How often a tick makes the arbiter ask; what is asked here comes after it.
   auto asked_by_tick = [this] {
     const int before = hal_.status_calls();
-    OnControl([&] {
-      arbiter_->Tick();
-      return 0;
-    });
+    OnControl([&] { arbiter_->Tick(); });
     std::promise<void> answered;
     device_->QueryStatus([&answered](const Result<int>&) { answered.set_value(); });
     answered.get_future().get();
-    OnControl([] { return 0; });  // the arbiter has its answer, too
+    OnControl([] {});  // the arbiter has its answer, too
     return hal_.status_calls() - before - 1;
   };
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -333,30 +309,18 @@ TEST_F(ArbiterTest, OnlyADeviceThatDeliversNothingIsQueried) {
     asked = asked_by_tick();
   }
   // In trouble it is asked whatever came before.
-  OnControl([&] {
-    arbiter_->OnDeviceStuck(0, "lost");
-    return 0;
-  });
+  OnControl([&] { arbiter_->OnDeviceStuck(0, "lost"); });
   EXPECT_EQ(asked_by_tick(), 1);
   Release(claim);
 }
 
 TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
   auto claim = Claim("hccs", 50);
-  OnControl([&] {
-    arbiter_->OnDeviceStuck(0, "prof_channel_read has not returned");
-    return 0;
-  });
+  OnControl([&] { arbiter_->OnDeviceStuck(0, "prof_channel_read has not returned"); });
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_FAILED);
   EXPECT_THAT(Answer(claim).detail, HasSubstr("prof_channel_read"));
-  OnControl([&] {
-    arbiter_->OnDeviceRecovered(0);
-    return 0;
-  });
-  auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end);
-  }
+  OnControl([&] { arbiter_->OnDeviceRecovered(0); });
+  AwaitRunning(claim);
   Release(claim);
   EXPECT_THAT(DriverCalls(), ElementsAre("start 0/9 period 20", "stop 0/9", "start 0/9 period 20",
                                     "stop 0/9"));
@@ -364,20 +328,11 @@ TEST_F(ArbiterTest, LostDeviceIsSaidAndItsChannelsComeBack) {
 
 TEST_F(ArbiterTest, ChannelsStartedAfterTheLossAreNotRestarted) {
   auto before = Claim("hbm", 50);
-  OnControl([&] {
-    arbiter_->OnDeviceStuck(0, "prof_drv_start has not returned");
-    return 0;
-  });
+  OnControl([&] { arbiter_->OnDeviceStuck(0, "prof_drv_start has not returned"); });
   auto after = Claim("hccs", 50);
   EXPECT_EQ(Answer(after).state, v1::Outcome::RESULT_RUNNING);
-  OnControl([&] {
-    arbiter_->OnDeviceRecovered(0);
-    return 0;
-  });
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(before).state != v1::Outcome::RESULT_RUNNING) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end);
-  }
+  OnControl([&] { arbiter_->OnDeviceRecovered(0); });
+  AwaitRunning(before);
   EXPECT_EQ(Answer(after).state, v1::Outcome::RESULT_RUNNING);
   Release(after);
   Release(before);

@@ -41,7 +41,6 @@ class ChannelReleasesTest : public ArbiterTest {
         *result = status;
         done->set_value();
       });
-      return 0;
     });
     Await(done->get_future());
     return *result;
@@ -64,7 +63,6 @@ class ChannelReleasesTest : public ArbiterTest {
     OnControl([&] {
       releases_->Tick();
       arbiter_->Tick();
-      return 0;
     });
   }
   void AwaitState(ChannelArbiter::ClaimId claim, v1::Outcome::Result state) {
@@ -222,7 +220,7 @@ TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
   const std::string saved = states_.files["released_channels.json"];
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
-  OnControl([&] { releases_->Restore(saved); return 0; });
+  OnControl([&] { releases_->Restore(saved); });
   EXPECT_EQ(releases_->size(), 1u);
   auto claim = Claim("hccs", 50);
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
@@ -230,9 +228,9 @@ TEST_F(ChannelReleasesTest, ARestartOfTheDaemonTakesNothingAway) {
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   Make();
   time_.Advance(5 * kNsPerSecond);
-  OnControl([&] { releases_->Restore(saved); return 0; });
+  OnControl([&] { releases_->Restore(saved); });
   EXPECT_EQ(releases_->size(), 0u);
-  OnControl([&] { releases_->Restore("{\"releases\": [{\"device\": 99"); return 0; });
+  OnControl([&] { releases_->Restore("{\"releases\": [{\"device\": 99"); });
   EXPECT_EQ(releases_->size(), 0u) << "a damaged file";
 }
 
