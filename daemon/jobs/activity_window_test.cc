@@ -21,11 +21,8 @@ class ActivityWindowTest : public ::testing::Test {
  protected:
   template <class Record>
   void Take(const std::vector<Record>& records, int64_t base_ns, uint64_t lost = 0) {
-    ActivityFrame frame;
-    frame.type = attach::kTypeOf<Record>;
-    frame.count = static_cast<uint16_t>(records.size());
-    frame.base_ns = base_ns;
-    frame.records = std::as_bytes(std::span(records));
+    const ActivityFrame frame{attach::kTypeOf<Record>, static_cast<uint16_t>(records.size()), base_ns,
+                              std::as_bytes(std::span(records))};
     window_.Take({&frame, 1}, lost);
   }
   template <class Record>

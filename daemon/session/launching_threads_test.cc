@@ -32,15 +32,8 @@ class LaunchingThreadsTest : public ::testing::Test {
       call.thread = thread;
       call.level = static_cast<uint16_t>(level);
     }
-    ActivityFrame frame;
-    frame.type = attach::ActivityType::kApi;
-    frame.count = static_cast<uint16_t>(count);
-    frame.records = std::as_bytes(std::span(calls));
-    ActivityBatch batch;
-    batch.attach_id = kAttached;
-    batch.pid = kPid;
-    batch.frames = {&frame, 1};
-    launching_.Take(batch, now_ns);
+    const ActivityFrame frame{attach::ActivityType::kApi, static_cast<uint16_t>(count), 0, std::as_bytes(std::span(calls))};
+    launching_.Take({kAttached, kPid, {}, {&frame, 1}}, now_ns);
   }
   // Thread 101 of the process is 11 inside its container, and so on.
   static ProcessThreads Threads(const std::vector<std::string>& cpus) {

@@ -259,14 +259,8 @@ TEST_F(SessionProcessesTest, CountsWhatProcessesReportLostUntilTheyHaveHandedOve
   loss.reason = static_cast<uint16_t>(attach::LossReason::kNoBuffer);
   loss.count = 4096;
   loss.from_ns = loss.to_ns = clock_.MonotonicRawNs();
-  ActivityFrame frame;
-  frame.type = attach::ActivityType::kLoss;
-  frame.count = 1;
-  frame.records = std::as_bytes(std::span(&loss, 1));
-  ActivityBatch batch;
-  batch.attach_id = 1;
-  batch.pid = 10;
-  batch.frames = {&frame, 1};
+  const ActivityFrame frame{attach::ActivityType::kLoss, 1, 0, std::as_bytes(std::span(&loss, 1))};
+  ActivityBatch batch{1, 10, {}, {&frame, 1}};
   batch.names_refused = 5;
   directory_.Hand(batch);
   Collector(1, attach::CollectState::kOff);
