@@ -80,13 +80,19 @@ class DeviceControlTest : public ::testing::Test {
   void Stop(Answer<StopOutcome>& answer) {
     control_->StopChannel(kHbm, [&answer](const StopOutcome& outcome) { answer.Give(outcome); });
   }
-  void RunOnce() {
+  void MustStart() {
     Answer<Started> started;
     Start(started);
     ASSERT_TRUE(started.Wait().status.ok()) << started.Wait().status.message();
+  }
+  StopOutcome StopNow() {
     Answer<StopOutcome> stopped;
     Stop(stopped);
-    stopped.Wait();
+    return stopped.Wait();
+  }
+  void RunOnce() {
+    MustStart();
+    StopNow();
   }
   void Refuse() {
     Answer<Started> refused;
@@ -144,13 +150,10 @@ TEST_F(DeviceControlTest, StopFetchesWhatFlushAndStopBringForth) {
   hal_.Code(Call::kFlush, abi::kDrvErrorNotSupport);
   hal_.OnFlush(3, kHbm, Hbm(1000));
   hal_.OnStop(3, kHbm, Hbm(2000));
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  ASSERT_TRUE(stopped.Wait().status.ok()) << stopped.Wait().status.message();
-  EXPECT_FALSE(stopped.Wait().data_lost);
+  MustStart();
+  const StopOutcome stopped = StopNow();
+  ASSERT_TRUE(stopped.status.ok()) << stopped.status.message();
+  EXPECT_FALSE(stopped.data_lost);
   Bytes expected = Hbm(1000);
   Bytes last = Hbm(2000);
   expected.insert(expected.end(), last.begin(), last.end());
@@ -164,9 +167,7 @@ TEST_F(DeviceControlTest, AStopFetchesAllOfADriverThatHandsOutCompleteChunks) {
   for (int code : {0, abi::kProfNotEnoughBuf}) {
     hal_.set_uncut(code);
     const size_t before = sink_.bytes().size();
-    Answer<Started> started;
-    Start(started);
-    ASSERT_TRUE(started.Wait().status.ok());
+    MustStart();
     hal_.Hold(Call::kFlush, 3);
     hal_.Hold(Call::kPoll);
     Answer<StopOutcome> stopped;
@@ -194,57 +195,39 @@ TEST_F(DeviceControlTest, AStopFetchesAllOfADriverThatHandsOutCompleteChunks) {
 TEST_F(DeviceControlTest, AStopReportsAChunkThatFitsNoBuffer) {
   hal_.set_uncut(abi::kProfNotEnoughBuf);
   hal_.OnStop(3, kHbm, Bytes(1 << 20));
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(stopped.Wait().status.message(), HasSubstr("does not fit"));
+  MustStart();
+  const StopOutcome stopped = StopNow();
+  EXPECT_EQ(stopped.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(stopped.status.message(), HasSubstr("does not fit"));
 }
 
 TEST_F(DeviceControlTest, StopCodesThatAreSuccess) {
   for (int code : {abi::kProfOk, abi::kProfStoppedAlready, abi::kProfStopDataLoss}) {
-    Answer<Started> started;
-    Start(started);
-    ASSERT_TRUE(started.Wait().status.ok());
+    MustStart();
     hal_.Code(Call::kStop, code);
-    Answer<StopOutcome> stopped;
-    Stop(stopped);
-    EXPECT_TRUE(stopped.Wait().status.ok()) << code;
-    EXPECT_EQ(stopped.Wait().data_lost, code == abi::kProfStopDataLoss);
+    const StopOutcome stopped = StopNow();
+    EXPECT_TRUE(stopped.status.ok()) << code;
+    EXPECT_EQ(stopped.data_lost, code == abi::kProfStopDataLoss);
   }
 }
 
 TEST_F(DeviceControlTest, AFailedStopReportsItAndUnregisters) {
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
+  MustStart();
   hal_.Code(Call::kStop, abi::kProfError);
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(StopNow().status.code(), StatusCode::kUnavailable);
   EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 // A stop that failed leaves bytes with the driver. They are not the next session's.
 TEST_F(DeviceControlTest, DataOfAFailedStopIsNotInTheNextRun) {
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
+  MustStart();
   hal_.Code(Call::kStop, abi::kProfError);
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  ASSERT_FALSE(stopped.Wait().status.ok());
+  ASSERT_FALSE(StopNow().status.ok());
   hal_.Code(Call::kStop, abi::kProfOk);
   hal_.Data(3, kHbm, Hbm(1000));
   hal_.OnStop(3, kHbm, Hbm(2000));
-  Answer<Started> again;
-  Start(again);
-  ASSERT_TRUE(again.Wait().status.ok());
-  Answer<StopOutcome> stopped_again;
-  Stop(stopped_again);
-  ASSERT_TRUE(stopped_again.Wait().status.ok());
+  MustStart();
+  ASSERT_TRUE(StopNow().status.ok());
   EXPECT_EQ(sink_.bytes(), Hbm(2000));
   EXPECT_EQ(pump_->Counters(3, kHbm).discarded_bytes, Hbm(1000).size());
 }
@@ -329,15 +312,11 @@ TEST_F(DeviceControlTest, ReadsRecordsOfTheDriversStart) {
 
 TEST_F(DeviceControlTest, AChannelNeverStartedCanBeStopped) {
   hal_.Code(Call::kStop, abi::kProfStoppedAlready);
-  Answer<StopOutcome> stopped;
-  Stop(stopped);
-  EXPECT_TRUE(stopped.Wait().status.ok());
+  EXPECT_TRUE(StopNow().status.ok());
 }
 
 TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
+  MustStart();
   hal_.Hold(Call::kStop, 3);
   Answer<StopOutcome> stopped;
   Stop(stopped);
@@ -346,9 +325,7 @@ TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
   control_->CheckDeadlines(MuchLater());
   EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(control_->Health().message(), HasSubstr("stopping channel hbm of device 3"));
-  Answer<StopOutcome> again;
-  Stop(again);
-  EXPECT_EQ(again.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(StopNow().status.code(), StatusCode::kUnavailable);
 
   DeviceControl other(4, hal_.Library(), *pump_, clock_);
   Answer<StopOutcome> fine;
@@ -445,9 +422,7 @@ TEST_F(DeviceControlTest, StopsALeftoverRunBeforeTheNextStart) {
 }
 
 TEST_F(DeviceControlTest, EverythingMayGoWhileAStopIsStuck) {
-  Answer<Started> started;
-  Start(started);
-  ASSERT_TRUE(started.Wait().status.ok());
+  MustStart();
   hal_.Hold(Call::kStop, 3);
   hal_.OnStop(3, kHbm, Hbm(1000));
   Answer<StopOutcome> stopped;
