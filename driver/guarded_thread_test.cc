@@ -28,6 +28,9 @@ class GuardedThreadTest : public ::testing::Test {
             },
             nullptr};
   }
+  Status Submit(GuardedThread& thread, std::string what, std::function<void()> run = [] {}, int64_t seconds = 60) {
+    return thread.Submit(Job(std::move(what), std::move(run), In(seconds)));
+  }
   // Shared with jobs that are left behind.
   struct State {
     std::mutex mutex;
@@ -77,10 +80,7 @@ TEST_F(GuardedThreadTest, RunsJobsInOrderAndAnswersOnce) {
   {
     GuardedThread thread("test", clock_);
     for (int i = 0; i < 10; ++i) {
-      ASSERT_TRUE(thread
-                      .Submit(Job(
-                          "job", [&order, i] { order.push_back(i); }, In(60)))
-                      .ok());
+      ASSERT_TRUE(Submit(thread, "job", [&order, i] { order.push_back(i); }).ok());
     }
     UntilAnswers(10);
   }
@@ -98,10 +98,7 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
     state->changed.notify_all();
   };
   ASSERT_TRUE(thread.Submit(std::move(stuck)).ok());
-  ASSERT_TRUE(thread
-                  .Submit(Job(
-                      "behind it", [] {}, In(60)))
-                  .ok());
+  ASSERT_TRUE(Submit(thread, "behind it").ok());
   UntilWaiting();
   thread.CheckDeadlines(clock_.SteadyNs());
   EXPECT_TRUE(answers().empty());
@@ -112,11 +109,7 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
   EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(answers()[1].code(), StatusCode::kUnavailable);
   EXPECT_THAT(thread.Health().message(), HasSubstr("reading of device 3 has not returned"));
-  EXPECT_EQ(thread
-                .Submit(Job(
-                    "later", [] {}, In(60)))
-                .code(),
-            StatusCode::kUnavailable);
+  EXPECT_EQ(Submit(thread, "later").code(), StatusCode::kUnavailable);
   EXPECT_EQ(answers().size(), 3u);
   thread.CheckDeadlines(In(20));
   EXPECT_EQ(answers().size(), 3u);
@@ -124,10 +117,7 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
   Open();
   Until([&] { return state_->late == 1; });
   while (!thread.Health().ok()) std::this_thread::yield();
-  EXPECT_TRUE(thread
-                  .Submit(Job(
-                      "again", [] {}, In(60)))
-                  .ok());
+  EXPECT_TRUE(Submit(thread, "again").ok());
   UntilAnswers(4);
   EXPECT_TRUE(answers()[3].ok());
 }
@@ -135,12 +125,9 @@ TEST_F(GuardedThreadTest, AnOverdueJobIsAnsweredAndTheThreadRecovers) {
 TEST_F(GuardedThreadTest, AJobNotReachedInTimeNeverRuns) {
   GuardedThread thread("test", clock_);
   std::atomic<bool> ran{false};
-  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
+  ASSERT_TRUE(Submit(thread, "slow", AtTheGate(), 1000).ok());
   UntilWaiting();
-  ASSERT_TRUE(thread
-                  .Submit(Job(
-                      "impatient", [&] { ran = true; }, In(1)))
-                  .ok());
+  ASSERT_TRUE(Submit(thread, "impatient", [&] { ran = true; }, 1).ok());
   thread.CheckDeadlines(In(10));
   ASSERT_EQ(answers().size(), 1u);
   EXPECT_EQ(answers()[0].code(), StatusCode::kDeadlineExceeded);
@@ -154,7 +141,7 @@ TEST_F(GuardedThreadTest, AJobNotReachedInTimeNeverRuns) {
 // What waits behind many calls that are all in time is in time itself.
 TEST_F(GuardedThreadTest, TheLimitOfACallDoesNotCountItsTimeInTheQueue) {
   GuardedThread thread("test", clock_);
-  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(1000))).ok());
+  ASSERT_TRUE(Submit(thread, "slow", AtTheGate(), 1000).ok());
   UntilWaiting();
   // The call may outlast the test.
   const auto begun = std::make_shared<std::promise<void>>();
@@ -194,21 +181,11 @@ TEST_F(GuardedThreadTest, ACallThatCameTooLateIsStuckUntilItIsUndone) {
 
 TEST_F(GuardedThreadTest, TheQueueIsBounded) {
   GuardedThread thread("test", clock_, {.queue = 2});
-  ASSERT_TRUE(thread.Submit(Job("slow", AtTheGate(), In(60))).ok());
+  ASSERT_TRUE(Submit(thread, "slow", AtTheGate()).ok());
   UntilWaiting();
-  EXPECT_TRUE(thread
-                  .Submit(Job(
-                      "a", [] {}, In(60)))
-                  .ok());
-  EXPECT_TRUE(thread
-                  .Submit(Job(
-                      "b", [] {}, In(60)))
-                  .ok());
-  EXPECT_EQ(thread
-                .Submit(Job(
-                    "c", [] {}, In(60)))
-                .code(),
-            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Submit(thread, "a").ok());
+  EXPECT_TRUE(Submit(thread, "b").ok());
+  EXPECT_EQ(Submit(thread, "c").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(answers().size(), 1u);
   Open();
   UntilAnswers(4);
@@ -217,11 +194,8 @@ TEST_F(GuardedThreadTest, TheQueueIsBounded) {
 TEST_F(GuardedThreadTest, TheDestructorNeverHangs) {
   std::optional<GuardedThread> thread;
   thread.emplace("test", clock_, GuardedThread::Options{.queue = 8, .grace_ns = 1000});
-  ASSERT_TRUE(thread->Submit(Job("stuck", AtTheGate(), In(60))).ok());
-  ASSERT_TRUE(thread
-                  ->Submit(Job(
-                      "queued", [] {}, In(60)))
-                  .ok());
+  ASSERT_TRUE(Submit(*thread, "stuck", AtTheGate()).ok());
+  ASSERT_TRUE(Submit(*thread, "queued").ok());
   UntilWaiting();
   thread.reset();
   ASSERT_EQ(answers().size(), 2u);
@@ -233,7 +207,7 @@ TEST_F(GuardedThreadTest, TheDestructorNeverHangs) {
 
 TEST_F(GuardedThreadTest, TheDestructorLeavesAThreadAlreadyKnownToBeStuck) {
   std::optional<GuardedThread> thread(std::in_place, "test", clock_);
-  ASSERT_TRUE(thread->Submit(Job("stuck", AtTheGate(), In(1))).ok());
+  ASSERT_TRUE(Submit(*thread, "stuck", AtTheGate(), 1).ok());
   UntilWaiting();
   thread->CheckDeadlines(In(10));
   thread.reset();
@@ -250,10 +224,7 @@ TEST_F(GuardedThreadTest, SubmittingFromManyThreads) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int k = 0; k < 500; ++k) {
-          EXPECT_TRUE(thread
-                          .Submit(Job(
-                              "job", [&] { ++ran; }, In(600)))
-                          .ok());
+          EXPECT_TRUE(Submit(thread, "job", [&] { ++ran; }, 600).ok());
           if (k % 50 == 0) thread.CheckDeadlines(clock_.SteadyNs());
         }
       });
