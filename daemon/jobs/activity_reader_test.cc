@@ -24,65 +24,65 @@ std::unique_ptr<ActivityReader> Open(TestActivityRing& ring) {
   return reader.ok() ? std::move(reader).value() : nullptr;
 }
 
-TEST(ActivityReader, TakesWhatWasPublished) {
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  ring.PutKernel(kNow, "MatMul", 41);
-  ring.PutKernel(kNow + 5, "\033Add", 42);
-  ring.writer().Flush();
-  auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
+class ActivityReaderTest : public ::testing::Test {
+ protected:
+  Result<ActivityReader::Round> Take() { return reader_->Take(ActivityScratch::kBytes, kNow, &scratch_); }
+
+  TestActivityRing ring_;
+  std::unique_ptr<ActivityReader> reader_ = Open(ring_);
+  ActivityScratch scratch_;
+};
+
+TEST_F(ActivityReaderTest, TakesWhatWasPublished) {
+  ring_.PutKernel(kNow, "MatMul", 41);
+  ring_.PutKernel(kNow + 5, "\033Add", 42);
+  ring_.writer().Flush();
+  auto round = Take();
   ASSERT_TRUE(round.ok()) << round.status().ToString();
   EXPECT_EQ(round->records, 2u);
-  EXPECT_EQ(round->bytes, ring.header().head.load());
-  ASSERT_EQ(scratch.frames().size(), 2u);
-  EXPECT_EQ(scratch.frames()[0].type, ActivityType::kNames);
-  const ActivityFrame& frame = scratch.frames()[1];
+  EXPECT_EQ(round->bytes, ring_.header().head.load());
+  ASSERT_EQ(scratch_.frames().size(), 2u);
+  EXPECT_EQ(scratch_.frames()[0].type, ActivityType::kNames);
+  const ActivityFrame& frame = scratch_.frames()[1];
   const auto kernels = frame.As<KernelRecord>();
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_TRUE(frame.As<attach::ApiRecord>().empty());
   EXPECT_EQ(kernels[1].correlation, 42u);
   EXPECT_EQ(frame.base_ns + kernels[1].start, kNow + 5);
-  EXPECT_EQ(reader->names().Find(kernels[0].name), "MatMul");
-  EXPECT_EQ(reader->names().Find(kernels[1].name), "?Add");
-  EXPECT_EQ(reader->names().Find(3), "");
-  EXPECT_EQ(ring.header().tail.load(), ring.header().head.load());
-  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->bytes, 0u);
+  EXPECT_EQ(reader_->names().Find(kernels[0].name), "MatMul");
+  EXPECT_EQ(reader_->names().Find(kernels[1].name), "?Add");
+  EXPECT_EQ(reader_->names().Find(3), "");
+  EXPECT_EQ(ring_.header().tail.load(), ring_.header().head.load());
+  EXPECT_EQ(Take()->bytes, 0u);
 }
 
-TEST(ActivityReader, TakesNoMoreThanAsked) {
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  for (int i = 0; i < 20'000; ++i) ring.PutKernel(kNow);
-  ring.writer().Flush();
-  const uint64_t all = reader->Waiting();
+TEST_F(ActivityReaderTest, TakesNoMoreThanAsked) {
+  for (int i = 0; i < 20'000; ++i) ring_.PutKernel(kNow);
+  ring_.writer().Flush();
+  const uint64_t all = reader_->Waiting();
   size_t records = 0;
   for (uint64_t left = all; left > 0;) {
-    auto round = reader->Take(attach::kMaxFrameBytes, kNow, &scratch);
+    auto round = reader_->Take(attach::kMaxFrameBytes, kNow, &scratch_);
     ASSERT_TRUE(round.ok());
     ASSERT_GT(round->bytes, 0u);
     EXPECT_LE(round->bytes, attach::kMaxFrameBytes);
     records += round->records;
     left -= round->bytes;
-    EXPECT_EQ(reader->Waiting(), left);
+    EXPECT_EQ(reader_->Waiting(), left);
   }
   EXPECT_EQ(records, 20'000u);
 }
 
-TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
+TEST_F(ActivityReaderTest, EveryRecordIsTakenOrCountedAsLost) {
   constexpr uint64_t kAdded = 400'000;
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
   uint64_t taken = 0;
   uint64_t dropped = 0;
   uint64_t reported = 0;
   const auto take = [&] {
-    auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
+    auto round = Take();
     ASSERT_TRUE(round.ok()) << round.status().ToString();
     dropped += round->dropped;
-    for (const ActivityFrame& frame : scratch.frames()) {
+    for (const ActivityFrame& frame : scratch_.frames()) {
       for (const KernelRecord& kernel : frame.As<KernelRecord>()) {
         ++taken;
         EXPECT_EQ(kernel.correlation, taken + reported);
@@ -90,48 +90,42 @@ TEST(ActivityReader, EveryRecordIsTakenOrCountedAsLost) {
       for (const attach::LossRecord& loss : frame.As<attach::LossRecord>()) reported += loss.count;
     }
   };
-  std::thread process([&ring] {
-    for (uint64_t i = 1; i <= kAdded; ++i) ring.PutKernel(kNow, "MatMul", i);
-    ring.writer().Flush();
+  std::thread process([this] {
+    for (uint64_t i = 1; i <= kAdded; ++i) ring_.PutKernel(kNow, "MatMul", i);
+    ring_.writer().Flush();
   });
   while (taken + dropped < kAdded / 4) take();  // what the ring dropped it may report only at the next flush
   process.join();
   take();
-  ring.writer().Flush();  // a loss that had no room
+  ring_.writer().Flush();  // a loss that had no room
   take();
   EXPECT_EQ(taken + dropped, kAdded);
   EXPECT_EQ(reported, dropped);
 }
 
 // The process writes a clock for each buffer of the vendor's; in a full ring it drops and counts these, too.
-TEST(ActivityReader, ADroppedClockIsNoDroppedRecord) {
+TEST_F(ActivityReaderTest, ADroppedClockIsNoDroppedRecord) {
   constexpr uint64_t kAdded = 40'000;  // 1.6 MB for a ring of 1 MiB
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  for (uint64_t i = 0; i < kAdded; ++i) ring.PutKernel(kNow);
+  for (uint64_t i = 0; i < kAdded; ++i) ring_.PutKernel(kNow);
   for (int i = 0; i < 1000; ++i) {  // more than a frame of kernels leaves
-    ring.writer().Add(attach::ClockRecord{1, 1, 1}, kNow);
-    ring.writer().Flush();
+    ring_.writer().Add(attach::ClockRecord{1, 1, 1}, kNow);
+    ring_.writer().Flush();
   }
-  ASSERT_GT(ring.header().dropped[static_cast<size_t>(ActivityType::kClock)].load(), 0u);
-  auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
+  ASSERT_GT(ring_.header().dropped[static_cast<size_t>(ActivityType::kClock)].load(), 0u);
+  auto round = Take();
   ASSERT_TRUE(round.ok()) << round.status().ToString();
   uint64_t kernels = 0;
-  for (const ActivityFrame& frame : scratch.frames()) kernels += frame.As<KernelRecord>().size();
+  for (const ActivityFrame& frame : scratch_.frames()) kernels += frame.As<KernelRecord>().size();
   EXPECT_EQ(kernels + round->dropped, kAdded);
 }
 
-TEST(ActivityReader, FramesFromTheFutureBeginNow) {
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  ring.PutKernel(kNow + 3600 * kNsPerSecond);
-  ring.writer().Flush();
-  auto round = reader->Take(ActivityScratch::kBytes, kNow, &scratch);
+TEST_F(ActivityReaderTest, FramesFromTheFutureBeginNow) {
+  ring_.PutKernel(kNow + 3600 * kNsPerSecond);
+  ring_.writer().Flush();
+  auto round = Take();
   ASSERT_TRUE(round.ok());
   EXPECT_EQ(round->clamped, 1u);
-  EXPECT_EQ(scratch.frames().back().base_ns, kNow);
+  EXPECT_EQ(scratch_.frames().back().base_ns, kNow);
 }
 
 TEST(ActivityReader, CountsRecordsThatEndedBeforeTheyBegan) {
@@ -317,31 +311,25 @@ TEST(ActivityReader, TextIsBounded) {
 }
 
 // A process can take the pages out of its ring: reading them must not make the daemon own new ones.
-TEST(ActivityReader, AGapStaysAGap) {
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  ring.header().head = attach::kMinActivityBytes;
-  ASSERT_EQ(::fallocate(ring.fd().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+TEST_F(ActivityReaderTest, AGapStaysAGap) {
+  ring_.header().head = attach::kMinActivityBytes;
+  ASSERT_EQ(::fallocate(ring_.fd().get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                         attach::kActivityHeaderBytes, attach::kMinActivityBytes),
             0);
-  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch).status().code(),
+  EXPECT_EQ(Take().status().code(),
             StatusCode::kDataLoss);
   struct stat info {};
-  ASSERT_EQ(::fstat(ring.fd().get(), &info), 0);
+  ASSERT_EQ(::fstat(ring_.fd().get(), &info), 0);
   EXPECT_EQ(info.st_blocks * 512, static_cast<off_t>(attach::kActivityHeaderBytes));
 }
 
-TEST(ActivityReader, HeaderChangesAfterwardsDoNotMatter) {
-  TestActivityRing ring;
-  auto reader = Open(ring);
-  ActivityScratch scratch;
-  ring.PutKernel(kNow);
-  ring.writer().Flush();
-  ring.header().bytes = uint64_t{1} << 40;
-  ring.header().tail = 12345;
-  ring.header().magic = 0;
-  EXPECT_EQ(reader->Take(ActivityScratch::kBytes, kNow, &scratch)->records, 1u);
+TEST_F(ActivityReaderTest, HeaderChangesAfterwardsDoNotMatter) {
+  ring_.PutKernel(kNow);
+  ring_.writer().Flush();
+  ring_.header().bytes = uint64_t{1} << 40;
+  ring_.header().tail = 12345;
+  ring_.header().magic = 0;
+  EXPECT_EQ(Take()->records, 1u);
 }
 
 TEST(ActivityReader, RefusesInvalidRings) {

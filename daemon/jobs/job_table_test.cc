@@ -287,35 +287,41 @@ struct Activity {
 
 class JobTableActivityTest : public JobTableTest {
  protected:
-  void Collect(TestActivityRing& ring) {
-    auto reader = ActivityReader::Map(UniqueFd(::dup(ring.fd().get())));
+  void Collect() {
+    auto reader = ActivityReader::Map(UniqueFd(::dup(ring_.fd().get())));
     ASSERT_TRUE(reader.ok()) << reader.status().ToString();
     table_.OnCollector(1, Report(CollectState::kOn), std::move(reader).value());
+  }
+  // A process that collects, and `seen_` watches.
+  void Watch() {
+    handle_ = table_.Watch(seen_.Watcher());
+    Enter(1, 11);
+    Collect();
   }
   static attach::CollectorReport Report(CollectState state) {
     return {"s", attach::CollectProvider::kMspti, state, 0, "", {attach::CollectKind::kKernel}, {}, "", false};
   }
+
+  TestActivityRing ring_;
+  Activity seen_;
+  std::shared_ptr<void> handle_;
 };
 
 TEST_F(JobTableActivityTest, MarksAreSentToWatchersThatWantThem) {
-  TestActivityRing ring;
-  Activity seen;
-  auto handle = table_.Watch(seen.Watcher());
-  Enter(1, 11);
-  Collect(ring);
+  Watch();
   table_.OnCollector(1, Report(CollectState::kSilent), nullptr);
   table_.OnCollector(9, Report(CollectState::kFailed), nullptr);
-  EXPECT_EQ(seen.states, (std::vector{CollectState::kOn, CollectState::kSilent}));
-  ring.PutKernel(clock_.raw_ns, "MatMul", 7);
-  ring.writer().Flush();
+  EXPECT_EQ(seen_.states, (std::vector{CollectState::kOn, CollectState::kSilent}));
+  ring_.PutKernel(clock_.raw_ns, "MatMul", 7);
+  ring_.writer().Flush();
   table_.Drain(1);
-  EXPECT_EQ(seen.correlations, std::vector<uint64_t>{7});
-  EXPECT_EQ(seen.name, "MatMul");
-  seen.wanted = false;
-  ring.PutKernel(clock_.raw_ns, "MatMul", 8);
-  ring.writer().Flush();
+  EXPECT_EQ(seen_.correlations, std::vector<uint64_t>{7});
+  EXPECT_EQ(seen_.name, "MatMul");
+  seen_.wanted = false;
+  ring_.PutKernel(clock_.raw_ns, "MatMul", 8);
+  ring_.writer().Flush();
   table_.Drain(1);
-  EXPECT_EQ(seen.correlations.size(), 1u);
+  EXPECT_EQ(seen_.correlations.size(), 1u);
   EXPECT_EQ(table_.counters().activity_records, 2u) << "emptied all the same";
 }
 
@@ -348,87 +354,72 @@ TEST_F(JobTableActivityTest, FilesGoToOneWatcherOrAreGivenBack) {
 }
 
 TEST_F(JobTableActivityTest, RoundsEmptyTheRing) {
-  TestActivityRing ring;
-  Activity seen;
-  auto handle = table_.Watch(seen.Watcher());
-  Enter(1, 11);
-  Collect(ring);
-  ring.PutKernel(clock_.raw_ns, "MatMul", 7);
-  ring.writer().Flush();
+  Watch();
+  ring_.PutKernel(clock_.raw_ns, "MatMul", 7);
+  ring_.writer().Flush();
   time_.Advance(kNsPerSecond);
-  EXPECT_EQ(seen.correlations, std::vector<uint64_t>{7});
+  EXPECT_EQ(seen_.correlations, std::vector<uint64_t>{7});
 }
 
 TEST_F(JobTableActivityTest, TheLastRecordsComeBeforeTheEnd) {
-  TestActivityRing ring;
-  Activity seen;
   size_t at_the_end = 0;
-  JobDirectory::Watcher watcher = seen.Watcher();
-  watcher.on_detached = [&](const TrainingProcess&, bool) { at_the_end = seen.correlations.size(); };
-  auto handle = table_.Watch(std::move(watcher));
+  JobDirectory::Watcher watcher = seen_.Watcher();
+  watcher.on_detached = [&](const TrainingProcess&, bool) { at_the_end = seen_.correlations.size(); };
+  handle_ = table_.Watch(std::move(watcher));
   Enter(1, 11);
-  Collect(ring);
-  for (uint64_t i = 0; i < 20'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
-  ring.writer().Flush();
+  Collect();
+  for (uint64_t i = 0; i < 20'000; ++i) ring_.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring_.writer().Flush();
   table_.Detach(1, false);
   EXPECT_EQ(at_the_end, 20'000u);
 }
 
 TEST_F(JobTableActivityTest, LossesAreCounted) {
-  TestActivityRing ring;
-  Activity seen;
-  auto handle = table_.Watch(seen.Watcher());
-  Enter(1, 11);
-  Collect(ring);
-  for (uint64_t i = 0; i < 40'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
-  ring.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
-  ring.writer().Flush();
+  Watch();
+  for (uint64_t i = 0; i < 40'000; ++i) ring_.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring_.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
+  ring_.writer().Flush();
   table_.Drain(1);
-  EXPECT_GT(seen.dropped, 0u);
-  EXPECT_EQ(seen.correlations.size() + seen.dropped, 40'000u);
-  EXPECT_EQ(table_.counters().dropped_activity, seen.dropped);
+  EXPECT_GT(seen_.dropped, 0u);
+  EXPECT_EQ(seen_.correlations.size() + seen_.dropped, 40'000u);
+  EXPECT_EQ(table_.counters().dropped_activity, seen_.dropped);
   EXPECT_EQ(table_.counters().lost_activity_bytes, 56u);
-  ring.header().names_refused = 3;  // without records: those were in the round before
+  ring_.header().names_refused = 3;  // without records: those were in the round before
   table_.Drain(1);
   table_.Drain(1);
-  EXPECT_EQ(seen.names_refused, 3u);
+  EXPECT_EQ(seen_.names_refused, 3u);
 }
 
 TEST_F(JobTableActivityTest, ABrokenRingIsGivenUpAndTheProcessStays) {
-  TestActivityRing ring;
-  Activity seen;
-  auto handle = table_.Watch(seen.Watcher());
-  Enter(1, 11);
-  Collect(ring);
-  ring.header().head = 12;
+  Watch();
+  ring_.header().head = 12;
   table_.Drain(1);
   EXPECT_EQ(broken_, std::vector<pid_t>{11});
   EXPECT_EQ(table_.counters().broken_activity_rings, 1u);
   EXPECT_NE(table_.Find(1), nullptr);
-  ring.header().head = 0;
-  ring.PutKernel(clock_.raw_ns);
-  ring.writer().Flush();
+  ring_.header().head = 0;
+  ring_.PutKernel(clock_.raw_ns);
+  ring_.writer().Flush();
   table_.Drain(1);
-  EXPECT_TRUE(seen.correlations.empty());
+  EXPECT_TRUE(seen_.correlations.empty());
 }
 
 // An account while a session collects, and only then. 1 ms of computation a record, 300 records in 1001.
 TEST_F(JobTableActivityTest, AccountsWhileASessionCollects) {
-  TestActivityRing ring;
   TestRing marks;
   Enter(1, 11, &marks);
   EXPECT_FALSE(table_.Processes()[0].activity);
-  Collect(ring);
+  Collect();
   EXPECT_NE(table_.FindActivity(1).window, nullptr);
   EXPECT_TRUE(table_.Processes()[0].activity->empty());
   clock_.raw_ns = 1002 * kNsPerSecond;
   for (int64_t i = 0; i < 300; ++i) {
     attach::KernelRecord kernel{};
     kernel.duration = 1'000'000;
-    kernel.name = ring.writer().Intern("MatMul");
-    ring.writer().AddAt(1001 * kNsPerSecond + i * 2 * kNsPerMs, kernel);
+    kernel.name = ring_.writer().Intern("MatMul");
+    ring_.writer().AddAt(1001 * kNsPerSecond + i * 2 * kNsPerMs, kernel);
   }
-  ring.writer().Flush();
+  ring_.writer().Flush();
   marks.Put(MarkKind::kStepBegin, "", 1, 1001 * kNsPerSecond);
   marks.Put(MarkKind::kStepEnd, "", 1, 1001 * kNsPerSecond + kNsPerMs);
   marks.Put(MarkKind::kStepEnd, "", 9, 1001 * kNsPerSecond + kNsPerMs);  // one that did not begin
@@ -463,15 +454,14 @@ TEST_F(JobTableActivityTest, AccountsWhileASessionCollects) {
 }
 
 TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
-  TestActivityRing ring;
   Enter(1, 11);
-  Collect(ring);
-  for (uint64_t i = 0; i < 40'000; ++i) ring.PutKernel(clock_.raw_ns, "MatMul", i);
-  ring.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
-  ring.writer().CountLostBytes(attach::LossReason::kUnknownKind, 24, clock_.raw_ns);
-  for (int round = 0; round < 2; ++round, table_.Drain(1)) ring.writer().Flush();  // the second one fits
+  Collect();
+  for (uint64_t i = 0; i < 40'000; ++i) ring_.PutKernel(clock_.raw_ns, "MatMul", i);
+  ring_.writer().CountLostBytes(attach::LossReason::kNoBuffer, 56, clock_.raw_ns);
+  ring_.writer().CountLostBytes(attach::LossReason::kUnknownKind, 24, clock_.raw_ns);
+  for (int round = 0; round < 2; ++round, table_.Drain(1)) ring_.writer().Flush();  // the second one fits
   const TrainingProcess process = table_.Processes()[0];
-  EXPECT_EQ(process.lost_activity, ring.writer().dropped());
+  EXPECT_EQ(process.lost_activity, ring_.writer().dropped());
   EXPECT_GT(process.lost_activity, 0u);
   EXPECT_EQ(process.lost_activity_bytes, 80u);
   EXPECT_EQ(process.unreadable_activity_bytes, 24u);

@@ -15,60 +15,59 @@ using attach::MarkKind;
 
 constexpr int64_t kNow = 1000 * kNsPerSecond;
 
-TEST(RingReader, TakesWhatWasPublished) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
-  MarkScratch scratch;
-  ring.Put(MarkKind::kMark, "forward", 0, 100);
-  ring.Put(MarkKind::kStepBegin, "ignored", 12, 200);
-  ring.Put(MarkKind::kRangePop, "", 0, 300);
-  auto round = (*reader)->Take(100, kNow, &scratch);
+class RingReaderTest : public ::testing::Test {
+ protected:
+  Result<RingReader::Round> Take() { return reader_->Take(100, kNow, &scratch_); }
+
+  TestRing ring_;
+  std::unique_ptr<RingReader> reader_ = RingReader::Map(ring_.fd()).value();
+  MarkScratch scratch_;
+};
+
+TEST_F(RingReaderTest, TakesWhatWasPublished) {
+  ring_.Put(MarkKind::kMark, "forward", 0, 100);
+  ring_.Put(MarkKind::kStepBegin, "ignored", 12, 200);
+  ring_.Put(MarkKind::kRangePop, "", 0, 300);
+  auto round = Take();
   ASSERT_TRUE(round.ok());
   EXPECT_EQ(round->slots, 3u);
-  ASSERT_EQ(scratch.marks().size(), 3u);
-  EXPECT_EQ(scratch.marks()[0].name, "forward");
-  EXPECT_EQ(scratch.marks()[0].time_ns, 100);
-  EXPECT_EQ(scratch.marks()[0].thread, 7);
-  EXPECT_EQ(scratch.marks()[1].kind, MarkKind::kStepBegin);
-  EXPECT_EQ(scratch.marks()[1].value, 12);
-  EXPECT_EQ(scratch.marks()[1].name, "");
-  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 0u);
+  ASSERT_EQ(scratch_.marks().size(), 3u);
+  EXPECT_EQ(scratch_.marks()[0].name, "forward");
+  EXPECT_EQ(scratch_.marks()[0].time_ns, 100);
+  EXPECT_EQ(scratch_.marks()[0].thread, 7);
+  EXPECT_EQ(scratch_.marks()[1].kind, MarkKind::kStepBegin);
+  EXPECT_EQ(scratch_.marks()[1].value, 12);
+  EXPECT_EQ(scratch_.marks()[1].name, "");
+  EXPECT_EQ(Take()->slots, 0u);
 }
 
-TEST(RingReader, ADomainStandsBeforeTheName) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  MarkScratch scratch;
-  ring.Put(MarkKind::kRangeStart, "communication\x1f" "all-\x1freduce\n", 9);
-  ring.Put(MarkKind::kRangeEnd, "ignored\x1fignored", 9);
-  ring.Put(MarkKind::kMark, "\x1f");
-  ring.Put(MarkKind::kFrame, "file.py:f:1", 5);
-  ring.Put(MarkKind::kStack, "ignored", 5);
-  ring.Put(static_cast<MarkKind>(10), "unknown");
-  auto round = (*reader)->Take(100, kNow, &scratch);
+TEST_F(RingReaderTest, ADomainStandsBeforeTheName) {
+  ring_.Put(MarkKind::kRangeStart, "communication\x1f" "all-\x1freduce\n", 9);
+  ring_.Put(MarkKind::kRangeEnd, "ignored\x1fignored", 9);
+  ring_.Put(MarkKind::kMark, "\x1f");
+  ring_.Put(MarkKind::kFrame, "file.py:f:1", 5);
+  ring_.Put(MarkKind::kStack, "ignored", 5);
+  ring_.Put(static_cast<MarkKind>(10), "unknown");
+  auto round = Take();
   ASSERT_TRUE(round.ok());
   EXPECT_EQ(round->bad, 1u);
-  ASSERT_EQ(scratch.marks().size(), 5u);
-  EXPECT_EQ(scratch.marks()[0].domain, "communication");
-  EXPECT_EQ(scratch.marks()[0].name, "all-?reduce?");
-  EXPECT_EQ(scratch.marks()[0].value, 9);
-  EXPECT_EQ(scratch.marks()[1].kind, MarkKind::kRangeEnd);
-  EXPECT_EQ(scratch.marks()[1].name, "");
-  EXPECT_EQ(scratch.marks()[1].domain, "");
-  EXPECT_EQ(scratch.marks()[2].name, "");
-  EXPECT_EQ(scratch.marks()[3].name, "file.py:f:1");
-  EXPECT_EQ(scratch.marks()[4].name, "");
+  ASSERT_EQ(scratch_.marks().size(), 5u);
+  EXPECT_EQ(scratch_.marks()[0].domain, "communication");
+  EXPECT_EQ(scratch_.marks()[0].name, "all-?reduce?");
+  EXPECT_EQ(scratch_.marks()[0].value, 9);
+  EXPECT_EQ(scratch_.marks()[1].kind, MarkKind::kRangeEnd);
+  EXPECT_EQ(scratch_.marks()[1].name, "");
+  EXPECT_EQ(scratch_.marks()[1].domain, "");
+  EXPECT_EQ(scratch_.marks()[2].name, "");
+  EXPECT_EQ(scratch_.marks()[3].name, "file.py:f:1");
+  EXPECT_EQ(scratch_.marks()[4].name, "");
 }
 
-TEST(RingReader, TakesNoMoreThanAsked) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  MarkScratch scratch;
-  for (int i = 0; i < 20; ++i) ring.Put(MarkKind::kMark, "x");
-  EXPECT_EQ((*reader)->Take(7, kNow, &scratch)->slots, 7u);
-  EXPECT_EQ((*reader)->Waiting(), 13u);
-  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 13u);
+TEST_F(RingReaderTest, TakesNoMoreThanAsked) {
+  for (int i = 0; i < 20; ++i) ring_.Put(MarkKind::kMark, "x");
+  EXPECT_EQ(reader_->Take(7, kNow, &scratch_)->slots, 7u);
+  EXPECT_EQ(reader_->Waiting(), 13u);
+  EXPECT_EQ(Take()->slots, 13u);
 }
 
 TEST(RingReader, EveryMarkIsTakenOrCountedAsLost) {
@@ -98,31 +97,25 @@ TEST(RingReader, EveryMarkIsTakenOrCountedAsLost) {
   EXPECT_GT(taken, 0u);
 }
 
-TEST(RingReader, TimestampsInTheFutureAreSetToNow) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  MarkScratch scratch;
-  ring.Put(MarkKind::kMark, "a", 0, kNow + kNsPerSecond);
-  ring.Put(MarkKind::kMark, "b", 0, kNow + kNsPerSecond + 1);
-  ring.Put(MarkKind::kMark, "c", 0, INT64_MAX);
-  ring.Put(MarkKind::kMark, "d", 0, -1);
-  auto round = (*reader)->Take(100, kNow, &scratch);
+TEST_F(RingReaderTest, TimestampsInTheFutureAreSetToNow) {
+  ring_.Put(MarkKind::kMark, "a", 0, kNow + kNsPerSecond);
+  ring_.Put(MarkKind::kMark, "b", 0, kNow + kNsPerSecond + 1);
+  ring_.Put(MarkKind::kMark, "c", 0, INT64_MAX);
+  ring_.Put(MarkKind::kMark, "d", 0, -1);
+  auto round = Take();
   EXPECT_EQ(round->clamped, 3u);
-  EXPECT_EQ(scratch.marks()[0].time_ns, kNow + kNsPerSecond);
-  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(scratch.marks()[i].time_ns, kNow) << i;
+  EXPECT_EQ(scratch_.marks()[0].time_ns, kNow + kNsPerSecond);
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(scratch_.marks()[i].time_ns, kNow) << i;
 }
 
-TEST(RingReader, UnknownKindsAreLeftOut) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  MarkScratch scratch;
-  ring.Put(static_cast<MarkKind>(0), "a");
-  ring.Put(static_cast<MarkKind>(99), "b");
-  ring.Put(MarkKind::kMark, "c");
-  auto round = (*reader)->Take(100, kNow, &scratch);
+TEST_F(RingReaderTest, UnknownKindsAreLeftOut) {
+  ring_.Put(static_cast<MarkKind>(0), "a");
+  ring_.Put(static_cast<MarkKind>(99), "b");
+  ring_.Put(MarkKind::kMark, "c");
+  auto round = Take();
   EXPECT_EQ(round->bad, 2u);
-  ASSERT_EQ(scratch.marks().size(), 1u);
-  EXPECT_EQ(scratch.marks()[0].name, "c");
+  ASSERT_EQ(scratch_.marks().size(), 1u);
+  EXPECT_EQ(scratch_.marks()[0].name, "c");
 }
 
 TEST(RingReader, BrokenRingsAreGivenUp) {
@@ -147,15 +140,12 @@ TEST(RingReader, BrokenRingsAreGivenUp) {
   EXPECT_EQ((*reader)->Take(100, kNow, &scratch).status().code(), StatusCode::kDataLoss);
 }
 
-TEST(RingReader, HeaderChangesAfterwardsDoNotMatter) {
-  TestRing ring;
-  auto reader = RingReader::Map(ring.fd());
-  MarkScratch scratch;
-  ring.Put(MarkKind::kMark, "x");
-  ring.header().slots = 1U << 30;
-  ring.header().head = 12345;
-  ring.header().magic = 0;
-  EXPECT_EQ((*reader)->Take(100, kNow, &scratch)->slots, 1u);
+TEST_F(RingReaderTest, HeaderChangesAfterwardsDoNotMatter) {
+  ring_.Put(MarkKind::kMark, "x");
+  ring_.header().slots = 1U << 30;
+  ring_.header().head = 12345;
+  ring_.header().magic = 0;
+  EXPECT_EQ(Take()->slots, 1u);
 }
 
 TEST(RingReader, ContinuesWhereAnotherStopped) {
