@@ -105,43 +105,38 @@ void StopLate(const Context& context, uint32_t channel) {
   context.table->Remove(context.device, channel).Ignore();
 }
 
+// Reads what the driver has. It may use a part of a stop's time, so that waiting for a stuck reader never
+// keeps prof_stop from being called.
+Status Drain(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
+  const Deadline deadline{context.table->NowSteadyNs() + options.stop_deadline_ns / 4};
+  if (context.table->IsStuck(context.device)) return Unavailable("a read has not returned");
+  return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
+}
+
 Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
   uint32_t readable = 0;
   // Not all drivers have it, and it is a hint in any case: the read below finds out.
   context.hal->ProfDataFlush(context.device, channel, &readable);
-  if (context.table->IsStuck(context.device)) return Unavailable("a read has not returned");
-  const Deadline deadline{context.table->NowSteadyNs() + options.stop_deadline_ns / 4};
-  return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
+  return Drain(context, channel, options);
 }
 
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options,
                     const std::function<void()>& wake_pump) {
-  ChannelTable& table = *context.table;
-  // The reads may use a part of the time each, so that waiting for a stuck reader never keeps
-  // prof_stop from being called.
-  auto drain = [&] {
-    Deadline deadline{table.NowSteadyNs() + options.stop_deadline_ns / 4};
-    if (table.IsStuck(context.device)) return Unavailable("a read has not returned");
-    return table.Drain(context.device, channel, options.drain_bytes, deadline);
-  };
-  uint32_t readable = 0;
-  // Not all drivers have it, and it is a hint in any case: the read below finds out.
-  context.hal->ProfDataFlush(context.device, channel, &readable);
-  drain().Ignore();
+  RunFetch(context, channel, options).Ignore();
   // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
   wake_pump();
   int code = context.hal->ProfStop(context.device, channel);
   StopOutcome outcome;
   outcome.status = StatusOfStopCode(code, context.device, ChannelName(channel));
   outcome.data_lost = code == abi::kProfStopDataLoss;
-  Status drained = drain();
-  Status removed = table.Remove(context.device, channel);
+  Status drained = Drain(context, channel, options);
+  Status removed = context.table->Remove(context.device, channel);
   for (const Status& status : {drained, removed}) {
     // A channel that was never registered is stopped all the same (cleaning up after a crash).
     if (outcome.status.ok() && status.code() != StatusCode::kNotFound) outcome.status = status;
   }
-  if (!outcome.status.ok()) table.SetMayHold(context.device, channel);
+  if (!outcome.status.ok()) context.table->SetMayHold(context.device, channel);
   return outcome;
 }
 
@@ -177,6 +172,13 @@ GuardedThread& DeviceControl::ThreadFor(int channel) {
   if (other->stuck()) return current;
   current_ = 1 - current_;
   return *other;
+}
+
+GuardedJob DeviceControl::JobOf(std::string_view verb, uint32_t channel) const {
+  GuardedJob job;
+  job.what = fmt::format("{} channel {} of device {}", verb, ChannelName(channel), device_);
+  job.key = static_cast<int>(channel);
+  return job;
 }
 
 void DeviceControl::Submit(GuardedJob job, int64_t run_limit_ns) {
@@ -227,9 +229,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   uint32_t channel = start.channel;
   state->start = std::move(start);
   Context context{device_, hal_, table_};
-  GuardedJob job;
-  job.what = fmt::format("starting channel {} of device {}", ChannelName(channel), device_);
-  job.key = static_cast<int>(channel);
+  GuardedJob job = JobOf("starting", channel);
   job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
   // Nothing is read before the requester knows when the run began.
   job.done = [context, channel, have_read = have_read_, state,
@@ -249,9 +249,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
 void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done) {
   auto outcome = std::make_shared<StopOutcome>();
   Context context{device_, hal_, table_};
-  GuardedJob job;
-  job.what = fmt::format("stopping channel {} of device {}", ChannelName(channel), device_);
-  job.key = static_cast<int>(channel);
+  GuardedJob job = JobOf("stopping", channel);
   job.run = [context, channel, outcome, options = options_, wake_pump = wake_pump_] {
     *outcome = RunStop(context, channel, options, wake_pump);
   };
@@ -264,9 +262,7 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
 void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Status&)> done) {
   auto result = std::make_shared<Status>();
   Context context{device_, hal_, table_};
-  GuardedJob job;
-  job.what = fmt::format("reading channel {} of device {}", ChannelName(channel), device_);
-  job.key = static_cast<int>(channel);
+  GuardedJob job = JobOf("reading", channel);
   job.run = [context, channel, result, options = options_] {
     *result = RunFetch(context, channel, options);
   };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -77,6 +78,7 @@ class DeviceControl {
  private:
   static constexpr int kWholeDevice = -1;  // as a job's key; else the channel it is about
 
+  GuardedJob JobOf(std::string_view verb, uint32_t channel) const;
   void Submit(GuardedJob job, int64_t run_limit_ns);
   void Enqueue(GuardedJob job);
   GuardedThread& ThreadFor(int channel) REQUIRES(mutex_);
