@@ -10,7 +10,9 @@
 
 #include "analysis/views/views.h"
 #include "base/text.h"
+#include "client/serve/error_answer.h"
 #include "client/serve/mindinsight_lists.h"
+#include "dump/json_depth.h"
 
 namespace profd::client {
 namespace {
@@ -272,9 +274,12 @@ constexpr auto kPaths = std::to_array<Path>({
 std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebRequest& request, const analysis::Run& run) {
   const auto found = std::ranges::find(kPaths, path, &Path::name);
   if (found == kPaths.end()) return std::nullopt;
-  if (request.method != found->method) return WebAnswer{405, "text/plain", fmt::format("{} only\n", found->method)};
+  if (request.method != found->method) return ErrorAnswer(405, "invalid_argument", fmt::format("{} only", found->method));
+  // Values of a body are printed and compared on the stack.
+  constexpr int kMaxNesting = 16;
+  if (NestsTooDeep(request.body, kMaxNesting)) return ErrorAnswer(400, "invalid_argument", "the body nests too deep");
   Json body = request.body.empty() ? Json(Json::object()) : Json::parse(request.body, nullptr, false);
-  if (!body.is_object()) return WebAnswer{400, "text/plain", "the body is not a JSON object\n"};
+  if (!body.is_object()) return ErrorAnswer(400, "invalid_argument", "the body is not a JSON object");
   const auto parameter = request.query.find("device_id");
   std::string device = parameter == request.query.end() ? "" : parameter->second;
   if (body.contains("device_id") && !body["device_id"].is_null()) device = TextOf(body["device_id"]);
@@ -284,9 +289,9 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   for (const auto& each : run.ranks) {
     if (each->device && std::to_string(*each->device) == device) rank = each.get();
   }
-  if (rank == nullptr) return WebAnswer{404, "text/plain", fmt::format("there is no device {}\n", device)};
+  if (rank == nullptr) return ErrorAnswer(404, "not_found", fmt::format("there is no device {}", device));
   const RankQuery asked{request, run, *rank, std::move(body)};
-  if (const std::string fault = found->fault == nullptr ? "" : found->fault(asked); !fault.empty()) return WebAnswer{400, "text/plain", fault + "\n"};
+  if (const std::string fault = found->fault == nullptr ? "" : found->fault(asked); !fault.empty()) return ErrorAnswer(400, "invalid_argument", fault);
   return WebAnswer{200, "application/json", JsonText(found->answer(asked), false)};
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "analysis/run.h"
 
@@ -28,12 +29,15 @@ class MindInsightTest : public ::testing::Test {
     return answer ? Json::parse(answer->body) : Json();
   }
 
-  int StatusOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
+  WebAnswer AnswerOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
     WebRequest request;
     request.method = body.empty() ? "GET" : "POST";
     request.query = query;
     request.body = body;
-    return AnswerAsMindInsight(path, request, run_).value_or(WebAnswer{}).status;
+    return AnswerAsMindInsight(path, request, run_).value_or(WebAnswer{});
+  }
+  int StatusOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
+    return AnswerOf(path, query, body).status;
   }
 
   void Add(int64_t id, std::string type, std::vector<int64_t> children, bool queue) {
@@ -133,6 +137,31 @@ TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
   EXPECT_EQ(StatusOf("training-trace/target-time-info", {{"type", "xx"}}), 400);
   EXPECT_EQ(StatusOf("queue_info", {{"type", "device_queue"}}), 200);
   EXPECT_EQ(StatusOf("queue_info", {{"type", "xx"}}), 400);
+}
+
+// docs/analysis.md: each is {"error": {"code", "message"}}, with MindInsight's error_msg beside it.
+TEST_F(MindInsightTest, ErrorsHaveOneForm) {
+  rank().device = 1;
+  for (const auto& [path, query, body, status, code] :
+       {std::tuple("ops/search", "", "", 405, "invalid_argument"), std::tuple("devices", "", "{}", 405, "invalid_argument"),
+        std::tuple("ops/search", "", "[1]", 400, "invalid_argument"), std::tuple("ops/search", "", R"({"op_type": 7})", 400, "invalid_argument"),
+        std::tuple("devices", "7", "", 404, "not_found"), std::tuple("devices", "\xff\"<", "", 404, "not_found")}) {
+    const WebAnswer answer = AnswerOf(path, {{"device_id", query}}, body);
+    EXPECT_EQ(answer.status, status) << path << body;
+    EXPECT_EQ(answer.type, "application/json");
+    const Json error = Json::parse(answer.body, nullptr, false);
+    ASSERT_TRUE(error.is_object()) << answer.body;
+    EXPECT_EQ(error["error"]["code"], code);
+    EXPECT_FALSE(error["error"]["message"].get<std::string>().empty());
+    EXPECT_EQ(error["error_msg"], error["error"]["message"]);
+  }
+}
+
+// A body of the longest that the server takes would need more than a thread's stack.
+TEST_F(MindInsightTest, DeepBodiesAreRefused) {
+  const auto nested = [](size_t depth) { return R"({"device_id": )" + std::string(depth, '[') + std::string(depth, ']') + "}"; };
+  EXPECT_EQ(StatusOf("ops/search", {}, nested(30'000)), 400);
+  EXPECT_EQ(StatusOf("ops/search", {}, nested(10)), 200) << "no rank has the number of a device";
 }
 
 // As real framework_raw_1.csv has Mul-op182: a scalar is an input like others.

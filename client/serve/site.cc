@@ -7,6 +7,7 @@
 
 #include "analysis/report.h"
 #include "client/connection.h"
+#include "client/serve/error_answer.h"
 #include "client/serve/mindinsight.h"
 
 namespace profd::client {
@@ -14,14 +15,9 @@ namespace {
 
 constexpr std::string_view kDataPath = "/api/run/";
 
-WebAnswer Error(int status, std::string_view code, std::string_view message) {
-  const Json error = {{"error", {{"code", code}, {"message", message}}}, {"error_msg", message}};
-  return {status, "application/json", JsonText(error, false)};
-}
-
 WebAnswer ErrorOf(const Status& status) {
   const int http = status.code() == StatusCode::kNotFound ? 404 : status.code() == StatusCode::kInvalidArgument ? 422 : 500;
-  return Error(http, CodeWord(status.code()), status.message());
+  return ErrorAnswer(http, CodeWord(status.code()), status.message());
 }
 
 // Takes as long for a token that is nearly right as for any other.
@@ -90,7 +86,7 @@ bool Site::Allowed(const WebRequest& request) const {
 }
 
 WebAnswer Site::Page(const WebRequest& request) const {
-  if (request.method != "GET") return Error(405, "invalid_argument", "GET only");
+  if (request.method != "GET") return ErrorAnswer(405, "invalid_argument", "GET only");
   return {200, "text/html; charset=utf-8", analysis::PageHtml("")};
 }
 
@@ -125,17 +121,17 @@ WebAnswer Site::MindInsight(const WebRequest& request) {
     found = FindAsked(runs, request);
   }
   if (found == nullptr) {
-    return Error(404, "not_found", "no run is named by train_id, profile or dir; /api/runs has the names of all");
+    return ErrorAnswer(404, "not_found", "no run is named by train_id, profile or dir; /api/runs has the names of all");
   }
   const auto run = runs_.Load(found->id);
   if (!run.ok()) return ErrorOf(run.status());
   const std::string path = request.path.substr(kMindInsightPrefix.size());
   std::optional<WebAnswer> answer = AnswerAsMindInsight(path, request, **run);
-  return answer ? std::move(*answer) : Error(404, "not_found", "there is no such call; docs/analysis.md lists them");
+  return answer ? std::move(*answer) : ErrorAnswer(404, "not_found", "there is no such call; docs/analysis.md lists them");
 }
 
 WebAnswer Site::Answer(const WebRequest& request) {
-  if (request.method != "GET" && request.method != "POST") return Error(405, "invalid_argument", "GET and POST only");
+  if (request.method != "GET" && request.method != "POST") return ErrorAnswer(405, "invalid_argument", "GET and POST only");
   if (request.path == "/" && !token_.empty() && Same(request.Query("token"), token_)) {
     WebAnswer answer{303, "text/plain", ""};
     answer.headers = {{"Location", "/"}, {"Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", cookie_, token_)}};
@@ -145,14 +141,14 @@ WebAnswer Site::Answer(const WebRequest& request) {
     const std::string_view why = token_.empty()
                                      ? "for pages of this server only"
                                      : "Open the address that profctl serve printed; scripts send its token as Authorization: Bearer TOKEN.";
-    if (request.path.starts_with("/api/") || request.path.starts_with(kMindInsightPrefix)) return Error(403, "permission_denied", why);
+    if (request.path.starts_with("/api/") || request.path.starts_with(kMindInsightPrefix)) return ErrorAnswer(403, "permission_denied", why);
     return {403, "text/plain", fmt::format("{}\n", why)};
   }
   if (request.path == "/") return Page(request);
   if (request.path == "/api/runs") return Runs();
   if (request.path.starts_with(kDataPath)) return Data(request.path.substr(kDataPath.size()), request);
   if (request.path.starts_with(kMindInsightPrefix)) return MindInsight(request);
-  return Error(404, "not_found", "there is nothing here");
+  return ErrorAnswer(404, "not_found", "there is nothing here");
 }
 
 }  // namespace profd::client

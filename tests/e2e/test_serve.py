@@ -303,7 +303,9 @@ class MindInsight(unittest.TestCase):
                                    (REST + "ops/search?train_id=JOB3", {"group_condition": {"limit": -5}}, 400),
                                    (REST + "training-trace/graph?train_id=JOB3&type=100000", None, 400)):
             with self.subTest(path=path):
-                self.assertEqual(self.server.request(path, body)[0], status)
+                got, headers, text = self.server.request(path, body)
+                self.assertEqual((got, headers["Content-Type"]), (status, "application/json"))
+                self.assertTrue(json.loads(text)["error"]["message"])
         odd = {"sort_condition": [], "filter_condition": {"op_type": {"in": 3}, "x": 1}, "group_condition": {"limit": 5, "offset": 10**6}}
         self.assertEqual(self.call("ops/search", odd, train_id="JOB3")["object"], [])
 
