@@ -309,11 +309,15 @@ std::string Completions(const CLI::App& app, const WordList& typed, const Connec
   // Of a list what follows the last comma.
   const size_t comma = current.rfind(',');
   const bool in_list = line.flag != nullptr && comma != std::string::npos;
-  if (in_list) flag = current.substr(0, comma + 1);
+  WordList typed_before;
+  if (in_list) {
+    typed_before = Split(std::string_view(current).substr(flag.size(), comma - flag.size()), ',');
+    flag = current.substr(0, comma + 1);
+  }
   std::string answer;
   for (const std::string& candidate : Candidates(line, app, current, connect)) {
     if (candidate == kFiles) return fmt::format("{}\n", kFiles);
-    if (in_list && candidate.find(',') != std::string::npos) continue;
+    if (in_list && (candidate.find(',') != std::string::npos || std::ranges::find(typed_before, candidate) != typed_before.end())) continue;
     const std::string full = flag + candidate;
     if (full.starts_with(current)) answer += full.substr(kept) + "\n";
   }

@@ -58,6 +58,11 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"export", "x", "--format", "csv,tr"}), "csv,trace");
   EXPECT_EQ(Offered({"export", "x", "--format=csv,tr"}), "--format=csv,trace");
   EXPECT_EQ(Offered({"export", "x", "--format", "=", "csv,tr"}), "csv,trace");
+  EXPECT_EQ(Offered({"export", "x", "--format", "csv,sqlite,"}),
+            "csv,sqlite,trace csv,sqlite,perfetto csv,sqlite,jsonl csv,sqlite,samples csv,sqlite,openmetrics csv,sqlite,folded")
+      << "those that are typed are not offered again";
+  EXPECT_EQ(Offered({"export", "x", "--format=csv,cs"}), "");
+  EXPECT_EQ(Offered({"start", "--host-sys-usage", "cpu,"}), "cpu,mem");
   EXPECT_EQ(Offered({"tune", "release", "--model"}), "");
   EXPECT_EQ(Offered({"tune", "check", "--model"}), "--model-memory");
   EXPECT_EQ(Offered({}), "");
