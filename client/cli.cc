@@ -344,8 +344,6 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
     return RunShowDump(io, environment.clock, parsed.show_id, parsed.show_dump, parsed.json);
   }
   if (name == "completion") return PrintCompletion(parsed.completion_shell, io);
-  // Before gRPC has threads, which a fork would lose; the child continues.
-  if (name == "fetch" && parsed.fetch.background) return GoToBackground(io);
   return std::nullopt;
 }
 
@@ -399,6 +397,10 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
       return kExitUsage;
     }
     timeout_ms = static_cast<int64_t>(*ms);
+  }
+  // Before gRPC has threads, which a fork would lose; the child continues. What is wrong with the line is said before.
+  if (name == "fetch" && parsed.fetch.background && !parsed.fetch.id.empty()) {
+    if (std::optional<int> parent = GoToBackground(io)) return *parent;
   }
   auto api = environment.make_api(*endpoint, timeout_ms);
   Context context{*api, environment.io, environment.clock, *endpoint, parsed.json,

@@ -272,7 +272,7 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       ->type_name("DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
   fetch->add_flag("--wait", p->fetch.wait, "Wait for the end of a session that still runs");
-  fetch->add_flag("--background", p->fetch.background, "With --wait: return at once, and wait and copy in the background");
+  fetch->add_flag("--background", p->fetch.background, "Return at once; wait for the session's end and copy in the background");
   fetch->add_flag("--keep", p->fetch.keep, "Keep partial results when the fetch fails");
 }
 

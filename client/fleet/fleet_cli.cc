@@ -69,6 +69,9 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     if (id ? command.fleet.fetch_job.has_value() : !job) {
       problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
     }
+    if (command.fetch.wait || command.fetch.background || command.fetch.keep) {
+      problems->push_back("--wait, --background and --keep are of one node; fetch from many once the sessions have ended");
+    }
   } else if (command.name == "export") {
     (void)BuildFleetExport(command.export_, ExportArgs(command, ""), problems);
   } else if (command.name == "advise") {

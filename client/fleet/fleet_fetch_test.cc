@@ -116,6 +116,10 @@ TEST_F(FleetCliTest, RefusesConflictingFlags) {
   EXPECT_EQ(Run({"--nodes", "a", "watch", "id"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "fetch", "id", "--job", "j"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "fetch"}), kExitUsage);
+  for (const char* flag : {"--wait", "--background", "--keep"}) {
+    EXPECT_EQ(Run({"--nodes", "a", "fetch", "--job", "j", flag}), kExitUsage) << flag;
+    EXPECT_THAT(err(), HasSubstr(flag));
+  }
   EXPECT_EQ(Run({"--nodes", "a", "top"}), kExitUsage);
   EXPECT_THAT(err(), HasSubstr("--once"));
   EXPECT_EQ(Run({"--nodes", "a", "stop"}), kExitUsage);
@@ -124,6 +128,8 @@ TEST_F(FleetCliTest, RefusesConflictingFlags) {
   EXPECT_EQ(Run({"--node-timeout", "1s", "status"}), kExitUsage);
   EXPECT_EQ(Run({"start", "--all-or-nothing"}), kExitUsage);
   EXPECT_EQ(Run({"fetch"}), kExitUsage);
+  EXPECT_EQ(Run({"fetch", "--background"}), kExitUsage) << "not said in the background only";
+  EXPECT_EQ(Run({"fetch", "id", "--background", "--timeout", "soon"}), kExitUsage);
   EXPECT_EQ(Run({"fetch", "--job", "j"}), kExitUsage);
   EXPECT_EQ(Run({"--nodes", "a", "--node-timeout", "1", "--node-port", "0", "start", "--rank", "x"}),
             kExitUsage);

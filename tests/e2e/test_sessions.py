@@ -200,11 +200,12 @@ class Sessions(DaemonCase):
         self.assertEqual(records, sorted(records))
 
     def test_stream_of_no_device(self):
-        """As start says it; the stream itself would wait for ever."""
-        for command in ("start", "stream"):
-            answer = self.daemon.run(command, "--devices", "99")
-            self.assertEqual(answer.returncode, 3, command)
-            self.assertIn("devices: no device 99 on this node (there are", answer.stderr, command)
+        """As start says it; the stream itself would wait for ever, and top would show the others only."""
+        for command in (("start",), ("stream",), ("top", "--once")):
+            for devices in ("99", "0,99"):
+                answer = self.daemon.run(*command, "--devices", devices)
+                self.assertEqual(answer.returncode, 3, command)
+                self.assertIn("devices: no device 99 on this node (there are", answer.stderr, command)
 
     def test_stream(self):
         session = self.session()
