@@ -311,15 +311,17 @@ class MindSporeReader {
     }
     for (Raw& record : *records) record.lost = record.lost || (record.tag > end_tag && record.tag != job);
     if (most < ids.size()) {
-      context_.problems->push_back({std::string(kTrace), fmt::format("{} records have the id of another job, or are damaged: left out", ids.size() - most)});
+      context_.problems->push_back({std::string(kTrace), CountText(ids.size() - most, "record has the id of another job, or is damaged", "records have the id of another job, or are damaged") + ": left out"});
     }
   }
 
-  // 255, of data since the end of 2020 65535, where 255 is a point like others.
+  // 255, of data since the end of 2020 65535, where 255 is a point like others, once in a step. So there are no fewer of
+  // 65535 than steps, and a few among many of 255 are damaged records.
   static uint64_t EndTag(const std::vector<Raw>& records) {
     constexpr uint64_t kOld = 255;
     constexpr uint64_t kNew = 65535;
-    return std::ranges::find(records, kNew, &Raw::tag) == records.end() ? kOld : kNew;
+    const auto ends = std::ranges::count(records, kNew, &Raw::tag);
+    return ends == 0 || 2 * ends < std::ranges::count(records, kOld, &Raw::tag) ? kOld : kNew;
   }
 
   bool AddStep(const std::vector<Raw>& records, std::optional<int64_t> before, int64_t end, int64_t number) {

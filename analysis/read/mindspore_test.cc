@@ -108,6 +108,26 @@ TEST_F(MindSporeSlices, RecordsOfNoTraceAreAProblem) {
                                              "steps of which records are missing are left out; numbers from 3 on may have been higher"));
 }
 
+// analysis 4.1: a step ends with 255, of data since the end of 2020 with 65535.
+TEST_F(MindSporeSlices, OneDamagedRecordDoesNotMakeTheTraceALaterOne) {
+  std::string bytes = StepOf(1) + StepOf(2);
+  bytes += Record(10010, 3000) + Record(1, 3100) + Record(65535, 3300) + Record(2, 3500) + Record(255, 3900);
+  Write(0, bytes + StepOf(4) + StepOf(5));
+  Read();
+  EXPECT_THAT(ends_, ::testing::ElementsAre(1900, 2900, 4900, 5900));
+  EXPECT_THAT(texts_, ::testing::ElementsAre("1 record has the id of another job, or is damaged: left out",
+                                             "steps of which records are missing are left out; numbers from 3 on may have been higher"));
+}
+
+// The second step is cut behind its 127th pair of points.
+TEST_F(MindSporeSlices, PointsOfLaterTracesMayHaveTheNumberOfAnEarlierEnd) {
+  std::string bytes = Record(0, 1000) + Record(1, 1100) + Record(255, 1200) + Record(256, 1300) + Record(2, 1500) + Record(65535, 1900);
+  Write(0, bytes + Record(0, 2000) + Record(1, 2100) + Record(255, 2200) + Record(256, 2300));
+  Read();
+  EXPECT_THAT(ends_, ::testing::ElementsAre(1900));
+  EXPECT_EQ(run_.ranks.at(0)->steps.at(0).reduces.size(), 1u);
+}
+
 // analysis 4.2: scalars have an empty shape. 31, 39 and 40 are MindSpore's numbers, as real data has them; the eleventh input is not
 // the second in order.
 TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
