@@ -303,9 +303,15 @@ void Session::Stop(std::string reason) {
   }
   // A start under way is let through first: every step of it has a deadline, and undoing half of it
   // would need a second order of things.
-  if (state_ != v1::Session::STATE_RUNNING) return;
+  if (state_ != v1::Session::STATE_RUNNING) return on_change_(*this);
   SetState(v1::Session::STATE_STOPPING);
   ReleaseAll();
+}
+
+void Session::Withdraw(std::string reason) {
+  withdrawn_ = true;
+  if (stop_requested_ && !finished()) return on_change_(*this);
+  Stop(std::move(reason));
 }
 
 void Session::WhenFinished(std::function<void()> finished_callback) {

@@ -47,12 +47,6 @@ struct SessionDeps {
   FileCopier* copier_or_null = nullptr;
 };
 
-// A dump of a session that the daemon did not live to end.
-struct PastSegment {
-  v1::Segment shown;
-  v1::SessionStatus found;  // what was lost, and what each collector recorded
-};
-
 // A session that continues under a new daemon.
 struct Continuation {
   bool started = false;  // it had begun; otherwise its start is still to come
@@ -95,10 +89,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   // stop_deadline_ns: it is interrupted then, and its dump is completed later.
   void Stop(std::string reason);
   // Stop of a session whose start was not answered: it leaves no dump.
-  void Withdraw(std::string reason) {
-    withdrawn_ = true;
-    Stop(std::move(reason));
-  }
+  void Withdraw(std::string reason);
   void WhenFinished(std::function<void()> finished);
   // Of one that is interrupted: the dump is complete.
   void WhenClosed(std::function<void(Session&)> closed);
@@ -118,6 +109,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const ProcessId& starter() const { return starter_; }
   // It is over without having run: its dump is worth nothing, and removed with what it recorded.
   bool discards_dump() const { return finished() && (!ran_ || withdrawn_); }
+  bool withdrawn() const { return withdrawn_; }
   // When it will have ended by its own request; 0 = not known.
   int64_t KnownEndWallNs() const;
   uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
@@ -133,9 +125,10 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   uint64_t end_pid_start() const { return end_pid_start_; }
   // Null when it is about no process.
   const SessionJob* job() const { return std::as_const(*processes_).job(); }
-  const std::vector<PastSegment>& past() const { return past_; }
+  // Its segments that earlier daemons did not live to end, each as it was found; oldest first.
+  const std::vector<v1::SessionStatus>& past() const { return past_; }
   // A dump of its own was found, or is there no more.
-  void AddPast(PastSegment segment);
+  void AddPast(v1::SessionStatus segment);
   void ForgetPast(const std::string& dump_path);
   // What the manifest of its dump would have contained, had the end been written; null: it was.
   const Manifest* unended() const {
@@ -262,7 +255,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   bool prepared_ = false;   // the dump of a start to come is made or being made
   bool opening_ = false;    // a dump is being made
   const std::optional<Continuation> continues_;
-  std::vector<PastSegment> past_;
+  std::vector<v1::SessionStatus> past_;
   bool ran_ = false;
   bool withdrawn_ = false;
   const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;

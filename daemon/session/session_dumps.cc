@@ -176,13 +176,14 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
   DCHECK_ON(deps_.session.control);
   for (auto& [id, record] : records_) {
     if (record.live != nullptr) {
-      for (const PastSegment& segment : record.live->past()) {
-        if (BaseName(segment.shown.dump_path()) != name) continue;
-        record.live->ForgetPast(segment.shown.dump_path());
+      for (const v1::SessionStatus& segment : record.live->past()) {
+        if (BaseName(segment.dump_path()) != name) continue;
+        record.live->ForgetPast(std::string(segment.dump_path()));
         break;
       }
       continue;
     }
+    std::erase_if(record.segments, [&name](const EndedSession& one) { return BaseName(one.Get().status().dump_path()) == name; });
     if (!record.frozen.Mentions(name)) continue;
     record.frozen.Edit([&](v1::Session& view) {
       const int before = view.status().segments_size();

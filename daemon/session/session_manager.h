@@ -127,6 +127,8 @@ class SessionManager final : public SessionCalls {
   struct Record {
     std::shared_ptr<Session> live;  // null once frozen
     EndedSession frozen;
+    std::vector<EndedSession> segments;  // of one that may go on, as they were found; empty: there is one, or none
+    std::string not_continued = {};      // why it did not go on
     uint32_t uid = 0;
     uint64_t order = 0;
     std::shared_ptr<state::StoredSession> stored;  // of a live one: as saved last
@@ -145,6 +147,8 @@ class SessionManager final : public SessionCalls {
   static void DropSegment(v1::SessionStatus* session, const std::string& dump);
   Result<Session::Request> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
   void GiveUp(const state::StoredSession& stored, const std::string& why);
+  void Discard(const std::string& id);
+  static std::vector<v1::SessionStatus> SegmentsOf(const Record& record);
   void DeleteDump(const Peer& peer, const std::string& dump,
                   std::function<void(Result<uint64_t>)> reply);
   const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
@@ -186,6 +190,7 @@ class SessionManager final : public SessionCalls {
     std::string id;
     std::function<void()> changed;
   };
+  std::set<std::string> withdrawn_;  // sessions of earlier daemons
   std::map<uint64_t, WatchEntry> watches_;
   uint64_t next_watch_ = 1;
   // What is found at start-up counts down from here, newest first.

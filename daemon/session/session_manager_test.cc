@@ -16,6 +16,7 @@ namespace profd {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
@@ -80,6 +81,22 @@ TEST_F(SessionManagerTest, StopWhileItStartsLeavesNothing) {
   const v1::SessionStatus shown = Show(all.sessions(0).session_id()).status();
   EXPECT_EQ(shown.SerializeAsString(), stopped.SerializeAsString());
   EXPECT_EQ(Dumps(), 0u);
+}
+
+// A daemon that is killed meanwhile must not begin it again.
+TEST_F(SessionManagerTest, AStopWhileItStartsIsSaved) {
+  std::promise<void> hang;
+  writer_.Post([wait = hang.get_future().share()] { wait.wait(); });
+  manager().Start(As(kAlice), Spec(), [](const Result<v1::Session>&) {});
+  time_.RunReady();
+  ASSERT_EQ(states_.sessions.size(), 1u);
+  const std::string id = states_.sessions.begin()->first;
+  v1::StopSessionRequest stop;
+  stop.set_session_id(id);
+  manager().Stop(As(kAlice), stop, [](const Result<v1::Session>&) {});
+  EXPECT_THAT(states_.sessions.at(id), HasSubstr("stopped by uid 1000"));
+  hang.set_value();
+  Until(id, v1::Session::STATE_FAILED);
 }
 
 TEST_F(SessionManagerTest, AStartNobodyHeardOfLeavesNothing) {
@@ -330,6 +347,78 @@ TEST_F(SessionManagerTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
   EXPECT_EQ(status.outcomes(0).records(), 200u);
   EXPECT_EQ(status.outcomes(0).bytes(), 12'800u);
   EXPECT_EQ(status.outcomes(0).dropped_records(), 6u);
+}
+
+// Each segment has its own counts, also after it was found again.
+TEST_F(SessionManagerTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
+  const std::string started = Started(As(kAlice), Spec());
+  const std::string id = "0123456789ab";
+  std::string text = states_.sessions.at(started);
+  text.replace(text.find(started), started.size(), id);
+  v1::Session newer = Found(id, "PROF_000002", 2000);
+  newer.mutable_status()->set_records(10);
+  newer.mutable_status()->set_dropped_records(1);
+  newer.mutable_status()->mutable_outcomes(0)->set_records(10);
+  manager().AddFound(newer);
+  manager().AddFound(Found(id, "PROF_000001", 1000));
+  manager().Resume(id, text);
+  const auto records = [&] {
+    const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+    const auto row = std::ranges::find(status.outcomes(), "host_mem", &v1::Outcome::collector);
+    const uint64_t now = status.segments(status.segments_size() - 1).records();
+    EXPECT_EQ(status.records(), row->records());
+    return std::pair(row->records() - now, status.dropped_records());
+  };
+  EXPECT_EQ(records(), std::pair(uint64_t{110}, uint64_t{4}));
+  manager().OnDumpRemoved("PROF_000001", kReasonTotal);
+  EXPECT_EQ(records(), std::pair(uint64_t{10}, uint64_t{1}));
+  manager().OnDumpRemoved("PROF_000002", kReasonTotal);
+  EXPECT_EQ(records(), std::pair(uint64_t{0}, uint64_t{0}));
+}
+
+TEST_F(SessionManagerTest, ADumpThatIsFoundLateDoesNotHideWhyItsSessionDidNotGoOn) {
+  const char* const text = R"({"version": 2, "session_id": "0123456789ab", "ending": "duration", "peer": {"uid": 1000}})";
+  manager().Resume("0123456789ab", text);
+  manager().AddFound(Found("0123456789ab", "PROF_000002", 2000));
+  manager().AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  v1::SessionStatus status = Show("0123456789ab").status();
+  EXPECT_EQ(status.segments_size(), 2);
+  EXPECT_THAT(status.reason(), HasSubstr("not continued: it was being ended: duration"));
+  // One whose end was written, but not that it had ended.
+  v1::Session ended = Found("0123456789ab", "PROF_000003", 3000);
+  ended.mutable_status()->set_state(v1::Session::STATE_DONE);
+  ended.mutable_status()->set_reason("duration");
+  manager().AddFound(ended);
+  status = Show("0123456789ab").status();
+  EXPECT_EQ(status.state(), v1::Session::STATE_DONE);
+  EXPECT_EQ(status.reason(), "duration");
+}
+
+// Also if the daemon is killed before its dump is gone.
+TEST_F(SessionManagerTest, AnUnansweredStartLeavesNothingToTheNextDaemon) {
+  const std::string id = Started(As(kAlice), Spec());
+  manager().Withdraw(id);
+  const std::string text = states_.sessions.at(id);
+  ASSERT_THAT(text, HasSubstr("did not wait for the answer"));
+  const auto resume = [&](const std::string& as) {
+    std::string copy = text;
+    copy.replace(copy.find(id), id.size(), as);
+    manager().Resume(as, copy);
+    EXPECT_EQ(Show(as).session_id(), "");
+  };
+  manager().AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  resume("0123456789ab");
+  // Its end was written, and the dump is still there.
+  v1::Session ended = Found("0123456789cd", "PROF_000002", 2000);
+  ended.mutable_status()->set_state(v1::Session::STATE_DONE);
+  manager().AddFound(ended);
+  resume("0123456789cd");
+  // Found after all sessions have resumed.
+  resume("0123456789ef");
+  manager().AddFound(Found("0123456789ef", "PROF_000003", 3000));
+  EXPECT_EQ(Show("0123456789ef").session_id(), "");
+  EXPECT_THAT(remover_.removed, AllOf(Contains("PROF_000001"), Contains("PROF_000002"), Contains("PROF_000003")));
+  Until(id, v1::Session::STATE_DONE);
 }
 
 TEST_F(SessionManagerTest, AStateFileOfAnotherVersionIsDropped) {

@@ -115,7 +115,7 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.warnings = plan_.warnings;
   if (!past_.empty()) {
     manifest.segment = static_cast<int>(past_.size()) + 1;
-    manifest.continues = BaseName(past_.back().shown.dump_path());
+    manifest.continues = BaseName(past_.back().dump_path());
   }
   processes_->Describe(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
@@ -270,7 +270,7 @@ void Session::Fill(v1::Session* out) const {
 
 // Of the present segment.
 void Session::ForgetRecorded(v1::SessionStatus* out) const {
-  out->set_dump_path(past_.empty() ? "" : past_.back().shown.dump_path());
+  out->set_dump_path(past_.empty() ? "" : past_.back().dump_path());
   out->clear_dump_bytes();
   out->clear_records();
   out->clear_removed_records();

@@ -142,10 +142,11 @@ void SessionManager::Save(Record& record) {
   }
   stored.set_dump(std::string(BaseName(session.dump_path())));
   stored.clear_segments();
-  for (const PastSegment& segment : session.past()) *stored.add_segments() = segment.shown;
+  for (const v1::SessionStatus& segment : session.past()) *stored.add_segments() = SegmentOf(segment);
   session.statistics().Save(&stored);
   record.saved_ns = deps_.session.host.clock.SteadyNs();
   stored.set_ending(session.stopping() ? session.reason() : "");
+  stored.set_withdrawn(session.withdrawn());
   std::string text;
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
@@ -162,6 +163,8 @@ void SessionManager::GiveUp(const state::StoredSession& stored, const std::strin
   deps_.states.DropSession(id);
   auto known = records_.find(id);
   if (known != records_.end()) {
+    known->second.not_continued = reason;
+    known->second.segments.clear();
     EndedSession& frozen = known->second.frozen;
     if (frozen.state() == v1::Session::STATE_INTERRUPTED) {
       frozen.Edit([&](v1::Session& view) {
@@ -181,6 +184,21 @@ void SessionManager::GiveUp(const state::StoredSession& stored, const std::strin
   if (stored.has_started_ns()) session.mutable_status()->set_started_ns(stored.started_ns());
   SessionStatistics::Of(stored).Fill(session.mutable_status());
   AddRecovered(std::move(session));
+  known = records_.find(id);
+  if (known != records_.end()) known->second.not_continued = reason;
+}
+
+// The session leaves nothing; its dump may be found later.
+void SessionManager::Discard(const std::string& id) {
+  log::Info("session not continued", {{"session", id}, {"why", "its start was not answered"}});
+  deps_.states.DropSession(id);
+  withdrawn_.insert(id);
+  auto known = records_.find(id);
+  if (known == records_.end()) return;
+  for (const v1::SessionStatus& segment : SegmentsOf(known->second)) {
+    deps_.remover.Remove(std::string(BaseName(segment.dump_path())), kReasonRequest, [](Result<uint64_t>) {});
+  }
+  records_.erase(id);
 }
 
 namespace {
@@ -301,6 +319,10 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
     deps_.states.DropSession(id);
     return;
   }
+  if (stored.withdrawn()) {
+    Discard(id);
+    return;
+  }
   const bool same_boot = !deps_.boot_id.empty() && stored.boot_id() == deps_.boot_id;
   auto known = records_.find(id);
   if (known != records_.end() && known->second.frozen.state() != v1::Session::STATE_INTERRUPTED) {
@@ -324,8 +346,8 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
   continues.steps_done = stored.steps_done();
   continues.statistics = SessionStatistics::Of(stored);
   request->continues = continues;
-  v1::Session before;
-  if (known != records_.end()) before = known->second.frozen.Get();
+  std::vector<v1::SessionStatus> past;
+  if (known != records_.end()) past = SegmentsOf(known->second);
   records_.erase(id);
   Record& record = AddLive(id, PeerOf(stored.peer()), std::move(request).value());
   if (stored.has_started_ns()) {
@@ -337,7 +359,7 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
                         (deps_.session.host.clock.WallNs() - stored.started_ns()));
   }
   std::shared_ptr<Session> session = record.live;
-  AddPastOf(before.status(), session.get());
+  for (v1::SessionStatus& segment : past) session->AddPast(std::move(segment));
   session->Start([session, id](const Status& status) {
     log::Info(status.ok() ? "session continued" : "session could not be continued",
               {{"session", id}, {"segment", session->past().size() + 1},

@@ -4,19 +4,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "daemon/session/session_manager.h"
 
 namespace profd {
 namespace {
 
-bool IsBefore(const v1::Segment& a, const v1::Segment& b) {
+// Both are segments, or statuses of sessions of one segment.
+constexpr auto kIsBefore = [](const auto& a, const auto& b) {
   return std::pair(a.started_ns(), a.dump_path()) < std::pair(b.started_ns(), b.dump_path());
-}
+};
 
 // Sums, and what the first and the last segment say.
 void Summarize(v1::SessionStatus* session) {
   auto& segments = *session->mutable_segments();
-  std::sort(segments.begin(), segments.end(), IsBefore);
+  std::sort(segments.begin(), segments.end(), kIsBefore);
   uint64_t bytes = 0;
   uint64_t records = 0;
   for (const v1::Segment& segment : segments) {
@@ -78,43 +80,27 @@ v1::Segment SegmentOf(const v1::SessionStatus& status) {
   return out;
 }
 
-// The segments that were found of it before it went on.
-void AddPastOf(const v1::SessionStatus& before, Session* session) {
-  // The counts are known of all of them only: they go with the last.
-  for (const v1::Segment& segment : before.segments()) {
-    session->AddPast({segment, &segment == &*before.segments().rbegin() ? before : v1::SessionStatus()});
-  }
-}
-
-void Session::AddPast(PastSegment segment) {
+void Session::AddPast(v1::SessionStatus segment) {
   DCHECK_ON(deps_.control);
-  auto known = std::find_if(past_.begin(), past_.end(), [&segment](const PastSegment& one) {
-    return one.shown.dump_path() == segment.shown.dump_path();
-  });
-  if (known != past_.end()) {
-    *known = std::move(segment);
-  } else {
-    past_.push_back(std::move(segment));
-  }
-  std::sort(past_.begin(), past_.end(), [](const PastSegment& a, const PastSegment& b) {
-    return IsBefore(a.shown, b.shown);
-  });
+  std::erase_if(past_, [&segment](const v1::SessionStatus& one) { return one.dump_path() == segment.dump_path(); });
+  past_.push_back(std::move(segment));
+  std::sort(past_.begin(), past_.end(), kIsBefore);
 }
 
 void Session::ForgetPast(const std::string& dump_path) {
   DCHECK_ON(deps_.control);
-  std::erase_if(past_, [&](const PastSegment& one) { return one.shown.dump_path() == dump_path; });
+  std::erase_if(past_, [&](const v1::SessionStatus& one) { return one.dump_path() == dump_path; });
 }
 
 // One for each dump; what is counted is counted over all of them.
 void Session::FillSegments(v1::SessionStatus* out) const {
   v1::Segment now = SegmentOf(*out);
   now.set_started_ns(start_wall_ns_);
-  for (const PastSegment& segment : past_) {
-    *out->add_segments() = segment.shown;
-    out->set_dump_bytes(out->dump_bytes() + segment.shown.bytes());
-    out->set_records(out->records() + segment.shown.records());
-    AddCounts(segment.found, out);
+  for (const v1::SessionStatus& segment : past_) {
+    *out->add_segments() = SegmentOf(segment);
+    out->set_dump_bytes(out->dump_bytes() + segment.dump_bytes());
+    out->set_records(out->records() + segment.records());
+    AddCounts(segment, out);
   }
   if (!dump_path_.empty() && !discards_dump()) *out->add_segments() = std::move(now);
 }
@@ -124,6 +110,10 @@ void SessionManager::AddFound(v1::Session found) {
   const std::string id = found.session_id();
   const v1::Segment segment = SegmentOf(found.status());
   if (id.empty() || segment.dump_path().empty()) return;
+  if (withdrawn_.contains(id)) {
+    deps_.remover.Remove(std::string(BaseName(segment.dump_path())), kReasonRequest, [](Result<uint64_t>) {});
+    return;
+  }
   auto known = records_.find(id);
   if (known == records_.end()) {
     Record record;
@@ -139,8 +129,13 @@ void SessionManager::AddFound(v1::Session found) {
   // A manifest may claim any id; whose directory it is decides.
   if (record.uid != found.owner().uid()) return;
   if (record.live != nullptr) {
-    if (record.live->dump_path() != segment.dump_path()) record.live->AddPast({segment, found.status()});
+    if (record.live->dump_path() != segment.dump_path()) record.live->AddPast(std::move(*found.mutable_status()));
     return;
+  }
+  // It may go on, and then has each of them.
+  if (record.frozen.state() == v1::Session::STATE_INTERRUPTED && record.not_continued.empty()) {
+    if (record.segments.empty() && record.frozen.Get().status().segments_size() > 0) record.segments.push_back(record.frozen);
+    record.segments.emplace_back(found);
   }
   // The newest was first, and has what else is reported of the complete session.
   record.frozen.Edit([&](v1::Session& view) {
@@ -148,7 +143,20 @@ void SessionManager::AddFound(v1::Session found) {
     AddCounts(found.status(), &status);
     *status.add_segments() = segment;
     Summarize(&status);
+    // Its dump does not know.
+    if (status.state() == v1::Session::STATE_INTERRUPTED && !record.not_continued.empty()) {
+      status.set_reason(record.not_continued);
+    }
   });
+}
+
+std::vector<v1::SessionStatus> SessionManager::SegmentsOf(const Record& record) {
+  std::vector<v1::SessionStatus> segments;
+  for (const EndedSession& one : record.segments) segments.push_back(one.Get().status());
+  if (!record.segments.empty()) return segments;
+  v1::Session only = record.frozen.Get();
+  if (only.status().segments_size() > 0) segments.push_back(std::move(*only.mutable_status()));
+  return segments;
 }
 
 }  // namespace profd

@@ -1,14 +1,11 @@
 // The dumps of a session that a daemon did not live to end, as clients see them.
 #pragma once
 
-#include "daemon/session/session.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 
 // Of one whose only dump it is.
 v1::Segment SegmentOf(const v1::SessionStatus& status);
-// The segments that were found of it before it went on.
-void AddPastOf(const v1::SessionStatus& before, Session* session);
 
 }  // namespace profd

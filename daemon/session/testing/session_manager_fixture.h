@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/manual_executor.h"
 #include "daemon/session/session_manager.h"
@@ -188,6 +189,7 @@ class SessionManagerTest : public ::testing::Test {
   struct Remover final : DumpRemover {
     Remover(DumpWriter& w, Strand& c) : writer(w), control(c) {}
     void Remove(const std::string& name, std::string_view, Removed done) override {
+      removed.push_back(name);
       writer.Post([this, name, done = std::move(done)] {
         Status status = writer.root().Remove(name);
         control.Post([done, status] { done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status)); });
@@ -195,6 +197,7 @@ class SessionManagerTest : public ::testing::Test {
     }
     DumpWriter& writer;
     Strand& control;
+    std::vector<std::string> removed;
   };
   Remover remover_{writer_, control_};
   FakeProcesses processes_;
