@@ -90,7 +90,8 @@ class ServiceCalls {
       : entry_(entry), roles_(service) {}
 
   // Runs `handle(peer, request, finish)` on the control strand. The reply's memory is gRPC's and
-  // lives until finish is called, which every handler does exactly once.
+  // lives until finish is called, which every handler does exactly once. `finish` returns whether the caller gets
+  // this status: an answer for which there is no memory becomes an error.
   template <class Request, class Message, class Handler>
   grpc::ServerUnaryReactor* Answer(std::string_view method, grpc::CallbackServerContext* call,
                                    const Request& request, Message* message, Handler handle) {
@@ -111,11 +112,12 @@ class ServiceCalls {
     entry_.control.Post([&calls = entry_.calls, peer = std::move(peer).value(), request, message,
                          handle = std::move(handle), reactor]() mutable {
       handle(peer, request, [&calls, reactor, message](Status status) {
+        Status answered = status;
         // As an object and in its serialised form.
-        if (status.ok())
-          status = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
+        if (status.ok()) answered = reactor->memory->Grow(message->SpaceUsedLong() + message->ByteSizeLong());
         calls.fetch_sub(1);  // first: this service may go with its last call
-        reactor->Finish(ToGrpc(status));
+        reactor->Finish(ToGrpc(answered));
+        return answered.ok() == status.ok();
       });
     });
     return reactor;

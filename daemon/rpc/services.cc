@@ -131,10 +131,12 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
     return Answer(__func__, call, *request, reply, [this, call, reply](const Peer& peer, const auto& asked, auto finish) {
       const Status late(StatusCode::kCancelled, "the call has ended before its answer");
       if (call->IsCancelled()) return finish(late);
-      deps_.sessions.Start(peer, asked.spec(), [this, call, late, finish, answer = Into(reply, finish)](const Result<v1::Session>& session) {
-        if (!session.ok() || !call->IsCancelled()) return answer(session);
-        deps_.sessions.Withdraw(session->session_id());
-        finish(late);
+      deps_.sessions.Start(peer, asked.spec(), [this, call, late, finish, reply](const Result<v1::Session>& session) {
+        const bool is_late = session.ok() && call->IsCancelled();
+        if (session.ok() && !is_late) *reply = *session;
+        const bool has_answer = finish(is_late ? late : session.status());
+        // Its caller has no id to stop it by.
+        if (session.ok() && (is_late || !has_answer)) deps_.sessions.Withdraw(session->session_id());
       });
     });
   }

@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 using Handler = std::function<void(const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*,
-                                   const std::function<void(const Status&)>& finish)>;
+                                   const std::function<bool(const Status&)>& finish)>;
 
 class ToyService final : public toy::Toy::CallbackService, private rpc::ServiceCalls {
  public:
@@ -122,6 +122,27 @@ TEST_F(ToyRpcTest, ErrorsKeepTheirCodeAndText) {
   const grpc::Status status = Call(&toy::Toy::Stub::Double);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "nothing to double");
+}
+
+// What was done for it has to be undone where the caller cannot know of it.
+TEST_F(ToyRpcTest, AnAnswerWithoutMemoryIsAnErrorOfWhichTheHandlerLearns) {
+  const rpc::CallLimit& limit = rpc::CallLimits()[static_cast<size_t>(rpc::CallKind::kUnary)];
+  bool answered = true;
+  Handle([&](const Peer& peer, const toy::DoubleRequest& request, toy::DoubleResponse* reply, const auto& finish) {
+    const uint64_t held = entry_.ledger.usage(rpc::CallKind::kUnary).bytes;
+    const auto rest = entry_.ledger.Take(rpc::CallKind::kUnary, peer, limit.bytes_per_user - held - limit.base_bytes);
+    ASSERT_TRUE(rest.ok()) << rest.status().ToString();
+    reply->set_value(2 * request.value());
+    answered = finish(Status::Ok());
+  });
+  const grpc::Status status = Call(&toy::Toy::Stub::Double);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  control_.RunAndWait([&] { EXPECT_FALSE(answered); });
+  Handle([&answered](const Peer&, const toy::DoubleRequest&, toy::DoubleResponse*, const auto& finish) {
+    answered = finish(Status::Ok());
+  });
+  EXPECT_TRUE(Call(&toy::Toy::Stub::Double).ok());
+  control_.RunAndWait([&] { EXPECT_TRUE(answered); });
 }
 
 TEST_F(ToyRpcTest, WithoutARoleNoHandlerIsReached) {

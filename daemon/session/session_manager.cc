@@ -199,7 +199,7 @@ void SessionManager::Withdraw(const std::string& id) {
   auto found = records_.find(id);
   if (found == records_.end() || found->second.live == nullptr) return;
   const std::shared_ptr<Session> session = found->second.live;
-  session->Withdraw("its caller did not wait for the answer");
+  session->Withdraw("its caller did not get the answer");
 }
 
 void SessionManager::StopJob(const Peer& peer, const std::string& job_id, SessionReply reply) {

@@ -104,7 +104,7 @@ TEST_F(SessionManagerTest, AStartNobodyHeardOfLeavesNothing) {
   EXPECT_NE(Show(id).status().dump_path(), "");
   manager().Withdraw(id);
   const v1::SessionStatus session = Until(id, v1::Session::STATE_DONE).status();
-  EXPECT_EQ(session.reason(), "its caller did not wait for the answer");
+  EXPECT_EQ(session.reason(), "its caller did not get the answer");
   EXPECT_EQ(session.dump_path(), "");
   EXPECT_EQ(session.dump_bytes(), 0u);
   EXPECT_EQ(Dumps(), 0u);
@@ -399,7 +399,7 @@ TEST_F(SessionManagerTest, AnUnansweredStartLeavesNothingToTheNextDaemon) {
   const std::string id = Started(As(kAlice), Spec());
   manager().Withdraw(id);
   const std::string text = states_.sessions.at(id);
-  ASSERT_THAT(text, HasSubstr("did not wait for the answer"));
+  ASSERT_THAT(text, HasSubstr("did not get the answer"));
   const auto resume = [&](const std::string& as) {
     std::string copy = text;
     copy.replace(copy.find(id), id.size(), as);
