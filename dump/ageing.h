@@ -41,7 +41,7 @@ class Ageing {
     uint64_t number = 0;  // slices of all places in the order they were closed
   };
 
-  // `has_open`: does the file have data in a slice that is not closed?
+  // `has_open`: does the file have data in a slice that is not closed? It may write them to find out.
   explicit Ageing(std::function<bool(FileId)> has_open) : has_open_(std::move(has_open)) {}
 
   FileId AddFile(size_t place, std::string_view base);

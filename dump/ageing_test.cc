@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "dump/session_dump.h"
+#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -109,6 +114,31 @@ TEST_F(AgeingTest, ACompressedSliceCountsWhatItTakes) {
   EXPECT_EQ(ageing_.Oldest()->bytes, 30u);
   EXPECT_EQ(Next(), "0/0");
   EXPECT_EQ(ageing_.stored(0), 100u);
+}
+
+// Closing what may not go makes no space, and must not keep a session alive that nothing can make space for.
+TEST(Ageing, OnlyWhatMayGoIsClosedForSpace) {
+  const TempDir tmp;
+  DumpRoot root = DumpRoot::Open(tmp / "root").value();
+  for (const int chip : {5, kChipWithoutAgeing}) {
+    SessionDumpOptions options;
+    options.session.session_id = "s-1";
+    options.owner = Myself();
+    options.sync_at_end = false;
+    options.devices.resize(1);
+    options.devices[0].facts.chip_id = chip;
+    const std::unique_ptr<SessionDump> dump = SessionDump::Create(root, std::move(options)).value();
+    const std::string block(32 << 10, 'x');
+    ASSERT_TRUE(dump->AppendDeviceFile(0, "training_trace.46.dev.profiler_default_tag", block).ok());
+    EXPECT_FALSE(dump->CutAll());
+    ASSERT_TRUE(dump->AppendDeviceFile(0, "ts_track.data", block).ok());
+    EXPECT_EQ(dump->CutAll(), chip != kChipWithoutAgeing);
+    ASSERT_TRUE(dump->Flush().ok());
+    const std::set<std::string> files = FilesBelow(dump->path() + "/device_0/data");
+    EXPECT_EQ(std::ranges::count_if(files, [](const std::string& file) { return file.ends_with(".done"); }),
+              chip == kChipWithoutAgeing ? 0 : 1);
+    EXPECT_TRUE(dump->Finish({}).ok());
+  }
 }
 
 }  // namespace

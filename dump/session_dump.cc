@@ -41,7 +41,7 @@ SessionDump::SessionDump(DumpIo& io, SessionDumpOptions options)
       manifest_(std::move(options_.manifest)),
       sync_outcome_(std::make_shared<std::atomic<int>>(0)),
       slice_index_(io, options_.owner),
-      ageing_([this](Ageing::FileId id) { return HasOpen(*by_id_[id]); }),
+      ageing_([this](Ageing::FileId id) { return WriteOpen(*by_id_[id]); }),
       process_folders_({io_, options_.owner, name_, top_, own_dir_, places_, manifest_, slice_index_, control_files_, taken_bytes_,
                         [this](int device, std::string_view base) { return by_name_.contains(KeyOf(device, base)); }}) {
   if (options_.clock == nullptr) options_.clock = &system_clock_;

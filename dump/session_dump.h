@@ -246,7 +246,7 @@ class SessionDump : private SliceObserver {
   bool Cut(File& file, uint64_t least);
   void CutNear(File& file, bool near_limit);
   void AgePlaces();
-  bool HasOpen(File& file);
+  bool WriteOpen(File& file);
   bool AgeOne(std::optional<size_t> place);
   void RemoveSlice(const Ageing::Slice& slice);
   void CountAged(const File& file, const SliceEntry& slice);

@@ -138,9 +138,12 @@ void SessionDump::CutNear(File& file, bool near_limit) {
 }
 
 bool SessionDump::CutAll() {
+  if (!ages_) return false;
   bool any = false;
-  for (File* file : by_id_) any = Cut(*file, kLeastCutBytes) || any;
-  return any && ages_;
+  for (File* file : by_id_) {
+    if (MayAge(file->writer->options().base)) any = Cut(*file, kLeastCutBytes) || any;
+  }
+  return any;
 }
 
 void SessionDump::AgePlaces() {
@@ -168,8 +171,9 @@ int64_t SessionDump::OldestNs() {
   return slice != nullptr ? std::max<int64_t>(1, slice->closed_ns) : 1;
 }
 
-// Is something left of the file without its closed slices? A full volume may refuse what is only buffered.
-bool SessionDump::HasOpen(File& file) {
+// Is something left of the file without its closed slices? A full volume may refuse what is only buffered: for its
+// space only what could be written counts.
+bool SessionDump::WriteOpen(File& file) {
   if (!ages_for_space_) return &file == appending_ || file.writer->open_bytes() > 0;
   const uint64_t before = SizeOf(file);
   file.writer->Flush().Ignore();
