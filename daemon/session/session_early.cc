@@ -60,9 +60,17 @@ void SessionEarly::Evict() {
   while (activity_bytes_ > kMaxBytes && !batches_.empty()) {
     const KeptBatch& oldest = batches_.front();
     Evicted& evicted = evicted_[oldest.batch.attach_id];
-    evicted.records += oldest.batch.dropped;
+    ActivityBatch& counts = evicted.counts;
+    counts.attach_id = oldest.batch.attach_id;
+    counts.pid = oldest.batch.pid;
+    counts.rank = oldest.batch.rank;
+    counts.names = oldest.batch.names;
+    counts.dropped += oldest.batch.dropped;
+    counts.lost_bytes += oldest.batch.lost_bytes;
+    counts.cost_ns += oldest.batch.cost_ns;
+    counts.names_refused += oldest.batch.names_refused;
     for (const ActivityFrame& frame : oldest.frames) {
-      evicted.records += attach::ActivityRecordBytes(static_cast<uint16_t>(frame.type)) > 0 ? frame.count : 0;
+      counts.dropped += attach::ActivityRecordBytes(static_cast<uint16_t>(frame.type)) > 0 ? frame.count : 0;
       evicted.last_ns = std::max(evicted.last_ns, frame.base_ns);
     }
     activity_bytes_ -= oldest.size;
@@ -115,13 +123,15 @@ void SessionEarly::HandOver(SessionMarks* marks, SessionActivity* activity) {
   }
   marks_.clear();
   mark_bytes_ = 0;
+  for (auto& [attach_id, evicted] : evicted_) {
+    if (activity == nullptr) break;
+    // How many of them began after the step is not known.
+    if (evicted.last_ns < activity->StartOf(evicted.counts.pid)) evicted.counts.dropped = 0;
+    activity->Take(evicted.counts);
+  }
   for (KeptBatch& kept : batches_) {
     if (activity == nullptr) break;
     kept.batch.frames = kept.frames;
-    if (const auto evicted = evicted_.extract(kept.batch.attach_id); !evicted.empty()) {
-      // How many of them began after the step is not known.
-      if (evicted.mapped().last_ns >= activity->StartOf(kept.batch.pid)) kept.batch.dropped += evicted.mapped().records;
-    }
     activity->Take(kept.batch);
   }
   batches_.clear();

@@ -58,9 +58,10 @@ class SessionEarly {
     std::unique_ptr<std::byte[]> bytes;
     size_t size = 0;
   };
+  // What was counted in batches that are gone.
   struct Evicted {
-    uint64_t records = 0;
-    int64_t last_ns = 0;
+    ActivityBatch counts;  // without frames; `dropped` has their records, too
+    int64_t last_ns = 0;   // of their records
   };
   void Keep(MarksOf* of, const Mark& mark);
   void Evict();

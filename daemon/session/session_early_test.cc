@@ -176,6 +176,26 @@ TEST_F(SessionEarlyTest, BatchesOfLossesAloneTakeSpaceAndAreCounted) {
   EXPECT_EQ(KernelsOfDump().size(), 0u);
 }
 
+// Of a process whose batches all had to go for those of another, too.
+TEST_F(SessionEarlyTest, WhatWasCountedInBatchesThatDoNotFitStays) {
+  SessionEarly early(std::nullopt);
+  Kernels(&early, 102, {kDumpStart + 5, kDumpStart + 6});
+  ActivityBatch counts;
+  counts.attach_id = 102;
+  counts.pid = 102;
+  counts.dropped = 3;
+  counts.cost_ns = 40;
+  counts.names_refused = 5;
+  early.Take(counts);
+  early.Take(counts);
+  for (size_t batch = 0; batch < kBatches; ++batch) Batch(&early, kDumpStart + static_cast<int64_t>(batch) * 1'000'000);
+  early.HandOver(marks_.get(), activity_.get());
+  EXPECT_EQ(activity_->CostOf(102), 80u);
+  EXPECT_THAT(activity_->NamesText(), HasSubstr("10 of process 102"));
+  const Manifest manifest = Finish();
+  EXPECT_EQ(KernelsOfDump().size() + LostKernels(manifest), kBatches * kPerBatch + 2 + 6);
+}
+
 TEST_F(SessionEarlyTest, RecordsBeforeTheStepThatDoNotFitAreNotALoss) {
   SessionEarly early(11);
   for (size_t batch = 0; batch < kBatches; ++batch) {
