@@ -73,6 +73,7 @@ void DcmiService::RunListing(std::chrono::milliseconds patience) {
   {
     MutexLock lock(state_->mutex);
     if (state_->attempt != nullptr) return;
+    state_->no_thread = false;
     state_->attempt = std::make_shared<State::Listing>();
     state_->attempt->calls.since_ns = state_->clock.SteadyNs();
     jobs.emplace_back([state = state_, listing = state_->attempt] {
@@ -81,7 +82,12 @@ void DcmiService::RunListing(std::chrono::milliseconds patience) {
       listing->done = true;
     });
   }
-  (void)RunStaggered("profd-dcmi-init", std::move(jobs), {patience, patience, std::chrono::milliseconds(0)});
+  const auto ends = RunStaggered("profd-dcmi-init", std::move(jobs), {patience, patience, std::chrono::milliseconds(0)});
+  if (ends.front() != StaggeredEnd::kNoThread) return;
+  MutexLock lock(state_->mutex);
+  state_->attempt = nullptr;
+  state_->no_thread = true;
+  state_->next_listing_ns = state_->clock.SteadyNs() + options_.init_retry_ns;
 }
 
 bool DcmiService::State::TakeListing(int64_t next_ns, int64_t awaited_until_ns) {
@@ -109,7 +115,9 @@ void DcmiService::ListAgain(int64_t now_steady_ns) {
   RunListing(std::chrono::milliseconds(0));
 }
 
-bool DcmiService::State::IsPending() const { return !listed && (attempt != nullptr || MayPass(facts.code)); }
+bool DcmiService::State::IsPending() const {
+  return !listed && (attempt != nullptr || no_thread || MayPass(facts.code));
+}
 
 bool DcmiService::IsPending() const {
   MutexLock lock(state_->mutex);
@@ -117,6 +125,10 @@ bool DcmiService::IsPending() const {
 }
 
 std::string DcmiService::State::WhyPending(const Options& options) const {
+  if (no_thread) {
+    return fmt::format("{}: the system has no thread for it; tried again every {} s", NameOf(DcmiCall::kInit),
+                       options.init_retry_ns / kNsPerSecond);
+  }
   const int64_t for_ns = attempt != nullptr ? clock.SteadyNs() - attempt->calls.since_ns : 0;
   if (MayPass(facts.code) && for_ns < std::chrono::nanoseconds(options.init_patience).count()) {
     return fmt::format("{}; tried again every {} s", DcmiStatus(facts.code, facts.what).message(),
@@ -185,6 +197,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
                                                        const StaggerPace& pace) {
   ListAgain(now_steady_ns);
   std::vector<std::function<void()>> searches;
+  std::vector<std::shared_ptr<State::Search>> begun;
   {
     MutexLock lock(state_->mutex);
     for (State::Card& card : state_->cards) {
@@ -194,6 +207,7 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
       }
       auto search = std::make_shared<State::Search>(card.id);
       card.searches.push_back(search);
+      begun.push_back(search);
       card.next_try_ns = now_steady_ns + options_.retry_ns;
       searches.emplace_back([state = state_, search] {
         state->FindOnCard(*search);
@@ -202,7 +216,16 @@ std::vector<const DcmiDevice*> DcmiService::CheckCards(int64_t now_steady_ns,
       });
     }
   }
-  if (!searches.empty()) (void)RunStaggered("profd-discover", std::move(searches), pace);
+  if (searches.empty()) return TakeFound();
+  const std::vector<StaggeredEnd> ends = RunStaggered("profd-discover", std::move(searches), pace);
+  {
+    // Those that never began are none of the calls that do not return.
+    MutexLock lock(state_->mutex);
+    for (size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i] != StaggeredEnd::kNoThread) continue;
+      for (State::Card& card : state_->cards) std::erase(card.searches, begun[i]);
+    }
+  }
   return TakeFound();
 }
 

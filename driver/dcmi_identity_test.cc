@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "driver/testing/dcmi_service_fixture.h"
+#include "driver/testing/no_threads.h"
 
 namespace profd {
 namespace {
@@ -275,6 +276,53 @@ TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
   EXPECT_EQ(service->SilenceOf(0, 0), "");
   EXPECT_EQ(service->api(), DcmiApi::kV1);
   EXPECT_FALSE(service->dcmi_version().empty());
+}
+
+TEST_F(SilentCardTest, WithoutAThreadStartIsTriedAgain) {
+  fake.emplace(2);
+  service.emplace(fake->V1(), clock, kQuick);
+  {
+    const testing::NoThreads none;
+    EXPECT_EQ(service->Start().code(), StatusCode::kUnavailable);
+  }
+  EXPECT_TRUE(service->IsPending());
+  EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: the system has no thread for it; tried again every 10 s");
+  clock.Advance(9 * kNsPerSecond);
+  (void)service->CheckCards(clock.SteadyNs());
+  EXPECT_EQ(fake->Asked("init"), 0);
+  clock.Advance(kNsPerSecond);
+  while (service->IsPending()) {
+    (void)service->CheckCards(clock.SteadyNs());
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(fake->Asked("init"), 1);
+  AwaitDevices(2);
+  AwaitQuiet();
+}
+
+// More often than a card may hang.
+TEST_F(SilentCardTest, ACardWithoutAThreadIsTriedAgain) {
+  fake.emplace(2);
+  service.emplace(fake->V1(), clock, DcmiService::Options{.start = kQuick.start, .init_patience = kShort});
+  fake->Close("-1:card_list");
+  EXPECT_FALSE(service->Start().ok());
+  fake->AwaitHanging();
+  {
+    const testing::NoThreads none;
+    fake->Open();
+    while (service->IsPending()) {
+      (void)service->CheckCards(clock.SteadyNs());
+      std::this_thread::yield();
+    }
+    for (int tries = 0; tries < 6; ++tries) {
+      clock.Advance(30 * kNsPerSecond);
+      EXPECT_TRUE(service->CheckCards(clock.SteadyNs()).empty());
+    }
+    EXPECT_FALSE(service->HangsSilently(0));
+  }
+  clock.Advance(30 * kNsPerSecond);
+  AwaitDevices(2);
+  AwaitQuiet();
 }
 
 TEST_F(SilentCardTest, AStartThatHangsGoesOnWhenItsCallReturns) {

@@ -129,6 +129,7 @@ struct DcmiService::State {
   bool listed GUARDED_BY(mutex) = false;                 // `cards` is what the library answered
   Listing facts GUARDED_BY(mutex);                       // the last one that has ended
   std::shared_ptr<Listing> attempt GUARDED_BY(mutex);    // under way; null: none
+  bool no_thread GUARDED_BY(mutex) = false;              // for the last attempt: it did not begin
   int64_t next_listing_ns GUARDED_BY(mutex) = 0;
 };
 

@@ -264,9 +264,9 @@ HalInventory DiscoverDevices(const std::shared_ptr<const HalLibrary>& hal,
       *host_osc_khz = Ask(*hal, 0, abi::kModuleSystem, abi::kInfoHostOscFreque);
     });
   }
-  const std::vector<bool> returned = RunStaggered("profd-discover", std::move(jobs), pace);
-  for (size_t i = 0; i < returned.size(); ++i) {
-    if (!returned[i]) {
+  const std::vector<StaggeredEnd> ends = RunStaggered("profd-discover", std::move(jobs), pace);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] != StaggeredEnd::kReturned) {
       inventory.threads_left = true;
     } else if (i < found->size()) {
       inventory.devices[i] = std::move((*found)[i]);

@@ -17,10 +17,10 @@ using Steady = std::chrono::steady_clock;
 
 // Shared with the threads.
 struct Returned {
-  explicit Returned(size_t count) : jobs(count) {}
+  explicit Returned(size_t count) : jobs(count, StaggeredEnd::kLeftBehind) {}
   Mutex mutex;
   CondVar changed;
-  std::vector<bool> jobs GUARDED_BY(mutex);
+  std::vector<StaggeredEnd> jobs GUARDED_BY(mutex);
 };
 
 bool Begin(const std::string& name, size_t index, std::function<void()> job,
@@ -31,30 +31,32 @@ bool Begin(const std::string& name, size_t index, std::function<void()> job,
       job();
       job = nullptr;  // what it holds is released before the end is reported
       MutexLock lock(returned->mutex);
-      returned->jobs[index] = true;
+      returned->jobs[index] = StaggeredEnd::kReturned;
       returned->changed.NotifyAll();
     }).detach();
     return true;
   } catch (const std::system_error&) {
-    return false;  // has not returned
+    MutexLock lock(returned->mutex);
+    returned->jobs[index] = StaggeredEnd::kNoThread;
+    return false;
   }
 }
 
 }  // namespace
 
-std::vector<bool> RunStaggered(const std::string& name, std::vector<std::function<void()>> jobs,
-                               const StaggerPace& pace) {
+std::vector<StaggeredEnd> RunStaggered(const std::string& name, std::vector<std::function<void()>> jobs,
+                                       const StaggerPace& pace) {
   auto returned = std::make_shared<Returned>(jobs.size());
   const Steady::time_point handover_end = Steady::now() + pace.handovers;
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (!Begin(name, i, std::move(jobs[i]), returned)) continue;
     MutexLock lock(returned->mutex);
     returned->changed.WaitUntil(lock, std::min(handover_end, Steady::now() + pace.handover),
-                                [&]() REQUIRES(returned->mutex) { return returned->jobs[i]; });
+                                [&]() REQUIRES(returned->mutex) { return returned->jobs[i] == StaggeredEnd::kReturned; });
   }
   MutexLock lock(returned->mutex);
   returned->changed.WaitUntil(lock, Steady::now() + pace.patience, [&]() REQUIRES(returned->mutex) {
-    return std::all_of(returned->jobs.begin(), returned->jobs.end(), [](bool one) { return one; });
+    return std::ranges::count(returned->jobs, StaggeredEnd::kLeftBehind) == 0;
   });
   return returned->jobs;
 }

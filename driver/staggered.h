@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,9 +18,15 @@ struct StaggerPace {
   std::chrono::milliseconds patience{1000};
 };
 
+enum class StaggeredEnd : uint8_t {
+  kReturned,
+  kLeftBehind,  // it has not returned in time, and may still
+  kNoThread,    // the system had no thread for it: it did not begin, and will not
+};
+
 // Each job runs on a thread of its own, named `name` (15 characters), which is left behind if the
-// job has not returned in time: what a job uses must be shared with it. By job: has it returned?
-std::vector<bool> RunStaggered(const std::string& name, std::vector<std::function<void()>> jobs,
-                               const StaggerPace& pace);
+// job has not returned in time: what a job uses must be shared with it. By job: what became of it.
+std::vector<StaggeredEnd> RunStaggered(const std::string& name, std::vector<std::function<void()>> jobs,
+                                       const StaggerPace& pace);
 
 }  // namespace profd

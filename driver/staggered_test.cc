@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "driver/testing/no_threads.h"
+
 namespace profd {
 namespace {
 
@@ -29,7 +31,8 @@ TEST(Staggered, JobsThatReturnRunOneAtATime) {
     });
   }
   EXPECT_THAT(RunStaggered("test", std::move(jobs), kNever),
-              ElementsAre(true, true, true, true, true));
+              ElementsAre(StaggeredEnd::kReturned, StaggeredEnd::kReturned, StaggeredEnd::kReturned, StaggeredEnd::kReturned,
+                          StaggeredEnd::kReturned));
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
 }
 
@@ -42,11 +45,20 @@ TEST(Staggered, OneThatHangsIsLeftBehind) {
   jobs.push_back([used, gate = back.get_future().share()] { gate.wait(); });
   jobs.push_back([&second_ran] { second_ran.set_value(); });
   used.reset();
-  const std::vector<bool> returned = RunStaggered("test", std::move(jobs), kSoon);
-  EXPECT_FALSE(returned[0]);
+  const std::vector<StaggeredEnd> ends = RunStaggered("test", std::move(jobs), kSoon);
+  EXPECT_EQ(ends[0], StaggeredEnd::kLeftBehind);
   second_ran.get_future().wait();  // on a loaded machine after the notification
   back.set_value();
   while (!watch.expired()) std::this_thread::yield();
+}
+
+TEST(Staggered, OneWithoutAThreadDoesNotBegin) {
+  bool ran = false;
+  std::vector<std::function<void()>> jobs;
+  jobs.push_back([&ran] { ran = true; });
+  const testing::NoThreads none;
+  EXPECT_THAT(RunStaggered("test", std::move(jobs), kNever), ElementsAre(StaggeredEnd::kNoThread));
+  EXPECT_FALSE(ran);
 }
 
 TEST(Staggered, NothingToDo) { EXPECT_TRUE(RunStaggered("test", {}, kNever).empty()); }
