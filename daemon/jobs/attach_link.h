@@ -68,6 +68,7 @@ class AttachLink {
   bool waits_to_read = false;   // on `watch`
   bool waits_to_write = false;  // on `watch`
   bool dropped = false;         // to be forgotten as soon as nothing of it runs
+  bool has_activity_ring = false;
   int bad_packets = 0;
   UniqueFd pidfd;
   std::optional<FdWatch> process;  // on `pidfd`

@@ -309,7 +309,7 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
   }
   CarriedByReport carried;
   if (status.ok()) {
-    Result<CarriedByReport> taken = TakeCarried(*parsed, &packet.descriptors);
+    Result<CarriedByReport> taken = TakeCarried(link, *parsed, &packet.descriptors);
     status = taken.status();
     if (taken.ok()) carried = std::move(taken).value();
   }
@@ -322,7 +322,7 @@ void AttachServer::OnPacket(AttachLink& link, Packet packet) {
   });
 }
 
-Result<CarriedByReport> AttachServer::TakeCarried(const attach::ToDaemon& message,
+Result<CarriedByReport> AttachServer::TakeCarried(AttachLink& link, const attach::ToDaemon& message,
                                                   std::vector<UniqueFd>* descriptors) {
   CarriedByReport carried;
   const auto* report = std::get_if<attach::CollectorReport>(&message);
@@ -344,6 +344,10 @@ Result<CarriedByReport> AttachServer::TakeCarried(const attach::ToDaemon& messag
   } else {
     Result<std::unique_ptr<ActivityReader>> mapped = ActivityReader::Map(std::move(descriptors->front()));
     if (!mapped.ok()) return mapped.status();
+    // The names of each would be kept as long as a session has not taken what was read of it.
+    if (std::exchange(link.has_activity_ring, true)) {
+      return InvalidArgument("this connection has an activity ring already");
+    }
     carried.activity = std::move(mapped).value();
   }
   descriptors->clear();

@@ -109,7 +109,7 @@ class AttachServer {
   void OnPacket(AttachLink& link, Packet packet);
   void OnHello(AttachLink& link, attach::Hello hello, std::vector<UniqueFd> descriptors);
   // What a packet after the hello promises.
-  Result<CarriedByReport> TakeCarried(const attach::ToDaemon& message, std::vector<UniqueFd>* descriptors);
+  Result<CarriedByReport> TakeCarried(AttachLink& link, const attach::ToDaemon& message, std::vector<UniqueFd>* descriptors);
   void OnBadPacket(AttachLink& link, const Status& why);
   void SendOn(AttachLink& link, const attach::ToProcess& message);
   void RefuseLink(AttachLink& link, const Status& why);

@@ -1,5 +1,6 @@
 #include "daemon/jobs/attach_server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -271,6 +272,17 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
   ASSERT_TRUE(client.Send(attach::ToDaemon(report)));
   ASSERT_TRUE(Wait([&] { return packets_.size() == 2; }));
   EXPECT_EQ(activity_.size(), 1u);
+  // Once in a connection.
+  TestActivityRing another;
+  report.has_ring = true;
+  ASSERT_TRUE(client.Send(attach::ToDaemon(report), {another.fd().get()}));
+  const attach::Reply refused = client.Expect<attach::Reply>();
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.message, ::testing::HasSubstr("has an activity ring already"));
+  EXPECT_EQ(packets_.size(), 2u);
+  Client second = Attached();
+  ASSERT_TRUE(second.Send(attach::ToDaemon(report), {another.fd().get()}));
+  EXPECT_TRUE(Wait([&] { return activity_.size() == 2; }));
 }
 
 TEST_F(AttachServerTest, RefusesInvalidActivityRings) {

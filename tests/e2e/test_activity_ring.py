@@ -88,6 +88,7 @@ class ActivityRings(AttachCase):
             self.report(client, [loose.fd])
             answer = client.receive()
             self.assertEqual((answer["seq"], answer["code"]), (0, INVALID), answer)
+            self.assertIn("not sealed", answer["message"])
             if not seals & SEAL_SHRINK:
                 os.ftruncate(loose.fd, 0)
         before = self.metric("records")
