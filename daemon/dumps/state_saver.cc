@@ -7,26 +7,46 @@
 
 namespace profd {
 
-void WriterStateSaver::SaveSession(const std::string& id, std::string text) {
-  writer_.Post([&store = store_, id, text = std::move(text)] {
-    if (Status saved = store.SaveSession(id, text); !saved.ok()) {
-      log::Warning("session would not survive a crash of profd", {{"session", id}, {"why", saved.ToString()}});
-    }
-  });
-}
+void WriterStateSaver::SaveSession(const std::string& id, std::string text) { Keep(id, std::move(text)); }
 
-void WriterStateSaver::DropSession(const std::string& id) {
-  writer_.Post([&store = store_, id] {
-    if (Status dropped = store.DropSession(id); !dropped.ok()) {
-      log::Warning("state of a session not removed", {{"session", id}, {"why", dropped.ToString()}});
+void WriterStateSaver::DropSession(const std::string& id) { Keep(id, std::nullopt); }
+
+void WriterStateSaver::Keep(const std::string& id, std::optional<std::string> text) {
+  {
+    MutexLock lock(newest_->mutex);
+    if (!newest_->sessions.insert_or_assign(id, std::move(text)).second) return;
+  }
+  writer_.Post([newest = newest_, &store = store_, id] {
+    std::optional<std::string> saved;
+    {
+      MutexLock lock(newest->mutex);
+      saved = std::move(newest->sessions.extract(id).mapped());
     }
+    const Status status = saved ? store.SaveSession(id, *saved) : store.DropSession(id);
+    if (status.ok()) return;
+    log::Warning(saved ? "session would not survive a crash of profd" : "state of a session not removed",
+                 {{"session", id}, {"why", status.ToString()}});
   });
 }
 
 void WriterStateSaver::Save(const StateFile& file, std::string text, std::function<void()> done) {
-  writer_.Post([&control = control_, &store = store_, file, text = std::move(text), done = std::move(done)] {
-    if (Status saved = store.Save(file, text); !saved.ok()) log::Warning(file.loss, {{"why", saved.ToString()}});
-    if (done) control.Post(done);
+  {
+    MutexLock lock(newest_->mutex);
+    auto [known, is_new] = newest_->files.try_emplace(file.name, SavedFile{file, {}, {}});
+    known->second.text = std::move(text);
+    if (done) known->second.done.push_back(std::move(done));
+    if (!is_new) return;
+  }
+  writer_.Post([&control = control_, newest = newest_, &store = store_, name = std::string(file.name)] {
+    SavedFile saved;
+    {
+      MutexLock lock(newest->mutex);
+      saved = std::move(newest->files.extract(name).mapped());
+    }
+    if (Status status = store.Save(saved.file, saved.text); !status.ok()) {
+      log::Warning(saved.file.loss, {{"why", status.ToString()}});
+    }
+    for (const auto& one : saved.done) control.Post(one);
   });
 }
 
