@@ -8,6 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "driver/abi/hal_abi.h"
 
 namespace profd {
@@ -326,6 +327,14 @@ std::string ControlDone(uint64_t bytes) { return fmt::format("filesize:{}\n", by
 
 std::string SliceDone(uint64_t bytes) {
   return fmt::format("filesize:{}\nstarttime:0\nendtime  :0\n", bytes);
+}
+
+std::optional<uint64_t> SizeOfDone(std::string_view text) {
+  constexpr std::string_view kSize = "filesize:";
+  uint64_t bytes = 0;
+  if (!text.starts_with(kSize) || !text.ends_with('\n')) return std::nullopt;
+  if (!ParseNumber(Trim(text.substr(kSize.size(), text.find('\n') - kSize.size())), &bytes)) return std::nullopt;
+  return bytes;
 }
 
 }  // namespace profd

@@ -142,6 +142,8 @@ std::string DevStartLog(const DumpClocks& clocks);
 // The .done beside a control file; and beside a data slice (with its two constant time lines).
 std::string ControlDone(uint64_t bytes);
 std::string SliceDone(uint64_t bytes);
+// The size that a .done states, of the vendor's too; none: it states none, or is incomplete.
+std::optional<uint64_t> SizeOfDone(std::string_view text);
 
 // MHz as text: "50", "38.4"; empty for 0.
 std::string MhzText(double hz);

@@ -390,11 +390,9 @@ bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes) {
   if (!file.ok()) return false;
   Result<std::string> text = ReadWhole(file->get(), kMaxDoneBytes);
   if (!text.ok()) return false;
-  constexpr std::string_view kSize = "filesize:";
-  if (!text->starts_with(kSize) || !text->ends_with('\n')) return false;
-  std::string_view number = Trim(std::string_view(*text).substr(
-      kSize.size(), text->find('\n') - kSize.size()));
-  return ParseNumber(number, bytes);
+  const std::optional<uint64_t> size = SizeOfDone(*text);
+  if (size) *bytes = *size;
+  return size.has_value();
 }
 
 Result<UniqueFd> OpenOwn(int dir, const std::string& name, uid_t uid, int flags) {

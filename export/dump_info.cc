@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "dump/dump_io.h"
 #include "dump/slice_journal.h"
 #include "export/control_reader.h"
+#include "export/slice_sizes.h"
 
 namespace profd::exporting {
 namespace {
@@ -62,7 +62,6 @@ class Scan {
   void Complete(Place* place);
   void FromManifest(Place* place);
   void ClockPairs(Place* place) const;
-  void CompareWithManifest(const std::vector<DumpReader::File>& files);
   void Lacking(const Place& place, bool has_begin, bool has_cpu);
   void Problem(std::string file, std::string what, bool broken);
 
@@ -260,57 +259,6 @@ void Scan::ClockPairs(Place* place) const {
   std::ranges::stable_sort(place->clock_pairs, {}, &DumpClocks::host_ns);
 }
 
-// What a channel lacks of what its manifest lists. A session that runs replaces its manifest
-// now and then only.
-void Scan::CompareWithManifest(const std::vector<DumpReader::File>& files) {
-  if (!info_.manifest || info_.manifest->state == DumpState::kRunning) return;
-  std::map<std::string_view, uint64_t> there;
-  for (const DumpReader::File& file : files) there.emplace(file.path, file.bytes);
-  struct Lack {
-    uint64_t slices = 0;
-    uint64_t missing = 0;
-    uint64_t missing_records = 0;
-    uint64_t cut = 0;
-    uint64_t cut_bytes = 0;
-    uint64_t longer = 0;
-  };
-  std::map<std::string, Lack> lacks;  // by channel
-  for (const ManifestFile& file : info_.manifest->files) {
-    if (!file.records) continue;
-    const size_t slash = file.path.rfind('/');
-    const std::string_view name = std::string_view(file.path).substr(slash + 1);
-    const std::optional<DataName> parsed = ParseDataName(name);
-    Lack& lack = lacks[file.path.substr(0, slash + 1) + (parsed ? parsed->base : std::string(name))];
-    ++lack.slices;
-    auto found = there.find(file.path);
-    if (found == there.end()) {
-      ++lack.missing;
-      lack.missing_records += *file.records;
-    } else if (found->second < file.bytes) {
-      ++lack.cut;
-      lack.cut_bytes += file.bytes - found->second;
-    } else if (found->second > file.bytes) {
-      ++lack.longer;
-    }
-  }
-  for (const auto& [channel, lack] : lacks) {
-    std::string what;
-    auto add = [&what](std::string text) { what += (what.empty() ? "" : ", ") + std::move(text); };
-    if (lack.missing > 0) {
-      add(fmt::format("{} of {} files missing ({} records)", lack.missing, lack.slices,
-                      lack.missing_records));
-    }
-    if (lack.cut > 0) {
-      add(fmt::format("{} of {} files shorter than written ({} bytes)", lack.cut, lack.slices,
-                      lack.cut_bytes));
-    }
-    if (lack.longer > 0) {
-      add(fmt::format("{} of {} files longer than written", lack.longer, lack.slices));
-    }
-    if (!what.empty()) Problem(channel, "damaged: " + what, true);
-  }
-}
-
 // What a place lacks may be in the manifest or in another place.
 void Scan::Complete(Place* place) {
   const bool has_begin = place->clock.begin_us != 0;
@@ -363,7 +311,7 @@ Status Scan::Run() {
     SortSlices(&place);
     Complete(&place);
   }
-  CompareWithManifest(*files);
+  for (auto& [channel, what] : CompareSizes(reader_, *files, &info_)) Problem(channel, std::move(what), true);
   if (info_.chip < 0) info_.chip = info_.places.front().chip;
   return Status::Ok();
 }

@@ -32,6 +32,7 @@ struct DataFile {
     uint64_t bytes = 0;
     uint64_t number = 0;
     bool compressed = false;  // `.zst`
+    uint64_t missing = 0;     // bytes that were written behind these
   };
   std::vector<Slice> slices;  // by number
   uint64_t bytes = 0;

@@ -260,10 +260,29 @@ TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   EXPECT_EQ(info.problems[0].what,
             "damaged: 2 of 4 files missing (15 records), 1 of 4 files shorter than written (10 bytes)");
   EXPECT_TRUE(info.problems[0].broken);
+  EXPECT_EQ(info.places[1].files.at(0).slices.at(1).missing, 10u);
   // A session that runs replaces its manifest now and then only.
   manifest.state = DumpState::kRunning;
   Put("profd_manifest.json", Serialize(manifest));
   EXPECT_TRUE(Open().problems.empty());
+}
+
+// driver-abi 5.2 and dump-format 1.1: the .done beside a slice states its size; the earliest releases have empty ones.
+TEST_F(DumpInfoTest, SlicesMayBeShorterThanTheirDoneStates) {
+  for (int i = 0; i < 4; ++i) Data(fmt::format("host/data/unaging.additional.hash_dic.slice_{}", i), 64);
+  Put("host/data/unaging.additional.hash_dic.slice_0.done", "filesize:64\nstarttime:0\nendtime  :0\n");
+  Put("host/data/unaging.additional.hash_dic.slice_1.done", "filesize: 80\n");
+  Put("host/data/unaging.additional.hash_dic.slice_2.done", "");
+  Put("host/data/unaging.additional.hash_dic.slice_3.done", "filesize:80");  // not complete
+  DumpInfo info = Open();
+  ASSERT_EQ(info.problems.size(), 1u);
+  EXPECT_EQ(info.problems[0].file, "host/data/unaging.additional.hash_dic");
+  EXPECT_EQ(info.problems[0].what, "damaged: 1 of 4 files shorter than written (16 bytes)");
+  EXPECT_TRUE(info.problems[0].broken);
+  const std::vector<DataFile::Slice>& slices = info.Find(Place::Kind::kHost, -1)->files.at(0).slices;
+  ASSERT_EQ(slices.size(), 4u);
+  EXPECT_EQ(slices[0].missing, 0u);
+  EXPECT_EQ(slices[1].missing, 16u);
 }
 
 TEST_F(DumpInfoTest, RanksOfDevicesAreThoseOfTheProcessesThatHaveThem) {

@@ -139,6 +139,15 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   }
 }
 
+// What the next slice begins with, where this one's end is gone, does not continue the carried bytes. Lines show where
+// they begin.
+void FileFeeder::SkipMissing(uint64_t missing) {
+  if (missing == 0 || record_size_ <= 1) return;
+  const size_t within = (carried_ + missing) % record_size_;
+  skip_bytes_ = within == 0 ? 0 : record_size_ - within;
+  Drop();
+}
+
 // Where the first record begins: at 0 where only the last slice is cut, behind `rest` bytes where only the first one is.
 // Asked of the only slice that is left, and of records that tell for certain, also where both ends are cut.
 size_t FileFeeder::HeadByRecords(const DataFile& file, size_t rest) {
@@ -200,13 +209,17 @@ void FileFeeder::Run(const DataFile& file, Decoder* decoder) {
   skip_bytes_ = HeadOf(file);
   for (const DataFile::Slice& slice : file.slices) {
     // What a slice begins with does not continue one that is gone.
-    if (slice.number != expected) Drop();
+    if (slice.number != expected) {
+      Drop();
+      if (&slice != &file.slices.front()) skip_bytes_ = 0;
+    }
     expected = slice.number + 1;
     if (carried_ == 0) skip_line_ = false;
     if (carried_ == 0) slice_start_ = true;
     joins_slices_ = carried_ > 0 && record_size_ == 0;
     Slice(slice, decoder);
     skip_bytes_ = 0;  // of the first alone
+    SkipMissing(slice.missing);
     if (stopped_) break;
   }
   if (carried_ > 0 && record_size_ == 0 && !stopped_) {

@@ -37,6 +37,7 @@ class FileFeeder {
 
  private:
   void Slice(const DataFile::Slice& slice, Decoder* decoder);
+  void SkipMissing(uint64_t missing);
   size_t HeadOf(const DataFile& file);
   size_t HeadByRecords(const DataFile& file, size_t rest);
   // Takes `got` more bytes behind the carried ones.

@@ -23,7 +23,8 @@ class FileFeederTest : public ::testing::Test {
     for (const std::string& slice : slices) {
       const std::string name = "slice_" + std::to_string(file.slices.size());
       WriteText(dir_ / name, slice);
-      file.slices.push_back({name, slice.size(), first + file.slices.size(), false});
+      const uint64_t missing = file.slices.size() == 1 ? missing_ : 0;
+      file.slices.push_back({name, slice.size(), first + file.slices.size(), false, missing});
     }
     Result<DumpReader> reader = DumpReader::OpenPath(dir_.path());
     EXPECT_TRUE(reader.ok());
@@ -34,6 +35,7 @@ class FileFeederTest : public ::testing::Test {
   }
 
   TempDir dir_;
+  uint64_t missing_ = 0;  // behind the second slice
 };
 
 // Takes reads of stack 0, 1000 to 1999 each.
@@ -158,6 +160,20 @@ TEST_F(FileFeederTest, ALineWithoutEndIsOfItsSliceAlone) {
     LineDecoder decoder;
     EXPECT_EQ(Feed("text.data", 0, one.slices, 0, &decoder), 0u);
     EXPECT_EQ(decoder.lines, one.lines);
+  }
+}
+
+// The third slice begins within the fourth record, whose beginning may be missing.
+TEST_F(FileFeederTest, BehindMissingBytesRecordsGoOnWhereTheyBegin) {
+  const std::string all = EightWithMagic();
+  for (size_t missing : {1, 36, 40, 72, 99}) {
+    MagicChecker checker;
+    const size_t left = 100 - missing;
+    missing_ = missing;
+    Feed("stars_soc.data", 64, {all.substr(0, 100), all.substr(100, left), all.substr(200)}, 0, &checker);
+    // Of the first 200 bytes those that are complete, and from byte 256 on those behind.
+    EXPECT_EQ(checker.stats().records, (100 + left) / 64 + 4) << missing;
+    EXPECT_EQ(checker.stats().bad_records, 0u) << missing;
   }
 }
 

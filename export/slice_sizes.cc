@@ -1,0 +1,119 @@
+#include "export/slice_sizes.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "dump/control_files.h"
+#include "dump/data_name.h"
+
+namespace profd::exporting {
+namespace {
+
+// Of one channel.
+struct Lack {
+  uint64_t slices = 0;
+  uint64_t missing = 0;
+  uint64_t missing_records = 0;
+  uint64_t cut = 0;
+  uint64_t cut_bytes = 0;
+  uint64_t longer = 0;
+
+  void Compare(uint64_t written, uint64_t there) {
+    if (there < written) {
+      ++cut;
+      cut_bytes += written - there;
+    } else if (there > written) {
+      ++longer;
+    }
+  }
+  std::string Text() const {
+    std::string what;
+    const auto add = [&what](std::string text) { what += (what.empty() ? "" : ", ") + std::move(text); };
+    if (missing > 0) add(fmt::format("{} of {} files missing ({} records)", missing, slices, missing_records));
+    if (cut > 0) add(fmt::format("{} of {} files shorter than written ({} bytes)", cut, slices, cut_bytes));
+    if (longer > 0) add(fmt::format("{} of {} files longer than written", longer, slices));
+    return what;
+  }
+};
+using Lacks = std::map<std::string, Lack>;
+using Sizes = std::map<std::string_view, uint64_t>;
+
+std::string ChannelOf(std::string_view path) {
+  const size_t name = path.rfind('/') + 1;
+  const std::optional<DataName> parsed = ParseDataName(path.substr(name));
+  return std::string(path.substr(0, name)) + (parsed ? parsed->base : std::string(path.substr(name)));
+}
+
+// What was written, of the files that have records. A session that runs replaces its manifest now and then only.
+Sizes CompareWithManifest(const DumpInfo& info, const Sizes& there, Lacks* lacks) {
+  Sizes written;
+  if (!info.manifest || info.manifest->state == DumpState::kRunning) return written;
+  for (const ManifestFile& file : info.manifest->files) {
+    if (!file.records) continue;
+    written.emplace(file.path, file.bytes);
+    Lack& lack = (*lacks)[ChannelOf(file.path)];
+    ++lack.slices;
+    const auto found = there.find(file.path);
+    if (found != there.end()) {
+      lack.Compare(file.bytes, found->second);
+    } else {
+      ++lack.missing;
+      lack.missing_records += *file.records;
+    }
+  }
+  return written;
+}
+
+// What a slice lacks by its .done, which is written behind it; 0 where that states no size.
+uint64_t MissingByDone(const DumpReader& reader, const std::string& slice) {
+  const Result<UniqueFd> done = reader.OpenFile(slice + ".done");
+  if (!done.ok()) return 0;
+  char text[256];
+  const ssize_t got = ::pread(done->get(), text, sizeof text, 0);
+  const std::optional<uint64_t> written = SizeOfDone({text, static_cast<size_t>(std::max<ssize_t>(got, 0))});
+  if (!written) return 0;
+  // As it is now: it may have grown since it was listed.
+  const Result<UniqueFd> file = reader.OpenFile(slice);
+  struct stat st {};
+  if (!file.ok() || ::fstat(file->get(), &st) != 0) return 0;
+  const auto there = static_cast<uint64_t>(st.st_size);
+  return *written > there ? *written - there : 0;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> CompareSizes(const DumpReader& reader, const std::vector<DumpReader::File>& files, DumpInfo* info) {
+  Sizes there;
+  for (const DumpReader::File& file : files) there.emplace(file.path, file.bytes);
+  Lacks lacks;
+  const Sizes written = CompareWithManifest(*info, there, &lacks);
+  for (Place& place : info->places) {
+    for (DataFile& file : place.files) {
+      for (DataFile::Slice& slice : file.slices) {
+        if (slice.compressed) continue;  // its end shows whether it is complete
+        const auto known = written.find(slice.path);
+        if (known != written.end()) {
+          slice.missing = known->second - std::min(known->second, slice.bytes);
+          continue;
+        }
+        slice.missing = there.contains(slice.path + ".done") ? MissingByDone(reader, slice.path) : 0;
+        Lack& lack = lacks[ChannelOf(slice.path)];
+        ++lack.slices;
+        lack.Compare(slice.missing, 0);
+      }
+    }
+  }
+  std::map<std::string, std::string> damaged;
+  for (const auto& [channel, lack] : lacks) {
+    if (std::string what = lack.Text(); !what.empty()) damaged.emplace(channel, "damaged: " + what);
+  }
+  return damaged;
+}
+
+}  // namespace profd::exporting
