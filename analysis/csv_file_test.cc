@@ -120,6 +120,18 @@ TEST_F(CsvFileTest, RecordsWithFewerFieldsThanNames) {
   EXPECT_TRUE(file->has_records());
 }
 
+// Of ranks of two releases, the older of which does not write the third column. The end of the last line may be missing.
+TEST_F(CsvFileTest, RecordsMayLackAColumn) {
+  std::ofstream(path_, std::ios::binary) << "a,b,c,d\n1,2,3,4\n5,\"6\",7\r\n8,9\n1,2,\n1,2,3";
+  auto file = CsvFile::Open(path_);
+  ASSERT_TRUE(file.ok());
+  file->MayLack(2);
+  ::profd::analysis::Rows rows;
+  while (file->Next()) rows.push_back({std::string(file->Field(1)), std::string(file->Field(2)), std::string(file->Field(3))});
+  EXPECT_EQ(rows, (::profd::analysis::Rows{{"2", "3", "4"}, {"6", "", "7"}, {"2", "", ""}}));
+  EXPECT_EQ(file->left_out().Text(), "2 lines make no sense: left out, the first is line 4");
+}
+
 TEST_F(CsvFileTest, NoHeader) {
   std::ofstream(path_).close();
   EXPECT_EQ(CsvFile::Open(path_).status().message(), "the file is empty") << "callers say which";

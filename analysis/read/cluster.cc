@@ -81,6 +81,8 @@ class ClusterReader {
     const int index = file->Column({"Index"});
     const std::array<int, 3> parallel = {file->Column({"DP Index"}), file->Column({"PP Index"}), file->Column({"TP Index"})};
     const StepColumns columns(*file);
+    // The header is that of one rank, and ranks may be of several releases.
+    file->MayLack(file->Column({"Preparing"}));
     while (file->Next()) {
       if (file->Field(type) != "rank") continue;  // a stage of the pipeline
       const auto shares = columns.Get(*file);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "analysis/times.h"
@@ -103,6 +104,7 @@ bool CsvFile::ReadRecord() {
   }
   record_.clear();
   ends_.clear();
+  line_ended_ = false;
   bool quoted = false;
   size_t at = begin_;
   while (at < buffer_.size() || Fill()) {
@@ -111,7 +113,10 @@ bool CsvFile::ReadRecord() {
     record_.append(buffer_, run, at - run);
     if (at == buffer_.size()) continue;
     const char stop = buffer_[at++];
-    if (stop == '\n') break;
+    if (stop == '\n') {
+      line_ended_ = true;
+      break;
+    }
     if (stop == ',') {
       ends_.push_back(record_.size());
     } else if (!quoted) {
@@ -134,6 +139,10 @@ bool CsvFile::Next() {
   while (ReadRecord()) {
     if (ends_.size() == 1 && Field(0).empty()) continue;
     has_records_ = true;
+    if (may_lack_ > 0 && line_ended_ && ends_.size() + 1 == named_) {
+      const auto at = ends_.begin() + may_lack_;
+      ends_.insert(at, *std::prev(at));
+    }
     if (ends_.size() >= named_) return true;
     bad_.Add(line_);
   }

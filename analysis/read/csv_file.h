@@ -44,6 +44,9 @@ class CsvFile {
   // The next record; false: there is none. Fields are valid until the next call, without blanks around them. One without a
   // field for each name of the header was cut, and its last field may be a part of a number: it is left out.
   bool Next();
+  // Records that end with their line may lack this column (-1: none), which earlier releases do not write; those behind it
+  // are one field earlier then.
+  void MayLack(int column) { may_lack_ = column; }
   // The record makes no sense to the caller.
   void LeaveOut() { bad_.Add(line_); }
   const BadLines& left_out() const { return bad_; }
@@ -76,6 +79,8 @@ class CsvFile {
   bool at_end_ = false;
   std::vector<std::string> header_;
   size_t named_ = 0;  // columns up to the last one that has a name
+  int may_lack_ = -1;
+  bool line_ended_ = false;  // the record's
   BadLines bad_;
   bool has_records_ = false;
   std::string record_;         // its fields without quotes and commas

@@ -294,7 +294,7 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   WriteText(dir_ / "a/ascend_cluster_analyse_data-parallel_1_1_0.csv", "computation_time,communication_alone_time,stage_time\n0.001,0.0005,0.002\n0.0\n");
   WriteText(dir_ / "a/minddata_pipeline_raw_0.csv", "op_id,op_type,num_workers,children_id\n0,Batch,4,[1]\n1,Map,4\n");
   WriteText(dir_ / "b/cluster_analysis_output/cluster_step_trace_time.csv",
-            "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1,1\n1,ra");
+            "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1\n1,rank,2,1,1,1,1");
   auto run = LoadRun({dir_ / "a"}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 lines make no sense: left out, the first is line 3",
@@ -307,6 +307,17 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(Problems(*run), ::testing::ElementsAre("cluster_step_trace_time.csv: 2 lines make no sense: left out, the first is line 3"));
   EXPECT_EQ(run->ranks.size(), 1u);
+}
+
+// The columns are those of each rank's own file (analysis 2.4), and earlier releases do not write "Preparing".
+TEST_F(OutputInParts, RanksOfACluster) {
+  WriteText(dir_ / "cluster_step_trace_time.csv", "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing,DP Index,PP Index,TP Index\n"
+                                                  "1,rank,0,1000,1,1,1,5000,0,1,2\n1,rank,1,2000,1,1,1,3,4,5\n");
+  const auto run = LoadRun({dir_.path()}, {}, {});
+  ASSERT_TRUE(run.ok() && run->ranks.size() == 2 && run->problems.empty()) << run.status().ToString();
+  EXPECT_EQ(run->ranks[0]->shares.at(1).preparing, 5);
+  EXPECT_EQ(run->ranks[1]->shares.at(1).preparing, std::nullopt);
+  EXPECT_EQ(run->ranks[1]->parallel_index, (std::array<int64_t, 3>{3, 4, 5}));
 }
 
 // analysis 2.2: a column's unit is in its name.
