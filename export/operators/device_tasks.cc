@@ -253,11 +253,7 @@ void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   for (; bytes.size() >= kTsTrackRecordBytes; bytes = bytes.subspan(kTsTrackRecordBytes)) {
     const RecordView record(bytes);
     if (record.U8(1) != kFlip) continue;
-    const uint16_t stream = record.U16(16);
-    const uint16_t number = record.U16(18);
-    flips_[stream].push_back({record.U64(8), record.U16(22)});
-    if (number == 0 || number == kStreamDestroyed) continue;
-    flip_numbers.try_emplace(stream).first->second.Add(number);
+    flips_[record.U16(16)].push_back({record.U64(8), record.U16(22), record.U16(18)});
   }
 }
 
@@ -311,7 +307,11 @@ void DeviceTasks::FeedProfile(std::span<const std::byte> bytes) {
 }
 
 void DeviceTasks::Finish() {
-  for (auto& [stream, flips] : flips_) std::ranges::stable_sort(flips, {}, &Flip::time);
+  for (auto& [stream, flips] : flips_) {
+    std::ranges::stable_sort(flips, {}, &Flip::time);
+    FlipNumbers& numbers = flip_numbers[stream];
+    for (const Flip& flip : flips) numbers.Add(flip.number);
+  }
   PairLoose();
   SortByStream(&tasks, &DeviceTask::start);
   NumberBatches(&tasks, flips_, &DeviceTask::start);

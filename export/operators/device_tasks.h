@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -68,15 +67,25 @@ class PmuCountsTable {
   std::vector<PmuCounts> wide_;
 };
 
-// The numbers of a stream's flips; those without a number are not among them.
-struct FlipNumbers {
-  int first = std::numeric_limits<int>::max();
-  int last = 0;
-
+// The numbers of a stream's flips, in the order of time.
+class FlipNumbers {
+ public:
   void Add(uint16_t number) {
-    first = std::min<int>(first, number);
-    last = std::max<int>(last, number);
+    if (number == kStreamDestroyed) {
+      ended_ = true;
+      return;
+    }
+    // Those of another stream of that number, behind the end of this one, begin anew.
+    increasing_ = increasing_ && !ended_ && (all_.empty() || number > all_.back());
+    all_.push_back(number);
   }
+  // None where they do not tell the flips apart.
+  std::span<const uint16_t> all() const { return increasing_ ? all_ : std::span<const uint16_t>(); }
+
+ private:
+  std::vector<uint16_t> all_;
+  bool increasing_ = true;
+  bool ended_ = false;
 };
 
 class DeviceTasks {
@@ -107,7 +116,7 @@ class DeviceTasks {
   PmuCountsTable pmu_counts;  // of both
   bool pmu_has_times = true;  // else the counters of an id are in the order of its executions
   std::vector<CacheRecord> cache;  // as recorded
-  std::map<uint16_t, FlipNumbers> flip_numbers;  // by stream
+  std::map<uint16_t, FlipNumbers> flip_numbers;  // by stream; after Finish
   uint64_t records = 0;
   uint64_t bad_records = 0;
   uint64_t unpaired = 0;  // starts without an end, ends without a start
@@ -125,6 +134,7 @@ class DeviceTasks {
   struct Flip {
     uint64_t time = 0;
     uint16_t task = 0;
+    uint16_t number = 0;
   };
   void TakeStars(const RecordView& record);
   // One end of `ids`.

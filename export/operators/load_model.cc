@@ -299,7 +299,7 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   // No damage where the collection began between the host's flip and the device's.
   if (model->unplaced > unplaced) {
     loader.Problem(*device.place, *device.stars,
-                   fmt::format("{} tasks have no launch: the first flips of their streams' task ids are missing, in {} or the "
+                   fmt::format("{} tasks have no launch: flips of their streams' task ids are missing, in {} or the "
                                "host's task_track",
                                model->unplaced - unplaced, kStepTraceFile),
                    false);

@@ -1,10 +1,12 @@
 #include "export/operators/model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "export/batch.h"
 #include "export/operators/numbers.h"
@@ -95,40 +97,83 @@ TaskNumbers NumbersOf(const Model& model, int device, Large<DeviceTask>* tasks) 
   return TaskNumbers::kStreams;
 }
 
-// Batches are counted from the first flip that is there. Where the device's first one of a stream has another number than
-// the host's, and the last ones have the same, flips are missing on one side; streams by how much more the device's batches
-// are. Different last numbers may mean that the two sides do not count alike, which only hardware can show.
-std::map<uint16_t, int> MissingFlips(const HostData& host, int device, const DeviceTasks& ran) {
-  std::map<uint16_t, FlipNumbers> of_host;
-  for (const TaskRecord& flip : host.flips) {
-    if (flip.device == device && flip.batch != 0 && flip.batch != kStreamDestroyed) of_host[flip.stream].Add(flip.batch);
+constexpr uint16_t kNoBatch = 0xFFFF;
+
+// The batches of a stream of which flips are missing on one side or the other.
+struct BatchMap {
+  std::vector<uint16_t> device_of;  // the device's batch, by the host's; kNoBatch: none that is known
+  std::vector<bool> placed;         // by the device's batch: it is one of the host's
+
+  uint16_t DeviceOf(uint16_t host) const {
+    if (host < device_of.size()) return device_of[host];
+    const size_t behind = host - device_of.size() + 1;  // the end of the stream
+    return static_cast<uint16_t>(std::min<size_t>(device_of.back() + behind, kNoBatch));
   }
-  std::map<uint16_t, int> missing;
+};
+using BatchMaps = std::map<uint16_t, BatchMap>;  // by stream
+
+// The first and the last of the batches between `all` flips that a batch between some of them may be.
+std::pair<size_t, size_t> BatchesBetween(std::span<const uint16_t> flips, size_t batch, std::span<const uint16_t> all) {
+  const auto place = [&all](uint16_t number) { return static_cast<size_t>(std::ranges::lower_bound(all, number) - all.begin()); };
+  return {batch == 0 ? 0 : place(flips[batch - 1]) + 1, batch == flips.size() ? all.size() : place(flips[batch])};
+}
+
+BatchMap MapBatches(std::span<const uint16_t> host, std::span<const uint16_t> device) {
+  std::vector<uint16_t> all;
+  std::ranges::set_union(host, device, std::back_inserter(all));
+  std::vector<uint16_t> device_of(all.size() + 1, kNoBatch);
+  for (size_t batch = 0; batch <= device.size(); ++batch) {
+    const auto [first, last] = BatchesBetween(device, batch, all);
+    if (first == last) device_of[first] = static_cast<uint16_t>(batch);
+  }
+  BatchMap made;
+  made.placed.resize(device.size() + 1);
+  for (size_t batch = 0; batch <= host.size(); ++batch) {
+    const auto [first, last] = BatchesBetween(host, batch, all);
+    // The host's flips are among its tasks: where its first ones are missing, so are the tasks before them.
+    const uint16_t of_device = first == last || batch == 0 ? device_of[last] : kNoBatch;
+    made.device_of.push_back(of_device);
+    if (of_device != kNoBatch) made.placed[of_device] = true;
+  }
+  return made;
+}
+
+// Batches are counted from the first flip that is there. Where the last flips of a stream have the same number on both
+// sides, others that only one side has are missing on the other one. Different last numbers may mean that the two sides do
+// not count alike, which only hardware can show.
+BatchMaps MissingFlips(const HostData& host, int device, const DeviceTasks& ran) {
+  BatchMaps missing;
+  if (ran.flip_numbers.empty()) return missing;
+  std::vector<const TaskRecord*> flips;
+  for (const TaskRecord& flip : host.flips) {
+    if (flip.device == device) flips.push_back(&flip);
+  }
+  std::ranges::stable_sort(flips, {}, &TaskRecord::time);
+  std::map<uint16_t, FlipNumbers> of_host;
+  for (const TaskRecord* flip : flips) of_host[flip->stream].Add(flip->batch);
   for (const auto& [stream, numbers] : ran.flip_numbers) {
-    const auto found = of_host.find(stream);
-    if (found == of_host.end() || found->second.last != numbers.last || found->second.first == numbers.first) continue;
-    missing[stream] = numbers.first - found->second.first;
+    const std::span<const uint16_t> of_device = numbers.all();
+    const std::span<const uint16_t> here = of_host[stream].all();
+    if (here.empty() || of_device.empty() || here.back() != of_device.back() || std::ranges::equal(here, of_device)) continue;
+    missing.emplace(stream, MapBatches(here, of_device));
   }
   return missing;
 }
 
-// Whether the device's task may be of several of its batches, or of one that the host does not have.
-bool IsUnplaced(const std::map<uint16_t, int>& missing, const DeviceTask& task) {
+// Whether the device's task may be of several batches, or of one that the host does not have.
+bool IsUnplaced(const BatchMaps& missing, const DeviceTask& task) {
   if (missing.empty()) return false;
   const auto found = missing.find(task.stream);
-  return found != missing.end() && (found->second > 0 ? task.batch == 0 : task.batch < -found->second);
+  return found != missing.end() && task.batch < found->second.placed.size() && !found->second.placed[task.batch];
 }
 
-// Numbers the host's tasks as the device's are, whose rows all look for them by that. Those that the device may have run
-// before its first flip, where it has those of several batches, are of none.
-void NumberAsDevice(const std::map<uint16_t, int>& missing, int device, auto* tasks) {
+// Numbers the host's tasks as the device's are, whose rows all look for them by that. Those of a batch that is none of the
+// device's, or is one of several that it has together, are of none.
+void NumberAsDevice(const BatchMaps& missing, int device, auto* tasks) {
   if (missing.empty()) return;
-  constexpr int kNoBatch = 0xFFFF;
   for (auto& task : *tasks) {
     const auto found = missing.find(task.stream);
-    if (task.device != device || found == missing.end()) continue;
-    const int batch = task.batch - found->second;
-    task.batch = static_cast<uint16_t>(found->second > 0 && batch <= 0 ? kNoBatch : std::min(batch, kNoBatch));
+    if (task.device == device && found != missing.end()) task.batch = found->second.DeviceOf(task.batch);
   }
 }
 
@@ -137,7 +182,7 @@ void NumberAsDevice(const std::map<uint16_t, int>& missing, int device, auto* ta
 void Model::Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
                  DevicePmu setup) {
   const TaskNumbers numbers = NumbersOf(*this, device, &ran.tasks);
-  const std::map<uint16_t, int> missing_flips = MissingFlips(host, device, ran);
+  const BatchMaps missing_flips = MissingFlips(host, device, ran);
   NumberAsDevice(missing_flips, device, &host_tasks.tasks);
   NumberAsDevice(missing_flips, device, &host_tasks.communication);
   HostKeys by_key(host_tasks.tasks, device, numbers);

@@ -150,6 +150,46 @@ TEST(ModelTest, CommunicationBehindMissingFlipsIsOfItsLaunch) {
   EXPECT_EQ(model->HostOf(task).batch, model->rows[2].batch) << "exports look for it by that";
 }
 
+// The device's second flip of three is missing: its second batch is two of the host's, and behind it both go on alike. The
+// same the other way round: the second batch of the host is two of the device's.
+TEST(ModelTest, AFlipMissingInTheMiddleCostsTheBatchesBesideIt) {
+  for (const bool of_device : {true, false}) {
+    OneLaunch launches(kNotifyWait);
+    for (const uint64_t begin : {200, 400, 600}) launches.AddLaunch(begin, kNotifyWait);
+    for (const uint16_t number : std::to_array<uint16_t>({1, 2, 3})) {
+      if (of_device || number != 2) launches.AddFlip(200 * number - 50, number);
+    }
+    DeviceTasks ran(false);
+    for (const uint16_t number : std::to_array<uint16_t>({1, 2, 3})) {
+      if (!of_device || number != 2) ran.flip_numbers[4].Add(number);
+    }
+    const auto batches = of_device ? std::to_array<uint16_t>({0, 1, 1, 2}) : std::to_array<uint16_t>({0, 1, 2, 3});
+    for (const uint16_t batch : batches) OneLaunch::AddTask(&ran, kNoContext, batch);
+    const auto model = launches.Run(std::move(ran));
+    EXPECT_EQ(Joined(*model), (std::vector<bool>{true, false, false, true}));
+    EXPECT_EQ(model->unplaced, 2u);
+    ASSERT_EQ(model->communication.tasks.size(), 2u);
+    const CommunicationTask& last = model->communication.tasks[1];
+    EXPECT_EQ(model->host.apis[static_cast<size_t>(model->HostOf(last).api)].begin, 620u);
+  }
+}
+
+// Behind the end of a stream (65535) its number is another's, whose flips begin anew: what is missing is not known.
+TEST(ModelTest, FlipsOfAStreamThatBeginsAnewAreNotCompared) {
+  OneLaunch launches(kNotifyWait);
+  launches.AddLaunch(200, kNotifyWait);
+  launches.AddFlip(150, 0xFFFF);
+  launches.AddFlip(500, 1);
+  launches.AddFlip(600, 3);
+  DeviceTasks ran(false);
+  ran.flip_numbers[4].Add(2);
+  ran.flip_numbers[4].Add(3);
+  for (const uint16_t batch : std::to_array<uint16_t>({0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
+  const auto model = launches.Run(std::move(ran));
+  EXPECT_EQ(Joined(*model), (std::vector<bool>{true, true}));
+  EXPECT_EQ(model->unplaced, 0u);
+}
+
 // The task around the contexts begins before the first and ends behind the last of them.
 TEST(ModelTest, WhatIsAroundContextsIsNoTaskOfTheOperation) {
   OneLaunch launch(kFftsPlus);
