@@ -19,6 +19,7 @@
 #include <unordered_map>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/json_stream.h"
 #include "analysis/read/readers.h"
 #include "base/count_text.h"
 #include "base/text.h"
@@ -448,7 +449,8 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
   if (skipped == 0) std::rewind(file.get());
   constexpr size_t kBuffer = 256 << 10;
   const auto buffer = std::make_unique<char[]>(kBuffer);
-  rapidjson::FileReadStream stream(file.get(), buffer.get(), kBuffer);
+  rapidjson::FileReadStream bytes(file.get(), buffer.get(), kBuffer);
+  WithoutLoneSurrogates stream(&bytes);
   uint64_t bad = 0;
   size_t first_bad = 0;
   const auto take = [&](const TraceEvent& event) {
