@@ -54,9 +54,7 @@ class NodeMethods final : public v1::NodeService::CallbackService, private rpc::
   }
 
   Reactor* AcquireChannels(Call* call, const v1::AcquireChannelsRequest* request, v1::ChannelReleases* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return deps_.releases.Acquire(peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&ChannelReleases::Acquire, &deps_.releases));
   }
 
   Reactor* GetTime(Call* call, const v1::GetTimeRequest* request, v1::GetTimeResponse* reply) override {
@@ -90,9 +88,7 @@ class NodeMethods final : public v1::NodeService::CallbackService, private rpc::
   }
 
   Reactor* GetActivity(Call* call, const v1::GetActivityRequest* request, v1::GetActivityResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return deps_.jobs.GetActivity(peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&JobService::GetActivity, &deps_.jobs));
   }
 
   Reactor* GetStacks(Call* call, const v1::GetStacksRequest* request, v1::GetStacksResponse* reply) override {
@@ -107,9 +103,7 @@ class NodeMethods final : public v1::NodeService::CallbackService, private rpc::
   }
 
   Reactor* GetAdvice(Call* call, const v1::GetAdviceRequest* request, v1::GetAdviceResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return rpc::GetAdvice(deps_, peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(rpc::GetAdvice, std::ref(deps_)));
   }
 
   StreamReactor<v1::GetAdviceResponse>* WatchAdvice(Call* call, const v1::WatchAdviceRequest* request) override {
@@ -249,21 +243,15 @@ class DumpMethods final : public v1::DumpService::CallbackService, private rpc::
   }
 
   Reactor* PinDump(Call* call, const v1::PinDumpRequest* request, v1::PinDumpResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return deps_.sessions.Pin(peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&SessionManager::Pin, &deps_.sessions));
   }
 
   Reactor* UnpinDump(Call* call, const v1::UnpinDumpRequest* request, v1::UnpinDumpResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return deps_.sessions.Unpin(peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&SessionManager::Unpin, &deps_.sessions));
   }
 
   Reactor* ArchiveDumps(Call* call, const v1::ArchiveDumpsRequest* request, v1::ArchiveDumpsResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      return deps_.archive.Request(peer, asked, out);
-    });
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&ArchiveQueue::Request, &deps_.archive));
   }
 
   Reactor* ClaimArchiveUpload(Call* call, const v1::ClaimArchiveUploadRequest* request, v1::ClaimArchiveUploadResponse* reply) override {
