@@ -1,9 +1,8 @@
 #include "daemon/web/http_text.h"
 
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 
 namespace profd {
@@ -84,16 +83,10 @@ std::string_view ReasonOf(int status) {
 }
 
 std::string HttpDate(int64_t wall_s) {
-  static constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
-                                                       "Thu", "Fri", "Sat"};
-  static constexpr std::array<const char*, 12> kMonths = {
-      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  auto seconds = static_cast<time_t>(wall_s);
+  const auto seconds = static_cast<time_t>(wall_s);
   std::tm utc{};
   if (::gmtime_r(&seconds, &utc) == nullptr) return {};
-  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", kDays[static_cast<size_t>(utc.tm_wday)],
-                     utc.tm_mday, kMonths[static_cast<size_t>(utc.tm_mon)], utc.tm_year + 1900,
-                     utc.tm_hour, utc.tm_min, utc.tm_sec);
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", utc);
 }
 
 std::string EscapeHtml(std::string_view text) {
