@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <future>
 
 #include "daemon/data/host_file_buffer.h"
+#include "daemon/data/testing/test_dump.h"
 #include "driver/records/hbm.h"
-#include "dump/test_support.h"
 
 namespace profd {
 namespace {
@@ -50,9 +49,7 @@ class DumpWriterTest : public ::testing::Test {
     epoch->part_hz = {memory_hz, 50};
     session_->SetEpoch(feed, epoch, false);
     Push(feed, 1);
-    std::promise<void> written;
-    writer_.Post([&written] { written.set_value(); });
-    written.get_future().wait();
+    AwaitWriter(writer_);
     return feed;
   }
   void Push(DumpFeed* feed, uint32_t records) {
@@ -110,11 +107,9 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   DumpFeed* feed = Interconnect(0);
   feed->CountLoss(LossReason::kNoBuffer, 7, 448);
   session_->NoteUnfetched(feed);
-  std::promise<Manifest> manifest;
   EndFacts end;
   end.raw_ns = clock_.MonotonicRawNs();
-  session_->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = FinishTestDump(*session_, [](Manifest&) {}, end);
   ASSERT_EQ(reported.channels.size(), 1u);
   const ManifestChannel& channel = reported.channels[0];
   ASSERT_EQ(channel.dropped.size(), 1u);
@@ -174,9 +169,7 @@ TEST_F(DumpWriterTest, CountsWhatGoesForTheFreeSpaceOfTheVolume) {
   EXPECT_EQ(feed->counters().records, 302u);
   EXPECT_EQ(session_->removed().records, 301u);
   EXPECT_EQ(session_->removed().for_space, 301u);
-  std::promise<Manifest> manifest;
-  session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  EXPECT_EQ(manifest.get_future().get().aged_for_space, 301u);
+  EXPECT_EQ(FinishTestDump(*session_).aged_for_space, 301u);
 }
 
 // One size in the list, when fetched and after a restart: that of all files in it, also those of processes.
@@ -184,9 +177,7 @@ TEST_F(DumpWriterTest, TheSizeOfADumpIsThatOfItsFiles) {
   const std::string dump = writer_.root().Names().value().at(0);
   const std::string path = tmp_.path() + "/root/" + dump;
   WriteText(path + "/host/data/of_a_process", std::string(12345, 'x'));
-  std::promise<void> finished;
-  session_->Finish({}, [](Manifest&) {}, [&finished](const Status&) { finished.set_value(); });
-  finished.get_future().wait();
+  FinishTestDump(*session_);
   uint64_t on_disk = 0;
   for (const std::string& file : FilesBelow(path)) on_disk += ReadText(path + "/" + file).size();
   EXPECT_GT(on_disk, 12345u);
@@ -205,16 +196,12 @@ TEST_F(DumpWriterTest, AFileTooManyCostsOnlyItsOwnData) {
     }
   }
   buffer.Flush();
-  std::promise<void> written;
-  writer_.Post([&written] { written.set_value(); });
-  written.get_future().wait();
+  AwaitWriter(writer_);
   EXPECT_EQ(feed->counters().records, 6u);
   EXPECT_EQ(feed->losses().Total().records, 3u);
   EXPECT_TRUE(session_->health().ok());
   // A continuing loss is one gap with the total that was lost.
-  std::promise<Manifest> manifest;
-  session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-  const Manifest reported = manifest.get_future().get();
+  const Manifest reported = FinishTestDump(*session_);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_EQ(reported.channels[0].gaps.size(), 1u);
   EXPECT_EQ(reported.channels[0].gaps[0].lost_records, 3u);

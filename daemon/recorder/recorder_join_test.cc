@@ -83,11 +83,7 @@ class JoinTest : public ::testing::Test {
     info.host_ns = host_ns;
     router_.OnBlock(std::move(builder).Finish(info, size));
   }
-  Manifest Finish() {
-    Manifest manifest;
-    FinishTestDump(*session_, [&manifest](Manifest& m) { manifest = m; });
-    return manifest;
-  }
+  Manifest Finish() { return FinishTestDump(*session_); }
   std::string File(const std::string& name) {
     std::ifstream in(path_ + "/" + name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};

@@ -157,12 +157,6 @@ TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
 
 class ArbiterDumpTest : public ArbiterTest {
  protected:
-  Manifest ManifestAtTheEnd(const EndFacts& end = {}) {
-    std::promise<Manifest> manifest;
-    dump_->Finish(end, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
-    return manifest.get_future().get();
-  }
-
   TempDir tmp_;
   DumpWriter writer_{DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}};
   std::string path_;
@@ -182,9 +176,7 @@ TEST_F(ArbiterDumpTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   const auto bytes = std::as_bytes(std::span(line));
   hal_.OnFlush(0, 9, {bytes.begin(), bytes.end()});
   Release(leaves);
-  std::promise<void> written;
-  writer_.Post([&written] { written.set_value(); });
-  written.get_future().wait();
+  AwaitWriter(writer_);
   uint64_t records = 0;
   dump_->VisitFeeds([&](const DumpFeed& feed) { records += feed.counters().records; });
   EXPECT_EQ(records, 1u);
@@ -194,7 +186,7 @@ TEST_F(ArbiterDumpTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   hal_.Hold(Call::kFlush);
   Release(again);
   hal_.Release(Call::kFlush);
-  const Manifest reported = ManifestAtTheEnd();
+  const Manifest reported = FinishTestDump(*dump_);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kNotFetched);
@@ -206,7 +198,7 @@ TEST_F(ArbiterDumpTest, LossesOfTheDriverAreInTheManifest) {
   const auto claim = Claim("hccs", 50, "me", false, false, dump_);
   hal_.Code(Call::kStop, abi::kProfStopDataLoss);
   Release(claim);
-  const Manifest reported = ManifestAtTheEnd();
+  const Manifest reported = FinishTestDump(*dump_);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_FALSE(reported.channels[0].gaps.empty());
   EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kDriver);
@@ -224,7 +216,7 @@ TEST_F(ArbiterDumpTest, LossesOfTheDriverAreReportedToRemainingSubscribers) {
   hal_.Code(Call::kStop, 0);
   Release(faster);
   Release(stays);
-  const Manifest reported = ManifestAtTheEnd();
+  const Manifest reported = FinishTestDump(*dump_);
   ASSERT_EQ(reported.channels.size(), 1u);
   const auto& gaps = reported.channels[0].gaps;
   EXPECT_EQ(std::ranges::count(gaps, LossReason::kDriver, &ManifestGap::reason), 1);
@@ -248,7 +240,7 @@ TEST_F(ArbiterDumpTest, AChannelThatIsNotRestartedHasAGapUpToTheEnd) {
   Release(stays);
   EndFacts end;
   end.raw_ns = clock_.MonotonicRawNs();
-  const Manifest reported = ManifestAtTheEnd(end);
+  const Manifest reported = FinishTestDump(*dump_, [](Manifest&) {}, end);
   ASSERT_EQ(reported.channels.size(), 1u);
   ASSERT_EQ(reported.channels[0].gaps.size(), 2u);
   EXPECT_EQ(reported.channels[0].gaps[0].reason, LossReason::kChannelRestart);

@@ -34,11 +34,27 @@ inline std::shared_ptr<WriterSession> OpenTestDump(DumpWriter& writer, std::stri
   return session;
 }
 
-// Complete when this returns.
-inline void FinishTestDump(WriterSession& session, std::function<void(Manifest&)> last_edit = [](Manifest&) {}) {
+// Complete when this returns. The manifest after `last_edit`.
+inline Manifest FinishTestDump(WriterSession& session, const std::function<void(Manifest&)>& last_edit = [](Manifest&) {},
+                               const EndFacts& end = {}) {
+  const auto edited = std::make_shared<Manifest>();
   const auto done = std::make_shared<std::promise<Status>>();
-  session.Finish({}, std::move(last_edit), [done](const Status& status) { done->set_value(status); });
+  session.Finish(
+      end,
+      [last_edit, edited](Manifest& manifest) {
+        last_edit(manifest);
+        *edited = manifest;
+      },
+      [done](const Status& status) { done->set_value(status); });
   EXPECT_TRUE(done->get_future().get().ok());
+  return *edited;
+}
+
+// The writer has done all that was posted before.
+inline void AwaitWriter(DumpWriter& writer) {
+  std::promise<void> reached;
+  writer.Post([&reached] { reached.set_value(); });
+  reached.get_future().wait();
 }
 
 // The rows of a file of host/data, of all its slices.
