@@ -2,49 +2,25 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <map>
 #include <random>
-#include <sstream>
 #include <vector>
 
-#include "daemon/data/dump_writer.h"
+#include "daemon/data/testing/test_dump.h"
 
 namespace profd {
 namespace {
 
-// A writer with one dump in a folder of its own.
-class HostFileBufferTest : public testing::Test {
+class HostFileBufferTest : public OneDumpTest {
  protected:
-  HostFileBufferTest() {
-    std::string pattern = testing::TempDir() + "host_texts_XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    Result<DumpRoot> root = DumpRoot::Open(folder_);
-    EXPECT_TRUE(root.ok()) << root.status().ToString();
-    writer_ =
-        std::make_unique<DumpWriter>(std::move(root).value(), clock_, pool_, DumpWriter::Options());
-    SessionDumpOptions options;
-    options.owner = {::getuid(), ::getgid()};
-    options.sync_at_end = false;
-    std::promise<Result<std::string>> made;
-    session_ = writer_->Open(std::move(options), 1,
-                             [&](const Result<std::string>& path) { made.set_value(path); });
-    Result<std::string> path = made.get_future().get();
-    EXPECT_TRUE(path.ok()) << path.status().ToString();
-    path_ = path.value_or("");
+  HostFileBufferTest() : OneDumpTest(64 << 20) {
     FeedOptions feed;
     feed.collector = "host_cpu";
     feed_ = session_->AddFeed(std::move(feed));
-  }
-  ~HostFileBufferTest() override {
-    writer_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
 
   DumpFeed* FeedOfRecords(size_t bytes) {
@@ -59,18 +35,8 @@ class HostFileBufferTest : public testing::Test {
         {}, [](Manifest&) {}, [&](const Status& status) { done.set_value(status); });
     return done.get_future().get();
   }
-  std::string Written(const std::string& file) {
-    std::ostringstream text;
-    text << std::ifstream(path_ + "/" + file).rdbuf();
-    return text.str();
-  }
+  std::string Written(const std::string& file) { return ReadText(path_ + "/" + file); }
 
-  SystemClock clock_;
-  BlockPool pool_{64 << 20};
-  std::string folder_;
-  std::string path_;
-  std::unique_ptr<DumpWriter> writer_;
-  std::shared_ptr<WriterSession> session_;
   DumpFeed* feed_ = nullptr;
 };
 
