@@ -8,6 +8,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/testing/temp_dir.h"
+
 namespace profd {
 namespace {
 
@@ -117,17 +119,15 @@ TEST(DlLibraryTest, ErrorNamesEveryCandidate) {
 }
 
 TEST(DlLibraryTest, ErrorNamesWhatIsWrongWithACandidateThatIsThere) {
-  std::string folder = (std::filesystem::temp_directory_path() / "dl_library_XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  std::ofstream(folder + "/libprofd_none.so") << "no library";
+  const TempDir folder;
+  const std::string file = folder.Write("libprofd_none.so", "no library");
   Result<DlLibrary> library = DlLibrary::Open({.configured_path = {},
                                                .soname = "libprofd_none.so",
-                                               .usual_folders = {"/no/such/a", folder},
+                                               .usual_folders = {"/no/such/a", folder.path()},
                                                .trust_unsafe_path = true});
   ASSERT_FALSE(library.ok());
   EXPECT_THAT(library.status().message(), HasSubstr("/no/such/a/libprofd_none.so: "));
-  EXPECT_THAT(library.status().message(), HasSubstr(folder + "/libprofd_none.so: file too short"));
-  std::filesystem::remove_all(folder);
+  EXPECT_THAT(library.status().message(), HasSubstr(file + ": file too short"));
 }
 
 TEST(DlLibraryTest, AConfiguredPathIsTheOnlyOne) {
@@ -145,9 +145,8 @@ TEST(DlLibraryTest, RefusesAFileInAWorldWritableFolder) {
                                               .usual_folders = {},
                                               .trust_unsafe_path = true});
   ASSERT_TRUE(system.ok());
-  std::string pattern = (std::filesystem::temp_directory_path() / "dl_library_XXXXXX").string();
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  std::string copy = pattern + "/libcopy.so";
+  const TempDir folder;
+  const std::string copy = folder / "libcopy.so";
   std::filesystem::copy_file(system->path(), copy);
   std::filesystem::permissions(copy, std::filesystem::perms(0666));
   Result<DlLibrary> refused = DlLibrary::Open(
@@ -156,7 +155,6 @@ TEST(DlLibraryTest, RefusesAFileInAWorldWritableFolder) {
   Result<DlLibrary> trusted = DlLibrary::Open(
       {.configured_path = copy, .soname = "", .usual_folders = {}, .trust_unsafe_path = true});
   EXPECT_TRUE(trusted.ok()) << trusted.status().message();
-  std::filesystem::remove_all(pattern);
 }
 
 }  // namespace

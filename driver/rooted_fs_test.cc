@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "base/testing/temp_dir.h"
 
 namespace profd {
 namespace {
@@ -18,9 +19,6 @@ using ::testing::ElementsAre;
 class RootedFsTest : public ::testing::TestWithParam<RootedFs::Resolver> {
  protected:
   void SetUp() override {
-    std::string pattern = (stdfs::temp_directory_path() / "rooted_fs_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    base_ = pattern;
     stdfs::create_directories(base_ / "root/class/net");
     stdfs::create_directories(base_ / "root/devices/pci0");
     Write("outside", "secret");
@@ -32,7 +30,6 @@ class RootedFsTest : public ::testing::TestWithParam<RootedFs::Resolver> {
     stdfs::create_symlink("../../..", base_ / "root/class/net/wayout");
     stdfs::create_symlink("loop", base_ / "root/loop");
   }
-  void TearDown() override { stdfs::remove_all(base_); }
 
   void Write(const std::string& name, std::string_view content) {
     std::ofstream(base_ / name) << content;
@@ -43,7 +40,8 @@ class RootedFsTest : public ::testing::TestWithParam<RootedFs::Resolver> {
     return std::move(root).value();
   }
 
-  stdfs::path base_;
+  TempDir dir_;
+  const stdfs::path base_ = dir_.path();
 };
 
 TEST_P(RootedFsTest, ReadsFilesAndThroughInnerSymlinks) {

@@ -13,28 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "dump/dump_io.h"
 
 namespace profd {
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "profd_dump_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline std::string ReadText(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -10,39 +10,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "driver/abi/dcmi_abi.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/node.h"
 
 namespace profd::sim {
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = testing::TempDir() + "profd_sim_XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  std::string Write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ + "/" + name) << text;
-    return path_ + "/" + name;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // One library under one scenario. A copy of the file gives a copy of its state.
 class LoadedLibrary {

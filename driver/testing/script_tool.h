@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,26 +12,15 @@
 #include <string_view>
 #include <thread>
 
+#include "base/testing/temp_dir.h"
+
 namespace profd::testing {
 
 class ScriptFolder {
  public:
-  ScriptFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "profd_tool_XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
-    root_ = pattern;
-  }
-  ~ScriptFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  ScriptFolder(const ScriptFolder&) = delete;
-  ScriptFolder& operator=(const ScriptFolder&) = delete;
-
-  std::string Path(std::string_view name) const { return root_ + "/" + std::string(name); }
+  std::string Path(std::string_view name) const { return root_ / name; }
   std::string Write(std::string_view name, std::string_view body) const {
-    const std::string path = Path(name);
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+    const std::string path = root_.Write(name, "#!/bin/sh\n" + std::string(body) + "\n");
     std::filesystem::permissions(path, std::filesystem::perms{0755});
     return path;
   }
@@ -42,7 +30,7 @@ class ScriptFolder {
   }
 
  private:
-  std::string root_;
+  TempDir root_;
 };
 
 // Waits for what another thread or process does; false only after half a minute.

@@ -94,7 +94,7 @@ TEST_F(SimTrain, AFolderCanBeUsedAgain) {
 TEST_F(SimTrain, WithoutTruthItWritesNone) {
   const ChildResult result = Run(WriteJob(std::string("truth = false\n") + kTwoRanks));
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/truth_0.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "truth_0.jsonl"));
 }
 
 TEST_F(SimTrain, AllOfEightRanksOfAPipelineEnd) {
@@ -136,8 +136,7 @@ TEST_F(SimTrain, ASlowLoaderIsWaitedFor) {
 
 TEST_F(SimTrain, FollowsTheFaultsOfTheScenario) {
   // Throttled from its beginning on, which is now: kernels take twice as long on rank 1.
-  const std::string scenario = folder_ + "/scenario.toml";
-  std::ofstream(scenario) << "devices = 2\n[[fault]]\nkind = \"throttle\"\ndevice = 1\nmhz = 900\n";
+  const std::string scenario = dir_.Write("scenario.toml", "devices = 2\n[[fault]]\nkind = \"throttle\"\ndevice = 1\nmhz = 900\n");
   ::setenv("PROFD_SIM_SCENARIO", scenario.c_str(), 1);
   ::setenv("PROFD_SIM_EPOCH", std::to_string(SystemClock().MonotonicRawNs()).c_str(), 1);
   const ChildResult result = Run(WriteJob(kTwoRanks));
@@ -153,8 +152,7 @@ TEST_F(SimTrain, FollowsTheFaultsOfTheScenario) {
 }
 
 TEST_F(SimTrain, ASlowLinkOfTheScenarioMakesTheAllReducesLonger) {
-  const std::string scenario = folder_ + "/scenario.toml";
-  std::ofstream(scenario) << "devices = 2\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 1\nfactor = 0.25\n";
+  const std::string scenario = dir_.Write("scenario.toml", "devices = 2\n[[fault]]\nkind = \"slow_hccs\"\ndevice = 1\nfactor = 0.25\n");
   ::setenv("PROFD_SIM_SCENARIO", scenario.c_str(), 1);
   ::setenv("PROFD_SIM_EPOCH", std::to_string(SystemClock().MonotonicRawNs()).c_str(), 1);
   const ChildResult result = Run(WriteJob(kTwoRanks));
@@ -193,7 +191,7 @@ TEST_F(SimTrain, MarksItsCommunicationInMstx) {
 }
 
 TEST_F(SimTrain, SaysWhatIsWrong) {
-  EXPECT_EQ(Run(folder_ + "/none.toml").exit_code, 2);
+  EXPECT_EQ(Run(dir_ / "none.toml").exit_code, 2);
   EXPECT_THAT(Run(WriteJob("steps = 0")).output, testing::HasSubstr("job.toml: line 1: 'steps'"));
   EXPECT_THAT(Run(WriteJob(kTwoRanks), "2").output, testing::HasSubstr("RANK must be 0..1"));
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "sim/app/job.h"
 #include "sim/app/step_plan.h"
 #include "sim/child_test_support.h"
@@ -39,22 +40,12 @@ us = 50
 
 class SimTrain : public testing::Test {
  protected:
-  SimTrain() {
-    std::string pattern = testing::TempDir() + "sim_train_XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SimTrain() override { std::filesystem::remove_all(folder_); }
-
-  std::string WriteJob(const std::string& text) {
-    std::string path = folder_ + "/job.toml";
-    std::ofstream(path) << text;
-    return path;
-  }
+  std::string WriteJob(const std::string& text) { return dir_.Write("job.toml", text); }
   ChildResult Run(const std::string& job, const char* rank = nullptr) {
     return RunChild(
         [&] {
           ::setenv("PROFD_DISABLE", "1", 1);
-          ::execl(PROFD_SIM_TRAIN, PROFD_SIM_TRAIN, job.c_str(), folder_.c_str(), rank, nullptr);
+          ::execl(PROFD_SIM_TRAIN, PROFD_SIM_TRAIN, job.c_str(), dir_.path().c_str(), rank, nullptr);
           FAIL() << PROFD_SIM_TRAIN;
         },
         std::chrono::seconds(120));
@@ -62,7 +53,7 @@ class SimTrain : public testing::Test {
   // What of a rank's truth is of this kind, in the order of the file.
   std::vector<nlohmann::json> Truth(int rank, const std::string& what) {
     std::vector<nlohmann::json> found;
-    std::ifstream file(folder_ + "/truth_" + std::to_string(rank) + ".jsonl");
+    std::ifstream file(dir_ / ("truth_" + std::to_string(rank) + ".jsonl"));
     for (std::string line; std::getline(file, line);) {
       nlohmann::json parsed = nlohmann::json::parse(line);
       if (parsed["what"] == what) found.push_back(std::move(parsed));
@@ -96,7 +87,7 @@ class SimTrain : public testing::Test {
     }
   }
 
-  std::string folder_;
+  TempDir dir_;
 };
 
 }  // namespace profd::sim::app

@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "base/testing/temp_dir.h"
 
 namespace profd::sim::app {
 namespace {
@@ -36,18 +37,12 @@ us = 50
 
 class TunerTest : public ::testing::Test {
  protected:
-  TunerTest() {
-    std::string pattern = ::testing::TempDir() + "tuner_XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    options_ = {false, folder_, folder_, false, 0};
-  }
-  ~TunerTest() override { std::filesystem::remove_all(folder_); }
   std::string Tuned() {
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
       if (entry.path().extension() == ".json") std::filesystem::remove(entry.path());
     }
     EXPECT_TRUE(Tune(job_, options_).ok());
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
       if (entry.path().extension() != ".json") continue;
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
@@ -57,8 +52,8 @@ class TunerTest : public ::testing::Test {
   }
 
   Job job_ = ParseJob(kJob).value();
-  std::string folder_;
-  TunerOptions options_;
+  TempDir dir_;
+  TunerOptions options_{false, dir_.path(), dir_.path(), false, 0};
 };
 
 TEST_F(TunerTest, OperatorsAndTheBankTheyComeFrom) {
@@ -68,7 +63,7 @@ TEST_F(TunerTest, OperatorsAndTheBankTheyComeFrom) {
   EXPECT_EQ(json.size(), 1u);
   EXPECT_NE(text.find("report_"), text.rfind("report_"));
   EXPECT_THAT(text, HasSubstr("\"tuning_failed_operators\": [\"block_0/Softmax\"]"));
-  const TunedShares bank = ReadBank(folder_).value();
+  const TunedShares bank = ReadBank(dir_.path()).value();
   const auto row = json.front()[1]["OPAT"]["repo_modified_operators"][0];
   EXPECT_EQ(row["op_name"], "ApplyAdam");
   const auto gain = row["tune_performance"].front();
@@ -93,14 +88,14 @@ TEST_F(TunerTest, SubgraphsLackAComma) {
   const std::string text = Tuned();
   EXPECT_FALSE(nlohmann::json::accept(text));
   EXPECT_THAT(text, HasSubstr("] \"update_repo_subgraphs\""));
-  EXPECT_TRUE(ReadBank(folder_).value().contains("block/"));
+  EXPECT_TRUE(ReadBank(dir_.path()).value().contains("block/"));
 }
 
 TEST_F(TunerTest, WhatIsNotTuned) {
   job_.data_parallel = 2;
   EXPECT_THAT(Tune(job_, options_).message(), HasSubstr("several ranks"));
   job_.data_parallel = 1;
-  options_.bank = folder_ + "/none";
+  options_.bank = dir_ / "none";
   EXPECT_THAT(Tune(job_, options_).message(), HasSubstr("is not there"));
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "sim/ascendcl/ascendcl.h"
 #include "sim/child_test_support.h"
 #include "sim/msprofiler/msprofiler.h"
@@ -44,24 +45,14 @@ inline void Settings(const std::string& settings) { ::setenv("PROFD_SIM_APP", se
 // 100 us of the 50 MHz counter. Both ends are whole counts of a clock that drifts by up to 5 ppm: one count more or less.
 inline auto IsHundredUs() { return testing::AllOf(testing::Ge(uint64_t{4999}), testing::Le(uint64_t{5001})); }
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/msprofiler-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string path;
-};
-
 inline int Init(const std::string& path) { return CALL(Msprofiler(), aclprofInit)(path.c_str(), path.size()); }
 inline Config* Create(std::vector<uint32_t> devices, uint64_t bits, int metrics = kNoMetrics) {
   return CALL(Msprofiler(), aclprofCreateConfig)(devices.data(), static_cast<uint32_t>(devices.size()), metrics,
                                                  nullptr, bits);
 }
 inline int Start(const Config* config) { return CALL(Msprofiler(), aclprofStart)(config); }
-inline Config* Begin(const Folder& folder, std::vector<uint32_t> devices, uint64_t bits, int metrics = kNoMetrics) {
-  EXPECT_EQ(Init(folder.path), kOk);
+inline Config* Begin(const TempDir& folder, std::vector<uint32_t> devices, uint64_t bits, int metrics = kNoMetrics) {
+  EXPECT_EQ(Init(folder.path()), kOk);
   Config* const config = Create(std::move(devices), bits, metrics);
   EXPECT_EQ(Start(config), kOk);
   return config;
@@ -121,7 +112,7 @@ inline size_t Results(const std::string& folder) {
 }
 
 // A complete run of one kernel.
-inline std::map<std::string, std::string> RunOne(const Folder& folder, uint64_t bits, int metrics = kNoMetrics,
+inline std::map<std::string, std::string> RunOne(const TempDir& folder, uint64_t bits, int metrics = kNoMetrics,
                                           uint32_t task_type = prof::kTaskAicore) {
   Config* const config = Begin(folder, {0}, bits, metrics);
   Launch("conv", task_type);
@@ -129,7 +120,7 @@ inline std::map<std::string, std::string> RunOne(const Folder& folder, uint64_t 
   EXPECT_EQ(Stop(config), kOk);
   EXPECT_EQ(CALL(Msprofiler(), aclprofDestroyConfig)(config), kOk);
   EXPECT_EQ(Finalize(), kOk);
-  return Read(folder.path);
+  return Read(folder.path());
 }
 
 }  // namespace profd::sim::aclprof

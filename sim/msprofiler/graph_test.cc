@@ -7,7 +7,7 @@ namespace {
 using testing::HasSubstr;
 
 // A graph of one kernel between the marks of an iteration, run twice.
-std::map<std::string, std::string> RunGraph(const Folder& folder) {
+std::map<std::string, std::string> RunGraph(const TempDir& folder) {
   Config* const config = Begin(folder, {0}, kTaskTime | kTrainingTrace);
   const auto trace = [](uint16_t tag) { EXPECT_EQ(CALL(Acl(), simAclTrace)(0, tag, nullptr), 0); };
   EXPECT_EQ(CALL(Acl(), simAclModelLoad)(3, "net"), 0);
@@ -22,11 +22,11 @@ std::map<std::string, std::string> RunGraph(const Folder& folder) {
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
   EXPECT_EQ(Finalize(), kOk);
-  return Read(folder.path);
+  return Read(folder.path());
 }
 
 TEST_IN_CHILD(AclprofFiles, AGraphIsSaidOnceAndItsIterationsEach) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   auto files = RunGraph(folder);
   const std::string& tracks = files["host/data/unaging.compact.task_track"];
@@ -65,10 +65,10 @@ TEST_IN_CHILD(AclprofFiles, AGraphIsSaidOnceAndItsIterationsEach) {
 
 // A START brings task time and HCCL at once: what graphs that were loaded before contain of both is reported.
 TEST_IN_CHILD(AclprofFiles, CollectivesOfAGraphThatWasLoadedBefore) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
-  const Folder meeting;
-  void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path + "/group").c_str(), 1, 0);
+  const TempDir meeting;
+  void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path() + "/group").c_str(), 1, 0);
   EXPECT_EQ(CALL(Acl(), simAclModelLoad)(3, "net"), 0);
   const acl::Communication all_reduce = {
       .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
@@ -79,22 +79,22 @@ TEST_IN_CHILD(AclprofFiles, CollectivesOfAGraphThatWasLoadedBefore) {
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
   EXPECT_EQ(Finalize(), kOk);
-  EXPECT_EQ(Read(folder.path)["host/data/unaging.additional.hccl_info"].size(), 3 * 256u);
+  EXPECT_EQ(Read(folder.path())["host/data/unaging.additional.hccl_info"].size(), 3 * 256u);
 }
 
 TEST_IN_CHILD(AclprofFiles, EachTaskOfACommunication) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   Config* const config = Begin(folder, {0}, kTaskTime | kHccl);
-  const Folder meeting;
-  void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path + "/group").c_str(), 1, 0);
+  const TempDir meeting;
+  void* const group = CALL(Acl(), simAclGroup)("dp", (meeting.path() + "/group").c_str(), 1, 0);
   const acl::Communication all_reduce = {
       .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
   EXPECT_EQ(CALL(Acl(), simAclCommunicate)(&all_reduce, group, nullptr), 0);
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
   EXPECT_EQ(Finalize(), kOk);
-  auto files = Read(folder.path);
+  auto files = Read(folder.path());
   const std::string& infos = files["host/data/aging.additional.hccl_info"];
   ASSERT_EQ(infos.size(), 3 * 256u);
   const std::string& names = files["host/data/unaging.additional.hash_dic"];

@@ -14,27 +14,27 @@ using testing::Key;
 using testing::StartsWith;
 
 TEST_IN_CHILD(AclprofStates, InitAndFinalize) {
-  const Folder folder;
+  const TempDir folder;
   EXPECT_EQ(CALL(Msprofiler(), aclprofInit)(nullptr, 1), kInvalidParam);
   EXPECT_EQ(CALL(Msprofiler(), aclprofInit)("x", 0), kInvalidParam);
   EXPECT_EQ(CALL(Msprofiler(), aclprofInit)("x", 2), kInvalidParam) << "not its length";
   EXPECT_EQ(Init(std::string(4096, 'x')), kInvalidParam);
   EXPECT_EQ(Init("/nowhere/deep"), kInvalidParam);
-  EXPECT_EQ(Init(folder.path + "/made"), kOk);
-  EXPECT_TRUE(fs::is_directory(folder.path + "/made"));
-  EXPECT_EQ(Init(folder.path), kRepeatInitialize);
+  EXPECT_EQ(Init(folder.path() + "/made"), kOk);
+  EXPECT_TRUE(fs::is_directory(folder.path() + "/made"));
+  EXPECT_EQ(Init(folder.path()), kRepeatInitialize);
   EXPECT_EQ(Finalize(), kOk);
   EXPECT_EQ(Finalize(), kOk) << "nothing was initialised";
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
 }
 
 TEST_IN_CHILD(AclprofStates, OthersThatProfile) {
-  const Folder folder;
+  const TempDir folder;
   ::setenv("PROFILING_MODE", "dynamic", 1);
-  EXPECT_EQ(Init(folder.path), kUnsupported);
+  EXPECT_EQ(Init(folder.path()), kUnsupported);
   ::unsetenv("PROFILING_MODE");
   CALL(Msprofiler(), simMsprofilerControl)("aclprof.commanded=1");
-  EXPECT_EQ(Init(folder.path), kAlreadyRun);
+  EXPECT_EQ(Init(folder.path()), kAlreadyRun);
 }
 
 TEST_IN_CHILD(AclprofStates, Configs) {
@@ -51,9 +51,9 @@ TEST_IN_CHILD(AclprofStates, Configs) {
 }
 
 TEST_IN_CHILD(AclprofStates, SetConfigBetweenInitAndStart) {
-  const Folder folder;
+  const TempDir folder;
   EXPECT_EQ(Set(kStorageLimit, "500MB"), kUninitialized);
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   EXPECT_EQ(Set(kStorageLimit, "500MB"), kOk);
   EXPECT_EQ(Set(kStorageLimit, "100MB"), kInvalidParam);
   EXPECT_EQ(Set(kStorageLimit, "500"), kInvalidParam);
@@ -64,9 +64,9 @@ TEST_IN_CHILD(AclprofStates, SetConfigBetweenInitAndStart) {
 }
 
 TEST_IN_CHILD(AclprofStates, StartAndStop) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   Config* const config = Create({0}, kTaskTime);
   Config* const other = Create({0}, kAclApi);
   EXPECT_EQ(Stop(config), kNotRun);
@@ -77,31 +77,31 @@ TEST_IN_CHILD(AclprofStates, StartAndStop) {
   EXPECT_EQ(Stop(config), kNotRun);
   EXPECT_EQ(Start(other), kOk);
   EXPECT_EQ(Finalize(), kOk) << "stops what runs";
-  EXPECT_EQ(Results(folder.path), 2u) << "one for each Start";
+  EXPECT_EQ(Results(folder.path()), 2u) << "one for each Start";
   EXPECT_EQ(CALL(Msprofiler(), aclprofModelSubscribe)(1, nullptr), kApiConflict);
 }
 
 TEST_IN_CHILD(AclprofStates, NewerVersionsStartWithoutInit) {
-  const Folder folder;
-  fs::current_path(folder.path);
+  const TempDir folder;
+  fs::current_path(folder.path());
   EXPECT_EQ(Start(nullptr), kOk);
   EXPECT_EQ(Stop(nullptr), kOk);
-  EXPECT_EQ(Results(folder.path), 1u);
+  EXPECT_EQ(Results(folder.path()), 1u);
 }
 
 TEST_IN_CHILD(AclprofStates, OlderVersionsDoNotAndLackFunctions) {
   LibraryPath() = PROFD_SIM_MSPROFILER_OLD_FILE;
-  const Folder folder;
+  const TempDir folder;
   EXPECT_EQ(Start(Create({0}, kTaskTime)), kUninitialized);
   EXPECT_EQ(Finalize(), kUninitialized);
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   EXPECT_EQ(Start(nullptr), kInvalidParam);
   EXPECT_FALSE(Msprofiler().Has("aclprofSetConfig"));
   EXPECT_FALSE(Msprofiler().Has("aclprofGetSupportedFeatures"));
 }
 
 TEST_IN_CHILD(AclprofFiles, TheHostNamesAndTheDeviceTimes) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   auto files = RunOne(folder, kTaskTime | kAclApi | kRuntimeApi);
   for (const char* file :
@@ -149,7 +149,7 @@ TEST_IN_CHILD(AclprofFiles, TheHostNamesAndTheDeviceTimes) {
 }
 
 TEST_IN_CHILD(AclprofFiles, CountersOfTheMetricsL2AndAicpu) {
-  const Folder folder, second;
+  const TempDir folder, second;
   CALL(Acl(), aclrtSetDevice)(0);
   auto files = RunOne(folder, kAicoreMetrics | kL2 | kTaskTime, kResource);
   const std::string& pmu = files["device_0/data/ffts_profile.data.0"];
@@ -169,13 +169,13 @@ TEST_IN_CHILD(AclprofFiles, CountersOfTheMetricsL2AndAicpu) {
 }
 
 TEST_IN_CHILD(AclprofFiles, Iterations) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   Config* const config = Begin(folder, {0}, kTrainingTrace);
   EXPECT_EQ(CALL(Acl(), simAclTrace)(7, 1, nullptr), 0);
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
-  auto files = Read(folder.path);
+  auto files = Read(folder.path());
   const std::string& track = files["device_0/data/ts_track.data.0"];
   ASSERT_EQ(track.size(), 40u);
   EXPECT_EQ(At<uint8_t>(track, 1), 10);
@@ -184,7 +184,7 @@ TEST_IN_CHILD(AclprofFiles, Iterations) {
 }
 
 TEST_IN_CHILD(AclprofFiles, NumbersOfTasksRunOver) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   acl::Kernel kernel{};
   kernel.name = "k";
@@ -194,7 +194,7 @@ TEST_IN_CHILD(AclprofFiles, NumbersOfTasksRunOver) {
   Launch("conv", prof::kTaskAicore, 10);
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
-  auto files = Read(folder.path);
+  auto files = Read(folder.path());
   EXPECT_EQ(files["host/data/aging.compact.task_track"].size(), 11 * 64u) << "one for the flip";
   const std::string& flip = files["device_0/data/ts_track.data.0"];
   ASSERT_EQ(flip.size(), 40u);
@@ -204,17 +204,17 @@ TEST_IN_CHILD(AclprofFiles, NumbersOfTasksRunOver) {
 
 TEST_IN_CHILD(AclprofFiles, SlicesGrow) {
   Settings("aclprof.slice_bytes=1024");
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   Config* const config = Begin(folder, {0}, kTaskTime);
   Launch("conv", prof::kTaskAicore, 100);
   Synchronize();
   EXPECT_TRUE(Eventually([&] {
-    return Read(folder.path)["device_0/data/stars_soc.data.0"].size() == 200 * 64u / 1024 * 1024;
+    return Read(folder.path())["device_0/data/stars_soc.data.0"].size() == 200 * 64u / 1024 * 1024;
   })) << "while it runs";
   EXPECT_EQ(Stop(config), kOk);
-  EXPECT_EQ(Read(folder.path)["device_0/data/stars_soc.data.0"].size(), 200 * 64u);
-  for (const auto& entry : fs::recursive_directory_iterator(folder.path)) {
+  EXPECT_EQ(Read(folder.path())["device_0/data/stars_soc.data.0"].size(), 200 * 64u);
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (entry.path().string().find(".slice_") == std::string::npos || entry.path().extension() == ".done") continue;
     EXPECT_TRUE(fs::exists(entry.path().string() + ".done")) << entry.path();
   }
@@ -223,16 +223,16 @@ TEST_IN_CHILD(AclprofFiles, SlicesGrow) {
 TEST_IN_CHILD(AclprofFiles, TheStorageLimitTakesTheOldestSlices) {
   // 200 "MB" of 100 bytes: each directory may have (100 - 20) of them.
   Settings("aclprof.slice_bytes=1024;aclprof.megabyte=100");
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   EXPECT_EQ(Set(kStorageLimit, "200MB"), kOk);
   Config* const config = Create({0}, kTaskTime);
   EXPECT_EQ(Start(config), kOk);
   Launch("conv", prof::kTaskAicore, 200);
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
-  auto files = Read(folder.path);
+  auto files = Read(folder.path());
   const std::string& stars = files["device_0/data/stars_soc.data.0"];
   EXPECT_LE(stars.size(), 8000u);
   EXPECT_GE(stars.size(), 6000u);
@@ -243,44 +243,44 @@ TEST_IN_CHILD(AclprofFiles, TheStorageLimitTakesTheOldestSlices) {
 
 TEST_IN_CHILD(AclprofFiles, AFullDiskLeavesHalfOfIt) {
   Settings("aclprof.slice_bytes=1024;aclprof.disk_bytes=8000");
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   Config* const config = Begin(folder, {0}, kTaskTime);
   Launch("conv", prof::kTaskAicore, 200);
   Synchronize();
   EXPECT_EQ(Stop(config), kFailure);
-  EXPECT_FALSE(Read(folder.path).empty());
-  EXPECT_EQ(Read(folder.path).count("host/end_info"), 0u);
+  EXPECT_FALSE(Read(folder.path()).empty());
+  EXPECT_EQ(Read(folder.path()).count("host/end_info"), 0u);
   EXPECT_EQ(Finalize(), kOk);
 }
 
 TEST_IN_CHILD(AclprofFiles, NoDeviceNoDirectory) {
-  const Folder folder;
+  const TempDir folder;
   Config* const config = Begin(folder, {0, 1}, kTaskTime);
   CALL(Acl(), aclrtSetDevice)(1);  // by the notice of libprofapi, with the same configuration
   Launch("late");
   Synchronize();
   EXPECT_EQ(Stop(config), kOk);
-  auto files = Read(folder.path);
+  auto files = Read(folder.path());
   EXPECT_EQ(files.count("device_0/info.json.0"), 0u);
   EXPECT_EQ(files["device_1/data/stars_soc.data.1"].size(), 2 * 64u);
 }
 
 TEST_IN_CHILD(AclprofFiles, ADeviceThatIsResetEnds) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   Config* const config = Begin(folder, {0}, kTaskTime);
   Launch("conv");
   Synchronize();
   CALL(Acl(), aclrtResetDevice)(0);
   EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0) << "the channel is free";
-  EXPECT_EQ(Read(folder.path)["device_0/data/stars_soc.data.0"].size(), 2 * 64u);
+  EXPECT_EQ(Read(folder.path())["device_0/data/stars_soc.data.0"].size(), 2 * 64u);
   EXPECT_EQ(Stop(config), kOk);
 }
 
 TEST_IN_CHILD(AclprofFiles, StopWaits) {
   Settings("aclprof.stop_ms=300");
-  const Folder folder;
+  const TempDir folder;
   Config* const config = Begin(folder, {0}, kTaskTime);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(Stop(config), kOk);
@@ -290,7 +290,7 @@ TEST_IN_CHILD(AclprofFiles, StopWaits) {
 TEST_IN_CHILD(AclprofConflicts, WhileMsptiHasTheSlotsTheHostIsSilent) {
   const std::string acl = PROFD_SIM_ASCENDCL;
   ::setenv("ASCEND_HOME_PATH", acl.substr(0, acl.rfind('/')).c_str(), 1);
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   const Library mspti(PROFD_SIM_MSPTI);
   mspti::Subscriber* subscriber = nullptr;
@@ -302,23 +302,23 @@ TEST_IN_CHILD(AclprofConflicts, WhileMsptiHasTheSlotsTheHostIsSilent) {
 }
 
 TEST_IN_CHILD(AclprofConflicts, AHeldChannelReportsItOrNot) {
-  const Folder folder;
+  const TempDir folder;
   CALL(Acl(), aclrtSetDevice)(0);
   EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0);
   auto files = RunOne(folder, kTaskTime);
   EXPECT_THAT(files, Contains(Key("device_0/info.json.0")));
   EXPECT_EQ(files.count("device_0/data/stars_soc.data.0"), 0u);
   CALL(Msprofiler(), simMsprofilerControl)("aclprof.busy_channel_fails=1");
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   EXPECT_EQ(Start(Create({0}, kTaskTime)), kFailure);
 }
 
 TEST_IN_CHILD(AclprofConflicts, EachFunctionFailsOnCommand) {
   Settings("aclprof.fail=aclprofInit:500005");
-  const Folder folder;
-  EXPECT_EQ(Init(folder.path), kFailure);
+  const TempDir folder;
+  EXPECT_EQ(Init(folder.path()), kFailure);
   CALL(Msprofiler(), simMsprofilerControl)("aclprof.fail=aclprofInit:0;aclprof.throw=aclprofFinalize");
-  EXPECT_EQ(Init(folder.path), kOk);
+  EXPECT_EQ(Init(folder.path()), kOk);
   EXPECT_THROW(Finalize(), std::runtime_error);
 }
 
