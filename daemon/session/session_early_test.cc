@@ -41,13 +41,22 @@ class SessionEarlyTest : public OneDumpTest {
     process.attach_id = static_cast<uint64_t>(pid);
     return process;
   }
-  void Mark(SessionEarly* early, pid_t pid, int64_t time_ns, MarkKind kind, int64_t value, std::string name = "", uint64_t dropped = 0) {
-    profd::Mark mark;
-    mark.time_ns = time_ns;
-    mark.kind = kind;
-    mark.value = value;
-    mark.name = name;
+  void Take(SessionEarly* early, pid_t pid, const Mark& mark, uint64_t dropped = 0) {
     early->Take(Process(pid), {pid, pid - 101, {&mark, 1}, dropped});
+  }
+  void StepBegin(SessionEarly* early, pid_t pid, int64_t time_ns, int64_t step) {
+    Mark mark;
+    mark.time_ns = time_ns;
+    mark.kind = MarkKind::kStepBegin;
+    mark.value = step;
+    Take(early, pid, mark);
+  }
+  void PutMark(SessionEarly* early, pid_t pid, int64_t time_ns, std::string name, uint64_t dropped = 0) {
+    Mark mark;
+    mark.time_ns = time_ns;
+    mark.kind = MarkKind::kMark;
+    mark.name = name;
+    Take(early, pid, mark, dropped);
     name.assign(name.size(), '#');  // the ring's bytes are another's then
   }
   void Kernels(SessionEarly* early, pid_t pid, const std::vector<int64_t>& times_ns) {
@@ -103,14 +112,14 @@ class SessionEarlyTest : public OneDumpTest {
 
 TEST_F(SessionEarlyTest, EachProcessFromTheBeginOfItsStep) {
   SessionEarly early(11);
-  Mark(&early, 101, kBegin101 - 90, MarkKind::kStepBegin, 10);
-  Mark(&early, 101, kBegin101 - 80, MarkKind::kMark, 0, "of the step before", 7);
+  StepBegin(&early, 101, kBegin101 - 90, 10);
+  PutMark(&early, 101, kBegin101 - 80, "of the step before", 7);
   Kernels(&early, 101, {kBegin101 - 50, kBegin101 - 1, kBegin101, kBegin101 + 400});
-  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
-  Mark(&early, 101, kBegin101 + 10, MarkKind::kMark, 0, "early");
-  Mark(&early, 102, kDumpStart + 5, MarkKind::kMark, 0, "still in step 10");
+  StepBegin(&early, 101, kBegin101, 11);
+  PutMark(&early, 101, kBegin101 + 10, "early");
+  PutMark(&early, 102, kDumpStart + 5, "still in step 10");
   Kernels(&early, 102, {kDumpStart + 5, kBegin102 + 5});
-  Mark(&early, 102, kBegin102, MarkKind::kStepBegin, 11);
+  StepBegin(&early, 102, kBegin102, 11);
   EXPECT_EQ(early.BeginOf(101), kBegin101);
   EXPECT_EQ(early.BeginOf(103), std::nullopt);
   early.HandOver(marks_.get(), activity_.get());
@@ -130,9 +139,9 @@ TEST_F(SessionEarlyTest, EachProcessFromTheBeginOfItsStep) {
 
 TEST_F(SessionEarlyTest, WithoutAStepByTheSessionsStart) {
   SessionEarly early(std::nullopt);
-  Mark(&early, 101, kDumpStart - 5, MarkKind::kMark, 0, "before", 2);
-  Mark(&early, 101, kDumpStart + 5, MarkKind::kMark, 0, "after");
-  Mark(&early, 101, kDumpStart + 6, MarkKind::kStepBegin, 30);
+  PutMark(&early, 101, kDumpStart - 5, "before", 2);
+  PutMark(&early, 101, kDumpStart + 5, "after");
+  StepBegin(&early, 101, kDumpStart + 6, 30);
   Kernels(&early, 101, {kDumpStart - 5, kDumpStart + 1});
   early.HandOver(marks_.get(), activity_.get());
   EXPECT_EQ(Finish().dropped_marks, 2u);
@@ -153,7 +162,7 @@ TEST_F(SessionEarlyTest, AProcessThatEndsBeforeTheStepLeavesNothing) {
 
 TEST_F(SessionEarlyTest, CountsRecordsOfTheSessionThatDoNotFit) {
   SessionEarly early(11);
-  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  StepBegin(&early, 101, kBegin101, 11);
   for (size_t batch = 0; batch < kBatches; ++batch) Batch(&early, kBegin101 + static_cast<int64_t>(batch) * 1'000'000);
   early.HandOver(marks_.get(), activity_.get());
   const Manifest manifest = Finish();
@@ -201,7 +210,7 @@ TEST_F(SessionEarlyTest, RecordsBeforeTheStepThatDoNotFitAreNotALoss) {
   for (size_t batch = 0; batch < kBatches; ++batch) {
     Batch(&early, kBegin101 - static_cast<int64_t>(kBatches - batch) * 1'000'000);
   }
-  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  StepBegin(&early, 101, kBegin101, 11);
   Batch(&early, kBegin101);
   early.HandOver(marks_.get(), activity_.get());
   EXPECT_EQ(LostKernels(Finish()), 0u);
@@ -210,10 +219,10 @@ TEST_F(SessionEarlyTest, RecordsBeforeTheStepThatDoNotFitAreNotALoss) {
 
 TEST_F(SessionEarlyTest, MarksThatDoNotFitAreCounted) {
   SessionEarly early(11);
-  Mark(&early, 101, kBegin101, MarkKind::kStepBegin, 11);
+  StepBegin(&early, 101, kBegin101, 11);
   const std::string name(80, 'x');
   constexpr int kMarks = 80'000;
-  for (int i = 0; i < kMarks; ++i) Mark(&early, 101, kBegin101 + i, MarkKind::kMark, 0, name);
+  for (int i = 0; i < kMarks; ++i) PutMark(&early, 101, kBegin101 + i, name);
   early.HandOver(marks_.get(), activity_.get());
   const Manifest manifest = Finish();
   EXPECT_GT(manifest.dropped_marks, 0u);
