@@ -347,6 +347,15 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
   return std::nullopt;
 }
 
+// The command of `run` or `tune`, with or without "--" before it. False: no other command has one.
+bool TakeCommand(const std::string& name, std::span<const std::string> rest, Parsed* parsed) {
+  if (rest.empty()) return true;
+  if (name != "run" && name != "tune") return false;
+  if (rest.front() == "--") rest = rest.subspan(1);
+  (name == "run" ? parsed->run.command : parsed->tune.command).assign(rest.begin(), rest.end());
+  return true;
+}
+
 }  // namespace
 
 int RunProfctl(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -366,14 +375,9 @@ int RunProfctl(const std::vector<std::string>& arguments, const Environment& env
   int code = Parse(&app, std::move(ours), io);
   if (code >= 0) return code;
   std::string name = app.get_subcommands().front()->get_name();
-  const bool dashes = rest != arguments.end() && *rest == "--";
-  if (rest != arguments.end()) {
-    std::vector<std::string>& command = name == "run" ? parsed.run.command : parsed.tune.command;
-    if (name != "run" && name != "tune") {
-      io.err << "profctl: \"--\" belongs to \"profctl run\" and \"profctl tune\" only" << std::endl;
-      return kExitUsage;
-    }
-    command.assign(dashes ? std::next(rest) : rest, arguments.end());
+  if (!TakeCommand(name, {rest, arguments.end()}, &parsed)) {
+    io.err << "profctl: \"--\" belongs to \"profctl run\" and \"profctl tune\" only" << std::endl;
+    return kExitUsage;
   }
   TakeEnvironment(environment, &parsed);
   if (std::optional<int> local = RunLocally(name, parsed, environment)) return *local;
