@@ -50,7 +50,6 @@ std::string_view DcmiService::api_name() const {
   return "";
 }
 
-const std::string& DcmiService::library_path() const { return state_->library.path; }
 const DcmiFunctions& DcmiService::functions() const { return state_->library.functions; }
 
 const DcmiDevice* DcmiService::FindByLogicalId(int logical_id) const {

@@ -184,7 +184,6 @@ class DcmiService {
   const DcmiDevice* FindByLogicalId(int logical_id) const;
   DcmiApi api() const;
   std::string_view api_name() const;  // "v1", "v2", "" before Start
-  const std::string& library_path() const;
   // Empty before Start.
   std::string dcmi_version() const;
   std::string driver_version() const;

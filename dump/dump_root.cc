@@ -299,26 +299,6 @@ Result<uint64_t> DumpRoot::BytesOf(std::string_view name) const {
   return bytes;
 }
 
-Result<std::vector<DumpRoot::Entry>> DumpRoot::List() const {
-  Result<std::vector<std::string>> names = ListNames(fd_.get());
-  if (!names.ok()) return names.status();
-  std::vector<Entry> entries;
-  for (const std::string& name : *names) {
-    if (!IsDumpName(name)) continue;
-    Result<UniqueFd> dir = OpenDirAt(fd_.get(), name);
-    if (!dir.ok()) continue;  // a link, a file, or gone meanwhile
-    struct stat st {};
-    if (::fstat(dir->get(), &st) != 0) continue;
-    Entry entry;
-    entry.name = name;
-    entry.uid = st.st_uid;
-    entry.modified_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec;
-    entry.complete = SumBytes(dir->get(), &entry.bytes).ok();
-    entries.push_back(std::move(entry));
-  }
-  return entries;
-}
-
 bool DumpRoot::IsDumpName(std::string_view name) {
   if (name.size() > 96 || !name.starts_with("PROF_")) return false;
   name.remove_prefix(5);

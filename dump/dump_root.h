@@ -73,16 +73,6 @@ class DumpRoot {
   // deep entries: a lower bound, of which the owner gains nothing that counts.
   Result<uint64_t> BytesOf(std::string_view name) const;
 
-  struct Entry {
-    std::string name;
-    uid_t uid = 0;
-    uint64_t bytes = 0;       // BytesOf
-    int64_t modified_ns = 0;  // of the directory, wall clock
-    bool complete = true;     // false: too many or too deep entries, `bytes` is a lower bound
-  };
-  // Sorted by name, which is by age but for wrapped running numbers.
-  Result<std::vector<Entry>> List() const;
-
   // PROF_<digits>_<digits>_<letters>.
   static bool IsDumpName(std::string_view name);
 

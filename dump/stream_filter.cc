@@ -83,17 +83,6 @@ StreamFilter::StreamFilter(const StreamFilterOptions& options) : options_(option
   if (thins_) series_.reserve(kMaxSeries);
 }
 
-void StreamFilter::Reset(int64_t rebase_us, int64_t channel_age_us) {
-  options_.rebase_us = rebase_us;
-  options_.channel_age_us = channel_age_us;
-  rebases_ = options_.format->time == TimeKind::kMicrosSinceStart && rebase_us != 0;
-  last_micros_ = channel_age_us;
-  has_first_cycles_ = false;
-  grid_.anchored = false;
-  for (Grid& grid : soc_grids_) grid.anchored = false;
-  series_.clear();
-}
-
 StreamFilter::Output StreamFilter::Filter(std::span<const std::byte> block_untrusted,
                                           uint64_t records) {
   if (verbatim()) {

@@ -78,9 +78,6 @@ class StreamFilter {
   };
   const Counters& counters() const { return counters_; }
 
-  // The channel was started anew: its timestamps count from zero again, with this offset.
-  void Reset(int64_t rebase_us, int64_t channel_age_us);
-
  private:
   static constexpr size_t kMaxSeries = 256;
   static constexpr size_t kSumWords = 8;

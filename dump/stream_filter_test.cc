@@ -451,18 +451,6 @@ TEST_F(SocFilter, DropsRecordsWithoutTheMagicWhenItMustLookInside) {
   EXPECT_EQ(filter.counters().malformed, 1u);
 }
 
-TEST(StreamFilter, ResetBeginsANewGrid) {
-  StreamFilterOptions options = Options(1, 20, 100);
-  options.rebase_us = -1000;
-  StreamFilter filter(options);
-  EXPECT_EQ(Feed(filter, std::vector<Hbm>{{1000, 1, 0, 0}, {21'000, 1, 0, 0}}).size(), 1u);
-  filter.Reset(5000, 0);
-  std::vector<Hbm> out = Feed(filter, std::vector<Hbm>{{7, 1, 0, 0}, {20'007, 1, 0, 0}});
-  ASSERT_EQ(out.size(), 1u);
-  EXPECT_EQ(out[0].us, 5007u);
-  EXPECT_EQ(out[0].count, 1u);  // the sum of the former run is gone with it
-}
-
 // Any bytes at all, for every channel: no crash, never more out than in.
 TEST(StreamFilter, SurvivesGarbage) {
   std::mt19937_64 random(11);

@@ -57,11 +57,6 @@ const char* OnOff(bool on) { return on ? "on" : "off"; }
 
 }  // namespace
 
-std::string EventsOf(int metrics) {
-  const MetricGroup* const group = GroupOf(metrics);
-  return group == nullptr ? "" : std::string(group->events);
-}
-
 int EventCount(int metrics) {
   const MetricGroup* const group = GroupOf(metrics);
   return group == nullptr ? 0 : static_cast<int>(std::count(group->events.begin(), group->events.end(), ',')) + 1;

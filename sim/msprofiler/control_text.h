@@ -25,8 +25,7 @@ std::string StartInfo(int64_t wall_ns, int64_t raw_ns);
 std::string EndInfo(int64_t wall_ns, int64_t raw_ns);
 std::string HostStartLog(int device, int64_t raw_ns, uint64_t host_count);
 std::string DevStartLog(int64_t raw_ns, uint64_t device_count);
-// The events of a metric, in the order of a record's counters.
-std::string EventsOf(int metrics);
+// The counters of a record of this metric.
 int EventCount(int metrics);
 
 }  // namespace profd::sim::aclprof
