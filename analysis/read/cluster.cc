@@ -13,6 +13,7 @@
 #include "analysis/read/sqlite_file.h"
 #include "analysis/read/step_columns.h"
 #include "base/text.h"
+#include "dump/json_depth.h"
 
 namespace profd::analysis {
 namespace {
@@ -124,7 +125,7 @@ class ClusterReader {
 
   void ReadGroups() {
     ReadJson("communication_group.json", [this](std::string_view text, const std::string& where, const ReadContext& context, const auto&) {
-      const Json json = Json::parse(text, nullptr, false);
+      const Json json = NestsTooDeep(text, kDeepestJson) ? Json() : Json::parse(text, nullptr, false);
       if (!json.is_object()) return context.problems->push_back({where, "no JSON object"});
       const auto list = json.find("comm_group_parallel_info");
       if (list == json.end() || !list->is_array()) return;

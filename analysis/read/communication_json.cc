@@ -75,6 +75,9 @@ Json ParseObject(std::string_view text, std::string_view where, const ReadContex
   } catch (const Json::parse_error& error) {
     context.problems->push_back({std::string(where), fmt::format("the JSON is damaged at byte {}: all of it is left out", error.byte)});
     return nullptr;
+  } catch (const Json::out_of_range&) {
+    context.problems->push_back({std::string(where), "the JSON has a number that is too large: all of it is left out"});
+    return nullptr;
   }
   if (json.is_object()) return json;
   context.problems->push_back({std::string(where), "no JSON object"});
@@ -93,7 +96,7 @@ void AddSizes(const Json& sizes, Transport* transport) {
     if (!each.is_array() || each.empty() || !each[0].is_number()) continue;
     PacketSize size;
     size.count = CountOf(each[0].get<double>());
-    if (!ParseNumber(text, &size.mb)) size.mb = 0;
+    if (!ParseNumber(text, &size.mb) || !std::isfinite(size.mb)) size.mb = 0;
     if (each.size() > 1 && each[1].is_number()) size.time_ms = each[1].get<double>();
     transport->packets += size.count;
     transport->sizes.push_back(size);

@@ -1,6 +1,5 @@
 #include "analysis/read/csv_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "analysis/read/readers.h"
 #include "analysis/times.h"
 #include "base/count_text.h"
 #include "base/text.h"
@@ -53,9 +53,9 @@ std::optional<int64_t> MicrosAsNs(std::string_view text) {
 }
 
 Result<CsvFile> CsvFile::Open(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return Status::FromErrno(errno, "open");
-  CsvFile file(std::move(fd));
+  Result<UniqueFd> fd = OpenPlain(path);
+  if (!fd.ok()) return fd.status();
+  CsvFile file(std::move(*fd));
   if (!file.ReadRecord()) {
     if (!file.status_.ok()) return file.status_;
     return InvalidArgument("the file is empty");

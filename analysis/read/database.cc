@@ -328,7 +328,7 @@ class DatabaseReader {
             const auto mb = [&row](int column) {
               return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / kMiB);
             };
-            rank_->memory[std::string(rank_->TextOf(Name(row.Int(0))))].push_back({row.Int(1), mb(2), mb(3), mb(4)});
+            rank_->memory[std::string(rank_->TextOf(Name(row.Int(0))))].push_back({row.Time(1), mb(2), mb(3), mb(4)});
           });
     }
     if (database_.Has("OP_MEMORY")) {
@@ -385,7 +385,7 @@ class DatabaseReader {
   void ReadFacts() {
     if (database_.Has("GC_RECORD")) {
       Run("SELECT startNs, endNs FROM GC_RECORD WHERE " + IsTimed() + " ORDER BY startNs", [this](const Row& row) {
-        rank_->garbage.push_back({row.Int(0), row.Int(1)});
+        rank_->garbage.push_back({row.Time(0), row.Time(1)});
       });
     }
     if (database_.Has("HOST_INFO")) {

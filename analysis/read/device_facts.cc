@@ -3,6 +3,7 @@
 
 #include "analysis/read/readers.h"
 #include "base/text.h"
+#include "dump/json_depth.h"
 
 namespace profd::analysis {
 
@@ -23,7 +24,7 @@ void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank
     if (it->is_directory(error) && !wanted) it.disable_recursion_pending();
     if (it.depth() != above + 1 || !name.starts_with("info.json.")) continue;
     const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
-    const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+    const Json json = text.ok() && !NestsTooDeep(*text, kDeepestJson) ? Json::parse(*text, nullptr, false) : Json();
     if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {
       context.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
       continue;

@@ -206,6 +206,7 @@ class MindInsightReader {
       if (!fs::exists(directory_ / name, error)) continue;
       const Result<std::string> text = ReadWhole(directory_ / name, kMostText);
       const auto json = text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+      if (!json.is_object()) context_.problems->push_back({(directory_ / name).string(), text.ok() ? "no JSON object: points of steps are left out" : text.status().message()});
       const auto point = [&](const char* key) { return json.is_object() && json.contains(key) && json[key].is_string() ? rank_.Text(json[key].get<std::string>()) : kNoText; };
       rank_.fp_point = point("fp_start");
       rank_.bp_point = point("bp_end");
@@ -224,7 +225,10 @@ class MindInsightReader {
       return;
     }
     std::string_view rest = *text;
+    uint64_t number = 0;
+    BadLines bad;
     for (std::string_view line; NextLine(&rest, &line);) {
+      ++number;
       int64_t serial = 0;
       if (!ParseNumber(NextToken(&line), &serial)) continue;
       CpuOperator op;
@@ -232,8 +236,13 @@ class MindInsightReader {
       const bool complete = ParseNumber(NextToken(&line), &op.total_ms) &&
                             ParseNumber(NextToken(&line), &op.dispatch_ms) &&
                             ParseNumber(NextToken(&line), &op.run_start) && ParseNumber(NextToken(&line), &op.run_end);
-      if (complete) rank_.cpu_operators.push_back(op);
+      if (complete && std::isfinite(op.total_ms) && std::isfinite(op.dispatch_ms)) {
+        rank_.cpu_operators.push_back(op);
+      } else {
+        bad.Add(number);
+      }
     }
+    if (bad.count() > 0) context_.problems->push_back({path.string(), bad.Text()});
   }
 
   const fs::path& directory_;

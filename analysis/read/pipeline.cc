@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "analysis/read/csv_file.h"
@@ -50,7 +51,7 @@ BadLines ReadChipQueue(std::string_view text, Pipeline* pipeline) {
     double end = 0;
     double size = 0;
     if (!ParseNumber(NextToken(&line), &start) || !ParseNumber(NextToken(&line), &end) ||
-        !ParseNumber(NextToken(&line), &size) || end < start) {
+        !ParseNumber(NextToken(&line), &size) || !std::isfinite(end - start) || end < start || !std::isfinite(size)) {
       bad.Add(number);
       continue;
     }
@@ -74,7 +75,7 @@ BadLines ReadHostQueue(std::string_view text, Pipeline* pipeline) {
     int64_t step = 0;
     double value = 0;
     if (!ParseNumber(NextToken(&line), &kind) || !ParseNumber(NextToken(&line), &sub) ||
-        !ParseNumber(NextToken(&line), &step) || !ParseNumber(NextToken(&line), &value)) {
+        !ParseNumber(NextToken(&line), &step) || !ParseNumber(NextToken(&line), &value) || !std::isfinite(value)) {
       bad.Add(number);
       continue;
     }

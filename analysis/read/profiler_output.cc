@@ -12,6 +12,7 @@
 #include "analysis/read/step_columns.h"
 #include "analysis/times.h"
 #include "base/text.h"
+#include "dump/json_depth.h"
 
 namespace profd::analysis {
 namespace {
@@ -349,7 +350,7 @@ void TakeWhole(const fs::path& path, const ReadContext& context, const Take& tak
 }
 
 void TakeMetadata(const fs::path& path, std::string_view text, const ReadContext& context, Rank* rank) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = NestsTooDeep(text, kDeepestJson) ? Json() : Json::parse(text, nullptr, false);
   if (!json.is_object()) {
     return context.problems->push_back({path.string(), "no JSON object: environment variables, groups of ranks and sizes of parallelism are left out"});
   }

@@ -11,6 +11,7 @@
 
 #include "analysis/rank.h"
 #include "analysis/run.h"
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace profd::analysis {
@@ -120,6 +121,12 @@ inline std::string_view Unquoted(std::string_view text) {
   if (text.size() > 1 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   return text == "N/A" ? std::string_view() : text;
 }
+
+// A plain file to read from: a pipe would wait for its writer. Errors do not name it.
+Result<UniqueFd> OpenPlain(const std::filesystem::path& file);
+
+// JSON of files in which more would be nested is none: values are copied and printed on the stack.
+inline constexpr int kDeepestJson = 64;
 
 // The complete file; an error where it has more than `most` bytes. Errors do not name it: callers say which.
 Result<std::string> ReadWhole(const std::filesystem::path& file, uint64_t most);

@@ -212,6 +212,14 @@ fs::path NamedPathOf(const fs::path& path) {
   return clean.has_filename() ? clean : clean.parent_path();
 }
 
+Result<UniqueFd> OpenPlain(const fs::path& file) {
+  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Status::FromErrno(errno, "open");
+  if (!S_ISREG(facts.st_mode)) return InvalidArgument("not a plain file");
+  return fd;
+}
+
 Result<std::string> ReadWhole(const fs::path& file, uint64_t most) {
   UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat facts {};

@@ -437,11 +437,13 @@ struct CloseFile {
 }  // namespace
 
 void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContext& context, Rank* rank) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
+  Result<UniqueFd> fd = OpenPlain(path);
+  const std::unique_ptr<std::FILE, CloseFile> file(fd.ok() ? ::fdopen(fd->get(), "r") : nullptr);
   if (file == nullptr) {
-    context.problems->push_back({path.string(), Status::FromErrno(errno, "open").message()});
+    context.problems->push_back({path.string(), (fd.ok() ? Status::FromErrno(errno, "open") : fd.status()).message()});
     return;
   }
+  (void)fd->Release();
   TraceReader reader(kernels, rank);
   std::array<char, kByteOrderMark.size()> begin{};
   const size_t read = std::fread(begin.data(), 1, begin.size(), file.get());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "analysis/views/views.h"
@@ -61,19 +62,21 @@ std::vector<Stage> FirstStages(const Pipeline& pipeline) {
 
 std::string NameOf(const Pipeline::Operator& op) { return fmt::format("{} {}", op.type, op.id); }
 
-// Children that have a queue, through those that have none.
-void AddFed(const Pipeline& pipeline, const Pipeline::Operator& op, int depth, std::vector<const Pipeline::Operator*>* fed) {
-  constexpr int kDeepest = 64;
-  if (depth == kDeepest) return;
-  for (const int64_t id : op.children) {
-    const auto child = std::ranges::find(pipeline.operators, id, &Pipeline::Operator::id);
-    if (child == pipeline.operators.end()) continue;
-    if (child->Use()) {
-      fed->push_back(&*child);
-    } else {
-      AddFed(pipeline, *child, depth + 1, fed);
+// Children that have a queue, through those that have none. Each once: files are not trusted to hold a tree.
+std::vector<const Pipeline::Operator*> FedBy(const Pipeline& pipeline, const Pipeline::Operator& op) {
+  std::vector<const Pipeline::Operator*> fed;
+  std::vector<const Pipeline::Operator*> open = {&op};
+  std::set<int64_t> seen = {op.id};
+  while (!open.empty()) {
+    const std::vector<int64_t>& children = open.back()->children;
+    open.pop_back();
+    for (const int64_t id : children) {
+      const auto child = std::ranges::find(pipeline.operators, id, &Pipeline::Operator::id);
+      if (child == pipeline.operators.end() || !seen.insert(id).second) continue;
+      (child->Use() ? fed : open).push_back(&*child);
     }
   }
+  return fed;
 }
 
 bool IsBottleneckNow(const Pipeline::Operator& op, const std::vector<const Pipeline::Operator*>& fed) {
@@ -98,8 +101,7 @@ std::vector<const Pipeline::Operator*> FirstBottlenecks(const Pipeline& pipeline
     return found;
   }
   for (const Pipeline::Operator* op : with_queue) {
-    std::vector<const Pipeline::Operator*> fed;
-    AddFed(pipeline, *op, 0, &fed);
+    const std::vector<const Pipeline::Operator*> fed = FedBy(pipeline, *op);
     const bool fed_well = !fed.empty() && std::ranges::all_of(fed, [](const auto* child) { return *child->Use() >= kHigh; });
     if (all_low ? fed.empty() : *op->Use() < kLow && fed_well) found.push_back(op);
   }
@@ -115,9 +117,7 @@ std::vector<const Pipeline::Operator*> Bottlenecks(const Pipeline& pipeline, Gen
   if (generation == Generation::kFirst) return FirstBottlenecks(pipeline, with_queue);
   std::vector<const Pipeline::Operator*> found;
   for (const Pipeline::Operator* op : with_queue) {
-    std::vector<const Pipeline::Operator*> fed;
-    AddFed(pipeline, *op, 0, &fed);
-    if (IsBottleneckNow(*op, fed)) found.push_back(op);
+    if (IsBottleneckNow(*op, FedBy(pipeline, *op))) found.push_back(op);
   }
   return found;
 }
