@@ -111,14 +111,16 @@ class ApiSummary : public ActivitySummary {
 
 }  // namespace
 
-std::unique_ptr<Summary> MakeOpSummary(const PartContext& context) {
-  return std::make_unique<TimeShares>(context, 1, 2);
-}
-std::unique_ptr<Summary> MakeCommunicationSummary(const PartContext& context) {
-  return std::make_unique<TimeShares>(context, -1, 3);
-}
-std::unique_ptr<Summary> MakeApiSummary(const PartContext& context) {
-  return std::make_unique<ApiSummary>(context, 1, 2);
+std::span<const SummaryKind> ActivitySummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"op_statistic", TableId::kKernel,
+       "OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", MakeSummary<TimeShares, 1, 2u>},
+      {"communication_statistic", TableId::kCommunication,
+       "OP Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)", MakeSummary<TimeShares, -1, 3u>},
+      {"api_statistic", TableId::kApi, "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance",
+       MakeSummary<ApiSummary, 1, 2u>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

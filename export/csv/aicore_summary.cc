@@ -147,12 +147,12 @@ Status CoreSummary::Write(std::string_view, CsvText* out) {
 
 }  // namespace
 
-std::unique_ptr<Summary> MakeAicoreSummary(const PartContext& context) {
-  return std::make_unique<CoreSummary>(context, 0);
-}
-
-std::unique_ptr<Summary> MakeVectorCoreSummary(const PartContext& context) {
-  return std::make_unique<CoreSummary>(context, 1);
+std::span<const SummaryKind> AicoreSummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"ai_core_utilization", TableId::kAicorePmu, "Core ID", MakeSummary<CoreSummary, 0>},
+      {"ai_vector_core_utilization", TableId::kAicorePmu, "Core ID", MakeSummary<CoreSummary, 1>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

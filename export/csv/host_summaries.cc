@@ -377,29 +377,29 @@ class HostDiskSummary : public Summary {
 
 }  // namespace
 
-std::unique_ptr<Summary> MakeCpuUsageSummary(const PartContext& context) {
-  return std::make_unique<CpuUsageSummary>(context);
-}
-std::unique_ptr<Summary> MakeProcessCpuSummary(const PartContext& context) {
-  return std::make_unique<ProcessCpuSummary>(context);
-}
-std::unique_ptr<Summary> MakeSysMemSummary(const PartContext& context) {
-  return std::make_unique<SysMemSummary>(context);
-}
-std::unique_ptr<Summary> MakeProcessMemSummary(const PartContext& context) {
-  return std::make_unique<ProcessMemSummary>(context);
-}
-std::unique_ptr<Summary> MakeHostCpuSummary(const PartContext& context) {
-  return std::make_unique<HostCpuSummary>(context);
-}
-std::unique_ptr<Summary> MakeHostMemSummary(const PartContext& context) {
-  return std::make_unique<HostMemSummary>(context);
-}
-std::unique_ptr<Summary> MakeHostNetworkSummary(const PartContext& context) {
-  return std::make_unique<HostNetworkSummary>(context);
-}
-std::unique_ptr<Summary> MakeHostDiskSummary(const PartContext& context) {
-  return std::make_unique<HostDiskSummary>(context);
+std::span<const SummaryKind> HostSummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"cpu_usage", TableId::kSysCpu, "Cpu Type,User(%),Sys(%),IoWait(%),Irq(%),Soft(%),Idle(%)",
+       MakeSummary<CpuUsageSummary>},
+      {"process_cpu_usage", TableId::kProcCpu, "PID,Name,CPU(%)", MakeSummary<ProcessCpuSummary>},
+      {"sys_mem", TableId::kSysMem,
+       "Memory Total(kB),Memory Free(kB),Buffers(kB),Cached(kB),Share Memory(kB),Commit Limit(kB),"
+       "Committed AS(kB),Huge Pages Total(pages),Huge Pages Free(pages)",
+       MakeSummary<SysMemSummary>},
+      {"process_mem", TableId::kProcMem, "PID,Name,Size(pages),Resident(pages),Shared(pages)",
+       MakeSummary<ProcessMemSummary>},
+      {"host_cpu_usage", TableId::kHostCpu,
+       "Total Cpu Numbers,Occupied Cpu Numbers,Recommend Cpu Numbers", MakeSummary<HostCpuSummary>},
+      {"host_mem_usage", TableId::kHostMem,
+       "Total Memory(KB),Peak Used Memory(KB),Recommend Memory(KB)", MakeSummary<HostMemSummary>},
+      {"host_network_usage", TableId::kHostNetwork,
+       "Netcard Speed(KB/s),Peak Used Speed(KB/s),Recommend Speed(KB/s)", MakeSummary<HostNetworkSummary>},
+      {"host_disk_usage", TableId::kHostDisk,
+       "Peak Disk Read(KB/s),Recommend Disk Read(KB/s),Peak Disk Write(KB/s),"
+       "Recommend Disk Write(KB/s)",
+       MakeSummary<HostDiskSummary>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

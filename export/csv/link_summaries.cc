@@ -140,12 +140,12 @@ class PcieSummary : public Summary {
 
 }  // namespace
 
-std::unique_ptr<Summary> MakeHccsSummary(const PartContext& context) {
-  return std::make_unique<HccsSummary>(context);
-}
-
-std::unique_ptr<Summary> MakePcieSummary(const PartContext& context) {
-  return std::make_unique<PcieSummary>(context);
+std::span<const SummaryKind> LinkSummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"hccs", TableId::kHccs, "Mode,Max,Min,Average", MakeSummary<HccsSummary>},
+      {"pcie", TableId::kPcie, "Mode,Min,Max,Avg", MakeSummary<PcieSummary>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

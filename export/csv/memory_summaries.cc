@@ -232,20 +232,14 @@ class LlcBandwidthSummary : public Summary {
 
 }  // namespace
 
-std::unique_ptr<Summary> MakeLlcBandwidthSummary(const PartContext& context) {
-  return std::make_unique<LlcBandwidthSummary>(context);
-}
-
-std::unique_ptr<Summary> MakeHbmSummary(const PartContext& context) {
-  return std::make_unique<HbmSummary>(context);
-}
-
-std::unique_ptr<Summary> MakeDdrSummary(const PartContext& context) {
-  return std::make_unique<DdrSummary>(context);
-}
-
-std::unique_ptr<Summary> MakeLlcSummary(const PartContext& context) {
-  return std::make_unique<LlcSummary>(context);
+std::span<const SummaryKind> MemorySummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"llc_read_write", TableId::kLlc, "Mode,Task,Hit Rate(%),Throughput(MB/s)", MakeSummary<LlcSummary>},
+      {"llc_bandwidth", TableId::kLlc, "Metric,l3c_rd,l3c_wr", MakeSummary<LlcBandwidthSummary>},
+      {"hbm", TableId::kHbm, "Metric,Read(MB/s),Write(MB/s)", MakeSummary<HbmSummary>},
+      {"ddr", TableId::kDdr, "Metric,Read(MB/s),Write(MB/s)", MakeSummary<DdrSummary>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

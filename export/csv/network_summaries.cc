@@ -158,14 +158,21 @@ class DvppSummary : public Summary {
   std::map<Key, Engine> engines_;
 };
 
+constexpr std::string_view kNetworkColumns =
+    "Timestamp(us),Bandwidth(MB/s),Rx Bandwidth efficiency(%),rxPacket/s,rxError rate(%),"
+    "rxDropped rate(%),Tx Bandwidth efficiency(%),txPacket/s,txError rate(%),txDropped rate(%),"
+    "funcId";
+
 }  // namespace
 
-std::unique_ptr<Summary> MakeNetworkSummary(const PartContext& context) {
-  return std::make_unique<NetworkSummary>(context);
-}
-
-std::unique_ptr<Summary> MakeDvppSummary(const PartContext& context) {
-  return std::make_unique<DvppSummary>(context);
+std::span<const SummaryKind> NetworkSummaries() {
+  static constexpr auto kKinds = std::to_array<SummaryKind>({
+      {"nic", TableId::kNic, kNetworkColumns, MakeSummary<NetworkSummary>},
+      {"roce", TableId::kRoce, kNetworkColumns, MakeSummary<NetworkSummary>},
+      {"dvpp", TableId::kDvpp,
+       "Dvpp Id,Engine Type,Engine ID,All Time(us),All Frame,All Utilization(%)", MakeSummary<DvppSummary>},
+  });
+  return kKinds;
 }
 
 }  // namespace profd::exporting::csv

@@ -19,26 +19,17 @@ struct SummaryKind {
 };
 std::span<const SummaryKind> SummaryKinds();
 
-std::unique_ptr<Summary> MakeHccsSummary(const PartContext& context);
-std::unique_ptr<Summary> MakePcieSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeHbmSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeDdrSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeLlcSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeLlcBandwidthSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeNetworkSummary(const PartContext& context);  // NIC and RoCE
-std::unique_ptr<Summary> MakeDvppSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeAicoreSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeVectorCoreSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeCpuUsageSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeProcessCpuSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeSysMemSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeProcessMemSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeHostCpuSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeHostMemSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeHostNetworkSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeHostDiskSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeOpSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeCommunicationSummary(const PartContext& context);
-std::unique_ptr<Summary> MakeApiSummary(const PartContext& context);
+// Its parts, each in the file that implements them.
+std::span<const SummaryKind> LinkSummaries();
+std::span<const SummaryKind> NetworkSummaries();
+std::span<const SummaryKind> MemorySummaries();
+std::span<const SummaryKind> AicoreSummaries();
+std::span<const SummaryKind> HostSummaries();
+std::span<const SummaryKind> ActivitySummaries();
+
+template <class T, auto... kArguments>
+std::unique_ptr<Summary> MakeSummary(const PartContext& context) {
+  return std::make_unique<T>(context, kArguments...);
+}
 
 }  // namespace profd::exporting::csv
