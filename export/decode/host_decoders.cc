@@ -18,7 +18,7 @@ constexpr std::array kHostMemTables = {TableId::kHostMem};
 constexpr std::array kHostDiskTables = {TableId::kHostDisk};
 constexpr std::array kHostNetworkTables = {TableId::kHostNetwork};
 
-constexpr uint32_t kSysChips = ChipBits({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16});
+constexpr uint32_t kSysChips = Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16});
 constexpr uint32_t kAnyChip = ~uint32_t{0};
 
 constexpr DecoderSpec Of(std::string_view base, Kind kind, std::span<const TableId> tables,

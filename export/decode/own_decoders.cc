@@ -11,7 +11,7 @@ namespace {
 using Kind = Place::Kind;
 
 constexpr uint32_t kAnyChip = ~uint32_t{0};
-constexpr uint32_t kTsTrackChips = ChipBits({1, 2, 3, 4, 5, 7, 8, 11, 15, 16});  // dump-format 2.17
+constexpr uint32_t kTsTrackChips = Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16});  // dump-format 2.17
 constexpr std::array kSampleTables = {TableId::kSample};
 
 constexpr DecoderSpec TxSpec(std::string_view base) {

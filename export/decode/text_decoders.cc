@@ -15,12 +15,12 @@ constexpr std::array kDvppTables = {TableId::kDvpp};
 constexpr std::array kNetdevTables = {TableId::kNetdev};
 constexpr std::array kLlcTables = {TableId::kLlc};
 
-constexpr uint32_t kHccsChips = ChipBits({0, 1, 2, 3, 4, 5});
-constexpr uint32_t kNicChips = ChipBits({0, 1, 5, 7, 8, 11});
-constexpr uint32_t kRoceChips = ChipBits({0, 1, 5});
-constexpr uint32_t kDvppChips = ChipBits({0, 1, 5, 7, 8, 11, 15, 16});
-constexpr uint32_t kDvppExChips = ChipBits({5, 7, 15, 16});
-constexpr uint32_t kNetdevChips = ChipBits({0, 1, 2, 3, 4, 5, 7, 8, 11});
+constexpr uint32_t kHccsChips = Chips({0, 1, 2, 3, 4, 5});
+constexpr uint32_t kNicChips = Chips({0, 1, 5, 7, 8, 11});
+constexpr uint32_t kRoceChips = Chips({0, 1, 5});
+constexpr uint32_t kDvppChips = Chips({0, 1, 5, 7, 8, 11, 15, 16});
+constexpr uint32_t kDvppExChips = Chips({5, 7, 15, 16});
+constexpr uint32_t kNetdevChips = Chips({0, 1, 2, 3, 4, 5, 7, 8, 11});
 
 constexpr DecoderSpec Text(std::string_view base, uint32_t chips, std::span<const TableId> tables,
                            std::unique_ptr<Decoder> (*make)(const DecodeContext&)) {
@@ -41,7 +41,7 @@ constexpr std::array kSpecs = {
     Text("dvpp.venc", kDvppExChips, kDvppTables, MakeDvppDecoder),
     Text("dvpp.vpc", kDvppExChips, kDvppTables, MakeDvppDecoder),
     Text("netdev_stats.data", kNetdevChips, kNetdevTables, MakeNetdevDecoder),
-    Text("llc.data", ChipBits({0}), kLlcTables, MakeLlcTextDecoder),
+    Text("llc.data", Chips({0}), kLlcTables, MakeLlcTextDecoder),
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -10,13 +9,6 @@
 #include "export/text_scan.h"
 
 namespace profd::exporting {
-
-// The chips of a DecoderSpec.
-constexpr uint32_t ChipBits(std::initializer_list<int> chips) {
-  uint32_t bits = 0;
-  for (int chip : chips) bits |= 1u << chip;
-  return bits;
-}
 
 // So many lines in a row with a timestamp that does not go on from the ones before, and those were
 // wrong: the series begins anew. One timestamp of garbage neither makes a rate nor silences the rest.
