@@ -115,6 +115,14 @@ class AnalysisFormat : public exporting::Format {
     if (gathered_.left_out > 0) {
       context_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
     }
+    const SinkLimits limits;
+    if (gathered_.left_out_events > 0) {
+      context_.problems->push_back({"marks", fmt::format("{} steps, marks and losses are left out: of a dump {} steps and {} of the others are read",
+                                                         gathered_.left_out_events, limits.steps, limits.marks)});
+    }
+    if (gathered_.left_out_samples > 0) {
+      context_.problems->push_back({"counters", fmt::format("{} rows of counters are left out: of a dump {} series are read", gathered_.left_out_samples, limits.series)});
+    }
     return {};
   }
 

@@ -17,10 +17,6 @@ using exporting::Event;
 using exporting::EventKind;
 using exporting::TableId;
 
-constexpr size_t kMaxSteps = 1'000'000;
-constexpr size_t kMaxSeries = 8192;
-constexpr size_t kMaxMarks = 5'000'000;  // of a dump, with losses
-
 std::string UnitOf(std::string_view metric) {
   constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
       {"_bytes_per_second", "B/s"}, {"_bytes", "B"},        {"_hertz", "Hz"},     {"_celsius", "°C"}, {"_watts", "W"},
@@ -44,8 +40,8 @@ std::string NameOf(const exporting::MetricColumn& metric) {
 
 class AnalysisSink : public exporting::FormatSink {
  public:
-  AnalysisSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex)
-      : dump_(dump), strings_(strings), out_(*out), mutex_(*mutex) {}
+  AnalysisSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex, const SinkLimits& limits)
+      : dump_(dump), strings_(strings), out_(*out), mutex_(*mutex), limits_(limits) {}
 
   void Take(const Batch& batch) override {
     OfDevice& device = devices_[batch.device];
@@ -63,9 +59,9 @@ class AnalysisSink : public exporting::FormatSink {
 
   void TakeEvent(const Event& event) override {
     const bool has_parts = event.kind == EventKind::kIteration || event.kind == EventKind::kDeviceStep;
-    if (has_parts && parts_.size() < kMaxSteps) parts_.push_back(event);
+    if (has_parts) Keep(event, limits_.steps, &parts_);
     const bool is_mark = event.kind == EventKind::kMark || event.kind == EventKind::kRange || event.kind == EventKind::kLoss;
-    if (is_mark && marks_.size() < kMaxMarks) marks_.push_back(event);
+    if (is_mark) Keep(event, limits_.marks, &marks_);
   }
 
   Status Finish() override {
@@ -84,10 +80,20 @@ class AnalysisSink : public exporting::FormatSink {
     for (const Event& event : parts_) out_.devices.try_emplace({dump_, event.device});
     std::ranges::move(parts_, std::back_inserter(out_.parts[dump_]));
     std::ranges::move(marks_, std::back_inserter(out_.marks[dump_]));
+    out_.left_out_events += left_out_events_;
+    out_.left_out_samples += left_out_samples_;
     return {};
   }
 
  private:
+  void Keep(const Event& event, size_t most, std::vector<Event>* events) {
+    if (events->size() < most) {
+      events->push_back(event);
+    } else {
+      ++left_out_events_;
+    }
+  }
+
   struct Columns {
     std::string_view other;
     std::string_view place;
@@ -127,7 +133,10 @@ class AnalysisSink : public exporting::FormatSink {
     for (size_t row = 0; row < batch.rows(); ++row) {
       std::vector<MetricColumn>* metric_columns = found->second.Find(batch, row);
       if (metric_columns == nullptr) {
-        if (series_ >= kMaxSeries) continue;
+        if (series_ >= limits_.series) {
+          ++left_out_samples_;
+          continue;
+        }
         metric_columns = found->second.Add(Make(batch, found->second.keys(), device));
       }
       for (MetricColumn& metric_column : *metric_columns) Read(batch, row, &metric_column);
@@ -167,6 +176,9 @@ class AnalysisSink : public exporting::FormatSink {
   const exporting::Strings& strings_;
   Gathered& out_ GUARDED_BY(mutex_);
   Mutex& mutex_;
+  const SinkLimits limits_;
+  uint64_t left_out_events_ = 0;
+  uint64_t left_out_samples_ = 0;
   std::map<int, OfDevice> devices_;
   std::map<std::pair<TableId, int>, exporting::SeriesMap<std::vector<MetricColumn>>> maps_;
   size_t series_ = 0;
@@ -176,8 +188,9 @@ class AnalysisSink : public exporting::FormatSink {
 
 }  // namespace
 
-std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex) {
-  return std::make_unique<AnalysisSink>(dump, strings, out, mutex);
+std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex,
+                                                   const SinkLimits& limits) {
+  return std::make_unique<AnalysisSink>(dump, strings, out, mutex, limits);
 }
 
 }  // namespace profd::analysis

@@ -41,10 +41,20 @@ struct Gathered {
   std::vector<std::vector<exporting::Event>> parts;    // by dump: steps with their parts
   std::vector<std::vector<exporting::Event>> marks;    // by dump: marks and ranges, and losses
   uint64_t left_out = 0;
+  uint64_t left_out_events = 0;   // steps and marks
+  uint64_t left_out_samples = 0;  // of series
   size_t rows = 0;
 };
 
+// Of what one task of a dump keeps.
+struct SinkLimits {
+  size_t steps = 1'000'000;
+  size_t series = 8192;
+  size_t marks = 5'000'000;  // with losses
+};
+
 // Of one task of dump number `dump`. What it gathers is in `out`, under `mutex`, once it has finished.
-std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex);
+std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex,
+                                                   const SinkLimits& limits = {});
 
 }  // namespace profd::analysis

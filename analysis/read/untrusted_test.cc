@@ -1,4 +1,4 @@
-// Files that their writer made to harm who reads them, or that are damaged in a way that does.
+// Files that their writer made to harm who reads them, or that are damaged in a way that does; and what is too much.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/read/dump_sink.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
 #include "analysis/views/views.h"
@@ -121,6 +122,27 @@ TEST_F(UntrustedFiles, TimesOfADatabaseHaveLimits) {
   for (const MemorySample& each : samples) EXPECT_TRUE(IsTime(each.t_ns));
   ASSERT_EQ(rank().garbage.size(), 1u);
   EXPECT_TRUE(IsTime(rank().garbage[0].start_ns) && IsTime(rank().garbage[0].end_ns));
+}
+
+// What is too much for memory is counted.
+TEST(DumpSinkTest, EventsBeyondItsLimitsAreCounted) {
+  const exporting::Strings strings;
+  Gathered gathered;
+  gathered.parts.resize(1);
+  gathered.marks.resize(1);
+  Mutex mutex;
+  const auto sink = MakeDumpSink(0, strings, &gathered, &mutex, {.steps = 1, .marks = 2});
+  for (const exporting::EventKind kind : {exporting::EventKind::kDeviceStep, exporting::EventKind::kMark, exporting::EventKind::kRange, exporting::EventKind::kLoss,
+                                          exporting::EventKind::kDeviceStep, exporting::EventKind::kMark}) {
+    exporting::Event event;
+    event.kind = kind;
+    sink->TakeEvent(event);
+  }
+  ASSERT_TRUE(sink->Finish().ok());
+  EXPECT_EQ(gathered.parts[0].size(), 1u);
+  EXPECT_EQ(gathered.marks[0].size(), 2u);
+  EXPECT_EQ(gathered.left_out_events, 3u);
+  EXPECT_EQ(gathered.left_out_samples, 0u);
 }
 
 }  // namespace
