@@ -345,7 +345,7 @@ TEST_F(DumpWithProcessFilesTest, SeveralProcessesAreARun) {
   EXPECT_EQ(manifest.process_files[1].rank, 1);
   EXPECT_EQ(ManifestAt(path_ + "/" + second).pid, 78);
   // Everything that knows the dump by its name.
-  EXPECT_EQ(root_->List()->size(), 1u);
+  EXPECT_EQ(root_->Names()->size(), 1u);
   EXPECT_TRUE(DumpReader::Open(*root_, NameOfDump())->ReadManifest().ok());
   std::set<std::string> tops;
   const std::vector<DumpReader::File> whole = DumpReader::OpenWhole(*root_, NameOfDump())->Files().value();
