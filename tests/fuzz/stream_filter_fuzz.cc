@@ -47,9 +47,7 @@ void Run(fuzz::Input input) {
   const StreamFilterOptions options = TakeOptions(input);
   StreamFilter filter(options);
   while (!input.empty()) {
-    const auto length = input.Take<uint16_t>();
-    if (length == UINT16_MAX) filter.Reset(-input.Take<uint16_t>(), input.Take<uint32_t>());
-    std::span<const std::byte> block = AsBytes(input.TakePiece(length));
+    std::span<const std::byte> block = AsBytes(input.TakePiece(input.Take<uint16_t>()));
     CheckOutput(filter, options, filter.Filter(block, 1), block);
   }
 }
