@@ -124,7 +124,10 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
   Reactor* StartSession(Call* call, const v1::StartSessionRequest* request, v1::Session* reply) override {
     return Answer(__func__, call, *request, reply, [this, call, reply](const Peer& peer, const auto& asked, auto finish) {
       const Status late(StatusCode::kCancelled, "the call has ended before its answer");
-      if (call->IsCancelled()) return finish(late);
+      if (call->IsCancelled()) {
+        finish(late);
+        return;
+      }
       deps_.sessions.Start(peer, asked.spec(), [this, call, late, finish, reply](const Result<v1::Session>& session) {
         const bool is_late = session.ok() && call->IsCancelled();
         if (session.ok() && !is_late) *reply = *session;
@@ -172,7 +175,10 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
       Status may = deps_.recorder_or_null == nullptr
                        ? FailedPrecondition("the flight recorder is off here (recorder.enabled)")
                        : Rights::OfThisProcess().MayGiveDump(peer.uid);
-      if (!may.ok()) return finish(may);
+      if (!may.ok()) {
+        finish(may);
+        return;
+      }
       deps_.recorder_or_null->Dump(peer, asked, Into(reply, finish));
     });
   }

@@ -159,7 +159,7 @@ class SessionManagerTest : public ::testing::Test {
   size_t Dumps() {
     std::promise<size_t> count;
     writer_.Post([&] {
-      auto list = writer_.root().List();
+      auto list = writer_.root().Names();
       count.set_value(list.ok() ? list->size() : 0);
     });
     return count.get_future().get();
