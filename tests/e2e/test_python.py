@@ -271,6 +271,20 @@ class Python(unittest.TestCase):
         self.assertEqual([int(e["value"]) for e in found if e["kind"] == "step_begin"], [0, 1, 2])
         self.assertEqual({e["kind"] for e in found}, {"step_begin", "step_end"}, "msproftx is off")
 
+    def test_refused_options_of_the_environment_are_a_warning_at_the_exit(self):
+        result = python("""
+            import ctypes, profd
+            from profd import _lib
+            print(profd.attach(10))
+            while "bogus" not in _lib.last_error():  # the daemon has answered
+                _lib.lib().profd_session_json(ctypes.create_string_buffer(64), 64, 50)
+            with profd.step(1):
+                pass
+        """, self.d, env={"PROFILING_OPTIONS": '{"bogus": "l1"}'})
+        self.assertEqual((result.returncode, result.stdout), (0, "True\n"), result.stderr)
+        self.assertRegex(result.stderr, r"RuntimeWarning: .*PROFILING_OPTIONS.*bogus")
+        self.assertEqual(result.stderr.count("RuntimeWarning"), 1)
+
     def test_example(self):
         result = subprocess.run(
             [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--steps", "8",

@@ -145,6 +145,10 @@ def lib() -> Any:
     return _library
 
 
+def is_loaded() -> bool:
+    return _library is not None
+
+
 def text(value: Optional[object]) -> Optional[bytes]:
     """To what a char* parameter takes; None stays NULL."""
     return None if value is None else str(value).encode("utf-8", "replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import json
@@ -106,6 +107,13 @@ def _warn_of_options() -> None:
     if "PROFILING_OPTIONS" in error and error != _refused_options and os.environ.get("PROFILING_OPTIONS", "").strip():
         _refused_options = error
         warn(error)
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Most programs only mark steps, which reports nothing."""
+    if _lib.is_loaded():
+        session()
 
 
 def _or(value: Optional[int], default: int) -> int:
