@@ -90,8 +90,9 @@ void StepWatch::OnStep(int64_t step, bool begin, int64_t now_ns, std::vector<att
 }
 
 bool StepWatch::wants_marks() const {
+  // Of one that begins with a step from that step on: the daemon keeps what comes before the session runs.
   return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.running; });
+                     [](const auto& entry) { return entry.second.running || (entry.second.start_step && entry.second.begun); });
 }
 
 int StepWatch::wants_stacks() const {

@@ -92,7 +92,9 @@ TEST_F(StepWatchTest, BeginOfTheStartStepAndEndOfTheLast) {
   EXPECT_TRUE(watch_.wants_steps());
   EXPECT_FALSE(watch_.wants_marks());
   EXPECT_EQ(Begin(10) + End(10), "");
+  EXPECT_FALSE(watch_.wants_marks());
   EXPECT_EQ(Begin(11), "s+11 ");
+  EXPECT_TRUE(watch_.wants_marks());  // those of the step's first milliseconds, too
   watch_.OnNotice({"s", "running", 11, 2, {}});
   EXPECT_TRUE(watch_.wants_marks());
   EXPECT_EQ(End(11), "");
