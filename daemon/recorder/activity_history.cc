@@ -245,8 +245,7 @@ std::string ActivityHistory::Problem() const {
       first += fmt::format("{}{}{}", WordOf(process.report->state), process.report->detail.empty() ? "" : ": ", process.report->detail);
     }
   }
-  if (here == 0) return "no process of a job is attached";
-  if (idle == 0 || here == 1) return first;
+  if (idle == 0 || here == 1) return first;  // without a process there is nothing to deliver
   return fmt::format("{} of {} processes do not collect: {}", idle, here, first);
 }
 

@@ -303,6 +303,9 @@ TEST_F(ActivityHistoryTest, RequestsOfJobsOnly) {
   Report(kRank0, attach::CollectState::kOff);
   EXPECT_EQ(history_->Problem(), "2 of 2 processes do not collect: process 101: off");
   EXPECT_EQ(history_->collecting(), 0u);
+  history_->OnGone(kRank0, true, kBegin);
+  history_->OnGone(kRank1, true, kBegin);
+  EXPECT_EQ(history_->Problem(), "") << "an idle node is none that fails";
 }
 
 }  // namespace

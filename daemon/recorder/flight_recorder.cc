@@ -282,7 +282,7 @@ FlightRecorder::Stats FlightRecorder::stats() {
     stats.ring.expired += activity.expired;
     stats.ring.evicted_early += activity.evicted_early;
     stats.ring.dropped += activity.dropped;
-    ++(activity_->collecting() > 0 ? stats.recording : stats.failing);
+    ++(activity_->Problem().empty() ? stats.recording : stats.failing);
   }
   int64_t from = std::max(stats.ring.complete_from_ns, now - config_.recorder_seconds * kNsPerSecond);
   stats.held_ns = std::max<int64_t>(0, now - from);
