@@ -64,7 +64,7 @@ std::vector<Group> GroupOutcomes(const v1::Session& session) {
   return groups;
 }
 
-bool Ran(v1::Outcome::Result result) {
+bool HasRate(v1::Outcome::Result result) {
   return result == v1::Outcome::RESULT_RUNNING || result == v1::Outcome::RESULT_FINISHED;
 }
 
@@ -110,21 +110,6 @@ bool IsNotCollected(const v1::Session& session, const v1::Outcome& outcome) {
   }
 }
 
-// Where none runs, those that are refused, too: a group of an option means the members that the chip has.
-std::vector<const v1::Outcome*> NotCollected(const v1::Session& session) {
-  std::vector<const v1::Outcome*> missing;
-  std::vector<const v1::Outcome*> refused;
-  const v1::Session::State state = session.status().state();
-  bool runs = state == v1::Session::STATE_SCHEDULED || state == v1::Session::STATE_STARTING;  // may yet
-  for (const v1::Outcome& outcome : session.status().outcomes()) {
-    const v1::Outcome::Result result = outcome.result();
-    runs |= Ran(result) || result == v1::Outcome::RESULT_PARTIAL;
-    if (IsNotCollected(session, outcome)) missing.push_back(&outcome);
-    if (result == v1::Outcome::RESULT_UNSUPPORTED || result == v1::Outcome::RESULT_OFF) refused.push_back(&outcome);
-  }
-  return missing.empty() && !runs ? refused : missing;
-}
-
 std::string OfSession(const v1::Session& session, bool named) { return named ? fmt::format("session {}: ", session.session_id()) : ""; }
 
 Cell DroppedCell(uint64_t records, uint64_t bytes) {
@@ -163,7 +148,8 @@ Cell StateCell(v1::Session::State state) {
 }
 
 bool IsPartial(const v1::Session& session) {
-  return session.status().state() != v1::Session::STATE_FAILED && !NotCollected(session).empty();
+  return session.status().state() != v1::Session::STATE_FAILED &&
+         std::ranges::any_of(session.status().outcomes(), [&session](const v1::Outcome& outcome) { return IsNotCollected(session, outcome); });
 }
 
 Cell StateCell(const v1::Session& session) {
@@ -182,7 +168,7 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
     const v1::Outcome& first = *group.first;
     std::vector<Cell> row = {first.collector(), FormatDevices(group.devices),
                              ResultCell(first.result()),
-                             Ran(first.result()) ? FormatHz(first.hz()) : ""};
+                             HasRate(first.result()) ? FormatHz(first.hz()) : ""};
     if (with_counts) {
       row.emplace_back(std::to_string(group.records));
       row.emplace_back(FormatBytes(group.bytes));
@@ -197,7 +183,9 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 void PrintNotCollected(const Context& context, const v1::Session& session, bool named) {
   if (!IsFinal(session.status().state())) return;
   v1::Session left;
-  for (const v1::Outcome* outcome : NotCollected(session)) *left.mutable_status()->add_outcomes() = *outcome;
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
+    if (IsNotCollected(session, outcome)) *left.mutable_status()->add_outcomes() = outcome;
+  }
   if (left.status().outcomes().empty()) return;
   Warn(context, OfSession(session, named) + "not everything that was requested was collected:");
   PrintOutcomes(context.io.err, left, /*with_counts=*/false, context.io.err_color());

@@ -15,8 +15,7 @@ bool IsFinal(v1::Session::State state);
 // Exit code for a session that ended: kExitPartial for failed and interrupted ones.
 int ExitForEnded(const v1::Session& session);
 
-// Something that was requested is not collected, or in part only, or nothing runs of a session that has begun;
-// `profctl show` shows what. What the chip has not of the group of an option is not missing.
+// Something that was requested is not collected, or in part only; `profctl show` shows what.
 bool IsPartial(const v1::Session& session);
 Cell StateCell(v1::Session::State state);
 // "done, partial"

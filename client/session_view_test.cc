@@ -5,10 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
-#include <utility>
-
-#include "client/commands/start.h"
-#include "client/connection.h"
 
 namespace profd::client {
 namespace {
@@ -87,54 +83,6 @@ TEST(SessionViewTest, ASessionThatNoProcessServedIsPartialOnceItHasEnded) {
   option.set_asked("l1");
   EXPECT_EQ(StateCell(session).text, "done, partial");
   EXPECT_EQ(ToJson(session)["partial"], true);
-}
-
-// docs/profctl.md: "or none that runs"; a member of an option's group that the chip has not is no failure by itself.
-TEST(SessionViewTest, ASessionOfWhichNothingRunsIsPartial) {
-  v1::Session session;
-  v1::SessionStatus& status = *session.mutable_status();
-  const auto add = [&status](const char* collector, v1::Outcome::Result result) {
-    v1::Outcome& outcome = *status.add_outcomes();
-    outcome.set_collector(collector);
-    outcome.set_result(result);
-  };
-  add("task_time", v1::Outcome::RESULT_NEEDS_PROCESS);
-  status.set_state(v1::Session::STATE_RUNNING);
-  EXPECT_FALSE(IsPartial(session)) << "nothing is refused";
-  add("ddr", v1::Outcome::RESULT_UNSUPPORTED);
-  EXPECT_TRUE(IsPartial(session));
-  EXPECT_EQ(ExitForStarted({}, session), kExitPartial);
-  status.set_state(v1::Session::STATE_SCHEDULED);
-  EXPECT_FALSE(IsPartial(session));
-  status.set_state(v1::Session::STATE_STARTING);
-  EXPECT_FALSE(IsPartial(session));
-  status.set_state(v1::Session::STATE_DONE);
-  EXPECT_EQ(StateCell(session).text, "done, partial");
-  add("hbm", v1::Outcome::RESULT_FINISHED);
-  EXPECT_EQ(StateCell(session).text, "done");
-}
-
-// What start's exit code says is what list shows afterwards.
-TEST(SessionViewTest, AnOptionThatIsUnsupportedMakesAStartPartial) {
-  v1::Session session;
-  v1::SessionStatus& status = *session.mutable_status();
-  status.set_state(v1::Session::STATE_RUNNING);
-  for (const auto& [collector, result] : {std::pair("hbm", v1::Outcome::RESULT_RUNNING), std::pair("aic_metrics", v1::Outcome::RESULT_UNSUPPORTED)}) {
-    v1::Outcome& outcome = *status.add_outcomes();
-    outcome.set_collector(collector);
-    outcome.set_result(result);
-  }
-  v1::EffectiveOption& option = *status.add_effective_options();
-  option.set_key("aic_metrics");
-  EXPECT_FALSE(IsPartial(session));
-  EXPECT_EQ(ExitForStarted({}, session), kExitOk);
-  option.set_asked("PipeUtilization");
-  EXPECT_TRUE(IsPartial(session));
-  EXPECT_EQ(ExitForStarted({}, session), kExitPartial);
-  option.clear_asked();
-  v1::SessionSpec request;
-  request.add_collectors()->set_name("aic_metrics");
-  EXPECT_EQ(ExitForStarted(request, session), kExitPartial);
 }
 
 }  // namespace

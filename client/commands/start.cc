@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "client/commands/wait_ranks.h"
 #include "client/option_view.h"
 #include "client/cli_message.h"
@@ -12,6 +14,11 @@
 
 namespace profd::client {
 namespace {
+
+bool WasNamed(const v1::SessionSpec& request, const std::string& collector) {
+  return std::any_of(request.collectors().begin(), request.collectors().end(),
+                     [&](const v1::CollectorRequest& named) { return named.name() == collector; });
+}
 
 // Numbers of processes mean something to a daemon that sees the same ones: not on another machine,
 // and not from inside a container of its own.
@@ -48,10 +55,32 @@ void PrintStarted(const Context& context, const v1::SessionSpec& request,
 int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session) {
   if (ExitForEnded(session) != kExitOk) return kExitPartial;
   if (session.status().state() == v1::Session::STATE_SCHEDULED) return kExitOk;
-  // What the request named counts, also where the answer does not repeat it.
-  v1::Session asked = session;
-  *asked.mutable_spec()->mutable_collectors() = request.collectors();
-  return IsPartial(asked) ? kExitPartial : kExitOk;
+  bool any_runs = false;
+  bool any_refused = false;
+  for (const v1::Outcome& outcome : session.status().outcomes()) {
+    switch (outcome.result()) {
+      case v1::Outcome::RESULT_RUNNING:
+      case v1::Outcome::RESULT_FINISHED:
+        any_runs = true;
+        break;
+      case v1::Outcome::RESULT_UNSUPPORTED:
+        if (WasNamed(request, outcome.collector())) return kExitPartial;
+        any_refused = true;
+        break;
+      case v1::Outcome::RESULT_NEEDS_PROCESS:
+      case v1::Outcome::RESULT_WAITING:
+        break;
+      case v1::Outcome::RESULT_PARTIAL:
+        any_runs = true;
+        break;
+      case v1::Outcome::RESULT_OFF:
+        any_refused = true;
+        break;
+      default:
+        return kExitPartial;
+    }
+  }
+  return any_runs || !any_refused ? kExitOk : kExitPartial;
 }
 
 int RunStart(const Context& context, const StartOptions& options) {

@@ -57,7 +57,11 @@ v1::SessionSpec BuildStartRequest(const StartOptions& options,
 // A minute after `starter` has gone, unless the request has a lease; 0 = no process stands for it.
 void AddDefaultLease(const StartOptions& options, pid_t starter, v1::SessionSpec* request);
 
-// kExitPartial for a session that failed or is partial (IsPartial); one that has yet to start has not failed.
+// kExitPartial when something that was requested does not run: an outcome that is denied, busy or
+// failed; one that is unsupported if its collector was named; or nothing runs at all.
+// (A group option such as sys_hardware_mem_freq requests what the chip has of its group. What needs
+// an attached process is not a failure of the node's, and a session that has yet to start has not
+// failed.)
 int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session);
 
 int RunStart(const Context& context, const StartOptions& options);

@@ -422,7 +422,7 @@ class Providers(ActivityCase):
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--aic-metrics", "PipeUtilization", "--l2", "on",
                                   "--training-trace", "on", "--provider", "mspti", "--collector", "hbm=10",
-                                  expect=5)
+                                  expect=(0, 5))
         self.assertEqual({o["collector"]: o["result"] for o in session["outcomes"] if "_" in o["collector"]
                           or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
                                                        "training_trace": "waiting"})
