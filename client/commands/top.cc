@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
+#include <vector>
 
 #include "client/parse.h"
 #include "client/signals.h"
@@ -82,13 +85,18 @@ int RunOnce(const Context& context, const TopOptions& options, const View& view,
     return passed_ns < least_ns || (!model->Complete(view.devices) && passed_ns < kOnceMostNs);
   });
   if (signals && signals->caught() != 0) return kExitOk;
+  // Not only where none of them is there: a row would be missing from those that are.
+  std::vector<uint32_t> missing;
+  std::ranges::copy_if(view.devices, std::back_inserter(missing), [model](uint32_t id) { return !model->devices().contains(id); });
+  if (model->connection().up && !missing.empty()) {
+    return Fail(context, NotFound(fmt::format("this node has no device {}", fmt::join(missing, ","))));
+  }
   bool enough = model->connection().up && model->Complete(view.devices);
   if (!status.ok() && !enough) return Fail(context, status);
   model->Roll(context.clock.SteadyNs());
-  if ((!view.devices.empty() || !view.job.empty()) && top::SelectDevices(*model, view).empty() &&
-      (view.job.empty() || (top::SelectProcesses(*model, view).empty() && top::SelectSessions(*model, view).empty()))) {
-    return Fail(context, NotFound(view.job.empty() ? fmt::format("this node has no device {}", fmt::join(view.devices, ","))
-                                                   : fmt::format("no device, process or session of job \"{}\" matches", view.job)));
+  if (!view.job.empty() && top::SelectDevices(*model, view).empty() && top::SelectProcesses(*model, view).empty() &&
+      top::SelectSessions(*model, view).empty()) {
+    return Fail(context, NotFound(fmt::format("no device, process or session of job \"{}\" matches", view.job)));
   }
   if (context.json) {
     PrintJson(context, top::SnapshotJson(*model, view, context.clock.WallNs()));

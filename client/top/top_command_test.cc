@@ -68,6 +68,9 @@ TEST_F(TopCommandTest, NothingThatMatchesIsNotFound) {
   EXPECT_EQ(Run({"top", "--once", "--devices", "99"}), 4);
   EXPECT_NE(err().find("this node has no device 99"), std::string::npos) << err();
   EXPECT_EQ(out(), "");
+  EXPECT_EQ(Run({"top", "--once", "--devices", "0,99,7,98"}), 4) << "also where some are there";
+  EXPECT_NE(err().find("this node has no device 98,99"), std::string::npos) << err();
+  EXPECT_EQ(out(), "");
   daemon_.jobs.clear_jobs();
   EXPECT_EQ(Run({"top", "--once", "--job", "nope"}), 4);
   EXPECT_NE(err().find("job \"nope\""), std::string::npos) << err();

@@ -201,11 +201,14 @@ class Sessions(DaemonCase):
 
     def test_stream_of_no_device(self):
         """As start says it; the stream itself would wait for ever, and top would show the others only."""
-        for command in (("start",), ("stream",), ("top", "--once")):
-            for devices in ("99", "0,99"):
-                answer = self.daemon.run(*command, "--devices", devices)
+        for devices in ("99", "0,99"):
+            for command in ("start", "stream"):
+                answer = self.daemon.run(command, "--devices", devices)
                 self.assertEqual(answer.returncode, 3, command)
                 self.assertIn("devices: no device 99 on this node (there are", answer.stderr, command)
+            answer = self.daemon.run("top", "--once", "--devices", devices)
+            self.assertEqual(answer.returncode, 4, devices)
+            self.assertIn("this node has no device 99", answer.stderr)
 
     def test_stream(self):
         session = self.session()
