@@ -54,6 +54,7 @@ struct TimeWindow {
   int64_t from_ns = std::numeric_limits<int64_t>::min();
   int64_t to_ns = std::numeric_limits<int64_t>::max();
   bool Has(int64_t t_ns) const { return t_ns >= from_ns && t_ns <= to_ns; }
+  bool HasAll() const { return Has(std::numeric_limits<int64_t>::min()) && Has(std::numeric_limits<int64_t>::max()); }
 };
 
 // Gathers the rows of one table and hands them on in batches. One thread. Allocates once.

@@ -25,9 +25,10 @@ double KiB(double bytes) { return bytes / 1024; }
 OperatorCsv MemoryRecordCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const operators::MemoryRecord& record : model.host.memory.memory) {
-    if (record.device_type != operators::kNpuMemory) continue;
+    const int64_t time = model.host.WallNs(record.time);
+    if (record.device_type != operators::kNpuMemory || !model.window.Has(time)) continue;
     CsvRow row(lines.emplace_back(), Place{});
-    row.Text("GE").Time(model.host.WallNs(record.time)).Fixed3(KiB(static_cast<double>(record.allocated)));
+    row.Text("GE").Time(time).Fixed3(KiB(static_cast<double>(record.allocated)));
     row.Fixed3(KiB(static_cast<double>(record.reserved))).Text(NpuOf(record)).End();
   }
   return OfLines("memory_record", "Component,Timestamp(us),Total Allocated(KB),Total Reserved(KB),Device", std::move(lines));
@@ -37,8 +38,8 @@ OperatorCsv OperatorMemoryCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const operators::Allocation& each : model.host.memory.Allocations()) {
     const operators::MemoryRecord& taken = *each.taken;
-    if (taken.device_type != operators::kNpuMemory) continue;
     const int64_t begin = model.host.WallNs(taken.time);
+    if (taken.device_type != operators::kNpuMemory || !model.window.Has(begin)) continue;
     const int64_t end = each.freed == nullptr ? begin : model.host.WallNs(each.freed->time);
     CsvRow row(lines.emplace_back(), Place{});
     row.Text(taken.name == 0 ? operators::kNotKnown : model.host.NameOf(taken.name));

@@ -169,10 +169,11 @@ class CutRecords : public testing::Test {
     return text;
   }
 
-  std::unique_ptr<Model> Load(LoadReport* report) {
+  std::unique_ptr<Model> Load(LoadReport* report, const TimeWindow& window = {}) {
     Result<Dump> dump = Dump::Open(Root());
     EXPECT_TRUE(dump.ok()) << dump.status().ToString();
-    const RowFilter filter;
+    RowFilter filter;
+    filter.window = window;
     return LoadModel({dump->reader(), dump->info(), filter, true, true, false, 0,
                       [](const Place& place) { return ClockMap(place.clock); }, [](uint64_t) { return true; }},
                      report);
@@ -217,6 +218,25 @@ TEST_F(CutRecords, OfADevice) {
   WriteText(PathOf(kStarsFile.name, true), All(kStarsFile, 6));
   CutEverywhere(kProfileFile, true);
   CutEverywhere(kFlips, true, false);
+}
+
+// Both ends belong to the window.
+TEST_F(CutRecords, TotalsAreOfTheCallsThatBeginInTheWindow) {
+  WriteText(PathOf(kApis.name, false), All(kApis, kRecords));
+  LoadReport report;
+  const auto count_in = [&](const TimeWindow& window) {
+    uint64_t count = 0;
+    for (const auto& [name, total] : Load(&report, window)->host.ApiTotals()) count += total.count;
+    return count;
+  };
+  // D = 1767225600000000000 - 50, and 100 MHz: 1000 and 2000 ns behind 100 ns (operator-data a.5).
+  constexpr int64_t kFirst = 1'767'225'600'000'001'050;
+  constexpr int64_t kSecond = kFirst + 1000;
+  EXPECT_EQ(count_in({}), 2u);
+  EXPECT_EQ(count_in({kFirst, kSecond}), 2u);
+  EXPECT_EQ(count_in({kFirst + 1, kSecond}), 1u);
+  EXPECT_EQ(count_in({kFirst, kSecond - 1}), 1u);
+  EXPECT_EQ(count_in({kSecond + 1, kSecond + 100}), 0u);
 }
 
 // The ids of a stream wrap before the second and third of three tasks, which all have the id 0 (operator-data b.2).

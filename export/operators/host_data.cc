@@ -185,15 +185,16 @@ void HostData::AddApi(const Api& api) {
     return;
   }
   const bool early = end_ns < begin_ns_;
-  if (!early) Count(api, end_ns - begin_ns);
+  if (!early) Count(api, begin_ns, end_ns);
   if (api.level == kRuntimeLevel && !keeps_runtime_apis_) return;
   apis.push_back(api);
   apis.back().early = early;
 }
 
-void HostData::Count(const Api& api, int64_t ns) {
+void HostData::Count(const Api& api, int64_t begin_ns, int64_t end_ns) {
+  if (!counted.Has(begin_ns)) return;
   const uint64_t item = IsNamedByItem(api.level, api.type) ? api.item : 0;
-  totals_[{api.level, api.type, item}].Add(static_cast<uint64_t>(ns));
+  totals_[{api.level, api.type, item}].Add(static_cast<uint64_t>(end_ns - begin_ns));
 }
 
 void HostData::FeedTask(const RecordView& record) {
@@ -387,7 +388,7 @@ void HostData::FinishApis() {
     };
     if (!api.early || std::ranges::none_of(loads, within)) continue;
     api.early = false;
-    Count(api, clock_(api.end) - clock_(api.begin));
+    Count(api, clock_(api.begin), clock_(api.end));
   }
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "export/batch.h"
 #include "export/large.h"
 #include "export/operators/communication_records.h"
 #include "export/operators/memory_records.h"
@@ -220,6 +221,7 @@ class HostData {
   bool unique_tasks = false;
   bool wide_streams = false;  // ids above 2047 in use
   bool dynamic = false;       // collecting was switched on and off while the process ran
+  TimeWindow counted;         // ApiTotals are of the calls that begin in it. Before Feed
   uint64_t records = 0;
   uint64_t bad_records = 0;
   // Of one kind; most are gone once tasks are made of them.
@@ -256,7 +258,7 @@ class HostData {
   void FinishApis();
   void FinishRecords();  // all others
   void NumberBatches();
-  void Count(const Api& api, int64_t ns);
+  void Count(const Api& api, int64_t begin_ns, int64_t end_ns);
 
   std::array<uint64_t, static_cast<size_t>(HostFileKind::kTypes) + 1> counts_ = {};
   std::function<int64_t(uint64_t)> clock_;

@@ -358,6 +358,7 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
                    request.runtime_apis);
   auto model = std::make_unique<Model>(std::move(records), host->prof_level != "l0" && host->prof_level != "level0");
   model->host.unique_tasks = HasV6(request.info);
+  model->host.counted = request.filter.window;
   Loader host_loader(request.reader, request.progress);
   Loader description_loader(request.reader, request.progress);
   Loader device_loader(request.reader, request.progress);

@@ -257,8 +257,37 @@ std::optional<int64_t> Model::StepOf(int32_t connection) const {
   return framework->StepAt(t_ns);
 }
 
+// Its records have no times. They are of the executions of their tasks, in order, so both are cut alike and those that
+// stay keep their operators.
+void Model::KeepCacheOf(const TimeWindow& kept) {
+  using Task = std::pair<uint16_t, uint16_t>;
+  for (auto& [device, of_device] : cache) {
+    std::map<Task, std::vector<int64_t>> starts;
+    for (const TaskRow& row : rows) {
+      if (row.device == device && row.host >= 0) starts[{row.stream, row.task}].push_back(row.start_ns);
+    }
+    for (auto& [task, of_task] : starts) std::ranges::sort(of_task);
+    std::map<Task, size_t> executions;
+    std::vector<CacheRecord> inside;
+    for (const CacheRecord& record : of_device.records) {
+      const Task task(record.stream, record.task);
+      const size_t number = executions[task]++;
+      const auto found = starts.find(task);
+      if (found == starts.end() || number >= found->second.size()) continue;
+      if (kept.Has(found->second[number])) inside.push_back(record);
+    }
+    of_device.records = std::move(inside);
+  }
+}
+
 void Model::KeepOnly(const TimeWindow& kept) {
   window = kept;
+  if (!kept.HasAll()) KeepCacheOf(kept);
+  for (auto& [device, of_device] : cpu) {
+    std::erase_if(of_device.records.nodes, [&](const CpuNode& node) { return !kept.Has(of_device.clock(node.start)); });
+    std::erase_if(of_device.records.pipeline,
+                  [&](const PipelineRecord& record) { return !kept.Has(of_device.monotonic(record.time_ns)); });
+  }
   std::erase_if(rows, [&kept](const TaskRow& row) { return !kept.Has(row.start_ns); });
   std::erase_if(marks, [&kept](const DeviceMark& mark) { return !kept.Has(mark.start_ns); });
   std::erase_if(communication.tasks, [&kept](const CommunicationTask& task) { return !kept.Has(task.start_ns); });

@@ -137,7 +137,7 @@ class Model {
   std::string NameOf(const CommunicationOp& op) const;
   std::string TypeOf(const CommunicationOp& op) const;  // "hcom_allReduce_"; "N/A": not known
 
-  // Leaves out what begins outside.
+  // Leaves out what begins outside. APIs and memory stay: others are joined with them, and who shows them asks `window`.
   void KeepOnly(const TimeWindow& kept);
 
   // Leaves out all but so many operators and kinds of collectives, those that took longest, and the calls that launched
@@ -172,6 +172,7 @@ class Model {
   uint64_t impossible = 0;  // device tasks that begin before 1970, or end before they begin: left out
 
  private:
+  void KeepCacheOf(const TimeWindow& kept);
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
   size_t TakePmu(DeviceTasks* ran);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
@@ -205,7 +206,7 @@ std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpIn
 struct LoadRequest {
   const DumpReader& reader;
   const DumpInfo& info;
-  const RowFilter& filter;  // devices, and rows that begin in the window; totals of APIs are of the complete collection
+  const RowFilter& filter;  // devices, and what begins in the window
   bool runtime_apis = true;
   bool details = true;  // counters and shapes
   bool only_framework = false;  // of a framework's profiler its operators and steps, nothing else

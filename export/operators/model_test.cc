@@ -292,6 +292,62 @@ void JoinV6(const std::vector<std::byte>& stars, Model* model) {
   model->Join(0, std::move(ran), [](uint64_t count) { return ClockMap::CutTime{static_cast<int64_t>(count), 0}; }, 0, {});
 }
 
+// Three executions of a task, and what the AI CPU reports at the same times.
+std::unique_ptr<Model> ModelOfThreeTimes() {
+  auto model = std::make_unique<Model>(HostData([](uint64_t) { return 0; }, 0, false), true);
+  DeviceCpu& cpu = model->cpu[0];
+  cpu.clock = [](uint64_t count) { return static_cast<int64_t>(count) * 10; };
+  cpu.monotonic = [](uint64_t ns) { return static_cast<int64_t>(ns) + 1; };
+  for (const int64_t start_ns : {300, 100, 200}) {
+    TaskRow row;
+    row.start_ns = start_ns;
+    row.end_ns = start_ns + 10;
+    row.host = 0;
+    row.stream = 4;
+    row.task = 9;
+    model->rows.push_back(row);
+    CpuNode node;
+    node.start = static_cast<uint64_t>(start_ns) / 10;
+    cpu.records.nodes.push_back(node);
+    PipelineRecord pipeline;
+    pipeline.time_ns = static_cast<uint64_t>(start_ns) - 1;
+    cpu.records.pipeline.push_back(pipeline);
+  }
+  cpu.records.waits.emplace_back();
+  for (const uint64_t number : {1, 2, 3, 4}) {
+    CacheRecord record{4, 9, {}};
+    record.counts[0] = number;
+    model->cache[0].records.push_back(record);
+  }
+  model->cache[0].records.push_back({5, 9, {}});  // of a task that is not known
+  return model;
+}
+
+// operator-data: records of the cache and waits have no time on a known clock.
+TEST(ModelTest, RecordsBesideTasksAreCutByTheirTimes) {
+  const std::unique_ptr<Model> model = ModelOfThreeTimes();
+  model->KeepOnly({200, 299});
+  ASSERT_EQ(model->rows.size(), 1u);
+  const CpuRecords& cpu = model->cpu[0].records;
+  ASSERT_EQ(cpu.nodes.size(), 1u);
+  EXPECT_EQ(cpu.nodes[0].start, 20u);
+  ASSERT_EQ(cpu.pipeline.size(), 1u);
+  EXPECT_EQ(cpu.pipeline[0].time_ns, 199u);
+  EXPECT_EQ(cpu.waits.size(), 1u);
+  // That of the second execution.
+  ASSERT_EQ(model->cache[0].records.size(), 1u);
+  EXPECT_EQ(model->cache[0].records[0].counts[0], 2u);
+}
+
+TEST(ModelTest, WithoutAWindowAllRecordsStay) {
+  const std::unique_ptr<Model> model = ModelOfThreeTimes();
+  model->KeepOnly({});
+  EXPECT_EQ(model->rows.size(), 3u);
+  EXPECT_EQ(model->cpu[0].records.nodes.size(), 3u);
+  EXPECT_EQ(model->cpu[0].records.pipeline.size(), 3u);
+  EXPECT_EQ(model->cache[0].records.size(), 5u);
+}
+
 TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
   constexpr uint32_t kNumber = 0x10203;
   TaskRecord task;

@@ -220,8 +220,9 @@ Status OperatorWriter::WriteApis() {
   KeyedLoader out(StateOf(OperatorTable::kCannApi));
   for (size_t i = 0; i < model_.host.apis.size(); ++i) {
     const operators::Api& api = model_.host.apis[i];
-    if (api.early) continue;
-    row_.Begin().Int(model_.host.WallNs(api.begin)).Int(model_.host.WallNs(api.end)).Int(api.level);
+    const int64_t begin = model_.host.WallNs(api.begin);
+    if (api.early || !model_.window.Has(begin)) continue;
+    row_.Begin().Int(begin).Int(model_.host.WallNs(api.end)).Int(api.level);
     row_.Int(pid_ << 32 | int64_t{api.thread}).Key().Int(Id(model_.host.ApiName(api)));
     RETURN_IF_ERROR(out.Add(ids_.connection + static_cast<int64_t>(i), row_.End()));
   }
@@ -232,12 +233,13 @@ Status OperatorWriter::WriteApis() {
 Status OperatorWriter::WriteMemory() {
   CellLoader out(StateOf(OperatorTable::kNpuOpMem), where_.ordinal);
   for (const operators::MemoryRecord& record : model_.host.memory.memory) {
-    if (record.device_type != operators::kNpuMemory) continue;
+    const int64_t time = model_.host.WallNs(record.time);
+    if (record.device_type != operators::kNpuMemory || !model_.window.Has(time)) continue;
     const bool freed = record.bytes < 0;
     const auto bytes = static_cast<uint64_t>(record.bytes);
     row_.Begin().Int(record.name == 0 ? Id(kNone) : Id(model_.host.NameOf(record.name)));
     row_.Int(static_cast<int64_t>(record.address)).Int(Id(freed ? "release" : "allocate"));
-    row_.Int(static_cast<int64_t>(freed ? 0 - bytes : bytes)).Int(model_.host.WallNs(record.time));
+    row_.Int(static_cast<int64_t>(freed ? 0 - bytes : bytes)).Int(time);
     row_.Int(pid_ << 32 | int64_t{record.thread}).Int(static_cast<int64_t>(record.allocated));
     row_.Int(static_cast<int64_t>(record.reserved)).Int(Id("GE")).Int(record.device);
     RETURN_IF_ERROR(out.Add(row_.End(), 0));

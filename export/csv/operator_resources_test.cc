@@ -1,0 +1,44 @@
+// Memory beside the operators.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "export/csv/operator_parts.h"
+
+namespace profd::exporting::csv {
+namespace {
+
+using operators::MemoryRecord;
+using operators::Model;
+
+MemoryRecord RecordOf(uint64_t time, uint64_t address, int64_t bytes) {
+  MemoryRecord record;
+  record.time = time;
+  record.address = address;
+  record.bytes = bytes;
+  record.device_type = operators::kNpuMemory;
+  return record;
+}
+
+// Its rows.
+std::string Csv(const Model& model, std::string_view name) {
+  std::string text;
+  for (const OperatorCsv& csv : ResourceCsvs(model)) {
+    for (size_t row = 0; csv.name == name && row < csv.rows; ++row) csv.add(row, &text);
+  }
+  return text;
+}
+
+TEST(OperatorResources, OnlyMemoryOfTheWindow) {
+  Model model(operators::HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  model.host.memory.memory = {RecordOf(1000, 1, 1024), RecordOf(2000, 2, 2048), RecordOf(3000, 1, -1024),
+                              RecordOf(4000, 2, -2048), RecordOf(5000, 3, 4096)};
+  model.KeepOnly({2000, 3000});
+  EXPECT_EQ(Csv(model, "memory_record"), "host,GE,2.000\t,0.0,0.0,NPU:0\nhost,GE,3.000\t,0.0,0.0,NPU:0\n");
+  // It is freed behind the window.
+  EXPECT_EQ(Csv(model, "operator_memory"), "host,N/A,2.0,2.000\t,2.0,0.0,0.0,0.0,0.0,NPU:0\n");
+}
+
+}  // namespace
+}  // namespace profd::exporting::csv
