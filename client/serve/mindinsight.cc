@@ -18,7 +18,8 @@ namespace profd::client {
 namespace {
 
 using analysis::Rank;
-using mindinsight::FaultOfGroup;
+using mindinsight::FaultOfPipelineQueue;
+using mindinsight::FaultOfPipelineSearch;
 using mindinsight::FaultOfSearch;
 using mindinsight::NumberOf;
 using mindinsight::PipelineQueue;
@@ -264,8 +265,8 @@ constexpr auto kPaths = std::to_array<Path>({
     {"summary/propose", "GET", Propose},
     {"timeline-summary", "GET", TimelineSummary},
     {"timeline", "GET", TimelineEvents},
-    {"minddata-pipeline/queue", "GET", PipelineQueue},
-    {"minddata-pipeline/op-queue", "POST", SearchPipeline, FaultOfGroup},
+    {"minddata-pipeline/queue", "GET", PipelineQueue, FaultOfPipelineQueue},
+    {"minddata-pipeline/op-queue", "POST", SearchPipeline, FaultOfPipelineSearch},
     {"ops/search", "POST", SearchOperators, FaultOfSearch},
 });
 

@@ -1,12 +1,14 @@
 #include "client/serve/mindinsight_lists.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "analysis/views/views.h"
 #include "base/text.h"
@@ -64,8 +66,9 @@ std::string Lower(std::string text) {
   return text;
 }
 
+constexpr auto kRules = std::to_array<std::string_view>({"in", "not_in", "partial_match_str_in"});
+
 bool Passes(const Json& value, const Json& rule) {
-  if (!rule.is_object()) return true;
   const auto among = [&value](const Json& list) {
     return list.is_array() && std::ranges::any_of(list, [&value](const Json& each) { return TextOf(each) == TextOf(value); });
   };
@@ -88,8 +91,6 @@ std::optional<int64_t> IntIn(const Json& object, const char* name, int64_t other
 std::optional<int64_t> LimitOf(const Json& group) { return IntIn(group, "limit", 10, 1, 100); }
 std::optional<int64_t> OffsetOf(const Json& group) { return IntIn(group, "offset", 0, 0, 1'000'000); }
 
-}  // namespace
-
 std::string FaultOfGroup(const RankQuery& asked) {
   const auto group = asked.body.find("group_condition");
   if (group == asked.body.end() || group->is_null()) return "";
@@ -98,7 +99,62 @@ std::string FaultOfGroup(const RankQuery& asked) {
   return OffsetOf(*group) ? "" : "offset of group_condition is not a number from 0 to 1000000";
 }
 
-namespace {
+// A value of the request as a message shows it: of the longest the begin, of bytes that are no text what stands for them.
+std::string Shown(const Json& value) {
+  constexpr size_t kLongest = 80;
+  std::string text = JsonText(value, false);
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + "...";
+}
+
+std::string FaultOfRule(const std::string& column, const Json& rule) {
+  if (!rule.is_object()) return fmt::format("{} of filter_condition is {}, not an object with {}", Shown(column), Shown(rule), fmt::join(kRules, ", "));
+  for (const auto& [name, list] : rule.items()) {
+    if (std::ranges::find(kRules, name) == kRules.end()) {
+      return fmt::format("{} of filter_condition has {}, which is not one of {}", Shown(column), Shown(name), fmt::join(kRules, ", "));
+    }
+    if (!list.is_array()) return fmt::format("{} of {} of filter_condition is {}, not a list", name, Shown(column), Shown(list));
+  }
+  return "";
+}
+
+// `switches` are true or false; `besides` are columns of other lists, which MindInsight takes and passes over.
+std::string FaultOfFilter(const Json& body, std::span<const std::string_view> columns, std::span<const std::string_view> switches,
+                          std::span<const std::string_view> besides) {
+  const auto filter = body.find("filter_condition");
+  if (filter == body.end() || filter->is_null()) return "";
+  if (!filter->is_object()) return fmt::format("filter_condition is {}, not an object", Shown(*filter));
+  const auto among = [](std::span<const std::string_view> names, const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  for (const auto& [name, rule] : filter->items()) {
+    if (among(switches, name)) {
+      if (!rule.is_boolean()) return fmt::format("{} of filter_condition is {}, not true or false", name, Shown(rule));
+    } else if (!among(columns, name) && !among(besides, name)) {
+      return fmt::format("filter_condition has {}, which is not one of {}", Shown(name), fmt::join(columns, ", "));
+    } else if (std::string fault = FaultOfRule(name, rule); !fault.empty()) {
+      return fault;
+    }
+  }
+  return "";
+}
+
+// MindInsight's page leaves the type empty where it does not sort.
+std::string FaultOfSort(const Json& body, std::span<const std::string_view> columns) {
+  const auto sort = body.find("sort_condition");
+  if (sort == body.end() || sort->is_null()) return "";
+  if (!sort->is_object()) return fmt::format("sort_condition is {}, not an object", Shown(*sort));
+  const auto fault = [&](const char* field, std::span<const std::string_view> allowed) -> std::string {
+    const auto found = sort->find(field);
+    if (found == sort->end() || found->is_null() || *found == "") return "";
+    if (found->is_string() && std::ranges::find(allowed, found->get<std::string>()) != allowed.end()) return "";
+    return fmt::format("{} of sort_condition is {}, not one of {}", field, Shown(*found), fmt::join(allowed, ", "));
+  };
+  const std::string name = fault("name", columns);
+  return !name.empty() ? name : fault("type", std::to_array<std::string_view>({"ascending", "descending"}));
+}
+
+std::vector<std::string> ColumnsOf(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
 
 Json Answer(Listing listing, const Json& body) {
   const Json none = Json::object();
@@ -128,8 +184,12 @@ Json Answer(Listing listing, const Json& body) {
   return {{"col_name", listing.columns}, {"object", listing.rows}, {"size", size}};
 }
 
+constexpr auto kTypeColumns = std::to_array<std::string_view>({"op_type", "execution_time", "execution_frequency", "percent"});
+constexpr auto kDetailColumns = std::to_array<std::string_view>({"op_name", "op_type", "avg_execution_time", "subgraph", "full_op_name", "op_info"});
+constexpr auto kCpuColumns = std::to_array<std::string_view>({"serial_number", "op_type", "total_time", "dispatch_time", "run_start", "run_end"});
+
 Listing OperatorTypes(const Rank& rank) {
-  Listing made{{"op_type", "execution_time", "execution_frequency", "percent"}, {}};
+  Listing made{ColumnsOf(kTypeColumns), {}};
   const Json types = analysis::OperatorTypesView(rank);
   double total = 0;
   for (const Json& type : types) total += NumberOf(type, "execution_time_ms");
@@ -142,7 +202,7 @@ Listing OperatorTypes(const Rank& rank) {
 }
 
 Listing OperatorDetails(const Rank& rank) {
-  Listing made{{"op_name", "op_type", "avg_execution_time", "subgraph", "full_op_name", "op_info"}, {}};
+  Listing made{ColumnsOf(kDetailColumns), {}};
   std::map<std::pair<std::string_view, std::string_view>, const analysis::Operator*> tensors;  // by name and type; null: they differ
   for (const analysis::Operator& op : rank.operators) {
     const auto [it, is_new] = tensors.try_emplace({rank.TextOf(op.name), rank.TextOf(op.type)}, &op);
@@ -160,7 +220,7 @@ Listing OperatorDetails(const Rank& rank) {
 }
 
 Listing CpuOperators(const Rank& rank) {
-  Listing made{{"serial_number", "op_type", "total_time", "dispatch_time", "run_start", "run_end"}, {}};
+  Listing made{ColumnsOf(kCpuColumns), {}};
   for (const Json& op : analysis::CpuOperatorsView(rank)) {
     made.rows.push_back(Json::array({op["serial_number"], op["type"], op["total_ms"], op["dispatch_ms"], op["run_start"], op["run_end"]}));
   }
@@ -176,7 +236,7 @@ Listing CpuOperatorTypes(const Rank& rank) {
     all_ms += NumberOf(op, "total_ms");
     ++times;
   }
-  Listing made{{"op_type", "execution_time", "execution_frequency", "percent"}, {}};
+  Listing made{ColumnsOf(kTypeColumns), {}};
   for (const auto& [type, sum] : types) {
     made.rows.push_back(Json::array({type, sum.first, sum.second, all_ms > 0 ? std::round(sum.first / all_ms * 1e4) / 100 : 0}));
   }
@@ -185,19 +245,20 @@ Listing CpuOperatorTypes(const Rank& rank) {
 
 struct OperatorKind {
   std::string_view name;
+  std::span<const std::string_view> columns;
   Listing (*list)(const Rank& rank);
 };
 constexpr auto kOperatorKinds = std::to_array<OperatorKind>({
-    {"aicore_type", OperatorTypes},
-    {"aicore_detail", OperatorDetails},
-    {"aicpu_type", CpuOperatorTypes},
-    {"aicpu_detail", CpuOperators},
+    {"aicore_type", kTypeColumns, OperatorTypes},
+    {"aicore_detail", kDetailColumns, OperatorDetails},
+    {"aicpu_type", kTypeColumns, CpuOperatorTypes},
+    {"aicpu_detail", kCpuColumns, CpuOperators},
 });
 
 // Null: there is no such kind.
 const OperatorKind* KindOf(const RankQuery& asked) {
   const auto type = asked.body.find("op_type");
-  if (type == asked.body.end()) return kOperatorKinds.data();
+  if (type == asked.body.end()) return nullptr;
   const auto found = std::ranges::find(kOperatorKinds, TextOf(*type), &OperatorKind::name);
   return found == kOperatorKinds.end() ? nullptr : &*found;
 }
@@ -205,7 +266,16 @@ const OperatorKind* KindOf(const RankQuery& asked) {
 }  // namespace
 
 std::string FaultOfSearch(const RankQuery& asked) {
-  return KindOf(asked) != nullptr ? FaultOfGroup(asked) : "op_type is not one of aicore_type, aicore_detail, aicpu_type, aicpu_detail";
+  const OperatorKind* kind = KindOf(asked);
+  if (kind == nullptr) {
+    const auto type = asked.body.find("op_type");
+    const std::string names = "aicore_type, aicore_detail, aicpu_type, aicpu_detail";
+    return type == asked.body.end() ? "op_type is missing; it is one of " + names : fmt::format("op_type is {}, not one of {}", Shown(*type), names);
+  }
+  if (std::string fault = FaultOfGroup(asked); !fault.empty()) return fault;
+  if (std::string fault = FaultOfSort(asked.body, kind->columns); !fault.empty()) return fault;
+  return FaultOfFilter(asked.body, kind->columns, std::to_array<std::string_view>({"is_display_detail", "is_display_full_op_name"}),
+                       std::to_array<std::string_view>({"op_type", "op_name"}));
 }
 
 Json SearchOperators(const RankQuery& asked) {
@@ -247,13 +317,36 @@ std::vector<PipelineRow> PipelineRows(const analysis::Pipeline& pipeline) {
   return rows;
 }
 
+constexpr auto kPipelineColumns = std::to_array<std::string_view>(
+    {"op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length", "output_queue_usage_rate",
+     "sample_interval", "parent_id", "children_id"});
+
+std::vector<PipelineRow>::const_iterator AskedOf(const RankQuery& asked, const std::vector<PipelineRow>& rows) {
+  return std::ranges::find_if(rows, [id = asked.Parameter("op_id")](const PipelineRow& row) { return std::to_string(row.op->id) == id; });
+}
+
 }  // namespace
+
+std::string FaultOfPipelineSearch(const RankQuery& asked) {
+  if (std::string fault = FaultOfGroup(asked); !fault.empty()) return fault;
+  if (std::string fault = FaultOfSort(asked.body, kPipelineColumns); !fault.empty()) return fault;
+  return FaultOfFilter(asked.body, kPipelineColumns, std::to_array<std::string_view>({"is_display_op_detail"}), {});
+}
+
+std::string FaultOfPipelineQueue(const RankQuery& asked) {
+  const std::vector<PipelineRow> rows = PipelineRows(asked.rank.pipeline);
+  if (AskedOf(asked, rows) != rows.end()) return "";
+  std::vector<int64_t> ids;
+  for (const PipelineRow& row : rows) ids.push_back(row.op->id);
+  std::ranges::sort(ids);
+  const std::string shown = Shown(asked.Parameter("op_id"));
+  return ids.empty() ? fmt::format("op_id is {}, and no pipeline was recorded", shown) : fmt::format("op_id is {}, not one of {}", shown, fmt::join(ids, ", "));
+}
 
 Json SearchPipeline(const RankQuery& asked) {
   const auto filter = asked.body.find("filter_condition");
   const bool details = filter != asked.body.end() && filter->is_object() && filter->value("is_display_op_detail", Json()) == Json(true);
-  Listing made{{"op_id", "op_type", "num_workers", "output_queue_size", "output_queue_average_size", "output_queue_length",
-                "output_queue_usage_rate", "sample_interval", "parent_id", "children_id"}, {}};
+  Listing made{ColumnsOf(kPipelineColumns), {}};
   const analysis::Pipeline& pipeline = asked.rank.pipeline;
   for (const auto& [op, parent, children] : PipelineRows(pipeline)) {
     const bool queue = op->queue_length || !op->queue_sizes.empty();
@@ -272,8 +365,8 @@ Json SearchPipeline(const RankQuery& asked) {
 Json PipelineQueue(const RankQuery& asked) {
   const auto named = [](const analysis::Pipeline::Operator& op) { return Json{{"op_id", op.id}, {"op_type", op.type}, {"num_workers", op.workers}}; };
   const std::vector<PipelineRow> rows = PipelineRows(asked.rank.pipeline);
-  const auto current = std::ranges::find_if(rows, [&asked](const PipelineRow& row) { return std::to_string(row.op->id) == asked.Parameter("op_id"); });
-  if (current == rows.end()) return {{"current_op", Json::object()}, {"parent_op", Json::object()}, {"queue_info", Json::object()}};
+  const auto current = AskedOf(asked, rows);
+  if (current == rows.end()) return nullptr;  // FaultOfPipelineQueue has reported it
   const auto parent = std::ranges::find_if(rows, [&current](const PipelineRow& row) { return row.op->id == current->parent; });
   Json made = {{"current_op", named(*current->op)}, {"parent_op", nullptr}, {"queue_info", nullptr}};
   if (parent == rows.end()) return made;

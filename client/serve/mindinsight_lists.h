@@ -34,9 +34,10 @@ inline std::string TextOf(const Json& value) { return value.is_string() ? value.
 // "input_0" and so on, with format, type and shape.
 Json TensorsOf(const analysis::Rank& rank, const analysis::Operator& op);
 
-// What of the body cannot be answered, and why; empty: it can.
-std::string FaultOfGroup(const RankQuery& asked);
+// What of the request cannot be answered, and why; empty: it can.
 std::string FaultOfSearch(const RankQuery& asked);
+std::string FaultOfPipelineSearch(const RankQuery& asked);
+std::string FaultOfPipelineQueue(const RankQuery& asked);
 Json SearchOperators(const RankQuery& asked);
 Json SearchPipeline(const RankQuery& asked);
 Json PipelineQueue(const RankQuery& asked);

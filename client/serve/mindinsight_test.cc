@@ -127,7 +127,7 @@ TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
                                       std::pair(R"({"limit": 101})", 400), std::pair(R"({"limit": "a"})", 400), std::pair(R"({"offset": 1000001})", 400),
                                       std::pair(R"({"offset": -1})", 400), std::pair("[]", 400)}) {
     for (const char* path : {"ops/search", "minddata-pipeline/op-queue"}) {
-      EXPECT_EQ(StatusOf(path, {}, fmt::format(R"({{"group_condition": {}}})", group)), status) << path << group;
+      EXPECT_EQ(StatusOf(path, {}, fmt::format(R"({{"op_type": "aicore_type", "group_condition": {}}})", group)), status) << path << group;
     }
   }
   for (const auto& [type, status] : {std::pair("", 200), std::pair("0", 200), std::pair("1", 200), std::pair("abc", 400), std::pair("-1", 400), std::pair("11", 400)}) {
@@ -137,6 +137,46 @@ TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
   EXPECT_EQ(StatusOf("training-trace/target-time-info", {{"type", "xx"}}), 400);
   EXPECT_EQ(StatusOf("queue_info", {{"type", "device_queue"}}), 200);
   EXPECT_EQ(StatusOf("queue_info", {{"type", "xx"}}), 400);
+}
+
+// Analysis 4.2: what is not understood is no result. The message names what was asked for.
+TEST_F(MindInsightTest, ConditionsThatAreNotUnderstoodAreErrors) {
+  Add(0, "Batch", {1}, false);
+  Add(1, "Map", {}, true);
+  const std::string search = "ops/search";
+  const std::string pipeline = "minddata-pipeline/op-queue";
+  for (const auto& [path, condition, names] :
+       {std::tuple(search, R"("filter_condition": {"op_type": {"like": ["a"]}})", "like"), std::tuple(search, R"("filter_condition": {"nocol": {"in": ["a"]}})", "nocol"),
+        std::tuple(search, R"("filter_condition": "x")", "filter_condition"), std::tuple(search, R"("filter_condition": {"op_type": {"in": "Cast"}})", "Cast"),
+        std::tuple(search, R"("filter_condition": {"op_type": ["Cast"]})", "op_type"), std::tuple(search, R"("filter_condition": {"is_display_detail": 3})", "is_display_detail"),
+        std::tuple(search, R"("sort_condition": {"name": "nocol"})", "nocol"), std::tuple(search, R"("sort_condition": {"name": "op_type", "type": "sideways"})", "sideways"),
+        std::tuple(search, R"("sort_condition": [])", "sort_condition"), std::tuple(pipeline, R"("filter_condition": {"nocol": {"in": ["a"]}})", "nocol"),
+        std::tuple(pipeline, R"("filter_condition": {"is_display_op_detail": "yes"})", "yes"), std::tuple(pipeline, R"("sort_condition": {"name": "execution_time"})", "execution_time")}) {
+    const WebAnswer answer = AnswerOf(path, {}, fmt::format(R"({{"op_type": "aicore_type", {}}})", condition));
+    EXPECT_EQ(answer.status, 400) << path << condition;
+    EXPECT_NE(answer.body.find(names), std::string::npos) << answer.body;
+  }
+  EXPECT_NE(AnswerOf(search, {}, "{}").body.find("op_type is missing"), std::string::npos);
+  EXPECT_EQ(StatusOf(search, {}, "{}"), 400);
+  for (const char* id : {"99", "x", ""}) EXPECT_EQ(StatusOf("minddata-pipeline/queue", {{"op_id", id}}), 400) << id;
+  EXPECT_EQ(StatusOf("minddata-pipeline/queue", {}), 400);
+  EXPECT_EQ(StatusOf("minddata-pipeline/queue", {{"op_id", "1"}}), 200);
+}
+
+// What MindInsight's validator takes and its page and scripts send.
+TEST_F(MindInsightTest, ConditionsOfMindInsightAreTaken) {
+  for (const char* condition : {R"("filter_condition": {})", R"("filter_condition": {"op_type": {}})", R"("filter_condition": {"op_type": {"in": []}, "op_name": {"partial_match_str_in": ["a"]}})",
+                                R"("filter_condition": {"op_type": {"not_in": ["a"]}, "is_display_detail": false, "is_display_full_op_name": false})", R"("sort_condition": {})",
+                                R"("sort_condition": {"name": "op_type"})", R"("sort_condition": {"name": "op_type", "type": "ascending"})",
+                                R"("sort_condition": {"name": "op_type", "type": "descending"})", R"("sort_condition": {"name": "op_type", "type": null})"}) {
+    for (const char* type : {"aicore_type", "aicore_detail", "aicpu_type", "aicpu_detail"}) {
+      EXPECT_EQ(StatusOf("ops/search", {}, fmt::format(R"({{"op_type": "{}", {}}})", type, condition)), 200) << type << condition;
+    }
+  }
+  for (const char* condition : {R"("filter_condition": {"op_id": {"in": [1]}, "op_type": {"in": ["Map"]}, "is_display_op_detail": false})",
+                                R"("sort_condition": {"name": "num_workers", "type": "descending"})"}) {
+    EXPECT_EQ(StatusOf("minddata-pipeline/op-queue", {}, fmt::format("{{{}}}", condition)), 200) << condition;
+  }
 }
 
 // docs/analysis.md: each is {"error": {"code", "message"}}, with MindInsight's error_msg beside it.
@@ -159,7 +199,7 @@ TEST_F(MindInsightTest, ErrorsHaveOneForm) {
 
 // A body of the longest that the server takes would need more than a thread's stack.
 TEST_F(MindInsightTest, DeepBodiesAreRefused) {
-  const auto nested = [](size_t depth) { return R"({"device_id": )" + std::string(depth, '[') + std::string(depth, ']') + "}"; };
+  const auto nested = [](size_t depth) { return R"({"op_type": "aicore_type", "device_id": )" + std::string(depth, '[') + std::string(depth, ']') + "}"; };
   EXPECT_EQ(StatusOf("ops/search", {}, nested(30'000)), 400);
   EXPECT_EQ(StatusOf("ops/search", {}, nested(10)), 200) << "no rank has the number of a device";
 }

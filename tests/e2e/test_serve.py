@@ -301,13 +301,17 @@ class MindInsight(unittest.TestCase):
                                    (REST + "ops/search?train_id=JOB3", None, 405), (REST + "devices?train_id=JOB3", {}, 405),
                                    (REST + "ops/search?train_id=JOB3", {"device_id": "7"}, 404), (REST + "ops/search?train_id=JOB3", {"op_type": 7}, 400),
                                    (REST + "ops/search?train_id=JOB3", {"group_condition": {"limit": -5}}, 400),
+                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "group_condition": {"limit": -5}}, 400),
+                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "sort_condition": []}, 400),
+                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "filter_condition": {"op_type": {"in": 3}}}, 400),
+                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "filter_condition": {"x": 1}}, 400),
                                    (REST + "training-trace/graph?train_id=JOB3&type=100000", None, 400)):
             with self.subTest(path=path):
                 got, headers, text = self.server.request(path, body)
                 self.assertEqual((got, headers["Content-Type"]), (status, "application/json"))
                 self.assertTrue(json.loads(text)["error"]["message"])
-        odd = {"sort_condition": [], "filter_condition": {"op_type": {"in": 3}, "x": 1}, "group_condition": {"limit": 5, "offset": 10**6}}
-        self.assertEqual(self.call("ops/search", odd, train_id="JOB3")["object"], [])
+        beyond = {"op_type": "aicore_type", "group_condition": {"limit": 5, "offset": 10**6}}
+        self.assertEqual(self.call("ops/search", beyond, train_id="JOB3")["object"], [])
 
 
 if __name__ == "__main__":
