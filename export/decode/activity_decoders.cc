@@ -2,9 +2,7 @@
 #include "dump/activity_files.h"
 
 #include <array>
-#include <cstring>
 #include <map>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -76,7 +74,7 @@ class Owners {
 };
 
 template <class Record>
-class ActivityDecoder : public Decoder {
+class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Record> {
  public:
   ActivityDecoder(const DecodeContext& context, TableId table)
       : table_(TableOf(table)),
@@ -86,59 +84,28 @@ class ActivityDecoder : public Decoder {
         names_(context),
         owners_(*context.dump) {}
 
-  void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) override {
-    if (held_ > 0) {
-      const size_t missing = std::min(kSize - held_, bytes.size());
-      std::memcpy(hold_.data() + held_, bytes.data(), missing);
-      held_ += missing;
-      bytes = bytes.subspan(missing);
-      if (held_ < kSize) return;
-      held_ = 0;
-      One(hold_.data());
-    }
-    for (; bytes.size() >= kSize; bytes = bytes.subspan(kSize)) One(bytes.data());
-    held_ = bytes.size();
-    if (held_ > 0) std::memcpy(hold_.data(), bytes.data(), held_);
-  }
-  void Finish() override {
-    stats_.bad_bytes += held_;
-    held_ = 0;
+  void FinishRows() {
     for (auto& [device, rows] : rows_) rows.Flush();
   }
 
- private:
-  static constexpr size_t kSize = sizeof(Record);
-  static constexpr size_t kMaxDevices = 256;
-
-  void One(const std::byte* bytes) {
-    Record record;
-    std::memcpy(&record, bytes, kSize);
-    if (Decode(record)) {
-      ++stats_.records;
-    } else {
-      ++stats_.bad_records;
-      stats_.bad_bytes += kSize;
-    }
-  }
-
-  bool Decode(const StoredKernel& r) {
+  bool DecodeRecord(const StoredKernel& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
            Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.type), Bits(r.duration_ns),
                StreamOf(r.stream), r.process, owners_.Rank(r.process), r.thread, Bits(r.correlation));
   }
-  bool Decode(const StoredCommunication& r) {
+  bool DecodeRecord(const StoredCommunication& r) {
     const int64_t type = r.data_type == kNoDataType ? -1 : int64_t{r.data_type};
     return Plausible(r.start_ns, r.duration_ns) &&
            Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.communicator), names_.Of(r.algorithm),
                Bits(r.duration_ns), StreamOf(r.stream), r.process, owners_.Rank(r.process),
                Bits(r.correlation), Bits(r.count), type, r.bandwidth);
   }
-  bool Decode(const StoredApi& r) {
+  bool DecodeRecord(const StoredApi& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
            Add(kNoDevice, r.start_ns, names_.Of(r.name), r.level, Bits(r.duration_ns), r.process,
                owners_.Rank(r.process), r.thread, Bits(r.correlation));
   }
-  bool Decode(const StoredMarker& r) {
+  bool DecodeRecord(const StoredMarker& r) {
     const uint16_t flag = r.flag % 8 != 0 ? r.flag % 8 : r.flag / 8;
     if (!Plausible(r.time_ns, 0) || r.source > 1 || (flag != 1 && flag != 2 && flag != 4)) return false;
     const bool on_device = r.source == 1;
@@ -146,12 +113,15 @@ class ActivityDecoder : public Decoder {
                flag / 2, Bits(r.id), on_device ? StreamOf(r.stream) : -1, r.process, owners_.Rank(r.process),
                on_device ? 0 : r.thread);
   }
-  bool Decode(const StoredMemory& r) {
+  bool DecodeRecord(const StoredMemory& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
            Add(r.device, r.start_ns, r.operation, Bits(r.duration_ns), Bits(r.bytes), Bits(r.address),
                StreamOf(r.stream), r.process, owners_.Rank(r.process), Bits(r.correlation), r.is_async,
                r.detail);
   }
+
+ private:
+  static constexpr size_t kMaxDevices = 256;
 
   static bool Plausible(int64_t start_ns, uint64_t duration_ns) {
     return start_ns >= 0 && static_cast<uint64_t>(start_ns) < kMaxPlausibleNs && duration_ns < kMaxPlausibleNs;
@@ -187,26 +157,13 @@ class ActivityDecoder : public Decoder {
   std::map<int, BatchBuilder> rows_;
   BatchBuilder* last_ = nullptr;
   uint16_t last_device_ = 0;
-  size_t held_ = 0;
-  std::array<std::byte, kSize> hold_;
 };
 
 template <class Record, TableId table>
-std::unique_ptr<Decoder> Make(const DecodeContext& context) {
-  return std::make_unique<ActivityDecoder<Record>>(context, table);
-}
-
-constexpr std::array kKernelTables = {TableId::kKernel};
-constexpr std::array kCommunicationTables = {TableId::kCommunication};
-constexpr std::array kApiTables = {TableId::kApi};
-constexpr std::array kMarkerTables = {TableId::kMarker};
-constexpr std::array kMemoryTables = {TableId::kMemory};
-
-DecoderSpec Spec(ActivityFileId id, std::span<const TableId> tables,
-                 std::unique_ptr<Decoder> (*make)(const DecodeContext&)) {
+DecoderSpec Spec(ActivityFileId id) {
   const ActivityFile& file = FileOf(id);
   DecoderSpec spec = {file.file, Place::Kind::kHost, ~uint32_t{0}, static_cast<uint16_t>(file.record_bytes),
-                      0,         tables,             make};
+                      0, kTables<table>, MakeDecoder<ActivityDecoder<Record>, table>};
   spec.rows_have_devices = true;
   return spec;
 }
@@ -216,11 +173,11 @@ DecoderSpec Spec(ActivityFileId id, std::span<const TableId> tables,
 std::span<const DecoderSpec> ActivityDecoders() {
   using enum ActivityFileId;
   static const std::array<DecoderSpec, kActivityFiles> specs = {{
-      Spec(kKernel, kKernelTables, Make<StoredKernel, TableId::kKernel>),
-      Spec(kCommunication, kCommunicationTables, Make<StoredCommunication, TableId::kCommunication>),
-      Spec(kApi, kApiTables, Make<StoredApi, TableId::kApi>),
-      Spec(kMarker, kMarkerTables, Make<StoredMarker, TableId::kMarker>),
-      Spec(kMemory, kMemoryTables, Make<StoredMemory, TableId::kMemory>),
+      Spec<StoredKernel, TableId::kKernel>(kKernel),
+      Spec<StoredCommunication, TableId::kCommunication>(kCommunication),
+      Spec<StoredApi, TableId::kApi>(kApi),
+      Spec<StoredMarker, TableId::kMarker>(kMarker),
+      Spec<StoredMemory, TableId::kMemory>(kMemory),
   }};
   return specs;
 }

@@ -12,13 +12,12 @@ enum class CoreType : uint8_t { kAicore, kVector, kById };
 
 // Sample-based counters: one row per record and core.
 template <class Record>
-class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Record>, Record> {
+class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Record>, Record, TableDecoder> {
  public:
   AicoreSampleDecoder(const DecodeContext& context, CoreType type)
-      : type_(type),
-        clock_(context.clock),
-        counter_clock_(context.clock),
-        rows_(TableOf(TableId::kAicorePmu), context.place->device, context.window, *context.rows) {}
+      : AicoreSampleDecoder::RecordDecoder(context, TableId::kAicorePmu),
+        type_(type),
+        counter_clock_(context.clock) {}
 
   bool DecodeRecord(const Record& record) {
     const size_t used = record.event_count;
@@ -36,10 +35,9 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
     }
     cells[2 + kColumns] = record.cycles;
     cells[3 + kColumns] = used;
-    rows_.AddCells(t_ns, cells);
+    this->rows_.AddCells(t_ns, cells);
     return true;
   }
-  void FinishRows() { rows_.Flush(); }
 
  private:
   // Of events in the table; there are more than some records have.
@@ -53,7 +51,7 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
       return true;
     }
     if (timestamp > kMaxPlausibleNs) return false;
-    *t_ns = clock_.DeviceNs(static_cast<int64_t>(timestamp));
+    *t_ns = this->clock_.DeviceNs(static_cast<int64_t>(timestamp));
     return true;
   }
   CoreType TypeOf(uint8_t core) const {
@@ -62,49 +60,35 @@ class AicoreSampleDecoder final : public RecordDecoder<AicoreSampleDecoder<Recor
   }
 
   CoreType type_;
-  ClockMap clock_;
   CounterClock counter_clock_;
-  BatchBuilder rows_;
 };
 
-std::unique_ptr<Decoder> Make(const DecodeContext& context, CoreType type) {
+template <CoreType type>
+std::unique_ptr<Decoder> MakeAicorePmuDecoder(const DecodeContext& context) {
   if (IsV6(context.place->chip)) {
     return std::make_unique<AicoreSampleDecoder<AicoreSampleV6>>(context, type);
   }
   return std::make_unique<AicoreSampleDecoder<AicoreSample>>(context, type);
 }
 
-std::unique_ptr<Decoder> MakeAicoreDecoder(const DecodeContext& context) {
-  return Make(context, CoreType::kAicore);
-}
-
-std::unique_ptr<Decoder> MakeAivDecoder(const DecodeContext& context) {
-  return Make(context, CoreType::kVector);
-}
-
-std::unique_ptr<Decoder> MakeFftsDecoder(const DecodeContext& context) {
-  return Make(context, CoreType::kById);
-}
-
 }  // namespace
 
 std::span<const DecoderSpec> AicorePmuDecoders() {
-  static constexpr std::array kTables = {TableId::kAicorePmu};
   constexpr auto spec = [](std::string_view file, uint32_t chips, auto make) -> DecoderSpec {
     return {file,
             Place::Kind::kDevice,
             chips,
             sizeof(records::AicoreSample),
             sizeof(records::AicoreSampleV6),
-            kTables,
+            kTables<TableId::kAicorePmu>,
             make,
             0,
             records::kTaskPmuRecordBytes};
   };
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      spec("aicore.data", Chips({0, 1, 2, 3, 4}), MakeAicoreDecoder),
-      spec("aiVectorCore.data", Chips({2, 3, 4}), MakeAivDecoder),
-      spec("ffts_profile.data", Chips({5, 7, 8, 11, 15, 16}), MakeFftsDecoder),
+      spec("aicore.data", Chips({0, 1, 2, 3, 4}), MakeAicorePmuDecoder<CoreType::kAicore>),
+      spec("aiVectorCore.data", Chips({2, 3, 4}), MakeAicorePmuDecoder<CoreType::kVector>),
+      spec("ffts_profile.data", Chips({5, 7, 8, 11, 15, 16}), MakeAicorePmuDecoder<CoreType::kById>),
   });
   return kSpecs;
 }

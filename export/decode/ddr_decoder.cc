@@ -12,13 +12,12 @@ using records::DdrRecord;
 // next instant begins. The first row's time began with the session, as the vendor's analyser takes it; but profd's
 // sessions share a channel, which was running before or was started later: it is not known since when it counts, and the
 // first row is 0.
-class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
+class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord, TableDecoder> {
  public:
   explicit DdrDecoder(const DecodeContext& context)
-      : bit_width_(records::DdrBits(context.place->chip)),
-        clock_(context.clock),
-        first_known_(!context.dump->manifest),
-        rows_(TableOf(TableId::kDdr), context.place->device, context.window, *context.rows) {}
+      : RecordDecoder(context, TableId::kDdr),
+        bit_width_(records::DdrBits(context.place->chip)),
+        first_known_(!context.dump->manifest) {}
 
   bool DecodeRecord(const DdrRecord& record) {
     if (record.event >= DdrRecord::kEvents) return false;
@@ -73,9 +72,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
   }
 
   int bit_width_;
-  ClockMap clock_;
   bool first_known_;  // whether the first instant's counts began with the session
-  BatchBuilder rows_;
   MicrosWidener micros_;
   IntervalClock<int64_t> interval_;
   bool open_ = false;
@@ -85,17 +82,12 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord> {
   std::array<uint64_t, DdrRecord::kEvents> counts_{};
 };
 
-std::unique_ptr<Decoder> MakeDdrDecoder(const DecodeContext& context) {
-  return std::make_unique<DdrDecoder>(context);
-}
-
 }  // namespace
 
 std::span<const DecoderSpec> DdrDecoders() {
-  static constexpr std::array kTables = {TableId::kDdr};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kDdrFormat, Chips({0, 1, 2, 3, 4, 7, 8, 11}), kTables,
-                     MakeDdrDecoder),
+      ChannelDecoder(records::kDdrFormat, Chips({0, 1, 2, 3, 4, 7, 8, 11}), kTables<TableId::kDdr>,
+                     MakeDecoder<DdrDecoder>),
   });
   return kSpecs;
 }

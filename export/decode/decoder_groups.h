@@ -3,7 +3,9 @@
 // host/profd/ with ts_track.
 #pragma once
 
+#include <array>
 #include <initializer_list>
+#include <memory>
 #include <span>
 
 #include "driver/abi/channel_format.h"
@@ -36,6 +38,14 @@ constexpr uint32_t Chips(std::initializer_list<int> chips) {
   for (int chip : chips) mask |= uint32_t{1} << chip;
   return mask;
 }
+// For DecoderSpec::tables.
+template <TableId... kIds>
+inline constexpr std::array kTables = {kIds...};
+// For DecoderSpec::make.
+template <class T, auto... kArguments>
+std::unique_ptr<Decoder> MakeDecoder(const DecodeContext& context) {
+  return std::make_unique<T>(context, kArguments...);
+}
 // Of a binary channel that profd collects, too.
 constexpr DecoderSpec ChannelDecoder(const abi::ChannelFormat& format, uint32_t chips,
                                      std::span<const TableId> tables,
@@ -43,5 +53,17 @@ constexpr DecoderSpec ChannelDecoder(const abi::ChannelFormat& format, uint32_t 
                                      uint16_t size_v2 = 0) {
   return {format.file, Place::Kind::kDevice, chips, format.record_size, 0, tables, make, size_v2};
 }
+
+// One whose rows are all of one table.
+class TableDecoder : public Decoder {
+ public:
+  TableDecoder(const DecodeContext& context, TableId table)
+      : clock_(context.clock), rows_(TableOf(table), context.place->device, context.window, *context.rows) {}
+  void Finish() override { rows_.Flush(); }
+
+ protected:
+  ClockMap clock_;
+  BatchBuilder rows_;
+};
 
 }  // namespace profd::exporting

@@ -12,11 +12,11 @@ using records::HbmRecordV2;
 // analyser takes the time from the row one group (of 8 or 4 rows) before, which is the same as long
 // as no record is missing. Its timestamps are doubles, in steps of 256 ns, and so are its intervals.
 template <class Record>
-class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
+class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record, TableDecoder> {
  public:
   explicit HbmDecoder(const DecodeContext& context)
-      : timestamps_(context.clock, std::is_same_v<Record, HbmRecordV2>),
-        rows_(TableOf(TableId::kHbm), context.place->device, context.window, *context.rows) {}
+      : HbmDecoder::RecordDecoder(context, TableId::kHbm),
+        timestamps_(context.clock, std::is_same_v<Record, HbmRecordV2>) {}
 
   bool DecodeRecord(const Record& record) {
     const uint32_t event = record.event;
@@ -30,10 +30,9 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
     if (step == Step::kForward) {
       bandwidth = static_cast<double>(record.count) * kScale / elapsed * 1e9;
     }
-    rows_.Add(static_cast<int64_t>(t_ns), record.stack, event, bandwidth);
+    this->rows_.Add(static_cast<int64_t>(t_ns), record.stack, event, bandwidth);
     return true;
   }
-  void FinishRows() { rows_.Flush(); }
 
  private:
   using Step = IntervalClock<double>::Step;
@@ -42,7 +41,6 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record> {
   static constexpr double kScale = 32.0 / kMega;  // accesses of 32 bytes
 
   SampleTimestamps timestamps_;
-  BatchBuilder rows_;
   std::array<IntervalClock<double>, kStacks * kEvents> series_;
 };
 
@@ -56,9 +54,8 @@ std::unique_ptr<Decoder> MakeHbmDecoder(const DecodeContext& context) {
 }  // namespace
 
 std::span<const DecoderSpec> HbmDecoders() {
-  static constexpr std::array kTables = {TableId::kHbm};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kHbmFormat, Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables,
+      ChannelDecoder(records::kHbmFormat, Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables<TableId::kHbm>,
                      MakeHbmDecoder, sizeof(HbmRecordV2)),
   });
   return kSpecs;

@@ -29,13 +29,13 @@ size_t SlicesOf(int chip) {
 // slice's next instant begins. An instant that lacks one of them has no row, as in the daemon's
 // stream: a missing record is not traffic of 0. A ratio to no lookups is 0, as in the vendor's tables.
 template <class Record>
-class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
+class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record, TableDecoder> {
  public:
   explicit LlcDecoder(const DecodeContext& context)
-      : op_(context.place->llc_mode == "write" ? 1 : 0),
+      : LlcDecoder::RecordDecoder(context, TableId::kLlc),
+        op_(context.place->llc_mode == "write" ? 1 : 0),
         slice_count_(SlicesOf(context.place->chip)),
-        timestamps_(context.clock, std::is_same_v<Record, LlcRecordV2>),
-        rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {
+        timestamps_(context.clock, std::is_same_v<Record, LlcRecordV2>) {
     numbers_.fill(kNoEvent);
     const auto& events = records::kLlcEventCodes[static_cast<size_t>(op_)];
     for (size_t i = 0; i < events.size(); ++i) numbers_[events[i]] = static_cast<uint8_t>(i);
@@ -68,7 +68,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
   }
   void FinishRows() {
     for (size_t id = 0; id < slice_count_; ++id) Close(id);
-    rows_.Flush();
+    this->rows_.Flush();
   }
 
  private:
@@ -96,7 +96,7 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
     if (slice.elapsed > 0) {
       throughput = Rounded((e[0] + e[1]) * (kLineBytes * 1e9), slice.elapsed * kMega);
     }
-    rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, Rounded(hits, lookups), throughput,
+    this->rows_.Add(static_cast<int64_t>(slice.t_ns), static_cast<int64_t>(id), op_, Rounded(hits, lookups), throughput,
               lookups > 0 ? hits / lookups : 0.0);
   }
   // The vendor keeps three decimals of both values, and its averages are of those.
@@ -109,7 +109,6 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record> {
   int op_;
   size_t slice_count_;
   SampleTimestamps timestamps_;
-  BatchBuilder rows_;
   std::array<uint8_t, 64> numbers_;  // by event code
   std::array<Slice, 4> slices_;
 };
@@ -124,9 +123,8 @@ std::unique_ptr<Decoder> MakeLlcDecoder(const DecodeContext& context) {
 }  // namespace
 
 std::span<const DecoderSpec> LlcDecoders() {
-  static constexpr std::array kTables = {TableId::kLlc};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kLlcFormat, Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables,
+      ChannelDecoder(records::kLlcFormat, Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables<TableId::kLlc>,
                      MakeLlcDecoder),
   });
   return kSpecs;

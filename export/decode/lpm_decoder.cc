@@ -99,18 +99,17 @@ class FrequencyRows {
   BatchBuilder rows_;
 };
 
-class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
+// Its own rows are those of voltages.
+class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord, TableDecoder> {
  public:
   enum class File : uint8_t { kFrequency, kInfo };
 
   LpmDecoder(const DecodeContext& context, File file)
-      : file_(file),
-        clock_(context.clock),
+      : RecordDecoder(context, TableId::kVoltage),
+        file_(file),
         frequency_(context.clock.facts().device_count, context.place->aicore_mhz),
         voltages_{ChangeSeries(context.clock.facts().device_count, InitialMillivolts(context)),
-                  ChangeSeries(context.clock.facts().device_count, InitialMillivolts(context))},
-        voltage_rows_(TableOf(TableId::kVoltage), context.place->device, context.window,
-                      *context.rows) {
+                  ChangeSeries(context.clock.facts().device_count, InitialMillivolts(context))} {
     const Place& place = *context.place;
     // One source: on chips 15 and 16 the records of low power have the clock, per die; and a dump
     // that has both files has the same changes twice.
@@ -138,7 +137,7 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
     }
     if (frequency_rows_) frequency_rows_->Finish();
     EndVoltages();
-    voltage_rows_.Flush();
+    rows_.Flush();
   }
 
  private:
@@ -168,42 +167,31 @@ class LpmDecoder final : public RecordDecoder<LpmDecoder, LpmRecord> {
     auto t_ns = static_cast<int64_t>(static_cast<uint64_t>(end_us) * 1000);
     for (uint32_t type = 1; type < LpmRecord::kTypes; ++type) {
       const std::optional<int64_t> last = voltages_[type - 1].value();
-      if (seen_[type] && last) voltage_rows_.Add(t_ns, type - 1, static_cast<double>(*last));
+      if (seen_[type] && last) rows_.Add(t_ns, type - 1, static_cast<double>(*last));
     }
   }
   void Frequency(uint64_t count, int64_t mhz) {
     if (frequency_rows_) frequency_rows_->Add(count, mhz);
   }
   void Voltage(uint32_t type, uint64_t count, int64_t mv) {
-    voltage_rows_.Add(clock_.DeviceCounter(count), type - 1, static_cast<double>(mv));
+    rows_.Add(clock_.DeviceCounter(count), type - 1, static_cast<double>(mv));
   }
 
   File file_;
-  ClockMap clock_;
   ChangeSeries frequency_;
   std::array<ChangeSeries, 2> voltages_;  // AI Core, bus
   std::array<bool, LpmRecord::kTypes> seen_{};
   std::optional<FrequencyRows> frequency_rows_;
-  BatchBuilder voltage_rows_;
 };
-
-std::unique_ptr<Decoder> MakeLpmFreqDecoder(const DecodeContext& context) {
-  return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kFrequency);
-}
-
-std::unique_ptr<Decoder> MakeLpmInfoDecoder(const DecodeContext& context) {
-  return std::make_unique<LpmDecoder>(context, LpmDecoder::File::kInfo);
-}
 
 }  // namespace
 
 std::span<const DecoderSpec> LpmDecoders() {
-  static constexpr std::array kTables = {TableId::kAicoreFreq};
-  static constexpr std::array kInfoTables = {TableId::kAicoreFreq, TableId::kVoltage};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kLpmFormat, Chips({5, 7, 15, 16}), kTables, MakeLpmFreqDecoder),
+      ChannelDecoder(records::kLpmFormat, Chips({5, 7, 15, 16}), kTables<TableId::kAicoreFreq>,
+                     MakeDecoder<LpmDecoder, LpmDecoder::File::kFrequency>),
       {abi::kLpInfoFile, Place::Kind::kDevice, Chips({5}), records::LpmRecord::kSize, 0,
-       kInfoTables, MakeLpmInfoDecoder},
+       kTables<TableId::kAicoreFreq, TableId::kVoltage>, MakeDecoder<LpmDecoder, LpmDecoder::File::kInfo>},
   });
   return kSpecs;
 }

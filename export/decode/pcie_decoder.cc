@@ -8,11 +8,9 @@ namespace {
 using records::PcieRecord;
 
 // One row per record that has values, also of an idle link.
-class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
+class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord, TableDecoder> {
  public:
-  explicit PcieDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kPcie), context.place->device, context.window, *context.rows) {}
+  using RecordDecoder::RecordDecoder;
 
   bool DecodeRecord(const PcieRecord& record) {
     if (record.timestamp > kMaxPlausibleNs || !record.HasValues()) return false;
@@ -26,24 +24,14 @@ class PcieDecoder final : public RecordDecoder<PcieDecoder, PcieRecord> {
     rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(record.timestamp)), cells);
     return true;
   }
-  void FinishRows() { rows_.Flush(); }
-
- private:
-  ClockMap clock_;
-  BatchBuilder rows_;
 };
-
-std::unique_ptr<Decoder> MakePcieDecoder(const DecodeContext& context) {
-  return std::make_unique<PcieDecoder>(context);
-}
 
 }  // namespace
 
 std::span<const DecoderSpec> PcieDecoders() {
-  static constexpr std::array kTables = {TableId::kPcie};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kPcieFormat, Chips({0, 1, 2, 3, 4, 5, 15, 16}), kTables,
-                     MakePcieDecoder),
+      ChannelDecoder(records::kPcieFormat, Chips({0, 1, 2, 3, 4, 5, 15, 16}), kTables<TableId::kPcie>,
+                     MakeDecoder<PcieDecoder, TableId::kPcie>),
   });
   return kSpecs;
 }

@@ -15,13 +15,15 @@
 
 namespace profd::exporting {
 
-// `Record`: of driver/records. Derived: `bool DecodeRecord(const Record&)`; false = it makes no sense and
-// counts as bad; and `FinishRows()`. What the vendor's analyser shows is shown, though the framer of a
-// channel would not take it for a record. Bytes that come in parts of records are put together, also
-// over the border of slices.
-template <class Derived, class Record>
-class RecordDecoder : public Decoder {
+// `Record`: of driver/records, or another struct that has the file's bytes. Derived: `bool DecodeRecord(const Record&)`;
+// false = it makes no sense and counts as bad; and `FinishRows()`, unless Base is TableDecoder. What the vendor's analyser
+// shows is shown, though the framer of a channel would not take it for a record. Bytes that come in parts of records are
+// put together, also over the border of slices.
+template <class Derived, class Record, class Base = Decoder>
+class RecordDecoder : public Base {
  public:
+  using Base::Base;
+
   void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) final {
     if (bytes.empty()) return;
     if (held_ > 0) {
@@ -44,8 +46,11 @@ class RecordDecoder : public Decoder {
     held_ = 0;
     static_cast<Derived*>(this)->FinishRows();
   }
+  void FinishRows() { Base::Finish(); }
 
  protected:
+  using Base::stats_;
+
   // What DecodeRecord returns for a record in order of which no row is made.
   bool Skip() {
     skip_ = true;

@@ -173,50 +173,36 @@ class SocProfileDecoder final : public RecordDecoder<SocProfileDecoder, SocRecor
 };
 
 // qos.data: the same slots in a file of their own.
-class QosDecoder final : public RecordDecoder<QosDecoder, QosRecord> {
+class QosDecoder final : public RecordDecoder<QosDecoder, QosRecord, TableDecoder> {
  public:
   explicit QosDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        streams_(context, kSlots),
-        rows_(TableOf(TableId::kQos), context.place->device, context.window, *context.rows) {}
+      : RecordDecoder(context, TableId::kQos), counter_clock_(context.clock), streams_(context, kSlots) {}
 
   bool DecodeRecord(const QosRecord& record) {
     double ns = 0;
-    if (!clock_.Get(record.timestamp, &ns)) return false;
+    if (!counter_clock_.Get(record.timestamp, &ns)) return false;
     auto slot = [&](size_t i) { return record.streams[i]; };
-    streams_.Emit(clock_.Wall(ns), kNoDie, slot, rows_);
+    streams_.Emit(counter_clock_.Wall(ns), kNoDie, slot, rows_);
     return true;
   }
-  void FinishRows() { rows_.Flush(); }
 
  private:
   static constexpr size_t kSlots = std::tuple_size_v<decltype(QosRecord::streams)>;
   static_assert(kSlots <= QosStreams::kMaxSlots);
 
-  CounterClock clock_;
+  CounterClock counter_clock_;
   QosStreams streams_;
-  BatchBuilder rows_;
 };
-
-std::unique_ptr<Decoder> MakeSocProfileDecoder(const DecodeContext& context) {
-  return std::make_unique<SocProfileDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeQosDecoder(const DecodeContext& context) {
-  return std::make_unique<QosDecoder>(context);
-}
 
 }  // namespace
 
 std::span<const DecoderSpec> SocProfileDecoders() {
-  static constexpr std::array kQosTables = {TableId::kQos};
-  static constexpr std::array kTables = {
-      TableId::kSio,      TableId::kAccPmu,     TableId::kChipTrans, TableId::kSocLevel,
-      TableId::kLowPower, TableId::kAicoreFreq, TableId::kQos};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      ChannelDecoder(records::kQosFormat, Chips({5}), kQosTables, MakeQosDecoder),
-      ChannelDecoder(records::kSocProfileFormat, Chips({5, 7, 8, 11, 15, 16}), kTables,
-                     MakeSocProfileDecoder),
+      ChannelDecoder(records::kQosFormat, Chips({5}), kTables<TableId::kQos>, MakeDecoder<QosDecoder>),
+      ChannelDecoder(records::kSocProfileFormat, Chips({5, 7, 8, 11, 15, 16}),
+                     kTables<TableId::kSio, TableId::kAccPmu, TableId::kChipTrans, TableId::kSocLevel,
+                             TableId::kLowPower, TableId::kAicoreFreq, TableId::kQos>,
+                     MakeDecoder<SocProfileDecoder>),
   });
   return kSpecs;
 }

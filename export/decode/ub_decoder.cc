@@ -8,11 +8,9 @@ namespace {
 using records::UbRecord;
 
 // One row per record.
-class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
+class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord, TableDecoder> {
  public:
-  explicit UbDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kUb), context.place->device, context.window, *context.rows) {}
+  using RecordDecoder::RecordDecoder;
 
   bool DecodeRecord(const UbRecord& record) {
     if (!record.IsPlausible() || record.timestamp > kMaxPlausibleMicros) return false;
@@ -25,24 +23,14 @@ class UbDecoder final : public RecordDecoder<UbDecoder, UbRecord> {
     rows_.AddCells(clock_.DeviceNs(static_cast<int64_t>(device_ns)), cells);
     return true;
   }
-  void FinishRows() { rows_.Flush(); }
-
- private:
-  ClockMap clock_;
-  BatchBuilder rows_;
 };
-
-std::unique_ptr<Decoder> MakeUbDecoder(const DecodeContext& context) {
-  return std::make_unique<UbDecoder>(context);
-}
 
 }  // namespace
 
 std::span<const DecoderSpec> UbDecoders() {
-  static constexpr std::array kTables = {TableId::kUb};
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
-      {"ub.data", Place::Kind::kDevice, Chips({15, 16}), sizeof(records::UbRecord), 0, kTables,
-       MakeUbDecoder},
+      {"ub.data", Place::Kind::kDevice, Chips({15, 16}), sizeof(records::UbRecord), 0, kTables<TableId::kUb>,
+       MakeDecoder<UbDecoder, TableId::kUb>},
   });
   return kSpecs;
 }
