@@ -398,10 +398,7 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
   model->marks = LoadDeviceMarks(request.reader, request.info, request.clock_of);
   std::erase_if(model->marks, [&request](const DeviceMark& mark) { return !request.filter.HasDevice(mark.device); });
   NameDeviceMarks(request.reader, request.info, &model->marks);
-  host_loader.AddTo(report);
-  description_loader.AddTo(report);
-  device_loader.AddTo(report);
-  framework_loader.AddTo(report);
+  for (Loader* loader : {&host_loader, &description_loader, &device_loader, &framework_loader}) loader->AddTo(report);
   model->KeepOnly(request.filter.window);
   if (request.longest > 0) model->KeepLongest(request.longest);
   return model;
