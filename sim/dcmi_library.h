@@ -86,7 +86,7 @@ int AskV2(int device, T* out, Query query, Keys... keys) {
   if (out == nullptr) return abi::kDcmiInvalidParameter;
   return Dcmi().OnLogic(device, [&](const DcmiView& view) { return std::invoke(query, view, keys..., out); });
 }
-// An exported function that only asks.
+// An exported function that returns what one query of the device answers.
 #define PROFD_SIM_ASK(name, Answer, query)                        \
   PROFD_SIM_EXPORT int name(int card, int device, Answer* out) {  \
     return profd::sim::Ask(card, device, out, query);             \

@@ -50,7 +50,7 @@ class WithoutLoneSurrogates {
   static bool IsSecond(unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
   void Push(Ch c) { ahead_[size_++] = c; }
 
-  // None: there are not four, which the parser says.
+  // None: these are not four hexadecimal digits; the parser reports it.
   std::optional<unsigned> Digits() {
     unsigned unit = 0;
     for (int i = 0; i < 4; ++i) {

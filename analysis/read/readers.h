@@ -125,7 +125,7 @@ inline std::string_view Unquoted(std::string_view text) {
 // A plain file to read from: a pipe would wait for its writer. Errors do not name it.
 Result<UniqueFd> OpenPlain(const std::filesystem::path& file);
 
-// JSON of files in which more would be nested is none: values are copied and printed on the stack.
+// Levels of JSON that are read; deeper files are refused, since values are copied and printed recursively.
 inline constexpr int kDeepestJson = 64;
 
 // The complete file; an error where it has more than `most` bytes. Errors do not name it: callers say which.

@@ -67,7 +67,7 @@ TEST_F(UntrustedFiles, DeepJson) {
   EXPECT_THAT(problems_, ::testing::ElementsAre("communication_group.json: no JSON object"));
 }
 
-// Opened for reading, it waits for a writer.
+// To open a FIFO for reading waits for a writer.
 TEST_F(UntrustedFiles, Pipes) {
   for (const char* name : {"trace_view.json", "step_trace_time.csv"}) ASSERT_EQ(::mkfifo((Output() + "/" + name).c_str(), 0600), 0);
   Read(Above());

@@ -1,4 +1,4 @@
-// For tests only: a directory of their own, removed at the end.
+// For tests only: a temporary directory, removed at the end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
   const std::string& path() const { return path_; }
   std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // The path of the file.
+  // Returns the path of the file.
   std::string Write(std::string_view name, std::string_view text) const {
     std::ofstream(*this / name, std::ios::binary) << text;
     return *this / name;

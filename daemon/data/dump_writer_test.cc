@@ -169,7 +169,7 @@ TEST_F(DumpWriterTest, CountsWhatGoesForTheFreeSpaceOfTheVolume) {
   EXPECT_EQ(feed->counters().records, 302u);
   EXPECT_EQ(session_->removed().records, 301u);
   EXPECT_EQ(session_->removed().for_space, 301u);
-  // Its end finds no space either.
+  // To finish it fails for lack of space, too.
   std::promise<Manifest> manifest;
   session_->Finish({}, [&manifest](Manifest& m) { manifest.set_value(m); }, [](const Status&) {});
   EXPECT_EQ(manifest.get_future().get().aged_for_space, 301u);

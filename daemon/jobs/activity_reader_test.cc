@@ -97,7 +97,7 @@ TEST_F(ActivityReaderTest, EveryRecordIsTakenOrCountedAsLost) {
   while (taken + dropped < kAdded / 4) take();  // what the ring dropped it may report only at the next flush
   process.join();
   take();
-  ring_.writer().Flush();  // a loss that had no room
+  ring_.writer().Flush();  // a record of losses that did not fit
   take();
   EXPECT_EQ(taken + dropped, kAdded);
   EXPECT_EQ(reported, dropped);

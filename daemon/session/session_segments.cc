@@ -143,7 +143,7 @@ void SessionManager::AddFound(v1::Session found) {
     AddCounts(found.status(), &status);
     *status.add_segments() = segment;
     Summarize(&status);
-    // Its dump does not know.
+    // The manifest of its dump does not have it.
     if (status.state() == v1::Session::STATE_INTERRUPTED && !record.not_continued.empty()) {
       status.set_reason(record.not_continued);
     }

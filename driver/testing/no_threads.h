@@ -1,5 +1,5 @@
-// For tests only: while there is one, the system has no thread to give, for each needs a larger stack than there are
-// addresses.
+// For tests only: while one exists, no thread can be created, since each would need a stack larger than the address
+// space.
 #pragma once
 
 #include <pthread.h>
