@@ -52,11 +52,12 @@ std::string_view Plain(std::string_view path) {
   return path;
 }
 
+// The path of one part does not name a run of several.
 bool Names(std::string_view asked, const analysis::FoundRun& run) {
   if (asked == run.id || asked == run.name) return true;
-  return std::ranges::any_of(run.paths, [asked](const std::string& path) {
-    return path == asked || (path.ends_with(asked) && path[path.size() - asked.size() - 1] == '/');
-  });
+  if (run.paths.size() != 1) return false;
+  const std::string& path = run.paths.front();
+  return path == asked || (path.ends_with(asked) && path[path.size() - asked.size() - 1] == '/');
 }
 
 // As MindInsight's calls name it: a directory, or one below its training job.

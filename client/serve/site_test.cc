@@ -1,0 +1,57 @@
+#include "client/serve/site.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "base/testing/temp_dir.h"
+
+namespace profd::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SiteTest : public ::testing::Test {
+ protected:
+  // MindInsight's steps of a device, in a folder of their own.
+  void AddSteps(const std::string& folder, int device, int hours_old) {
+    const fs::path place = fs::path(std::string(dir_ / "job")) / folder;
+    fs::create_directories(place);
+    std::ofstream(place / ("step_trace_raw_" + std::to_string(device) + "_detail_time.csv"))
+        << "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail\n"
+        << "1,100000,200000,100000,110000,190000,10000,80000,10000\n";
+    fs::last_write_time(place, fs::file_time_type::clock::now() - std::chrono::hours(hours_old));
+  }
+  Json Devices(const std::string& key, const std::string& value) {
+    RunStore::Options options;
+    options.folders = {dir_ / "job"};
+    RunStore runs(std::move(options));
+    Site site(&runs, "");
+    WebRequest request;
+    request.method = "GET";
+    request.path = "/v1/mindinsight/profile/devices";
+    request.query = {{key, value}};
+    request.headers = {{"host", "localhost:80"}};
+    return Json::parse(site.Answer(request).body);
+  }
+
+  TempDir dir_;
+};
+
+// The run of all folders is as new as the newest of them, and so before the older ones in the list.
+TEST_F(SiteTest, AFolderNamesItsOwnRunHoweverOld) {
+  AddSteps("worker_0", 0, 2);
+  AddSteps("worker_1", 1, 0);
+  for (const char* key : {"train_id", "dir", "profile"}) {
+    EXPECT_EQ(Devices(key, "./worker_0"), Json({"0"})) << key;
+    EXPECT_EQ(Devices(key, "job/worker_0"), Json({"0"})) << key;
+    EXPECT_EQ(Devices(key, "worker_1"), Json({"1"})) << key;
+    EXPECT_EQ(Devices(key, "job"), Json({"0", "1"})) << key;
+  }
+}
+
+}  // namespace
+}  // namespace profd::client
