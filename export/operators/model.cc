@@ -283,7 +283,8 @@ void Model::KeepCacheOf(const TimeWindow& kept) {
 void Model::KeepOnly(const TimeWindow& kept) {
   window = kept;
   if (!kept.HasAll()) KeepCacheOf(kept);
-  for (auto& [device, of_device] : cpu) {
+  for (auto& entry : cpu) {  // clang 14 captures no structured bindings
+    auto& of_device = entry.second;
     std::erase_if(of_device.records.nodes, [&](const CpuNode& node) { return !kept.Has(of_device.clock(node.start)); });
     std::erase_if(of_device.records.pipeline,
                   [&](const PipelineRecord& record) { return !kept.Has(of_device.monotonic(record.time_ns)); });
