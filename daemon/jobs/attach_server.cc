@@ -217,6 +217,10 @@ void AttachServer::Admit(UniqueFd fd) {
     AttachLink* late = Find(id);
     if (late == nullptr) return;
     if (!late->refusal.ok()) return RefuseLink(*late, late->refusal);
+    // On a busy machine this may run before what has arrived was read.
+    const ReadResult read = ReadOne(*late);
+    if (read == ReadResult::kPacket) return;
+    if (read == ReadResult::kEnd) return DropSoon(*late);
     counters_.refused_hello.fetch_add(1, std::memory_order_relaxed);
     RefuseLink(*late, DeadlineExceeded("no hello in time"));
   });

@@ -124,11 +124,14 @@ class AttachServerTest : public ::testing::Test {
     AttachServerTest& test;
   };
 
-  void Start() {
+  void Listen() {
     std::string warning;
     auto server = AttachServer::Listen(options_, control_, clock_, handler_, &warning);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(server).value();
+  }
+  void Start() {
+    Listen();
     server_->Start();
   }
   template <class Condition>
@@ -361,6 +364,15 @@ TEST_F(AttachServerTest, ClientsWithoutHelloAreDisconnected) {
   Client client(options_.path);
   EXPECT_EQ(client.Expect<attach::Refused>().code, static_cast<int>(StatusCode::kDeadlineExceeded));
   client.ExpectEnd();
+}
+
+TEST_F(AttachServerTest, AHelloThatWaitsToBeReadIsInTime) {
+  options_.hello_deadline_ns = 1;
+  Listen();
+  Client client(options_.path);
+  ASSERT_TRUE(client.Send(attach::ToDaemon(attach::Hello{})));
+  server_->Start();
+  client.Expect<attach::Welcome>();
 }
 
 TEST_F(AttachServerTest, ClientsThatDoNotReadAreDisconnected) {
