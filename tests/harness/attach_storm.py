@@ -21,7 +21,8 @@ class Storm:
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data or b"!" in data:
                 self.end()
-                raise AssertionError(f"a process could not attach, after {seen} of {len(hellos)}")
+                why = data[data.find(b"!") + 1:].decode(errors="replace") if data else "all have ended"
+                raise AssertionError(f"a process could not attach, after {seen} of {len(hellos)}: {why}")
             seen += len(data)
 
     def end(self):
@@ -61,8 +62,7 @@ def main():
                 train(path, hello, leaving and i % 3 == 0)
                 code = 0
             except BaseException:
-                traceback.print_exc()
-                os.write(1, b"!")
+                os.write(1, b"!" + traceback.format_exc().encode()[-2000:])
             finally:
                 os._exit(code)
         children.append(pid)
