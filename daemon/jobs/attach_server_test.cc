@@ -347,6 +347,7 @@ TEST_F(AttachServerTest, ThereIsALimit) {
   std::vector<Client> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(Attached());
   Client fifth(options_.path);
+  ASSERT_TRUE(fifth.Send(attach::ToDaemon(attach::Hello{})));
   EXPECT_EQ(fifth.Expect<attach::Refused>().code, 8);
   fifth.ExpectEnd();
   EXPECT_EQ(server_->counters().refused_limit.load(), 1u);
@@ -354,7 +355,7 @@ TEST_F(AttachServerTest, ThereIsALimit) {
   ASSERT_TRUE(Wait([this] { return closed_.size() == 1; }));
   Attached();
   server_->Configure("", 0);
-  Client none(options_.path);
+  Client none(options_.path);  // without a hello, until its deadline
   EXPECT_EQ(none.Expect<attach::Refused>().code, 8);
 }
 
