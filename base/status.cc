@@ -49,7 +49,7 @@ std::string_view ToString(StatusCode code) {
   static constexpr std::array<std::string_view, 17> kNames = {
       "ok",           "cancelled",         "unknown error",      "invalid argument",
       "deadline exceeded", "not found",    "already exists",     "not allowed",
-      "busy",         "not possible now",  "aborted",            "out of range",
+      "limit reached", "not possible now",  "aborted",            "out of range",
       "not supported here", "internal error", "unavailable",     "data loss",
       "unauthenticated"};
   auto index = static_cast<size_t>(code);
@@ -65,6 +65,8 @@ Status Status::FromErrno(int error_number, std::string_view what) {
 
 std::string Status::ToString() const {
   if (ok()) return "ok";
+  // A full volume, a limit and what another holds are different answers with this code: the message has which.
+  if (code_ == StatusCode::kResourceExhausted && !message_.empty()) return message_;
   std::string text(profd::ToString(code_));
   if (!message_.empty()) {
     text += ": ";

@@ -3,7 +3,7 @@
 // and "broken" stay different answers:
 //   kUnimplemented       this chip, driver or kernel cannot do it
 //   kPermissionDenied    the caller may not
-//   kResourceExhausted   another client holds it, or a limit is reached (busy)
+//   kResourceExhausted   another client holds it (busy), a limit is reached, or the volume is full: the message says which
 //   kFailedPrecondition  switched off or not in the right state
 //   kUnavailable         it is broken or gone right now; trying again may help
 //   kInternal            a bug of ours or an answer that makes no sense
@@ -68,7 +68,7 @@ class [[nodiscard]] Status {
   std::span<const Problem> problems() const {
     return problems_ == nullptr ? std::span<const Problem>() : *problems_;
   }
-  // "not found: no session 17"; "ok" for success.
+  // "not found: no session 17"; "ok" for success; of kResourceExhausted the message alone.
   std::string ToString() const;
   // The same error with "context: " in front of its message; success stays success.
   Status Annotate(std::string_view context) const;

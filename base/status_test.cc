@@ -26,6 +26,13 @@ TEST(Status, ErrnoKeepsDifferentReasonsApart) {
   EXPECT_NE(Status::FromErrno(ENOENT, "open x").message().find("open x"), std::string::npos);
 }
 
+// The code is that of what another holds, too: a full volume is not busy.
+TEST(Status, AFullVolumeIsNotBusy) {
+  EXPECT_EQ(Status::FromErrno(ENOSPC, "write x").ToString(), "write x: No space left on device");
+  EXPECT_EQ(Status(StatusCode::kResourceExhausted, "the driver is busy").ToString(), "the driver is busy");
+  EXPECT_EQ(Status(StatusCode::kResourceExhausted, "").ToString(), "limit reached");
+}
+
 TEST(Status, MacroReturnsTheFirstError) {
   EXPECT_EQ(FailsWhen(true).code(), StatusCode::kNotFound);
   EXPECT_EQ(FailsWhen(false).code(), StatusCode::kAborted);
