@@ -40,11 +40,11 @@ void NoteOtherProfilers(const Manifest& manifest, VerifyReport* report) {
   }
 }
 
-// Of channels whose timestamps do not show it, and which may have no file. Some are bytes of an unknown number of records.
+// Of channels whose timestamps do not show it, or that have no record, and so no file. Some are bytes of an unknown number of records.
 void NoteLosses(const Manifest& manifest, VerifyReport* report) {
   if (manifest.state == DumpState::kRunning) return;
   for (const ManifestChannel& channel : manifest.channels) {
-    if (channel.hz_effective > 0) continue;
+    if (channel.hz_effective > 0 && channel.records > 0) continue;
     const std::string of = channel.device < 0 ? "" : fmt::format(" of device {}", channel.device);
     for (const ManifestLoss& loss : channel.dropped) {
       if (!IsDropped(loss) || loss.records + loss.bytes == 0) continue;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/bytes.h"
@@ -83,6 +84,7 @@ class FileCheck {
   const ManifestChannel* FindChannel() const;
   void AddToAccount(std::string what);
   void CheckCounts(VerifyChannel& row);
+  uint64_t LostAtEnd(const VerifyChannel& row, const ManifestChannel& channel) const;
   void CheckReadings(const VerifyChannel& row);
   void CheckEdges();
 
@@ -399,6 +401,7 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
     // Records without a period do not show by their timestamps what is missing.
     if (entry->hz_effective <= 0 && explained_ + unexplained_ == 0 && IsDropped(loss)) row.missing += loss.records;
   }
+  row.missing += LostAtEnd(row, *entry);
   if (poller_ != nullptr) CheckReadings(row);
   if (known_ != nullptr && row.received != known_->records) {
     AddToAccount(
@@ -412,6 +415,23 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
     AddToAccount(
         fmt::format("{} records are missing, the manifest knows of {}", explained_, row.lost));
   }
+}
+
+// What was lost behind the last record, as on a volume that was full to the end, does not show by the timestamps.
+uint64_t FileCheck::LostAtEnd(const VerifyChannel& row, const ManifestChannel& channel) const {
+  const bool placed = format_ == nullptr || clocks_;
+  if (channel.hz_effective <= 0 || !placed || gaps_.records() == gaps_.unreadable()) return 0;
+  const int64_t last_ns = ToHostNs(gaps_.last_ns());
+  uint64_t lost = 0;
+  for (const ManifestGap& gap : channel.gaps) {
+    // Both ends may be off: the block that was lost last was read at one of them, and clocks drift.
+    if (IsDropped({.reason = gap.reason}) && std::midpoint(gap.from_ns, gap.host_ns) >= last_ns) lost += gap.lost_records;
+  }
+  lost = std::min(lost, row.lost - std::min(row.lost, explained_));
+  if (poller_ == nullptr) return lost;
+  // Of all the collector's files: how much of it is this one's, only its readings say.
+  if (!HostFileOf(file_.base).system) return 0;
+  return std::min(lost, channel.readings - std::min(channel.readings, row.received));
 }
 
 // What the collector read is in the file of what it reads of the system, or reported as lost. Losses

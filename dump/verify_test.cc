@@ -79,6 +79,38 @@ TEST_F(VerifyTest, LostRecordsTheManifestNamesAreExpected) {
   }
 }
 
+// The volume was full from 2 s on, to the end of the session at 3 s: no record comes after what is missing.
+TEST_F(VerifyTest, WhatIsLostAtTheEndOfASessionIsLost) {
+  Write(0, 100);
+  Write(110, 200);
+  std::vector<std::pair<int, double>> readings;
+  for (int i = 0; i < 200; ++i) readings.emplace_back(i, 0.01);
+  WriteHost(readings, 300);
+  for (ManifestChannel* channel : {&Channel("hbm", 1, "hbm.data"), &Channel("hccs", 9, "hccs.data"), &Channel("host_cpu", 0, "")}) {
+    const uint64_t series = channel->collector == "hbm" ? 8 : 1;
+    if (channel->device >= 0) {
+      channel->AddGap({kStartNs + 1100 * kNsPerMs, 10 * series, LossReason::kQueueFull, kStartNs + 990 * kNsPerMs});
+      channel->AddLoss(LossReason::kQueueFull, 10 * series, 0);
+    }
+    channel->AddGap({kStartNs + 3000 * kNsPerMs, 100 * series, LossReason::kWriteError, kStartNs + 1995 * kNsPerMs});
+    channel->AddLoss(LossReason::kWriteError, 100 * series, 0);
+  }
+  ManifestChannel& llc = Channel("llc", 77, "llc.data");  // nothing of it was written
+  llc.AddGap({kStartNs + 3000 * kNsPerMs, 20, LossReason::kWriteError, kStartNs});
+  llc.AddLoss(LossReason::kWriteError, 20, 480);
+  Finish(300);
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  ASSERT_EQ(report.channels.size(), 3u);
+  for (const VerifyChannel& channel : report.channels) {
+    const uint64_t lost = channel.collector == "hbm" ? 880 : channel.collector == "hccs" ? 110 : 100;
+    EXPECT_EQ(channel.missing, lost) << channel.file;
+    EXPECT_EQ(channel.lost, lost) << channel.file;
+    EXPECT_EQ(channel.unexplained, 0u) << channel.file;
+  }
+  EXPECT_THAT(report.notes, ElementsAre("llc of device 0: 20 records are lost (write_error)"));
+}
+
 // Two processes, whose gaps overlap: from 100 ms to 700 ms and from 1000 ms to 1200 ms.
 TEST_F(VerifyTest, TheTimeOfAnotherProfilerIsANote) {
   Write(0, 200);
