@@ -76,6 +76,7 @@ void WriterSession::CountGivenUp(const std::vector<ManifestLoss>& before) {
     const uint64_t bytes = after.bytes - before[i].bytes;
     FeedCounters& counters = feeds_[i]->counters_;
     feeds_[i]->losses_.CountNoted(LossReason::kWriteError, records, bytes);
+    writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
     counters.records.fetch_sub(records, std::memory_order_relaxed);
     counters.bytes.fetch_sub(bytes, std::memory_order_relaxed);
   }

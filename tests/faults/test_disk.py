@@ -254,6 +254,10 @@ class BadDisk(FaultCase):
                 self.assertEqual(sum(loss["records"] for c in facts["channels"]
                                      for loss in c["dropped"] if loss["reason"] != "late"),
                                  done["dropped_records"])
+                refused = sum(loss["bytes"] for c in facts["channels"] for loss in c["dropped"]
+                              if loss["reason"] == "write_error")
+                eventually(lambda: d.metric("profd_dump_dropped_bytes_total", reason="write_error") == refused,
+                           what="the metric has what was given up at the end, too")
                 # Who writes nothing goes on.
                 self.assertEqual(d.show(live["session_id"])["state"], "running")
                 os.unlink(control)
