@@ -109,7 +109,7 @@ Status App::Impl::Build() {
   BuildJobs();
   attribution = NewAttribution({*control, clock, node->host(), jobs->table(), store, &node->process_names()}, config);
   retention = std::make_unique<DumpRetention>(
-      DumpRetention::Deps{*control, clock, *state_store, config.dump_root}, QuotaOf(config));
+      DumpRetention::Deps{*control, clock, *state_store, *states, config.dump_root}, QuotaOf(config));
   BuildArchive();
   self = std::make_unique<SelfMetrics>(node->host());
   BuildSessions();

@@ -38,7 +38,7 @@ class ArchiveQueueTest : public ::testing::Test {
   // As a daemon does, with what the one before it saved.
   void Start() {
     if (retention_ != nullptr) retention_->Stop();
-    retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, QuotaLimits{});
+    retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, states_, tmp_ / "root"}, QuotaLimits{});
     queue_ = std::make_unique<ArchiveQueue>(
         ArchiveQueue::Deps{control_, clock_, *retention_, "n1", states_, processes_}, config_, states_.files["archive.json"]);
     retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,

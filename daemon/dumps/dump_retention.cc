@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "daemon/metrics/self_metrics.h"
-#include "dump/reader.h"
 
 namespace profd {
 namespace {
@@ -27,55 +26,6 @@ constexpr double kMarginS = 0.5;
 constexpr int64_t kRateNs = 150 * kNsPerMs;
 
 uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
-
-KeptDump Describe(const std::string& name, const Manifest& manifest) {
-  KeptDump dump;
-  dump.name = name;
-  dump.uid = manifest.uid;
-  dump.session_id = manifest.session_id;
-  dump.job_id = manifest.job_id;
-  dump.label = manifest.label;
-  dump.recorder = manifest.requested.contains("flight_recorder");
-  if (auto fleet = manifest.metadata.find(kFleetMetadata); fleet != manifest.metadata.end()) dump.fleet = fleet->second;
-  dump.state = manifest.state;
-  dump.started_wall_ns = manifest.start_wall_ns;
-  dump.ended_wall_ns = manifest.end_wall_ns;
-  dump.segment = static_cast<uint32_t>(std::max(1, manifest.segment));
-  return dump;
-}
-
-// Runs on the disk's thread.
-DumpRetention::RecoveredDump Complete(const DumpRoot& root, const std::string& name, const RecoveryOptions& options, bool* empty) {
-  DumpRetention::RecoveredDump found;
-  found.dump.name = name;
-  found.dump.state = DumpState::kInterrupted;
-  found.dump.session_id = options.session_id;
-  Result<RecoveredDump> recovered = RecoverDump(root, name, options);
-  if (recovered.ok()) {
-    *empty = recovered->outcome == RecoveredDump::Outcome::kEmpty;
-    found.manifest = std::move(recovered->manifest);
-    found.dump = Describe(name, found.manifest);
-    if (recovered->outcome == RecoveredDump::Outcome::kRecovered) {
-      log::Info("dump completed", {{"dump", name}, {"session", found.dump.session_id},
-                                   {"cut_bytes", recovered->cut_bytes}, {"slices", recovered->ended_slices}});
-    }
-  } else {
-    found.problem = recovered.status();
-    if (Result<DumpReader> reader = DumpReader::Open(root, name); reader.ok()) {
-      if (Result<Manifest> manifest = reader->ReadManifest(); manifest.ok()) {
-        found.manifest = std::move(manifest).value();
-        found.manifest.state = DumpState::kInterrupted;
-        found.dump = Describe(name, found.manifest);
-      }
-    }
-    if (Result<std::pair<uint32_t, int64_t>> facts = root.FactsOf(name); facts.ok()) {
-      found.dump.uid = found.manifest.uid = facts->first;
-      if (found.dump.ended_wall_ns == 0) found.dump.ended_wall_ns = facts->second;
-    }
-  }
-  found.dump.bytes = root.BytesOf(name).value_or(0);
-  return found;
-}
 
 }  // namespace
 
@@ -110,83 +60,7 @@ void DumpRetention::SavePins() {
   nlohmann::json json;
   json["pinned"] = nlohmann::json::array();
   for (const auto& [name, on] : pinned_) json["pinned"].push_back(name);
-  disk_->Post([this, text = json.dump(1) + "\n"] {
-    if (Status saved = deps_.store.Save(kPinsFile, text); !saved.ok()) {
-      log::Error(kPinsFile.loss, {{"why", saved.ToString()}});
-    }
-  });
-}
-
-// One dump at a time, so that removals get their turn in between.
-struct DumpRetention::Disk {
-  std::vector<std::string> names;
-  std::map<std::string, FirstDump> first;
-  size_t next = 0;
-};
-
-void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first, std::function<void()> first_done) {
-  DCHECK_ON(deps_.control);
-  auto work = std::make_shared<Disk>();
-  // Newest first, after those a client waits for.
-  std::sort(names.begin(), names.end(), std::greater<>());
-  std::stable_partition(names.begin(), names.end(),
-                        [&first](const std::string& name) { return first.contains(name); });
-  left_ = names.size();
-  first_left_ = static_cast<size_t>(std::count_if(
-      names.begin(), names.end(), [&first](const auto& name) { return first.contains(name); }));
-  work->names = std::move(names);
-  work->first = std::move(first);
-  first_done_ = std::move(first_done);
-  if (first_left_ == 0) std::exchange(first_done_, nullptr)();
-  if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
-  auto step = std::make_shared<std::function<void()>>();
-  *step = [this, work, weak = std::weak_ptr(step)] {
-    auto self = weak.lock();
-    if (self == nullptr || work->next >= work->names.size()) return;
-    const std::string& name = work->names[work->next++];
-    RecoveryOptions options;
-    options.now_wall_ns = deps_.clock.WallNs();
-    options.now_raw_ns = deps_.clock.MonotonicRawNs();
-    if (auto known = work->first.find(name); known != work->first.end()) {
-      options.session_id = known->second.session_id;
-      options.same_boot = known->second.same_boot;
-    }
-    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
-    bool empty = false;
-    RecoveredDump found;
-    if (root.ok()) {
-      found = Complete(*root, name, options, &empty);
-      if (empty) root->Remove(name).Ignore();
-    } else {
-      found.problem = root.status();
-      empty = true;
-    }
-    deps_.control.Post([this, empty, found = std::move(found)]() mutable {
-      --left_;
-      if (!empty) Take(std::move(found));
-      if (first_left_ > 0 && --first_left_ == 0) std::exchange(first_done_, nullptr)();
-      if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
-    });
-    disk_->Post([self] { (*self)(); });
-  };
-  disk_->Post([this, step] {
-    if (Result<DumpRoot> root = DumpRoot::Attach(deps_.root); root.ok()) root->RemoveLeftovers();
-    (*step)();
-  });
-}
-
-void DumpRetention::Take(RecoveredDump found) {
-  DCHECK_ON(deps_.control);
-  if (dumps_.contains(found.dump.name)) return;
-  found.dump.pinned = pinned_.contains(found.dump.name);
-  if (!found.problem.ok()) {
-    log::Warning("dump not completed", {{"dump", found.dump.name}, {"why", found.problem.ToString()}});
-  } else if (found.manifest.state == DumpState::kInterrupted) {
-    ++recovered_;
-  }
-  dumps_[found.dump.name] = found.dump;
-  ++changes_;
-  if (hooks_.on_found) hooks_.on_found(found);
+  deps_.states.Save(kPinsFile, json.dump(1) + "\n", nullptr);
 }
 
 void DumpRetention::Opened(KeptDump dump) {
@@ -224,7 +98,11 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   found->second.bytes = std::max(found->second.bytes, bytes);
   found->second.ended_wall_ns = deps_.clock.WallNs();
   if (hooks_.on_closed) hooks_.on_closed(found->second);
-  // What its manifest and last files made of it.
+  Measure(name);
+}
+
+// What its manifest and last files made of it.
+void DumpRetention::Measure(const std::string& name) {
   disk_->Post([this, name] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     if (!root.ok()) return;
@@ -242,49 +120,6 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
 void DumpRetention::SetWaiting(std::string_view name, bool waiting) {
   DCHECK_ON(deps_.control);
   if (auto found = dumps_.find(name); found != dumps_.end()) found->second.waiting = waiting;
-}
-
-void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {
-  DCHECK_ON(deps_.control);
-  log::Warning("the end of a dump could not be written; it is tried again", {{"dump", name}});
-  unended_[name].manifest = std::move(manifest);
-  // Nothing waits any more: what could not be written is lost, and counted.
-  if (auto found = dumps_.find(name); found != dumps_.end()) Grown(name, found->second.bytes);
-}
-
-void DumpRetention::Tick() {
-  DCHECK_ON(deps_.control);
-  for (auto& [name, dump] : unended_) {
-    if (!dump.trying) TryToComplete(name);
-  }
-}
-
-void DumpRetention::TryToComplete(const std::string& name) {
-  Unended& dump = unended_[name];
-  dump.trying = true;
-  RecoveryOptions options;
-  options.now_wall_ns = deps_.clock.WallNs();
-  options.now_raw_ns = deps_.clock.MonotonicRawNs();
-  options.same_boot = true;
-  options.session_id = dump.manifest.session_id;
-  options.reason = dump.manifest.reason;
-  options.state = dump.manifest.state;
-  options.manifest = dump.manifest;
-  disk_->Post([this, name, options = std::move(options)] {
-    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
-    Status status = root.ok() ? Status() : Unavailable(root.status().message());
-    if (status.ok()) status = RecoverDump(*root, name, options).status();
-    deps_.control.Post([this, name, status, state = options.state] {
-      auto found = unended_.find(name);
-      if (found == unended_.end()) return;  // removed meanwhile
-      found->second.trying = false;
-      const bool gone = !dumps_.contains(name) || status.code() == StatusCode::kNotFound;
-      if (!status.ok() && !gone) return;
-      unended_.erase(found);
-      if (!gone) log::Info("dump completed", {{"dump", name}});
-      Closed(name, state, 0);
-    });
-  });
 }
 
 const KeptDump* DumpRetention::Find(std::string_view name) const {

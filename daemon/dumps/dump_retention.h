@@ -5,6 +5,7 @@
 // Lives on the control strand.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include "base/status.h"
 #include "base/strand.h"
 #include "daemon/dumps/dump_quota.h"
+#include "daemon/dumps/state_saver.h"
 #include "daemon/dumps/state_store.h"
 #include "dump/dump_root.h"
 #include "dump/recovery.h"
@@ -39,7 +41,8 @@ class DumpRetention final : public DumpRemover {
   struct Deps {
     Strand& control;
     const Clock& clock;
-    StateStore& store;
+    StateStore& store;   // pins are loaded from
+    StateSaver& states;  // and kept by
     std::string root;  // path of the dump root
   };
   // A dump of an earlier run of the daemon, completed.
@@ -86,7 +89,8 @@ class DumpRetention final : public DumpRemover {
   void SetWaiting(std::string_view name, bool waiting);
 
   // The end of a dump could not be written: it is completed as `manifest` has it when the disk takes it again,
-  // which Tick (about once a second) looks for. Until then it counts as being written.
+  // which Tick (about once a second) looks for. Until then it counts as being written. Dumps of earlier daemons that
+  // could not be completed for lack of space are tried again, too.
   void CompleteLater(const std::string& name, Manifest manifest);
   void Tick();
 
@@ -117,16 +121,28 @@ class DumpRetention final : public DumpRemover {
   void UpdateMetrics(SelfMetrics* self) const;
 
   uint64_t recovered() const { return recovered_; }
+  // Whether one is being tried again right now.
+  bool trying() const {
+    return std::ranges::any_of(unended_, [](const auto& dump) { return dump.second.trying; });
+  }
 
  private:
   struct Disk;
-  void Take(RecoveredDump found);
+  // The end of a dump could not be written: how it is tried again.
+  struct Unended {
+    RecoveryOptions options;
+    bool found = false;  // of an earlier daemon
+    bool trying = false;
+    int64_t next_ns = 0;  // not before
+  };
+  void Take(RecoveredDump found, RecoveryOptions options);
   uint64_t RoomAhead(double seconds) const;
   Headroom HeadroomNow() const;
   bool FarBelow(uint64_t bytes) const;
   void Apply(const QuotaPlan& plan);
   void SavePins();
-  void TryToComplete(const std::string& name);
+  void TryToComplete(const std::string& name, Unended& dump);
+  void Measure(const std::string& name);
   void LoadPins();
 
   Deps deps_;
@@ -140,10 +156,6 @@ class DumpRetention final : public DumpRemover {
   std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
   std::map<std::string, uint64_t, std::less<>> removed_;  // so far, by reason
   uint64_t recovered_ = 0;
-  struct Unended {
-    Manifest manifest;
-    bool trying = false;
-  };
   std::map<std::string, Unended, std::less<>> unended_;
   size_t left_ = 0;
   size_t first_left_ = 0;

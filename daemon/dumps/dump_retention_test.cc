@@ -3,18 +3,44 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 
 #include "base/manual_executor.h"
+#include "daemon/data/testing/test_dump.h"
+#include "dump/reader.h"
 #include "dump/session_dump.h"
 #include "dump/test_support.h"
 
 namespace profd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
+
+// While it exists no file may grow.
+class NoSpace {
+ public:
+  NoSpace() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    struct rlimit none = before_;
+    none.rlim_cur = 0;
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoSpace() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  const sighandler_t handler_ = ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before_ = {};
+};
 
 class DumpRetentionTest : public ::testing::Test {
  protected:
@@ -41,7 +67,7 @@ class DumpRetentionTest : public ::testing::Test {
   }
   void Begin(const QuotaLimits& limits = {}) {
     retention_ = std::make_unique<DumpRetention>(
-        DumpRetention::Deps{control_, clock_, store_, tmp_ / "root"}, limits);
+        DumpRetention::Deps{control_, clock_, store_, states_, tmp_ / "root"}, limits);
     retention_->SetHooks({[this](const DumpRetention::RecoveredDump& found) { found_.push_back(found.dump); },
                        [this](const std::string& name, std::string_view) {
                          removed_.push_back(name);
@@ -56,8 +82,12 @@ class DumpRetentionTest : public ::testing::Test {
   ManualClock clock_;
   ManualExecutor time_{clock_};
   Strand control_{time_.executor()};
+  SystemClock system_;
+  BlockPool pool_{8 << 20};
   StateStore store_{tmp_ / "state"};
   DumpRoot root_;
+  DumpWriter writer_{DumpRoot::Open(tmp_ / "root").value(), system_, pool_, {.min_free_bytes = 0}};
+  WriterStateSaver states_{control_, writer_, store_};
   std::vector<KeptDump> found_;
   std::vector<std::string> removed_;
   std::unique_ptr<DumpRetention> retention_;
@@ -75,6 +105,33 @@ TEST_F(DumpRetentionTest, FindsAndCompletesWhatThereIsNewestFirst) {
   EXPECT_EQ(found_[1].state, DumpState::kDone);
   EXPECT_GT(found_[1].bytes, 0u);
   EXPECT_EQ(retention_->recovered(), 1u);
+}
+
+TEST_F(DumpRetentionTest, WhatCouldNotBeCompletedIsTriedAgain) {
+  const std::string name = Make("s-1", false);
+  const auto manifest = [&] { return DumpReader::Open(root_, name)->ReadManifest().value(); };
+  {
+    const NoSpace volume;
+    Begin();
+    time_.Advance(30 * kNsPerSecond);
+    retention_->Tick();
+    Until([this] { return !retention_->trying(); });
+  }
+  ASSERT_EQ(found_.size(), 1u);
+  EXPECT_EQ(manifest().state, DumpState::kRunning);
+  EXPECT_EQ(retention_->recovered(), 0u);
+  // It may be large: not with every tick.
+  time_.Advance(kNsPerSecond);
+  retention_->Tick();
+  EXPECT_FALSE(retention_->trying());
+  time_.Advance(30 * kNsPerSecond);
+  retention_->Tick();
+  Until([this] { return retention_->recovered() == 1; });
+  EXPECT_EQ(manifest().state, DumpState::kInterrupted);
+  EXPECT_EQ(retention_->Find(name)->ended_wall_ns, manifest().end_wall_ns);
+  time_.Advance(60 * kNsPerSecond);
+  retention_->Tick();
+  EXPECT_FALSE(retention_->trying());
 }
 
 TEST_F(DumpRetentionTest, RemovesExcessDumpsButNotPinnedOnes) {
@@ -212,6 +269,23 @@ TEST_F(DumpRetentionTest, PinsAreLimitedAndSurvive) {
   Begin();
   EXPECT_TRUE(found_.at(0).pinned);
   EXPECT_TRUE(found_.at(1).pinned);
+}
+
+// Each change has all of them: on a disk that hangs they are not queued.
+TEST_F(DumpRetentionTest, OfPinsThatWaitForTheDiskOnlyTheNewestAreKept) {
+  const std::string first = Make("s-1", true);
+  const std::string second = Make("s-2", true);
+  Begin();
+  std::promise<void> hang;
+  std::string saved;
+  writer_.Post([wait = hang.get_future().share()] { wait.wait(); });
+  EXPECT_TRUE(retention_->Pin({first}, true, false).ok());
+  writer_.Post([&] { saved = store_.Load(kPinsFile).value_or(""); });
+  EXPECT_TRUE(retention_->Pin({second}, true, false).ok());
+  EXPECT_TRUE(retention_->Pin({first}, false, false).ok());
+  hang.set_value();
+  AwaitWriter(writer_);
+  EXPECT_THAT(saved, AllOf(HasSubstr(second), Not(HasSubstr(first))));
 }
 
 TEST(StateStoreTest, OneDaemonAtATime) {
