@@ -189,6 +189,11 @@ class SessionDump : private SliceObserver {
   void NoteLoss(const ManifestChannel& channel, LossReason reason, const ManifestGap& gap);
   // Something in it is worth knowing after a crash.
   void TouchManifest() { manifest_touched_ = true; }
+  // It is touched, and due with the next WriteManifestIfDue.
+  void WriteManifestSoon() {
+    manifest_touched_ = true;
+    manifest_written_ns_ = 0;
+  }
   // Replaces profd_manifest.json if it was touched, at most every 10 s; with `sync`, once it is on the
   // disk.
   Status WriteManifestIfDue();

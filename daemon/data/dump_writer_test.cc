@@ -145,6 +145,45 @@ TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
   EXPECT_EQ(feed->losses().Total().records, 9u);
 }
 
+// A daemon may be killed seconds after the start: who completes the dump has this manifest only.
+TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
+  TempDir tmp;
+  SystemClock clock;
+  BlockPool pool(8 << 20);
+  DumpWriter writer(DumpRoot::Open(tmp / "root").value(), clock, pool, {.sync_interval_ns = 0});
+  std::string path;
+  const std::shared_ptr<WriterSession> session = OpenTestDump(writer, &path, {0});
+  FeedOptions wish;
+  wish.collector = "hbm";
+  wish.device = 0;
+  wish.channel = abi::kChannelHbm;
+  wish.format = abi::FindChannelFormat(abi::kChannelHbm);
+  wish.hz = 10;
+  DumpFeed* feed = session->AddFeed(std::move(wish));
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->hz = 100;
+  session->SetEpoch(feed, epoch, false);
+  session->EditManifest([](Manifest& manifest) { manifest.warnings.emplace_back("it runs"); });  // written at once
+  BlockBuilder builder = pool.Get(sizeof(records::HbmRecord));
+  const records::HbmRecord record{.timestamp = 10'000, .count = 1, .event = 0, .stack = 0};
+  std::memcpy(builder.buffer().data(), &record, sizeof record);
+  BlockInfo info;
+  info.channel = abi::kChannelHbm;
+  info.records = 1;
+  session->Push(feed, std::move(builder).Finish(info, sizeof record));
+  std::promise<void> flushed;
+  writer.Flush([&flushed] { flushed.set_value(); });
+  flushed.get_future().wait();
+  const Manifest manifest = ParseManifest(ReadText(path + "/profd_manifest.json")).value();
+  EXPECT_EQ(manifest.state, DumpState::kRunning);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].hz_asked, 10);
+  EXPECT_EQ(manifest.channels[0].channel_hz, 100);
+  EXPECT_EQ(manifest.channels[0].hz_effective, 10);
+  EXPECT_TRUE(manifest.channels[0].thinned);
+  FinishTestDump(*session);
+}
+
 TEST(DumpWriterSpaceTest, KeepsWhatIsWrittenUntilTheNextLookFree) {
   constexpr uint64_t kMb = 1 << 20;
   EXPECT_EQ(DumpWriter::BytesToFree(12 * kMb, 10 * kMb, kMb), 0u);

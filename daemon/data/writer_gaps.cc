@@ -1,5 +1,6 @@
 // What is missing from one session's dump, and how the manifest has its feeds.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "daemon/data/dump_writer.h"
@@ -50,6 +51,10 @@ void WriterSession::UpdateManifest(int64_t host_ns) {
     writer_.missing_left_out_ += not_read.over_budget;
     const FeedCounters& counters = feed->counters_;
     ManifestChannel& channel = place.channel;
+    const auto rates = [&channel] {
+      return std::tuple(channel.hz_asked, channel.hz_effective, channel.channel_hz, channel.thinned, channel.rebase_us, channel.past_hz);
+    };
+    const auto before = rates();
     channel.records = counters.records.load(std::memory_order_relaxed) - channel.aged.records;
     channel.bytes = counters.bytes.load(std::memory_order_relaxed) - channel.aged.bytes;
     channel.thinned = feed->thinned();
@@ -63,6 +68,8 @@ void WriterSession::UpdateManifest(int64_t host_ns) {
     channel.hz_asked = feed->options_.hz;
     const bool of_channel = feed->options_.format != nullptr;
     channel.hz_effective = feed->thinned() || !of_channel ? feed->options_.hz : feed->channel_hz_;
+    // Nothing else tells who completes the dump after a crash. It is known with the first block, and seldom changes.
+    if (rates() != before) dump_->WriteManifestSoon();
   }
 }
 
