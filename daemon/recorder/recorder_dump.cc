@@ -64,6 +64,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   void AddFeed(RecorderRing::RouteId route, DumpPart* part);
   void Replay();
   void AwaitActivity();
+  void AddProcesses();
   void ReplayActivity();
   void Finish();
   void AddActivityOutcomes(v1::SessionStatus* view) const;
@@ -277,14 +278,26 @@ void RecorderDump::AwaitActivity() {
   });
 }
 
+// Those of the job, also where nothing was recorded inside them: which rank has which device.
+void RecorderDump::AddProcesses() {
+  if (recorder_.jobs_ == nullptr || request_.job_id.empty() || !request_.may_hold) return;
+  for (const TrainingProcess& process : recorder_.jobs_->Processes()) {
+    if (process.job_id != request_.job_id || !request_.may_hold(process)) continue;
+    if (std::ranges::find(processes_, process.pid, &ManifestProcess::pid) != processes_.end()) continue;
+    processes_.push_back({process.pid, process.rank, process.attached(), process.devices, process.command});
+  }
+}
+
 void RecorderDump::ReplayActivity() {
   const ActivityHistory* history = recorder_.activity_.get();
   if (history == nullptr || !request_.may_hold) {
+    AddProcesses();
     Finish();
     return;
   }
   ActivityHistory::Past past = history->Read(start_ns_, request_.may_hold, now_ns_);
   for (const auto& [id, process] : past.processes) processes_.push_back(process.Describe());
+  AddProcesses();
   if (past.held_from_ns > from_ns_ + kSlackNs) {
     late_warnings_.push_back(fmt::format("of what processes did, the last {:.3f} s are held ({})",
                                          Seconds(std::max<int64_t>(0, now_ns_ - past.held_from_ns)),

@@ -418,8 +418,12 @@ class Processes(RecorderCase):
         until_held(self.daemon, 1)
         client = self.client().attach(job_id="half", rank=0, devices=[1])
         eventually(lambda: any(j["job_id"] == "half" for j in self.daemon.ctl("jobs")["jobs"]))
-        dump = self.read(self.daemon.ctl("dump", "--job", "half"))
-        self.assertEqual(set(dump.devices), {1})
+        made = self.daemon.ctl("dump", "--job", "half")
+        self.assertEqual(set(self.read(made).devices), {1})
+        # Nothing is recorded inside the process; that it is rank 0 on device 1 is known all the same.
+        with open(os.path.join(made["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
+            processes = json.load(file)["session"]["processes"]
+        self.assertEqual([(p["pid"], p["rank"], p["devices"]) for p in processes], [(os.getpid(), 0, [1])])
         refused = self.daemon.run("dump", "--job", "whole")
         self.assertEqual(refused.returncode, 4)
         self.assertIn("half", refused.stderr)
