@@ -24,12 +24,12 @@ TEST_F(OptionsCommandTest, ListsTheDaemonsAnswer) {
   ExpectGolden(out(), "options.txt");
   EXPECT_EQ(Run({"options", "--json"}), 0);
   EXPECT_EQ(Json::parse(out())["options"][0]["reason"], "not supported on Ascend310P: no NIC");
-  daemon_.error = Unavailable("nobody");
+  daemon_.error = Unavailable("no daemon");
   EXPECT_EQ(Run({"options"}), 6);
 }
 
 TEST_F(OptionsCommandTest, ListsTheTableOffline) {
-  daemon_.error = Unavailable("nobody");
+  daemon_.error = Unavailable("no daemon");
   EXPECT_EQ(Run({"options", "--offline"}), 0) << err();
   ExpectGolden(out(), "options_offline.txt");
   EXPECT_EQ(Run({"options", "--offline", "--chip", "910", "--json"}), 0) << err();
@@ -93,13 +93,13 @@ TEST_F(OptionsCommandTest, CountsProblemsThatAreNotListed) {
 }
 
 TEST_F(OptionsCommandTest, WithoutADaemonTheExitCodeIsSix) {
-  daemon_.error = Unavailable("nobody");
+  daemon_.error = Unavailable("no daemon");
   EXPECT_EQ(Run({"check", "--options-json", "{}"}), 6);
   EXPECT_EQ(Run({"check", "--options-json", "{}", "--offline"}), 0) << err();
 }
 
 TEST_F(OptionsCommandTest, ChecksOffline) {
-  daemon_.error = Unavailable("nobody");
+  daemon_.error = Unavailable("no daemon");
   TempDir dir;
   std::ofstream(dir / "o.json") << R"({"task_trace":"on","aic_metrics":"L2Cache"})";
   EXPECT_EQ(Run({"check", "--offline", "--options-json", dir / "o.json"}), 0) << err();

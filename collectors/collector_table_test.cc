@@ -112,7 +112,7 @@ TEST(CollectorTable, EveryChannelBelongsToExactlyOneCollector) {
   EXPECT_EQ(claimed.size(), abi::kChannelFormats.size());
 }
 
-// A collector that is not listed on a device plans nothing there, and its probe says why.
+// A collector that is not listed on a device plans nothing there, and its probe gives the reason.
 TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
   DeviceInfo device = testing::MakeDevice(1);
   device.qos_streams = {1};

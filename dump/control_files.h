@@ -54,7 +54,7 @@ struct NodeFacts {
   // platform_version of the host's own info.json: the chip of the node's NPUs. A node without any
   // gets the one with which the analyser exports every host channel.
   int chip_id = 5;
-  // The kernel does not say how fast the cards are; their speed is assumed.
+  // The kernel does not report the speed of the cards; it is assumed.
   bool net_speed_assumed = false;
 };
 

@@ -268,7 +268,7 @@ TEST_F(HostCpuTest, ProbeReportsWhyNot) {
 // The real /proc, without a subscriber for text records: what has not run is not read again, and shows the same.
 class SamplesOnlyTest : public ::testing::Test {
  protected:
-  class Nobody final : public RawSink {
+  class NoSubscriber final : public RawSink {
    public:
     void WriteHostFile(std::string_view, std::string_view) override { ADD_FAILURE(); }
     bool Wanted() const override { return false; }
@@ -283,8 +283,8 @@ class SamplesOnlyTest : public ::testing::Test {
   // Of process `pid`, polled now; -1: it has no sample.
   double Poll(PolledCollector& collector, int pid) {
     batch_.Clear();
-    Nobody nobody;
-    PollOutput out{batch_, nobody};
+    NoSubscriber raw;
+    PollOutput out{batch_, raw};
     collector.Poll(testing::TickAt(20 * ticks_++), out).Ignore();
     const std::string text = registry_.PrintValues(batch_);
     const std::string key = fmt::format("{{pid=\"{}\"", pid);

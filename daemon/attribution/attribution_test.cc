@@ -166,7 +166,7 @@ TEST_F(AttributionTest, ASourceReportsChanges) {
     source->Ask([answer] { return answer; }, [&](int n) { taken.push_back(n); });
     EXPECT_TRUE(time_.RunUntil([&] { return source->IsDue(); }));
   };
-  round(NotFound("nobody"));
+  round(NotFound("no process"));
   EXPECT_FALSE(source->state().in_use);
   EXPECT_TRUE(source->IsStale());
   round(1);

@@ -92,7 +92,7 @@ DeviceReadings ReadingsOf(const Node& node, const DeviceInfo& device, const Chan
     if (const Status calls = control_of->Health(); !calls.ok()) facts.stuck_call = calls.message();
   }
   const DcmiService* dcmi = node.dcmi_or_null();
-  // A library that fails, or has only just answered, tells nothing about the NPU.
+  // A library that fails, or has only just answered, proves nothing about the NPU.
   if (dcmi != nullptr && dcmi->IsAwaited(device.id)) {
     facts.unreadable = node.DcmiProblemOf(device);
   } else {

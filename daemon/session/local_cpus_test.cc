@@ -46,7 +46,7 @@ TEST(LocalCpus, OfTheNodeThatDcmiNames) {
   info(0, "1");
   info(1, "");
   EXPECT_EQ(LocalCpusOf(host, store, 0), "32-63");
-  EXPECT_EQ(LocalCpusOf(host, store, 1), "") << "the kernel does not say it";
+  EXPECT_EQ(LocalCpusOf(host, store, 1), "") << "the kernel has no such file";
   EXPECT_EQ(LocalCpusOf(host, store, 2), "") << "no such device";
 }
 

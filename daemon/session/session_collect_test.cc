@@ -92,7 +92,7 @@ TEST_F(SessionCollectTest, FilesThatAreNotCompleteArePartOfAnOption) {
     v1::Outcome outcome;
     collect.Fill("l2", processes_, true, &outcome);
     EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_PARTIAL) << detail;
-    EXPECT_EQ(outcome.detail(), "served by 2 of 2 processes") << "why is told with the files";
+    EXPECT_EQ(outcome.detail(), "served by 2 of 2 processes") << "the reasons are with the files";
     collect.OnReport(processes_[0], Reporting(kFiles));
     collect.Fill("l2", processes_, true, &outcome);
     EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_FINISHED);

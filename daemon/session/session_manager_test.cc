@@ -99,7 +99,7 @@ TEST_F(SessionManagerTest, AStopWhileItStartsIsSaved) {
   Until(id, v1::Session::STATE_FAILED);
 }
 
-TEST_F(SessionManagerTest, AStartNobodyHeardOfLeavesNothing) {
+TEST_F(SessionManagerTest, AStartWhoseClientHasGoneLeavesNothing) {
   const std::string id = Started(As(kAlice), Spec());
   EXPECT_NE(Show(id).status().dump_path(), "");
   manager().Withdraw(id);

@@ -74,7 +74,7 @@ std::string DigestOf(const std::string& salt, const BasicLogin& login, const std
 }
 
 // What an unknown user is compared with: a password that never matches, as expensive as the dearest there is.
-std::string NobodysHash(const WebUsers& users) {
+std::string HashOfUnknownUser(const WebUsers& users) {
   int cost = kMinBcryptCost;
   for (const auto& [name, hash] : users) cost = std::max(cost, BcryptCost(hash).value_or(cost));
   return fmt::format("$2b${:02d}${}", cost, std::string(kHashSize - kPrefixSize, '.'));
@@ -131,7 +131,7 @@ PasswordChecker::Answer PasswordChecker::Check(const WebUsers& users, const Basi
                                                const std::string& address, Done done) {
   auto user = users.find(login.user);
   bool known = user != users.end();
-  std::string hash = known ? user->second : NobodysHash(users);
+  std::string hash = known ? user->second : HashOfUnknownUser(users);
   std::string digest = DigestOf(salt_, login, hash);
   if (known && !salt_.empty() && remembered_.contains(digest)) return Answer::kRight;
   size_t& of_address = pending_of_[address];

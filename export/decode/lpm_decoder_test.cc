@@ -82,7 +82,7 @@ TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
           {0, {0, 810}}, {1200, {0, 850}}, {0, {1, 900}}, {1400, {1, 750}}, {1600, {1, 760}}}));
 }
 
-// Nobody delivered the vendor's 900 mV. What was delivered before the start gives the first row.
+// The driver delivered no 900 mV, the vendor's first value. What was delivered before the start gives the first row.
 TEST_F(LpmTest, VoltagesOfADumpOfProfdBeginWithADeliveredValue) {
   dump_.manifest.emplace();
   place_.clock.end_us = kBegin / 1000 + 5000000;

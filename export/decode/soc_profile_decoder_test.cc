@@ -139,7 +139,7 @@ TEST_F(SocTest, Levels) {
 
 // Neighbours are swapped; the first of the soft ten is the clock.
 TEST_F(SocTest, LowPowerIsTheClockWhereNoFileHasIt) {
-  for (auto [chip, tells] : {std::pair{5, false}, {7, true}, {8, true}, {15, true}}) {
+  for (auto [chip, has_rows] : {std::pair{5, false}, {7, true}, {8, true}, {15, true}}) {
     place_.chip = chip;
     DecodeSoc({LowPower(2, 500000)});
     ASSERT_EQ(Rows(TableId::kLowPower).size(), 1u);
@@ -149,7 +149,7 @@ TEST_F(SocTest, LowPowerIsTheClockWhereNoFileHasIt) {
     EXPECT_EQ(row.cells[2], 1000);
     EXPECT_EQ(row.cells[20], 1018);
     std::vector<Row> clock = {{10000000, {2, 1011}}};
-    EXPECT_EQ(Rows(TableId::kAicoreFreq), tells ? clock : std::vector<Row>()) << chip;
+    EXPECT_EQ(Rows(TableId::kAicoreFreq), has_rows ? clock : std::vector<Row>()) << chip;
   }
   place_.chip = 7;
   place_.files.push_back({.base = "lpmFreqConv.data", .slices = {}, .bytes = 888});

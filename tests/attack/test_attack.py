@@ -155,7 +155,7 @@ class Files(AttackCase):
 
 
 class Identity(AttackCase):
-    def test_root_of_a_user_namespace_is_nobody_special(self):
+    def test_root_of_a_user_namespace_is_an_ordinary_user(self):
         """A container's uid 0 is the kernel's word for the user who made it, and has that user's rights."""
         session = self.daemon.ctl("start", *START, "--label", "root's")
         command = ["unshare", "--user", "--map-root-user", "--", *self.daemon.ctl_command("status")]

@@ -292,7 +292,7 @@ class CrowdedDumps(AttackCase):
         self.assertEqual(as_user(ALICE, (), fill), "None")
         return session
 
-    def test_fetching_30000_files_costs_nobody_a_record(self):
+    def test_fetching_30000_files_loses_no_record(self):
         crowded = self.make_dump(30000)
         bobs = self.ctl_as(BOB, "start", *ALL_OPTIONS)["session_id"]
 

@@ -121,7 +121,7 @@ class Reuse(AttackCase):
         self.skipTest("another process takes the number each time")
         return None
 
-    def test_a_process_number_given_to_somebody_else(self):
+    def test_a_reused_pid(self):
         """A session that follows a process of Alice's does not follow Bob's of the same number."""
         alices = self.process_of(ALICE)
         session = self.ctl_as(ALICE, "start", "--pid", str(alices.pid), "--end-with-pid", str(alices.pid),
@@ -142,7 +142,7 @@ class Reuse(AttackCase):
                              expect=(3, 4))
         self.assertIn("error", answer)
 
-    def test_a_user_number_given_to_somebody_else(self):
+    def test_a_reused_uid(self):
         """What a number owns is its owner's; no process gets more by having had the number, or the name."""
         session = self.ctl_as(ALICE, "start", *START, "--job", "reused")
         self.daemon.until_records(session["session_id"], 20)

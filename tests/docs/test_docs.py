@@ -336,7 +336,7 @@ class ThreatModel(unittest.TestCase):
         rows = self.rows()
         missing = [span for row in rows for span in re.findall(r"`([^`]+)`", row[2]) if not self.exists(span)]
         self.assertEqual(missing, [], "named in docs/security-model.md and not there")
-        self.assertFalse(self.exists("attack: test_that_nobody_wrote") or self.exists("fuzz_nothing")
+        self.assertFalse(self.exists("attack: test_that_does_not_exist") or self.exists("fuzz_nothing")
                          or self.exists("nothing_test"))
 
     def test_tests_of_the_limits_exist(self):

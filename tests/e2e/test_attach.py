@@ -121,10 +121,10 @@ class Misbehaviour(AttachCase):
             client.send(packet)
             self.refused(client)
 
-    def test_a_job_id_nobody_could_type(self):
+    def test_a_job_id_with_control_characters(self):
         client = self.client().hello(job_id="a b\033[2J")
         self.refused(client)
-        self.nobody_left()
+        self.no_process_left()
 
     def test_garbage_later(self):
         client = self.client().attach()
@@ -134,7 +134,7 @@ class Misbehaviour(AttachCase):
             self.assertEqual((answer["type"], answer["seq"], answer["code"]), ("reply", 0, INVALID))
         client.send(b"x")
         self.assertIsNone(client.receive())
-        self.nobody_left()
+        self.no_process_left()
 
     def test_descriptors(self):
         before = None
@@ -156,7 +156,7 @@ class Misbehaviour(AttachCase):
             os.close(read)
             os.close(write)
             ring.close()
-            self.nobody_left()
+            self.no_process_left()
             if before is None:
                 before = self.daemon.fd_count()
         eventually(lambda: self.daemon.fd_count() <= before, what="no descriptor is left behind")
@@ -211,7 +211,7 @@ class Misbehaviour(AttachCase):
                 at = 4096 + rng.randrange(256 * SLOT.size)
                 ring.memory[at:at + 8] = rng.randbytes(8)[:max(0, min(8, 4096 + 256 * SLOT.size - at))]
             client.close()
-        self.nobody_left()
+        self.no_process_left()
 
     def test_a_reader_that_sleeps(self):
         client = self.client().attach()
@@ -259,7 +259,7 @@ class Misbehaviour(AttachCase):
         eventually(lambda: self.try_attach(), what="a place is free again")
         for client in clients:
             client.close()
-        self.nobody_left()
+        self.no_process_left()
 
     def try_attach(self):
         with Client(self.path) as client:

@@ -44,7 +44,7 @@ class Storms(AttachCase):
         return Storm(self.path, [{"job_id": "storm", "rank": i} for i in range(count)], leaving=True)
 
     def figures(self):
-        self.nobody_left()
+        self.no_process_left()
         self.daemon.ctl("jobs")
         return self.daemon.fd_count(), self.daemon.thread_count(), self.daemon.rss()
 
@@ -107,7 +107,7 @@ class Killed(AttachCase):
             final = self.daemon.until_state(session, "done", "failed")
             self.assertEqual(final["state"], "done", final)
             self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
-        self.nobody_left()
+        self.no_process_left()
 
     def test_daemons_at_random_moments(self):
         """The process continues; the dump that was being written is readable; it can attach again."""

@@ -222,7 +222,7 @@ class Push(unittest.TestCase):
             self.assertEqual(times, sorted(times))
             self.assertIn("metrics are pushed again", daemon.log())
 
-    def test_a_silent_receiver_costs_nobody_anything(self):
+    def test_a_silent_receiver_delays_nothing_else(self):
         """It takes connections and says nothing: sessions, scrapes and the end go on as ever."""
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))

@@ -176,7 +176,7 @@ class Recorded(RecordedCase):
     def test_a_process_that_forbids_it(self):
         job = self.train(env={"PROFD_COLLECT": "off"})
         job.attached(self.daemon, 2)
-        eventually(lambda: "PROFD_COLLECT=off" in self.activity()["problem"], what="it says why")
+        eventually(lambda: "PROFD_COLLECT=off" in self.activity()["problem"], what="the reason")
 
 
 class OtherUsers(UsersCase, RecordedCase):

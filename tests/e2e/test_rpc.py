@@ -33,7 +33,7 @@ class Rpc(DaemonCase):
         self.end_all()
         return self.daemon.metric("profd_rpc_held_calls", call="unary") == 0 and not self.daemon.ctl("list", "--active")["sessions"]
 
-    def test_grpc_rests_while_nobody_is_connected(self):
+    def test_grpc_rests_without_connections(self):
         """Its threads poll whether there is anything to do or not; the next call starts them again."""
         def pollers():
             tasks = f"/proc/{self.daemon.process.pid}/task"

@@ -72,7 +72,7 @@ class Libraries(FaultCase):
             self.assert_clean_end(d)
 
     def test_dcmi_init_hangs(self):
-        """The daemon serves all the same after its deadline, and says why the NPUs' health is not known."""
+        """The daemon serves all the same after its deadline, and reports why the NPUs' health is unknown."""
         with daemon(args=["--dcmi-library", os.path.join(LIBS, "libdcmi_hangs.so")]) as d:
             self.assertIn("dcmi_init has not returned", d.ctl("status")["driver"]["dcmi_error"])
             self.assertIn("dcmi_init has not returned", d.log())
@@ -113,7 +113,7 @@ class Trust(FaultCase):
         self.assertEqual(error, "")
         self.assertGreater(found, 0)
 
-    def test_owned_by_somebody_else_is_refused(self):
+    def test_of_another_owner_is_refused(self):
         os.chown(self.hal, profd_harness.MALLORY, 0)
         error, found = self.hal_error()
         self.assertTrue("belongs to uid" in error or "writable" in error, error)

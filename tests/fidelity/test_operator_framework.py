@@ -77,7 +77,7 @@ class FrameworkTest(FolderCase):
                 shutil.rmtree(os.path.join(self.dir, "sim"))
                 shutil.rmtree(os.path.dirname(framework.dump.path))
 
-    def test_a_file_nobody_knows_is_named(self):
+    def test_an_unknown_file_is_named(self):
         framework = self.made()
         with open(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK", "torch.new"), "wb") as file:
             file.write(b"x")

@@ -34,5 +34,5 @@ class AttachCase(DaemonCase):
     def attached(self):
         return self.daemon.ctl("status")["attached_processes"]
 
-    def nobody_left(self):
+    def no_process_left(self):
         eventually(lambda: self.attached() == 0, seconds=60, what="no process is attached")

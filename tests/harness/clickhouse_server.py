@@ -76,7 +76,7 @@ class ClickHouse:
             command = [SERVER, f"--config-file={self.folder}/config.xml"]
         with open(os.path.join(self.folder, "output"), "ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self.folder)
-        eventually(self.answers, seconds=60, what=f"ClickHouse answers; {self.folder}/errors.log says why not", every=0.1)
+        eventually(self.answers, seconds=60, what=f"ClickHouse answers; {self.folder}/errors.log has the reason", every=0.1)
         return self
 
     def configure(self):
