@@ -17,6 +17,7 @@ Shares SharesOf(const exporting::operators::StepShare& share) {
   shares.bubble = share.receive_us / 1000;
   shares.without_receive = shares.uncovered - *shares.bubble;
   shares.preparing = share.before_us / 1000;
+  shares.begun = {shares.computing, shares.communication, shares.uncovered, shares.free};
   return shares;
 }
 

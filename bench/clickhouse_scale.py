@@ -42,7 +42,7 @@ def fill(server, ranks, steps, kernels):
         "steps": (steps, f"toInt64(number % {steps}) AS step, toUInt8(1) AS has_times, toInt64({BEGIN_NS} + step * {STEP_NS}) AS start_ns, start_ns + {STEP_NS} AS end_ns, NULL AS fp_ns, "
                   f"NULL AS bp_ns, toUInt8(1) AS has_shares, {busy} AS computing_ms, 20. AS communication_ms, 10. AS uncovered_ms, {STEP_NS / 1e6} - computing_ms - 10 AS free_ms, "
                   "emptyArrayString() AS reduce_names, emptyArrayInt64() AS reduce_start_ns, emptyArrayInt64() AS reduce_end_ns, NULL AS stage_ms, NULL AS bubble_ms, "
-                  "NULL AS without_receive_ms, NULL AS preparing_ms"),
+                  "NULL AS without_receive_ms, NULL AS preparing_ms, emptyArrayFloat64() AS begun_ms"),
         "operators": (kernels, f"toUInt32(number % {kernels}) AS op, concat('aclnnMatmul_MatMulV2_', toString(op)) AS name, concat('Type', toString(op % 8)) AS type, 'AI_CORE' AS core, "
                       f"'\"64,1024;1024,1024\"' AS input_shapes, 'FLOAT16;FLOAT16' AS input_types, '' AS output_shapes, '' AS output_types, '' AS input_formats, '' AS output_formats, emptyArrayFloat64() AS ratio_ns, 0. AS counted_ns, "
                       f"emptyArrayFloat64() AS unit_ns, toUInt64({steps}) AS executions, {duration.replace('k *', 'op *')} * {steps} AS total_ns, "

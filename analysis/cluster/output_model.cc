@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -162,7 +163,8 @@ std::vector<OutputModel::StepRow> OutputModel::Steps() const {
   for (size_t i = 0; i < cluster_.run().ranks.size(); ++i) {
     for (const auto& [step, of] : StepSharesOf(cluster_.At(i))) {
       StepRow row{step, false, std::to_string(cluster_.NumberOf(i)), {}, cluster_.IndexesOf(i)};
-      row.us = {Us(of.computing), Us(of.uncovered), Us(of.overlapped()), Us(of.communication), Us(of.free), Us(of.stage), Us(of.bubble), Us(of.without_receive), Us(of.preparing)};
+      const auto [computing, communication, uncovered, free] = of.begun.value_or(std::array{of.computing, of.communication, of.uncovered, of.free});
+      row.us = {Us(computing), Us(uncovered), Us(communication - uncovered), Us(communication), Us(free), Us(of.stage), Us(of.bubble), Us(of.without_receive), Us(of.preparing)};
       if (const auto stage = cluster_.StageOf(i)) {
         std::vector<int> numbers;
         for (const size_t rank : cluster_.stages()[*stage]) numbers.push_back(cluster_.NumberOf(rank));

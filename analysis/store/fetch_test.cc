@@ -213,6 +213,15 @@ TEST(StoreFetch, RowsOfWhatIsNotThere) {
   }
 }
 
+TEST(StoreFetch, SharesOfADumpCutAndWhole) {
+  const auto run = Stored("steps", R"([["7", 1, 1, 1000, 2000, null, null, 1, 5, 0, 0, 5, [], [], [], 12, 0, 0, 1, [8, 0, 0, 4]], ["7", 2, 1, 2000, 3000, null, null, 1, 5, 0, 0, 5, [], [], [], null, null, null, null, []]])");
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  const auto& shares = run->ranks.at(0)->shares;
+  EXPECT_EQ(shares.at(1).computing, 5);
+  EXPECT_EQ(shares.at(1).begun, (std::array<double, 4>{8, 0, 0, 4}));
+  EXPECT_EQ(shares.at(2).begun, std::nullopt);
+}
+
 TEST(StoreFetch, TimesBeyondAllYears) {
   for (const char* rows : {R"([["7", "-9000000000000000000", "3000", 0, 0, 8, 0, [], 0]])", R"([["7", 1000, "9000000000000000000", 0, 0, 8, 0, [], 0]])"}) {
     EXPECT_EQ(Stored("kernels", rows).status().code(), StatusCode::kDataLoss);

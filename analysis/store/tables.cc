@@ -35,6 +35,7 @@ constexpr auto kSteps = std::to_array<StoreColumn>({
     {"computing_ms", "Float64"}, {"communication_ms", "Float64"}, {"uncovered_ms", "Float64"}, {"free_ms", "Float64"},
     {"reduce_names", "Array(String)"}, {"reduce_start_ns", "Array(Int64)"}, {"reduce_end_ns", "Array(Int64)"},
     {"stage_ms", "Nullable(Float64)"}, {"bubble_ms", "Nullable(Float64)"}, {"without_receive_ms", "Nullable(Float64)"}, {"preparing_ms", "Nullable(Float64)"},
+    {"begun_ms", "Array(Float64)"},
 });
 // With the sums of all their executions.
 constexpr auto kOperators = std::to_array<StoreColumn>({

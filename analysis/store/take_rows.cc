@@ -142,7 +142,10 @@ Status TakeTotals(const StoreRow& row, Filling* to) {
 Status TakeStep(const StoreRow& row, Filling* to) {
   const int64_t number = row.Int(1);
   if (row.Int(7) != 0) {
-    to->rank->shares[number] = {row.Float(8), row.Float(9), row.Float(10), row.Float(11), FloatOrNone(row, 15), FloatOrNone(row, 16), FloatOrNone(row, 17), FloatOrNone(row, 18)};
+    Shares& shares = to->rank->shares[number];
+    shares = {row.Float(8), row.Float(9), row.Float(10), row.Float(11), FloatOrNone(row, 15), FloatOrNone(row, 16), FloatOrNone(row, 17), FloatOrNone(row, 18)};
+    const std::vector<double> begun = row.Floats(19);
+    if (begun.size() == 4) shares.begun = {begun[0], begun[1], begun[2], begun[3]};
   }
   if (row.Int(2) == 0) return {};
   Step& step = to->rank->steps.emplace_back();
@@ -363,7 +366,7 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
     {"totals", kSums, "", "begin_ns, has_overall, e2e_ms, computing_ms, communication_ms, uncovered_ms, free_ms, streams, executions", "", TakeTotals},
     {"steps", kBoth, " steps step_average step_distribution hardware cluster ",
      "step, has_times, start_ns, end_ns, fp_ns, bp_ns, has_shares, computing_ms, communication_ms, uncovered_ms, free_ms, reduce_names, "
-     "reduce_start_ns, reduce_end_ns, stage_ms, bubble_ms, without_receive_ms, preparing_ms",
+     "reduce_start_ns, reduce_end_ns, stage_ms, bubble_ms, without_receive_ms, preparing_ms, begun_ms",
      "ORDER BY load, start_ns, step", TakeStep},
     {"operators", kBoth, " operator_types operators timeline hardware ",
      "op, name, type, core, input_shapes, input_types, output_shapes, ratio_ns, counted_ns, unit_ns, executions, total_ns, min_ns, max_ns, "

@@ -75,7 +75,7 @@ void WriteStep(const Rank& rank, int64_t number, const Step* step_or_null, const
   blocks->Row("steps").Int(number).Uint(step_or_null != nullptr).Int(step.start_ns).Int(step.end_ns).IntOrNull(step.fp_ns).IntOrNull(step.bp_ns)
       .Uint(shares_or_null != nullptr).Float(shares.computing).Float(shares.communication).Float(shares.uncovered).Float(shares.free)
       .Texts(names).Ints(starts).Ints(ends).FloatOrNull(shares.stage).FloatOrNull(shares.bubble).FloatOrNull(shares.without_receive)
-      .FloatOrNull(shares.preparing).End();
+      .FloatOrNull(shares.preparing).Floats(shares.begun ? std::vector(shares.begun->begin(), shares.begun->end()) : std::vector<double>()).End();
 }
 
 void WriteSteps(const Rank& rank, RowBlocks* blocks) {
