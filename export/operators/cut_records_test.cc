@@ -242,9 +242,10 @@ TEST_F(CutRecords, TotalsAreOfTheCallsThatBeginInTheWindow) {
 // The ids of a stream wrap before the second and third of three tasks, which all have the id 0 (operator-data b.2).
 class MissingFlips : public CutRecords {
  protected:
-  // With the host's tasks from that batch on and the flips between them, and the device's flips from that number on: the
+  // With the host's tasks from that batch on and the flips between them, and the device's flips of these numbers: the
   // kernels of the device's tasks, 0: none.
-  std::vector<uint64_t> KernelsWith(uint64_t host_from, uint64_t device_from, LoadReport* report, uint16_t device_counts_from = 0) {
+  std::vector<uint64_t> KernelsWith(uint64_t host_from, uint64_t device_from, LoadReport* report, uint16_t device_counts_from = 0,
+                                    uint64_t device_to = 2) {
     std::string host;
     std::string flips;
     std::string stars;
@@ -253,7 +254,7 @@ class MissingFlips : public CutRecords {
       const auto number = static_cast<uint16_t>(batch);
       if (batch > host_from) host += of_host(2 * batch).At(30, number).At<uint64_t>(32, 98).Text();
       if (batch >= host_from) host += of_host(2 * batch + 1).At<uint64_t>(40, 11 + batch).Text();
-      if (batch > 0 && batch >= device_from) {
+      if (batch > 0 && batch >= device_from && batch <= device_to) {
         flips += Bytes(40).At<uint8_t>(1, 14).At<uint64_t>(8, 999 + 2 * batch).At<uint16_t>(16, 2).At(18, static_cast<uint16_t>(number + device_counts_from)).Text();
       }
       for (const uint16_t function : {uint16_t{0}, uint16_t{1}}) {
@@ -295,6 +296,13 @@ TEST_F(MissingFlips, MakeNoWrongNames) {
   LoadReport otherwise;
   EXPECT_EQ(KernelsWith(0, 0, &otherwise, 1), (Kernels{11, 12, 13}));
   EXPECT_EQ(Warnings(otherwise), 0u);
+  // Behind the device's only flip, or without any, the id is there again.
+  LoadReport of_end;
+  EXPECT_EQ(KernelsWith(0, 0, &of_end, 0, 1), (Kernels{11, 0, 0}));
+  EXPECT_EQ(Warnings(of_end), 1u);
+  LoadReport of_all;
+  EXPECT_EQ(KernelsWith(0, 3, &of_all), (Kernels{0, 0, 0}));
+  EXPECT_EQ(Warnings(of_all), 1u);
 }
 
 // Some dumps lack the mode of the counters.

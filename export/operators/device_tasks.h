@@ -79,7 +79,9 @@ class FlipNumbers {
     increasing_ = increasing_ && !ended_ && (all_.empty() || number > all_.back());
     all_.push_back(number);
   }
-  // None where they do not tell the flips apart.
+  // Whether they tell the flips apart.
+  bool increasing() const { return increasing_; }
+  // None where they do not.
   std::span<const uint16_t> all() const { return increasing_ ? all_ : std::span<const uint16_t>(); }
 
  private:

@@ -106,8 +106,8 @@ struct BatchMap {
 
   uint16_t DeviceOf(uint16_t host) const {
     if (host < device_of.size()) return device_of[host];
-    const size_t behind = host - device_of.size() + 1;  // the end of the stream
-    return static_cast<uint16_t>(std::min<size_t>(device_of.back() + behind, kNoBatch));
+    const size_t behind = host - device_of.size();  // the end of the stream
+    return static_cast<uint16_t>(std::min<size_t>(placed.size() + behind, kNoBatch));
   }
 };
 using BatchMaps = std::map<uint16_t, BatchMap>;  // by stream
@@ -138,12 +138,27 @@ BatchMap MapBatches(std::span<const uint16_t> host, std::span<const uint16_t> de
   return made;
 }
 
+// Whether ids of the stream wrap within the batch, by start: it is several, for they rise in one.
+bool Wraps(const Large<DeviceTask>& tasks, uint16_t stream, size_t batch) {
+  const auto [begin, end] = EqualRange(tasks, std::pair(stream, batch), [](const DeviceTask& task) { return std::pair(task.stream, size_t{task.batch}); });
+  const auto is_back = [](const DeviceTask& task, const DeviceTask& later) {
+    return later.task < task.task || (later.task == task.task && later.context == task.context);
+  };
+  return std::adjacent_find(begin, end, is_back) != end;
+}
+
+// The last flips of the device are missing. What it has not run by the end of the collection is no loss, though.
+bool LacksLast(std::span<const uint16_t> of_device, std::span<const uint16_t> of_host, uint16_t stream, const DeviceTasks& ran) {
+  if (!of_device.empty() && of_device.back() >= of_host.back()) return false;
+  return std::ranges::includes(of_host, of_device) && Wraps(ran.tasks, stream, of_device.size());
+}
+
 // Batches are counted from the first flip that is there. Where the last flips of a stream have the same number on both
-// sides, others that only one side has are missing on the other one. Different last numbers may mean that the two sides do
-// not count alike, which only hardware can show.
+// sides, others that only one side has are missing on the other one. Other different last numbers may mean that the two
+// sides do not count alike, which only hardware can show.
 BatchMaps MissingFlips(const HostData& host, int device, const DeviceTasks& ran) {
   BatchMaps missing;
-  if (ran.flip_numbers.empty()) return missing;
+  if (host.unique_tasks) return missing;  // they do not wrap
   std::vector<const TaskRecord*> flips;
   for (const TaskRecord& flip : host.flips) {
     if (flip.device == device) flips.push_back(&flip);
@@ -151,11 +166,14 @@ BatchMaps MissingFlips(const HostData& host, int device, const DeviceTasks& ran)
   std::ranges::stable_sort(flips, {}, &TaskRecord::time);
   std::map<uint16_t, FlipNumbers> of_host;
   for (const TaskRecord* flip : flips) of_host[flip->stream].Add(flip->batch);
-  for (const auto& [stream, numbers] : ran.flip_numbers) {
-    const std::span<const uint16_t> of_device = numbers.all();
-    const std::span<const uint16_t> here = of_host[stream].all();
-    if (here.empty() || of_device.empty() || here.back() != of_device.back() || std::ranges::equal(here, of_device)) continue;
-    missing.emplace(stream, MapBatches(here, of_device));
+  for (const auto& [stream, numbers] : of_host) {
+    const auto found = ran.flip_numbers.find(stream);
+    const FlipNumbers of_device = found == ran.flip_numbers.end() ? FlipNumbers() : found->second;
+    const std::span<const uint16_t> here = numbers.all();
+    const std::span<const uint16_t> there = of_device.all();
+    if (here.empty() || !of_device.increasing() || std::ranges::equal(here, there)) continue;
+    const bool same_last = !there.empty() && here.back() == there.back();
+    if (same_last || LacksLast(there, here, stream, ran)) missing.emplace(stream, MapBatches(here, there));
   }
   return missing;
 }

@@ -174,6 +174,19 @@ TEST(ModelTest, AFlipMissingInTheMiddleCostsTheBatchesBesideIt) {
   }
 }
 
+// The collection ended before the device had run what the host had launched: its last flips are not missing.
+TEST(ModelTest, FlipsOfTasksThatWereNotRunAreNotMissing) {
+  OneLaunch launches(kNotifyWait);
+  for (const uint64_t begin : {200, 400}) launches.AddLaunch(begin, kNotifyWait);
+  for (const uint16_t number : std::to_array<uint16_t>({1, 2})) launches.AddFlip(200 * number - 50, number);
+  DeviceTasks ran(false);
+  ran.flip_numbers[4].Add(1);
+  for (const auto batch : std::to_array<uint16_t>({0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
+  const auto model = launches.Run(std::move(ran));
+  EXPECT_EQ(Joined(*model), (std::vector<bool>{true, true}));
+  EXPECT_EQ(model->unplaced, 0u);
+}
+
 // Behind the end of a stream (65535) its number is another's, whose flips begin anew: what is missing is not known.
 TEST(ModelTest, FlipsOfAStreamThatBeginsAnewAreNotCompared) {
   OneLaunch launches(kNotifyWait);
