@@ -305,6 +305,30 @@ TEST_F(MissingFlips, MakeNoWrongNames) {
   EXPECT_EQ(Warnings(of_all), 1u);
 }
 
+// A kernel of a call, in all that it takes for a row of an operator, less one of these.
+TEST_F(CutRecords, PartsThatOperatorsNeedAreReported) {
+  const std::pair<std::string, std::string> parts[] = {
+      {PathOf("aging.compact.task_track", false), Host(64, 0).At<uint64_t>(16, 110).At<uint16_t>(26, 2).At<uint64_t>(40, 11).Text()},
+      {PathOf("unaging.compact.node_basic_info", false), Host(64, 0).At<uint64_t>(16, 110).Text()},
+      {PathOf(kStarsFile.name, true), All(kStarsFile, 2)}};
+  const std::string_view names[] = {"compact.task_track of device 0", "compact.node_basic_info", "stars_soc.data", ""};
+  WriteText(PathOf(kApis.name, false), All(kApis, 1));
+  for (size_t missing = 0; missing < std::size(names); ++missing) {
+    for (const auto& [path, text] : parts) WriteText(path, text);
+    if (missing < std::size(parts)) std::filesystem::remove(parts[missing].first);
+    LoadReport report;
+    ASSERT_NE(Load(&report), nullptr);
+    std::vector<std::string> what;
+    for (const auto& problem : report.problems) what.push_back(problem.what);
+    if (names[missing].empty()) {
+      EXPECT_TRUE(what.empty()) << what.front();
+      continue;
+    }
+    ASSERT_EQ(what.size(), 1u) << names[missing];
+    EXPECT_TRUE(what[0].starts_with("has no " + std::string(names[missing]) + ":")) << what[0];
+  }
+}
+
 // Some dumps lack the mode of the counters.
 TEST_F(CutRecords, CountersWithoutAModeAreOfTasks) {
   WriteText(Root() + "/device_0/sample.json", R"({"prof_level":"l1"})");

@@ -15,6 +15,7 @@
 #include "export/file_feeder.h"
 #include "export/operators/framework_files.h"
 #include "export/operators/model.h"
+#include "export/operators/numbers.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -270,6 +271,29 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
   if (device->stars != nullptr) ran.Finish();
 }
 
+// An operator's row takes a task of the device, of the host and, but at level 0, a description (operator-data b.1). The
+// runtime leaves the first two out where another profiler has taken its records or the device's channels.
+void ReportMissingParts(Loader& loader, const Place& host, const std::vector<Device>& devices, const Model& model) {
+  const Large<HostTask>& tasks = model.host_tasks.tasks;
+  for (const Device& device : devices) {
+    const int number = device.place->device;
+    const bool is_launched = std::ranges::find(tasks, number, &HostTask::device) != tasks.end();
+    if (is_launched && device.stars == nullptr) {
+      loader.Problem(device.place->dir, fmt::format("has no {}: when its tasks ran is not known, and its operators are left out",
+                                                    HasHwts(device.place->chip) ? kHwts : kStars), false);
+    }
+    if (!is_launched && !device.ran.tasks.empty()) {
+      loader.Problem(host.dir, fmt::format("has no compact.task_track of device {}: its tasks have no names, and its operators are left out",
+                                           number), false);
+    }
+  }
+  const bool needs_nodes = model.detailed && model.host.RecordsOf(HostFileKind::kNode) == 0 &&
+                           std::ranges::any_of(tasks, [&model](const HostTask& task) {
+                             return task.launch >= 0 && CoreOfKernel(RuntimeTypeName(model.host, task.type)) >= 0;
+                           });
+  if (needs_nodes) loader.Problem(host.dir, "has no compact.node_basic_info: operators that calls launched are left out", false);
+}
+
 void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* model) {
   if (device.cpu.records > 0) {
     model->cpu[device.place->device] = {std::move(device.cpu),
@@ -391,6 +415,7 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
     for (Device& device : devices) device.ran.MatchCounters();
   });
   model->TieFramework();
+  ReportMissingParts(host_loader, *host, devices, *model);
   for (Device& device : devices) {
     const ClockMap device_clock = request.clock_of(*device.place);
     JoinDevice(device_loader, device_clock, std::move(device), model.get());
