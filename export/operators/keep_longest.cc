@@ -68,10 +68,14 @@ void Model::KeepLongest(size_t count) {
   const auto keep_call = [&made](int32_t api) {
     if (api >= 0) made[static_cast<size_t>(api)] = true;
   };
-  std::erase_if(rows, [&](const TaskRow& row) {
+  const auto stays = [&](const TaskRow& row) {
     const HostTask* task = HostOf(row);
-    if (task == nullptr || !task->compute || !kept_operators.contains(std::string(OperatorName(*task)))) return true;
-    keep_call(task->connection);
+    return task != nullptr && task->compute && kept_operators.contains(std::string(OperatorName(*task)));
+  };
+  KeepCacheOf(stays);
+  std::erase_if(rows, [&](const TaskRow& row) {
+    if (!stays(row)) return true;
+    keep_call(HostOf(row)->connection);
     return false;
   });
   for (CommunicationOp& op : communication.ops) {

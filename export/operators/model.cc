@@ -277,22 +277,22 @@ std::optional<int64_t> Model::StepOf(int32_t connection) const {
 
 // Its records have no times. They are of the executions of their tasks, in order, so both are cut alike and those that
 // stay keep their operators.
-void Model::KeepCacheOf(const TimeWindow& kept) {
+void Model::KeepCacheOf(const std::function<bool(const TaskRow&)>& stays) {
   using Task = std::pair<uint16_t, uint16_t>;
   for (auto& [device, of_device] : cache) {
-    std::map<Task, std::vector<int64_t>> starts;
+    std::map<Task, std::vector<const TaskRow*>> all;
     for (const TaskRow& row : rows) {
-      if (row.device == device && row.host >= 0) starts[{row.stream, row.task}].push_back(row.start_ns);
+      if (row.device == device && row.host >= 0) all[{row.stream, row.task}].push_back(&row);
     }
-    for (auto& [task, of_task] : starts) std::ranges::sort(of_task);
+    for (auto& [task, of_task] : all) std::ranges::sort(of_task, {}, &TaskRow::start_ns);
     std::map<Task, size_t> executions;
     std::vector<CacheRecord> inside;
     for (const CacheRecord& record : of_device.records) {
       const Task task(record.stream, record.task);
       const size_t number = executions[task]++;
-      const auto found = starts.find(task);
-      if (found == starts.end() || number >= found->second.size()) continue;
-      if (kept.Has(found->second[number])) inside.push_back(record);
+      const auto found = all.find(task);
+      if (found == all.end() || number >= found->second.size()) continue;
+      if (stays(*found->second[number])) inside.push_back(record);
     }
     of_device.records = std::move(inside);
   }
@@ -300,7 +300,7 @@ void Model::KeepCacheOf(const TimeWindow& kept) {
 
 void Model::KeepOnly(const TimeWindow& kept) {
   window = kept;
-  if (!kept.HasAll()) KeepCacheOf(kept);
+  if (!kept.HasAll()) KeepCacheOf([&kept](const TaskRow& row) { return kept.Has(row.start_ns); });
   for (auto& entry : cpu) {  // clang 14 captures no structured bindings
     auto& of_device = entry.second;
     std::erase_if(of_device.records.nodes, [&](const CpuNode& node) { return !kept.Has(of_device.clock(node.start)); });

@@ -172,7 +172,8 @@ class Model {
   uint64_t impossible = 0;  // device tasks that begin before 1970, or end before they begin: left out
 
  private:
-  void KeepCacheOf(const TimeWindow& kept);
+  // Before the rows that do not stay are gone.
+  void KeepCacheOf(const std::function<bool(const TaskRow&)>& stays);
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
   size_t TakePmu(DeviceTasks* ran);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.

@@ -361,6 +361,28 @@ TEST(ModelTest, WithoutAWindowAllRecordsStay) {
   EXPECT_EQ(model->cache[0].records.size(), 5u);
 }
 
+// Two operators in turn on one stream, with the same id of a task.
+TEST(ModelTest, CacheOfTheLongestOperatorsAlone) {
+  const std::unique_ptr<Model> model = ModelOfThreeTimes();
+  for (const uint64_t kernel : {7, 8}) {
+    HostTask task;
+    task.kernel = kernel;
+    task.compute = true;
+    model->host_tasks.tasks.push_back(task);
+  }
+  const auto first = static_cast<int32_t>(model->host_tasks.tasks.size()) - 2;
+  for (TaskRow& row : model->rows) {
+    const bool is_second = row.start_ns == 200;
+    row.host = first + (is_second ? 1 : 0);
+    row.end_ns = row.start_ns + (is_second ? 100 : 10);
+  }
+  model->KeepLongest(1);
+  ASSERT_EQ(model->rows.size(), 1u);
+  EXPECT_EQ(model->OperatorName(*model->HostOf(model->rows[0])), "8");
+  ASSERT_EQ(model->cache[0].records.size(), 1u);
+  EXPECT_EQ(model->cache[0].records[0].counts[0], 2u);
+}
+
 TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
   constexpr uint32_t kNumber = 0x10203;
   TaskRecord task;
