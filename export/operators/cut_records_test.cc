@@ -352,6 +352,10 @@ TEST_F(CutRecords, Dictionaries) {
     ASSERT_TRUE(length < ends[1] || is(22, "second")) << length;
     ASSERT_TRUE(length < ends[2] || is(33, "third")) << length;
     ASSERT_TRUE(length >= ends[1] + 3 || is(33, "33")) << length;
+    const bool is_reported = std::ranges::any_of(report.problems, [](const auto& problem) {
+      return problem.broken && problem.file.ends_with("hash_dic") && problem.what.starts_with("its last line is cut off");
+    });
+    ASSERT_EQ(is_reported, names[length - 1] != '\n') << length;
   }
 }
 

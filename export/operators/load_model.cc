@@ -116,8 +116,13 @@ void ReadHost(Loader& loader, const Place& place, const Wants& wants, HostData* 
     const std::optional<HostFile> known = HostFileOf(file.base);
     if (!known || !wants(known->kind)) continue;
     host->Expect(*known, file.bytes);
-    loader.Read(place, file, known->record_bytes, *host,
-                [&](std::span<const std::byte> bytes) { host->Feed(*known, bytes); });
+    std::byte last{'\n'};
+    loader.Read(place, file, known->record_bytes, *host, [&](std::span<const std::byte> bytes) {
+      host->Feed(*known, bytes);
+      if (!bytes.empty()) last = bytes.back();
+    });
+    const bool has_lines = known->record_bytes == 0;
+    if (has_lines && last != std::byte{'\n'}) loader.Problem(place, file, "its last line is cut off: that name may be short", true);
   }
 }
 
