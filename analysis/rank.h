@@ -43,7 +43,7 @@ struct Operator {
   // Of its first execution.
   TextId input_types = kNoText;
   TextId output_shapes = kNoText;
-  // As MindSpore has them; else kNoText.
+  // Of dumps and of MindSpore; else kNoText.
   TextId output_types = kNoText;
   TextId input_formats = kNoText;
   TextId output_formats = kNoText;

@@ -171,6 +171,9 @@ class OperatorReader {
     if (made.input_types == kNoText) {
       made.input_types = rank_.Text(inputs.types);
       made.output_shapes = rank_.Text(outputs.shapes);
+      made.output_types = rank_.Text(outputs.types);
+      made.input_formats = rank_.Text(inputs.formats);
+      made.output_formats = rank_.Text(outputs.formats);
     }
     return it->second = op;
   }

@@ -1,0 +1,46 @@
+#include "analysis/read/operators.h"
+
+#include <gtest/gtest.h>
+
+namespace profd::analysis {
+namespace {
+
+using exporting::operators::HostData;
+using exporting::operators::HostTask;
+using exporting::operators::Model;
+using exporting::operators::TaskRow;
+using exporting::operators::Tensor;
+
+// Of tensor_info (operator-data a.2): 1 FLOAT16, 3 INT32; 0 NCHW, 2 ND.
+TEST(OperatorReader, TensorsHaveTypesAndFormats) {
+  Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  const Tensor input{false, 2, 1, {4, 8}};
+  const Tensor output{true, 0, 3, {4}};
+  model.host.tensors.push_back({input, input, output});
+  model.host_tasks.launches.emplace_back().tensors = 0;
+  HostTask& task = model.host_tasks.tasks.emplace_back();
+  task.launch = 0;
+  task.type = 66;  // KERNEL_AIVEC
+  task.compute = true;
+  TaskRow& row = model.rows.emplace_back();
+  row.device = 0;
+  row.host = 0;
+  row.start_ns = 1000;
+  row.end_ns = 2000;
+  std::vector<Problem> problems;
+  ReadContext context;
+  context.problems = &problems;
+  Rank rank;
+  AddOperators(model, 0, {}, context, &rank);
+  ASSERT_EQ(rank.operators.size(), 1u);
+  const Operator& op = rank.operators[0];
+  EXPECT_EQ(rank.TextOf(op.input_shapes), "4,8;4,8");
+  EXPECT_EQ(rank.TextOf(op.input_types), "FLOAT16;FLOAT16");
+  EXPECT_EQ(rank.TextOf(op.input_formats), "ND;ND");
+  EXPECT_EQ(rank.TextOf(op.output_shapes), "4");
+  EXPECT_EQ(rank.TextOf(op.output_types), "INT32");
+  EXPECT_EQ(rank.TextOf(op.output_formats), "NCHW");
+}
+
+}  // namespace
+}  // namespace profd::analysis
