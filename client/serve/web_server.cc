@@ -12,6 +12,8 @@
 #include <optional>
 #include <thread>
 
+#include "client/serve/error_answer.h"
+
 namespace profd::client {
 namespace {
 
@@ -63,13 +65,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
       stream_.expires_never();
       return Send(shared_.handler(RequestOf(parser_.get())));
     }
-    if (error == http::error::body_limit) return Send({413, "text/plain", "the body of the request is too long\n"});
+    if (error == http::error::body_limit) return Send(ErrorAnswer(413, "invalid_argument", "the body of the request is too long"));
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-      return Send({431, "text/plain", "the header of the request is too long\n"});
+      return Send(ErrorAnswer(431, "invalid_argument", "the header of the request is too long"));
     }
     const bool bad = error.category() == http::make_error_code(http::error::bad_method).category();
     if (bad && error != http::error::end_of_stream && error != http::error::partial_message) {
-      Send({400, "text/plain", "no valid HTTP request: " + error.message() + "\n"});
+      Send(ErrorAnswer(400, "invalid_argument", "no valid HTTP request: " + error.message()));
     }
   }
 
@@ -82,7 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       auto& response = file_response_.emplace();
       response.body().reset(std::move(file), error);
       if (!error) return Write(answer, &response);
-      answer = {500, "text/plain", error.message() + "\n"};
+      answer = ErrorAnswer(500, "internal", error.message());
     }
     auto& response = response_.emplace();
     response.body() = std::move(answer.body);

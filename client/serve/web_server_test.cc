@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/json.h"
+
 namespace profd::client {
 namespace {
 
@@ -56,6 +58,18 @@ class WebServerTest : public ::testing::Test {
     return Rest(client);
   }
 
+  // In the one form that clients of the API parse.
+  static void ExpectError(const std::string& answer, int status, const std::string& code, const std::string& message) {
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 " + std::to_string(status) + " "));
+    EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+    const size_t head = answer.find("\r\n\r\n");
+    ASSERT_NE(head, std::string::npos);
+    const Json body = Json::parse(answer.substr(head + 4));
+    EXPECT_EQ(body["error"]["code"], code);
+    EXPECT_THAT(body["error"]["message"].get<std::string>(), HasSubstr(message));
+    EXPECT_EQ(body["error_msg"], body["error"]["message"]);
+  }
+
   std::function<WebAnswer(const WebRequest&)> handler_ = [](const WebRequest&) { return WebAnswer{200, "text/plain", "fine"}; };
   std::unique_ptr<WebServer> server_;
   std::thread thread_;
@@ -84,9 +98,19 @@ TEST_F(WebServerTest, TheHandlerGetsTheRequest) {
 }
 
 TEST_F(WebServerTest, RefusesLongOrInvalidRequests) {
-  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(WebServer::kMaxHeader, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 431 "));
-  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  const std::string long_header = "GET /api/runs HTTP/1.1\r\nHost: h\r\nX: " + std::string(WebServer::kMaxHeader, 'x') + "\r\n\r\n";
+  ExpectError(Ask(long_header), 431, "invalid_argument", "the header of the request is too long");
+  ExpectError(Ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n"), 413, "invalid_argument", "the body of the request is too long");
+  ExpectError(Ask("nonsense\r\n\r\n"), 400, "invalid_argument", "no valid HTTP request");
+}
+
+TEST_F(WebServerTest, AFileWithoutASizeIsAnInternalError) {
+  handler_ = [](const WebRequest&) {
+    WebAnswer answer{200, "text/plain", ""};
+    answer.file = UniqueFd(1 << 30);  // more than any process can have open: EBADF
+    return answer;
+  };
+  ExpectError(Ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), 500, "internal", "Bad file descriptor");
 }
 
 TEST_F(WebServerTest, ConnectionsAreLimitedAndSilentOnesHarmNoOther) {
