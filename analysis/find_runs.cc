@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "analysis/read/readers.h"
+#include "dump/data_name.h"
 #include "dump/reader.h"
 
 namespace profd::analysis {
@@ -32,7 +33,9 @@ fs::path KnownAs(const Source& source) {
   const std::string name = known.filename().string();
   const bool output = name == "ASCEND_PROFILER_OUTPUT" || name == "mindstudio_profiler_output";
   if (output && known.has_parent_path()) return known.parent_path();
-  return source.path;
+  const fs::path above = known.parent_path();
+  if (name == "timeline" && above.filename().native().starts_with("device_")) return above.parent_path();
+  return name.starts_with("PROF_") ? known : source.path;
 }
 
 std::string_view KindOf(SourceKind kind) {
@@ -68,11 +71,20 @@ void AddTo(Groups* groups, const std::string& kind, const std::string& key, cons
   group.members.push_back(&member);
 }
 
+void AddRank(const FoundRun& run, Groups* groups) { AddTo(groups, "ranks", run.place, fs::path(run.place).filename().string(), run); }
+
 void AddDump(const FoundRun& run, Groups* groups) {
   const auto dump = DumpReader::OpenPath(run.paths.front());
   if (!dump.ok()) return;
   const auto manifest = dump->ReadManifest();
-  if (!manifest.ok()) return;
+  if (!manifest.ok()) {
+    std::error_code error;
+    const fs::path path = run.paths.front();
+    const bool damaged = fs::exists(path / kOwnPrefix, error) || fs::exists(path / kOldOwnPrefix, error);
+    // The vendor's profiler writes none. It makes a directory for each rank.
+    if (!damaged) AddRank(run, groups);
+    return;
+  }
   const std::string& job = manifest->job_id;
   const std::string& session = manifest->session_id;
   if (!job.empty()) AddTo(groups, "job", job, "job " + job, run);
@@ -121,7 +133,7 @@ std::vector<FoundRun> FindRuns(const std::vector<std::string>& paths) {
     if (run.kind == KindOf(SourceKind::kDump)) {
       AddDump(run, &groups);
     } else {
-      AddTo(&groups, "ranks", run.place, fs::path(run.place).filename().string(), run);
+      AddRank(run, &groups);
     }
   }
   std::vector<FoundRun> larger;

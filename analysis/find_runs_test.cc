@@ -1,5 +1,6 @@
 #include "analysis/find_runs.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +24,11 @@ class FindRunsTest : public ::testing::Test {
     const fs::path folder = fs::path(std::string(dir_ / where)) / "ASCEND_PROFILER_OUTPUT";
     fs::create_directories(folder);
     std::ofstream(folder / "kernel_details.csv") << "Name,Start Time(us),Duration(us)\n";
+  }
+  void File(const std::string& where) const {
+    const fs::path file(std::string(dir_ / where));
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << "{}";
   }
   // Of profd, with a manifest that says its session and job.
   std::string Dump(const std::string& session, const std::string& job) {
@@ -52,6 +58,21 @@ TEST_F(FindRunsTest, RanksInOneFolderAreARunTogether) {
   Output("alone_ascend_pt");
   EXPECT_THAT(Names({dir_ / ""}), UnorderedElementsAre("profiler output: rank0_ascend_pt", "profiler output: rank1_ascend_pt", "ranks: job",
                                                        "profiler output: alone_ascend_pt"));
+}
+
+// As msprof leaves them: raw, exported to text or a database, and exported by older releases for each device.
+TEST_F(FindRunsTest, ProfDirectoriesInOneFolderAreARunTogether) {
+  for (const char* rank : {"PROF_000001_20240101000000000_AAAAAAAAAAAAAAAA", "PROF_000002_20240101000000000_BBBBBBBBBBBBBBBB"}) {
+    File(fmt::format("raw/{}/host/info.json", rank));
+    File(fmt::format("text/{}/mindstudio_profiler_output/op_summary_20240101000000.csv", rank));
+    File(fmt::format("database/{}/msprof_20240101000000.db", rank));
+    File(fmt::format("older/{}/device_0/timeline/msprof_0_1_1.json", rank));
+  }
+  for (const char* folder : {"raw", "text", "database", "older"}) {
+    const std::string kind = folder == std::string("raw") ? "dump" : folder == std::string("database") ? "database" : "profiler output";
+    EXPECT_THAT(Names({dir_ / folder}), UnorderedElementsAre(kind + ": PROF_000001_20240101000000000_AAAAAAAAAAAAAAAA",
+                                                             kind + ": PROF_000002_20240101000000000_BBBBBBBBBBBBBBBB", "ranks: " + std::string(folder)));
+  }
 }
 
 TEST_F(FindRunsTest, DumpsOfAJobAndOfASessionInParts) {
