@@ -117,6 +117,21 @@ TEST_F(ChecksBeside, MindDataQueues) {
   EXPECT_FALSE(CheckDataloader(Input(rank)).has_value());
 }
 
+// Dataset.shuffle(buffer_size) has no num_parallel_workers.
+TEST_F(ChecksBeside, AShuffleIsMadeFasterByItsBuffer) {
+  Rank rank;
+  rank.pipeline.host = {16, {0, 0, 0, 4}};
+  rank.pipeline.operators.push_back({1, "Shuffle", 1, 10, {1}, std::nullopt, {2}, std::nullopt});
+  rank.pipeline.operators.push_back({2, "TFReader", 4, 10, {9}, 1, {}, std::nullopt});
+  const auto finding = CheckDataloader(Input(rank));
+  ASSERT_TRUE(finding.has_value());
+  ASSERT_EQ(finding->advice.size(), 1u);
+  for (const std::string& advice : {finding->advice.front().en, finding->advice.front().zh}) {
+    EXPECT_NE(advice.find("buffer_size"), std::string::npos) << advice;
+    EXPECT_EQ(advice.find("num_parallel_workers"), std::string::npos) << advice;
+  }
+}
+
 // Gaps lie between operators: a span of all tasks may begin before the first and end behind the last.
 TEST_F(ChecksBeside, GapsAtTheBorderOfADatabase) {
   const auto gaps = [this](const Intervals& free, std::string_view group) {

@@ -9,6 +9,11 @@
 namespace profd::analysis {
 namespace {
 
+std::string ChineseAdviceFor(const std::string& op) {
+  if (op.starts_with("Shuffle")) return fmt::format("{}：减小 buffer_size，或在读取数据时混洗（shuffle=True）", op);
+  return fmt::format("{}：增大 num_parallel_workers；执行 Python 的算子检查其脚本，Batch 调整 prefetch_size", op);
+}
+
 // Where the queues of MindData's pipeline say that the training waits for its input.
 std::optional<Finding> PipelineFinding(const Rank& rank) {
   const Json pipeline = DataPipelineView(rank);
@@ -32,9 +37,7 @@ std::optional<Finding> PipelineFinding(const Rank& rank) {
   const Json& operators = pipeline["bottleneck_operators"];
   for (size_t i = 0; i < pipeline["suggestions"].size(); ++i) {
     const auto english = pipeline["suggestions"][i].get<std::string>();
-    const std::string chinese = i < operators.size() ? fmt::format("{}：增大 num_parallel_workers；执行 Python 的算子检查其脚本，Batch 调整 prefetch_size",
-                                                                   operators[i].get<std::string>())
-                                                     : english;
+    const std::string chinese = i < operators.size() ? ChineseAdviceFor(operators[i].get<std::string>()) : english;
     finding.advice.emplace_back(english, chinese);
   }
   if (finding.advice.empty()) finding.advice.emplace_back(Text("Raise num_parallel_workers of the pipeline's operators, and keep the data on a fast local disk.", "增大流水线算子的 num_parallel_workers，并将数据放在高速本地盘。"));

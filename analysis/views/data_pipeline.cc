@@ -129,6 +129,8 @@ std::string AdviceFor(const Pipeline::Operator& op) {
   }
   if (op.type.starts_with("Map")) return name + ": raise num_parallel_workers; where it runs Python, look at the script";
   if (op.type.starts_with("Batch")) return name + ": change prefetch_size";
+  // It has one worker, whatever the program sets.
+  if (op.type.starts_with("Shuffle")) return name + ": lower buffer_size, or shuffle where the data is read (shuffle=True)";
   return name + ": raise num_parallel_workers";
 }
 
