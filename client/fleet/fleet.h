@@ -70,7 +70,7 @@ struct FleetReport {
   // The command's own part failed, whatever the nodes did (the index of a fetch): kExitPartial.
   bool incomplete = false;
   std::vector<std::string> warnings;
-  // Of a start: what the sessions of all nodes have in common.
+  // Of a start: what the sessions of all nodes have in common. Empty where no node can have one.
   std::string fleet_id;
 };
 

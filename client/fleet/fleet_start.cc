@@ -46,12 +46,12 @@ class Starter {
       return std::move(report_);
     }
     ChooseInstant(reached.size());
-    report_.fleet_id = id_;
     report_.interrupted = !Start(reached);
     bool failed = std::any_of(report_.nodes.begin(), report_.nodes.end(),
                               [](const NodeResult& result) { return !result.status.ok(); });
     if ((report_.interrupted && !wanted_.keep) || (wanted_.all_or_nothing && failed)) Undo();
     Judge();
+    if (std::ranges::any_of(reached, [this](size_t node) { return MayRun(node); })) report_.fleet_id = id_;
     return std::move(report_);
   }
 

@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(ClockOffset, IsTheMiddleOfTheShortestTrip) {
   ClockOffset offset = OffsetOf({1'000, 6'100, 200});
@@ -98,6 +99,16 @@ TEST_F(FleetTest, SlowRefusingAndDeadOnesAreNamed) {
   EXPECT_THAT(err_.str(), HasSubstr("refused (1 of 64): n05\n"));
   EXPECT_THAT(out_.str(), HasSubstr("busy; by uid 3"));
   EXPECT_THAT(Node(3).starts, IsEmpty());
+}
+
+// There is no session that stop, fetch or export could find by the fleet's id. A node without an answer may have one.
+TEST_F(FleetTest, AStartThatAllRefuseHasNoFleetId) {
+  Make(2, {{0, FakeNode::Kind::kRefuses}, {1, FakeNode::Kind::kRefuses}});
+  Fleet fleet = MakeFleet();
+  const FleetReport report = StartOnAll(&fleet, Wanted());
+  EXPECT_EQ(report.fleet_id, "");
+  EXPECT_EQ(Print(report), kExitRefused);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("fleet ")));
 }
 
 TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
