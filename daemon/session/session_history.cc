@@ -11,7 +11,11 @@ namespace profd {
 Status Session::BeginInHistory() {
   if (!spec_.schedule().has_since_ms()) return {};
   if (deps_.history_or_null == nullptr) {
-    return FailedPrecondition("since_ms: the flight recorder is off here (recorder.enabled)");
+    return {StatusCode::kFailedPrecondition,
+            Problem{.kind = Problem::Kind::kFailed,
+                    .field = "since_ms",
+                    .value = std::to_string(spec_.schedule().since_ms()),
+                    .text = "the flight recorder is off here (recorder.enabled)"}};
   }
   RecorderHistory& past = *deps_.history_or_null;
   int64_t now = start_raw_ns_;

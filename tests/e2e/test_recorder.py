@@ -248,7 +248,7 @@ class Off(RecorderCase):
         self.assertIn("recorder.enabled", answer.stderr)
         answer = self.daemon.run("start", "--collector", "hccs", "--since", "10s")
         self.assertEqual(answer.returncode, 3)
-        self.assertIn("recorder.enabled", answer.stderr)
+        self.assertIn("--since 10s: the flight recorder is off here (recorder.enabled)", answer.stderr)
         self.assertFalse(held(self.daemon)["enabled"])
         self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 0)
         # Nothing runs for it.
