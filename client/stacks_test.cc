@@ -104,6 +104,18 @@ TEST_F(StacksTest, ReportsWhyThereAreNoFrames) {
   EXPECT_THAT(out(), HasSubstr("\n4 of 5 processes are not shown"));
 }
 
+// As of SIGSTOP: a C++ process is as silent then as one with a Python.
+TEST_F(StacksTest, AStoppedProcessIsNotSaidToHaveAPython) {
+  v1::ProcessStacks process = Process(3, "save");
+  process.mutable_threads(0)->clear_frames();
+  process.mutable_threads(0)->set_state(v1::ThreadStack::STATE_STOPPED);
+  process.set_python(v1::ProcessStacks::PYTHON_SILENT);
+  *daemon_.stacks.add_processes() = process;
+  EXPECT_EQ(Run({"stacks"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("\n  the process is stopped and cannot answer: only the kernel's state\n"));
+  EXPECT_THAT(out(), Not(HasSubstr("Python")));
+}
+
 TEST_F(StacksTest, JsonAndErrors) {
   *daemon_.stacks.add_processes() = Process(3, "save");
   EXPECT_EQ(Run({"stacks", "--json"}), 0);

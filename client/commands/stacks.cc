@@ -58,13 +58,21 @@ void AddThread(const v1::ProcessStacks& process, const v1::ThreadStack& thread, 
   }
 }
 
+bool IsStopped(const v1::ProcessStacks& process) {
+  return std::ranges::any_of(process.threads(), [&process](const v1::ThreadStack& thread) {
+    return IsMain(process, thread) && thread.state() == v1::ThreadStack::STATE_STOPPED;
+  });
+}
+
 // Why there are no frames; empty: there are.
 std::string_view PythonText(const v1::ProcessStacks& process) {
   switch (process.python()) {
     case v1::ProcessStacks::PYTHON_ANSWERED: return "";
     case v1::ProcessStacks::PYTHON_NONE: return "no Python that has loaded the package profd: only the kernel's state";
     case v1::ProcessStacks::PYTHON_SILENT:
-      return "its Python has not answered in two seconds: a thread holds the interpreter's lock in native code, or the process is stopped";
+      // Whether it has a Python only the process itself can say.
+      if (IsStopped(process)) return "the process is stopped and cannot answer: only the kernel's state";
+      return "its Python has not answered in two seconds: a thread holds the interpreter's lock in native code";
     default: return "not attached: only the kernel's state";
   }
 }

@@ -112,6 +112,7 @@ class StacksOfAJob(unittest.TestCase):
             eventually(lambda: self.stacks()[0]["threads"][0]["state"] == "stopped")
             [seen] = self.stacks()
             self.assertEqual(seen["python"], "silent")
+            self.assertIn("the process is stopped and cannot answer", self.d.run("stacks", json_output=False).stdout)
         finally:
             process.send_signal(signal.SIGCONT)
         eventually(lambda: self.stacks()[0]["python"] == "answered", what="it answers when it continues")
