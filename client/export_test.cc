@@ -168,9 +168,11 @@ TEST_F(ExportTest, TimesOfManyKinds) {
   EXPECT_EQ(at("1767225600000000"), 1767225600 * kS);
   EXPECT_EQ(at("1767225600000000001"), 1767225600 * kS + 1);
   EXPECT_EQ(at("+500ms"), kS / 2);
+  EXPECT_EQ(at("+1.45ms"), 1'450'000);
+  EXPECT_EQ(at("-0.5h"), 1800 * kS);
   EXPECT_EQ(ParseTimePoint("-2m")->kind, TimePoint::Kind::kFromEnd);
   EXPECT_EQ(at("+0s"), 0);
-  for (const char* bad : {"", "2026-13-01T00:00:00Z", "2026-01-01", "now", "1e9", "+5", "-",
+  for (const char* bad : {"", "2026-13-01T00:00:00Z", "2026-01-01", "now", "1e9", "+5", "-", "+1.5", "+.5s", "+1.5.2s", "+9223372037s",
                           "2026-01-01T00:00:00+0800", "-5x", "1.5.2", "99999999999999999999"}) {
     EXPECT_EQ(at(bad), -1) << bad;
   }

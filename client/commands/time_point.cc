@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <optional>
 
@@ -17,8 +18,8 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Status BadTime(std::string_view text) {
   return InvalidArgument(fmt::format(
-      "\"{}\" is an invalid time; write 2026-01-01T00:00:00Z, seconds since 1970, +10s after "
-      "the start or -5s before the end",
+      "\"{}\" is an invalid time; write 2026-01-01T00:00:00Z, seconds since 1970, +10s or +1.5ms after "
+      "the start, or -5s before the end (units: ms, s, m, h)",
       text));
 }
 
@@ -110,17 +111,32 @@ std::optional<int64_t> ParseEpoch(std::string_view text) {
   return whole * kNsPerSecond + ns;
 }
 
+// "10s", "1.45ms"; "0" needs no unit.
+std::optional<int64_t> ParseOffset(std::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::string_view unit = text.substr(digits);
+  int64_t whole = 0;
+  if (!ParseNumber(text.substr(0, digits), &whole)) return std::nullopt;
+  if (whole == 0 && unit.empty()) return 0;
+  const int64_t fraction = TakeFraction(&unit);
+  const Result<uint64_t> one_ms = ParseDurationMs(fmt::format("1{}", unit));
+  if (!one_ms.ok()) return std::nullopt;
+  const int64_t one_ns = static_cast<int64_t>(*one_ms) * kNsPerMs;
+  const int64_t part_ns = std::llround(static_cast<double>(fraction) / kNsPerSecond * static_cast<double>(one_ns));
+  int64_t ns = 0;
+  if (__builtin_mul_overflow(whole, one_ns, &ns) || __builtin_add_overflow(ns, part_ns, &ns)) return std::nullopt;
+  return ns;
+}
+
 }  // namespace
 
 Result<TimePoint> ParseTimePoint(std::string_view text) {
   text = Trim(text);
   if (text.empty()) return BadTime(text);
   if (text.front() == '+' || text.front() == '-') {
-    auto ms = ParseDurationMs(text.substr(1));
-    bool zero = text.substr(1) == "0s" || text.substr(1) == "0";
-    if (!ms.ok() && !zero) return BadTime(text);
-    auto kind = text.front() == '+' ? TimePoint::Kind::kFromStart : TimePoint::Kind::kFromEnd;
-    return TimePoint{kind, zero ? 0 : static_cast<int64_t>(*ms) * kNsPerMs};
+    const std::optional<int64_t> offset = ParseOffset(text.substr(1));
+    if (!offset) return BadTime(text);
+    return TimePoint{text.front() == '+' ? TimePoint::Kind::kFromStart : TimePoint::Kind::kFromEnd, *offset};
   }
   auto ns = ParseDate(text);
   if (!ns) ns = ParseEpoch(text);
