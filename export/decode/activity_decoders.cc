@@ -162,7 +162,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
 template <class Record, TableId table>
 DecoderSpec Spec(ActivityFileId id) {
   const ActivityFile& file = FileOf(id);
-  DecoderSpec spec = {file.file, Place::Kind::kHost, ~uint32_t{0}, static_cast<uint16_t>(file.record_bytes),
+  DecoderSpec spec = {file.file, Place::Kind::kHost, kAnyChip, static_cast<uint16_t>(file.record_bytes),
                       0, kTables<table>, MakeDecoder<ActivityDecoder<Record>, table>};
   spec.rows_have_devices = true;
   return spec;

@@ -21,9 +21,19 @@
   X(SocProfileDecoders)         \
   X(AicorePmuDecoders)          \
   X(UbDecoders)                 \
-  X(TextDecoders)               \
-  X(HostDecoders)               \
-  X(OwnDecoders)                \
+  X(HccsDecoders)               \
+  X(NetworkDecoders)            \
+  X(DvppDecoders)               \
+  X(NetdevDecoders)             \
+  X(LlcTextDecoders)            \
+  X(HostBlockDecoders)          \
+  X(HostCpuDecoders)            \
+  X(HostFileDecoders)           \
+  X(SamplesDecoders)            \
+  X(MarksDecoders)              \
+  X(StacksDecoders)             \
+  X(StepDecoders)               \
+  X(TxDecoders)                 \
   X(ActivityDecoders)
 
 namespace profd::exporting {
@@ -33,6 +43,7 @@ PROFD_DECODER_GROUPS(PROFD_DECLARE)
 #undef PROFD_DECLARE
 
 // For DecoderSpec::chips; which they are: dump-format 2.17.
+inline constexpr uint32_t kAnyChip = ~uint32_t{0};
 constexpr uint32_t Chips(std::initializer_list<int> chips) {
   uint32_t mask = 0;
   for (int chip : chips) mask |= uint32_t{1} << chip;

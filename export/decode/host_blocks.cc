@@ -1,28 +1,27 @@
 #include <array>
 
-#include "export/decode/host_parts.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
 
 namespace profd::exporting {
 namespace {
 
-// Blocks `TimeStamp:<ns>`, `Index:`, `DataLen:`, body, empty line. A block begins at its TimeStamp
-// and ends at an empty line or the next TimeStamp; DataLen is not believed, so a wrong one costs
-// nothing.
-class BlockDecoder : public Decoder {
+constexpr uint32_t kSysChips = Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16});
+
+// Blocks of /proc texts (dump-format 2.14): `TimeStamp:<ns>`, `Index:`, `DataLen:`, body, empty line. A block
+// begins at its TimeStamp and ends at an empty line or the next TimeStamp; DataLen is not believed, so a wrong
+// one costs nothing.
+class BlockDecoder : public TableDecoder {
  public:
   BlockDecoder(const DecodeContext& context, TableId table)
-      : clock_(context.clock),
-        device_(context.place->kind == Place::Kind::kDevice),
-        rows_(TableOf(table), context.place->device, context.window, *context.rows) {}
+      : TableDecoder(context, table), device_(context.place->kind == Place::Kind::kDevice) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachLine(bytes, [this](std::string_view line) { Line(line); });
   }
   void Finish() override {
     End();
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  protected:
@@ -33,7 +32,6 @@ class BlockDecoder : public Decoder {
 
   // Of the block.
   int64_t t_ns() const { return t_ns_; }
-  BatchBuilder& rows() { return rows_; }
 
  private:
   void Line(std::string_view line) {
@@ -61,17 +59,15 @@ class BlockDecoder : public Decoder {
     in_block_ = false;
   }
 
-  ClockMap clock_;
   bool device_;
-  BatchBuilder rows_;
   bool in_block_ = false;
   int64_t t_ns_ = 0;
 };
 
 // Lines of /proc/stat that begin with "cpu".
-class SysCpuDecoder : public BlockDecoder {
+class SysCpuDecoder final : public BlockDecoder {
  public:
-  explicit SysCpuDecoder(const DecodeContext& context) : BlockDecoder(context, TableId::kSysCpu) {}
+  using BlockDecoder::BlockDecoder;
 
  protected:
   bool BodyLine(std::string_view line) override {
@@ -86,15 +82,15 @@ class SysCpuDecoder : public BlockDecoder {
       if (!name.Uint(&cells[i])) return false;
     }
     ++stats_.records;
-    rows().AddCells(t_ns(), cells);
+    rows_.AddCells(t_ns(), cells);
     return true;
   }
 };
 
 // Lines of /proc/meminfo.
-class SysMemDecoder : public BlockDecoder {
+class SysMemDecoder final : public BlockDecoder {
  public:
-  explicit SysMemDecoder(const DecodeContext& context) : BlockDecoder(context, TableId::kSysMem) {}
+  using BlockDecoder::BlockDecoder;
 
  protected:
   void BeginBlock() override {
@@ -121,7 +117,7 @@ class SysMemDecoder : public BlockDecoder {
       return;
     }
     ++stats_.records;
-    rows().AddCells(t_ns(), cells_);
+    rows_.AddCells(t_ns(), cells_);
   }
 
  private:
@@ -164,9 +160,9 @@ class ProcDecoder : public BlockDecoder {
 };
 
 // /proc/<pid>/stat, the name, and the total line of /proc/stat, which completes the row.
-class ProcCpuDecoder : public ProcDecoder {
+class ProcCpuDecoder final : public ProcDecoder {
  public:
-  explicit ProcCpuDecoder(const DecodeContext& context) : ProcDecoder(context, TableId::kProcCpu) {}
+  using ProcDecoder::ProcDecoder;
 
  protected:
   void BeginBlock() override {
@@ -215,7 +211,7 @@ class ProcCpuDecoder : public ProcDecoder {
     }
     if (!any) return false;
     ++stats_.records;
-    rows().Add(t_ns(), pid_, name(), jiffies_, total);
+    rows_.Add(t_ns(), pid_, name(), jiffies_, total);
     done_ = true;
     has_stat_ = false;
     return true;
@@ -228,9 +224,9 @@ class ProcCpuDecoder : public ProcDecoder {
 };
 
 // /proc/<pid>/statm and the name.
-class ProcMemDecoder : public ProcDecoder {
+class ProcMemDecoder final : public ProcDecoder {
  public:
-  explicit ProcMemDecoder(const DecodeContext& context) : ProcDecoder(context, TableId::kProcMem) {}
+  using ProcDecoder::ProcDecoder;
 
  protected:
   void BeginBlock() override {
@@ -254,7 +250,7 @@ class ProcMemDecoder : public ProcDecoder {
       return;
     }
     ++stats_.records;
-    rows().Add(t_ns(), file_pid(), name(), pages_[0], pages_[1], pages_[2]);
+    rows_.Add(t_ns(), file_pid(), name(), pages_[0], pages_[1], pages_[2]);
   }
 
  private:
@@ -264,20 +260,19 @@ class ProcMemDecoder : public ProcDecoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeSysCpuDecoder(const DecodeContext& context) {
-  return std::make_unique<SysCpuDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeSysMemDecoder(const DecodeContext& context) {
-  return std::make_unique<SysMemDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeProcCpuDecoder(const DecodeContext& context) {
-  return std::make_unique<ProcCpuDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeProcMemDecoder(const DecodeContext& context) {
-  return std::make_unique<ProcMemDecoder>(context);
+// Of a device's own system, or of the host.
+std::span<const DecoderSpec> HostBlockDecoders() {
+  static constexpr std::array kSpecs = {
+      TextSpec<SysCpuDecoder, TableId::kSysCpu>("SystemCpuUsage.data", kSysChips),
+      TextSpec<SysMemDecoder, TableId::kSysMem>("Memory.data", kSysChips),
+      TextSpec<ProcCpuDecoder, TableId::kProcCpu>("*-CpuUsage.data", kSysChips),
+      TextSpec<ProcMemDecoder, TableId::kProcMem>("*-Memory.data", kSysChips),
+      TextSpec<SysCpuDecoder, TableId::kSysCpu>("host_sys_cpu.data", kAnyChip, Place::Kind::kHost),
+      TextSpec<SysMemDecoder, TableId::kSysMem>("host_sys_mem.data", kAnyChip, Place::Kind::kHost),
+      TextSpec<ProcCpuDecoder, TableId::kProcCpu>("*-CpuUsage.data", kAnyChip, Place::Kind::kHost),
+      TextSpec<ProcMemDecoder, TableId::kProcMem>("*-Memory.data", kAnyChip, Place::Kind::kHost),
+  };
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

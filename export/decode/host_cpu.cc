@@ -1,8 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
-#include "export/decode/host_parts.h"
 #include "export/decode/text_math.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
@@ -22,23 +22,17 @@ constexpr int64_t kMaxPassed = int64_t{1} << 45;
 // (dump-format 2.15). Between two samples a CPU's usage is what the threads last seen on it ran,
 // over the uptime that passed; jiffies are counted in millionths, so that nothing is rounded before
 // the end.
-class HostCpuDecoder : public Decoder {
+class HostCpuDecoder final : public LineDecoder {
  public:
-  explicit HostCpuDecoder(const DecodeContext& context)
-      : clock_(context.clock),
+  HostCpuDecoder(const DecodeContext& context, TableId table)
+      : LineDecoder(context, table),
         cpus_(std::clamp<int64_t>(context.dump->cpu_count, 0, kMaxCpus)),
-        ticks_hz_(std::clamp<int64_t>(context.dump->clock_ticks_hz, 1, 10'000)),
-        rows_(TableOf(TableId::kHostCpu), -1, context.window, *context.rows) {}
+        ticks_hz_(std::clamp<int64_t>(context.dump->clock_ticks_hz, 1, 10'000)) {}
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) {
-      if (!line.empty() && !Line(line)) CountBad(line, &stats_);
-    });
-  }
   void Finish() override {
     // The analyser wants threads in both of the last two samples, though not in earlier ones.
     if (!now_.threads.empty() && !before_.threads.empty()) Compare();
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  private:
@@ -54,7 +48,7 @@ class HostCpuDecoder : public Decoder {
     std::vector<Thread> threads;
   };
 
-  bool Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     if (line.starts_with("time")) return TimeLine(line);
     if (wants_uptime_) {
       wants_uptime_ = false;
@@ -148,10 +142,8 @@ class HostCpuDecoder : public Decoder {
 
   static constexpr int64_t kNotSeen = -1;
 
-  ClockMap clock_;
   int64_t cpus_;
   int64_t ticks_hz_;
-  BatchBuilder rows_;
   Sample now_;
   Sample before_;  // its threads by id
   bool wants_uptime_ = false;
@@ -161,8 +153,9 @@ class HostCpuDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeHostCpuDecoder(const DecodeContext& context) {
-  return std::make_unique<HostCpuDecoder>(context);
+std::span<const DecoderSpec> HostCpuDecoders() {
+  static constexpr std::array kSpecs = {TextSpec<HostCpuDecoder, TableId::kHostCpu>("host_cpu.data", kAnyChip, Place::Kind::kHost)};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

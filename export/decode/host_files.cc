@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "export/decode/host_parts.h"
 #include "export/decode/text_math.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
@@ -15,22 +14,13 @@ namespace {
 
 // Lines `<ns> <7 numbers of /proc/<pid>/statm>`; pages are 4 KiB (dump-format 2.15). A row has the
 // timestamp of one line and the usage of the next.
-class HostMemDecoder : public Decoder {
+class HostMemDecoder final : public LineDecoder {
  public:
-  explicit HostMemDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        total_kb_(context.dump->memory_total_kb),
-        rows_(TableOf(TableId::kHostMem), -1, context.window, *context.rows) {}
-
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) {
-      if (!line.empty() && !Line(line)) CountBad(line, &stats_);
-    });
-  }
-  void Finish() override { rows_.Flush(); }
+  HostMemDecoder(const DecodeContext& context, TableId table)
+      : LineDecoder(context, table), total_kb_(context.dump->memory_total_kb) {}
 
  private:
-  bool Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     TextScan scan(line);
     int64_t ns = 0;
     uint64_t resident = 0;
@@ -44,26 +34,20 @@ class HostMemDecoder : public Decoder {
     return true;
   }
 
-  ClockMap clock_;
   int64_t total_kb_;
-  BatchBuilder rows_;
   std::optional<int64_t> last_ns_;
 };
 
 // Lines of iotop, and when the first of them was taken in a line of its own, usually the last one
 // (dump-format 2.15). So rows wait for the end of the file: 24 bytes each, and no more than
 // kMaxRows.
-class HostDiskDecoder : public Decoder {
+class HostDiskDecoder final : public LineDecoder {
  public:
-  explicit HostDiskDecoder(const DecodeContext& context)
-      : clock_(context.clock),
+  HostDiskDecoder(const DecodeContext& context, TableId table)
+      : LineDecoder(context, table),
         interval_ns_(context.place->host_disk_hz > 0 ? 1 / context.place->host_disk_hz * 1e9 : 0),
-        start_ns_(context.place->clock.begin_raw_ns),
-        rows_(TableOf(TableId::kHostDisk), -1, context.window, *context.rows) {}
+        start_ns_(context.place->clock.begin_raw_ns) {}
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
-  }
   void Finish() override {
     auto at = static_cast<double>(start_ns_);
     for (const Row& row : waiting_) {
@@ -72,7 +56,7 @@ class HostDiskDecoder : public Decoder {
       at += interval_ns_;
     }
     waiting_ = {};
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  private:
@@ -82,30 +66,25 @@ class HostDiskDecoder : public Decoder {
     double read, write, usage;
   };
 
-  void Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     TextScan scan(line);
     std::array<std::string_view, kMaxWords> words;
     size_t count = 0;
     while (count < words.size() && !scan.AtEnd()) words[count++] = scan.Word();
     // Others are headings and sums.
     uint64_t number = 0;
-    if (count < 2 || !TextScan(words[1]).Uint(&number)) return;
+    if (count < 2 || !TextScan(words[1]).Uint(&number)) return true;
     if (words[0] == "start_time") {
       if (number < uint64_t{1} << 62) start_ns_ = static_cast<int64_t>(number);
-      return;
+      return true;
     }
-    if (count < 8 || interval_ns_ <= 0 || waiting_.size() >= kMaxRows) {
-      CountBad(line, &stats_);
-      return;
-    }
+    if (count < 8 || interval_ns_ <= 0 || waiting_.size() >= kMaxRows) return false;
     bool has_usage = count == kMaxWords && line.find("unavailable") == std::string_view::npos;
     Row row{Kilobytes(words[4], words[5]), Kilobytes(words[6], words[7]), 0};
-    if (has_usage && !TextScan(words[10]).Real(&row.usage)) {
-      CountBad(line, &stats_);
-      return;
-    }
+    if (has_usage && !TextScan(words[10]).Real(&row.usage)) return false;
     ++stats_.records;
     waiting_.push_back(row);
+    return true;
   }
 
   // A value that is not a number is 0, an unknown unit is K/s.
@@ -118,21 +97,17 @@ class HostDiskDecoder : public Decoder {
     return value;
   }
 
-  ClockMap clock_;
   double interval_ns_;
   int64_t start_ns_;
-  BatchBuilder rows_;
   std::deque<Row> waiting_;
 };
 
 // Samples of `time <ns>` and the lines of /proc/net/dev (dump-format 2.15). Between two samples:
 // bytes both ways of the cards info.json names, summed up as a rate, and as a share of the speed of
 // one card.
-class HostNetworkDecoder : public Decoder {
+class HostNetworkDecoder final : public LineDecoder {
  public:
-  explicit HostNetworkDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kHostNetwork), -1, context.window, *context.rows) {
+  HostNetworkDecoder(const DecodeContext& context, TableId table) : LineDecoder(context, table) {
     for (const DumpInfo::Card& card : context.dump->cards) {
       if (card.speed_mbps == -1 || cards_.size() >= kMaxCards) continue;
       cards_.push_back({card.name, static_cast<double>(card.speed_mbps) * 125000.0});
@@ -141,14 +116,9 @@ class HostNetworkDecoder : public Decoder {
     before_.counters.resize(cards_.size());
   }
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) {
-      if (!line.empty() && !Line(line)) CountBad(line, &stats_);
-    });
-  }
   void Finish() override {
     if (now_.has_time && before_.has_time && now_.last_card) Compare();
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  private:
@@ -169,7 +139,7 @@ class HostNetworkDecoder : public Decoder {
     std::vector<Counters> counters;
   };
 
-  bool Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     TextScan scan(line);
     if (line.starts_with("time")) {
       uint64_t ns = 0;
@@ -225,8 +195,6 @@ class HostNetworkDecoder : public Decoder {
               per_card * cards / 1024.0);
   }
 
-  ClockMap clock_;
-  BatchBuilder rows_;
   std::vector<Card> cards_;
   Sample now_;
   Sample before_;
@@ -234,16 +202,15 @@ class HostNetworkDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeHostMemDecoder(const DecodeContext& context) {
-  return std::make_unique<HostMemDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeHostDiskDecoder(const DecodeContext& context) {
-  return std::make_unique<HostDiskDecoder>(context);
-}
-
-std::unique_ptr<Decoder> MakeHostNetworkDecoder(const DecodeContext& context) {
-  return std::make_unique<HostNetworkDecoder>(context);
+// Usage of the host by the watched process. All rows but the disk's have the timestamp of the sample before: they are about
+// the time from there on.
+std::span<const DecoderSpec> HostFileDecoders() {
+  static constexpr std::array kSpecs = {
+      TextSpec<HostMemDecoder, TableId::kHostMem>("host_mem.data", kAnyChip, Place::Kind::kHost),
+      TextSpec<HostDiskDecoder, TableId::kHostDisk>("host_disk.data", kAnyChip, Place::Kind::kHost),
+      TextSpec<HostNetworkDecoder, TableId::kHostNetwork>("host_network.data", kAnyChip, Place::Kind::kHost),
+  };
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

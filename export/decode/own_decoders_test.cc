@@ -6,7 +6,6 @@
 
 #include "base/bytes.h"
 #include "dump/mark_files.h"
-#include "export/decode/own_parts.h"
 #include "export/decode/text_test_support.h"
 
 namespace profd::exporting {
@@ -45,7 +44,7 @@ struct TxRecord {
   std::string message = {};
 
   std::string Bytes() const {
-    std::string bytes(kTxRecordBytes, '\0');
+    std::string bytes(256, '\0');
     const auto put = [&bytes](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
     put(0, uint16_t{0x5A5A});
     put(24, kind);

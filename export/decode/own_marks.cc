@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -7,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "export/decode/own_parts.h"
+#include "dump/mark_files.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
 
@@ -17,10 +18,9 @@ namespace {
 // host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value, domain (dumps of before have
 // none). A range or step whose other end lies outside of the session is clipped there. A step's end in the middle without its
 // begin, or its begin without its end, lost the other half: it is left out and counted.
-class MarksDecoder : public Decoder {
+class MarksDecoder final : public EventDecoder {
  public:
-  explicit MarksDecoder(const DecodeContext& context)
-      : clock_(context.clock), window_(context.window), event_(context.event) {
+  explicit MarksDecoder(const DecodeContext& context) : EventDecoder(context) {
     const ClockFacts& facts = clock_.facts();
     begin_ns_ = clock_.HostNs(facts.begin_raw_ns);
     if (facts.end_us > 0) end_ns_ = clock_.HostNs(facts.end_raw_ns);
@@ -229,13 +229,7 @@ class MarksDecoder : public Decoder {
     }
     Send(*event);
   }
-  void Send(const Event& event) {
-    if (event_ && Touches(window_, event)) event_(event);
-  }
 
-  ClockMap clock_;
-  TimeWindow window_;
-  std::function<void(const Event&)> event_;
   int64_t begin_ns_ = 0;          // of the session
   int64_t end_ns_ = INT64_MIN;
   int64_t last_ns_ = INT64_MIN;   // of all marks
@@ -247,8 +241,9 @@ class MarksDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeMarksDecoder(const DecodeContext& context) {
-  return std::make_unique<MarksDecoder>(context);
+std::span<const DecoderSpec> MarksDecoders() {
+  static constexpr std::array kSpecs = {DecoderSpec{kMarksFile, Place::Kind::kOwn, kAnyChip, 0, 0, {}, MakeDecoder<MarksDecoder>}};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,6 +1,7 @@
+#include <array>
 #include <map>
 
-#include "export/decode/own_parts.h"
+#include "dump/mark_files.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
 
@@ -8,7 +9,7 @@ namespace profd::exporting {
 namespace {
 
 // host/profd/samples.tsv: time_ns, metric, device, labels, value.
-class SamplesDecoder : public Decoder {
+class SamplesDecoder final : public Decoder {
  public:
   explicit SamplesDecoder(const DecodeContext& context)
       : clock_(context.clock),
@@ -69,8 +70,10 @@ class SamplesDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeSamplesDecoder(const DecodeContext& context) {
-  return std::make_unique<SamplesDecoder>(context);
+std::span<const DecoderSpec> SamplesDecoders() {
+  static constexpr std::array kSpecs = {DecoderSpec{kOwnSamplesFile, Place::Kind::kOwn, kAnyChip, 0, 0,
+                                                    kTables<TableId::kSample>, MakeDecoder<SamplesDecoder>}};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "export/decode/own_parts.h"
+#include "dump/mark_files.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
 
@@ -17,10 +17,9 @@ namespace {
 
 // host/profd/stacks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, frame, caller, name. A frame is a slice from
 // the first sample that has it to the first that has it no more, or to the last sample before a pause.
-class StacksDecoder : public Decoder {
+class StacksDecoder final : public EventDecoder {
  public:
-  explicit StacksDecoder(const DecodeContext& context)
-      : clock_(context.clock), window_(context.window), event_(context.event) {}
+  using EventDecoder::EventDecoder;
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachOwnLine(bytes, &stats_, [this](std::string_view line) { return Line(line); });
@@ -126,21 +125,19 @@ class StacksDecoder : public Decoder {
       event.value = open.id;
       event.caller = frame.caller;
       event.args.push_back({"samples", static_cast<double>(open.samples)});
-      if (event_ && Touches(window_, event)) event_(event);
+      Send(event);
     }
   }
 
-  ClockMap clock_;
-  TimeWindow window_;
-  std::function<void(const Event&)> event_;
   std::map<std::pair<int64_t, int64_t>, Frame> frames_;  // by pid and id
   std::map<ThreadId, Thread> threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeStacksDecoder(const DecodeContext& context) {
-  return std::make_unique<StacksDecoder>(context);
+std::span<const DecoderSpec> StacksDecoders() {
+  static constexpr std::array kSpecs = {DecoderSpec{kStacksFile, Place::Kind::kOwn, kAnyChip, 0, 0, {}, MakeDecoder<StacksDecoder>}};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "base/bytes.h"
 #include "dump/mark_files.h"
-#include "export/decode/own_parts.h"
 #include "export/decode/step_trace.h"
 #include "export/decode/text_parts.h"
 
@@ -13,14 +13,12 @@ namespace {
 
 // ts_track.data: records of 40 bytes, the second one is the type (dump-format 2.12). Only step
 // trace is read; the rest is about tasks.
-class TsTrackDecoder : public Decoder {
+class TsTrackDecoder final : public EventDecoder {
  public:
   explicit TsTrackDecoder(const DecodeContext& context)
-      : clock_(context.clock),
+      : EventDecoder(context),
         v6_(IsV6(context.place->chip)),
         device_(context.place->device),
-        window_(context.window),
-        event_(context.event),
         step_parts_(context.step_parts),
         steps_([this](const StepTraceRow& row) { Row(row); }),
         begin_ns_(clock_.HostNs(clock_.facts().begin_raw_ns)),
@@ -116,11 +114,8 @@ class TsTrackDecoder : public Decoder {
     return static_cast<int64_t>(static_cast<uint64_t>(then) - static_cast<uint64_t>(t_ns));
   }
 
-  ClockMap clock_;
   bool v6_;
   int device_;
-  TimeWindow window_;
-  std::function<void(const Event&)> event_;
   const StepPartFinder* step_parts_;
   StepTrace steps_;
   int64_t begin_ns_;  // of the session
@@ -130,8 +125,11 @@ class TsTrackDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeTsTrackDecoder(const DecodeContext& context) {
-  return std::make_unique<TsTrackDecoder>(context);
+std::span<const DecoderSpec> StepDecoders() {
+  constexpr uint32_t kChips = Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16});
+  static constexpr std::array kSpecs = {DecoderSpec{kStepTraceFile, Place::Kind::kDevice, kChips, kStepRecordBytes, 0, {},
+                                                    MakeDecoder<TsTrackDecoder>}};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

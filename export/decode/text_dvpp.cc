@@ -9,28 +9,14 @@ namespace {
 // dump-format 2.4: `sec:ns [dvpp_id] engine_type engine_id` and eight numbers, one of which may end
 // in
 // '%'. Whether there is an id follows from the number of words, whatever the chip.
-class DvppDecoder : public Decoder {
+class DvppDecoder final : public LineDecoder {
  public:
-  explicit DvppDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kDvpp), context.place->device, context.window, *context.rows) {}
+  using LineDecoder::LineDecoder;
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) {
-      Sample sample;
-      if (Scan(line, &sample)) {
-        ++stats_.records;
-        rows_.AddCells(clock_.DeviceNs(sample.ns), sample.cells);
-      } else if (!line.empty() && !IsHeading(line)) {
-        CountBad(line, &stats_);
-      }
-    });
-  }
   bool IsLine(std::string_view line) const override {
     Sample sample;
     return IsHeading(line) || Scan(line, &sample);
   }
-  void Finish() override { rows_.Flush(); }
 
  private:
   static constexpr size_t kMaxWords = 11;  // after the timestamp
@@ -40,6 +26,13 @@ class DvppDecoder : public Decoder {
     std::array<uint64_t, kMaxWords> cells{};
   };
 
+  bool Line(std::string_view line) override {
+    Sample sample;
+    if (!Scan(line, &sample)) return IsHeading(line);
+    ++stats_.records;
+    rows_.AddCells(clock_.DeviceNs(sample.ns), sample.cells);
+    return true;
+  }
   static bool IsHeading(std::string_view line) { return IsHeadingWith("engine_type", line); }
 
   static bool Number(std::string_view word, double* value) {
@@ -67,15 +60,27 @@ class DvppDecoder : public Decoder {
     }
     return true;
   }
-
-  ClockMap clock_;
-  BatchBuilder rows_;
 };
+
+constexpr DecoderSpec Dvpp(std::string_view base, uint32_t chips = Chips({5, 7, 15, 16})) {
+  return TextSpec<DvppDecoder, TableId::kDvpp>(base, chips);
+}
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeDvppDecoder(const DecodeContext& context) {
-  return std::make_unique<DvppDecoder>(context);
+// The dvpp.* files have no reader in the vendor's analyser (dump-format 2.4).
+std::span<const DecoderSpec> DvppDecoders() {
+  static constexpr std::array kSpecs = {
+      Dvpp("dvpp.data", Chips({0, 1, 5, 7, 8, 11, 15, 16})),
+      Dvpp("dvpp.vdec"),
+      Dvpp("dvpp.jpegd"),
+      Dvpp("dvpp.jpege"),
+      Dvpp("dvpp.png"),
+      Dvpp("dvpp.scd"),
+      Dvpp("dvpp.venc"),
+      Dvpp("dvpp.vpc"),
+  };
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

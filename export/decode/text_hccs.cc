@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include "export/decode/text_math.h"
@@ -11,11 +12,9 @@ namespace {
 // also takes the first line as the successor of the last one, leaves out pairs in which a counter
 // decreased, and then deletes its last row if it has more than one. So the last real row is shown
 // only when that false pair survived (no counter moved), or when it is the only row.
-class HccsDecoder : public Decoder {
+class HccsDecoder final : public TableDecoder {
  public:
-  explicit HccsDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kHccs), context.place->device, context.window, *context.rows) {}
+  using TableDecoder::TableDecoder;
 
   void Feed(std::span<const std::byte> bytes, bool slice_start) override {
     ForEachLine(bytes, [this, &slice_start](std::string_view line) {
@@ -32,7 +31,7 @@ class HccsDecoder : public Decoder {
     bool false_pair = samples_ > 0 && first_.tx >= last_.tx && first_.rx >= last_.rx;
     if (has_row_ && (false_pair || pairs_ == 1)) rows_.Add(row_.t_ns, row_.tx, row_.rx);
     if (samples_ == 1) rows_.Add(clock_.DeviceNs(first_.ns), 0.0, 0.0);
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  private:
@@ -85,8 +84,6 @@ class HccsDecoder : public Decoder {
     }
   }
 
-  ClockMap clock_;
-  BatchBuilder rows_;
   uint64_t samples_ = 0;
   int earlier_ = 0;
   uint64_t pairs_ = 0;
@@ -98,8 +95,9 @@ class HccsDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeHccsDecoder(const DecodeContext& context) {
-  return std::make_unique<HccsDecoder>(context);
+std::span<const DecoderSpec> HccsDecoders() {
+  static constexpr std::array kSpecs = {TextSpec<HccsDecoder, TableId::kHccs>("hccs.data", Chips({0, 1, 2, 3, 4, 5}))};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

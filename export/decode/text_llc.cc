@@ -9,18 +9,13 @@ namespace {
 // llc.data of chip 0 (dump-format 2.5): lines of perf stat, `seconds count hisi_l3c0/event/`, the
 // time since the start. All events of one timestamp make a row for reading and one for writing. The
 // other mode, capacity (events dsid<n>), has no table.
-class LlcTextDecoder : public Decoder {
+class LlcTextDecoder final : public LineDecoder {
  public:
-  explicit LlcTextDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kLlc), context.place->device, context.window, *context.rows) {}
+  using LineDecoder::LineDecoder;
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
-  }
   void Finish() override {
     EndOfTimestamp();
-    rows_.Flush();
+    TableDecoder::Finish();
   }
 
  private:
@@ -29,9 +24,9 @@ class LlcTextDecoder : public Decoder {
                                                               "read_hit",         "write_allocate",
                                                               "write_noallocate", "write_hit"};
 
-  void Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     TextScan scan(line);
-    if (scan.AtEnd() || line.starts_with('#')) return;
+    if (scan.AtEnd() || line.starts_with('#')) return true;
     double seconds = 0;
     double count = 0;
     bool good = scan.Real(&seconds) && seconds >= 0 && seconds < 4e9;
@@ -46,13 +41,10 @@ class LlcTextDecoder : public Decoder {
     TextScan name(word);
     std::string_view unit = name.Field('/');
     std::string_view event = name.Field('/');
-    if (!good || unit.empty() || event.empty()) {
-      CountBad(line, &stats_);
-      return;
-    }
+    if (!good || unit.empty() || event.empty()) return false;
     if (event.starts_with("dsid")) {
       ++stats_.skipped;
-      return;
+      return true;
     }
     ++stats_.records;
     if (any_ && seconds != seconds_) EndOfTimestamp();
@@ -61,6 +53,7 @@ class LlcTextDecoder : public Decoder {
     for (size_t i = 0; i < kEvents.size(); ++i) {
       if (event == kEvents[i]) counts_[i] = count;
     }
+    return true;
   }
 
   void EndOfTimestamp() {
@@ -79,8 +72,6 @@ class LlcTextDecoder : public Decoder {
     any_ = false;
   }
 
-  ClockMap clock_;
-  BatchBuilder rows_;
   bool any_ = false;
   double seconds_ = 0;
   double last_seconds_ = 0;  // 0: the start
@@ -89,8 +80,9 @@ class LlcTextDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeLlcTextDecoder(const DecodeContext& context) {
-  return std::make_unique<LlcTextDecoder>(context);
+std::span<const DecoderSpec> LlcTextDecoders() {
+  static constexpr std::array kSpecs = {TextSpec<LlcTextDecoder, TableId::kLlc>("llc.data", Chips({0}))};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

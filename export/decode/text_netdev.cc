@@ -9,21 +9,15 @@ namespace {
 // dump-format 2.13: the host's clock in ns and 15 counters. One row per line that is later than the
 // one before: what was counted in between, 0 where a counter decreased, and four of them per
 // second.
-class NetdevDecoder : public Decoder {
+class NetdevDecoder final : public LineDecoder {
  public:
-  explicit NetdevDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        rows_(TableOf(TableId::kNetdev), context.place->device, context.window, *context.rows) {}
+  using LineDecoder::LineDecoder;
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
-  }
   bool IsLine(std::string_view line) const override {
     int64_t ns = 0;
     std::array<uint64_t, kCounters> counters;
     return Scan(line, &ns, &counters);
   }
-  void Finish() override { rows_.Flush(); }
 
  private:
   static constexpr size_t kCounters = 15;
@@ -37,23 +31,18 @@ class NetdevDecoder : public Decoder {
     return good && scan.AtEnd();
   }
 
-  void Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     int64_t ns = 0;
     std::array<uint64_t, kCounters> counters;
-    if (!Scan(line, &ns, &counters)) {
-      if (!line.empty()) CountBad(line, &stats_);
-      return;
-    }
-    if (has_last_ && ns <= last_ns_ && ++not_later_ < kMaxEarlier) {
-      CountBad(line, &stats_);
-      return;
-    }
+    if (!Scan(line, &ns, &counters)) return false;
+    if (has_last_ && ns <= last_ns_ && ++not_later_ < kMaxEarlier) return false;
     not_later_ = 0;
     ++stats_.records;
     if (has_last_ && ns > last_ns_) Row(ns, counters);
     last_ns_ = ns;
     last_ = counters;
     has_last_ = true;
+    return true;
   }
 
   void Row(int64_t ns, const std::array<uint64_t, kCounters>& counters) {
@@ -69,8 +58,6 @@ class NetdevDecoder : public Decoder {
     rows_.AddCells(clock_.HostNs(ns), cells);
   }
 
-  ClockMap clock_;
-  BatchBuilder rows_;
   bool has_last_ = false;
   int not_later_ = 0;
   int64_t last_ns_ = 0;
@@ -79,8 +66,10 @@ class NetdevDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeNetdevDecoder(const DecodeContext& context) {
-  return std::make_unique<NetdevDecoder>(context);
+std::span<const DecoderSpec> NetdevDecoders() {
+  constexpr uint32_t kChips = Chips({0, 1, 2, 3, 4, 5, 7, 8, 11});
+  static constexpr std::array kSpecs = {TextSpec<NetdevDecoder, TableId::kNetdev>("netdev_stats.data", kChips)};
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

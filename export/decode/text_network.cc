@@ -8,20 +8,14 @@ namespace {
 
 // Lines of nic.data and roce.data (dump-format 2.3): timestamp, 13 numbers, then port and type if there
 // are any.
-class NetworkDecoder : public Decoder {
+class NetworkDecoder final : public LineDecoder {
  public:
-  NetworkDecoder(const DecodeContext& context, TableId table)
-      : clock_(context.clock),
-        rows_(TableOf(table), context.place->device, context.window, *context.rows) {}
+  using LineDecoder::LineDecoder;
 
-  void Feed(std::span<const std::byte> bytes, bool) override {
-    ForEachLine(bytes, [this](std::string_view line) { Line(line); });
-  }
   bool IsLine(std::string_view line) const override {
     Sample sample;
     return IsHeading(line) || Scan(line, &sample);
   }
-  void Finish() override { rows_.Flush(); }
 
  private:
   // Of one direction, in the order of the line.
@@ -51,12 +45,9 @@ class NetworkDecoder : public Decoder {
            sample->bandwidth >= 0 && sample->bandwidth < 9e15;
   }
 
-  void Line(std::string_view line) {
+  bool Line(std::string_view line) override {
     Sample sample;
-    if (!Scan(line, &sample)) {
-      if (!line.empty() && !IsHeading(line)) CountBad(line, &stats_);
-      return;
-    }
+    if (!Scan(line, &sample)) return IsHeading(line);
     ++stats_.records;
     std::array<uint64_t, 20> cells;
     auto mbps = static_cast<int64_t>(sample.bandwidth);
@@ -67,6 +58,7 @@ class NetworkDecoder : public Decoder {
     cells[18] = BatchBuilder::ToCell(Utilization(sample.rx, mbps));
     cells[19] = BatchBuilder::ToCell(Utilization(sample.tx, mbps));
     rows_.AddCells(clock_.DeviceNs(sample.ns), cells);
+    return true;
   }
 
   // A ratio to nothing is 0, and so is the utilization of a port without bandwidth.
@@ -88,19 +80,16 @@ class NetworkDecoder : public Decoder {
     };
     for (double value : values) *out++ = BatchBuilder::ToCell(value);
   }
-
-  ClockMap clock_;
-  BatchBuilder rows_;
 };
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeNicDecoder(const DecodeContext& context) {
-  return std::make_unique<NetworkDecoder>(context, TableId::kNic);
-}
-
-std::unique_ptr<Decoder> MakeRoceDecoder(const DecodeContext& context) {
-  return std::make_unique<NetworkDecoder>(context, TableId::kRoce);
+std::span<const DecoderSpec> NetworkDecoders() {
+  static constexpr std::array kSpecs = {
+      TextSpec<NetworkDecoder, TableId::kNic>("nic.data", Chips({0, 1, 5, 7, 8, 11})),
+      TextSpec<NetworkDecoder, TableId::kRoce>("roce.data", Chips({0, 1, 5})),
+  };
+  return kSpecs;
 }
 
 }  // namespace profd::exporting

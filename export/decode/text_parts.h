@@ -1,10 +1,11 @@
-// The text decoders, one maker per kind of file.
+// What the decoders of texts and of events share.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string_view>
 
+#include "export/decode/decoder_groups.h"
 #include "export/decoder.h"
 #include "export/text_scan.h"
 
@@ -50,11 +51,41 @@ inline bool Touches(const TimeWindow& window, const Event& event) {
          (event.t_ns >= window.from_ns || SpanNs(event.t_ns, window.from_ns) <= event.dur_ns);
 }
 
-std::unique_ptr<Decoder> MakeHccsDecoder(const DecodeContext& context);
-std::unique_ptr<Decoder> MakeNicDecoder(const DecodeContext& context);
-std::unique_ptr<Decoder> MakeRoceDecoder(const DecodeContext& context);
-std::unique_ptr<Decoder> MakeDvppDecoder(const DecodeContext& context);
-std::unique_ptr<Decoder> MakeNetdevDecoder(const DecodeContext& context);
-std::unique_ptr<Decoder> MakeLlcTextDecoder(const DecodeContext& context);
+// Of text whose lines stand alone; its rows are all of one table.
+class LineDecoder : public TableDecoder {
+ public:
+  using TableDecoder::TableDecoder;
+
+  void Feed(std::span<const std::byte> bytes, bool /*slice_start*/) final {
+    ForEachLine(bytes, [this](std::string_view line) {
+      if (!line.empty() && !Line(line)) CountBad(line, &stats_);
+    });
+  }
+
+ protected:
+  // `line` is not empty. False: it makes no sense.
+  virtual bool Line(std::string_view line) = 0;
+};
+
+class EventDecoder : public Decoder {
+ public:
+  explicit EventDecoder(const DecodeContext& context)
+      : clock_(context.clock), window_(context.window), event_(context.event) {}
+
+ protected:
+  void Send(const Event& event) {
+    if (event_ && Touches(window_, event)) event_(event);
+  }
+
+  ClockMap clock_;
+  TimeWindow window_;
+  std::function<void(const Event&)> event_;
+};
+
+// Of text whose rows are all of one table; T is made of the context and the table.
+template <class T, TableId table>
+constexpr DecoderSpec TextSpec(std::string_view base, uint32_t chips, Place::Kind kind = Place::Kind::kDevice) {
+  return {base, kind, chips, 0, 0, kTables<table>, MakeDecoder<T, table>};
+}
 
 }  // namespace profd::exporting

@@ -1,5 +1,6 @@
 // Marks of applications in the records of the vendor's in-process profiler: `additional.msproftx` (operator-data a.2).
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <list>
@@ -8,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "export/decode/own_parts.h"
 #include "export/decode/text_parts.h"
 #include "export/repaired_text.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint16_t kMagic = 0x5A5A;
 constexpr uint16_t kTxEx = 1;
+constexpr size_t kTxRecordBytes = 256;
 constexpr size_t kTextAt = 100;
 constexpr size_t kTextBytes = kTxRecordBytes - kTextAt;
 // How many other marks may be recorded between the parts of a text.
@@ -30,11 +31,10 @@ T At(std::span<const std::byte> record, size_t at) {
   return value;
 }
 
-class TxDecoder : public Decoder {
+class TxDecoder final : public EventDecoder {
  public:
   explicit TxDecoder(const DecodeContext& context)
-      : clock_(context.clock), window_(context.window), event_(context.event), name_of_(context.name_of),
-        on_device_(context.on_device) {}
+      : EventDecoder(context), name_of_(context.name_of), on_device_(context.on_device) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     for (; bytes.size() >= kTxRecordBytes; bytes = bytes.subspan(kTxRecordBytes)) {
@@ -73,7 +73,7 @@ class TxDecoder : public Decoder {
     std::string message(text, ::strnlen(text, kTextBytes));
     if (!is_ex) {
       event.name = RepairedText(message);
-      return Send(std::move(event));
+      return Order(std::move(event));
     }
     const auto segment = At<uint16_t>(record, 26);
     const Key key = KeyOf(event);
@@ -118,13 +118,13 @@ class TxDecoder : public Decoder {
     for (const auto& [index, part] : open->segments) message += part;
     open->event.name = RepairedText(message);
     by_mark_.erase(KeyOf(open->event));
-    Send(std::move(open->event));
+    Order(std::move(open->event));
     open_.erase(open);
   }
 
   // Ranges that need not nest wait for their lanes, which are given by start.
-  void Send(Event event) {
-    if (event.recorded->type != Event::Recorded::kStartEnd) return Pass(event);
+  void Order(Event event) {
+    if (event.recorded->type != Event::Recorded::kStartEnd) return Send(event);
     started_.push_back(std::move(event));
     if (started_.size() >= kMaxStarted) SendStarted();
   }
@@ -136,17 +136,11 @@ class TxDecoder : public Decoder {
       event.lane = static_cast<int>(free - ends.begin());
       if (free == ends.end()) ends.push_back(0);
       ends[static_cast<size_t>(*event.lane)] = event.t_ns + event.dur_ns;
-      Pass(event);
+      Send(event);
     }
     started_.clear();
   }
-  void Pass(const Event& event) {
-    if (event_ && Touches(window_, event)) event_(event);
-  }
 
-  ClockMap clock_;
-  TimeWindow window_;
-  std::function<void(const Event&)> event_;
   std::function<std::string(uint64_t)> name_of_;
   std::function<std::optional<Event::Recorded::OnDevice>(uint64_t)> on_device_;
   OpenTexts open_;  // as their first records came
@@ -155,8 +149,16 @@ class TxDecoder : public Decoder {
   std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> lanes_;  // ends, by process and domain
 };
 
+constexpr DecoderSpec Tx(std::string_view base) {
+  return {.base = base, .kind = Place::Kind::kHost, .chips = kAnyChip, .record_size = kTxRecordBytes, .record_size_v6 = 0,
+          .tables = {}, .make = MakeDecoder<TxDecoder>, .wants_names = true};
+}
+
 }  // namespace
 
-std::unique_ptr<Decoder> MakeTxDecoder(const DecodeContext& context) { return std::make_unique<TxDecoder>(context); }
+std::span<const DecoderSpec> TxDecoders() {
+  static constexpr std::array kSpecs = {Tx("aging.additional.msproftx"), Tx("unaging.additional.msproftx")};
+  return kSpecs;
+}
 
 }  // namespace profd::exporting

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "dump/mark_files.h"
-#include "export/decode/own_parts.h"
+#include "export/decoder.h"
 #include "export/file_feeder.h"
 #include "export/large.h"
 #include "export/operators/device_tasks.h"
@@ -105,8 +105,9 @@ void NameDeviceMarks(const DumpReader& reader, const DumpInfo& info, std::vector
     for (auto mark = first; mark != end; ++mark) mark->text = event.name;
   };
   for (const DataFile& file : host->files) {
-    if (!file.base.ends_with(kMarkFile)) continue;
-    Read(reader, file, kTxRecordBytes, MakeTxDecoder(context).get());
+    const DecoderSpec* spec = FindDecoder(file.base, Place::Kind::kHost);
+    if (spec == nullptr || !file.base.ends_with(kMarkFile)) continue;
+    Read(reader, file, spec->record_size, spec->make(context).get());
   }
 }
 
