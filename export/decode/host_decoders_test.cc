@@ -11,7 +11,6 @@ namespace {
 
 constexpr auto kHost = Place::Kind::kHost;
 constexpr auto kDevice = Place::Kind::kDevice;
-constexpr int64_t kSecond = 1'000'000'000;
 
 std::string Block(int64_t ns, const std::string& body, int64_t length = -1) {
   return fmt::format("TimeStamp:{}\nIndex:1\nDataLen:{}\n{}\n\n", ns,
@@ -22,14 +21,9 @@ TEST(SysCpu, EveryCpuAndTheTotal) {
   std::string body = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu3 10 20 30 40 50 60 70 80 90 100\n";
   DecodeRun run("host_sys_cpu.data", kHost);
   run.Feed({Block(7, body)});
-  ASSERT_EQ(run.rows.size(), 2u);
-  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 7);
+  ASSERT_EQ(run.Since(DecodeRun::kWall), (Numbers{{7, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                                                  {7, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100}}));
   EXPECT_EQ(run.rows[0].device, -1);
-  EXPECT_EQ(run.rows[0].Int(0), -1);
-  EXPECT_EQ(run.rows[0].Int(1), 1);
-  EXPECT_EQ(run.rows[0].Int(10), 10);
-  EXPECT_EQ(run.rows[1].Int(0), 3);
-  EXPECT_EQ(run.rows[1].Int(4), 40);
 }
 
 TEST(SysCpu, OfADeviceIsOnItsClock) {
@@ -60,10 +54,8 @@ TEST(SysMem, NineOfManyLines) {
       "HugePages_Total:       7\nHugePages_Free:        8\n";
   DecodeRun run("host_sys_mem.data", kHost);
   run.Feed({Block(1, body) + Block(2, "MemFree: 5 kB\n"), Block(3, body)});
-  ASSERT_EQ(run.rows.size(), 2u);
-  EXPECT_EQ(run.rows[0].Int(0), 64000);
-  for (size_t i = 1; i < 9; ++i) EXPECT_EQ(run.rows[0].Int(i), static_cast<int64_t>(i));
-  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + 3);
+  EXPECT_EQ(run.Since(DecodeRun::kWall),
+            (Numbers{{1, 64000, 1, 2, 3, 4, 5, 6, 7, 8}, {3, 64000, 1, 2, 3, 4, 5, 6, 7, 8}}));
   EXPECT_EQ(run.stats.bad_records, 1u);  // the block without its total
 }
 
@@ -107,16 +99,7 @@ TEST(HostCpu, UsagePerCpuAndOnAverage) {
             "time 2000\n100.08 5.0\n" + Thread(1, 12, 6, 2) + Thread(2, 1, 0, 2) +
             "time 3000\n100.10 5.0\n" + Thread(2, 1, 1, 3) + Thread(9, 50, 1, 1)});
   // 8 jiffies passed: CPU 2 ran 4 of them, then 2 jiffies: CPU 3 ran 1; thread 9 is new.
-  ASSERT_EQ(run.rows.size(), 4u);
-  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 1000);
-  EXPECT_EQ(run.rows[0].Int(0), 2);
-  EXPECT_EQ(run.rows[0].Real(1), 50.0);
-  EXPECT_EQ(run.rows[1].Int(0), -1);
-  EXPECT_EQ(run.rows[1].Real(1), 12.5);
-  EXPECT_EQ(run.rows[2].t_ns, DecodeRun::kWall + 2000);
-  EXPECT_EQ(run.rows[2].Int(0), 3);
-  EXPECT_EQ(run.rows[2].Real(1), 50.0);
-  EXPECT_EQ(run.rows[3].Real(1), 12.5);
+  EXPECT_EQ(run.Since(DecodeRun::kWall), (Numbers{{1000, 2, 50}, {1000, -1, 12.5}, {2000, 3, 50}, {2000, -1, 12.5}}));
   EXPECT_EQ(run.stats.records, 3u);
   EXPECT_EQ(run.stats.bad_records, 0u);
 }
@@ -127,14 +110,7 @@ TEST(HostCpu, MoreThanAllIsLeftOutAndAThreadIsCut) {
             Thread(1, 5, 0, 0) + Thread(2, 1, 0, 0) + "time 3\n1.05 0\n" + Thread(1, 6, 0, 0) +
             Thread(2, 0, 0, 1)});
   // First 2 (cut) + 1 of 2 jiffies on CPU 0: 150 %. Then 1 of 3, and thread 2 is another one.
-  ASSERT_EQ(run.rows.size(), 4u);
-  EXPECT_EQ(run.rows[0].Int(0), -1);
-  EXPECT_EQ(run.rows[0].Real(1), 37.5);
-  EXPECT_EQ(run.rows[1].Int(0), 0);
-  EXPECT_EQ(run.rows[1].Real(1), 33.333333);
-  EXPECT_EQ(run.rows[2].Int(0), 1);
-  EXPECT_EQ(run.rows[2].Real(1), 0.0);
-  EXPECT_EQ(run.rows[3].Real(1), 8.333333);
+  EXPECT_EQ(run.Since(DecodeRun::kWall), (Numbers{{1, -1, 37.5}, {2, 0, 33.333333}, {2, 1, 0}, {2, -1, 8.333333}}));
 }
 
 TEST(HostCpu, NoTimeNoRowsAndGarbage) {
@@ -152,11 +128,8 @@ TEST(HostCpu, NoTimeNoRowsAndGarbage) {
 TEST(HostMem, UsageOfTheNextAtTheTimestampBefore) {
   DecodeRun run("host_mem.data", kHost);
   run.Feed({"100 9 1000 1 1 1 1 1\n200 9 2000 1 1 1 1 1\nx\n300 9 333333 1 1 1 1 1\n"});
-  ASSERT_EQ(run.rows.size(), 2u);
-  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 100);
-  EXPECT_EQ(run.rows[0].Real(0), 0.8);  // 2000 pages of 4 KB of 1,000,000 KB
-  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + 200);
-  EXPECT_EQ(run.rows[1].Real(0), 133.3332);
+  // 2000 pages of 4 KB of 1,000,000 KB.
+  EXPECT_EQ(run.Since(DecodeRun::kWall), (Numbers{{100, 0.8}, {200, 133.3332}}));
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
@@ -168,17 +141,8 @@ TEST(HostDisk, RowsAtTheirIntervals) {
        "12:00:00 42 be/4 root 512.00 B/s 1.00 G/s ?unavailable?\n"
        "12:00:01 42 be/4\n"
        "12:00:01 42 be/4 root x K/s 1.00 Z/s 0.00 % 1.00 % python\nstart_time 5000\n"});
-  ASSERT_EQ(run.rows.size(), 3u);
-  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall + 5000);
-  EXPECT_EQ(run.rows[0].Real(0), 299.0);
-  EXPECT_EQ(run.rows[0].Real(1), 2048.0);
-  EXPECT_EQ(run.rows[0].Real(2), 12.5);
-  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + 5000 + 20'000'000);
-  EXPECT_EQ(run.rows[1].Real(0), 0.5);
-  EXPECT_EQ(run.rows[1].Real(1), 1048576.0);
-  EXPECT_EQ(run.rows[1].Real(2), 0.0);
-  EXPECT_EQ(run.rows[2].Real(0), 0.0);
-  EXPECT_EQ(run.rows[2].Real(1), 1.0);
+  EXPECT_EQ(run.Since(DecodeRun::kWall + 5000),
+            (Numbers{{0, 299, 2048, 12.5}, {20e6, 0.5, 1048576, 0}, {40e6, 0, 1, 1}}));
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
@@ -206,13 +170,8 @@ TEST(HostNetwork, RateOfAllAndUsageOfOne) {
             "time 500000000\n" + heading + Card("eth0", 1000, 0) + Card("eth1", 62500100, 1100) +
             Card("lo", 999, 9) + "time 1000000000\n" + Card("eth0", 900, 0) +
             Card("eth1", 62500100, 126100)});
-  ASSERT_EQ(run.rows.size(), 2u);
-  EXPECT_EQ(run.rows[0].t_ns, DecodeRun::kWall);
-  EXPECT_EQ(run.rows[0].Real(0), 25.0008);  // 62502000 B on two cards in 0.5 s, of 250 MB/s
-  EXPECT_EQ(run.rows[0].Real(1), 122074.21875);
-  EXPECT_EQ(run.rows[1].t_ns, DecodeRun::kWall + kSecond / 2);
-  EXPECT_EQ(run.rows[1].Real(0), 0.1);  // eth0 fell
-  EXPECT_EQ(run.rows[1].Real(1), 244.140625);
+  // 62502000 B on two cards in 0.5 s, of 250 MB/s; then eth0 fell.
+  EXPECT_EQ(run.Since(DecodeRun::kWall), (Numbers{{0, 25.0008, 122074.21875}, {0.5e9, 0.1, 244.140625}}));
 }
 
 TEST(HostNetwork, OneSampleAndGarbage) {

@@ -17,6 +17,7 @@ struct SeenRow {
   int device;
   int64_t t_ns;
   std::vector<uint64_t> cells;
+  std::vector<double> numbers = {};  // the same by their columns' types
 
   int64_t Int(size_t column) const { return static_cast<int64_t>(cells[column]); }
   double Real(size_t column) const { return std::bit_cast<double>(cells[column]); }
@@ -29,12 +30,16 @@ class RowCollector : public BatchSink {
       SeenRow seen{batch.table->id, batch.device, batch.t_ns[row], {}};
       for (size_t column = 0; column < batch.table->columns.size(); ++column) {
         seen.cells.push_back(batch.cells[column * batch.stride + row]);
+        seen.numbers.push_back(batch.Number(column, row));
       }
       rows.push_back(std::move(seen));
     }
   }
   std::vector<SeenRow> rows;
 };
+
+// Of each row: ns since a time, then its cells.
+using Numbers = std::vector<std::vector<double>>;
 
 // Clocks: wall = raw + 1e18; a device's clock is the host's less 1000 ns; its counter has 50 MHz
 // and was 1000 at host raw 5000 ns.
@@ -84,6 +89,15 @@ class DecodeRun {
     stats = decoder->stats();
     is_line = [decoder = std::shared_ptr(std::move(decoder))](std::string_view line) { return decoder->IsLine(line); };
     rows = collector_.rows;
+  }
+
+  Numbers Since(int64_t t_ns) const {
+    Numbers all;
+    for (const SeenRow& row : rows) {
+      all.push_back({static_cast<double>(row.t_ns - t_ns)});
+      all.back().insert(all.back().end(), row.numbers.begin(), row.numbers.end());
+    }
+    return all;
   }
 
   std::vector<SeenRow> rows;
