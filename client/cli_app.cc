@@ -3,7 +3,6 @@
 #include <initializer_list>
 
 #include "client/connection.h"
-#include "client/session_flags.h"
 
 #ifndef PROFD_VERSION
 #error "the build defines PROFD_VERSION"
@@ -31,14 +30,13 @@ void AddChannelsCommand(CLI::App* app, ChannelsOptions* o) {
   auto add = [&](const char* name, const char* description) {
     CLI::App* action = channels->add_subcommand(name, description);
     action->fallthrough();
-    action->add_option("--devices", o->devices, "Logical ids, for example 0,1,4-7")->type_name("LIST");
-    action->add_option("CHANNEL", o->channels, "Numbers or names; default: all that profd uses")->type_name(" ");
+    AddValue(action, "--devices", o->devices, "Logical ids, for example 0,1,4-7", "LIST");
+    AddValue(action, "CHANNEL", o->channels, "Numbers or names; default: all that profd uses", " ");
     action->parse_complete_callback([o, name] { o->action = name; });
     return action;
   };
   CLI::App* release = add("release", "Stop channels, so that the vendor's tools can have them; sessions get a gap");
-  release->add_option("--for", o->length, "Until profd takes them back (10m; 1h at most, 24h for administrators)")
-      ->type_name("DURATION");
+  AddValue(release, "--for", o->length, "Until profd takes them back (10m; 1h at most, 24h for administrators)", "DURATION");
   add("acquire", "Take released channels back before their time is over");
 }
 
@@ -55,13 +53,11 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  $ profctl health --json | jq -r .verdict\n"
       "The exit code is 0 when all are ok, 7 when one is degraded (throttled, a minor alarm), 8 when\n"
       "one is faulty or down, 9 when it is not known.\n");
-  health->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
-      ->type_name("LIST");
+  AddValue(health, "--devices", p->health.devices, "Only these, for example 0,1,4-7", "LIST");
   CLI::App* faults = AddCommand(app, "faults", "Faults the devices report now: code, severity, since when",
                                 "  $ profctl faults\n  $ profctl faults --json | jq -r '.faults[].code'\n"
                                 "The exit code is 9 where there is no usable device: the faults are not known.\n");
-  faults->add_option("--devices", p->health.devices, "Only these, for example 0,1,4-7")
-      ->type_name("LIST");
+  AddValue(faults, "--devices", p->health.devices, "Only these, for example 0,1,4-7", "LIST");
   CLI::App* topology = AddCommand(
       app, "topology", "How the devices are connected: to each other, to NUMA nodes and CPUs",
       "  $ profctl topology\n  $ profctl topology --links\n"
@@ -75,9 +71,9 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "Reads only, unless --active is given. Run it as the user who trains: as root the vendor's libraries\n"
       "are not asked. The exit code is 0 whatever the answers are.\n");
   selftest->add_flag("--active", p->selftest.active, "Also start a session of 5 s, and open channels in processes of their own; reports what before");
-  selftest->add_option("--job", p->selftest.job, "With --active: also sessions inside the processes of this job")->type_name("JOB");
-  selftest->add_option("--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new")->type_name("LIST");
-  selftest->add_option("-o,--out", p->selftest.out, "Write the answers with their evidence to this new file")->type_name("FILE");
+  AddValue(selftest, "--job", p->selftest.job, "With --active: also sessions inside the processes of this job", "JOB");
+  AddValue(selftest, "--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new", "LIST");
+  AddValue(selftest, "-o,--out", p->selftest.out, "Write the answers with their evidence to this new file", "FILE");
   selftest->add_flag("--list", p->selftest.list, "Print the questions and ask none");
   AddCommand(app, "collectors", "List collectors, and why unavailable ones are unavailable",
              "  $ profctl collectors\n"
@@ -88,8 +84,7 @@ void AddJobCommands(CLI::App* app, Parsed* p) {
   CLI::App* jobs = AddCommand(
       app, "jobs", "List training jobs of this node: ranks, processes, devices, steps",
       "  $ profctl jobs\n  $ profctl jobs --job j42\n");
-  jobs->add_option("--job", p->jobs.job, "Only this job, one line per process")
-      ->type_name("JOB");
+  AddValue(jobs, "--job", p->jobs.job, "Only this job, one line per process", "JOB");
   jobs->add_flag("--attached", p->jobs.attached, "Only processes that have attached");
 
   CLI::App* stacks = AddCommand(
@@ -98,16 +93,17 @@ void AddJobCommands(CLI::App* app, Parsed* p) {
       "  $ profctl --nodes 'n[01-64]' stacks --job j42\n"
       "Frames are of Python, innermost first, of processes that use the package profd; states, system calls\n"
       "and functions are the kernel's. Ranks that stand at the same place are one entry, the fewest first.\n");
-  stacks->add_option("--job", p->stacks.job, "Only of this job; default: of all of yours")->type_name("JOB");
-  stacks->add_option("--rank", p->stacks.ranks, "Only these ranks, for example 0,8-15")->type_name("LIST");
-  stacks->add_option("--pid", p->stacks.pids, "Only these processes")->type_name("PID");
+  AddValue(stacks, "--job", p->stacks.job, "Only of this job; default: of all of yours", "JOB");
+  AddValue(stacks, "--rank", p->stacks.ranks, "Only these ranks, for example 0,8-15", "LIST");
+  AddValue(stacks, "--pid", p->stacks.pids, "Only these processes", "PID");
   stacks->add_flag("--all", p->stacks.all, "Every thread; without: the main one, those that train, those blocked in the kernel");
 }
 
 // Of commands for the runs of a database, in place of the node's sessions.
 void AddStoreRunsOptions(CLI::App* command, StoreRunsCommand* o) {
-  command->add_option("--from", o->from, "Runs of a database instead: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE")->type_name("URL");
-  command->add_option("--older-than", o->older_than, "With --from: only runs that were last loaded more than this many days ago")->type_name("DAYS");
+  AddValue(command, "--from", o->from, "Runs of a database instead: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE", "URL");
+  AddValue(command, "--older-than", o->older_than,
+           "With --from: only runs that were last loaded more than this many days ago", "DAYS");
 }
 
 void AddSessionCommands(CLI::App* app, Parsed* p) {
@@ -128,15 +124,14 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* stop = AddCommand(app, "stop", "Stop sessions and complete their dumps",
                               "  $ profctl stop 71bd0e29b475\n  $ profctl stop --job j42\n"
                               "  $ profctl stop --all-mine\n");
-  stop->add_option("ID", p->stop.ids, "Session ids; with --nodes also fleet ids")->type_name(" ");
-  stop->add_option("--job", p->stop.job, "All of your sessions of this job that have not ended")
-      ->type_name("JOB");
+  AddValue(stop, "ID", p->stop.ids, "Session ids; with --nodes also fleet ids", " ");
+  AddValue(stop, "--job", p->stop.job, "All of your sessions of this job that have not ended", "JOB");
   stop->add_flag("--all-mine", p->stop.all_mine, "All of your sessions that have not ended");
 
   CLI::App* list = AddCommand(app, "list", "List your sessions; administrators see all users' sessions",
                               "  $ profctl list\n  $ profctl list --active --job j42\n"
                               "  $ profctl list --from clickhouse://db.example.com/profiles\n");
-  list->add_option("--job", p->list.job, "Only of this job")->type_name("JOB");
+  AddValue(list, "--job", p->list.job, "Only of this job", "JOB");
   list->add_flag("--active", p->list.active, "Only sessions that have not ended");
   list->add_flag("--dumps", p->list.dumps, "List the dumps on the node's disk instead, by name");
   AddStoreRunsOptions(list, &p->store_runs);
@@ -155,7 +150,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
                                "  $ profctl watch 71bd0e29b475\n"
                                "  $ profctl watch 71bd0e29b475 --interval 200ms --json\n");
   watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
-  watch->add_option("--interval", p->watch.interval, "Longest time between updates")->type_name("DURATION");
+  AddValue(watch, "--interval", p->watch.interval, "Longest time between updates", "DURATION");
 }
 
 void AddRmCommand(CLI::App* app, Parsed* p) {
@@ -163,9 +158,9 @@ void AddRmCommand(CLI::App* app, Parsed* p) {
                             "  $ profctl rm 71bd0e29b475\n"
                             "  $ profctl rm --from clickhouse://db.example.com/profiles llama-7b-0412\n"
                             "  $ profctl rm --from clickhouse://db.example.com/profiles --older-than 90\n");
-  rm->add_option("ID", p->rm_ids, "Session ids, or names of dumps; with --from names of runs")->type_name(" ");
+  AddValue(rm, "ID", p->rm_ids, "Session ids, or names of dumps; with --from names of runs", " ");
   AddStoreRunsOptions(rm, &p->store_runs);
-  rm->add_option("--cluster", p->store_runs.cluster, "With --from: the cluster its tables are on, if they are on one")->type_name("NAME");
+  AddValue(rm, "--cluster", p->store_runs.cluster, "With --from: the cluster its tables are on, if they are on one", "NAME");
 }
 
 void AddOptionCommands(CLI::App* app, Parsed* p) {
@@ -200,8 +195,8 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
                                  "  $ sudo -u profd-archive profctl archive --once\n"
                                  "User and password of the database: PROFCTL_CLICKHOUSE_USER, PROFCTL_CLICKHOUSE_PASSWORD.\n");
   archive->add_flag("--once", p->archive.once, "Load what waits now, then end");
-  archive->add_option("--every", p->archive.every, "How often profd is queried (10s)")->type_name("DURATION");
-  archive->add_option("--work-dir", p->archive.work_dir, "Where a dump lies while it is loaded (/var/lib/profd-archive)")->type_name("DIR");
+  AddValue(archive, "--every", p->archive.every, "How often profd is queried (10s)", "DURATION");
+  AddValue(archive, "--work-dir", p->archive.work_dir, "Where a dump lies while it is loaded (/var/lib/profd-archive)", "DIR");
 }
 
 void AddTopCommand(CLI::App* app, TopOptions* o) {
@@ -211,16 +206,10 @@ void AddTopCommand(CLI::App* app, TopOptions* o) {
       "  $ profctl top --once --sort hbm\n"
       "  $ profctl top --once --json | jq '.devices[] | {id, utilization_ratio}'\n"
       "With --json: one object per line and refresh, until Ctrl-C.\n");
-  auto add = [top](const char* name, std::optional<std::string>* value, const char* text,
-                   const char* type) {
-    top->add_option(name, *value, text)->type_name(type);
-  };
-  add("--interval", &o->interval, "Refresh interval: 100ms..10s (1s)", "DURATION");
-  add("--sort", &o->sort,
-      "id, util, hbm, power, temp, freq, hccs, roce, pcie, bw, hbm-temp; with :asc or :desc", "KEY");
-  add("--devices", &o->devices, "Only these, for example 0,1,4-7", "LIST");
-  top->add_option("--job", o->job, "Only the devices, processes and sessions of this job")
-      ->type_name("JOB");
+  AddValue(top, "--interval", o->interval, "Refresh interval: 100ms..10s (1s)", "DURATION");
+  AddValue(top, "--sort", o->sort, "id, util, hbm, power, temp, freq, hccs, roce, pcie, bw, hbm-temp; with :asc or :desc", "KEY");
+  AddValue(top, "--devices", o->devices, "Only these, for example 0,1,4-7", "LIST");
+  AddValue(top, "--job", o->job, "Only the devices, processes and sessions of this job", "JOB");
   top->add_flag("--once", o->once, "One snapshot as plain text (with --json: one object)");
   top->add_flag("--ascii", o->ascii, "No Unicode blocks");
   top->add_flag("--no-color", o->no_color, "No colours; same as NO_COLOR in the environment");
@@ -234,16 +223,13 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
                  "  $ profctl stream --activity --job j42\n");
   stream->add_flag("--activity", p->stream.activity,
                    "Instead: each second of what training processes do (kernels, communication)");
-  stream->add_option("--job", p->stream.job, "With --activity: only this job")->type_name("JOB");
-  stream->add_option("--collectors", p->stream.collectors, "Only these, for example hccs,hbm")
-      ->type_name("LIST");
-  stream->add_option("--devices", p->stream.devices, "Only these, for example 0,1,4-7")
-      ->type_name("LIST");
+  AddValue(stream, "--job", p->stream.job, "With --activity: only this job", "JOB");
+  AddValue(stream, "--collectors", p->stream.collectors, "Only these, for example hccs,hbm", "LIST");
+  AddValue(stream, "--devices", p->stream.devices, "Only these, for example 0,1,4-7", "LIST");
   stream->add_flag("--devices-only", p->stream.devices_only, "No host samples");
-  stream->add_option("--interval", p->stream.interval, "Batch interval")
-      ->type_name("DURATION");
-  stream->add_option("--count", p->stream.count, "Stop after this many samples or seconds")->type_name("N");
-  stream->add_option("--format", p->stream.format, "text, json or csv")->type_name("FORMAT");
+  AddValue(stream, "--interval", p->stream.interval, "Batch interval", "DURATION");
+  AddValue(stream, "--count", p->stream.count, "Stop after this many samples or seconds", "N");
+  AddValue(stream, "--format", p->stream.format, "text, json or csv", "FORMAT");
   stream->add_flag("--raw-time", p->stream.raw_time,
                    "Times of CLOCK_MONOTONIC_RAW, as in dumps (JSON has both)");
 
@@ -251,25 +237,20 @@ void AddDataCommands(CLI::App* app, Parsed* p) {
       AddCommand(app, "dump", "Save the last seconds of the flight recorder as a dump",
                  "  $ profctl dump --last 60s\n"
                  "  $ profctl dump --last 30s --job j42 --reason \"slow step\" --out ~/profiles\n");
-  dump->add_option("--last", p->dump.last, "How far back; default: everything the recorder holds")
-      ->type_name("DURATION");
-  dump->add_option("--job", p->dump.job, "Only the devices of this job")->type_name("JOB");
-  dump->add_option("--devices", p->dump.devices, "Only these, for example 0,1,4-7")->type_name("LIST");
-  dump->add_option("--reason", p->dump.reason, "Stored in the dump")->type_name("TEXT");
-  dump->add_option("--label", p->dump.label, "Shown in lists")->type_name("TEXT");
-  dump->add_option("--out", p->dump.out, "Copy it to this directory, owned by you")
-      ->type_name("DIR");
+  AddValue(dump, "--last", p->dump.last, "How far back; default: everything the recorder holds", "DURATION");
+  AddValue(dump, "--job", p->dump.job, "Only the devices of this job", "JOB");
+  AddValue(dump, "--devices", p->dump.devices, "Only these, for example 0,1,4-7", "LIST");
+  AddValue(dump, "--reason", p->dump.reason, "Stored in the dump", "TEXT");
+  AddValue(dump, "--label", p->dump.label, "Shown in lists", "TEXT");
+  AddValue(dump, "--out", p->dump.out, "Copy it to this directory, owned by you", "DIR");
 
   CLI::App* fetch = AddCommand(app, "fetch", "Copy the dump of a finished session, owned by you",
                                "  $ profctl fetch 71bd0e29b475\n"
                                "  $ profctl fetch 71bd0e29b475 --out ~/profiles\n"
                                "  $ profctl --nodes 'n[01-64]' fetch --job j42 --out j42-profiles\n");
-  fetch->add_option("ID", p->fetch.id, "Session id, or name of a dump; with --nodes also a fleet id")
-      ->type_name(" ");
-  fetch->add_option("--job", p->fleet.fetch_job, "With --nodes: every dump of this job")
-      ->type_name("JOB");
-  fetch->add_option("--out", p->fetch.out, "Target directory; default: the session's output, or the current directory")
-      ->type_name("DIR")
+  AddValue(fetch, "ID", p->fetch.id, "Session id, or name of a dump; with --nodes also a fleet id", " ");
+  AddValue(fetch, "--job", p->fleet.fetch_job, "With --nodes: every dump of this job", "JOB");
+  AddValue(fetch, "--out", p->fetch.out, "Target directory; default: the session's output, or the current directory", "DIR")
       ->each([p](const std::string&) { p->fetch.out_given = true; });
   fetch->add_flag("--wait", p->fetch.wait, "Wait for the end of a session that still runs");
   fetch->add_flag("--background", p->fetch.background, "Return at once; wait for the session's end and copy in the background");
@@ -285,9 +266,8 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
       "The exit code is the command's (128+signal when killed, 127 when it is not "
       "found).\n");
   AddSessionFlags(run, &p->run.start);
-  run->add_option("--export", p->run.export_formats,
-                  "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded")
-      ->type_name("LIST");
+  AddValue(run, "--export", p->run.export_formats,
+           "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded", "LIST");
   run->add_flag("--anyway", p->run.anyway, "Run the command even if it cannot be profiled");
 
   CLI::App* completion =
@@ -322,36 +302,31 @@ void AddExportCommand(CLI::App* app, ExportCommand* e, FleetOptions* fleet) {
       "  $ profctl export run1 --format trace --step 20-21 --rank 0 --top 30\n"
       "  $ profctl export run1 --to clickhouse://loader@db.example.com:8123/profiles --run run1\n"
       "  $ profctl --nodes 'n[01-64]' export --job j42 --to clickhouse://db.example.com/profiles --run llama\n");
-  command->add_option("DUMP", e->dumps, "Directories of dumps, or directories with dumps; with --nodes: ids of sessions, fleets or dumps")
-      ->type_name(" ");
-  auto add = [command](const char* name, std::optional<std::string>* value, const char* text,
-                       const char* type) {
-    command->add_option(name, *value, text)->type_name(type);
-  };
-  add("--format", &e->format, "csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded (csv)", "LIST");
-  add("--out", &e->out, "Output directory; default: ./<first dump>.export", "DIR");
-  add("--devices", &e->devices, "Only these, for example 0,1,4-7,host", "LIST");
-  add("--channels", &e->channels, "Only these, for example hccs,hbm,events", "LIST");
-  add("--from", &e->from, "Start of the range: a date, seconds since 1970, +10s, or -5s from the end",
-      "TIME");
-  add("--to", &e->to, "End of the range; or a database to load runs of any kind into: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, clickhouses:// over TLS",
-      "TIME|URL");
-  add("--run", &e->run_name, "With a database: the run's name there (that of the first directory)", "NAME");
-  add("--cluster", &e->cluster, "With a database: replicated and distributed tables on this cluster of the server's configuration", "NAME");
-  add("--job", &fleet->fetch_job, "With --nodes and a database: the finished sessions of this job; each node loads its own into the database of its [archive]", "JOB");
+  AddValue(command, "DUMP", e->dumps,
+           "Directories of dumps, or directories with dumps; with --nodes: ids of sessions, fleets or dumps", " ");
+  AddValue(command, "--format", e->format, "csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded (csv)", "LIST");
+  AddValue(command, "--out", e->out, "Output directory; default: ./<first dump>.export", "DIR");
+  AddValue(command, "--devices", e->devices, "Only these, for example 0,1,4-7,host", "LIST");
+  AddValue(command, "--channels", e->channels, "Only these, for example hccs,hbm,events", "LIST");
+  AddValue(command, "--from", e->from, "Start of the range: a date, seconds since 1970, +10s, or -5s from the end", "TIME");
+  AddValue(command, "--to", e->to,
+           "End of the range; or a database to load runs of any kind into: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, clickhouses:// over TLS", "TIME|URL");
+  AddValue(command, "--run", e->run_name, "With a database: the run's name there (that of the first directory)", "NAME");
+  AddValue(command, "--cluster", e->cluster,
+           "With a database: replicated and distributed tables on this cluster of the server's configuration", "NAME");
+  AddValue(command, "--job", fleet->fetch_job,
+           "With --nodes and a database: the finished sessions of this job; each node loads its own into the database of its [archive]", "JOB");
   command->add_flag("--no-wait", fleet->no_wait, "With --nodes: do not wait until the database has confirmed what was queued (--timeout, 10m)");
   command->add_flag("--resume", e->resume, "With a database: leave out what is loaded and has not changed since");
-  add("--step", &e->step, "Only from the begin of training step N to the end of M", "N[-M]");
-  add("--rank", &e->rank, "Only these ranks, for example 0,4-7", "LIST");
-  add("--top", &e->top, "Of operators, collectives and APIs only the N longest", "N");
-  add("--threads", &e->threads, "Number of threads; default: one per core", "N");
-  add("--clock", &e->clock,
-      "all: times corrected with every clock pair of the session; start: with the first one only, as "
-      "the vendor's (all)",
-      "WHICH");
-  add("--names", &e->names, "legacy: the files of earlier releases of the vendor's analyser as well", "WHICH");
-  add("--compat", &e->compat, "msprof: with the known defects of the vendor's analyser that are corrected otherwise",
-      "WHICH");
+  AddValue(command, "--step", e->step, "Only from the begin of training step N to the end of M", "N[-M]");
+  AddValue(command, "--rank", e->rank, "Only these ranks, for example 0,4-7", "LIST");
+  AddValue(command, "--top", e->top, "Of operators, collectives and APIs only the N longest", "N");
+  AddValue(command, "--threads", e->threads, "Number of threads; default: one per core", "N");
+  AddValue(command, "--clock", e->clock,
+           "all: times corrected with every clock pair of the session; start: with the first one only, as the vendor's (all)", "WHICH");
+  AddValue(command, "--names", e->names, "legacy: the files of earlier releases of the vendor's analyser as well", "WHICH");
+  AddValue(command, "--compat", e->compat,
+           "msprof: with the known defects of the vendor's analyser that are corrected otherwise", "WHICH");
   command->add_flag("--allow-damaged", e->allow_damaged,
                     "Exit code 0 also when a dump is damaged; else 5");
   command->add_flag("--gzip", e->gzip, "Compress the perfetto file");
@@ -361,21 +336,16 @@ void AddExportCommand(CLI::App* app, ExportCommand* e, FleetOptions* fleet) {
 }
 
 void AddNodesOptions(CLI::App* app, FleetOptions* fleet) {
-  auto add = [app](const char* name, std::optional<std::string>* value, const char* text,
-                   const char* type) {
-    app->add_option(name, *value, text)->type_name(type)->group("Many nodes");
+  auto add = [app](const char* name, std::optional<std::string>* value, const char* text, const char* type) {
+    AddValue(app, name, *value, text, type)->group("Many nodes");
   };
-  add("--nodes", &fleet->source.nodes,
-      "Run the command on all of these nodes: 'n[01-64],m[1-2]:9465'", "LIST");
-  add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments",
-      "FILE");
+  add("--nodes", &fleet->source.nodes, "Run the command on all of these nodes: 'n[01-64],m[1-2]:9465'", "LIST");
+  add("--nodes-file", &fleet->source.nodes_file, "The same list from a file, with # comments", "FILE");
   add("--slurm", &fleet->source.slurm, "The nodes of this Slurm job", "JOBID");
-  add("--k8s", &fleet->source.k8s, "The nodes with running pods of this label selector",
-      "SELECTOR");
+  add("--k8s", &fleet->source.k8s, "The nodes with running pods of this label selector", "SELECTOR");
   add("--k8s-namespace", &fleet->source.k8s_namespace, "Namespace of the pods", "NAME");
   add("--node-port", &fleet->source.port, "Port of nodes without one in the list (9465)", "PORT");
-  add("--node-timeout", &fleet->node_timeout,
-      "Timeout per node; for fetch: longest silence (30s)", "DURATION");
+  add("--node-timeout", &fleet->node_timeout, "Timeout per node; for fetch: longest silence (30s)", "DURATION");
 }
 
 void AddTlsCommands(CLI::App* app, Parsed* p) {
@@ -397,28 +367,17 @@ void BuildApp(CLI::App* app, Parsed* p) {
   app->description("Profiles this node's NPUs through profd.");
   app->set_version_flag("--version", "profctl " PROFD_VERSION);
   app->require_subcommand(1);
-  app->add_option("--socket", p->socket,
-                  std::string("Socket of profd; default: PROFD_SOCKET, then ") + kDefaultSocket)
-      ->type_name("PATH");
-  auto remote = [app](const char* name, std::optional<std::string>* value, const char* text,
-                      const char* type) {
-    return app->add_option(name, *value, text)->type_name(type);
-  };
-  remote("--address", &p->address, "profd on another machine, over mutual TLS; default: PROFD_ADDRESS",
-         "HOST:PORT")
-      ->excludes("--socket");
-  remote("--tls-dir", &p->tls_dir,
-         "Directory with ca.crt, client.crt, client.key; default: PROFD_TLS_DIR, ~/.config/profd/tls, /etc/profd/tls",
-         "DIR");
-  remote("--tls-ca", &p->tls_ca, "CA certificates that sign nodes (PEM)", "FILE");
-  remote("--tls-cert", &p->tls_cert, "Your certificate (PEM)", "FILE");
-  remote("--tls-key", &p->tls_key, "Its key (PEM)", "FILE");
-  remote("--tls-server-name", &p->tls_server_name,
-         "Name in the node's certificate, if it differs from the address", "NAME");
+  AddValue(app, "--socket", p->socket, std::string("Socket of profd; default: PROFD_SOCKET, then ") + kDefaultSocket, "PATH");
+  AddValue(app, "--address", p->address,
+           "profd on another machine, over mutual TLS; default: PROFD_ADDRESS", "HOST:PORT")->excludes("--socket");
+  AddValue(app, "--tls-dir", p->tls_dir,
+           "Directory with ca.crt, client.crt, client.key; default: PROFD_TLS_DIR, ~/.config/profd/tls, /etc/profd/tls", "DIR");
+  AddValue(app, "--tls-ca", p->tls_ca, "CA certificates that sign nodes (PEM)", "FILE");
+  AddValue(app, "--tls-cert", p->tls_cert, "Your certificate (PEM)", "FILE");
+  AddValue(app, "--tls-key", p->tls_key, "Its key (PEM)", "FILE");
+  AddValue(app, "--tls-server-name", p->tls_server_name, "Name in the node's certificate, if it differs from the address", "NAME");
   app->add_flag("--json", p->json, "Print JSON with stable field names");
-  app->add_option("--timeout", p->timeout,
-                  "Timeout (for streams: longest silence)")
-      ->type_name("DURATION");
+  AddValue(app, "--timeout", p->timeout, "Timeout (for streams: longest silence)", "DURATION");
   app->footer(
       "Exit codes: 0 ok, 1 internal error, 2 usage, 3 refused, 4 not found, 5 partial,\n"
       "6 profd unreachable, 7 degraded or findings, 8 faulty or down, 9 health unknown.\n"

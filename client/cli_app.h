@@ -15,6 +15,7 @@
 #include "client/commands/analyze.h"
 #include "client/commands/archive.h"
 #include "client/commands/channels.h"
+#include "client/commands/check.h"
 #include "client/commands/health.h"
 #include "client/commands/options.h"
 #include "client/commands/report.h"
@@ -22,6 +23,7 @@
 #include "client/commands/run.h"
 #include "client/commands/selftest.h"
 #include "client/commands/show_dump.h"
+#include "client/commands/start.h"
 #include "client/commands/store_runs.h"
 #include "client/commands/stream.h"
 #include "client/commands/topology.h"
@@ -67,6 +69,18 @@ struct Parsed : FleetCommand {
 
 // A command with its description and examples.
 CLI::App* AddCommand(CLI::App* app, const char* name, const char* description, const std::string& examples);
+// An option or argument with a value; `type` is its word in the help.
+template <class T>
+CLI::Option* AddValue(CLI::App* command, const std::string& name, T& value, const std::string& text,
+                      const std::string& type) {
+  return command->add_option(name, value, text)->type_name(type);
+}
+// session_flags.cc: of `start` and `run`. `options` must outlive the command.
+void AddSessionFlags(CLI::App* command, StartOptions* options);
+// What only a session has that profctl does not wait for.
+void AddStartFlags(CLI::App* command, StartOptions* options);
+void AddCheckFlags(CLI::App* command, CheckOptions* options);
+void AddOptionsFlags(CLI::App* command, ListOptionsOptions* options);
 // cli_app_runs.cc: the commands that read runs.
 void AddRunsCommands(CLI::App* app, Parsed* parsed);
 

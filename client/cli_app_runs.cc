@@ -6,9 +6,10 @@ namespace {
 
 // Of commands that read runs, from a database in place of a path.
 void AddStoreOptions(CLI::App* command, StoreOptions* options) {
-  command->add_option("--from", options->from, "A run that profctl export --to has loaded: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN]")->type_name("URL");
-  command->add_option("--run", options->run, "The run of --from")->type_name("NAME");
-  command->add_option("--ranks", options->ranks, "Of --from only these ranks, for example 0,4-7")->type_name("LIST");
+  AddValue(command, "--from", options->from,
+           "A run that profctl export --to has loaded: clickhouse://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[/RUN]", "URL");
+  AddValue(command, "--run", options->run, "The run of --from", "NAME");
+  AddValue(command, "--ranks", options->ranks, "Of --from only these ranks, for example 0,4-7", "LIST");
 }
 
 void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
@@ -20,14 +21,11 @@ void AddAnalyzeCommand(CLI::App* app, AnalyzeCommand* a) {
       "  $ profctl analyze run2 --baseline run1\n"
       "  $ profctl analyze ranks --only cluster --cluster-out out\n"
       "  $ profctl analyze --from clickhouse://db.example.com/profiles/run1 --overview\n");
-  command
-      ->add_option("RUN", a->runs,
-                   "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or "
-                   "folders of them")
-      ->type_name(" ");
-  command->add_option("--only", a->only, "Only these analyses, for example overall,steps")->type_name("LIST");
-  command->add_option("--baseline", a->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
-  command->add_option("--cluster-out", a->cluster_out, "Also writes DIR/cluster_analysis_output, for tools that read it")->type_name("DIR");
+  AddValue(command, "RUN", a->runs,
+           "Dumps, PROF directories, *_ascend_pt and *_ascend_ms directories, databases, MindSpore's raw logs, or folders of them", " ");
+  AddValue(command, "--only", a->only, "Only these analyses, for example overall,steps", "LIST");
+  AddValue(command, "--baseline", a->baseline, "Another run: also what takes longer or shorter than in it", "RUN");
+  AddValue(command, "--cluster-out", a->cluster_out, "Also writes DIR/cluster_analysis_output, for tools that read it", "DIR");
   command->add_flag("--force", a->force, "Replace the files of --cluster-out where they are there");
   AddStoreOptions(command, &a->store);
   command->add_flag("--overview", a->overview, "Of --from: all ranks of the run in few figures, which the server adds up");
@@ -44,14 +42,14 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
       "  $ profctl advise --live --job j42\n"
       "  $ profctl --nodes 'n[01-64]' advise --live --job j42\n"
       "Without --live no daemon is needed. Exit code: 7 if --fail-on finds something of that priority or a higher one.\n");
-  command->add_option("RUN", a->runs, "As for profctl analyze; several ranks are a cluster")->type_name(" ");
-  command->add_option("--baseline", a->baseline, "Another run: also what is slower than in it")->type_name("RUN");
+  AddValue(command, "RUN", a->runs, "As for profctl analyze; several ranks are a cluster", " ");
+  AddValue(command, "--baseline", a->baseline, "Another run: also what is slower than in it", "RUN");
   AddStoreOptions(command, &a->store);
-  command->add_option("--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all")->type_name("FILE");
-  command->add_option("-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif")->type_name("DIR");
-  command->add_option("--fail-on", a->fail_on, "high, medium or low")->type_name("PRIORITY");
-  command->add_option("--language", a->language, "Language of all text: en or zh (en)")->type_name("LANGUAGE");
-  command->add_option("--format", a->format, "What is printed: text, json, or sarif for editors (text)")->type_name("FORMAT");
+  AddValue(command, "--limits", a->limits, "A TOML file with limits of your own, [check] name = value; --list prints all", "FILE");
+  AddValue(command, "-o,--out", a->out, "A directory for advice.html, advice.xlsx, advice.json and advice.sarif", "DIR");
+  AddValue(command, "--fail-on", a->fail_on, "high, medium or low", "PRIORITY");
+  AddValue(command, "--language", a->language, "Language of all text: en or zh (en)", "LANGUAGE");
+  AddValue(command, "--format", a->format, "What is printed: text, json, or sarif for editors (text)", "FORMAT");
   command->add_flag("--force", a->force, "Replace the files where they are there");
   command->add_flag("--list", a->list, "Print the checks and their limits");
 }
@@ -59,7 +57,7 @@ void AddAdviseCommand(CLI::App* app, AdviseCommand* a) {
 void AddLiveAdviseFlags(CLI::App* command, LiveAdviseOptions* o) {
   CLI::Option* live = command->add_flag("--live", o->live, "What is wrong with the jobs of this node now, by the daemon; with --nodes: of many");
   live->excludes("RUN");
-  command->add_option("--job", o->job, "With --live: only this job")->type_name("JOB")->needs(live);
+  AddValue(command, "--job", o->job, "With --live: only this job", "JOB")->needs(live);
   command->add_flag("--watch", o->watch, "With --live: changes, until Ctrl-C")->needs(live);
   for (const char* of_runs : {"--baseline", "--limits", "--out", "--fail-on", "--force", "--list"}) live->excludes(of_runs);
 }
@@ -69,13 +67,13 @@ void AddReportCommand(CLI::App* app, ReportCommand* r) {
       app, "report", "A run as one HTML file with graphs, tables and a timeline; needs no daemon",
       "  $ profctl report PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP -o report.html\n"
       "  $ profctl report run2 --baseline run1 -o slower.html\n");
-  command->add_option("RUN", r->runs, "As for profctl analyze")->type_name(" ");
+  AddValue(command, "RUN", r->runs, "As for profctl analyze", " ");
   AddStoreOptions(command, &r->store);
-  command->add_option("-o,--out", r->out, "The file (report.html)")->type_name("FILE");
-  command->add_option("--baseline", r->baseline, "Another run: also what takes longer or shorter than in it")->type_name("RUN");
-  command->add_option("--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)")->type_name("N");
-  command->add_option("--language", r->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
-  command->add_option("--tuning", r->tuning, "Results of tuning, or folders with them (those in RUN)")->type_name("FILE");
+  AddValue(command, "-o,--out", r->out, "The file (report.html)", "FILE");
+  AddValue(command, "--baseline", r->baseline, "Another run: also what takes longer or shorter than in it", "RUN");
+  AddValue(command, "--slices", r->slices, "At most so many slices on the timelines, the longest ones (1000000)", "N");
+  AddValue(command, "--language", r->language, "Of the advice: en or zh (en)", "LANGUAGE");
+  AddValue(command, "--tuning", r->tuning, "Results of tuning, or folders with them (those in RUN)", "FILE");
   command->add_flag("--force", r->force, "Replace the file where it is there");
 }
 
@@ -86,28 +84,25 @@ void AddServeCommand(CLI::App* app, ServeCommand* s) {
       "  $ profctl serve /data/runs ~/profiles --listen 127.0.0.1:8080\n"
       "  $ curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:9466/api/runs\n"
       "Prints the address to open. It has a token in it: other users of the machine cannot read your runs.\n");
-  command->add_option("DIR", s->folders, "Folders with runs, as for profctl analyze (.)")->type_name(" ");
-  command->add_option("--listen", s->listen, "Where (127.0.0.1:9466, or any free port)")->type_name("ADDRESS:PORT");
-  command->add_option("--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)")->type_name("N");
-  command->add_option("--language", s->language, "Of the advice: en or zh (en)")->type_name("LANGUAGE");
+  AddValue(command, "DIR", s->folders, "Folders with runs, as for profctl analyze (.)", " ");
+  AddValue(command, "--listen", s->listen, "Where (127.0.0.1:9466, or any free port)", "ADDRESS:PORT");
+  AddValue(command, "--slices", s->slices, "At most so many slices on the timelines of a run, the longest ones (1000000)", "N");
+  AddValue(command, "--language", s->language, "Of the advice: en or zh (en)", "LANGUAGE");
   command->add_flag("--no-token", s->no_token, "Answer every program of this machine");
   command->add_flag("--no-daemon", s->no_daemon, "Only folders, not the dumps of the daemon");
 }
 
 void AddTuneFlags(CLI::App* command, TuneCommand* t) {
-  auto add = [command](const char* name, auto* value, const char* text, const char* type) {
-    command->add_option(name, *value, text)->type_name(type);
-  };
-  add("--mode", &t->mode, "What is tuned (AOE_MODE, else operator)", "operator|subgraph");
-  add("--devices", &t->devices, "Devices to keep for tuning (ASCEND_DEVICE_ID, else 0)", "LIST");
-  add("--job", &t->job, "Name of the job, shown to others", "NAME");
-  add("--model-memory", &t->model_memory, "What the training needs of the host's memory, for example 12G", "SIZE");
-  add("--parallel-num", &t->parallel_num, "TUNING_PARALLEL_NUM of AOE's configuration", "N");
-  add("--te-parallel", &t->te_parallel, "TE_PARALLEL_COMPILER for the command", "N");
-  add("--processes", &t->processes, "Processes of the training script (1)", "N");
-  add("--bank", &t->bank, "TUNE_BANK_PATH for the command", "DIR");
-  add("--repeat", &t->repeat, "REPEAT_TUNE for the command", "true|false");
-  add("--profile", &t->profile, "A run of this training: shapes, cores and ranks are looked up in it", "RUN");
+  AddValue(command, "--mode", t->mode, "What is tuned (AOE_MODE, else operator)", "operator|subgraph");
+  AddValue(command, "--devices", t->devices, "Devices to keep for tuning (ASCEND_DEVICE_ID, else 0)", "LIST");
+  AddValue(command, "--job", t->job, "Name of the job, shown to others", "NAME");
+  AddValue(command, "--model-memory", t->model_memory, "What the training needs of the host's memory, for example 12G", "SIZE");
+  AddValue(command, "--parallel-num", t->parallel_num, "TUNING_PARALLEL_NUM of AOE's configuration", "N");
+  AddValue(command, "--te-parallel", t->te_parallel, "TE_PARALLEL_COMPILER for the command", "N");
+  AddValue(command, "--processes", t->processes, "Processes of the training script (1)", "N");
+  AddValue(command, "--bank", t->bank, "TUNE_BANK_PATH for the command", "DIR");
+  AddValue(command, "--repeat", t->repeat, "REPEAT_TUNE for the command", "true|false");
+  AddValue(command, "--profile", t->profile, "A run of this training: shapes, cores and ranks are looked up in it", "RUN");
   command->add_flag("--force", t->force, "Tune also where a condition that is advice does not hold");
 }
 
@@ -122,7 +117,7 @@ void AddTuneCommand(CLI::App* app, TuneCommand* t) {
       "The exit code is the command's (128+signal when killed, 127 when it is not found), 3 when\n"
       "a condition does not hold.\n");
   AddTuneFlags(tune, t);
-  tune->add_option("--interval", t->interval, "Time between lines of progress (10s)")->type_name("DURATION");
+  AddValue(tune, "--interval", t->interval, "Time between lines of progress (10s)", "DURATION");
   const auto action = [tune, t](const char* name, const char* description, TuneCommand::Action value, const std::string& examples) {
     CLI::App* command = AddCommand(tune, name, description, examples);
     command->fallthrough();
@@ -139,7 +134,7 @@ void AddTuneCommand(CLI::App* app, TuneCommand* t) {
   CLI::App* verify = action("verify", "Whether promised gains are seen in profiles; needs no daemon", TuneCommand::Action::kVerify,
                             "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
                             "Exit code: 7 if a promised gain is not seen.\n");
-  verify->add_option("RESULT", t->results, "Result files, or folders with them (those in the runs)")->type_name(" ");
+  AddValue(verify, "RESULT", t->results, "Result files, or folders with them (those in the runs)", " ");
   verify->add_option("--before", t->before, "A run before tuning, as for profctl analyze")->required()->type_name("RUN");
   verify->add_option("--after", t->after, "One with the tuned bank")->required()->type_name("RUN");
   action("leases", "Devices that are kept for tuning on this node", TuneCommand::Action::kLeases, "  $ profctl tune leases\n");

@@ -1,4 +1,5 @@
-#include "client/session_flags.h"
+// The flags of a session: what start, run and check share.
+#include "client/cli_app.h"
 
 #include <fmt/format.h>
 
@@ -78,13 +79,10 @@ void AddVendorFlags(CLI::App* command, OptionSource* source) {
   for (const options::Preset& preset : options::Presets()) {
     presets += fmt::format("{}\n{}: {}", presets.ends_with(':') ? "" : ";", preset.name, preset.what);
   }
-  command->add_option("--preset", source->preset, presets)->type_name("NAME");
+  AddValue(command, "--preset", source->preset, presets, "NAME");
   const std::string group = "Profiling options in the vendor's formats";
-  command
-      ->add_option("--options-json", source->json,
-                   fmt::format("{} as JSON text, a FILE, or - for stdin", kVendorJson))
-      ->type_name("JSON")
-      ->group(group);
+  AddValue(command, "--options-json", source->json,
+           fmt::format("{} as JSON text, a FILE, or - for stdin", kVendorJson), "JSON")->group(group);
   command
       ->add_flag("--options-env", source->from_environment,
                  fmt::format("Read {} from the environment", kVendorJson))
@@ -93,58 +91,41 @@ void AddVendorFlags(CLI::App* command, OptionSource* source) {
   for (const options::AclSwitch& known : options::AclSwitches()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
   }
-  command->add_option("--acl", source->acl, "A switch of PyTorch's profiler; repeatable: " + names)
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false)
-      ->group(group);
+  AddValue(command, "--acl", source->acl,
+           "A switch of PyTorch's profiler; repeatable: " + names, "NAME=VALUE")->allow_extra_args(false)->group(group);
   command
       ->add_flag("--best-effort", source->best_effort,
                  "Treat options this chip lacks as warnings")
       ->group(group);
 }
 
-using Text = std::optional<std::string>;
-
 void AddWhat(CLI::App* command, StartOptions* o) {
-  auto add = [command](const char* name, Text* value, const char* text, const char* type) {
-    return command->add_option(name, *value, text)->type_name(type);
-  };
-  add("--job", &o->job, "Training job to profile: its devices and processes", "JOB");
-  add("--rank,--ranks", &o->rank,
-      "Only these ranks of the job, for example 0,8-15; if --job is only a label, the session's rank",
-      "LIST");
-  add("--label", &o->label, "Free text shown in lists", "TEXT");
-  add("--devices", &o->devices,
-      "Logical device ids, for example 0,1,4-7; --job is then only a label. Default: the job's "
-      "devices, or all",
-      "LIST");
+  AddValue(command, "--job", o->job, "Training job to profile: its devices and processes", "JOB");
+  AddValue(command, "--rank,--ranks", o->rank,
+           "Only these ranks of the job, for example 0,8-15; if --job is only a label, the session's rank", "LIST");
+  AddValue(command, "--label", o->label, "Free text shown in lists", "TEXT");
+  AddValue(command, "--devices", o->devices,
+           "Logical device ids, for example 0,1,4-7; --job is then only a label. Default: the job's devices, or all", "LIST");
   command->add_flag("--all", o->all, "All devices; --job is only a label");
-  command->add_option("--collector", o->collectors, "A collector by name, with its rate; repeatable")
-      ->type_name("NAME[=HZ]")
-      ->allow_extra_args(false);
-  command->add_option("--pid", o->pids, "A process of the job, for example for --host-sys; repeatable")
-      ->type_name("PID")
-      ->allow_extra_args(false);
+  AddValue(command, "--collector", o->collectors,
+           "A collector by name, with its rate; repeatable", "NAME[=HZ]")->allow_extra_args(false);
+  AddValue(command, "--pid", o->pids,
+           "A process of the job, for example for --host-sys; repeatable", "PID")->allow_extra_args(false);
 }
 
 void AddWhen(CLI::App* command, StartOptions* o) {
   const char* group = "When";
-  auto add = [command, group](const char* name, Text* value, const char* text, const char* type) {
-    command->add_option(name, *value, text)->type_name(type)->group(group);
+  auto add = [command, group](const char* name, std::optional<std::string>* value, const char* text, const char* type) {
+    AddValue(command, name, *value, text, type)->group(group);
   };
-  add("--at", &o->at,
-      "Start at this time: 2026-01-01T00:00:00Z, local time without a zone, or seconds since the "
-      "epoch",
-      "TIME");
+  add("--at", &o->at, "Start at this time: 2026-01-01T00:00:00Z, local time without a zone, or seconds since the epoch", "TIME");
   add("--in", &o->in, "Start after this delay", "DURATION");
   add("--start-step", &o->start_step, "Start when the job begins this step, or +20: that many steps from now", "N");
   add("--steps", &o->steps, "Stop after this many steps of the job", "N");
-  add("--since", &o->since, "Include this much of the flight recorder: 30s or -30s",
-      "DURATION");
+  add("--since", &o->since, "Include this much of the flight recorder: 30s or -30s", "DURATION");
   add("--duration", &o->duration, "Stop after 500ms, 30s, 5m, 1h", "DURATION");
   add("--lease", &o->lease,
-      "Stop this long after the caller and the job have exited (60s where their exit can be detected)",
-      "DURATION");
+      "Stop this long after the caller and the job have exited (60s where their exit can be detected)", "DURATION");
   command->add_flag("--detach", o->detach, "Keep running after the caller and the job exit")->group(group);
 }
 
@@ -153,17 +134,12 @@ void AddWhen(CLI::App* command, StartOptions* o) {
 void AddSessionFlags(CLI::App* command, StartOptions* o) {
   AddWhat(command, o);
   AddWhen(command, o);
-  auto add = [command](const char* name, Text* value, const char* text, const char* type) {
-    command->add_option(name, *value, text)->type_name(type);
-  };
-  add("--priority", &o->priority, "0..9; above 5 for administrators", "N");
+  AddValue(command, "--priority", o->priority, "0..9; above 5 for administrators", "N");
   command->add_flag("--preempt", o->preempt,
                     "Administrators: preempt sessions of lower priority when the node is full");
-  add("--provider", &o->provider,
-      "Who collects inside the application: auto, mspti (live), aclprof (files at the end), off", "WHO");
-  command->add_option("--metadata", o->metadata, "Stored in the manifest; repeatable")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+  AddValue(command, "--provider", o->provider,
+           "Who collects inside the application: auto, mspti (live), aclprof (files at the end), off", "WHO");
+  AddValue(command, "--metadata", o->metadata, "Stored in the manifest; repeatable", "NAME=VALUE")->allow_extra_args(false);
   command->add_flag("--require-all", o->require_all,
                     "Start nothing unless everything asked for can run");
   command->add_flag("--no-dump", o->no_dump, "Write no dump; only /metrics and live streams");
@@ -177,28 +153,22 @@ void AddStartFlags(CLI::App* command, StartOptions* o) {
   command->add_flag("--follow", o->follow,
                     "The job need not run yet: its ranks and their devices join the session as they come")
       ->group("When");
-  command->add_option("--wait-ranks", o->wait_ranks,
-                      "Wait at most this long until all ranks of the job have attached")
-      ->type_name("DURATION")
-      ->group("When");
-  command->add_option("--end-with-pid", o->end_with_pid, "Stop when this process exits")
-      ->type_name("PID")
-      ->group("When");
+  AddValue(command, "--wait-ranks", o->wait_ranks,
+           "Wait at most this long until all ranks of the job have attached", "DURATION")->group("When");
+  AddValue(command, "--end-with-pid", o->end_with_pid, "Stop when this process exits", "PID")->group("When");
 }
 
 void AddCheckFlags(CLI::App* command, CheckOptions* o) {
   AddVendorFlags(command, &o->options);
   command->add_flag("--no-job", o->no_job, "Check as for a request without job or process");
   command->add_flag("--offline", o->offline, "Without a daemon: the rules, and the limits of --chip");
-  command->add_option("--chip", o->chip, "With --offline: as on this chip, for example 910B")
-      ->type_name("CHIP");
+  AddValue(command, "--chip", o->chip, "With --offline: as on this chip, for example 910B", "CHIP");
   command->add_flag("-v,--verbose", o->verbose, "Show every effective option, including defaults");
 }
 
 void AddOptionsFlags(CLI::App* command, ListOptionsOptions* o) {
   command->add_flag("--offline", o->offline, "Without a daemon: the documented ranges");
-  command->add_option("--chip", o->chip, "With --offline: as on this chip, for example 910B")
-      ->type_name("CHIP");
+  AddValue(command, "--chip", o->chip, "With --offline: as on this chip, for example 910B", "CHIP");
 }
 
 }  // namespace profd::client
