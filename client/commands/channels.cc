@@ -1,4 +1,4 @@
-#include "client/commands/channels.h"
+#include "client/commands/node.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "client/cli_message.h"
-#include "client/commands/devices.h"
 #include "client/parse.h"
 #include "client/render.h"
 

@@ -1,4 +1,4 @@
-#include "client/commands/check.h"
+#include "client/commands/options.h"
 
 #include <fmt/format.h>
 

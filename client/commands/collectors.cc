@@ -1,4 +1,4 @@
-#include "client/commands/collectors.h"
+#include "client/commands/node.h"
 
 #include <fmt/format.h>
 

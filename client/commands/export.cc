@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "client/commands/export_store.h"
 #include "client/render.h"
 #include "client/serve/trace_server.h"
 #include "client/signals.h"

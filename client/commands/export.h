@@ -38,4 +38,13 @@ void WarnOfExport(const Io& io, const exporting::ExportReport& report);
 void NoteClipped(const Io& io, const exporting::ExportReport& report);
 Json ToJson(const exporting::ExportReport& report);
 
+// Whether --to is a database's address.
+bool IsExportToStore(const ExportCommand& command);
+
+// What is given and is for files alone, as a sentence.
+std::optional<std::string> UnfitForStore(const ExportCommand& command);
+
+// `profctl export RUN... --to clickhouse://...`: runs of any kind into the tables of a database.
+int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& command, bool json);
+
 }  // namespace profd::client

@@ -1,4 +1,4 @@
-#include "client/commands/export_cuts.h"
+#include "client/commands/export_parse.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

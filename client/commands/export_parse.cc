@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "client/commands/export_cuts.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "dump/manifest.h"

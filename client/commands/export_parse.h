@@ -5,14 +5,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "client/commands/time_point.h"
 #include "client/endpoint.h"
 #include "export/engine.h"
 
 namespace profd::client {
+
+// A point in time as --from and --to take it (docs/export.md).
+struct TimePoint {
+  enum class Kind { kAbsolute, kFromStart, kFromEnd };
+  Kind kind = Kind::kAbsolute;
+  int64_t ns = 0;  // since the epoch, after the start, or before the end
+};
+Result<TimePoint> ParseTimePoint(std::string_view text);
 
 // As typed; unset = not given.
 struct ExportCommand {
@@ -73,5 +81,18 @@ void CheckFormats(std::string_view flag, const std::string& text, std::vector<st
 Result<exporting::ExportOptions> BuildExport(const ExportCommand& command,
                                              const std::string& directory,
                                              std::vector<std::string>* problems);
+
+// What `profctl export` cuts a run down to besides times: ranks, training steps, the longest operators.
+
+// --rank and --top, as they are written.
+void ParseCuts(const ExportCommand& command, exporting::ExportOptions* options, std::vector<std::string>* problems);
+
+// A rank that none of the dumps has is a problem.
+void CheckRanks(const std::vector<exporting::Dump>& dumps, const std::set<int>& ranks,
+                std::vector<std::string>* problems);
+
+// --step as the window of `options`, whose dumps are read for it. kInvalidArgument names the steps there are.
+Status ResolveSteps(const ExportCommand& command, exporting::ExportOptions* options,
+                    std::vector<std::string>* problems);
 
 }  // namespace profd::client

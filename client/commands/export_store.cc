@@ -1,4 +1,4 @@
-#include "client/commands/export_store.h"
+#include "client/commands/export.h"
 
 #include <fmt/format.h>
 

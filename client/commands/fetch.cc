@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/cli_message.h"
-#include "client/commands/pin.h"
+#include "client/commands/keep.h"
 #include "client/commands/start.h"
 #include "client/dump_sink.h"
 #include "client/render.h"

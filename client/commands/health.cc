@@ -1,4 +1,4 @@
-#include "client/commands/health.h"
+#include "client/commands/node.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
-#include "client/commands/list.h"
+#include "client/commands/sessions.h"
 
 #include <string>
 
-#include "client/commands/pin.h"
+#include "client/commands/keep.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/user_names.h"

@@ -1,8 +1,10 @@
+// The profiling options: what there are, and whether some are valid.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "client/commands/option_source.h"
 #include "client/context.h"
 
 namespace profd::client {
@@ -16,5 +18,18 @@ struct ListOptionsOptions {
 
 // The profiling options, and which of them this node's chips have something for.
 int RunListOptions(const Context& context, const ListOptionsOptions& options);
+
+struct CheckOptions {
+  OptionSource options;
+  // The order is to name neither a job nor a process.
+  bool no_job = false;
+  bool offline = false;
+  // Of `offline`; unset = whatever the chip.
+  std::optional<std::string> chip;
+  bool verbose = false;
+};
+
+// Says everything that is wrong with the options and starts nothing: 0, or 3 when something is.
+int RunCheck(const Context& context, const CheckOptions& options);
 
 }  // namespace profd::client

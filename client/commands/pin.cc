@@ -1,4 +1,4 @@
-#include "client/commands/pin.h"
+#include "client/commands/keep.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,8 @@
-#include "client/commands/rm.h"
+#include "client/commands/keep.h"
 
 #include <algorithm>
 
 #include "client/cli_message.h"
-#include "client/commands/pin.h"
 #include "client/render.h"
 
 namespace profd::client {

@@ -1,7 +1,7 @@
-#include "client/commands/show.h"
+#include "client/commands/sessions.h"
 
 #include "client/cli_message.h"
-#include "client/commands/pin.h"
+#include "client/commands/keep.h"
 #include "client/session_view.h"
 
 namespace profd::client {

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "client/commands/wait_ranks.h"
-#include "client/option_view.h"
 #include "client/cli_message.h"
+#include "client/option_view.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/starter.h"

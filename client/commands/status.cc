@@ -1,4 +1,4 @@
-#include "client/commands/status.h"
+#include "client/commands/node.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

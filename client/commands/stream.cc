@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "client/cli_message.h"
-#include "client/commands/stream_activity.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"

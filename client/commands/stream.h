@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -24,5 +25,15 @@ struct StreamOptions {
 
 // A line for every sample as it is taken, until --count or Ctrl-C.
 int RunStream(const Context& context, const StreamOptions& options);
+
+struct StreamActivityOptions {
+  bool json = false;
+  bool raw_time = false;
+  std::string job;     // empty = all
+  uint64_t count = 0;  // 0 = no end
+};
+
+// A line for every second of every process that is collected from, until `count` or Ctrl-C.
+int RunStreamActivity(const Context& context, const StreamActivityOptions& options);
 
 }  // namespace profd::client

@@ -1,4 +1,4 @@
-#include "client/commands/stream_activity.h"
+#include "client/commands/stream.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "client/commands/time_point.h"
+#include "client/commands/export_parse.h"
 
 #include <fmt/format.h>
 

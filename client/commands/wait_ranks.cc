@@ -1,4 +1,4 @@
-#include "client/commands/wait_ranks.h"
+#include "client/commands/start.h"
 
 #include <fmt/format.h>
 

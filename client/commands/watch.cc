@@ -1,4 +1,4 @@
-#include "client/commands/watch.h"
+#include "client/commands/sessions.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/commands/stop.h"
+#include "client/commands/sessions.h"
 #include "client/render.h"
 #include "client/session_view.h"
 

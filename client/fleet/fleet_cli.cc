@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "client/commands/show.h"
+#include "client/cli_message.h"
+#include "client/commands/sessions.h"
 #include "client/context.h"
 #include "client/fleet/fleet.h"
 #include "client/fleet/fleet_advice.h"
 #include "client/fleet/fleet_stacks.h"
-#include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "client/clickhouse/url.h"
-#include "client/commands/export_store.h"
+#include "client/commands/export.h"
 #include "client/fleet/fleet.h"
 #include "client/parse.h"
 #include "client/render.h"

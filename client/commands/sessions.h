@@ -1,3 +1,4 @@
+// Commands on sessions.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,24 @@
 #include "client/context.h"
 
 namespace profd::client {
+
+struct ListOptions {
+  std::string job;
+  bool active = false;
+  bool dumps = false;  // what is on the disk instead
+};
+
+int RunList(const Context& context, const ListOptions& options);
+
+int RunShow(const Context& context, const std::string& id);
+
+struct WatchOptions {
+  std::string id;
+  std::optional<std::string> interval;
+};
+
+// A line for every change until the session ends; Ctrl-C ends it too.
+int RunWatch(const Context& context, const WatchOptions& options);
 
 // Exactly one of the three.
 struct StopOptions {

@@ -1,3 +1,4 @@
+// Commands that keep dumps or remove them.
 #pragma once
 
 #include <string>
@@ -22,5 +23,8 @@ int RunPin(const Context& context, const std::vector<std::string>& ids, bool unp
 
 // `profctl list --dumps`.
 int RunListDumps(const Context& context);
+
+// `profctl rm ID...`: removes dumps of finished sessions.
+int RunRm(const Context& context, const std::vector<std::string>& ids);
 
 }  // namespace profd::client
