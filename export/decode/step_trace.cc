@@ -35,6 +35,11 @@ void StepTrace::Finish() {
     while (!model.open.empty()) Advance(&model);
   }
   for (const auto& [index, begun] : steps_) {
+    const auto ended = ended_.find(begun.first);
+    if (ended != ended_.end() && ended->second > begun.second) {
+      ++dropped_;  // its end is lost: a later one has ended
+      continue;
+    }
     StepTraceRow row;
     row.training_step = true;
     row.ends_after = true;
@@ -199,6 +204,7 @@ void StepTrace::TrainingStep(const StepTraceRecord& record) {
     row.model = it->second.first;
     row.start = it->second.second;
     steps_.erase(it);
+    if (ended_.size() < kMaxModels || ended_.contains(row.model)) ended_[row.model] = std::max(ended_[row.model], row.start);
   }
   row_(row);
 }

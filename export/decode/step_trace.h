@@ -49,7 +49,8 @@ class StepTrace {
   // Records may be out of order, by kReorder records at most; those of training steps, which may be in files of their
   // own, are counted apart.
   void Add(const StepTraceRecord& record);
-  // Iterations still open are dropped; training steps end after the last record.
+  // Iterations still open are dropped; training steps end after the last record, but for those of which only the end is
+  // missing.
   void Finish();
   // Records that fit nowhere: too late, an end without a start, a step's half whose other one is lost.
   uint64_t dropped() const { return dropped_; }
@@ -121,6 +122,7 @@ class StepTrace {
   uint64_t number_ = 0;
   std::map<uint64_t, Model> models_;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> steps_;  // index -> model, start
+  std::map<uint64_t, uint64_t> ended_;  // by model: start of the latest training step that has both records
   std::deque<uint64_t> ends_;                                // of iterations, ascending
   bool step_seen_ = false;
   uint64_t dropped_ = 0;

@@ -137,6 +137,26 @@ TEST(StepTraceRows, TrainingStepsArePairedAsTheyCome) {
   EXPECT_EQ(dropped, 1u);  // 9
 }
 
+// A step between others that have ended did not run until the session ended.
+TEST(StepTraceRows, ATrainingStepThatOnlyLacksItsEndIsLeftOut) {
+  constexpr uint64_t kNoModel = 4294967295;
+  uint64_t dropped = 0;
+  auto rows = RowsOf({{100, 3, kNoModel, 0, 60000},
+                      {200, 4, kNoModel, 0, 60000},
+                      {300, 4, kNoModel, 0, 60001},
+                      {300, 5, kNoModel, 0, 60000},
+                      {150, 6, 7, 0, 60000}},  // another model's
+                     &dropped);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].iteration, 4u);
+  EXPECT_FALSE(rows[0].ends_after);
+  EXPECT_EQ(rows[1].iteration, 5u);
+  EXPECT_TRUE(rows[1].ends_after);
+  EXPECT_EQ(rows[2].iteration, 6u);
+  EXPECT_TRUE(rows[2].ends_after);
+  EXPECT_EQ(dropped, 1u);
+}
+
 // profd's steps are in slices of their own, before or behind those of the vendor's profiler.
 TEST(StepTraceRows, StepsAndIterationsNeedNoCommonOrder) {
   constexpr uint64_t kNoModel = 4294967295;
