@@ -3,39 +3,39 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <cstring>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace profd::analysis {
 
-// Over one of RapidJSON's streams. No character but those of such escapes changes, nor does their number.
-template <class Stream>
+// A stream for RapidJSON, of a text that comes in blocks. No character but those of such escapes changes, nor does their
+// number. A block is mended at once, since a check of each character would cost a third of the parsing.
 class WithoutLoneSurrogates {
  public:
   using Ch = char;
-  explicit WithoutLoneSurrogates(Stream* from) : from_(*from) {}
+  // Fills `to`; fewer than `bytes` only at the end of the text.
+  using Read = std::function<size_t(char* to, size_t bytes)>;
 
-  Ch Peek() const { return at_ < size_ ? ahead_[at_] : held_ ? '\\' : from_.Peek(); }
+  static constexpr size_t kEscape = 6;  // "\ud800"
+  static constexpr size_t kLeastBlock = 2 * kEscape;
+
+  WithoutLoneSurrogates(Read read, size_t block) : read_(std::move(read)), buffer_(std::max(block, kLeastBlock) + 1) { Fill(); }
+  WithoutLoneSurrogates(const WithoutLoneSurrogates&) = delete;
+  WithoutLoneSurrogates& operator=(const WithoutLoneSurrogates&) = delete;
+
+  // '\0' at the end.
+  Ch Peek() const { return *at_; }
   Ch Take() {
-    if (at_ < size_) return ahead_[at_++];
-    at_ = size_ = 0;
-    if (held_) {
-      Push('u');
-      for (int shift = 12; shift >= 0; shift -= 4) Push("0123456789abcdef"[*held_ >> shift & 0xF]);
-      Pair(*std::exchange(held_, std::nullopt));
-      return '\\';
-    }
-    const Ch c = from_.Take();
-    if (c == '\\') {
-      Push(from_.Take());
-      if (ahead_[0] == 'u') Pair(Digits());
-    }
+    const Ch c = *at_;
+    if (at_ != end_ && ++at_ == end_) Fill();
     return c;
   }
-  size_t Tell() const { return from_.Tell() - (size_ - at_) - (held_ ? kEscape : 0); }
+  size_t Tell() const { return before_ + static_cast<size_t>(at_ - buffer_.data()); }
 
   // Of streams that are written to.
   Ch* PutBegin() { return nullptr; }
@@ -44,50 +44,61 @@ class WithoutLoneSurrogates {
   size_t PutEnd(Ch*) { return 0; }
 
  private:
-  static constexpr size_t kEscape = 6;  // "\ud800"
-
   static bool IsFirst(unsigned unit) { return unit >= 0xD800 && unit <= 0xDBFF; }
   static bool IsSecond(unsigned unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
-  void Push(Ch c) { ahead_[size_++] = c; }
 
-  // None: these are not four hexadecimal digits; the parser reports it.
-  std::optional<unsigned> Digits() {
+  // The next block, behind what the last one left undecided.
+  void Fill() {
+    before_ += static_cast<size_t>(end_ - buffer_.data());
+    const auto kept = static_cast<size_t>(last_ - end_);
+    std::memmove(buffer_.data(), end_, kept);
+    const size_t space = buffer_.size() - 1 - kept;
+    const size_t got = whole_ ? 0 : read_(buffer_.data() + kept, space);
+    whole_ = got < space;
+    last_ = buffer_.data() + kept + got;
+    *last_ = '\0';
+    at_ = buffer_.data();
+    end_ = Mend();
+  }
+
+  // Up to where all is decided.
+  Ch* Mend() {
+    Ch* at = buffer_.data();
+    while ((at = static_cast<Ch*>(std::memchr(at, '\\', static_cast<size_t>(last_ - at)))) != nullptr) {
+      if (!whole_ && last_ - at < static_cast<ptrdiff_t>(2 * kEscape)) return at;
+      const std::optional<unsigned> unit = UnitAt(at);
+      if (!unit) {
+        at = std::min(at + 2, last_);  // "\\", "\n"; what is damaged the parser reports
+      } else if (IsFirst(*unit) && IsSecond(UnitAt(at + kEscape).value_or(0))) {
+        at += 2 * kEscape;
+      } else {
+        constexpr std::string_view kReplacement = "\\ufffd";
+        if (IsFirst(*unit) || IsSecond(*unit)) std::copy(kReplacement.begin(), kReplacement.end(), at);
+        at += kEscape;
+      }
+    }
+    return last_;
+  }
+
+  // None: there is no such escape.
+  std::optional<unsigned> UnitAt(const Ch* at) const {
+    if (last_ - at < static_cast<ptrdiff_t>(kEscape) || at[0] != '\\' || at[1] != 'u') return std::nullopt;
     unsigned unit = 0;
-    for (int i = 0; i < 4; ++i) {
-      const Ch c = from_.Peek();
+    for (const Ch c : std::string_view(at + 2, kEscape - 2)) {
       const unsigned digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
       if (digit == 16) return std::nullopt;
       unit = unit << 4 | digit;
-      Push(from_.Take());
     }
     return unit;
   }
 
-  // `unit` is in the first five characters ahead.
-  void Pair(std::optional<unsigned> unit) {
-    if (!unit || (!IsFirst(*unit) && !IsSecond(*unit))) return;
-    if (IsSecond(*unit) || from_.Peek() != '\\') return Replace();
-    Push(from_.Take());
-    Push(from_.Take());
-    if (ahead_[size_ - 1] != 'u') return Replace();  // of another kind
-    const std::optional<unsigned> next = Digits();
-    if (next && IsSecond(*next)) return;
-    Replace();
-    if (!next || !IsFirst(*next)) return;
-    // It may be half of a pair itself.
-    held_ = next;
-    size_ -= kEscape;
-  }
-  void Replace() {
-    constexpr std::string_view kReplacement = "ufffd";
-    std::copy(kReplacement.begin(), kReplacement.end(), ahead_.begin());
-  }
-
-  Stream& from_;
-  std::array<Ch, 2 * kEscape> ahead_{};  // behind the '\' that was taken
-  size_t at_ = 0;
-  size_t size_ = 0;
-  std::optional<unsigned> held_;
+  Read read_;
+  std::vector<Ch> buffer_;  // and a '\0' behind it
+  Ch* at_ = buffer_.data();
+  Ch* end_ = buffer_.data();   // of what may be taken; the same as last_ when the text is whole
+  Ch* last_ = buffer_.data();  // of what was read
+  bool whole_ = false;         // nothing comes any more
+  size_t before_ = 0;          // characters before the buffer
 };
 
 }  // namespace profd::analysis

@@ -12,18 +12,15 @@
 namespace profd::analysis {
 namespace {
 
-struct TextStream {
-  std::string text;
-  size_t at = 0;
-
-  char Peek() const { return at < text.size() ? text[at] : '\0'; }
-  char Take() { return at < text.size() ? text[at++] : '\0'; }
-  size_t Tell() const { return at; }
-};
-
-std::string Passed(const std::string& text) {
-  TextStream from{text};
-  WithoutLoneSurrogates stream(&from);
+std::string Passed(const std::string& text, size_t block = 256) {
+  size_t read = 0;
+  WithoutLoneSurrogates stream(
+      [&](char* to, size_t bytes) {
+        const size_t count = text.copy(to, bytes, read);
+        read += count;
+        return count;
+      },
+      block);
   std::string passed;
   while (passed.size() < text.size()) {
     EXPECT_EQ(stream.Tell(), passed.size());
@@ -32,6 +29,8 @@ std::string Passed(const std::string& text) {
     EXPECT_EQ(passed.back(), next) << text;
   }
   EXPECT_EQ(stream.Peek(), '\0');
+  EXPECT_EQ(stream.Take(), '\0');
+  EXPECT_EQ(stream.Tell(), text.size());
   return passed;
 }
 
@@ -48,6 +47,19 @@ TEST(JsonStreamTest, SurrogatesWithoutAPartnerAreReplaced) {
   EXPECT_EQ(Passed(R"("\ud800\ud83d\ude00\udc00")"), R"("\ufffd\ud83d\ude00\ufffd")");
   EXPECT_EQ(Passed(R"("\ud800\ud800\ud800")"), R"("\ufffd\ufffd\ufffd")");
   EXPECT_EQ(Passed(R"("\ud800)"), R"("\ufffd)");
+}
+
+// Each text at every place of a block: escapes and pairs are cut by its border, and runs without any cross it.
+TEST(JsonStreamTest, BlocksMakeNoDifference) {
+  const size_t block = WithoutLoneSurrogates::kLeastBlock;
+  for (size_t before = 0; before < 2 * block; ++before) {
+    const std::string run(before, 'x');
+    for (const std::string& end : {std::string(), std::string(3 * block, 'y'), std::string("\\")}) {
+      EXPECT_EQ(Passed(run + R"(\ud83d\ude00)" + end, block), run + R"(\ud83d\ude00)" + end);
+      EXPECT_EQ(Passed(run + R"(\\ud800\n)" + end, block), run + R"(\\ud800\n)" + end);
+      EXPECT_EQ(Passed(run + R"(\ud800\ud800\ud83d\ude00z\udc00)" + end, block), run + R"(\ufffd\ufffd\ud83d\ude00z\ufffd)" + end);
+    }
+  }
 }
 
 // Python's json.dumps of a path that os.fsdecode made of bytes.

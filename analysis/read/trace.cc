@@ -5,7 +5,6 @@
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((no_sanitize("pointer-overflow"))), apply_to = function)
 #endif
-#include <rapidjson/filereadstream.h>
 #include <rapidjson/reader.h>
 #ifdef __clang__
 #pragma clang attribute pop
@@ -449,10 +448,8 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
   const size_t read = std::fread(begin.data(), 1, begin.size(), file.get());
   const size_t skipped = std::string_view(begin.data(), read) == kByteOrderMark ? read : 0;
   if (skipped == 0) std::rewind(file.get());
-  constexpr size_t kBuffer = 256 << 10;
-  const auto buffer = std::make_unique<char[]>(kBuffer);
-  rapidjson::FileReadStream bytes(file.get(), buffer.get(), kBuffer);
-  WithoutLoneSurrogates stream(&bytes);
+  constexpr size_t kBlock = 256 << 10;
+  WithoutLoneSurrogates stream([&file](char* to, size_t bytes) { return std::fread(to, 1, bytes, file.get()); }, kBlock);
   uint64_t bad = 0;
   size_t first_bad = 0;
   const auto take = [&](const TraceEvent& event) {
