@@ -154,6 +154,12 @@ TEST_F(ExportTest, TimesRelativeToTheDump) {
   EXPECT_EQ(Run({"export", dump, "--out", dir_ / "p", "--from", "+5s", "--to", "+1s"}), 2);
 }
 
+TEST_F(ExportTest, RanksOfDumpsThatRecordNone) {
+  const std::string dump = MakeDump("PROF_1", -1);
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "o", "--rank", "0,4-5"}), 2);
+  EXPECT_NE(err().find("--rank 0,4,5: no dump records which ranks it is of; use --devices"), std::string::npos) << err();
+}
+
 TEST_F(ExportTest, TimesOfManyKinds) {
   auto at = [](const char* text) {
     auto point = ParseTimePoint(text);

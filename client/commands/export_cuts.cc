@@ -69,7 +69,9 @@ void CheckRanks(const std::vector<exporting::Dump>& dumps, const std::set<int>& 
   std::vector<int> unknown;
   std::ranges::set_difference(ranks, known, std::back_inserter(unknown));
   if (unknown.empty()) return;
-  if (known.empty()) return problems->push_back("--rank: no dump has its rank; use --devices");
+  if (known.empty()) {
+    return problems->push_back(fmt::format("--rank {}: no dump records which ranks it is of; use --devices", fmt::join(unknown, ",")));
+  }
   problems->push_back(fmt::format("--rank {}: no dump is of {}; there are {}", fmt::join(unknown, ","),
                                   unknown.size() == 1 ? "it" : "them", fmt::join(known, ", ")));
 }
