@@ -26,7 +26,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 }
 
 // Ours first, then the caller's without the names we set.
-std::vector<char*> Environment(const std::vector<std::string>& ours) {
+std::vector<char*> EnvironmentWith(const std::vector<std::string>& ours) {
   std::vector<char*> pointers = Pointers(ours);
   pointers.pop_back();
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -101,7 +101,7 @@ Result<HeldChild> HeldChild::Fork(const Plan& plan) {
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
   std::vector<char*> argv = Pointers(plan.argv);
-  std::vector<char*> environment = Environment(plan.environment);
+  std::vector<char*> environment = EnvironmentWith(plan.environment);
   pid_t pid = fork();
   if (pid < 0) return Status::FromErrno(errno, "fork");
   if (pid == 0) {
