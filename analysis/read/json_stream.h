@@ -95,7 +95,7 @@ class WithoutLoneSurrogates {
   Read read_;
   std::vector<Ch> buffer_;  // and a '\0' behind it
   Ch* at_ = buffer_.data();
-  Ch* end_ = buffer_.data();   // of what may be taken; the same as last_ when the text is whole
+  Ch* end_ = buffer_.data();   // of what may be taken; the same as last_ at the end of the text
   Ch* last_ = buffer_.data();  // of what was read
   bool whole_ = false;         // nothing comes any more
   size_t before_ = 0;          // characters before the buffer

@@ -70,7 +70,7 @@ std::string_view PythonText(const v1::ProcessStacks& process) {
     case v1::ProcessStacks::PYTHON_ANSWERED: return "";
     case v1::ProcessStacks::PYTHON_NONE: return "no Python that has loaded the package profd: only the kernel's state";
     case v1::ProcessStacks::PYTHON_SILENT:
-      // Whether it has a Python only the process itself can say.
+      // Only the process itself can report whether it has a Python.
       if (IsStopped(process)) return "the process is stopped and cannot answer: only the kernel's state";
       return "its Python has not answered in two seconds: a thread holds the interpreter's lock in native code";
     default: return "not attached: only the kernel's state";

@@ -68,7 +68,7 @@ void WriterSession::UpdateManifest(int64_t host_ns) {
     channel.hz_asked = feed->options_.hz;
     const bool of_channel = feed->options_.format != nullptr;
     channel.hz_effective = feed->thinned() || !of_channel ? feed->options_.hz : feed->channel_hz_;
-    // Nothing else tells who completes the dump after a crash. It is known with the first block, and seldom changes.
+    // Recovery after a crash has no other source. They are known with the first block, and seldom change.
     if (rates() != before) dump_->WriteManifestSoon();
   }
 }

@@ -79,7 +79,7 @@ class FlipNumbers {
     increasing_ = increasing_ && !ended_ && (all_.empty() || number > all_.back());
     all_.push_back(number);
   }
-  // Whether they tell the flips apart.
+  // Whether each flip has a number of its own.
   bool increasing() const { return increasing_; }
   // None where they do not.
   std::span<const uint16_t> all() const { return increasing_ ? all_ : std::span<const uint16_t>(); }
