@@ -95,6 +95,7 @@ class VerifyTest : public testing::Test {
     ManifestChannel& channel = dump_->manifest().channels.emplace_back();
     channel.collector = "host_cpu";
     channel.hz_effective = 100;
+    channel.records = late.size();
     channel.readings = readings;
     if (told_late == 0) return;
     channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, LossReason::kLate, kStartNs});
