@@ -119,7 +119,7 @@ class CutsTest(FolderCase):
             self.assertIn(words, refused.stderr)
         alone = self.make(slots=4)
         alone.fill().write()
-        self.assertIn("no dump has its rank", self.run_export(alone.path, "--rank", "0").stderr)
+        self.assertIn("no dump records which ranks it is of", self.run_export(alone.path, "--rank", "0").stderr)
 
     def test_the_longest(self):
         dump = self.make(slots=16, kinds=("matmul", "add", "event", "memcpy"))
