@@ -190,7 +190,8 @@ class SessionManagerTest : public ::testing::Test {
     Remover(DumpWriter& w, Strand& c) : writer(w), control(c) {}
     void Remove(const std::string& name, std::string_view, Removed done) override {
       removed.push_back(name);
-      writer.Post([this, name, done = std::move(done)] {
+      // The writer may run it when this is gone.
+      writer.Post([&writer = writer, &control = control, name, done = std::move(done)] {
         Status status = writer.root().Remove(name);
         control.Post([done, status] { done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status)); });
       });
