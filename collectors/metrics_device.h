@@ -23,8 +23,8 @@ inline constexpr auto kDeviceMetrics = [] {
        "Health of the driver: 0 healthy, 1 to 3 the level of its worst alarm", "DCMI 43"},
       // Not atlas_npu_count: Prometheus keeps the suffix _count for histograms.
       {"atlas_npus", kGauge, kNode, "state", "",
-       "NPUs of the node by state: present, and of these healthy, unhealthy (alarm raised) or unknown (does not "
-       "answer)", "DCMI enumeration, 1"},
+       "NPUs of the node by state: present, healthy, unhealthy (alarm raised) or unknown (does not answer)",
+       "DCMI enumeration, 1"},
       {"atlas_npu_info", kGauge, kDevice,
        "logic_id,card,chip,model,chip_name,chip_version,serial,pci_bus_id,board_id,firmware,numa_node", "",
        "Always 1; the labels hold what never changes about an NPU, for joins", "DCMI section 1.2"},

@@ -73,7 +73,7 @@ inline constexpr auto kNetworkMetrics = [] {
       {"atlas_npu_network_fec_bit_error_ratio", kGauge, kDevice, "", "ratio",
        "Share of the received bits that error correction had to correct, since the port counts", "DCMI 31"},
       {"atlas_npu_roce_packets_total", kCounter, kDevice, "direction,kind", "",
-       "RoCE packets: all of them, and of these reliable (rc), broken (err), congestion (cnp)", "DCMI 27"},
+       "RoCE packets by kind: all, reliable (rc), broken (err), congestion (cnp)", "DCMI 27"},
       {"atlas_npu_roce_retransmits_total", kCounter, kDevice, "", "", "RoCE packets sent again", "DCMI 27"},
       {"atlas_npu_roce_errors_total", kCounter, kDevice, "type", "", "RoCE protocol errors by type", "DCMI 27"},
       {"atlas_npu_roce_ecn_doorbells_total", kCounter, kDevice, "", "",
