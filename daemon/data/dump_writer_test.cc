@@ -14,6 +14,16 @@ namespace {
 constexpr uint32_t kSocChannel = 52;
 constexpr size_t kSocRecordBytes = 64;
 
+FeedOptions FeedOfHbm(double hz) {
+  FeedOptions options;
+  options.collector = "hbm";
+  options.device = 0;
+  options.channel = abi::kChannelHbm;
+  options.format = abi::FindChannelFormat(abi::kChannelHbm);
+  options.hz = hz;
+  return options;
+}
+
 class DumpWriterTest : public ::testing::Test {
  protected:
   DumpWriterTest()
@@ -127,13 +137,7 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
 
 // A block that the queue had no space for is counted there, though that comes into the manifest later.
 TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
-  FeedOptions wish;
-  wish.collector = "hbm";
-  wish.device = 0;
-  wish.channel = abi::kChannelHbm;
-  wish.format = abi::FindChannelFormat(abi::kChannelHbm);
-  wish.hz = 100;
-  DumpFeed* feed = session_->AddFeed(std::move(wish));
+  DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
   auto epoch = std::make_shared<ChannelEpoch>();
   epoch->hz = 100;
   session_->SetEpoch(feed, epoch, false);
@@ -145,7 +149,7 @@ TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
   EXPECT_EQ(feed->losses().Total().records, 9u);
 }
 
-// A daemon may be killed seconds after the start: who completes the dump has this manifest only.
+// A daemon may be killed seconds after the start: recovery has no other source of the rates.
 TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
   TempDir tmp;
   SystemClock clock;
@@ -153,13 +157,7 @@ TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
   DumpWriter writer(DumpRoot::Open(tmp / "root").value(), clock, pool, {.sync_interval_ns = 0});
   std::string path;
   const std::shared_ptr<WriterSession> session = OpenTestDump(writer, &path, {0});
-  FeedOptions wish;
-  wish.collector = "hbm";
-  wish.device = 0;
-  wish.channel = abi::kChannelHbm;
-  wish.format = abi::FindChannelFormat(abi::kChannelHbm);
-  wish.hz = 10;
-  DumpFeed* feed = session->AddFeed(std::move(wish));
+  DumpFeed* feed = session->AddFeed(FeedOfHbm(10));
   auto epoch = std::make_shared<ChannelEpoch>();
   epoch->hz = 100;
   session->SetEpoch(feed, epoch, false);
