@@ -139,8 +139,8 @@ struct Shares {
   std::optional<double> bubble = std::nullopt;           // it waits for another stage's data
   std::optional<double> without_receive = std::nullopt;  // of uncovered
   std::optional<double> preparing = std::nullopt;        // until the first operator
-  // The first four of the intervals that begin in the step, with what of them lies behind it: `stage` is of these. None:
-  // they are the same.
+  // The first four fields for the intervals that begin in the step, not cut at its end; `stage` counts these intervals,
+  // too. None: the fields are not cut either.
   std::optional<std::array<double, 4>> begun = std::nullopt;
   double overlapped() const { return communication - uncovered; }
 };

@@ -429,7 +429,7 @@ uint64_t FileCheck::LostAtEnd(const VerifyChannel& row, const ManifestChannel& c
   }
   lost = std::min(lost, row.lost - std::min(row.lost, explained_));
   if (poller_ == nullptr) return lost;
-  // Of all the collector's files: how much of it is this one's, only its readings say.
+  // The gap counts records of all files of the collector. Only files of the whole system have one for each reading.
   if (!HostFileOf(file_.base).system) return 0;
   return std::min(lost, channel.readings - std::min(channel.readings, row.received));
 }

@@ -242,8 +242,8 @@ TEST_F(CutRecords, TotalsAreOfTheCallsThatBeginInTheWindow) {
 // The ids of a stream wrap before the second and third of three tasks, which all have the id 0 (operator-data b.2).
 class MissingFlips : public CutRecords {
  protected:
-  // With the host's tasks from that batch on and the flips between them, and the device's flips of these numbers: the
-  // kernels of the device's tasks, 0: none.
+  // Kernels of the device's tasks, 0: none. The host has tasks and flips from batch `host_from` on, the device has the
+  // flips with the numbers `device_from` to `device_to`.
   std::vector<uint64_t> KernelsWith(uint64_t host_from, uint64_t device_from, LoadReport* report, uint16_t device_counts_from = 0,
                                     uint64_t device_to = 2) {
     std::string host;
