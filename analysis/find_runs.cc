@@ -26,8 +26,8 @@ int64_t ChangedAt(const fs::path& path) {
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_mtim.tv_sec : 0;
 }
 
-// What people know a source by: its profiler's directory, where it is in one.
-fs::path KnownAs(const Source& source) {
+// That of an output or an export, also of older releases of msprof.
+fs::path ProfilerDirectoryOf(const Source& source) {
   fs::path known = source.path;
   if (source.kind == SourceKind::kDatabase) known = known.parent_path();
   const std::string name = known.filename().string();
@@ -36,6 +36,15 @@ fs::path KnownAs(const Source& source) {
   const fs::path above = known.parent_path();
   if (name == "timeline" && above.filename().native().starts_with("device_")) return above.parent_path();
   return name.starts_with("PROF_") ? known : source.path;
+}
+
+// What people know a source by: its profiler's directory, where it is in one.
+fs::path KnownAs(const Source& source) {
+  fs::path known = ProfilerDirectoryOf(source);
+  // What a framework's profiler has not analysed yet.
+  const std::string above = known.parent_path().filename().string();
+  const bool of_framework = above.ends_with("_ascend_pt") || above.ends_with("_ascend_ms");
+  return of_framework && known.filename().native().starts_with("PROF_") ? known.parent_path() : known;
 }
 
 std::string_view KindOf(SourceKind kind) {

@@ -75,6 +75,12 @@ TEST_F(FindRunsTest, ProfDirectoriesInOneFolderAreARunTogether) {
   }
 }
 
+TEST_F(FindRunsTest, RanksThatTheirFrameworkHasNotAnalysedAreARunTogether) {
+  File("job/rank0_ascend_pt/PROF_000001_20240101000000000_AAAAAAAAAAAAAAAA/host/info.json");
+  File("job/rank1_ascend_pt/PROF_000002_20240101000000000_BBBBBBBBBBBBBBBB/mindstudio_profiler_output/op_summary_20240101000000.csv");
+  EXPECT_THAT(Names({dir_ / ""}), UnorderedElementsAre("dump: rank0_ascend_pt", "profiler output: rank1_ascend_pt", "ranks: job"));
+}
+
 TEST_F(FindRunsTest, DumpsOfAJobAndOfASessionInParts) {
   const std::string one = Dump("s-1", "train7");
   const std::string two = Dump("s-2", "train7");
