@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/operators/communication_names.h"
 #include "export/operators/numbers.h"
 #include "export/operators/overlap.h"
 #include "export/sqlite/operator_tables.h"
@@ -26,6 +27,8 @@ constexpr int64_t kOtherCopy = 65535;
 constexpr std::string_view kNoName = "N/A";
 
 int64_t EnumId(uint32_t number) { return std::min<int64_t>(number, kInvalid); }
+
+int64_t CopyId(uint32_t direction) { return operators::CopyDirectionName(direction) == "other" ? kOtherCopy : direction; }
 
 class CommunicationWriter {
  public:
@@ -116,7 +119,7 @@ Status CommunicationWriter::WriteCopies() {
     const operators::CopyInfo* copy = model_.CopyOf(*host);
     if (copy == nullptr && operators::RuntimeTypeName(model_.host, host->type) != "MEMCPY_ASYNC") continue;
     row_.Begin().Int(ids_.task + tasks_.NumberAt(i)).Int(copy == nullptr ? 0 : static_cast<int64_t>(copy->bytes));
-    row_.Int(copy == nullptr ? kOtherCopy : int64_t{copy->direction});
+    row_.Int(copy == nullptr ? kOtherCopy : CopyId(copy->direction));
     RETURN_IF_ERROR(out.Add(row_.End(), 0));
   }
   return out.Finish();

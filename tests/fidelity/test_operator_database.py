@@ -274,14 +274,15 @@ class OperatorDatabaseTest(FolderCase):
     def test_copies(self):
         dump = self.make(slots=32)
         copies = [slot for slot in dump.slots if slot.kind == "memcpy"]
+        directions = (1, 2, 9)
         for i, slot in enumerate(copies[:-1]):  # the last one is not described
             dump.record("aging", "compact.memcpy_info", 64, "runtime", 801, slot, 20,
-                        struct.pack("<QQH", 1000 + i, 1 << 40, 1 + i % 2))
+                        struct.pack("<QQH", 1000 + i, 1 << 40, directions[i % 3]))
         exported = self.export(dump)
         found = exported.query("SELECT startNs, size, e.name FROM MEMCPY_INFO JOIN TASK USING (globalTaskId) "
                                "JOIN ENUM_MEMCPY_OPERATION e ON e.id = memcpyOperation ORDER BY 1")
-        names = ("host to device", "device to host")
-        expected = [(dump.wall_ns(slot.runs[0][0]), 1000 + i, names[i % 2]) for i, slot in enumerate(copies)]
+        names = ("host to device", "device to host", "other")
+        expected = [(dump.wall_ns(slot.runs[0][0]), 1000 + i, names[i % 3]) for i, slot in enumerate(copies)]
         expected[-1] = (expected[-1][0], 0, "other")
         self.assertEqual(found, expected)
 
