@@ -1,13 +1,14 @@
 // Cuts a Model down to what took longest.
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "export/operators/details.h"
 #include "export/operators/model.h"
 
 namespace profd::exporting::operators {
@@ -53,10 +54,14 @@ void HideOtherApis(const std::vector<bool>& made, Large<Api>* apis) {
 void Model::KeepLongest(size_t count) {
   OverlapsOf(*this);  // of all that ran
   longest = count;
+  const auto operator_of = [this](const TaskRow& row) -> std::optional<std::string> {
+    const HostTask* task = HostOf(row);
+    if (task == nullptr || !task->compute || !IsShown(*this, *task, CoreType(*task))) return std::nullopt;
+    return std::string(OperatorName(*task));
+  };
   Totals operators;
   for (const TaskRow& row : rows) {
-    const HostTask* task = HostOf(row);
-    if (task != nullptr && task->compute) operators[std::string(OperatorName(*task))] += row.end_ns - row.start_ns;
+    if (const auto name = operator_of(row)) operators[*name] += row.end_ns - row.start_ns;
   }
   Totals types;
   for (const CommunicationOp& op : communication.ops) {
@@ -64,26 +69,26 @@ void Model::KeepLongest(size_t count) {
   }
   const auto kept_operators = Longest(operators, count);
   const auto kept_types = Longest(types, count);
+  KeepCacheOf([&](const TaskRow& row) {
+    const auto name = operator_of(row);
+    return name && kept_operators.contains(*name);
+  });
   std::vector<bool> made(host.apis.size());
   const auto keep_call = [&made](int32_t api) {
     if (api >= 0) made[static_cast<size_t>(api)] = true;
   };
-  const auto stays = [&](const TaskRow& row) {
-    const HostTask* task = HostOf(row);
-    return task != nullptr && task->compute && kept_operators.contains(std::string(OperatorName(*task)));
-  };
-  KeepCacheOf(stays);
-  std::erase_if(rows, [&](const TaskRow& row) {
-    if (!stays(row)) return true;
-    keep_call(HostOf(row)->connection);
-    return false;
-  });
   for (CommunicationOp& op : communication.ops) {
     op.shown = op.shown && kept_types.contains(TypeOf(op));
     if (op.shown) keep_call(LaunchOf(op).api);
   }
   std::erase_if(communication.tasks, [this](const CommunicationTask& task) {
     return task.op < 0 || !communication.ops[static_cast<size_t>(task.op)].shown;
+  });
+  std::erase_if(rows, [&](const TaskRow& row) {
+    const auto name = operator_of(row);
+    const bool stays = name && kept_operators.contains(*name);
+    if (stays) keep_call(HostOf(row)->connection);
+    return !stays;
   });
   HideOtherApis(made, &host.apis);
 }

@@ -383,6 +383,32 @@ TEST(ModelTest, CacheOfTheLongestOperatorsAlone) {
   EXPECT_EQ(model->cache[0].records[0].counts[0], 2u);
 }
 
+// What writes back a cache is a task, no operator (operator-data c.1).
+TEST(ModelTest, OnlyOperatorsAreAmongTheLongest) {
+  const std::unique_ptr<Model> model = ModelOfThreeTimes();
+  for (const uint32_t core : {0, 3}) {  // AI_CORE, WRITE_BACK
+    NodeRecord node;
+    node.name = 10 + core;
+    node.core_type = core;
+    model->host_tasks.nodes.push_back(node);
+    Launch launch;
+    launch.node = static_cast<int32_t>(model->host_tasks.nodes.size()) - 1;
+    model->host_tasks.launches.push_back(launch);
+    HostTask task;
+    task.launch = launch.node;
+    task.compute = true;
+    model->host_tasks.tasks.push_back(task);
+  }
+  for (TaskRow& row : model->rows) {
+    const bool writes_back = row.start_ns == 300;
+    row.host = writes_back ? 1 : 0;
+    if (writes_back) row.end_ns = row.start_ns + 1000;
+  }
+  model->KeepLongest(1);
+  ASSERT_EQ(model->rows.size(), 2u);
+  for (const TaskRow& row : model->rows) EXPECT_EQ(model->OperatorName(*model->HostOf(row)), "10");
+}
+
 TEST(ModelTest, TasksOfChips15And16JoinByTheirNumber) {
   constexpr uint32_t kNumber = 0x10203;
   TaskRecord task;
