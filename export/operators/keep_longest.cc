@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -49,6 +51,19 @@ void HideOtherApis(const std::vector<bool>& made, Large<Api>* apis) {
   }
 }
 
+// Device, stream, batch, task, context and start.
+using RanTask = std::tuple<int16_t, uint16_t, uint16_t, uint16_t, uint32_t, int64_t>;
+
+std::set<RanTask> TasksThatRan(const Model& model) {
+  std::set<RanTask> ran;
+  for (const CommunicationTask& task : model.communication.tasks) {
+    const CommunicationHostTask& host = model.HostOf(task);
+    const int16_t device = model.communication.ops[static_cast<size_t>(task.op)].device;
+    ran.emplace(device, host.stream, host.batch, host.task, task.context, task.start_ns);
+  }
+  return ran;
+}
+
 }  // namespace
 
 void Model::KeepLongest(size_t count) {
@@ -84,10 +99,13 @@ void Model::KeepLongest(size_t count) {
   std::erase_if(communication.tasks, [this](const CommunicationTask& task) {
     return task.op < 0 || !communication.ops[static_cast<size_t>(task.op)].shown;
   });
+  const std::set<RanTask> of_collectives = TasksThatRan(*this);
   std::erase_if(rows, [&](const TaskRow& row) {
     const auto name = operator_of(row);
-    const bool stays = name && kept_operators.contains(*name);
-    if (stays) keep_call(HostOf(row)->connection);
+    const bool stays = name ? kept_operators.contains(*name)
+                            : of_collectives.contains(RanTask(row.device, row.stream, row.batch, row.task, row.context,
+                                                              row.start_ns));
+    if (stays && name) keep_call(HostOf(row)->connection);
     return !stays;
   });
   HideOtherApis(made, &host.apis);

@@ -271,6 +271,14 @@ class OperatorDatabaseTest(FolderCase):
                                  "SDMA", task.bytes, "FP32", "HCCS", name, int(task.master), round(task.bytes / (end - start), 6)))
         self.assertEqual(sorted(found), sorted(expected))
 
+    def test_tasks_of_the_longest_collectives(self):
+        dump = self.communication()
+        exported = self.export(dump, ("--top", "1"))
+        described, = exported.query("SELECT count(*) FROM COMMUNICATION_TASK_INFO")
+        self.assertGreater(described[0], 0)
+        self.assertEqual(exported.query("SELECT count(*) FROM COMMUNICATION_TASK_INFO JOIN TASK USING (globalTaskId)"),
+                         [described])
+
     def test_copies(self):
         dump = self.make(slots=32)
         copies = [slot for slot in dump.slots if slot.kind == "memcpy"]
