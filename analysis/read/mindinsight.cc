@@ -136,8 +136,10 @@ class MindInsightReader {
       }
       rank_.first_step_is_short = true;
       rank_.count_ns = kNsPerCount;
+      // Of inference there is no backward: `fp` is the time to the end of the step.
+      const bool inference = header.Column({"fp"}) >= 0 && header.Column({"bp_point"}) < 0;
       const std::array<int, 5> columns = {header.Column({"step_num"}), header.Column({"start_point"}), header.Column({"end_point"}),
-                                          header.Column({"fp_point"}), header.Column({"bp_point"})};
+                                          header.Column({"fp_point"}), header.Column({inference ? "end_point" : "bp_point"})};
       return [=, this](const CsvFile& record) { return TakeStep(record, columns, reduces); };
     });
   }
@@ -155,12 +157,14 @@ class MindInsightReader {
     if (!ParseNumber(record.Field(columns[0]), &step.number) || !start || !end || *end < *start) return false;
     step.start_ns = *start;
     step.end_ns = *end;
-    step.fp_ns = at(columns[3]);
-    step.bp_ns = at(columns[4]);
+    // MindInsight writes 0 for what a step lacks.
+    const auto within = [&](std::optional<int64_t> point) { return point && *point >= *start && *point <= *end ? point : std::nullopt; };
+    step.fp_ns = within(at(columns[3]));
+    step.bp_ns = within(at(columns[4]));
     for (const ReduceColumns& reduce : reduces) {
       const auto from = at(reduce.start);
       const auto to = at(reduce.end);
-      if (from && to) step.reduces.push_back({rank_.Text(reduce.name), *from, *to});
+      if (from && to && *from > 0 && *to >= *from) step.reduces.push_back({rank_.Text(reduce.name), *from, *to});
     }
     steps_by_line_.emplace(record.line(), rank_.steps.size());
     rank_.steps.push_back(std::move(step));

@@ -4,10 +4,13 @@
 
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/read/readers.h"
+#include "analysis/views/views.h"
 #include "dump/test_support.h"
 
 namespace profd::analysis {
@@ -185,6 +188,38 @@ TEST(MindInsightSteps, SharesStayWithTheirStepBehindOneThatIsLeftOut) {
   EXPECT_EQ(shares.at(1).computing, 1);
   EXPECT_EQ(shares.at(3).computing, 1.5);
   EXPECT_EQ(shares.at(3).free, 1.25);
+}
+
+// MindInsight takes its columns from the first step, and writes 0 for what another one lacks.
+TEST(MindInsightSteps, ZerosOfAReduceOrAPointAreNone) {
+  const TempDir dir;
+  WriteText(dir / "step_trace_raw_0_detail_time.csv",
+            "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail,stream_3_0_start_point,stream_3_0_end_point,stream_3_0\n"
+            "1,1000,2000,1000,1000,1800,0,800,200,1100,1200,100\n2,2000,3000,1000,2100,2800,100,700,200,0,0,0\n3,3000,4000,1000,3100,0,100,0,1000,3200,3300,100\n");
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  const std::vector<Step>& steps = run->ranks.at(0)->steps;
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].reduces.size(), 1u);
+  EXPECT_TRUE(steps[1].reduces.empty());
+  EXPECT_EQ(steps[1].bp_ns, 28000);
+  ASSERT_EQ(steps[2].reduces.size(), 1u);
+  EXPECT_EQ(steps[2].reduces[0].start_ns, 32000);
+  EXPECT_EQ(steps[2].fp_ns, 31000);
+  EXPECT_EQ(steps[2].bp_ns, std::nullopt);
+}
+
+// analysis 4.1: of inference the column is `fp`, to which the tail is added, and there is no point of backward.
+TEST(MindInsightSteps, ForwardOfInferenceLastsToTheEndOfTheStep) {
+  const TempDir dir;
+  WriteText(dir / "step_trace_raw_0_detail_time.csv",
+            "step_num,start_point,end_point,total,fp_point,iteration_interval,fp\n1,1000,2000,1000,1000,0,1000\n2,2000,3000,1000,2100,100,900\n-,2000,3000,1000,2100,100,900\n");
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  const nlohmann::json steps = StepsView(*run->ranks.at(0));
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1]["fp_and_bp_ms"], 0.009);
+  EXPECT_EQ(steps[1]["tail_ms"], 0);
 }
 
 TEST(MindSporeOperators, LinesThatAreCutAndTasksWithoutANameAreProblems) {
