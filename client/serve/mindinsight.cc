@@ -85,11 +85,11 @@ Json GraphOf(const Json& step) {
     double at = interval;
     for (const Json& reduce : reduces) {
       const double start = NumberOf(reduce, "start_ms");
-      line.push_back(Part("", at, start - at));
+      line.push_back(Part("", at, std::max(start - at, 0.0)));
       line.push_back(Part(reduce["name"].get<std::string>(), start, NumberOf(reduce, "duration_ms")));
-      at = start + NumberOf(reduce, "duration_ms");
+      at = std::max(at, start + NumberOf(reduce, "duration_ms"));
     }
-    line.push_back(Part("", at, total - at));
+    line.push_back(Part("", at, std::max(total - at, 0.0)));
     graph.push_back(std::move(line));
   }
   return graph;

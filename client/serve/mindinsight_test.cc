@@ -88,6 +88,18 @@ TEST_F(MindInsightTest, PipelinesThatGoRound) {
   EXPECT_EQ(Ask("minddata-pipeline/op-queue", {}, "{}")["size"], 1);
 }
 
+TEST_F(MindInsightTest, NoGapBeforeAReduceThatBeginsEarlier) {
+  analysis::Step step{1, 0, 10'000'000, 1'000'000, 8'000'000, {}};
+  step.reduces.push_back({rank().Text("stream_3_0"), 2'000'000, 6'000'000});
+  step.reduces.push_back({rank().Text("stream_3_1"), 3'000'000, 5'000'000});
+  rank().steps.push_back(step);
+  const Json line = Ask("training-trace/graph", {{"type", "1"}})["training_trace_graph"][2];
+  ASSERT_EQ(line.size(), 5u);
+  EXPECT_EQ(line[2], Json::parse(R"({"name": "", "start": 6.0, "duration": 0.0})"));
+  EXPECT_EQ(line[3], Json::parse(R"({"name": "stream_3_1", "start": 3.0, "duration": 2.0})"));
+  EXPECT_EQ(line[4], Json::parse(R"({"name": "", "start": 6.0, "duration": 4.0})"));
+}
+
 TEST_F(MindInsightTest, StreamsOfReducesByTheirNumber) {
   analysis::Step step{1, 0, 10'000'000, 0, 8'000'000, {}};
   for (const auto& [name, start] : {std::pair("stream_36_0_AllReduce-op4542", 1'000'000), std::pair("stream_36_1_AllReduce-op4543", 3'000'000),
