@@ -278,9 +278,28 @@ std::string FaultOfSearch(const RankQuery& asked) {
                        std::to_array<std::string_view>({"op_type", "op_name"}));
 }
 
+namespace {
+
+// Whether filter_condition has `name` with this value.
+bool FilterHas(const RankQuery& asked, const char* name, bool value) {
+  const auto filter = asked.body.find("filter_condition");
+  return filter != asked.body.end() && filter->is_object() && filter->value(name, Json()) == Json(value);
+}
+
+}  // namespace
+
 Json SearchOperators(const RankQuery& asked) {
   const OperatorKind* kind = KindOf(asked);
-  return kind == nullptr ? Json() : Answer(kind->list(asked.rank), asked.body);
+  if (kind == nullptr) return nullptr;
+  Json answer = Answer(kind->list(asked.rank), asked.body);
+  // The last column first, so that the other keeps its place.
+  for (const auto& [flag, name] : {std::pair("is_display_detail", "op_info"), std::pair("is_display_full_op_name", "full_op_name")}) {
+    const auto column = static_cast<size_t>(std::ranges::find(kind->columns, std::string_view(name)) - kind->columns.begin());
+    if (column == kind->columns.size() || !FilterHas(asked, flag, false)) continue;
+    answer["col_name"].erase(column);
+    for (Json& row : answer["object"]) row.erase(column);
+  }
+  return answer;
 }
 
 namespace {
@@ -344,8 +363,6 @@ std::string FaultOfPipelineQueue(const RankQuery& asked) {
 }
 
 Json SearchPipeline(const RankQuery& asked) {
-  const auto filter = asked.body.find("filter_condition");
-  const bool details = filter != asked.body.end() && filter->is_object() && filter->value("is_display_op_detail", Json()) == Json(true);
   Listing made{ColumnsOf(kPipelineColumns), {}};
   const analysis::Pipeline& pipeline = asked.rank.pipeline;
   for (const auto& [op, parent, children] : PipelineRows(pipeline)) {
@@ -354,7 +371,7 @@ Json SearchPipeline(const RankQuery& asked) {
                                      analysis::OrNull(op->Use()), analysis::OrNull(pipeline.sampling_ms), analysis::OrNull(parent), children.empty() ? Json() : Json(children)}));
   }
   Json answer = Answer(std::move(made), asked.body);
-  if (details) return answer;
+  if (FilterHas(asked, "is_display_op_detail", true)) return answer;
   // Without the workers and the samples.
   const auto cut = [](Json* list) { list->erase(list->begin() + 2, list->begin() + 4); };
   cut(&answer["col_name"]);

@@ -239,5 +239,17 @@ TEST_F(MindInsightTest, TensorsOfAnOperator) {
   EXPECT_EQ(events[0]["args"]["output_0"], info["output_0"]);
 }
 
+TEST_F(MindInsightTest, DetailsAndFullNamesAreLeftOutOnRequest) {
+  const int32_t op = rank().OperatorOf(rank().Text("Default/x/Mul-op1"), rank().Text("Mul"), rank().Text("AI_CORE"));
+  rank().executions.push_back({0, 2000, op, rank().LaneOf("Ascend Hardware", "Stream 9")});
+  const auto ask = [this](const std::string& filter) { return Ask("ops/search", {}, R"({"op_type": "aicore_detail", "filter_condition": )" + filter + "}"); };
+  const Json brief = ask(R"({"is_display_detail": false, "is_display_full_op_name": false})");
+  EXPECT_EQ(brief["col_name"], Json::parse(R"(["op_name", "op_type", "avg_execution_time", "subgraph"])"));
+  EXPECT_EQ(brief["object"], Json::parse(R"([["Mul-op1", "Mul", 0.002, "Default"]])"));
+  EXPECT_EQ(ask(R"({"is_display_detail": false, "is_display_full_op_name": true})")["object"], Json::parse(R"([["Mul-op1", "Mul", 0.002, "Default", "Default/x/Mul-op1"]])"));
+  EXPECT_EQ(ask(R"({"is_display_full_op_name": false})")["col_name"].back(), "op_info");
+  EXPECT_EQ(Ask("ops/search", {}, R"({"op_type": "aicore_type", "filter_condition": {"is_display_detail": false}})")["col_name"].size(), 4u);
+}
+
 }  // namespace
 }  // namespace profd::client
