@@ -222,6 +222,20 @@ TEST(MindInsightSteps, ForwardOfInferenceLastsToTheEndOfTheStep) {
   EXPECT_EQ(steps[1]["tail_ms"], 0);
 }
 
+// analysis 4.3: each line has its step.
+TEST(MindDataQueue, ValuesAreInTheOrderOfTheirSteps) {
+  const TempDir dir;
+  WriteText(dir / "device_queue_profiling_0.txt", "0 0 10 3\n0 1 10 2\n0 2 10 5\n1 64 10 64\n0 0 2 30\n0 1 2 20\n0 2 2 50\n1 64 2 0\n0 0 9 1\n0 1 9 1\n0 2 9 2\n1 64 9 7\n");
+  const auto run = LoadRun({dir.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  const Pipeline& pipeline = run->ranks.at(0)->pipeline;
+  ASSERT_TRUE(pipeline.host.has_value());
+  EXPECT_THAT(pipeline.host->sizes, ::testing::ElementsAre(0, 7, 64));
+  EXPECT_THAT(pipeline.get_ms, ::testing::ElementsAre(30, 1, 3));
+  EXPECT_THAT(pipeline.push_ms, ::testing::ElementsAre(20, 1, 2));
+  EXPECT_THAT(pipeline.total_ms, ::testing::ElementsAre(50, 2, 5));
+}
+
 TEST(MindSporeOperators, LinesThatAreCutAndTasksWithoutANameAreProblems) {
   const TempDir dir;
   WriteText(dir / "hwts.log.data.45.dev.profiler_default_tag.1.slice_0", std::string(64, '\0'));

@@ -4,8 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
@@ -62,9 +65,22 @@ BadLines ReadChipQueue(std::string_view text, Pipeline* pipeline) {
   return bad;
 }
 
+using StepValues = std::vector<std::pair<int64_t, double>>;
+
+// By step, as MindInsight shows them: workers may write steps in another order.
+std::vector<double> InOrder(StepValues values) {
+  std::ranges::stable_sort(values, {}, &StepValues::value_type::first);
+  std::vector<double> sorted;
+  sorted.reserve(values.size());
+  for (const auto& [step, value] : values) sorted.push_back(value);
+  return sorted;
+}
+
 // "0 <sub> <step> <ms>" is a time (0 get, 1 push, 2 total), "1 <capacity> <step> <size>" the queue.
 BadLines ReadHostQueue(std::string_view text, Pipeline* pipeline) {
   pipeline->host.emplace();
+  StepValues sizes;
+  std::array<StepValues, 3> times;  // by sub
   BadLines bad;
   uint64_t number = 0;
   for (std::string_view line; NextLine(&text, &line);) {
@@ -81,11 +97,15 @@ BadLines ReadHostQueue(std::string_view text, Pipeline* pipeline) {
     }
     if (kind == 1) {
       pipeline->host->capacity = sub;
-      pipeline->host->sizes.push_back(value);
+      sizes.emplace_back(step, value);
     } else if (kind == 0 && sub >= 0 && sub <= 2) {
-      (sub == 0 ? pipeline->get_ms : sub == 1 ? pipeline->push_ms : pipeline->total_ms).push_back(value);
+      times[static_cast<size_t>(sub)].emplace_back(step, value);
     }
   }
+  pipeline->host->sizes = InOrder(std::move(sizes));
+  pipeline->get_ms = InOrder(std::move(times[0]));
+  pipeline->push_ms = InOrder(std::move(times[1]));
+  pipeline->total_ms = InOrder(std::move(times[2]));
   return bad;
 }
 
