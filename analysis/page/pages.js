@@ -49,7 +49,7 @@ profd.stepGraph = function (step) {
   }
   const streams = new Map();
   for (const reduce of step.reduces || []) {
-    const stream = reduce.name.replace(/_[^_]*$/, '');
+    const stream = (/^stream_\d+/.exec(reduce.name) || [reduce.name.replace(/_[^_]*$/, '')])[0];
     if (!streams.has(stream)) streams.set(stream, []);
     streams.get(stream).push({name: reduce.name, start: reduce.start_ms, length: reduce.duration_ms});
   }

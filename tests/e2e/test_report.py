@@ -268,6 +268,15 @@ class Report(unittest.TestCase):
             self.assertIn(f"{each['computing_ms']:.3f}", text)
         self.assert_quiet()
 
+    def test_a_line_for_each_stream_of_reduces(self):
+        """Also where MindInsight's names end in that of the operator."""
+        self.open("little")
+        names = ["stream_36_0_AllReduce-op4542", "stream_36_1_AllReduce-op4543", "stream_7_parallel_0", "stream_7_parallel_1", "Reduce_0_1", "Reduce_0_2"]
+        reduces = [{"name": name, "start_ms": 2 + i, "duration_ms": 0.5} for i, name in enumerate(names)]
+        step = {"total_ms": 10, "iteration_interval_ms": 1, "fp_and_bp_ms": 8, "tail_ms": 1, "reduces": reduces}
+        lines = self.browser.run(f"return [...profd.stepGraph({json.dumps(step)}).children].map((line) => [...line.children].map((each) => each.title.split('  ')[0]))")
+        self.assertEqual(lines, [["Step"], ["Interval", "Forward and backward", "Tail"], names[:2], names[2:4], names[4:]])
+
     def test_names_are_text(self):
         self.open("run", "operators?search=onerror")
         self.assertIn(EVIL, self.text())
