@@ -316,7 +316,8 @@ class TraceSink final : public FormatSink, public LayerSink {
         break;
       }
       case Slice::Kind::kInstant:
-        text = fmt::format("\"ts\":\"{}\",\"ph\":\"i\",\"s\":\"t\"", timestamp);
+        // Other viewers take "i", too; MindStudio Insight ignores that one.
+        text = fmt::format("\"ts\":\"{}\",\"ph\":\"I\",\"s\":\"t\"", timestamp);
         break;
       case Slice::Kind::kFlowStart:
         text = FlowText("s", slice.category, fmt::format("{}_{}", pid, slice.tid), timestamp);

@@ -314,7 +314,7 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
       events,
       ElementsAre(
           "{\"name\":\"load\",\"pid\":" + marks +
-              ",\"tid\":78,\"ts\":\"1767225600000005.000\",\"ph\":\"i\",\"s\":\"t\",\"args\":{}}",
+              ",\"tid\":78,\"ts\":\"1767225600000005.000\",\"ph\":\"I\",\"s\":\"t\",\"args\":{}}",
           "{\"name\":\"for\\\"ward\",\"pid\":" + marks +
               ",\"tid\":78,\"ts\":\"1767225600000000.000\",\"dur\":599.98,\"ph\":\"X\",\"args\":{}"
               "}",

@@ -100,7 +100,7 @@ class Timeline(DaemonCase):
         self.assertGreater(len(self.events), 1000)
         meta = collections.Counter()
         for event in self.events:
-            self.assertIn(event["ph"], ("M", "C", "X", "i", "s", "t"), event)
+            self.assertIn(event["ph"], ("M", "C", "X", "I", "s", "t"), event)
             self.assertIn(event["pid"], self.processes, event)
             self.assertLess(event["pid"], 1 << 32)
             if event["ph"] == "M":
@@ -178,7 +178,7 @@ class Timeline(DaemonCase):
         slices = [e for e in self.events if e["pid"] == pids[0] and e["ph"] != "M"]
         count = collections.Counter((e["ph"], e["name"]) for e in slices)
         self.assertEqual(count, {("X", "Step 1"): 1, ("X", "Step 2"): 1, ("X", "forward"): 2,
-                                 ("i", 'batch \N{SNOWMAN} "read"'): 2})
+                                 ("I", 'batch \N{SNOWMAN} "read"'): 2})
         times = {(e["name"], e["ts"]): float(e.get("dur", 0)) for e in slices}
         steps = sorted((float(ts), float(ts) + dur) for (name, ts), dur in times.items()
                        if name.startswith("Step"))
@@ -241,7 +241,7 @@ class Timeline(DaemonCase):
             if event["name"] in expected:
                 expected[event["name"]] += 1
         self.assertEqual(samples, expected)
-        slices = collections.Counter(e["pid"] for e in self.events if e["ph"] in ("X", "i"))
+        slices = collections.Counter(e["pid"] for e in self.events if e["ph"] in ("X", "I"))
         self.assertEqual({p["pid"]: p["slices"] for p in model if p["slices"]}, slices)
         for device in range(self.devices):
             pid = self.info_pid(device) << 10 | SORT_INDEX["HBM"] << 5 | device
