@@ -54,6 +54,16 @@ TEST(TuneConditionsTest, AllHold) {
   for (const TuneCondition& each : CheckConditions(GoodRequest(), GoodFacts())) EXPECT_EQ(each.verdict, TuneVerdict::kOk) << each.name << ": " << each.figure;
 }
 
+TEST(TuneConditionsTest, SeveralDevicesAreSeveralWithoutADaemon) {
+  TuneRequest request = GoodRequest();
+  TuneFacts facts = GoodFacts();
+  facts.node = Unavailable("no profd");
+  facts.devices.clear();
+  EXPECT_EQ(VerdictOf("device", request, facts), TuneVerdict::kUnknown);
+  request.devices = {0, 1};
+  EXPECT_EQ(VerdictOf("device", request, facts), TuneVerdict::kAdvice);
+}
+
 // Each of analysis 8.1, with the least that does not hold.
 TEST(TuneConditionsTest, EachFailsByItself) {
   struct Case {

@@ -71,7 +71,12 @@ class Checker {
   void Devices() {
     constexpr std::string_view kWhat = "one device, which is there";
     const std::string figure = fmt::format("NPU {}{}", fmt::join(request_.devices, ","), request_.devices_given ? "" : " (not given)");
-    if (!facts_.node.ok()) return Add("device", kWhat, figure, TuneVerdict::kUnknown, "profd does not answer: " + facts_.node.message());
+    const bool one = request_.devices.size() == 1;
+    constexpr std::string_view kSeveral = "a training on several devices is not tuned; keep one, --devices N";
+    if (!facts_.node.ok()) {
+      // That they are several does not need the daemon.
+      return Add("device", kWhat, figure, one ? TuneVerdict::kUnknown : TuneVerdict::kAdvice, one ? "profd does not answer: " + facts_.node.message() : std::string(kSeveral));
+    }
     for (const uint32_t id : request_.devices) {
       const auto found = std::ranges::find(facts_.devices, id, &TuneDevice::id);
       if (found == facts_.devices.end()) return Add("device", kWhat, fmt::format("NPU {} is not there", id), TuneVerdict::kImpossible, "profctl devices lists them");
@@ -80,7 +85,7 @@ class Checker {
       const std::string problem = found->problem.starts_with(npu + " ") ? found->problem : fmt::format("{}: {}", npu, found->problem);
       if (!found->problem.empty()) return Add("device", kWhat, problem, TuneVerdict::kImpossible, "profctl health shows what is wrong with it");
     }
-    Add("device", kWhat, figure, OkOr(request_.devices.size() == 1, TuneVerdict::kAdvice), "a training on several devices is not tuned; keep one, --devices N");
+    Add("device", kWhat, figure, OkOr(one, TuneVerdict::kAdvice), std::string(kSeveral));
   }
 
   void Lease() {
