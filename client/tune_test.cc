@@ -260,6 +260,22 @@ TEST_F(TuneTest, GainsOfSubgraphsAreCut) {
   EXPECT_THAT(out(), HasSubstr(" -50.00 %"));
 }
 
+// analysis 8.2: OPAT is absent where there was nothing to tune, SGAT where tuning failed.
+TEST_F(TuneTest, SubgraphTuningWithoutAResultHasFailed) {
+  const std::string basic = R"json("report_1_1": [{"basic": {"tuning_name": "none", "tuning_time(s)": 19}}])json";
+  const std::string done = R"json("report_1_2": [{"basic": {"tuning_name": "done", "tuning_time(s)": 19}},
+    {"SGAT": {"model_baseline_performance(ms)": 2, "model_result_performance(ms)": 1}}])json";
+  const auto shown = [&](const char* name, const std::string& text) {
+    const std::string path = dir_ / name;
+    std::ofstream(path) << text;
+    EXPECT_EQ(Run({"tune", "show", path}), kExitOk) << err();
+    return std::string(out());
+  };
+  EXPECT_THAT(shown("aoe_result_opat_1_pid7.json", "{" + basic + "}"), HasSubstr("none: nothing, 19 s"));
+  EXPECT_THAT(shown("aoe_result_sgat_1_pid7.json", "{" + basic + "}"), HasSubstr("none: failed, 19 s"));
+  EXPECT_THAT(shown("aoe_result_opat_2_pid7.json", "{" + basic + ", " + done + "}"), AllOf(HasSubstr("none: failed, 19 s"), HasSubstr("done: successful, 19 s")));
+}
+
 TEST_F(TuneTest, ShowAndLeases) {
   std::ofstream(dir_ / "aoe_result_opat_1_pid7.json") << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
     {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";

@@ -264,7 +264,7 @@ std::string_view TuningTask::State() const {
   if (result == "tuning failed") return "failed";
   if (!complete || !seconds || result == "tuning incomplete") return "incomplete";
   if (has_operators || has_subgraphs) return "successful";
-  return "nothing";
+  return of_subgraphs ? "failed" : "nothing";
 }
 
 bool IsTuningResultName(std::string_view name, std::string* timestamp, int64_t* pid) {
@@ -298,7 +298,11 @@ Result<TuningFile> ReadTuningResult(const std::string& path) {
   if (!text.ok()) return text.status();
   TuningFile file = ParseTuningResult(*text);
   file.path = path;
-  (void)IsTuningResultName(fs::path(path).filename().string(), &file.timestamp, &file.pid);
+  const std::string name = fs::path(path).filename().string();
+  (void)IsTuningResultName(name, &file.timestamp, &file.pid);
+  // The tool writes subgraphs under the name of operators, too.
+  const bool of_subgraphs = name.starts_with("aoe_result_sgat_") || std::ranges::any_of(file.tasks, &TuningTask::has_subgraphs);
+  for (TuningTask& task : file.tasks) task.of_subgraphs = of_subgraphs;
   return file;
 }
 

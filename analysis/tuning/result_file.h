@@ -54,11 +54,12 @@ struct TuningTask {
   std::vector<TunedOperator> operators;
   std::vector<std::string> failed;  // names of operators
   bool has_subgraphs = false;       // SGAT is there
+  bool of_subgraphs = false;        // the file is of subgraph tuning
   std::optional<Gain> model;
   std::vector<TunedSubgraph> subgraphs;
   TuningSummary summary;
 
-  // "successful", "failed", "incomplete", "nothing" (no operator to tune, or no subgraph tuned).
+  // "successful", "failed", "incomplete", "nothing" (no operator to tune). SGAT is absent where tuning failed.
   std::string_view State() const;
 };
 
