@@ -60,18 +60,24 @@ bool Names(std::string_view asked, const analysis::FoundRun& run) {
   return path == asked || (path.ends_with(asked) && path[path.size() - asked.size() - 1] == '/');
 }
 
-// As MindInsight's calls name it: a directory, or one below its training job.
-const analysis::FoundRun* FindAsked(const std::vector<analysis::FoundRun>& runs, const WebRequest& request) {
+// Those that MindInsight's calls name: a directory, or one below its training job. An id or a complete path names one.
+std::vector<const analysis::FoundRun*> FindAsked(const std::vector<analysis::FoundRun>& runs, const WebRequest& request) {
   const std::string_view job = Plain(request.Query("train_id"));
   const std::string_view profile = Plain(request.Query("profile"));
   const std::string_view dir = Plain(request.Query("dir"));
   const std::string both = fmt::format("{}/{}", job, profile);
-  for (const std::string_view asked : {dir, job.empty() || profile.empty() ? std::string_view() : std::string_view(both), job, profile}) {
+  std::vector<const analysis::FoundRun*> named;
+  // Of another job no directory is meant, though it has the same name.
+  for (const std::string_view asked : {dir, job.empty() || profile.empty() ? std::string_view() : std::string_view(both), job.empty() ? profile : job}) {
     if (asked.empty()) continue;
-    const auto found = std::ranges::find_if(runs, [asked](const analysis::FoundRun& run) { return Names(asked, run); });
-    if (found != runs.end()) return &*found;
+    for (const analysis::FoundRun& run : runs) {
+      if (asked == run.id || (run.paths.size() == 1 && run.paths.front() == asked)) return {&run};
+      if (Names(asked, run)) named.push_back(&run);
+    }
+    if (!named.empty()) return named;
   }
-  return dir.empty() && job.empty() && profile.empty() && runs.size() == 1 ? &runs.front() : nullptr;
+  if (dir.empty() && job.empty() && profile.empty() && runs.size() == 1) named.push_back(&runs.front());
+  return named;
 }
 
 }  // namespace
@@ -116,15 +122,19 @@ WebAnswer Site::Data(const std::string& id, const WebRequest& request) {
 
 WebAnswer Site::MindInsight(const WebRequest& request) {
   std::vector<analysis::FoundRun> runs = runs_.Listed();
-  const analysis::FoundRun* found = FindAsked(runs, request);
-  if (found == nullptr) {
+  std::vector<const analysis::FoundRun*> found = FindAsked(runs, request);
+  if (found.empty()) {
     runs = runs_.List();
     found = FindAsked(runs, request);
   }
-  if (found == nullptr) {
+  if (found.empty()) {
     return ErrorAnswer(404, "not_found", "no run is named by train_id, profile or dir; /api/runs has the names of all");
   }
-  const auto run = runs_.Load(found->id);
+  if (found.size() > 1) {
+    return ErrorAnswer(400, "invalid_argument", fmt::format("{} runs are named by train_id, profile or dir, for example in {} and {}; give more of the path, or the id that /api/runs has",
+                                                            found.size(), found[0]->place, found[1]->place));
+  }
+  const auto run = runs_.Load(found.front()->id);
   if (!run.ok()) return ErrorOf(run.status());
   const std::string path = request.path.substr(kMindInsightPrefix.size());
   std::optional<WebAnswer> answer = AnswerAsMindInsight(path, request, **run);

@@ -25,7 +25,8 @@ class SiteTest : public ::testing::Test {
         << "1,100000,200000,100000,110000,190000,10000,80000,10000\n";
     fs::last_write_time(place, fs::file_time_type::clock::now() - std::chrono::hours(hours_old));
   }
-  Json Devices(const std::string& key, const std::string& value) {
+  Json Devices(const std::string& key, const std::string& value) { return Json::parse(Ask({{key, value}}).body); }
+  WebAnswer Ask(const std::map<std::string, std::string>& query) {
     RunStore::Options options;
     options.folders = {dir_ / "job"};
     RunStore runs(std::move(options));
@@ -33,9 +34,9 @@ class SiteTest : public ::testing::Test {
     WebRequest request;
     request.method = "GET";
     request.path = "/v1/mindinsight/profile/devices";
-    request.query = {{key, value}};
+    request.query = query;
     request.headers = {{"host", "localhost:80"}};
-    return Json::parse(site.Answer(request).body);
+    return site.Answer(request);
   }
 
   TempDir dir_;
@@ -51,6 +52,17 @@ TEST_F(SiteTest, AFolderNamesItsOwnRunHoweverOld) {
     EXPECT_EQ(Devices(key, "worker_1"), Json({"1"})) << key;
     EXPECT_EQ(Devices(key, "job"), Json({"0", "1"})) << key;
   }
+}
+
+// Every directory of MindInsight has the same last name.
+TEST_F(SiteTest, ANameOfSeveralRunsIsNoneOfThem) {
+  AddSteps("a/profiler", 0, 2);
+  AddSteps("b/profiler", 1, 0);
+  EXPECT_EQ(Ask({{"train_id", "./b"}, {"profile", "profiler"}}).body, R"(["1"])");
+  EXPECT_EQ(Ask({{"dir", std::string(dir_ / "job/a/profiler")}}).body, R"(["0"])");
+  EXPECT_EQ(Ask({{"dir", "profiler"}}).status, 400);
+  EXPECT_THAT(Ask({{"profile", "profiler"}}).body, ::testing::HasSubstr("2 runs are named by"));
+  EXPECT_EQ(Ask({{"train_id", "./c"}, {"profile", "profiler"}}).status, 404) << "no run of another job";
 }
 
 }  // namespace
