@@ -260,6 +260,15 @@ TEST_F(TuneTest, GainsOfSubgraphsAreCut) {
   EXPECT_THAT(out(), HasSubstr(" -50.00 %"));
 }
 
+TEST_F(TuneTest, AFileThatIsNamedTwiceCountsOnce) {
+  std::filesystem::create_directory(std::string(dir_ / "sub"));
+  const std::string path = dir_ / "sub/aoe_result_opat_1_pid7.json";
+  std::ofstream(path) << R"json({"report_1_1": [{"basic": {"tuning_name": "t", "tuning_time(s)": 3}}]})json";
+  EXPECT_EQ(Run({"tune", "show", "--json", dir_.path(), path, dir_ / "sub/../sub", dir_ / "./sub/aoe_result_opat_1_pid7.json"}), kExitOk) << err();
+  EXPECT_EQ(Json::parse(out())["files"].size(), 1u);
+  EXPECT_EQ(analysis::TuningResultsIn({dir_.path(), dir_ / "sub"}), std::vector<std::string>({path}));
+}
+
 // analysis 8.2: OPAT is absent where there was nothing to tune, SGAT where tuning failed.
 TEST_F(TuneTest, SubgraphTuningWithoutAResultHasFailed) {
   const std::string basic = R"json("report_1_1": [{"basic": {"tuning_name": "none", "tuning_time(s)": 19}}])json";

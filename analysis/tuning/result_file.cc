@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "analysis/read/readers.h"
 #include "analysis/tuning/lenient_json.h"
@@ -252,6 +253,17 @@ void FindIn(const fs::path& folder, int depth, std::vector<std::string>* found) 
   }
 }
 
+// Each file once, however it is named.
+std::vector<std::string> Once(std::vector<std::string> found) {
+  std::set<fs::path> seen;
+  std::erase_if(found, [&seen](const std::string& path) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(path, error);
+    return !seen.insert(error ? fs::path(path) : real).second;
+  });
+  return found;
+}
+
 }  // namespace
 
 std::optional<double> Gain::Percent() const {
@@ -312,7 +324,7 @@ std::vector<std::string> TuningResultsIn(const std::vector<std::string>& inputs)
   for (const std::string& path : inputs) {
     if (fs::is_directory(path, error)) FindIn(path, kFolderDepth, &found);
   }
-  return found;
+  return Once(std::move(found));
 }
 
 Result<std::vector<std::string>> FindTuningResults(const std::vector<std::string>& paths) {
@@ -327,11 +339,7 @@ Result<std::vector<std::string>> FindTuningResults(const std::vector<std::string
       found.push_back(path);
     }
   }
-  std::vector<std::string> once;
-  for (std::string& path : found) {
-    if (std::ranges::find(once, path) == once.end()) once.push_back(std::move(path));
-  }
-  return once;
+  return Once(std::move(found));
 }
 
 }  // namespace profd::analysis
