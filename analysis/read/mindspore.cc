@@ -232,7 +232,7 @@ class MindSporeReader {
     std::vector<Raw> step;
     std::optional<int64_t> before;
     uint64_t left_out = 0;
-    int64_t number = 0;
+    int64_t number = sinks_ ? -1 : 0;  // the step that fills the queue is none of the training, complete or not
     bool has_start = true;
     bool has_forward = false;
     uint64_t backward_end = UINT64_MAX;  // the first one
@@ -265,14 +265,13 @@ class MindSporeReader {
         continue;
       }
       ++number;
-      if (has_start && !AddStep(step, before, NsOf(record.count), number)) ++left_out;
+      if (has_start && number > 0 && !AddStep(step, before, NsOf(record.count), number)) ++left_out;
       has_start = true;
       has_forward = false;
       backward_end = UINT64_MAX;
       before = NsOf(record.count);
       step.clear();
     }
-    if (sinks_ && !rank_.steps.empty()) rank_.steps.erase(rank_.steps.begin());
     rank_.first_step_is_short = true;
     rank_.count_ns = kNsPerCount;
     AddProblems(first_lost, left_out, without_end, first_without_end);

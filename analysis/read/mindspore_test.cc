@@ -190,6 +190,38 @@ TEST(MindInsightSteps, SharesStayWithTheirStepBehindOneThatIsLeftOut) {
   EXPECT_EQ(shares.at(3).free, 1.25);
 }
 
+// analysis 4.1: with InitDataSetQueue in the graph, the first step is dropped, and no other if that one has no points itself.
+TEST(MindSporeTrace, TheStepThatFillsTheQueueIsDropped) {
+  for (const bool points : {true, false}) {
+    const TempDir dir;
+    std::string bytes;
+    const auto add = [&bytes](uint64_t tag, uint64_t count) {
+      const uint32_t task_and_stream = 0;
+      bytes.append(reinterpret_cast<const char*>(&tag), sizeof tag).append(reinterpret_cast<const char*>(&task_and_stream), sizeof task_and_stream);
+      bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    };
+    for (const uint64_t number : {1, 2, 3}) {
+      add(0, number * 1000);
+      if (number > 1 || points) {
+        add(1, number * 1000 + 100);
+        add(2, number * 1000 + 500);
+      }
+      add(255, number * 1000 + 900);
+    }
+    WriteText(dir / "training_trace.46.dev.profiler_default_tag.0.slice_0", bytes);
+    WriteText(dir / "Framework.host.vm.graph_desc_info.0.slice_0", "op_name:Default/InitDataSetQueue-op0 op_type:InitDataSetQueue\n");
+    const auto run = LoadRun({dir.path()}, {}, {});
+    ASSERT_TRUE(run.ok()) << run.status().ToString();
+    EXPECT_TRUE(run->problems.empty()) << run->problems.front().what;
+    const std::vector<Step>& steps = run->ranks.at(0)->steps;
+    ASSERT_EQ(steps.size(), 2u) << points;
+    EXPECT_EQ(steps[0].number, 1);
+    EXPECT_EQ(steps[0].start_ns, 19000);
+    EXPECT_EQ(steps[0].end_ns, 29000);
+    EXPECT_EQ(steps[1].number, 2);
+  }
+}
+
 // MindInsight takes its columns from the first step, and writes 0 for what another one lacks.
 TEST(MindInsightSteps, ZerosOfAReduceOrAPointAreNone) {
   const TempDir dir;
