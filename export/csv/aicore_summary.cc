@@ -3,7 +3,6 @@
 #include <array>
 
 #include "export/csv/aicore_metrics.h"
-#include "export/csv/csv_row.h"
 #include "export/csv/summaries.h"
 
 namespace profd::exporting::csv {
@@ -13,14 +12,14 @@ constexpr size_t kEvents = 10;
 constexpr size_t kFirstEvent = 2;
 constexpr size_t kCycles = kFirstEvent + kEvents;
 
-// Untrusted: wraps rather than overflows.
-void AddTo(int64_t* sum, int64_t value) {
-  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(value));
-}
-
 struct Core {
   std::array<int64_t, kEvents> sums = {};
   int64_t cycles = 0;
+
+  void Merge(const Core& later) {
+    for (size_t i = 0; i < kEvents; ++i) AddTo(&sums[i], later.sums[i]);
+    AddTo(&cycles, later.cycles);
+  }
 };
 
 class CoreSummary : public Summary {
@@ -37,14 +36,7 @@ class CoreSummary : public Summary {
       AddTo(&core->cycles, batch.Ints(kCycles)[row]);
     }
   }
-  void Merge(Summary& later) override {
-    for (auto& [id, other] : static_cast<CoreSummary&>(later).cores_.Sorted()) {
-      Core* mine = cores_.Get(id);
-      if (mine == nullptr) continue;
-      for (size_t i = 0; i < kEvents; ++i) AddTo(&mine->sums[i], other->sums[i]);
-      AddTo(&mine->cycles, other->cycles);
-    }
-  }
+  void Merge(Summary& later) override { cores_.Merge(static_cast<CoreSummary&>(later).cores_); }
   Status Write(std::string_view, CsvText* out) override;
 
  private:
@@ -96,7 +88,7 @@ const std::vector<double>* CoreSummary::Column(const Table& table, std::string_v
 
 void CoreSummary::WriteRow(const Table& table, size_t line, std::string_view name,
                            CsvText* out) const {
-  CsvRow row(out->rows, *context_.place);
+  CsvRow row = NextRow(out);
   row.Text(name);
   for (size_t i = 0; i < table.metrics.size(); ++i) {
     if (IsNotAvailable(table.metrics[i], context_.place->chip)) {
@@ -119,7 +111,6 @@ void CoreSummary::WriteRow(const Table& table, size_t line, std::string_view nam
     break;
   }
   row.End();
-  ++out->row_count;
 }
 
 Status CoreSummary::Write(std::string_view, CsvText* out) {

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
+#include <vector>
 
-#include "export/csv/csv_row.h"
 #include "export/csv/quantile.h"
 #include "export/csv/summaries.h"
 
@@ -46,11 +47,10 @@ class CpuUsageSummary : public Summary {
       if (!seen_[kind]) continue;
       double total = 0;
       for (double sum : sums_[kind]) total += sum;
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Text(kNames[kind]);
       for (size_t i : kShown) row.Fixed3(total > 0 ? sums_[kind][i] / total * 100 : 0);
       row.End();
-      ++out->row_count;
     }
     return Status::Ok();
   }
@@ -87,24 +87,14 @@ class ProcessCpuSummary : public Summary {
       ++process->rows;
     }
   }
-  void Merge(Summary& later) override {
-    for (auto& [pid, other] : static_cast<ProcessCpuSummary&>(later).processes_.Sorted()) {
-      Process* mine = processes_.Get(pid);
-      if (mine == nullptr) continue;
-      mine->name = other->name;
-      mine->sum += other->sum;
-      mine->rows += other->rows;
-    }
-  }
+  void Merge(Summary& later) override { processes_.Merge(static_cast<ProcessCpuSummary&>(later).processes_); }
   Status Write(std::string_view, CsvText* out) override {
     auto all = processes_.Sorted();
     auto percent = [](const Process& p) { return 100 * p.sum / static_cast<double>(p.rows); };
     std::ranges::stable_sort(
         all, [&](const auto& a, const auto& b) { return percent(*a.second) > percent(*b.second); });
     for (auto& [pid, process] : all) {
-      CsvRow row(out->rows, *context_.place);
-      row.Int(pid).Text(context_.strings->Text(process->name)).Fixed3(percent(*process)).End();
-      ++out->row_count;
+      NextRow(out).Int(pid).Text(context_.strings->Text(process->name)).Fixed3(percent(*process)).End();
     }
     return Status::Ok();
   }
@@ -114,17 +104,18 @@ class ProcessCpuSummary : public Summary {
     int64_t name = -1;
     double sum = 0;
     uint64_t rows = 0;
+
+    void Merge(const Process& later) {
+      name = later.name;
+      sum += later.sum;
+      rows += later.rows;
+    }
   };
   SeriesMap<Process> processes_;
 };
 
 // Averages of integers, cut off as the integers they are in the vendor's queries.
 int64_t WholeAverage(int64_t sum, int64_t rows) { return rows > 0 ? sum / rows : 0; }
-
-// Sums of untrusted values: they wrap rather than overflow.
-void AddTo(int64_t* sum, int64_t value) {
-  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(value));
-}
 
 class SysMemSummary : public Summary {
  public:
@@ -143,10 +134,9 @@ class SysMemSummary : public Summary {
   }
   Status Write(std::string_view, CsvText* out) override {
     if (rows_ == 0) return Status::Ok();
-    CsvRow row(out->rows, *context_.place);
+    CsvRow row = NextRow(out);
     for (int64_t sum : sums_) row.Int(WholeAverage(sum, rows_));
     row.End();
-    ++out->row_count;
     return Status::Ok();
   }
 
@@ -169,26 +159,17 @@ class ProcessMemSummary : public Summary {
       ++process->rows;
     }
   }
-  void Merge(Summary& later) override {
-    for (auto& [pid, other] : static_cast<ProcessMemSummary&>(later).processes_.Sorted()) {
-      Process* mine = processes_.Get(pid);
-      if (mine == nullptr) continue;
-      mine->name = other->name;
-      for (size_t i = 0; i < kFields; ++i) AddTo(&mine->sums[i], other->sums[i]);
-      mine->rows += other->rows;
-    }
-  }
+  void Merge(Summary& later) override { processes_.Merge(static_cast<ProcessMemSummary&>(later).processes_); }
   Status Write(std::string_view, CsvText* out) override {
     auto all = processes_.Sorted();
     std::ranges::stable_sort(all, [](const auto& a, const auto& b) {
       return a.second->AllPages() > b.second->AllPages();
     });
     for (auto& [pid, process] : all) {
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Int(pid).Text(context_.strings->Text(process->name));
       for (int64_t sum : process->sums) row.Int(WholeAverage(sum, process->rows));
       row.End();
-      ++out->row_count;
     }
     return Status::Ok();
   }
@@ -200,6 +181,11 @@ class ProcessMemSummary : public Summary {
     std::array<int64_t, kFields> sums = {};
     int64_t rows = 0;
 
+    void Merge(const Process& later) {
+      name = later.name;
+      for (size_t i = 0; i < kFields; ++i) AddTo(&sums[i], later.sums[i]);
+      rows += later.rows;
+    }
     double AllPages() const {
       double pages = 0;
       for (int64_t sum : sums) pages += static_cast<double>(WholeAverage(sum, rows));
@@ -235,9 +221,7 @@ class HostCpuSummary : public Summary {
     if (!any_) return Status::Ok();
     auto all = peaks_.Sorted();
     auto used = std::ranges::count_if(all, [](const auto& cpu) { return *cpu.second > 0; });
-    CsvRow row(out->rows, *context_.place);
-    row.Int(context_.dump->cpu_count).Int(static_cast<int64_t>(all.size())).Int(used).End();
-    ++out->row_count;
+    NextRow(out).Int(context_.dump->cpu_count).Int(static_cast<int64_t>(all.size())).Int(used).End();
     return Status::Ok();
   }
 
@@ -278,101 +262,85 @@ class Recommendation {
   double peak_ = 0;
 };
 
-class HostMemSummary : public Summary {
+// Of columns next to each other.
+class RecommendationSummary : public Summary {
  public:
-  explicit HostMemSummary(const PartContext& context) : Summary(context), usage_(*context.spool) {}
+  RecommendationSummary(const PartContext& context, size_t first, size_t columns) : Summary(context), first_(first) {
+    for (size_t i = 0; i < columns; ++i) columns_.emplace_back(*context.spool);
+  }
 
   void Take(const Batch& batch) override {
-    for (double value : batch.Reals(0)) usage_.Add(value);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      for (double value : batch.Reals(first_ + i)) columns_[i].Add(value);
+    }
   }
   Status Finish() override {
-    usage_.Finish();
-    return Status::Ok();
-  }
-  void Merge(Summary& later) override { usage_.Merge(static_cast<HostMemSummary&>(later).usage_); }
-  Status Write(std::string_view, CsvText* out) override {
-    if (usage_.rows() == 0 || context_.dump->memory_total_kb <= 0) return Status::Ok();
-    auto recommended = usage_.Recommended();
-    if (!recommended.ok()) return recommended.status();
-    auto total = static_cast<double>(context_.dump->memory_total_kb);
-    CsvRow row(out->rows, *context_.place);
-    row.Int(context_.dump->memory_total_kb).Fixed3(usage_.peak() * total / 100);
-    row.Fixed3(*recommended * total / 100).End();
-    ++out->row_count;
-    return Status::Ok();
-  }
-
- private:
-  Recommendation usage_;
-};
-
-class HostNetworkSummary : public Summary {
- public:
-  explicit HostNetworkSummary(const PartContext& context)
-      : Summary(context), speed_(*context.spool) {}
-
-  void Take(const Batch& batch) override {
-    for (double value : batch.Reals(1)) speed_.Add(value);
-  }
-  Status Finish() override {
-    speed_.Finish();
+    for (Recommendation& column : columns_) column.Finish();
     return Status::Ok();
   }
   void Merge(Summary& later) override {
-    speed_.Merge(static_cast<HostNetworkSummary&>(later).speed_);
+    auto& other = static_cast<RecommendationSummary&>(later);
+    for (size_t i = 0; i < columns_.size(); ++i) columns_[i].Merge(other.columns_[i]);
   }
   Status Write(std::string_view, CsvText* out) override {
-    if (speed_.rows() == 0) return Status::Ok();
-    auto recommended = speed_.Recommended();
-    if (!recommended.ok()) return recommended.status();
+    if (columns_.front().rows() == 0) return Status::Ok();
+    std::vector<double> recommended;
+    for (const Recommendation& column : columns_) {
+      auto value = column.Recommended();
+      if (!value.ok()) return value.status();
+      recommended.push_back(*value);
+    }
+    WriteRow(recommended, out);
+    return Status::Ok();
+  }
+
+ protected:
+  double Peak(size_t column) const { return columns_[column].peak(); }
+
+ private:
+  virtual void WriteRow(std::span<const double> recommended, CsvText* out) = 0;
+
+  size_t first_;
+  std::vector<Recommendation> columns_;
+};
+
+class HostMemSummary : public RecommendationSummary {
+ public:
+  explicit HostMemSummary(const PartContext& context) : RecommendationSummary(context, 0, 1) {}
+
+ private:
+  void WriteRow(std::span<const double> recommended, CsvText* out) override {
+    if (context_.dump->memory_total_kb <= 0) return;
+    auto total = static_cast<double>(context_.dump->memory_total_kb);
+    CsvRow row = NextRow(out);
+    row.Int(context_.dump->memory_total_kb).Fixed3(Peak(0) * total / 100);
+    row.Fixed3(recommended[0] * total / 100).End();
+  }
+};
+
+class HostNetworkSummary : public RecommendationSummary {
+ public:
+  explicit HostNetworkSummary(const PartContext& context) : RecommendationSummary(context, 1, 1) {}
+
+ private:
+  void WriteRow(std::span<const double> recommended, CsvText* out) override {
     double cards = 0;
     for (const auto& card : context_.dump->cards) {
       if (card.speed_mbps != -1) cards += static_cast<double>(card.speed_mbps) * 125000 / 1024;
     }
-    CsvRow row(out->rows, *context_.place);
-    row.Repr(cards).Repr(speed_.peak()).Repr(*recommended).End();
-    ++out->row_count;
-    return Status::Ok();
+    NextRow(out).Repr(cards).Repr(Peak(0)).Repr(recommended[0]).End();
   }
-
- private:
-  Recommendation speed_;
 };
 
-class HostDiskSummary : public Summary {
+// Read and write.
+class HostDiskSummary : public RecommendationSummary {
  public:
-  explicit HostDiskSummary(const PartContext& context)
-      : Summary(context), read_(*context.spool), write_(*context.spool) {}
-
-  void Take(const Batch& batch) override {
-    for (double value : batch.Reals(0)) read_.Add(value);
-    for (double value : batch.Reals(1)) write_.Add(value);
-  }
-  Status Finish() override {
-    read_.Finish();
-    write_.Finish();
-    return Status::Ok();
-  }
-  void Merge(Summary& later) override {
-    read_.Merge(static_cast<HostDiskSummary&>(later).read_);
-    write_.Merge(static_cast<HostDiskSummary&>(later).write_);
-  }
-  Status Write(std::string_view, CsvText* out) override {
-    if (read_.rows() == 0) return Status::Ok();
-    CsvRow row(out->rows, *context_.place);
-    for (const Recommendation* values : {&read_, &write_}) {
-      auto recommended = values->Recommended();
-      if (!recommended.ok()) return recommended.status();
-      row.Repr(values->peak()).Repr(*recommended);
-    }
-    row.End();
-    ++out->row_count;
-    return Status::Ok();
-  }
+  explicit HostDiskSummary(const PartContext& context) : RecommendationSummary(context, 0, 2) {}
 
  private:
-  Recommendation read_;
-  Recommendation write_;
+  void WriteRow(std::span<const double> recommended, CsvText* out) override {
+    NextRow(out).Repr(Peak(0)).Repr(recommended[0]).Repr(Peak(1)).Repr(recommended[1]).End();
+  }
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <array>
 #include <limits>
 
-#include "export/csv/csv_row.h"
 #include "export/csv/summaries.h"
 
 namespace profd::exporting::csv {
@@ -50,10 +49,9 @@ class HccsSummary : public Summary {
 
  private:
   void WriteRow(std::string_view mode, const Extremes& values, CsvText* out) {
-    CsvRow row(out->rows, *context_.place);
+    CsvRow row = NextRow(out);
     row.Text(mode).Repr(SqlRound(values.max, 3)).Repr(SqlRound(values.min, 3));
     row.Repr(SqlRound(values.sum / static_cast<double>(count_), 3)).End();
-    ++out->row_count;
   }
 
   Extremes tx_;
@@ -98,11 +96,10 @@ class PcieSummary : public Summary {
   Status Write(std::string_view, CsvText* out) override {
     if (count_ == 0) return Status::Ok();
     for (size_t group = 0; group < kModes.size(); ++group) {
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Text(kModes[group]);
       for (size_t i = 0; i < 3; ++i) row.Fixed3(Value(group, i));
       row.End();
-      ++out->row_count;
     }
     return Status::Ok();
   }

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "export/csv/csv_row.h"
 #include "export/csv/summaries.h"
 
 namespace profd::exporting::csv {
@@ -36,33 +35,27 @@ class HbmSummary : public Summary {
     for (size_t row = 0; row < batch.rows(); ++row) {
       auto direction = static_cast<uint64_t>(directions[row]);
       Directions* series = direction < 2 ? series_.Get(ids[row]) : nullptr;
-      if (series != nullptr) (*series)[direction].Add(bandwidths[row]);
+      if (series != nullptr) series->sums[direction].Add(bandwidths[row]);
     }
   }
-  void Merge(Summary& later) override {
-    for (auto& [id, other] : static_cast<HbmSummary&>(later).series_.Sorted()) {
-      Directions* mine = series_.Get(id);
-      if (mine == nullptr) continue;
-      for (size_t i = 0; i < 2; ++i) (*mine)[i].Merge((*other)[i]);
-    }
-  }
+  void Merge(Summary& later) override { series_.Merge(static_cast<HbmSummary&>(later).series_); }
   Status Write(std::string_view, CsvText* out) override {
     auto all = series_.Sorted();
     if (all.empty()) return Status::Ok();
-    CsvRow average(out->rows, *context_.place);
+    CsvRow average = NextRow(out);
     average.Text("Average");
     for (size_t i = 0; i < 2; ++i) {
       std::vector<double> averages;
       for (auto& [id, series] : all) {
-        if ((*series)[i].count > 0) averages.push_back((*series)[i].Average());
+        if (series->sums[i].count > 0) averages.push_back(series->sums[i].Average());
       }
       average.Text(DecimalAverage(averages, static_cast<int64_t>(averages.size())));
     }
     average.End();
     for (auto& [id, series] : all) {
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Int(id);
-      for (const Sum& sum : *series) {
+      for (const Sum& sum : series->sums) {
         if (sum.count > 0) {
           row.Fixed3(sum.Average());
         } else {
@@ -71,12 +64,17 @@ class HbmSummary : public Summary {
       }
       row.End();
     }
-    out->row_count += all.size() + 1;
     return Status::Ok();
   }
 
  private:
-  using Directions = std::array<Sum, 2>;  // read, write
+  struct Directions {
+    std::array<Sum, 2> sums;  // read, write
+
+    void Merge(const Directions& later) {
+      for (size_t i = 0; i < sums.size(); ++i) sums[i].Merge(later.sums[i]);
+    }
+  };
   SeriesMap<Directions> series_;
 };
 
@@ -94,9 +92,7 @@ class DdrSummary : public Summary {
   }
   Status Write(std::string_view, CsvText* out) override {
     if (read_.count == 0) return Status::Ok();
-    CsvRow row(out->rows, *context_.place);
-    row.Text("Average").Fixed3(read_.Average()).Fixed3(write_.Average()).End();
-    ++out->row_count;
+    NextRow(out).Text("Average").Fixed3(read_.Average()).Fixed3(write_.Average()).End();
     return Status::Ok();
   }
 
@@ -120,14 +116,7 @@ class LlcSummary : public Summary {
       values->throughput.Add(throughputs[row]);
     }
   }
-  void Merge(Summary& later) override {
-    for (auto& [id, other] : static_cast<LlcSummary&>(later).series_.Sorted()) {
-      Values* mine = series_.Get(id);
-      if (mine == nullptr) continue;
-      mine->hit.Merge(other->hit);
-      mine->throughput.Merge(other->throughput);
-    }
-  }
+  void Merge(Summary& later) override { series_.Merge(static_cast<LlcSummary&>(later).series_); }
   Status Write(std::string_view, CsvText* out) override {
     struct Line {
       int64_t id;
@@ -147,15 +136,11 @@ class LlcSummary : public Summary {
     }
     if (lines.empty()) return Status::Ok();
     auto ids = static_cast<double>(lines.size());
-    CsvRow average(out->rows, *context_.place);
-    average.Text(context_.place->llc_mode).Text("Average");
-    average.Fixed3(hit / ids).Fixed3(throughput / ids).End();
+    const std::string& mode = context_.place->llc_mode;
+    NextRow(out).Text(mode).Text("Average").Fixed3(hit / ids).Fixed3(throughput / ids).End();
     for (const Line& line : lines) {
-      CsvRow row(out->rows, *context_.place);
-      row.Text(context_.place->llc_mode).Int(line.id).Fixed3(line.hit).Fixed3(line.throughput);
-      row.End();
+      NextRow(out).Text(mode).Int(line.id).Fixed3(line.hit).Fixed3(line.throughput).End();
     }
-    out->row_count += lines.size() + 1;
     return Status::Ok();
   }
 
@@ -163,6 +148,11 @@ class LlcSummary : public Summary {
   struct Values {
     Sum hit;
     Sum throughput;
+
+    void Merge(const Values& later) {
+      hit.Merge(later.hit);
+      throughput.Merge(later.throughput);
+    }
   };
   SeriesMap<Values> series_;
 };
@@ -201,11 +191,10 @@ class LlcBandwidthSummary : public Summary {
       return seconds > 0 ? lines * kLineBytes / seconds / kMega : 0;
     };
     auto write_row = [&](std::string_view metric, auto value) {
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Text(metric);
       for (const Operation& operation : operations_) row.Fixed3(value(operation));
       row.End();
-      ++out->row_count;
     };
     write_row("BandWidth(MB/s)", [&](const Operation& o) { return rate(o.lines); });
     write_row("Hit_Rate(%)", [](const Operation& o) {

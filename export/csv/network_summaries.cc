@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "export/csv/csv_row.h"
 #include "export/csv/summaries.h"
 #include "export/table.h"
 
@@ -67,11 +66,10 @@ class NetworkSummary : public Summary {
 
   Status Write(std::string_view, CsvText* out) override {
     for (auto& [id, port] : ports_.Sorted()) {
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Time(port->last_ns).Fixed3(static_cast<double>(port->bandwidth));
       for (const Direction& direction : port->directions) WriteDirection(*port, direction, &row);
       row.Int(id).End();
-      ++out->row_count;
     }
     return Status::Ok();
   }
@@ -117,11 +115,10 @@ class DvppSummary : public Summary {
       std::string type(KeyText(engine_column, key[1]));
       std::ranges::transform(type, type.begin(),
                              [](char c) { return static_cast<char>(c >= 'a' ? c - 32 : c); });
-      CsvRow row(out->rows, *context_.place);
+      CsvRow row = NextRow(out);
       row.Int(key[0]).Text(type).Int(key[2]);
       row.SqlText(engine.max_time - engine.min_time).SqlText(engine.max_frame - engine.min_frame);
       row.Text(Percent(engine.utilization)).End();
-      ++out->row_count;
     }
     return Status::Ok();
   }

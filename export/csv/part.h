@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "export/batch.h"
+#include "export/csv/csv_row.h"
 #include "export/csv/spool.h"
 #include "export/dump_info.h"
 #include "export/strings.h"
@@ -61,7 +62,19 @@ class Summary : public Part {
   virtual void Merge(Summary& later) = 0;
   // The rows of the CSV `name`; `columns` may be changed while there are no rows.
   virtual Status Write(std::string_view name, CsvText* out) = 0;
+
+ protected:
+  // The next row, of this place; the caller ends it.
+  CsvRow NextRow(CsvText* out) const {
+    ++out->row_count;
+    return {out->rows, *context_.place};
+  }
 };
+
+// Adds values that are untrusted: the sum wraps rather than overflows.
+inline void AddTo(int64_t* sum, int64_t value) {
+  *sum = static_cast<int64_t>(static_cast<uint64_t>(*sum) + static_cast<uint64_t>(value));
+}
 
 // Some numbers per key of a column. Keys are untrusted: of too many, the later ones are left out.
 template <class T, size_t kMaxSeries = 16384>
@@ -80,6 +93,12 @@ class SeriesMap {
     if (it != large_.end()) return it->second;
     if (large_.size() >= kMax) return nullptr;
     return large_[key] = Make(key);
+  }
+  // Each into that of the same key: T::Merge.
+  void Merge(SeriesMap& later) {
+    for (auto& [key, other] : later.Sorted()) {
+      if (T* mine = Get(key)) mine->Merge(*other);
+    }
   }
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }
