@@ -1,8 +1,6 @@
 // The vendor's step trace (dump-format section 4): iterations of models with their forward and
-// backward part, all-reduce and get-next, and training steps, out of the records of ts_track with
-// tag
-// 10. Times are cycles of the device's counter. One thread; the state is bounded whatever the
-// input.
+// backward part, all-reduce and get-next, and training steps, out of the records of ts_track with tag
+// 10. Times are cycles of the device's counter. One thread; the state is bounded whatever the input.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +34,9 @@ struct StepTraceRow {
   uint64_t fp_start = 0;  // 0 = unknown, as for the analyser
   uint64_t bp_end = 0;
   uint64_t data_aug = 0;  // cycles from the end of an earlier iteration to fp_start; 0 = unknown
-  std::vector<std::pair<uint64_t, uint64_t>> reduce;    // stream by stream
-  std::vector<std::pair<uint64_t, uint64_t>> get_next;  // by start
+  std::vector<std::pair<uint64_t, uint64_t>> reduce = {};    // stream by stream
+  std::vector<std::pair<uint64_t, uint64_t>> get_next = {};  // by start
+  bool operator==(const StepTraceRow&) const = default;
 };
 
 class StepTrace {

@@ -7,7 +7,22 @@
 #include <vector>
 
 namespace profd::exporting {
+
+void PrintTo(const StepTraceRow& row, std::ostream* out) {
+  *out << row.model << ' ' << row.iteration << ": " << row.start << " to " << row.end << ", parts " << row.fp_start << ' ' << row.bp_end << ' '
+       << row.data_aug << ' ' << testing::PrintToString(row.reduce) << ' ' << testing::PrintToString(row.get_next);
+}
+
 namespace {
+
+using Rows = std::vector<StepTraceRow>;
+
+constexpr uint64_t kNoModel = 4294967295;
+
+// 0: the begin lies before the first record, the end behind the last one.
+StepTraceRow TrainingStep(uint64_t model, uint64_t step, uint64_t start, uint64_t end) {
+  return {.training_step = true, .begun_before = start == 0, .ends_after = end == 0, .model = model, .iteration = step, .start = start, .end = end};
+}
 
 std::vector<StepTraceRow> RowsOf(const std::vector<StepTraceRecord>& records, uint64_t* dropped) {
   std::vector<StepTraceRow> rows;
@@ -37,15 +52,8 @@ TEST(StepTraceRows, IterationsThatOverlap) {
                             {85, 0, 1, 0, 1}},
                            &dropped);
   EXPECT_EQ(dropped, 0u);
-  ASSERT_EQ(rows.size(), 2u);
-  const auto times = [](const StepTraceRow& row) {
-    return std::vector<uint64_t>{row.iteration, row.start, row.fp_start, row.bp_end, row.end};
-  };
-  EXPECT_EQ(times(rows[0]), (std::vector<uint64_t>{1, 10, 30, 50, 70}));
-  EXPECT_EQ(times(rows[1]), (std::vector<uint64_t>{2, 20, 40, 60, 80}));
-  EXPECT_EQ(rows[0].reduce.size(), 1u);
-  EXPECT_TRUE(rows[0].get_next.empty());
-  EXPECT_EQ(rows[1].get_next.size(), 1u);
+  EXPECT_EQ(rows, (Rows{{.model = 1, .iteration = 1, .start = 10, .end = 70, .fp_start = 30, .bp_end = 50, .reduce = {{35, 38}}},
+                        {.model = 1, .iteration = 2, .start = 20, .end = 80, .fp_start = 40, .bp_end = 60, .get_next = {{45, 46}}}}));
 }
 
 TEST(StepTraceRows, IterationsOfAModel) {
@@ -65,20 +73,9 @@ TEST(StepTraceRows, IterationsOfAModel) {
                       {190, 0, 1, 0, 4},
                       {195, 0, 1, 0, 1}},  // opened at 190: dropped
                      &dropped);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].iteration, 1u);
-  EXPECT_EQ(rows[0].start, 100u);
-  EXPECT_EQ(rows[0].end, 160u);
-  EXPECT_EQ(rows[0].fp_start, 110u);
-  EXPECT_EQ(rows[0].bp_end, 150u);
-  EXPECT_EQ(rows[0].data_aug, 0u);
-  using Pairs = std::vector<std::pair<uint64_t, uint64_t>>;
-  EXPECT_EQ(rows[0].reduce, (Pairs{{120, 130}, {125, 146}}));
-  EXPECT_EQ(rows[0].get_next, (Pairs{{140, 145}}));
-  EXPECT_EQ(rows[1].iteration, 2u);
-  EXPECT_EQ(rows[1].start, 160u);
-  EXPECT_EQ(rows[1].data_aug, 10u);
-  EXPECT_EQ(rows[1].bp_end, 0u);
+  EXPECT_EQ(rows, (Rows{{.model = 1, .iteration = 1, .start = 100, .end = 160, .fp_start = 110, .bp_end = 150,
+                         .reduce = {{120, 130}, {125, 146}}, .get_next = {{140, 145}}},
+                        {.model = 1, .iteration = 2, .start = 160, .end = 190, .fp_start = 170, .data_aug = 10}}));
   EXPECT_EQ(dropped, 0u);
 }
 
@@ -114,7 +111,6 @@ TEST(StepTraceRows, JitterIsPutInOrder) {
 }
 
 TEST(StepTraceRows, TrainingStepsArePairedAsTheyCome) {
-  constexpr uint64_t kNoModel = 4294967295;
   uint64_t dropped = 0;
   auto rows = RowsOf({{90, 2, kNoModel, 0, 60001},
                       {100, 3, kNoModel, 0, 60000},
@@ -122,24 +118,12 @@ TEST(StepTraceRows, TrainingStepsArePairedAsTheyCome) {
                       {200, 3, kNoModel, 0, 60001},
                       {210, 9, kNoModel, 0, 60001}},
                      &dropped);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_TRUE(rows[0].begun_before);
-  EXPECT_EQ(rows[0].iteration, 2u);
-  EXPECT_EQ(rows[0].end, 90u);
-  EXPECT_TRUE(rows[1].training_step);
-  EXPECT_EQ(rows[1].iteration, 3u);
-  EXPECT_EQ(rows[1].model, kNoModel);
-  EXPECT_EQ(rows[1].start, 100u);
-  EXPECT_EQ(rows[1].end, 200u);
-  EXPECT_FALSE(rows[1].begun_before || rows[1].ends_after);
-  EXPECT_EQ(rows[2].iteration, 4u);
-  EXPECT_TRUE(rows[2].ends_after);
+  EXPECT_EQ(rows, (Rows{TrainingStep(kNoModel, 2, 0, 90), TrainingStep(kNoModel, 3, 100, 200), TrainingStep(kNoModel, 4, 150, 0)}));
   EXPECT_EQ(dropped, 1u);  // 9
 }
 
 // A step between others that have ended did not run until the session ended.
 TEST(StepTraceRows, ATrainingStepThatOnlyLacksItsEndIsLeftOut) {
-  constexpr uint64_t kNoModel = 4294967295;
   uint64_t dropped = 0;
   auto rows = RowsOf({{100, 3, kNoModel, 0, 60000},
                       {200, 4, kNoModel, 0, 60000},
@@ -147,19 +131,12 @@ TEST(StepTraceRows, ATrainingStepThatOnlyLacksItsEndIsLeftOut) {
                       {300, 5, kNoModel, 0, 60000},
                       {150, 6, 7, 0, 60000}},  // another model's
                      &dropped);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0].iteration, 4u);
-  EXPECT_FALSE(rows[0].ends_after);
-  EXPECT_EQ(rows[1].iteration, 5u);
-  EXPECT_TRUE(rows[1].ends_after);
-  EXPECT_EQ(rows[2].iteration, 6u);
-  EXPECT_TRUE(rows[2].ends_after);
+  EXPECT_EQ(rows, (Rows{TrainingStep(kNoModel, 4, 200, 300), TrainingStep(kNoModel, 5, 300, 0), TrainingStep(7, 6, 150, 0)}));
   EXPECT_EQ(dropped, 1u);
 }
 
 // profd's steps are in slices of their own, before or behind those of the vendor's profiler.
 TEST(StepTraceRows, StepsAndIterationsNeedNoCommonOrder) {
-  constexpr uint64_t kNoModel = 4294967295;
   std::vector<StepTraceRecord> records = {{1, 0, 1, 0, 0}};
   for (uint64_t i = 1; i <= StepTrace::kReorder; ++i) records.push_back({i * 10, 0, 1, 0, 4});
   records.push_back({100, 7, kNoModel, 0, 60000});
