@@ -80,6 +80,7 @@ struct DumpClocks {
   int64_t device_ns = 0;  // CLOCK_MONOTONIC_RAW of the device
   uint64_t device_count = 0;
   int64_t uncertainty_ns = 0;  // width of the bracket the device was read in
+  bool operator==(const DumpClocks&) const = default;
 };
 
 // The options in force, as a vendor collector would have noted them. 0 and empty = off.

@@ -32,6 +32,7 @@ struct ManifestGap {
   uint64_t lost_records = 0;  // 0 = unknown
   LossReason reason = LossReason::kUnknown;
   int64_t from_ns = 0;  // the last instant before it of which all is there; 0 = unknown
+  bool operator==(const ManifestGap&) const = default;
 };
 
 struct ManifestLoss {
@@ -40,6 +41,7 @@ struct ManifestLoss {
   uint64_t bytes = 0;
   int64_t from_ns = 0;  // all losses for this reason lie between these two; 0 = unknown
   int64_t to_ns = 0;
+  bool operator==(const ManifestLoss&) const = default;
 };
 
 // A poll of a polled collector that did not take place.
@@ -58,6 +60,7 @@ struct ManifestAged {
   uint64_t bytes = 0;
   int64_t from_ns = 0;  // when the removed data had been recorded; 0 = unknown
   int64_t to_ns = 0;
+  bool operator==(const ManifestAged&) const = default;
 };
 
 // What became of one collector on one device, channel by channel. Host collectors have device -1
@@ -95,12 +98,14 @@ struct ManifestChannel {
   // A slice recorded from `from_ns` to `to_ns` is gone: counts it in `aged`, `dropped` and `gaps`
   // (one gap, which grows). `records` and `bytes` are the caller's.
   void AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_t from_ns, int64_t to_ns);
+  bool operator==(const ManifestChannel&) const = default;
 };
 
 struct ManifestClock {
   int device = 0;
   std::string when;  // "start", "periodic", "stop"
   DumpClocks clocks;
+  bool operator==(const ManifestClock&) const = default;
 };
 
 struct ManifestDevice {
@@ -113,6 +118,7 @@ struct ManifestDevice {
   int64_t aicore_mhz = 0;
   int64_t joined_raw_ns = 0;  // it joined a session that was running; 0 = there from the start
   std::string local_cpus = {};  // of its NUMA node, as the kernel lists them ("0-31"); empty = not known
+  bool operator==(const ManifestDevice&) const = default;
 };
 
 struct ManifestOption {
@@ -120,6 +126,7 @@ struct ManifestOption {
   std::string value;  // as carried out; "off" or empty = not
   std::string asked;  // as asked for; empty = the default
   std::string note;   // its result where that is not plain, or why it was refused
+  bool operator==(const ManifestOption&) const = default;
 };
 
 struct ManifestFile {
@@ -134,6 +141,7 @@ struct ManifestFile {
   int64_t first_ns = 0;  // of a slice: between these its data were read; 0 = unknown
   int64_t last_ns = 0;
   int pid = 0;  // not 0: the vendor's profiler in this process wrote it
+  bool operator==(const ManifestFile&) const = default;
 };
 
 // A training process the session acted on.
@@ -151,6 +159,7 @@ struct ManifestProcess {
   std::string collector_detail = {};
   std::string collector_version = {};
   uint64_t collector_cpu_ns = 0;  // CPU time that collecting took in it; 0 = not known
+  bool operator==(const ManifestProcess&) const = default;
 };
 
 // The files that the vendor's profiler left in a process, and where they are.
@@ -168,9 +177,11 @@ struct ManifestProcessFiles {
   struct Example {
     std::string path;  // of the process's directory
     std::string why;
+    bool operator==(const Example&) const = default;
   };
   std::vector<Example> examples;  // of those, and of files that stay apart
   std::string problem;
+  bool operator==(const ManifestProcessFiles&) const = default;
 };
 
 struct Manifest {
@@ -223,6 +234,7 @@ struct Manifest {
   std::vector<ManifestProcessFiles> process_files;
   std::vector<ManifestFile> files;
   uint64_t data_bytes = 0;
+  bool operator==(const Manifest&) const = default;
 };
 
 // Pretty-printed JSON, ending in a newline. Text that is not UTF-8 is repaired, not refused.

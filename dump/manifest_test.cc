@@ -94,52 +94,19 @@ TEST(Manifest, SurvivesARoundTrip) {
   Result<Manifest> parsed = ParseManifest(text);
   ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
   EXPECT_EQ(Serialize(*parsed), text);
-  EXPECT_EQ(parsed->uid, 4294967294u);
-  EXPECT_EQ(parsed->rank, 0);
-  EXPECT_EQ(parsed->processes[0].rank, 3);
-  EXPECT_EQ(parsed->processes[0].devices, (std::vector<int>{0, 1}));
-  EXPECT_EQ(parsed->processes[0].command, "train.py");
-  EXPECT_EQ(parsed->processes[0].cpus, "0-31");
-  EXPECT_EQ(parsed->processes[0].launch_cpus, "4-7");
-  ASSERT_FALSE(parsed->devices.empty());
-  EXPECT_EQ(parsed->devices[0].local_cpus, "32-63");
-  EXPECT_EQ(parsed->processes[0].provider, "mspti");
-  EXPECT_EQ(parsed->processes[0].collector_state, "busy");
-  EXPECT_EQ(parsed->processes[0].collector_detail, "msprof");
-  EXPECT_EQ(parsed->processes[0].collector_version, "2026-05");
-  EXPECT_EQ(parsed->processes[0].collector_cpu_ns, 1'234'567u);
-  EXPECT_EQ(parsed->processes[1].provider, "");
-  EXPECT_FALSE(parsed->processes[1].rank.has_value());
-  EXPECT_EQ(parsed->start_step, 11);
-  ASSERT_EQ(parsed->options.size(), 2u);
-  EXPECT_EQ(parsed->options[0].note, "every 12 ms");
-  EXPECT_EQ(parsed->channels[0].bytes, ~0ull);
-  EXPECT_EQ(parsed->channels[0].dropped[0].records, 5u);
-  EXPECT_EQ(parsed->channels[0].rebase_us, -123456789);
-  EXPECT_EQ(parsed->segment, 2);
-  EXPECT_EQ(parsed->continues, "PROF_000001_1_ABCDEFGH");
-  EXPECT_EQ(parsed->limit_bytes, 200u << 20);
-  EXPECT_EQ(parsed->aged_for_space, 12u);
-  const ManifestChannel& aged = parsed->channels[1];
-  EXPECT_EQ(aged.aged.slices, 2u);
-  EXPECT_EQ(aged.aged.records, 15u);
-  EXPECT_EQ(aged.aged.to_ns, 300);
-  ASSERT_EQ(aged.gaps.size(), 1u);  // adjacent: one gap
-  EXPECT_EQ(aged.gaps[0].from_ns, 100);
-  EXPECT_EQ(aged.gaps[0].host_ns, 300);
-  EXPECT_EQ(aged.gaps[0].lost_records, 15u);
-  EXPECT_EQ(aged.dropped.at(0).from_ns, 100);
-  EXPECT_EQ(aged.dropped[0].to_ns, 300);
-  EXPECT_EQ(parsed->files[0].crc32c, 0xabu);
-  EXPECT_EQ(parsed->files[0].records, 7u);
-  EXPECT_EQ(parsed->files[0].raw_crc32c, 0xffffffffu);
-  EXPECT_FALSE(parsed->files[1].crc32c.has_value());
-  EXPECT_EQ(parsed->clocks[0].clocks.host_count, ~0ull);
-  EXPECT_EQ(parsed->state, DumpState::kInterrupted);
+  EXPECT_TRUE(*parsed == Full());
   Manifest no_rank;
   parsed = ParseManifest(Serialize(no_rank));
   ASSERT_TRUE(parsed.ok());
   EXPECT_FALSE(parsed->rank.has_value());
+}
+
+TEST(Manifest, CountsLossesByReasonAndAgedSlicesAsOneGap) {
+  EXPECT_EQ(FullChannel().dropped, (std::vector<ManifestLoss>{{LossReason::kQueueFull, 5, 120}, {LossReason::kDriver, 1, 24}}));
+  const ManifestChannel aged = Full().channels[1];
+  EXPECT_EQ(aged.aged, (ManifestAged{2, 15, 360, 100, 300}));
+  EXPECT_EQ(aged.dropped, (std::vector<ManifestLoss>{{LossReason::kAged, 15, 360, 100, 300}}));
+  EXPECT_EQ(aged.gaps, (std::vector<ManifestGap>{{300, 15, LossReason::kAged, 100}}));
 }
 
 TEST(Manifest, ToleratesUnknownAndMissingFields) {

@@ -185,8 +185,7 @@ TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
   EXPECT_EQ(hbm.dropped[0].bytes, 216u);
   ASSERT_EQ(hbm.gaps.size(), 3u);  // the last is the end of the daemon
   EXPECT_EQ(hbm.gaps[0].lost_records, 4u);
-  EXPECT_EQ(hbm.gaps[1].lost_records, 5u);
-  EXPECT_EQ(hbm.gaps[1].from_ns, kRaw + 900);
+  EXPECT_EQ(hbm.gaps[1], (ManifestGap{kRaw + 950, 5, LossReason::kDriver, kRaw + 900}));
   const ManifestChannel& hccs = ChannelOf(dump, kHccs);
   ASSERT_EQ(hccs.dropped.size(), 1u);
   EXPECT_EQ(hccs.dropped[0].reason, LossReason::kQueueFull);

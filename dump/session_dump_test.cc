@@ -396,22 +396,12 @@ TEST_F(SessionDumpTest, WhatIsGivenUpIsLocatedInTime) {
   io.room = 0;
   EXPECT_FALSE(dump->Finish({kWall, kRaw + 5 * kSecond, DumpState::kFailed, "dump volume full"}).ok());
   const std::vector<ManifestChannel>& channels = dump->manifest().channels;
-  const int64_t from[] = {kRaw + kSecond, kRaw};
-  const int64_t to[] = {kRaw + 3 * kSecond, kRaw + 5 * kSecond};
-  const uint64_t records[] = {3, 2};
-  const uint64_t bytes[] = {72, 12};
+  const ManifestLoss lost[] = {{LossReason::kWriteError, 3, 72, kRaw + kSecond, kRaw + 3 * kSecond},
+                               {LossReason::kWriteError, 2, 12, kRaw, kRaw + 5 * kSecond}};
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(channels[i].dropped.size(), 1u);
-    EXPECT_EQ(channels[i].dropped[0].reason, LossReason::kWriteError);
-    EXPECT_EQ(channels[i].dropped[0].records, records[i]);
-    EXPECT_EQ(channels[i].dropped[0].bytes, bytes[i]);
-    EXPECT_EQ(channels[i].dropped[0].from_ns, from[i]);
-    EXPECT_EQ(channels[i].dropped[0].to_ns, to[i]);
-    ASSERT_EQ(channels[i].gaps.size(), 1u);
-    EXPECT_EQ(channels[i].gaps[0].reason, LossReason::kWriteError);
-    EXPECT_EQ(channels[i].gaps[0].lost_records, records[i]);
-    EXPECT_EQ(channels[i].gaps[0].from_ns, from[i]);
-    EXPECT_EQ(channels[i].gaps[0].host_ns, to[i]);
+    EXPECT_EQ(channels[i].dropped, std::vector{lost[i]});
+    const ManifestGap gap{lost[i].to_ns, lost[i].records, LossReason::kWriteError, lost[i].from_ns};
+    EXPECT_EQ(channels[i].gaps, std::vector{gap});
   }
 }
 

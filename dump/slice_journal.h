@@ -56,6 +56,7 @@ struct SliceEntry {
   uint32_t stored_crc32c = 0;
   bool aged = false;  // no longer there
   int64_t aged_ns = 0;
+  bool operator==(const SliceEntry&) const = default;
 };
 
 // Slices that are gone and no longer listed one by one.
@@ -67,6 +68,7 @@ struct ForgottenSlices {
   int64_t from_ns = 0;
   int64_t to_ns = 0;
   int64_t ns = 0;
+  bool operator==(const ForgottenSlices&) const = default;
 };
 
 // Something that is missing from one channel (ManifestLoss, ManifestGap).
@@ -80,6 +82,7 @@ struct JournalLoss {
   int64_t from_ns = 0;  // of the gap
   int64_t to_ns = 0;
   uint64_t gap_records = 0;
+  bool operator==(const JournalLoss&) const = default;
 };
 
 struct JournalFiles {

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace profd::exporting {
@@ -50,74 +52,81 @@ TEST(Course, AnyTimestampIsSurvived) {
   EXPECT_EQ(course.Resample(INT64_MIN, INT64_MAX, 2).size(), 2u);
 }
 
-TEST(Summary, CountsAndBounds) {
-  DumpSummary summary;
-  Strings strings;
-  ExportPlan plan;
-  plan.strings = &strings;
-  auto format = MakeSummaryFormat(&summary);
-  ASSERT_TRUE(format->Begin(plan).ok());
-  auto sink = format->Open({});
-  BatchBuilder hbm(TableOf(TableId::kHbm), 1, {}, **sink);
+class Summary : public testing::Test {
+ protected:
+  void Begin() {
+    plan_.strings = &strings_;
+    ASSERT_TRUE(format_->Begin(plan_).ok());
+  }
+  std::unique_ptr<FormatSink> Open() { return std::move(format_->Open({})).value(); }
+  void End() {
+    std::vector<OutputFile> files;
+    ASSERT_TRUE(format_->End(true, &files).ok());
+  }
+
+  DumpSummary summary_;
+  Strings strings_;
+  ExportPlan plan_;
+  std::unique_ptr<Format> format_ = MakeSummaryFormat(&summary_);
+};
+
+TEST_F(Summary, CountsAndBounds) {
+  Begin();
+  auto sink = Open();
+  BatchBuilder hbm(TableOf(TableId::kHbm), 1, {}, *sink);
   hbm.Add(kT, int64_t{0}, int64_t{0}, 1.0);
   hbm.Add(kT, int64_t{0}, int64_t{1}, 5.0);
   hbm.Add(kT + kS, int64_t{0}, int64_t{0}, 3.0);
   hbm.Flush();
-  BatchBuilder own(TableOf(TableId::kSample), -1, {}, **sink);
-  int64_t name = strings.Intern("x_total");
-  int64_t labels = strings.Intern("a=b");
+  BatchBuilder own(TableOf(TableId::kSample), -1, {}, *sink);
+  int64_t name = strings_.Intern("x_total");
+  int64_t labels = strings_.Intern("a=b");
   for (int64_t i = 0; i < 4; ++i) {
     own.Add(kT + i * kS, name, labels, static_cast<double>(i == 3 ? 1 : i * 10));  // falls back
   }
   own.Flush();
   Event mark;
-  (*sink)->TakeEvent(mark);
-  ASSERT_TRUE((*sink)->Finish().ok());
-  std::vector<OutputFile> files;
-  ASSERT_TRUE(format->End(true, &files).ok());
-  ASSERT_EQ(summary.series.size(), 3u);
-  const SeriesSummary& read = summary.series[0];
+  sink->TakeEvent(mark);
+  ASSERT_TRUE(sink->Finish().ok());
+  End();
+  ASSERT_EQ(summary_.series.size(), 3u);
+  const SeriesSummary& read = summary_.series[0];
   EXPECT_EQ(read.device, 1);
   EXPECT_EQ(read.count, 2u);
   EXPECT_EQ(read.min, 1048576);
   EXPECT_EQ(read.max, 3 * 1048576.0);
   EXPECT_EQ(read.labels, (std::vector<Label>{{"hbm", "0"}, {"direction", "read"}}));
-  EXPECT_EQ(summary.series[1].max, 5 * 1048576.0);
-  const SeriesSummary& rate = summary.series[2];
+  EXPECT_EQ(summary_.series[1].max, 5 * 1048576.0);
+  const SeriesSummary& rate = summary_.series[2];
   EXPECT_TRUE(rate.rate);
   EXPECT_EQ(rate.count, 2u);
   EXPECT_EQ(rate.min, 10);
   EXPECT_EQ(rate.max, 10);
-  EXPECT_EQ(summary.first_ns, kT);
-  EXPECT_EQ(summary.last_ns, kT + 2 * kS);
-  EXPECT_EQ(summary.events[0], 1u);
+  EXPECT_EQ(summary_.first_ns, kT);
+  EXPECT_EQ(summary_.last_ns, kT + 2 * kS);
+  EXPECT_EQ(summary_.events[0], 1u);
 }
 
 // Two files of one dump, as two threads read them.
-TEST(Summary, OperatorsByRankAndName) {
-  DumpSummary summary;
-  Strings strings;
-  ExportPlan plan;
-  plan.strings = &strings;
-  auto format = MakeSummaryFormat(&summary);
-  ASSERT_TRUE(format->Begin(plan).ok());
-  const int64_t matmul = strings.Intern("MatMul");
-  const int64_t add = strings.Intern("Add");
-  const int64_t type = strings.Intern("KERNEL_AICORE");
+TEST_F(Summary, OperatorsByRankAndName) {
+  Begin();
+  const int64_t matmul = strings_.Intern("MatMul");
+  const int64_t add = strings_.Intern("Add");
+  const int64_t type = strings_.Intern("KERNEL_AICORE");
   const std::array<std::vector<std::array<int64_t, 3>>, 2> files = {
       // rank, name, duration
       {{{0, matmul, 300}, {0, matmul, 100}, {0, add, 50}}, {{0, matmul, 200}, {1, matmul, 700}, {-1, add, 5}}}};
   for (const auto& rows : files) {
-    auto sink = format->Open({});
-    BatchBuilder kernels(TableOf(TableId::kKernel), 0, {}, **sink);
+    auto sink = Open();
+    BatchBuilder kernels(TableOf(TableId::kKernel), 0, {}, *sink);
     for (const auto& [rank, name, duration] : rows) kernels.Add(kT, name, type, duration, 5, 77, rank, 43, 1);
     kernels.Flush();
-    BatchBuilder communication(TableOf(TableId::kCommunication), 0, {}, **sink);
-    communication.Add(kT, strings.Intern("allReduce"), type, type, 40, 6, 77, 0, 1, 1024, 4, 2.5);
+    BatchBuilder communication(TableOf(TableId::kCommunication), 0, {}, *sink);
+    communication.Add(kT, strings_.Intern("allReduce"), type, type, 40, 6, 77, 0, 1, 1024, 4, 2.5);
     communication.Flush();
-    ASSERT_TRUE((*sink)->Finish().ok());
+    ASSERT_TRUE(sink->Finish().ok());
   }
-  const auto& kernels = summary.kernels.totals();
+  const auto& kernels = summary_.kernels.totals();
   ASSERT_EQ(kernels.size(), 4u);
   const ActivityTotal& of_both = kernels.at({0, "MatMul"});
   EXPECT_EQ(of_both.count, 3u);
@@ -128,55 +137,49 @@ TEST(Summary, OperatorsByRankAndName) {
   EXPECT_EQ(kernels.at({0, "Add"}).total_ns, 50);
   EXPECT_EQ(kernels.at({1, "MatMul"}).total_ns, 700);
   EXPECT_EQ(kernels.at({-1, "Add"}).total_ns, 5) << "a process without a rank";
-  const auto& communication = summary.communication.totals();
+  const auto& communication = summary_.communication.totals();
   ASSERT_EQ(communication.size(), 1u);
   EXPECT_EQ(communication.at({0, "allReduce"}).total_ns, 80);
-  EXPECT_TRUE(summary.series.empty()) << "operators are no series";
+  EXPECT_TRUE(summary_.series.empty()) << "operators are no series";
 }
 
 // Two files of one dump: its steps are those its process marked.
-TEST(Summary, StepsOfWhatWasRecorded) {
-  DumpSummary summary;
-  Strings strings;
+TEST_F(Summary, StepsOfWhatWasRecorded) {
   const DumpInfo info;
   StepSpans spans;
-  ExportPlan plan;
-  plan.strings = &strings;
-  plan.dumps = {&info};
-  plan.steps_of = [&spans](const DumpInfo&) { return spans; };
-  auto format = MakeSummaryFormat(&summary);
-  ASSERT_TRUE(format->Begin(plan).ok());
-  const int64_t matmul = strings.Intern("MatMul");
-  const int64_t type = strings.Intern("KERNEL_AICORE");
-  const int64_t reduce = strings.Intern("allReduce");
+  plan_.dumps = {&info};
+  plan_.steps_of = [&spans](const DumpInfo&) { return spans; };
+  Begin();
+  const int64_t matmul = strings_.Intern("MatMul");
+  const int64_t type = strings_.Intern("KERNEL_AICORE");
+  const int64_t reduce = strings_.Intern("allReduce");
   {
-    auto sink = format->Open({});
+    auto sink = Open();
     for (const int64_t number : {7, 8}) {
       Event step{EventKind::kStep, kT + (number - 7) * 1'000'000, 1'000'000, -1, 77, 78, "", number, {}};
       for (const int rank : {0, 1}) {  // that of device 3, and another one
         step.rank = rank;
         spans.Add(step);
-        (*sink)->TakeEvent(step);
+        sink->TakeEvent(step);
       }
     }
-    ASSERT_TRUE((*sink)->Finish().ok());
+    ASSERT_TRUE(sink->Finish().ok());
   }
-  auto sink = format->Open({});
-  BatchBuilder kernels(TableOf(TableId::kKernel), 3, {}, **sink);
+  auto sink = Open();
+  BatchBuilder kernels(TableOf(TableId::kKernel), 3, {}, *sink);
   // 100 us of step 7; 300 us of step 8, of which 100 us are two kernels at once.
   kernels.Add(kT, matmul, type, int64_t{100'000}, 5, 77, int64_t{1}, 43, 1);
   kernels.Add(kT + 1'000'000, matmul, type, int64_t{200'000}, 5, 77, int64_t{1}, 43, 1);
   kernels.Add(kT + 1'100'000, matmul, type, int64_t{200'000}, 5, 77, int64_t{1}, 43, 1);
   kernels.Flush();
-  BatchBuilder communication(TableOf(TableId::kCommunication), 3, {}, **sink);
+  BatchBuilder communication(TableOf(TableId::kCommunication), 3, {}, *sink);
   // 250 us, 50 of them beside the last kernel.
   communication.Add(kT + 1'250'000, reduce, type, type, int64_t{250'000}, 6, 77, int64_t{1}, 1, 1024, 4, 2.5);
   communication.Flush();
-  ASSERT_TRUE((*sink)->Finish().ok());
-  sink->reset();
-  std::vector<OutputFile> files;
-  ASSERT_TRUE(format->End(true, &files).ok());
-  const std::vector<StepTimes>& steps = summary.steps.steps;
+  ASSERT_TRUE(sink->Finish().ok());
+  sink.reset();
+  End();
+  const std::vector<StepTimes>& steps = summary_.steps.steps;
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].rank, 1);
   EXPECT_EQ(steps[0].device, 3);
@@ -189,26 +192,21 @@ TEST(Summary, StepsOfWhatWasRecorded) {
   EXPECT_EQ(steps[1].communication_us, 200);
   EXPECT_EQ(steps[1].hidden_us, 50);
   EXPECT_EQ(steps[1].free_us, 0) << "nothing is known of behind the last of it";
-  ASSERT_TRUE(summary.steps.timeline);
-  EXPECT_EQ(summary.steps.timeline->step.number, 7) << "the longest";
-  ASSERT_EQ(summary.steps.timeline->longest.size(), 1u);
-  EXPECT_EQ(summary.steps.timeline->longest[0].name, "MatMul");
+  ASSERT_TRUE(summary_.steps.timeline);
+  EXPECT_EQ(summary_.steps.timeline->step.number, 7) << "the longest";
+  ASSERT_EQ(summary_.steps.timeline->longest.size(), 1u);
+  EXPECT_EQ(summary_.steps.timeline->longest[0].name, "MatMul");
 }
 
-TEST(Summary, SeriesAreBounded) {
-  DumpSummary summary;
-  Strings strings;
-  ExportPlan plan;
-  plan.strings = &strings;
-  auto format = MakeSummaryFormat(&summary);
-  ASSERT_TRUE(format->Begin(plan).ok());
-  auto sink = format->Open({});
-  BatchBuilder memory(TableOf(TableId::kModuleMem), 0, {}, **sink);
+TEST_F(Summary, SeriesAreBounded) {
+  Begin();
+  auto sink = Open();
+  BatchBuilder memory(TableOf(TableId::kModuleMem), 0, {}, *sink);
   for (int64_t i = 0; i < 10000; ++i) memory.Add(kT, i, i);
   memory.Flush();
-  ASSERT_TRUE((*sink)->Finish().ok());
-  EXPECT_EQ(summary.series.size(), DumpSummary::kMaxSeries);
-  EXPECT_EQ(summary.left_out_series, 10000 - DumpSummary::kMaxSeries);
+  ASSERT_TRUE(sink->Finish().ok());
+  EXPECT_EQ(summary_.series.size(), DumpSummary::kMaxSeries);
+  EXPECT_EQ(summary_.left_out_series, 10000 - DumpSummary::kMaxSeries);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
@@ -54,6 +55,19 @@ class PageWriterTest : public ::testing::Test {
     auto pages = static_cast<uint32_t>(std::filesystem::file_size(path_) / page_size);
     return PageFile(UniqueFd(::open(path_.c_str(), O_RDWR | O_CLOEXEC)), page_size, pages, lock_byte);
   }
+  // Table t, its rows by `fill`; the file is sound then. How many pages it has.
+  uint64_t WriteTable(const std::string& columns, uint32_t page_size, const std::function<void(TableTree&)>& fill,
+                      uint64_t lock_byte = kSqliteLockByte) {
+    Make(fmt::format("CREATE TABLE t ({})", columns), page_size);
+    const uint32_t root = Root("t");
+    PageFile file = Pages(page_size, lock_byte);
+    TableTree tree(file);
+    fill(tree);
+    EXPECT_TRUE(tree.Finish(file, root).ok());
+    EXPECT_TRUE(file.PatchHeader().ok());
+    ExpectSound();
+    return file.pages();
+  }
   void ExpectSound() {
     Rows rows = Query("PRAGMA integrity_check");
     ASSERT_EQ(rows.size(), 1u);
@@ -63,6 +77,8 @@ class PageWriterTest : public ::testing::Test {
 
   std::string path_;
 };
+
+constexpr char kColumns[] = "v INTEGER, d INTEGER";
 
 // Rows (rowid, rowid * 3, device) from `first` on.
 void Fill(TableTree& tree, int64_t first, int64_t count, uint64_t device) {
@@ -78,15 +94,8 @@ void Fill(TableTree& tree, int64_t first, int64_t count, uint64_t device) {
 }
 
 TEST_F(PageWriterTest, TableOfOneLeafIsItsRoot) {
-  Make("CREATE TABLE t (v INTEGER, d INTEGER)", 4096);
-  uint32_t root = Root("t");
-  PageFile file = Pages(4096);
-  TableTree tree(file);
-  Fill(tree, 1, 3, 7);
-  ASSERT_TRUE(tree.Finish(file, root).ok());
-  ASSERT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
-  EXPECT_EQ(file.pages(), 2u);  // the schema's and the table's
+  const uint64_t pages = WriteTable(kColumns, 4096, [](TableTree& tree) { Fill(tree, 1, 3, 7); });
+  EXPECT_EQ(pages, 2u);  // the schema's and the table's
   Rows rows = Query("SELECT rowid, v, d FROM t");
   EXPECT_EQ(rows, (Rows{{int64_t{1}, int64_t{3}, int64_t{7}},
                         {int64_t{2}, int64_t{6}, int64_t{7}},
@@ -94,14 +103,7 @@ TEST_F(PageWriterTest, TableOfOneLeafIsItsRoot) {
 }
 
 TEST_F(PageWriterTest, EmptyTableStaysEmpty) {
-  Make("CREATE TABLE t (v)", 4096);
-  uint32_t root = Root("t");
-  PageFile file = Pages(4096);
-  TableTree tree(file);
-  EXPECT_TRUE(tree.empty());
-  ASSERT_TRUE(tree.Finish(file, root).ok());
-  ASSERT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
+  WriteTable("v", 4096, [](TableTree& tree) { EXPECT_TRUE(tree.empty()); });
   EXPECT_EQ(Number("SELECT count(*) FROM t"), 0);
 }
 
@@ -110,14 +112,7 @@ TEST_F(PageWriterTest, TreeOfManyLevelsIsSoundAtEverySize) {
   for (int64_t count : {1, 40, 41, 45, 90, 1300, 1500, 60000}) {
     SCOPED_TRACE(count);
     std::filesystem::remove(path_);
-    Make("CREATE TABLE t (v INTEGER, d INTEGER)", 512);
-    uint32_t root = Root("t");
-    PageFile file = Pages(512);
-    TableTree tree(file);
-    Fill(tree, 1, count, 1);
-    ASSERT_TRUE(tree.Finish(file, root).ok());
-    ASSERT_TRUE(file.PatchHeader().ok());
-    ExpectSound();
+    WriteTable(kColumns, 512, [count](TableTree& tree) { Fill(tree, 1, count, 1); });
     EXPECT_EQ(Number("SELECT count(*) FROM t"), count);
     EXPECT_EQ(Number("SELECT sum(v) FROM t"), count * (count + 1) / 2 * 3);
     EXPECT_EQ(Number(fmt::format("SELECT v FROM t WHERE rowid = {}", count)), count * 3);
@@ -126,12 +121,6 @@ TEST_F(PageWriterTest, TreeOfManyLevelsIsSoundAtEverySize) {
 }
 
 TEST_F(PageWriterTest, EverySerialType) {
-  Make("CREATE TABLE t (i INTEGER, n NUMERIC, r REAL)", 4096);
-  uint32_t root = Root("t");
-  PageFile file = Pages(4096);
-  TableTree tree(file);
-  LeafBuilder leaf(tree);
-  CellEncoder encoder;
   std::vector<int64_t> integers{0, 1, 2, -1, -2};
   for (int bits : {7, 8, 15, 16, 23, 24, 31, 32, 47, 48, 62}) {
     int64_t edge = int64_t{1} << bits;
@@ -141,20 +130,21 @@ TEST_F(PageWriterTest, EverySerialType) {
   integers.push_back(std::numeric_limits<int64_t>::min());
   std::vector<double> reals{0.0,   -0.0, 1.0,    0.5,  -3.0, 1e300, 9007199254740993.0, 1.25e18,
                             -0.25, 1e19, -1e-30, NAN,  std::numeric_limits<double>::infinity()};
-  int64_t row = 0;
-  for (int64_t integer : integers) {
-    auto cell = static_cast<uint64_t>(integer);
-    auto real = std::bit_cast<uint64_t>(reals[static_cast<size_t>(row) % reals.size()]);
-    std::array<CellColumn, 3> columns{{{&cell, 0, CellKind::kInt},
-                                       {&real, 0, CellKind::kNumeric},
-                                       {&real, 0, CellKind::kReal}}};
-    ++row;
-    ASSERT_TRUE(leaf.Commit(row, encoder.Encode(leaf.cell(), row, columns, 0)).ok());
-  }
-  ASSERT_TRUE(leaf.Flush().ok());
-  ASSERT_TRUE(tree.Finish(file, root).ok());
-  ASSERT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
+  WriteTable("i INTEGER, n NUMERIC, r REAL", 4096, [&](TableTree& tree) {
+    LeafBuilder leaf(tree);
+    CellEncoder encoder;
+    int64_t row = 0;
+    for (int64_t integer : integers) {
+      auto cell = static_cast<uint64_t>(integer);
+      auto real = std::bit_cast<uint64_t>(reals[static_cast<size_t>(row) % reals.size()]);
+      std::array<CellColumn, 3> columns{{{&cell, 0, CellKind::kInt},
+                                         {&real, 0, CellKind::kNumeric},
+                                         {&real, 0, CellKind::kReal}}};
+      ++row;
+      ASSERT_TRUE(leaf.Commit(row, encoder.Encode(leaf.cell(), row, columns, 0)).ok());
+    }
+    ASSERT_TRUE(leaf.Flush().ok());
+  });
   Rows rows = Query("SELECT i, n, r, typeof(n), typeof(r) FROM t ORDER BY rowid");
   ASSERT_EQ(rows.size(), integers.size());
   // What the library itself makes of the same values.
@@ -174,25 +164,18 @@ TEST_F(PageWriterTest, EverySerialType) {
 }
 
 TEST_F(PageWriterTest, VarintsOfAllLengths) {
-  Make("CREATE TABLE t (v INTEGER, d INTEGER)", 1024);
-  uint32_t root = Root("t");
-  PageFile file = Pages(1024);
-  TableTree tree(file);
-  int64_t count = 0;
-  for (int bits = 0; bits < 63; ++bits) {
-    int64_t rowid = int64_t{1} << bits;
-    LeafBuilder leaf(tree);
-    CellEncoder encoder;
-    uint64_t value = static_cast<uint64_t>(rowid);
-    std::array<CellColumn, 2> columns{{{&value, 0, CellKind::kInt}, {&value, 0, CellKind::kInt}}};
-    ASSERT_TRUE(leaf.Commit(rowid, encoder.Encode(leaf.cell(), rowid, columns, 0)).ok());
-    ASSERT_TRUE(leaf.Flush().ok());
-    ++count;
-  }
-  ASSERT_TRUE(tree.Finish(file, root).ok());
-  ASSERT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
-  EXPECT_EQ(Number("SELECT count(*) FROM t WHERE v = rowid AND d = rowid"), count);
+  WriteTable(kColumns, 1024, [](TableTree& tree) {
+    for (int bits = 0; bits < 63; ++bits) {
+      int64_t rowid = int64_t{1} << bits;
+      LeafBuilder leaf(tree);
+      CellEncoder encoder;
+      uint64_t value = static_cast<uint64_t>(rowid);
+      std::array<CellColumn, 2> columns{{{&value, 0, CellKind::kInt}, {&value, 0, CellKind::kInt}}};
+      ASSERT_TRUE(leaf.Commit(rowid, encoder.Encode(leaf.cell(), rowid, columns, 0)).ok());
+      ASSERT_TRUE(leaf.Flush().ok());
+    }
+  });
+  EXPECT_EQ(Number("SELECT count(*) FROM t WHERE v = rowid AND d = rowid"), 63);
 }
 
 TEST_F(PageWriterTest, ManyTablesFromManyThreads) {
@@ -225,14 +208,7 @@ TEST_F(PageWriterTest, ManyTablesFromManyThreads) {
 
 TEST_F(PageWriterTest, MillionsOfRowsOnLargePagesSurviveVacuum) {
   constexpr int64_t kRows = 3'000'000;
-  Make("CREATE TABLE t (v INTEGER, d INTEGER)", 65536);
-  uint32_t root = Root("t");
-  PageFile file = Pages(65536);
-  TableTree tree(file);
-  Fill(tree, 1, kRows, 5);
-  ASSERT_TRUE(tree.Finish(file, root).ok());
-  ASSERT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
+  WriteTable(kColumns, 65536, [](TableTree& tree) { Fill(tree, 1, kRows, 5); });
   EXPECT_EQ(Number("SELECT count(*) FROM t"), kRows);
   ASSERT_TRUE(Database().Run("DELETE FROM t WHERE rowid % 1000 = 0; INSERT INTO t VALUES (1, 2);"
                              "CREATE INDEX i ON t (v); VACUUM")
@@ -246,14 +222,7 @@ TEST_F(PageWriterTest, PageOfTheLocksIsLeftOut) {
   constexpr unsigned kLockByte = 512 * 100;
   const auto usual = static_cast<unsigned>(sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, 0));
   sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, kLockByte);
-  Make("CREATE TABLE t (v INTEGER, d INTEGER)", 512);
-  uint32_t root = Root("t");
-  PageFile file = Pages(512, kLockByte);
-  TableTree tree(file);
-  Fill(tree, 1, 20000, 1);
-  EXPECT_TRUE(tree.Finish(file, root).ok());
-  EXPECT_TRUE(file.PatchHeader().ok());
-  ExpectSound();
+  WriteTable(kColumns, 512, [](TableTree& tree) { Fill(tree, 1, 20000, 1); }, kLockByte);
   EXPECT_EQ(Number("SELECT count(*) FROM t"), 20000);
   sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, usual);
 }
