@@ -8,8 +8,8 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "export/csv/spool.h"
 #include "export/format.h"
+#include "export/spool.h"
 
 namespace profd::exporting::csv {
 

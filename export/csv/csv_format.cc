@@ -78,7 +78,7 @@ class CsvFormat : public Format {
       for (int n = 2; !names.insert(name).second; ++n) name = dump->name + "_" + std::to_string(n);
       folders_.push_back(name);
     }
-    auto spool = csv::Spool::Create(plan.out_dir);
+    auto spool = Spool::Create(plan.out_dir);
     if (!spool.ok()) return spool.status();
     spool_ = std::move(*spool);
     return Status::Ok();
@@ -195,7 +195,7 @@ class CsvFormat : public Format {
   std::vector<std::string> folders_;  // by dump
   std::vector<std::string> dirs_;     // made
   std::vector<OutputFile> made_;      // before the end
-  std::unique_ptr<csv::Spool> spool_;
+  std::unique_ptr<Spool> spool_;
   Mutex mutex_;
   std::vector<csv::DumpParts> parts_ GUARDED_BY(mutex_);  // by dump
 };

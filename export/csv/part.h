@@ -14,8 +14,8 @@
 #include "base/status.h"
 #include "export/batch.h"
 #include "export/csv/csv_row.h"
-#include "export/csv/spool.h"
 #include "export/dump_info.h"
+#include "export/spool.h"
 #include "export/strings.h"
 
 namespace profd::exporting::csv {

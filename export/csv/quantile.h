@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "export/csv/spool.h"
+#include "export/spool.h"
 
 namespace profd::exporting::csv {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "export/csv/csv_file.h"
-#include "export/csv/spool.h"
+#include "export/spool.h"
 
 namespace profd::exporting::csv {
 

@@ -8,8 +8,8 @@
 
 #include "base/mutex.h"
 #include "export/formats.h"
-#include "export/rows/row_file.h"
 #include "export/rows/text.h"
+#include "export/shared_file.h"
 
 namespace profd::exporting {
 namespace {
@@ -113,7 +113,7 @@ class FoldedFormat : public Format {
 
  private:
   const ExportPlan* plan_ = nullptr;
-  RowFile file_;
+  SharedFile file_;
   Stacks stacks_;
 };
 

@@ -11,9 +11,9 @@
 #include "export/formats.h"
 #include "export/number_text.h"
 #include "export/rows/metric_families.h"
-#include "export/rows/row_file.h"
 #include "export/rows/series.h"
 #include "export/rows/text.h"
+#include "export/shared_file.h"
 
 namespace profd::exporting {
 namespace {
@@ -27,7 +27,7 @@ enum class LineStyle : uint8_t { kJson, kCsv };
 struct Shared {
   explicit Shared(LineStyle line_style) : style(line_style) {}
   const LineStyle style;
-  RowFile file;
+  SharedFile file;
   std::atomic<uint64_t> rows{0};
 };
 

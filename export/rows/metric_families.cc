@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "export/rows/text.h"
 
@@ -62,7 +64,12 @@ std::string_view UnitOf(std::string_view metric) {
   return {};
 }
 
-Status MetricFamilies::Begin(const std::string& spool_path) { return spool_.Create(spool_path); }
+Status MetricFamilies::Begin(const std::string& dir) {
+  Result<std::unique_ptr<Spool>> spool = Spool::Create(dir);
+  if (!spool.ok()) return spool.status();
+  spool_ = std::move(*spool);
+  return {};
+}
 
 MetricFamilies::Series* MetricFamilies::Add(std::string_view metric,
                                             const std::vector<Label>& labels, std::string* prefix) {
@@ -81,13 +88,13 @@ MetricFamilies::Series* MetricFamilies::Add(std::string_view metric,
 }
 
 Status MetricFamilies::Append(Series* series, std::string_view lines) {
-  uint64_t offset = 0;
-  RETURN_IF_ERROR(spool_.Append(lines, &offset));
+  const Result<uint64_t> offset = spool_->Append(lines);
+  if (!offset.ok()) return offset.status();
   auto& pieces = series->pieces;
-  if (!pieces.empty() && pieces.back().offset + pieces.back().size == offset) {
+  if (!pieces.empty() && pieces.back().offset + pieces.back().size == *offset) {
     pieces.back().size += lines.size();
   } else {
-    pieces.push_back({offset, lines.size()});
+    pieces.push_back({*offset, lines.size()});
   }
   return {};
 }
@@ -97,7 +104,7 @@ void MetricFamilies::AddLeftOut(uint64_t samples) {
   left_out_ += samples;
 }
 
-Status MetricFamilies::Write(RowFile* out) {
+Status MetricFamilies::Write(SharedFile* out) {
   MutexLock lock(mutex_);
   std::string text;
   for (auto& [name, family] : families_) {
@@ -110,7 +117,8 @@ Status MetricFamilies::Write(RowFile* out) {
       for (Series::Piece piece : series.pieces) {
         while (piece.size > 0) {
           size_t size = std::min<uint64_t>(piece.size, kWriteBytes);
-          RETURN_IF_ERROR(spool_.Read(piece.offset, size, &text));
+          text.resize(text.size() + size);
+          RETURN_IF_ERROR(spool_->Read(piece.offset, std::as_writable_bytes(std::span(text).last(size))));
           piece.offset += size;
           piece.size -= size;
           if (text.size() < kWriteBytes) continue;
@@ -129,7 +137,7 @@ Status MetricFamilies::Write(RowFile* out) {
   }
   text += "# EOF\n";
   RETURN_IF_ERROR(out->Append(text));
-  spool_.Discard();
+  spool_.reset();
   return {};
 }
 

@@ -1,11 +1,12 @@
 // What an OpenMetrics text holds, gathered in any order and written in the one it demands: families
-// together, each series together, times ascending. The samples lie in a spool file meanwhile; in
+// together, each series together, times ascending. The samples lie in a spool meanwhile; in
 // memory are only the series and where their pieces are.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,8 +14,9 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-#include "export/rows/row_file.h"
 #include "export/rows/series.h"
+#include "export/shared_file.h"
+#include "export/spool.h"
 
 namespace profd::exporting {
 
@@ -32,15 +34,15 @@ class MetricFamilies {
     std::vector<Piece> pieces;
   };
 
-  Status Begin(const std::string& spool_path);
+  // The spool is in `dir`.
+  Status Begin(const std::string& dir);
   // Registers the series; null if it is registered already or there are too many. It stays this
   // caller's. `*prefix` becomes what its lines begin with: `name{labels} `. Any thread.
   Series* Add(std::string_view metric, const std::vector<Label>& labels, std::string* prefix);
   // Lines of a series, by who added it.
   Status Append(Series* series, std::string_view lines);
   // Everything into `out`, and the spool away. No thread uses it any more.
-  Status Write(RowFile* out);
-  void Discard() { spool_.Discard(); }
+  Status Write(SharedFile* out);
   void AddLeftOut(uint64_t samples);
 
  private:
@@ -49,7 +51,7 @@ class MetricFamilies {
     std::deque<Series> series;
   };
 
-  RowFile spool_;
+  std::unique_ptr<Spool> spool_;
   Mutex mutex_;
   std::map<std::string, Family, std::less<>> families_ GUARDED_BY(mutex_);
   std::unordered_map<std::string, bool> known_ GUARDED_BY(mutex_);  // by prefix

@@ -11,9 +11,9 @@
 #include "export/formats.h"
 #include "export/number_text.h"
 #include "export/rows/metric_families.h"
-#include "export/rows/row_file.h"
 #include "export/rows/series.h"
 #include "export/rows/text.h"
+#include "export/shared_file.h"
 
 namespace profd::exporting {
 namespace {
@@ -161,9 +161,8 @@ class OpenMetricsFormat : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
-    std::string base = plan.out_dir + "/samples_" + plan.timestamp;
-    RETURN_IF_ERROR(out_.Create(base + ".om"));
-    return shared_.families.Begin(base + ".om.spool");
+    RETURN_IF_ERROR(out_.Create(plan.out_dir + "/samples_" + plan.timestamp + ".om"));
+    return shared_.families.Begin(plan.out_dir);
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     return std::unique_ptr<FormatSink>(
@@ -172,7 +171,6 @@ class OpenMetricsFormat : public Format {
   Status End(bool complete, std::vector<OutputFile>* files) override {
     Status status = complete ? shared_.families.Write(&out_) : Status();
     if (complete && status.ok()) status = out_.Commit();
-    shared_.families.Discard();
     if (complete && status.ok()) {
       files->push_back({out_.path(), out_.bytes(), shared_.rows});
     } else {
@@ -184,7 +182,7 @@ class OpenMetricsFormat : public Format {
  private:
   const ExportPlan* plan_ = nullptr;
   Shared shared_;
-  RowFile out_;
+  SharedFile out_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
-#include "export/trace/shared_file.h"
+#include "export/shared_file.h"
 
 namespace profd::exporting {
 

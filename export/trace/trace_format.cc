@@ -11,6 +11,7 @@
 #include "export/decoder.h"
 #include "export/formats.h"
 #include "export/number_text.h"
+#include "export/shared_file.h"
 #include "export/trace/activity_slices.h"
 #include "export/trace/json_text.h"
 #include "export/trace/layer_json.h"
@@ -18,7 +19,6 @@
 #include "export/trace/operator_layers.h"
 #include "export/trace/process_ids.h"
 #include "export/trace/series.h"
-#include "export/trace/shared_file.h"
 #include "export/trace/slices.h"
 #include "export/trace/utilization.h"
 

@@ -1,4 +1,4 @@
-#include "export/trace/shared_file.h"
+#include "export/shared_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace profd::exporting {
 Status SharedFile::Create(std::string path) {
   path_ = std::move(path);
   temporary_ = path_ + ".part";
-  fd_.Reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  fd_.Reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd_.valid()) {
     Status failed = Status::FromErrno(errno, temporary_);
     temporary_.clear();

@@ -1,4 +1,4 @@
-#include "export/csv/spool.h"
+#include "export/spool.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace profd::exporting::csv {
+namespace profd::exporting {
 namespace {
 
 constexpr size_t kCopyBuffer = 256 * 1024;
@@ -90,4 +90,4 @@ Status WriteAll(int fd, std::string_view text) {
   return Status::Ok();
 }
 
-}  // namespace profd::exporting::csv
+}  // namespace profd::exporting

@@ -1,4 +1,4 @@
-// One file without a name for everything that does not fit into memory until the CSVs are put
+// One file without a name for everything that does not fit into memory until the files of an export are put
 // together. Any thread appends; a piece is read once, and its space freed then.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace profd::exporting::csv {
+namespace profd::exporting {
 
 class Spool {
  public:
@@ -41,4 +41,4 @@ class Spool {
 // All of it to the end of `fd`.
 Status WriteAll(int fd, std::string_view text);
 
-}  // namespace profd::exporting::csv
+}  // namespace profd::exporting
