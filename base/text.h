@@ -37,19 +37,22 @@ inline std::string_view NextToken(std::string_view* rest) {
   return std::string_view(begin, static_cast<size_t>(stop - begin));
 }
 
-// Takes the next line (without its newline) off the front of `*rest`; false at the end.
-inline bool NextLine(std::string_view* rest, std::string_view* line) {
+// Takes what is before the next separator, and that, off the front of `*rest`; false at the end.
+inline bool NextPart(std::string_view* rest, char separator, std::string_view* part) {
   if (rest->empty()) return false;
-  size_t end = rest->find('\n');
+  size_t end = rest->find(separator);
   if (end == std::string_view::npos) {
-    *line = *rest;
+    *part = *rest;
     *rest = {};
   } else {
-    *line = rest->substr(0, end);
+    *part = rest->substr(0, end);
     rest->remove_prefix(end + 1);
   }
   return true;
 }
+
+// The same of the next line.
+inline bool NextLine(std::string_view* rest, std::string_view* line) { return NextPart(rest, '\n', line); }
 
 // The last part of a path.
 inline std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "driver/records/soc_profile.h"
 
 namespace profd {
@@ -117,10 +118,7 @@ void GapDetector::FeedText(std::span<const std::byte> bytes) {
   std::string_view text = AsText(bytes);
   std::string_view timestamped;  // the last timestamp as text, with the character that ends it
   int64_t timestamp = kNoTimestamp;
-  while (!text.empty()) {
-    size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view line; NextLine(&text, &line);) {
     // A header, or nothing.
     if (line.empty() || line[0] < '0' || line[0] > '9') continue;
     if (timestamped.empty() || !line.starts_with(timestamped)) {

@@ -44,11 +44,8 @@ std::optional<double> RealOf(const Json& object, const char* key) {
 
 std::vector<std::string_view> Items(std::string_view list) {
   std::vector<std::string_view> items;
-  while (!list.empty() && items.size() < kMaxList) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view item = Trim(list.substr(0, comma));
-    if (!item.empty()) items.push_back(item);
-    list.remove_prefix(std::min(comma + 1, list.size()));
+  for (std::string_view part; items.size() < kMaxList && NextPart(&list, ',', &part);) {
+    if (const std::string_view item = Trim(part); !item.empty()) items.push_back(item);
   }
   return items;
 }

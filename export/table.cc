@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
+
 namespace profd::exporting {
 namespace {
 
@@ -455,10 +457,9 @@ std::string LabelsOf(const TableSpec& table, const Column& column) {
 std::string_view KeyText(const Column& column, int64_t value) {
   std::string_view rest = column.values;
   if (rest.empty() || value < 0) return {};
-  for (int64_t i = 0; !rest.empty(); ++i) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    if (i == value) return rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  int64_t i = 0;
+  for (std::string_view text; NextPart(&rest, ',', &text); ++i) {
+    if (i == value) return text;
   }
   return {};
 }

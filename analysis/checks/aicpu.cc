@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analysis/checks/places.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -65,10 +66,7 @@ void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
   const auto* const rule = std::ranges::find_if(kTypeRules, is_for);
   if (rank.cann_version.empty() || rule == kTypeRules.end()) return;
   std::string_view rest = rank.TextOf(op.input_types);
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(';'), rest.size());
-    const std::string_view type = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (std::string_view type; NextPart(&rest, ';', &type);) {
     if (type.empty() || type == "N/A" || HasWord(rule->types, Lower(type))) continue;
     const TranslatedText advice = Translate({"{0}: of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：CANN {2} 对 {1} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
                                             rank.TextOf(op.type), type, rank.cann_version, rule->types);

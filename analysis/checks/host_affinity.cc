@@ -15,10 +15,7 @@ constexpr uint32_t kMostCpus = 8192;  // of any kernel
 // "0-31,64"; empty: it is no such list.
 std::set<uint32_t> CpusOf(std::string_view list) {
   std::set<uint32_t> cpus;
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    const std::string_view part = list.substr(0, comma);
-    list.remove_prefix(std::min(comma + 1, list.size()));
+  for (std::string_view part; NextPart(&list, ',', &part);) {
     const size_t dash = part.find('-');
     uint32_t first = 0;
     uint32_t last = 0;

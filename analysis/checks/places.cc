@@ -49,10 +49,8 @@ bool IsInstalled(std::string_view file) {
 
 std::vector<Frame> FramesOf(std::string_view stack) {
   std::vector<Frame> frames;
-  while (!stack.empty() && frames.size() < kMostFrames) {
-    const size_t end = std::min(stack.find(';'), stack.size());
-    if (const auto frame = FrameOf(Trimmed(stack.substr(0, end)))) frames.push_back(*frame);
-    stack.remove_prefix(std::min(end + 1, stack.size()));
+  for (std::string_view part; frames.size() < kMostFrames && NextPart(&stack, ';', &part);) {
+    if (const auto frame = FrameOf(Trimmed(part))) frames.push_back(*frame);
   }
   return frames;
 }

@@ -13,6 +13,7 @@
 #include "analysis/read/sqlite_file.h"
 #include "analysis/times.h"
 #include "base/count_text.h"
+#include "base/text.h"
 #include "export/operators/numbers.h"
 
 namespace profd::analysis {
@@ -344,10 +345,7 @@ class DatabaseReader {
   void ReadCounters(const CounterTable& table, int device) {
     if (!database_.Has(table.table)) return;
     std::string_view rest = table.columns;
-    while (!rest.empty()) {
-      const size_t comma = std::min(rest.find(','), rest.size());
-      std::string_view words = rest.substr(0, comma);
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    for (std::string_view words; NextPart(&rest, ',', &words);) {
       const size_t first = words.find(' ');
       const size_t last = words.rfind(' ');
       const std::string name = Unescaped(words.substr(first + 1, last - first - 1));

@@ -133,10 +133,8 @@ class Parser {
     const std::string text = json_.Text().value_or("");
     std::string_view rest = Trim(text);
     if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-    while (!rest.empty() && types->size() < 100) {
-      const size_t comma = std::min(rest.find(','), rest.size());
-      if (const std::string_view type = Trim(rest.substr(0, comma)); !type.empty()) types->emplace_back(type);
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    for (std::string_view part; types->size() < 100 && NextPart(&rest, ',', &part);) {
+      if (const std::string_view type = Trim(part); !type.empty()) types->emplace_back(type);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/text.h"
 #include "export/decoder.h"
 
 namespace profd::exporting::csv {
@@ -226,10 +227,7 @@ std::string RawName(uint32_t code) {
 
 std::vector<std::string> CustomMetrics(std::string_view codes) {
   std::vector<std::string> names;
-  while (!codes.empty() && names.size() < 64) {
-    size_t comma = std::min(codes.find(','), codes.size());
-    std::string_view code = codes.substr(0, comma);
-    codes.remove_prefix(std::min(comma + 1, codes.size()));
+  for (std::string_view code; names.size() < 64 && NextPart(&codes, ',', &code);) {
     if (code.starts_with("0x") || code.starts_with("0X")) code.remove_prefix(2);
     uint32_t number = 0;
     auto end = code.data() + code.size();

@@ -78,10 +78,7 @@ void CpuRecords::AddWait(std::string_view text) {
   QueueWait wait;
   bool whole = true;
   size_t fields = 0;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    std::string_view field = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view field; NextPart(&text, ',', &field);) {
     while (field.starts_with(' ')) field.remove_prefix(1);
     const size_t colon = std::min(field.find(':'), field.size());
     const std::string_view name = field.substr(0, colon);

@@ -322,10 +322,7 @@ void HostData::FeedFused(const RecordView& record) {
 
 // "hash:text" or "level_type:text"; a later entry replaces one before.
 void HostData::FeedLines(bool types, std::string_view text) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view line; NextLine(&text, &line);) {
     const size_t colon = line.find(':');
     uint64_t hash = 0;
     if (line.empty()) continue;

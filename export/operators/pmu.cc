@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
+
 namespace profd::exporting::operators {
 namespace {
 
@@ -140,10 +142,7 @@ void AddAccess(PmuGroup* group) {
 
 // "0x8,0xa" as columns r8, ra.
 void AddCustom(std::string_view prefix, std::string_view list, std::vector<PmuColumn>* columns) {
-  while (!list.empty()) {
-    const size_t end = std::min(list.find(','), list.size());
-    std::string_view item = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
+  for (std::string_view item; NextPart(&list, ',', &item);) {
     if (item.starts_with("0x") || item.starts_with("0X")) item.remove_prefix(2);
     uint32_t event = 0;
     const auto parsed = std::from_chars(item.data(), item.data() + item.size(), event, 16);

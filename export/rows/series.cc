@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "base/text.h"
 
 namespace profd::exporting {
 
 std::vector<Label> ParseLabels(std::string_view text) {
   std::vector<Label> labels;
-  while (!text.empty()) {
-    size_t comma = std::min(text.find(','), text.size());
-    std::string_view item = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+  for (std::string_view item; NextPart(&text, ',', &item);) {
     size_t equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0) continue;
     labels.push_back({std::string(item.substr(0, equals)), std::string(item.substr(equals + 1))});

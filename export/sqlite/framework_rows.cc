@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "export/sqlite/operator_tables.h"
 #include "export/sqlite/row_cells.h"
 
@@ -148,11 +149,10 @@ class FrameworkWriter {
     CellLoader out = LoaderOf(OperatorTable::kPytorchCallchains);
     for (size_t i = 0; i < stacks_.size(); ++i) {
       std::string_view frames = data_.texts.Text(stacks_[i]);
-      for (int64_t depth = 0; !frames.empty(); ++depth) {
-        const size_t end = std::min(frames.find(';'), frames.size());
-        row_.Begin().Int(ids_.stack + static_cast<int64_t>(i)).Int(Id(frames.substr(0, end))).Int(depth);
+      int64_t depth = 0;
+      for (std::string_view frame; NextPart(&frames, ';', &frame); ++depth) {
+        row_.Begin().Int(ids_.stack + static_cast<int64_t>(i)).Int(Id(frame)).Int(depth);
         RETURN_IF_ERROR(out.Add(row_.End(), 0));
-        frames.remove_prefix(std::min(end + 1, frames.size()));
       }
     }
     return out.Finish();
