@@ -28,32 +28,6 @@ constexpr auto kHccs = std::to_array<Spec>({
     {"rxThroughput", kNumeric, kWhole, "rx", kMega},
 });
 
-constexpr auto kPcie = std::to_array<Spec>({
-    kDeviceId,
-    kTimestamp,
-    {"txPostMin", kNumeric, kPlain, "tx_post_min", 1e6},
-    {"txPostMax", kNumeric, kPlain, "tx_post_max", 1e6},
-    {"txPostAvg", kNumeric, kPlain, "tx_post_avg", 1e6},
-    {"txNonpostMin", kNumeric, kPlain, "tx_nonpost_min", 1e6},
-    {"txNonpostMax", kNumeric, kPlain, "tx_nonpost_max", 1e6},
-    {"txNonpostAvg", kNumeric, kPlain, "tx_nonpost_avg", 1e6},
-    {"txCplMin", kNumeric, kPlain, "tx_cpl_min", 1e6},
-    {"txCplMax", kNumeric, kPlain, "tx_cpl_max", 1e6},
-    {"txCplAvg", kNumeric, kPlain, "tx_cpl_avg", 1e6},
-    {"txNonpostLatencyMin", kNumeric, kPlain, "tx_nonpost_latency_min"},
-    {"txNonpostLatencyMax", kNumeric, kPlain, "tx_nonpost_latency_max"},
-    {"txNonpostLatencyAvg", kNumeric, kPlain, "tx_nonpost_latency_avg"},
-    {"rxPostMin", kNumeric, kPlain, "rx_post_min", 1e6},
-    {"rxPostMax", kNumeric, kPlain, "rx_post_max", 1e6},
-    {"rxPostAvg", kNumeric, kPlain, "rx_post_avg", 1e6},
-    {"rxNonpostMin", kNumeric, kPlain, "rx_nonpost_min", 1e6},
-    {"rxNonpostMax", kNumeric, kPlain, "rx_nonpost_max", 1e6},
-    {"rxNonpostAvg", kNumeric, kPlain, "rx_nonpost_avg", 1e6},
-    {"rxCplMin", kNumeric, kPlain, "rx_cpl_min", 1e6},
-    {"rxCplMax", kNumeric, kPlain, "rx_cpl_max", 1e6},
-    {"rxCplAvg", kNumeric, kPlain, "rx_cpl_avg", 1e6},
-});
-
 constexpr auto kHbm = std::to_array<Spec>({
     kDeviceId,
     kTimestamp,
@@ -228,13 +202,13 @@ constexpr auto kPmuTimeline = std::to_array<Spec>({
 struct TableEntry {
   std::string_view name;
   TableId source;
-  std::span<const Spec> columns;
+  std::span<const Spec> columns = {};  // empty: all that the rows have, named alike
   bool samples = true;
 };
 
 constexpr auto kVendorTables = std::to_array<TableEntry>({
     {"HCCS", TableId::kHccs, kHccs},
-    {"PCIE", TableId::kPcie, kPcie},
+    {"PCIE", TableId::kPcie},
     {"HBM", TableId::kHbm, kHbm},
     {"DDR", TableId::kDdr, kDdr},
     {"LLC", TableId::kLlc, kLlc},
@@ -303,9 +277,17 @@ constexpr std::array<EventTableSpec, kEventTables> kEvents = {{
 
 SqlTable VendorTable(const TableEntry& entry) {
   SqlTable table{std::string(entry.name), entry.source, true, entry.samples, {}};
+  const TableSpec& rows = TableOf(entry.source);
   for (const Spec& spec : entry.columns) {
-    int cell = spec.cell.empty() ? -1 : ColumnIndex(TableOf(entry.source), spec.cell);
+    int cell = spec.cell.empty() ? -1 : ColumnIndex(rows, spec.cell);
     table.columns.push_back({std::string(spec.name), spec.type, spec.value, cell, spec.factor});
+  }
+  if (!table.columns.empty()) return table;
+  table.columns = {{"deviceId", kInteger, kDevice}, {"timestampNs", kInteger, kTime}};
+  for (size_t i = 0; i < rows.columns.size(); ++i) {
+    const Column& column = rows.columns[i];
+    const double factor = column.unit == "ns" ? 1 : column.scale;  // rates are per second, times stay ns
+    table.columns.push_back({CamelCase(column.name), kNumeric, kPlain, static_cast<int>(i), factor});
   }
   return table;
 }
