@@ -132,15 +132,20 @@ int64_t IntOr(const Json& object, const char* name, int64_t otherwise) {
   return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
 }
 
-void ReadOperatorsJson(std::string_view text, std::string_view where, const ReadContext& context, Pipeline* pipeline) {
-  const Json json = Json::parse(text, nullptr, false);
+// Null: it has no list op_info.
+Json WithOperators(std::string_view text, std::string_view where, const ReadContext& context) {
+  Json json = Json::parse(text, nullptr, false);
   const auto list = json.is_object() ? json.find("op_info") : json.end();
-  if (list == json.end() || !list->is_array()) {
-    context.problems->push_back({std::string(where), "no JSON with op_info"});
-    return;
-  }
+  if (list != json.end() && list->is_array()) return json;
+  context.problems->push_back({std::string(where), "no JSON with op_info"});
+  return nullptr;
+}
+
+void ReadOperatorsJson(std::string_view text, std::string_view where, const ReadContext& context, Pipeline* pipeline) {
+  const Json json = WithOperators(text, where, context);
+  if (json.is_null()) return;
   if (json.contains("sampling_interval")) pipeline->sampling_ms = IntOr(json, "sampling_interval", 0);
-  for (const Json& each : *list) {
+  for (const Json& each : json["op_info"]) {
     if (!each.is_object()) continue;
     Pipeline::Operator& op = pipeline->operators.emplace_back();
     op.id = IntOr(each, "op_id", -1);
@@ -159,14 +164,10 @@ void ReadOperatorsJson(std::string_view text, std::string_view where, const Read
 
 // Use of the host's CPUs, of the process (-1) and of each operator.
 void ReadCpuUse(std::string_view text, std::string_view where, const ReadContext& context, Pipeline* pipeline) {
-  const Json json = Json::parse(text, nullptr, false);
-  const auto list = json.is_object() ? json.find("op_info") : json.end();
-  if (list == json.end() || !list->is_array()) {
-    context.problems->push_back({std::string(where), "no JSON with op_info"});
-    return;
-  }
+  const Json json = WithOperators(text, where, context);
+  if (json.is_null()) return;
   if (json.contains("cpu_processor_num")) pipeline->processors = IntOr(json, "cpu_processor_num", 0);
-  for (const Json& each : *list) {
+  for (const Json& each : json["op_info"]) {
     const auto metrics = each.is_object() ? each.find("metrics") : each.end();
     if (metrics == each.end() || !metrics->is_object()) continue;
     Pipeline::CpuUse use;

@@ -44,19 +44,12 @@ class HbmDecoder final : public RecordDecoder<HbmDecoder<Record>, Record, TableD
   std::array<IntervalClock<double>, kStacks * kEvents> series_;
 };
 
-std::unique_ptr<Decoder> MakeHbmDecoder(const DecodeContext& context) {
-  if (context.place->record_version == "2.0") {
-    return std::make_unique<HbmDecoder<HbmRecordV2>>(context);
-  }
-  return std::make_unique<HbmDecoder<HbmRecord>>(context);
-}
-
 }  // namespace
 
 std::span<const DecoderSpec> HbmDecoders() {
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
       ChannelDecoder(records::kHbmFormat, Chips({0, 1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables<TableId::kHbm>,
-                     MakeHbmDecoder, sizeof(HbmRecordV2)),
+                     MakeVersioned<HbmDecoder, HbmRecord, HbmRecordV2>, sizeof(HbmRecordV2)),
   });
   return kSpecs;
 }

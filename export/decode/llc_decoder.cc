@@ -113,19 +113,12 @@ class LlcDecoder final : public RecordDecoder<LlcDecoder<Record>, Record, TableD
   std::array<Slice, 4> slices_;
 };
 
-std::unique_ptr<Decoder> MakeLlcDecoder(const DecodeContext& context) {
-  if (context.place->record_version == "2.0") {
-    return std::make_unique<LlcDecoder<LlcRecordV2>>(context);
-  }
-  return std::make_unique<LlcDecoder<LlcRecord>>(context);
-}
-
 }  // namespace
 
 std::span<const DecoderSpec> LlcDecoders() {
   static constexpr auto kSpecs = std::to_array<DecoderSpec>({
       ChannelDecoder(records::kLlcFormat, Chips({1, 2, 3, 4, 5, 7, 8, 11, 15, 16}), kTables<TableId::kLlc>,
-                     MakeLlcDecoder),
+                     MakeVersioned<LlcDecoder, LlcRecord, LlcRecordV2>),
   });
   return kSpecs;
 }

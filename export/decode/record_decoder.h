@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "driver/records/record.h"
@@ -169,6 +170,13 @@ class IntervalClock {
   bool seen_ = false;
   uint8_t not_later_ = 0;
 };
+
+// Of the records that the place has: of HBM and LLC there are two versions.
+template <template <class> class D, class Record, class RecordV2>
+std::unique_ptr<Decoder> MakeVersioned(const DecodeContext& context) {
+  if (context.place->record_version == "2.0") return std::make_unique<D<RecordV2>>(context);
+  return std::make_unique<D<Record>>(context);
+}
 
 // The device's counter in ns of the host's monotonic clock, as the vendor's analyser computes it in
 // Python doubles: about 0.1 ns off, which shows in rates and, cut to ns, in timestamps.
