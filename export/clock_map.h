@@ -25,6 +25,7 @@ struct ClockFacts {
   uint64_t device_count = 0;     // C: dev_start cntvct
   double device_hz = 0;          // F: hwts_frequency
   double host_hz = 0;            // CPU Frequency; 0 = host timestamps are ns
+  bool operator==(const ClockFacts&) const = default;
 };
 
 // What is to be added to times that were made with the start pair: linear between the later pairs, the

@@ -1,16 +1,20 @@
 #include "export/dump_info.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "dump/test_support.h"
 
 namespace profd::exporting {
 namespace {
+
+using ::testing::ElementsAre;
 
 // A directory as the vendor's collector leaves it (dump-format 7.2).
 class DumpInfoTest : public ::testing::Test {
@@ -52,6 +56,13 @@ class DumpInfoTest : public ::testing::Test {
     return dump.ok() ? dump->info() : DumpInfo();
   }
 
+  // The files that have problems.
+  static std::vector<std::string> Problems(const DumpInfo& info) {
+    std::vector<std::string> files;
+    for (const auto& problem : info.problems) files.push_back((problem.broken ? "broken " : "") + problem.file);
+    return files;
+  }
+
   static constexpr const char* kStart =
       R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"50"})";
   TempDir dir_;
@@ -76,13 +87,8 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
   const Place* device = info.Find(Place::Kind::kDevice, 3);
   ASSERT_NE(device, nullptr);
   EXPECT_EQ(device->chip, 4);
-  EXPECT_EQ(device->clock.begin_us, 1767225600000000);
-  EXPECT_EQ(device->clock.begin_raw_ns, 50);
-  EXPECT_EQ(device->clock.host_ns, 200);
-  EXPECT_EQ(device->clock.device_ns, 300);
-  EXPECT_EQ(device->clock.device_count, UINT64_MAX);
-  EXPECT_EQ(device->clock.device_hz, 38.4e6);
-  EXPECT_EQ(device->clock.host_hz, 0);
+  EXPECT_EQ(device->clock, (ClockFacts{.begin_us = 1767225600000000, .begin_raw_ns = 50, .end_us = 1767225601000000, .end_raw_ns = 9, .host_ns = 200,
+                                       .host_count = 20, .device_ns = 300, .device_count = UINT64_MAX, .device_hz = 38.4e6}));
   EXPECT_EQ(device->aicore_mhz, 1800);
   EXPECT_EQ(device->ai_cpus, (std::vector<int>{2, 3}));
   EXPECT_EQ(device->llc_mode, "write");
@@ -123,13 +129,8 @@ TEST_F(DumpInfoTest, ReportsWhatItDoesNotKnow) {
   Data("mindstudio_profiler_output/hccs.csv", 10);
   Data("strange", 10);
   DumpInfo info = Open();
-  std::set<std::string> files;
-  for (const auto& problem : info.problems) {
-    EXPECT_FALSE(problem.broken);
-    files.insert(problem.file);
-  }
-  EXPECT_EQ(files, (std::set<std::string>{"device_3/data/hbm.data.4.slice_0", "device_3/data/what",
-                                          "device_3/notes.txt", "strange"}));
+  const std::vector<std::string> files = Problems(info);
+  EXPECT_THAT(std::set(files.begin(), files.end()), ElementsAre("device_3/data/hbm.data.4.slice_0", "device_3/data/what", "device_3/notes.txt", "strange"));
   EXPECT_EQ(info.bytes, 0u);
 }
 
@@ -140,14 +141,8 @@ TEST_F(DumpInfoTest, BrokenControlFilesAreProblems) {
   std::filesystem::remove(Root() + "/device_3/start_info.3");
   Data("device_3/data/hbm.data.3.slice_0", 24);
   DumpInfo info = Open();
-  std::set<std::string> broken;
-  for (const auto& problem : info.problems) {
-    if (problem.broken) broken.insert(problem.file);
-  }
-  EXPECT_TRUE(broken.contains("host/info.json"));
-  EXPECT_TRUE(broken.contains("device_3/info.json.3"));
-  EXPECT_TRUE(broken.contains("device_3/dev_start.log.3"));
-  EXPECT_TRUE(broken.contains("device_3"));
+  EXPECT_THAT(Problems(info), ::testing::IsSupersetOf({"broken host/info.json", "broken device_3/info.json.3", "broken device_3/dev_start.log.3",
+                                                       "broken device_3"}));
   EXPECT_EQ(info.places[1].clock.begin_us, 1767225600000000);  // from the host
 }
 
@@ -207,9 +202,7 @@ TEST_F(DumpInfoTest, TheHostCountersFrequencyIsAlsoThatOfADevice) {
     std::filesystem::remove(Root() + "/host/info.json");
     DumpInfo info = Open();
     EXPECT_EQ(info.places[0].clock.host_hz, *mhz == 0 ? 0 : 100e6);
-    ASSERT_EQ(info.problems.size(), 1u);
-    EXPECT_EQ(info.problems[0].file, "host");
-    EXPECT_FALSE(info.problems[0].broken);
+    EXPECT_THAT(Problems(info), ElementsAre("host"));
     // A value, not the lack of one.
     Put("host/info.json", R"({"platform_version":"5","CPU":[{"Frequency":""}]})");
     info = Open();
@@ -218,10 +211,7 @@ TEST_F(DumpInfoTest, TheHostCountersFrequencyIsAlsoThatOfADevice) {
   }
   std::filesystem::remove(Root() + "/host/info.json");
   Put("device_3/info.json.3", R"({"DeviceInfo":[{"hwts_frequency":"50"}],"platform_version":"5"})");
-  DumpInfo info = Open();
-  ASSERT_EQ(info.problems.size(), 2u);
-  EXPECT_EQ(info.problems[1].file, "host");
-  EXPECT_TRUE(info.problems[1].broken);
+  EXPECT_THAT(Problems(Open()), ElementsAre(::testing::_, "broken host"));
   Put("device_3/info.json.3", theirs + "\"}]}");
   Manifest manifest;
   manifest.host_counter_hz = 25e6;
@@ -235,9 +225,7 @@ TEST_F(DumpInfoTest, TheStartOfAnotherPlaceIsReported) {
   std::filesystem::remove(Root() + "/device_3/start_info.3");
   const DumpInfo info = Open();
   EXPECT_EQ(info.places[1].clock.begin_us, 1767225600000000);
-  ASSERT_EQ(info.problems.size(), 1u);
-  EXPECT_EQ(info.problems[0].file, "device_3");
-  EXPECT_FALSE(info.problems[0].broken);
+  EXPECT_THAT(Problems(info), ElementsAre("device_3"));
 }
 
 TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
@@ -255,11 +243,9 @@ TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   manifest.files.push_back({"host/info.json", 1, {}});  // no data: its own reader checks it
   Put("profd_manifest.json", Serialize(manifest));
   DumpInfo info = Open();
-  ASSERT_EQ(info.problems.size(), 1u);
-  EXPECT_EQ(info.problems[0].file, "device_3/data/hbm.data");
+  ASSERT_THAT(Problems(info), ElementsAre("broken device_3/data/hbm.data"));
   EXPECT_EQ(info.problems[0].what,
             "damaged: 2 of 4 files missing (15 records), 1 of 4 files shorter than written (10 bytes)");
-  EXPECT_TRUE(info.problems[0].broken);
   EXPECT_EQ(info.places[1].files.at(0).slices.at(1).missing, 10u);
   // A session that runs replaces its manifest now and then only.
   manifest.state = DumpState::kRunning;
@@ -275,10 +261,8 @@ TEST_F(DumpInfoTest, SlicesMayBeShorterThanTheirDoneStates) {
   Put("host/data/unaging.additional.hash_dic.slice_2.done", "");
   Put("host/data/unaging.additional.hash_dic.slice_3.done", "filesize:80");  // not complete
   DumpInfo info = Open();
-  ASSERT_EQ(info.problems.size(), 1u);
-  EXPECT_EQ(info.problems[0].file, "host/data/unaging.additional.hash_dic");
+  ASSERT_THAT(Problems(info), ElementsAre("broken host/data/unaging.additional.hash_dic"));
   EXPECT_EQ(info.problems[0].what, "damaged: 1 of 4 files shorter than written (16 bytes)");
-  EXPECT_TRUE(info.problems[0].broken);
   const std::vector<DataFile::Slice>& slices = info.Find(Place::Kind::kHost, -1)->files.at(0).slices;
   ASSERT_EQ(slices.size(), 4u);
   EXPECT_EQ(slices[0].missing, 0u);
