@@ -42,28 +42,6 @@ struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
 
-Result<std::vector<std::string>> Names(int dir, size_t limit) {
-  int copy = ::openat(dir, ".", kOpenDir);
-  if (copy < 0) return Status::FromErrno(errno, "open directory");
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy));
-  if (!stream) {
-    Status error = Status::FromErrno(errno, "read directory");
-    ::close(copy);
-    return error;
-  }
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (names.size() >= limit) return OutOfRange("too many entries in the dump");
-    names.emplace_back(name);
-  }
-  if (errno != 0) return Status::FromErrno(errno, "read directory");
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 struct Walk {
   const TreeLimits& limits;
   const std::function<Status(const TreeEntry&)>& visit;
@@ -72,7 +50,7 @@ struct Walk {
 
 Status WalkInto(Walk& walk, int dir, const std::string& prefix, int depth) {
   if (depth > walk.limits.depth) return OutOfRange(fmt::format("{} is nested too deep", prefix));
-  Result<std::vector<std::string>> names = Names(dir, walk.limits.entries - walk.seen);
+  Result<std::vector<std::string>> names = ListNames(dir, walk.limits.entries - walk.seen);
   if (!names.ok()) return names.status().Annotate(prefix.empty() ? "." : prefix);
   walk.seen += names->size();
   for (const std::string& name : *names) {
@@ -102,7 +80,7 @@ Status WalkInto(Walk& walk, int dir, const std::string& prefix, int depth) {
 
 Status RemoveInto(int dir, dev_t device, int depth) {
   if (depth <= 0) return OutOfRange("directories nested too deep to remove");
-  Result<std::vector<std::string>> names = Names(dir, SIZE_MAX);
+  Result<std::vector<std::string>> names = ListNames(dir);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) continue;
@@ -295,7 +273,27 @@ Status ReplaceFile(DumpIo& io, int dir, const std::string& name, std::string_vie
   return {};
 }
 
-Result<std::vector<std::string>> ListNames(int dir) { return Names(dir, SIZE_MAX); }
+Result<std::vector<std::string>> ListNames(int dir, size_t limit) {
+  int copy = ::openat(dir, ".", kOpenDir);
+  if (copy < 0) return Status::FromErrno(errno, "open directory");
+  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy));
+  if (!stream) {
+    Status error = Status::FromErrno(errno, "read directory");
+    ::close(copy);
+    return error;
+  }
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() >= limit) return OutOfRange("too many entries in the dump");
+    names.emplace_back(name);
+  }
+  if (errno != 0) return Status::FromErrno(errno, "read directory");
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 Status WalkTree(int dir, const TreeLimits& limits,
                 const std::function<Status(const TreeEntry&)>& visit) {

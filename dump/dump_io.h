@@ -60,8 +60,8 @@ Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner);
 Result<UniqueFd> MakeTopFolderAt(int dump, const std::string& name, DumpOwner owner);
 // Opens an existing directory; a symbolic link is an error.
 Result<UniqueFd> OpenDirAt(int dir, const std::string& name);
-// Names in `dir`, sorted; not "." and "..".
-Result<std::vector<std::string>> ListNames(int dir);
+// Names in `dir`, sorted; not "." and "..". kOutOfRange if there are more than `limit`.
+Result<std::vector<std::string>> ListNames(int dir, size_t limit = SIZE_MAX);
 // Opens an existing regular file for reading; never blocks on a FIFO, never follows a link.
 Result<UniqueFd> OpenFileAt(int dir, const std::string& name);
 // Reads a complete file; kOutOfRange if it is longer than `limit`.

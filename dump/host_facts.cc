@@ -1,11 +1,9 @@
 // What info.json has of the host, read from /proc and /sys.
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -126,14 +124,10 @@ HostFactSources SystemFactSources(std::string proc, std::string sys) {
     return ReadWhole(fd.get(), kMaxProcFile);
   };
   sources.list = [map](std::string_view path) {
-    std::vector<std::string> names;
-    if (DIR* dir = ::opendir(map(path).c_str())) {
-      while (const dirent* entry = ::readdir(dir)) {
-        if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-      }
-      ::closedir(dir);
-    }
-    std::sort(names.begin(), names.end());
+    UniqueFd dir(::open(map(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid()) return std::vector<std::string>();
+    std::vector<std::string> names = ListNames(dir.get()).value_or({});
+    std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
     return names;
   };
   utsname name{};

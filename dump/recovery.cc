@@ -1,6 +1,5 @@
 #include "dump/recovery.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

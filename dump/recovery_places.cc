@@ -1,6 +1,5 @@
 #include "dump/recovery_places.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -40,17 +38,10 @@ using Entries = std::map<std::string, FoundFile>;
 
 // The owner's regular files, and nothing else, in `dir`. Temporary files of ours are removed.
 Result<Entries> ListOwn(int dir, uid_t uid) {
-  struct CloseDir {
-    void operator()(DIR* stream) const { ::closedir(stream); }
-  };
-  Result<UniqueFd> copy = OpenDirAt(dir, ".");
-  if (!copy.ok()) return copy.status();
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
-  if (!stream) return Status::FromErrno(errno, "read a dump's directory");
-  copy->Release();  // closedir's now
+  Result<std::vector<std::string>> names = ListNames(dir);
+  if (!names.ok()) return names.status();
   Entries entries;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string name = entry->d_name;
+  for (const std::string& name : *names) {
     if (!IsSafeName(name)) continue;
     struct stat st {};
     if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -222,12 +213,8 @@ Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known)
   file.bytes = entry.bytes;
   file.state = "compressed";
   if (known != nullptr) {
-    file.records = known->records;
-    file.raw_bytes = known->bytes;
-    file.raw_crc32c = known->crc32c;
-    file.first_ns = known->first_ns;
-    file.last_ns = known->last_ns;
-    file.crc32c = known->compressed ? known->stored_crc32c : StoredSum(stored, *known);
+    DescribeSlice(*known, true, &file);
+    if (!known->compressed) file.crc32c = StoredSum(stored, *known);
     RETURN_IF_ERROR(WriteDone(name, known->bytes));
   }
   Note(name, file, known != nullptr ? known->bytes : 0, entry.modified_ns);
@@ -242,10 +229,7 @@ Status PlaceRepair::Closed(const std::string& name, const SliceEntry* known,
   file.bytes = entry.bytes;
   file.state = "closed";
   if (known != nullptr && known->bytes == entry.bytes) {
-    file.records = known->records;
-    file.crc32c = known->crc32c;
-    file.first_ns = known->first_ns;
-    file.last_ns = known->last_ns;
+    DescribeSlice(*known, false, &file);
   } else {
     Result<UniqueFd> fd = OpenOwn(data_.get(), name, context_.owner.uid, O_RDONLY);
     if (!fd.ok()) return fd.status();

@@ -185,15 +185,7 @@ void SessionDump::DescribeFile(ManifestFile* file) const {
   const bool compressed = path.ends_with(kCompressedSuffix);
   if (compressed) path.remove_suffix(kCompressedSuffix.size());
   const SliceEntry* slice = slice_index_.Find(path);
-  if (slice == nullptr) return;
-  file->records = slice->records;
-  file->first_ns = slice->first_ns;
-  file->last_ns = slice->last_ns;
-  file->crc32c = compressed ? slice->stored_crc32c : slice->crc32c;
-  file->state = compressed ? "compressed" : "closed";
-  if (!compressed) return;
-  file->raw_bytes = slice->bytes;
-  file->raw_crc32c = slice->crc32c;
+  if (slice != nullptr) DescribeSlice(*slice, compressed, file);
 }
 
 Status SessionDump::ListFiles() {

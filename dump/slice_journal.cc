@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dump/dump_io.h"
+#include "dump/manifest.h"
 
 namespace profd {
 namespace {
@@ -214,6 +215,17 @@ std::string LostLine(const JournalLoss& loss) {
 std::string FilesLine(const JournalFiles& files) {
   return fmt::format("files\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", files.folder, files.pid, files.rank, files.state,
                      files.files, files.bytes, files.refused);
+}
+
+void DescribeSlice(const SliceEntry& slice, bool compressed, ManifestFile* file) {
+  file->records = slice.records;
+  file->first_ns = slice.first_ns;
+  file->last_ns = slice.last_ns;
+  file->crc32c = compressed ? slice.stored_crc32c : slice.crc32c;
+  file->state = compressed ? "compressed" : "closed";
+  if (!compressed) return;
+  file->raw_bytes = slice.bytes;
+  file->raw_crc32c = slice.crc32c;
 }
 
 std::string_view RecordedName(std::string_view path) {

@@ -32,6 +32,8 @@
 
 namespace profd {
 
+struct ManifestFile;
+
 // In our own folder, and below the dump.
 inline constexpr std::string_view kJournalName = "slices.tsv";
 inline constexpr std::string_view kJournalFile = "host/profd/slices.tsv";
@@ -121,6 +123,9 @@ std::string AgedLine(const SliceEntry& slice);
 std::string ForgottenLine(const ForgottenSlices& slices);
 std::string LostLine(const JournalLoss& loss);
 std::string FilesLine(const JournalFiles& files);
+
+// What the manifest has of a slice, besides its path and size.
+void DescribeSlice(const SliceEntry& slice, bool compressed, ManifestFile* file);
 
 // A slice's path as the journal has it, without .zst.
 std::string_view RecordedName(std::string_view path);
