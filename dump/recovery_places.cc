@@ -38,7 +38,7 @@ using Entries = std::map<std::string, FoundFile>;
 
 // The owner's regular files, and nothing else, in `dir`. Temporary files of ours are removed.
 Result<Entries> ListOwn(int dir, uid_t uid) {
-  Result<std::vector<std::string>> names = ListNames(dir);
+  Result<std::vector<std::string>> names = ListNames(dir, kMaxEntries);
   if (!names.ok()) return names.status();
   Entries entries;
   for (const std::string& name : *names) {
@@ -50,7 +50,6 @@ Result<Entries> ListOwn(int dir, uid_t uid) {
       ::unlinkat(dir, name.c_str(), 0);
       continue;
     }
-    if (entries.size() >= kMaxEntries) return OutOfRange("too many files in the dump");
     entries[name] = {static_cast<uint64_t>(st.st_size),
                      st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec};
   }
