@@ -112,6 +112,18 @@ TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing)
   EXPECT_EQ(row["uncovered_communication_ms"], 30);
 }
 
+// 5 of 100 us are 5 %, which is high priority (analysis 1.2).
+TEST_F(AdviseTest, AnExactShareReachesItsPriority) {
+  for (const int64_t cpu_ns : {5'000, 4'999}) {
+    run_.ranks.clear();
+    Rank* const rank = Add(&run_, 20, 10);
+    rank->executions[0].end_ns = cpu_ns;
+    const int32_t add = rank->OperatorOf(rank->Text("Add"), rank->Text("Add"), rank->Text("AI_VECTOR_CORE"), kNoText);
+    rank->executions.push_back({10'000, 110'000 - cpu_ns, add, rank->executions[0].lane});
+    EXPECT_EQ(Find("aicpu")["priority"], cpu_ns == 5'000 ? "high" : "medium");
+  }
+}
+
 // 7.0.RC1 has no INT16 for Cast, and no COMPLEX64 for what no rule names; 8.0.0 has no rules (analysis 1.5).
 TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
   Rank* const rank = Add(&run_, 20, 10);

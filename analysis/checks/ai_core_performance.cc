@@ -34,12 +34,6 @@ struct Group {
   uint64_t calls = 0;
 };
 
-// Means and sums of shares are rounded: three of 0.3 reach 0.9.
-bool Reaches(double share, double limit) {
-  constexpr double kRounded = 1e-9;
-  return share >= limit - kRounded;
-}
-
 // What limits a group, or how far it is below its limits.
 struct Verdict {
   enum class Kind : uint8_t { kImprovable, kBound, kNotAffine, kUnknown } kind = Kind::kImprovable;

@@ -71,8 +71,13 @@ std::string_view DimensionWord(Dimension dimension) {
 
 Priority PriorityOf(double ms, double step_ms, const Limits& limits) {
   const double share = step_ms > 0 ? ms / step_ms : 0;
-  if (share >= limits.At("priority", "high")) return Priority::kHigh;
-  return share >= limits.At("priority", "medium") ? Priority::kMedium : Priority::kLow;
+  if (Reaches(share, limits.At("priority", "high"))) return Priority::kHigh;
+  return Reaches(share, limits.At("priority", "medium")) ? Priority::kMedium : Priority::kLow;
+}
+
+bool Reaches(double share, double limit) {
+  constexpr double kRounded = 1e-9;
+  return share >= limit - kRounded;
 }
 
 double StepLengthMs(const CheckInput& input) {
