@@ -235,12 +235,14 @@ class DatabaseReader {
         only_device ? ""
                     : fmt::format(" AND opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
                                   "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
-    Run("SELECT opName, groupName, opType, startNs, endNs FROM COMMUNICATION_OP WHERE " + IsTimed() + of_device + " ORDER BY startNs",
+    // Older releases have no types.
+    const std::string_view type = database_.HasColumn("COMMUNICATION_OP", "opType") ? "opType" : "NULL";
+    Run(fmt::format("SELECT opName, groupName, {}, startNs, endNs FROM COMMUNICATION_OP WHERE {}{} ORDER BY startNs", type, IsTimed(), of_device),
         [this](const Row& row) {
           Collective& made = rank_->collectives.emplace_back();
           made.name = Name(row.Int(0));
           made.group = Name(row.Int(1));
-          made.type = Name(row.Int(2));
+          made.type = row.IsNull(2) ? rank_->Text(CollectiveTypeOf(rank_->TextOf(made.name))) : Name(row.Int(2));
           made.start_ns = row.Time(3);
           made.elapse_ms = Ms(row.Time(4) - row.Time(3));
           rank_->longest_communication_ns = std::max(rank_->longest_communication_ns, row.Time(4) - row.Time(3));

@@ -159,6 +159,15 @@ TEST_F(DatabaseTest, LongestOperationOfCommunication) {
   EXPECT_EQ(Read().longest_communication_ns, 40);
 }
 
+// analysis 5.3: older databases have no opType.
+TEST_F(DatabaseTest, OperationsWithoutATypeHaveThatOfTheirName) {
+  Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId);"
+      "INSERT INTO COMMUNICATION_OP VALUES (0, 10, 30, 1, 1, 1);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.collectives.size(), 1u);
+  EXPECT_EQ(rank.TextOf(rank.collectives[0].type), "hcom_allReduce_");
+}
+
 TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
   Add("INSERT INTO TASK VALUES (100, NULL, 0, 1, 1, 5, 2), (300, 200, 0, 1, 2, 5, 2), (100, 200, 0, 1, 3, 5, 2), (100, 'abc', 0, 1, 4, 5, 2), ('x', 200, 0, 1, 5, 5, 2);"
       "CREATE TABLE STEP_TIME (id, startNs, endNs); INSERT INTO STEP_TIME VALUES (1, 100, 200), (2, 200, NULL);"
