@@ -114,7 +114,7 @@ void Find(const fs::path& path, int depth, std::vector<Source>* sources) {
   if (IsDirectory(path / "ASCEND_PROFILER_OUTPUT") && AddOutput(path / "ASCEND_PROFILER_OUTPUT", sources)) return;
   if (IsDump(path)) {
     const size_t before = sources->size();
-    // A PROF directory without raw data has only what msprof made of it.
+    // A PROF directory without raw data has only what msprof made of it: tables and timelines, or a database.
     const bool raw = !Entries(path / "host", false).empty() || std::ranges::any_of(Entries(path, true), [](const fs::path& each) {
       return each.filename().native().starts_with("device_") && IsDirectory(each / "data");
     });
@@ -124,6 +124,7 @@ void Find(const fs::path& path, int depth, std::vector<Source>* sources) {
       const bool timeline = !raw && device.filename().native().starts_with("device_") && IsDirectory(device / "timeline");
       if (timeline && sources->size() == before) AddOutput(device / "timeline", sources);
     }
+    if (!raw && sources->size() == before && !IsDirectory(path / "profd")) AddOutput(path, sources);
     if (sources->size() == before) sources->push_back({SourceKind::kDump, path});
     return;
   }
