@@ -12,6 +12,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
+#include "analysis/read/step_columns.h"
 #include "analysis/times.h"
 #include "base/text.h"
 
@@ -121,22 +122,19 @@ void ReadAnalysisDatabase(const fs::path& file, const ReadContext& context, Rank
     const Status status = database->Each(sql, take);
     if (!status.ok()) context.problems->push_back({file.string(), status.message()});
   };
+  uint64_t left_out = 0;
   const bool stages = database->HasColumn("StepTraceTime", "preparing");
-  run("StepTraceTime", fmt::format("SELECT step, computing, communication, communication_not_overlapped, free{} FROM StepTraceTime",
-                                   stages ? ", stage, bubble, communication_not_overlapped_and_exclude_receive, preparing" : ""),
-      [rank, stages](const Row& row) {
+  run("StepTraceTime", fmt::format("SELECT step, computing, communication, communication_not_overlapped, free, {} FROM StepTraceTime",
+                                   stages ? "overlapped, stage, bubble, communication_not_overlapped_and_exclude_receive, preparing" : "NULL, NULL, NULL, NULL, NULL"),
+      [rank, &left_out](const Row& row) {
         // A run without steps has one row without a number.
         int64_t step = -1;
         if (!ParseNumber(row.Text(0), &step)) step = -1;
-        Shares& shares = rank->shares[step];
-        shares = {row.Real(1) / 1000, row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000};
-        if (!stages) return;
-        const auto ms = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / 1000); };
-        shares.stage = ms(5);
-        shares.bubble = ms(6);
-        shares.without_receive = ms(7);
-        shares.preparing = ms(8);
+        const auto shares = SharesOf(row, 1);
+        if (shares) rank->shares[step] = *shares;
+        left_out += shares ? 0 : 1;
       });
+  if (left_out > 0) context.problems->push_back({file.string(), RowsWithoutShares("StepTraceTime", left_out)});
   ReadOperations(run, rank);
   run("CommAnalyzerMatrix", LinksSql(*database), [rank](const Row& row) { TakeLink(row, rank); });
 }

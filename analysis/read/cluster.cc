@@ -152,9 +152,10 @@ class ClusterReader {
       if (!status.ok()) AddProblem(path, status.message());
     };
     run("ClusterStepTraceTime",
-        "SELECT step, \"index\", computing, communication, communication_not_overlapped, free, stage, bubble, "
+        "SELECT step, \"index\", computing, communication, communication_not_overlapped, free, overlapped, stage, bubble, "
         "communication_not_overlapped_and_exclude_receive, preparing, dp_index, pp_index, tp_index FROM ClusterStepTraceTime WHERE type = 'rank'",
         [this](const Row& row) { TakeStep(row); });
+    if (steps_left_out_ > 0) AddProblem(path, RowsWithoutShares("ClusterStepTraceTime", steps_left_out_));
     // Times and bandwidth are of the same operation by these.
     using Key = std::tuple<Rank*, std::string, std::string, std::string>;
     std::map<Key, size_t> known;
@@ -203,19 +204,17 @@ class ClusterReader {
   }
 
   void TakeStep(const Row& row) {
-    Rank* const rank = RankOf(row.Text(1));
-    if (rank == nullptr) return;
-    const auto ms = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / 1000); };
-    Shares shares{row.Real(2) / 1000, row.Real(3) / 1000, row.Real(4) / 1000, row.Real(5) / 1000};
-    shares.stage = ms(6);
-    shares.bubble = ms(7);
-    shares.without_receive = ms(8);
-    shares.preparing = ms(9);
+    const auto shares = SharesOf(row, 2);
+    Rank* const rank = shares ? RankOf(row.Text(1)) : nullptr;
+    if (rank == nullptr) {
+      ++steps_left_out_;
+      return;
+    }
     int64_t step = -1;
     if (!ParseNumber(row.Text(0), &step)) step = -1;
-    rank->shares[step] = shares;
+    rank->shares[step] = *shares;
     const auto index = [&row](int column) { return row.IsNull(column) ? std::nullopt : std::optional(row.Int(column)); };
-    SetIndexes({index(10), index(11), index(12)}, rank);
+    SetIndexes({index(11), index(12), index(13)}, rank);
   }
 
   Collective& MakeCollective(std::string_view name, std::string_view group, std::string_view step, Rank* rank) {
@@ -243,6 +242,7 @@ class ClusterReader {
 
   const fs::path& directory_;
   const ReadContext& context_;
+  uint64_t steps_left_out_ = 0;
   std::map<int, std::unique_ptr<Rank>> ranks_;
   std::set<std::string> p2p_groups_;
 };

@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -194,6 +195,25 @@ TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
   ASSERT_EQ(ranks_[0]->executions.size(), 1u) << "a text that is no number is no time";
   EXPECT_EQ(ranks_[0]->executions[0].end_ns, 200);
   EXPECT_EQ(ranks_[0]->operators.at(0).counted_ns, 100);
+}
+
+// As in step_trace_time.csv: what makes no sense follows from the others, or its row is left out (analysis 2.2, 2.5).
+TEST_F(DatabaseTest, SharesOfAStepThatMakeNoSense) {
+  Run("analysis.db", "CREATE TABLE StepTraceTime (step, computing, communication_not_overlapped, overlapped, communication, free, stage, bubble, "
+                     "communication_not_overlapped_and_exclude_receive, preparing);"
+                     "INSERT INTO StepTraceTime VALUES (1, 50000, 20000, 5000, 25000, -1e-10, 70000, 0, 20000, 0), (2, -1, 20000, 5000, 25000, 10000, 79000, 1000, 20000, 0), "
+                     "(3, NULL, 20000, 5000, 25000, 1e308, 79000, 1000, 20000, 0), (4, 'x', NULL, 5000, 25000, 10000, 79000, 1000, 20000, 0);");
+  ranks_.clear();
+  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
+  const auto& shares = ranks_.at(0)->shares;
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares.at(1).free, 0);
+  EXPECT_FALSE(std::signbit(shares.at(1).free));
+  EXPECT_EQ(shares.at(2).computing, 50);
+  EXPECT_EQ(shares.at(4).uncovered, 20);
+  EXPECT_EQ(shares.at(4).computing, 50);
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].what, "StepTraceTime: 1 row makes no sense: left out");
 }
 
 TEST_F(DatabaseTest, StepWithoutANumber) {

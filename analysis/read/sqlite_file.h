@@ -29,6 +29,11 @@ class Row {
     const double value = sqlite3_column_double(statement_, column);
     return std::isfinite(value) ? value : 0;
   }
+  // None: not a number.
+  std::optional<double> Number(int column) const {
+    const int type = sqlite3_column_type(statement_, column);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT ? std::optional(sqlite3_column_double(statement_, column)) : std::nullopt;
+  }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     return text == nullptr ? std::string_view()
