@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -223,6 +224,21 @@ TEST_F(DatabaseTest, StepWithoutANumber) {
   ASSERT_EQ(rank.shares.size(), 1u);
   EXPECT_EQ(rank.shares.begin()->first, -1);
   EXPECT_EQ(rank.shares.begin()->second.free, 3);
+}
+
+// analysis 2.1: where the raw data is gone, what msprof made of it is left.
+TEST_F(DatabaseTest, IsReadOfADirectoryWithoutRawData) {
+  const fs::path prof = folder_ / "PROF_1";
+  fs::create_directories(prof / "device_0");
+  std::ofstream(prof / "device_0" / "info.json.0") << "{}";
+  ASSERT_EQ(FindSources(prof).size(), 1u);
+  EXPECT_EQ(FindSources(prof)[0].kind, SourceKind::kDump) << "its reader says what is missing";
+  Run("PROF_1/msprof_20260101080000.db", "CREATE TABLE STRING_IDS (id, value)");
+  ASSERT_EQ(FindSources(prof).size(), 1u);
+  EXPECT_EQ(FindSources(prof)[0].kind, SourceKind::kDatabase);
+  fs::create_directories(prof / "device_0" / "data");
+  ASSERT_EQ(FindSources(prof).size(), 1u);
+  EXPECT_EQ(FindSources(prof)[0].kind, SourceKind::kDump);
 }
 
 }  // namespace

@@ -80,20 +80,6 @@ TEST(NewestExport, IsReadAlone) {
   EXPECT_EQ(FindSources(std::string(dir / "collected")).size(), 2u) << "of several runs";
 }
 
-TEST(NewestExport, ADatabaseIsReadWhereRawDataIsGone) {
-  const TempDir dir;
-  const fs::path prof = std::string(dir / "PROF_1");
-  fs::create_directories(prof / "device_0");
-  std::ofstream(prof / "device_0" / "info.json.0") << "{}";
-  EXPECT_EQ(FindSources(prof).at(0).kind, SourceKind::kDump) << "says what is missing";
-  std::ofstream(prof / "msprof_20260101080000.db");
-  const std::vector<Source> database = FindSources(prof);
-  ASSERT_EQ(database.size(), 1u);
-  EXPECT_EQ(database[0].kind, SourceKind::kDatabase);
-  fs::create_directories(prof / "device_0" / "data");
-  EXPECT_EQ(FindSources(prof).at(0).kind, SourceKind::kDump) << "has raw data";
-}
-
 // analysis 2.2, 2.3: exports of msprof, and those of level 0, have no communication.json.
 class OutputWithoutCommunicationJson : public ::testing::Test {
  protected:
