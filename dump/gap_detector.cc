@@ -15,6 +15,8 @@ namespace profd {
 namespace {
 
 constexpr int64_t kNoTimestamp = std::numeric_limits<int64_t>::min();
+// Of which a period can be told.
+constexpr size_t kFewestSteps = 3;
 // Far beyond any clock, and far from overflowing when two are subtracted.
 constexpr int64_t kMaxTimestampNs = int64_t{1} << 61;
 
@@ -189,6 +191,7 @@ void GapDetector::Take(uint64_t key, int64_t timestamp_ns) {
   has_first_ = true;
   first_ns_ = std::min(first_ns_, timestamp_ns);
   last_ns_ = std::max(last_ns_, timestamp_ns);
+  while (!in_last_run() && timestamp_ns >= options_.runs_ns[run_]) BeginRun();
   Series* found = SeriesOf(key);
   if (found == nullptr) return;
   Series& series = *found;
@@ -206,6 +209,18 @@ void GapDetector::Take(uint64_t key, int64_t timestamp_ns) {
   // Several lines of one instant.
   if (timestamp_ns == last) return;
   Step(series, {last, timestamp_ns, 0});
+}
+
+// What is missing between two runs is judged by the rate of the second.
+void GapDetector::BeginRun() {
+  for (auto& [key, series] : series_) {
+    // Fewer steps say nothing about the rate of their run.
+    if (series.period_ns == 0 && series.learned >= kFewestSteps) Learn(series);
+    Report(std::exchange(series.pending, {}));
+    if (series.period_ns > 0) series.period_ns = 0;
+    series.learned = 0;
+  }
+  ++run_;
 }
 
 // Records of several series come in the same order each time, so the next one is most often known.
@@ -239,8 +254,8 @@ void GapDetector::Step(Series& series, const Gap& step) {
 void GapDetector::Learn(Series& series) {
   const size_t count = std::exchange(series.learned, 0);
   int64_t period = options_.period_ns;
-  const bool known = period > 0 && options_.source_period_ns > 0;
-  if (count >= 3 && !known) {
+  const bool known = period > 0 && options_.source_period_ns > 0 && in_last_run();
+  if (count >= kFewestSteps && !known) {
     std::array<int64_t, kLearn> sorted = {};
     for (size_t i = 0; i < count; ++i) sorted[i] = series.steps[i].to_ns - series.steps[i].from_ns;
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count);

@@ -41,6 +41,9 @@ class GapDetector {
     uint32_t chip_id = 0;
     uint64_t origin_count = 0;  // counters are given in ns since this sample
     bool polled = false;        // samples of a collector of ours, every `period_ns`
+    // Where other runs of the channel begin, in order, on the timestamps' clock in ns. Each run has a rate of its own;
+    // `period_ns` is that of the last.
+    std::vector<int64_t> runs_ns;
   };
   // Between two timestamps of one series, on the timestamps' own clock in ns.
   struct Gap {
@@ -93,6 +96,8 @@ class GapDetector {
   void FeedBinary(std::span<const std::byte> bytes);
   void FeedText(std::span<const std::byte> bytes);
   void Take(uint64_t key, int64_t timestamp_ns);
+  void BeginRun();
+  bool in_last_run() const { return run_ == options_.runs_ns.size(); }
   Series* SeriesOf(uint64_t key);  // null: there are too many
   void Step(Series& series, const Gap& step);
   void Judge(Series& series, const Gap& step);
@@ -104,6 +109,7 @@ class GapDetector {
 
   Options options_;
   OnGap on_gap_;
+  size_t run_ = 0;  // of options_.runs_ns, the next to begin
   int64_t last_micros_ = 0;  // of 32-bit timestamps, with their wraps
   bool has_micros_ = false;
   std::unordered_map<uint64_t, Series> series_;

@@ -171,6 +171,32 @@ TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
   EXPECT_EQ(gaps_[0].from_ns, 3790 * kMs);
 }
 
+// A record every 2 s, then every 10 ms: nothing is missing in the first run, and between the two three records.
+TEST_F(GapDetectorTest, EachRunOfAChannelHasItsOwnRate) {
+  for (const int64_t source_period_ms : {0, 5}) {
+    for (const int64_t slow_steps : {2, 5, 20}) {
+      GapDetector::Options options;
+      options.format = abi::FindChannelFormat(9);
+      options.period_ns = 10 * kMs;
+      options.source_period_ns = source_period_ms * kMs;
+      options.runs_ns = {60'015 * kMs};
+      gaps_.clear();
+      GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
+      std::vector<int64_t> at;
+      for (int64_t i = slow_steps; i >= 0; --i) at.push_back(60'000 - 2000 * i);
+      for (int64_t i = 0; i < 40; ++i) {
+        if (i != 30) at.push_back(60'040 + 10 * i);
+      }
+      finder.Feed(AsBytes(Lines(at)));
+      finder.Finish();
+      ASSERT_EQ(gaps_.size(), 2u) << slow_steps << " " << source_period_ms;
+      EXPECT_EQ(gaps_[0].missing, 3u);
+      EXPECT_EQ(gaps_[0].from_ns, 60'000 * kMs);
+      EXPECT_EQ(gaps_[1].missing, 1u);
+    }
+  }
+}
+
 TEST_F(GapDetectorTest, LearnsAnUnknownPeriod) {
   GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;

@@ -80,6 +80,7 @@ class FileCheck {
   bool IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const;
   bool IsExplained(int64_t from_ns, int64_t to_ns) const;
   int64_t ToHostNs(int64_t timestamp_ns) const;
+  std::vector<int64_t> RunsNs() const;
   void Conclude();
   const ManifestChannel* FindChannel() const;
   void AddToAccount(std::string what);
@@ -157,7 +158,22 @@ GapDetector::Options FileCheck::HoleOptions() {
     const bool host = format_ != nullptr && format_->time == abi::TimeKind::kHostCounter;
     options.origin_count = host ? clock.clocks.host_count : clock.clocks.device_count;
   }
+  options.runs_ns = RunsNs();
   return options;
+}
+
+// A session with a past has it at the rate of the flight recorder, up to where the channel was restarted for it.
+std::vector<int64_t> FileCheck::RunsNs() const {
+  std::vector<int64_t> runs_ns;
+  if (known_ == nullptr || format_ == nullptr || !clocks_) return runs_ns;
+  const int64_t shift_ns = ToHostNs(0);
+  for (const ManifestGap& gap : known_->gaps) {
+    if (gap.reason != LossReason::kChannelRestart && gap.reason != LossReason::kChannelReleased) continue;
+    const int64_t host_ns = gap.from_ns == 0 ? gap.host_ns : std::midpoint(gap.from_ns, gap.host_ns);
+    runs_ns.push_back(host_ns - shift_ns);
+  }
+  std::ranges::sort(runs_ns);
+  return runs_ns;
 }
 
 // `slice` by the path it has by now; nothing if a limit has removed it.

@@ -180,6 +180,25 @@ TEST_F(VerifyTest, AThinnedChannelHasTheRecordsOfItsOwnGrid) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
+// A session that begins in the past of the flight recorder, which had one record a second: what follows the restart
+// has the session's own rate, and between the two runs one record of each series is missing.
+TEST_F(VerifyTest, AnEarlierRunOfTheChannelHasARateOfItsOwn) {
+  for (int i = 0; i <= 800; i += 100) Write(i, i + 1);
+  Write(802, 1002);
+  for (ManifestChannel* channel : {&Channel("hbm", 1, "hbm.data"), &Channel("hccs", 9, "hccs.data")}) {
+    channel->AddGap({kStartNs + 8020 * kNsPerMs, 0, LossReason::kChannelRestart, kStartNs + 8000 * kNsPerMs});
+    channel->thinned = channel->collector == "hccs";
+    channel->channel_hz = channel->thinned ? 200 : 100;
+  }
+  Finish(1002);
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
+  ASSERT_EQ(report.channels.size(), 2u);
+  for (const VerifyChannel& channel : report.channels) {
+    EXPECT_EQ(channel.missing, channel.collector == "hbm" ? 8u : 1u);
+  }
+}
+
 // Late by up to a period and late from then on: every point of the grid has its reading.
 TEST_F(VerifyTest, ASampleThatIsLateAndStaysLateIsNotALoss) {
   std::vector<std::pair<int, double>> readings;
