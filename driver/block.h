@@ -13,7 +13,7 @@ namespace profd {
 struct BlockInfo {
   uint32_t device = 0;
   uint32_t channel = 0;
-  uint64_t seq = 0;          // per (device, channel), from 1, never repeats while profd runs
+  uint64_t seq = 0;          // per (device, channel), from 1, never repeats while profd runs; a BlockLoss takes one, too
   uint32_t epoch = 0;        // n-th start of the channel, as given to Add
   uint32_t records = 0;      // complete records or lines in here; 0 for channels without a format
   int64_t host_ns = 0;       // CLOCK_MONOTONIC_RAW when the bytes were read

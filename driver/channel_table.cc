@@ -307,6 +307,8 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
   if (bytes.empty()) return;
   SharedLock open(open_mutex_);
   BlockBuilder builder = closed_ ? BlockBuilder() : pool_.Get(bytes.size());
+  // Also of what is dropped: so the next block shows that something is missing before it.
+  const uint64_t seq = ++channel.seq;
   if (!builder) {
     channel.counts.dropped_bytes.fetch_add(bytes.size(), kRelaxed);
     channel.counts.dropped_records.fetch_add(records, kRelaxed);
@@ -319,7 +321,7 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
   BlockInfo info;
   info.device = channel.device;
   info.channel = channel.channel;
-  info.seq = ++channel.seq;
+  info.seq = seq;
   info.epoch = channel.epoch;
   info.records = static_cast<uint32_t>(records);
   info.host_ns = clock_.MonotonicRawNs();
