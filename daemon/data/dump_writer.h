@@ -76,6 +76,7 @@ struct FeedOptions {
   bool keep_all = false;  // no thinning, whatever the rates: a dump of what the recorder holds
   int64_t session_start_ns = 0;  // H of the device's start_info
   bool in_past = false;          // the session was requested after that
+  int64_t silence_ns = 0;        // see LossLedger
   uint32_t chip_id = 0;
   double device_counter_hz = 0;
   double host_counter_hz = 0;
@@ -85,7 +86,7 @@ class WriterSession;
 
 class DumpFeed {
  public:
-  explicit DumpFeed(FeedOptions options) : options_(std::move(options)), losses_(options_.session_start_ns, options_.in_past) {}
+  explicit DumpFeed(FeedOptions options) : options_(std::move(options)), losses_(options_.session_start_ns, options_.in_past, options_.silence_ns) {}
   const FeedOptions& options() const { return options_; }
   const FeedCounters& counters() const { return counters_; }
   const LossLedger& losses() const { return losses_; }

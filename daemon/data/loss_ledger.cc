@@ -147,12 +147,13 @@ void LossLedger::NoteRunBegan(Place at, int64_t start_ns, int64_t block_ns) cons
 }
 
 void LossLedger::NoteNoPast(Place at, int64_t block_ns) {
-  const bool first = in_past_ && last_block_ns_ == 0;
-  if (!first || block_ns - session_start_ns_ < kNsPerSecond) return;
+  const bool first = (in_past_ || silence_ns_ > 0) && last_block_ns_ == 0;
+  if (!first || block_ns - session_start_ns_ < std::max(silence_ns_, kNsPerSecond)) return;
   if (at.channel.gaps.empty()) NoteRestart(at, block_ns, LossReason::kNotRecorded);
 }
 
 void LossLedger::NoteEnd(Place at, int64_t end_ns) {
+  if (silence_ns_ > 0 && end_ns - LastNs() > silence_ns_) BeginOutage();
   if (outage_from_ns_ == 0 || outage_from_ns_ != LastNs()) return;
   NoteRestart(at, end_ns, released_ ? LossReason::kChannelReleased : LossReason::kChannelSilent);
 }

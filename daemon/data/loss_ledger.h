@@ -24,8 +24,10 @@ class LossLedger {
     SessionDump& dump;
   };
 
-  // `session_start_ns`: H of the device's start_info. `in_past`: the session was requested after that.
-  LossLedger(int64_t session_start_ns, bool in_past) : session_start_ns_(session_start_ns), in_past_(in_past) {}
+  // `session_start_ns`: H of the device's start_info. `in_past`: the session was requested after that. `silence_ns`:
+  // without a block for longer the channel has an outage, in a dump of what lies in the past; 0 = outages are reported.
+  LossLedger(int64_t session_start_ns, bool in_past, int64_t silence_ns = 0)
+      : session_start_ns_(session_start_ns), in_past_(in_past), silence_ns_(silence_ns) {}
 
   // Any thread. Lost, or not read, for a reason that Settle brings into the manifest: kQueueFull, kNoBuffer, kLate
   // or kOverBudget. Records 0 = unknown; polls that did not take place have no bytes.
@@ -89,6 +91,7 @@ class LossLedger {
 
   const int64_t session_start_ns_;
   const bool in_past_;
+  const int64_t silence_ns_;
   std::array<Entry, kLossReasons> entries_;
   bool resync_ = false;
   int64_t last_settled_ns_ = 0;

@@ -174,6 +174,27 @@ TEST_F(LossLedgerTest, ARunThatDoesNotBeginIsAGapUpToTheEnd) {
   EXPECT_THAT(other.gaps, ElementsAre(Field(&ManifestGap::reason, LossReason::kChannelRestart)));
 }
 
+// Nothing reports outages to a dump of the flight recorder.
+TEST_F(LossLedgerTest, WhatIsSilentInThePastIsAGap) {
+  LossLedger recorded(kStart, false, 2 * kSecond);
+  recorded.NoteNoPast(here(), kStart + 4 * kSecond);
+  recorded.NoteBlock(kStart + 4 * kSecond);
+  recorded.NoteEnd(here(), kStart + 9 * kSecond);
+  ASSERT_THAT(gaps(), SizeIs(2));
+  EXPECT_EQ(gaps()[0].reason, LossReason::kNotRecorded);
+  EXPECT_EQ(gaps()[0].from_ns, kStart);
+  EXPECT_EQ(gaps()[0].host_ns, kStart + 4 * kSecond);
+  EXPECT_EQ(gaps()[1].reason, LossReason::kChannelSilent);
+  EXPECT_EQ(gaps()[1].from_ns, kStart + 4 * kSecond);
+  EXPECT_EQ(gaps()[1].host_ns, kStart + 9 * kSecond);
+  ManifestChannel other;
+  LossLedger steady(kStart, false, 2 * kSecond);
+  steady.NoteNoPast({other, *dump_}, kStart + kSecond);
+  steady.NoteBlock(kStart + 8 * kSecond);
+  steady.NoteEnd({other, *dump_}, kStart + 9 * kSecond);
+  EXPECT_THAT(other.gaps, IsEmpty());
+}
+
 TEST_F(LossLedgerTest, ASessionOfThePastMissesWhatTheRecorderDidNotHold) {
   LossLedger past(kStart, true);
   past.NoteNoPast(here(), kStart + kSecond / 2);

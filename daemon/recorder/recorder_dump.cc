@@ -17,6 +17,8 @@ namespace {
 
 // A shorter gap is not reported.
 constexpr int64_t kSlackNs = 10 * kNsPerMs;
+// A channel that delivers nothing for so long, and two of its periods, was released, or its device is gone.
+constexpr int64_t kSilenceNs = 2 * kNsPerSecond;
 // The processes hand over what they have recorded, and it lies in their rings until we look.
 constexpr int64_t kHandOverNs = (ActivityHistory::kFlushMs + 1500) * kNsPerMs;
 
@@ -197,6 +199,7 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
     options = ChannelFeed(deps_.host, *deps_.host.FindDevice(route.device), route.collector, route.channel,
                           recorder_.OptionsOf(request));
     options.session_start_ns = start_ns_;
+    if (route.hz > 0) options.silence_ns = kSilenceNs + static_cast<int64_t>(2e9 / route.hz);
   } else if (!part->feeds.empty()) {
     // What one collector reads of several devices is one file.
     feed_of_[id] = part->feeds.front();

@@ -69,6 +69,19 @@ class Channels(unittest.TestCase):
             d.ctl("verify", dump)
             self.assertEqual(gaps(dump), {("hbm", 0): ["channel_released"]})
 
+    def test_a_dump_of_the_recorder_has_a_gap(self):
+        with daemon(devices=1, recorder={"enabled": True, "collectors": ["hbm=20", "hccs=20"]}) as d:
+            def held():
+                return d.ctl("status")["recorder"]["held_ns"] / 1e9
+
+            eventually(lambda: held() > 1, what="a recorded second")
+            d.ctl("channels", "release", "hbm", "--devices", "0")
+            until = held() + 9
+            eventually(lambda: held() > until, seconds=60, what="9 s without hbm")
+            dump = d.ctl("dump")["dump_path"]
+            d.ctl("verify", dump)
+            self.assertEqual(gaps(dump), {("hbm", 0): ["channel_silent"], ("hccs", 0): []})
+
     @unittest.skipUnless(IS_ROOT, "needs root to be two users")
     def test_users(self):
         group = group_id()
