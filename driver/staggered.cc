@@ -1,14 +1,11 @@
 #include "driver/staggered.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/mutex.h"
+#include "driver/abandonable_thread.h"
 
 namespace profd {
 namespace {
@@ -25,21 +22,18 @@ struct Returned {
 
 bool Begin(const std::string& name, size_t index, std::function<void()> job,
            const std::shared_ptr<Returned>& returned) {
-  try {
-    std::thread([name = name.substr(0, 15), index, job = std::move(job), returned]() mutable {
-      ::pthread_setname_np(::pthread_self(), name.c_str());
-      job();
-      job = nullptr;  // what it holds is released before the end is reported
-      MutexLock lock(returned->mutex);
-      returned->jobs[index] = StaggeredEnd::kReturned;
-      returned->changed.NotifyAll();
-    }).detach();
-    return true;
-  } catch (const std::system_error&) {
+  AbandonableThread thread;  // left behind at once: `returned` has its end
+  const bool begun = thread.Start(name, [index, job = std::move(job), returned]() mutable {
+    job();
+    job = nullptr;  // what it holds is released before the end is reported
     MutexLock lock(returned->mutex);
-    returned->jobs[index] = StaggeredEnd::kNoThread;
-    return false;
-  }
+    returned->jobs[index] = StaggeredEnd::kReturned;
+    returned->changed.NotifyAll();
+  });
+  if (begun) return true;
+  MutexLock lock(returned->mutex);
+  returned->jobs[index] = StaggeredEnd::kNoThread;
+  return false;
 }
 
 }  // namespace
