@@ -19,9 +19,7 @@ Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> 
   for (uint32_t channel : channels) {
     if (HasChannel(device, channel)) return Status::Ok();
   }
-  return Unimplemented(fmt::format("not supported on {}: no channel {}",
-                                   device.chip_name.empty() ? "this chip" : device.chip_name,
-                                   fmt::join(channels, ", ")));
+  return Unimplemented(fmt::format("no channel {}", fmt::join(channels, ", ")));
 }
 
 uint32_t PeriodMs(double hz, uint32_t min_ms) {

@@ -17,8 +17,7 @@ inline constexpr uint32_t kMinMemoryPeriodMs = 10;
 
 bool HasChannel(const DeviceInfo& device, uint32_t channel);
 
-// Ok if the driver lists one of `channels` for this device; else kUnimplemented, naming the chip:
-// "not supported on Ascend910: no channel 133".
+// Ok if the driver lists one of `channels` for this device; else kUnimplemented: "no channel 133".
 Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> channels);
 
 // The driver's period for a rate: 1000 / hz ms, rounded down, at least `min_ms`, at most the 1000

@@ -274,7 +274,7 @@ using SampleFields = std::map<std::string, std::variant<std::string, int64_t>>;
 struct CollectorEntry {
   const CollectorSpec* spec = nullptr;
   // Can it run here? Ok, or the reason why not (kUnimplemented: chip or kernel lacks it). No side
-  // effects. For channel collectors: on this device.
+  // effects. For channel collectors: on this device, whose chip the reason does not name (ProbeDevice does).
   Status (*probe_device)(const Host&, const DeviceInfo&) = nullptr;
   Status (*probe_host)(const Host&) = nullptr;
   // Channel collectors: the channels to start on this device (only listed ones), ...
@@ -290,6 +290,13 @@ struct CollectorEntry {
   // What is wrong with items of its settings, one text each.
   std::vector<std::string> (*check_settings)(std::span<const std::string> items) = nullptr;
 };
+
+// probe_device, with the chip in front of what it lacks: "not supported on Ascend910: no channel 133".
+inline Status ProbeDevice(const CollectorEntry& entry, const Host& host, const DeviceInfo& device) {
+  const Status status = entry.probe_device(host, device);
+  if (status.code() != StatusCode::kUnimplemented) return status;
+  return status.Annotate("not supported on " + (device.chip_name.empty() ? "this chip" : device.chip_name));
+}
 
 // make_poller of one that needs no more than its constructor is given: the host, the options if it takes them, the registry.
 template <class Collector>

@@ -33,8 +33,7 @@ constexpr CollectorSpec kSpec = {
 Status Probe(const Host&, const DeviceInfo& device) {
   Status listed = NeedAnyChannel(device, {abi::InstrChannel(0, 0)});
   if (!listed.ok() || device.chip_id == static_cast<int>(abi::kChip910B)) return listed;
-  return Unimplemented(fmt::format("not supported on {}: Ascend910B (A2) only",
-                                   device.chip_name.empty() ? "this chip" : device.chip_name));
+  return Unimplemented("Ascend910B (A2) only");
 }
 
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {

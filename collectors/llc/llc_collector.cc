@@ -189,8 +189,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
 Status Probe(const Host&, const DeviceInfo& device) {
   // The chip's LLC is read with perf on the device's own OS instead (driver-abi 3.2).
   if (device.chip_id == abi::kChip310) {
-    return Unimplemented(
-        "not supported on Ascend310: its last level cache has no sampling channel");
+    return Unimplemented("its last level cache has no sampling channel");
   }
   return NeedAnyChannel(device, {abi::kChannelLlc});
 }

@@ -153,7 +153,7 @@ Status ProbeWith(const CollectorEntry& entry, int chip_id, std::vector<uint32_t>
   NoHost nothing;
   DeviceInfo device = MakeDevice(chip_id);
   device.channels = std::move(channels);
-  return entry.probe_device(nothing.host, device);
+  return ProbeDevice(entry, nothing.host, device);
 }
 
 }  // namespace profd::testing

@@ -156,7 +156,7 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
     } else {
       why = Unimplemented(node.report().hal_error.empty() ? "no devices on this node" : node.report().hal_error);
       for (const DeviceInfo& device : node.host().devices) {
-        Status one = entry.probe_device(node.host(), device);
+        Status one = ProbeDevice(entry, node.host(), device);
         if (one.ok()) {
           wire.add_devices(static_cast<uint32_t>(device.id));
         } else {

@@ -67,7 +67,7 @@ void FlightRecorder::AddChannels(const WantedCollector& wanted) {
     Claimed& one = claimed_.emplace_back();
     one.wanted = wanted;
     one.device = device.id;
-    if (Status probe = entry.probe_device(deps_.session.host, device); !probe.ok()) {
+    if (Status probe = ProbeDevice(entry, deps_.session.host, device); !probe.ok()) {
       one.problem = probe.message();
       continue;
     }

@@ -41,15 +41,6 @@ bool AreAll(std::span<const DeviceInfo> devices, unsigned chip_id) {
   });
 }
 
-// "not supported on Ascend910: no channel 133": the chip is named elsewhere.
-std::string WithoutChip(std::string_view reason) {
-  size_t colon = reason.find(": ");
-  if (reason.starts_with("not supported on ") && colon != std::string_view::npos) {
-    reason.remove_prefix(colon + 2);
-  }
-  return std::string(reason);
-}
-
 // Why no collector does anything for the option here; empty when one does.
 std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
                    std::span<const CollectorEntry> collectors, const ProbeCollector& probe) {
@@ -57,9 +48,8 @@ std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
   auto can = [&](const CollectorEntry& entry, const DeviceInfo* device) {
     Status status = probe(entry, device);
     if (status.ok()) return true;
-    std::string reason = WithoutChip(status.message());
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-      reasons.push_back(std::move(reason));
+    if (std::find(reasons.begin(), reasons.end(), status.message()) == reasons.end()) {
+      reasons.push_back(status.message());
     }
     return false;
   };

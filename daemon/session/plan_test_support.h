@@ -51,7 +51,7 @@ class SessionPlanTest : public ::testing::Test {
                           ChannelOptions everything;
                           SetEverything(*entry.spec, 1, &everything);
                           return entry.plan(*device, everything).empty()
-                                     ? Unimplemented("not supported on X: no channel")
+                                     ? Unimplemented("no channel")
                                      : Status::Ok();
                         },
                         free_bytes_,

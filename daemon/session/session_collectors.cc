@@ -34,7 +34,7 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   row.collector = planned.index;
   row.device = id;
   row.named = planned.named;
-  Status probe = entry.probe_device(deps_.host, device);
+  Status probe = ProbeDevice(entry, deps_.host, device);
   if (!probe.ok()) {
     // Of an option's collectors the chip has some and lacks others; that it has none of them the
     // request's check would have reported.

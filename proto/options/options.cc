@@ -342,9 +342,7 @@ void Checker::FillEffective() {
 std::string WhyUnsupported(const Option& option, const NodeSupport& node) {
   if (auto lacking = node.lacking.find(option.key);
       lacking != node.lacking.end() && !lacking->second.empty()) {
-    if (lacking->second.starts_with("not supported on") || node.chip_names.empty()) {
-      return lacking->second;
-    }
+    if (node.chip_names.empty()) return lacking->second;
     return fmt::format("not supported on {}: {}", fmt::join(node.chip_names, ", "), lacking->second);
   }
   if (option.key != "instr_profiling_freq") return "";
