@@ -174,7 +174,7 @@ TEST_F(ChannelPumpTest, ReadErrorsAreCountedAndSurvived) {
   hal_.Data(0, kHbm, Hbm(1000));
   hal_.ReadCode(0, kHbm, -4);
   hal_.Data(0, kHbm, Hbm(2000));
-  hal_.ReadCode(0, kHbm, 1 << 30);  // more than there was room for
+  hal_.ReadCode(0, kHbm, 1 << 30);  // more than the buffer holds
   hal_.Data(0, kHbm, Hbm(3000));
   sink_.WaitForRecords(3);
   ChannelCounters counters = Pump().Counters(0, kHbm);

@@ -274,7 +274,7 @@ void ChannelTable::FrameAndDeliver(Channel& channel, std::span<std::byte> bytes,
   channel.tail.assign(tail.begin(), tail.end());
 }
 
-// Lines with all digits of their nanoseconds (dump-format, "How profd writes", 4), in blocks that have room for
+// Lines with all digits of their nanoseconds (dump-format, "How profd writes", 4), in blocks that have space for
 // them. Here, since the framer works in place, and so that all readers see the same bytes.
 void ChannelTable::DeliverPadded(Channel& channel, std::span<const std::byte> lines) {
   static constexpr std::array<std::byte, kFractionDigits> kZeros = [] {

@@ -146,7 +146,7 @@ class DcmiService {
   struct Options {
     StaggerPace start;                        // of the cards, at Start
     int64_t retry_ns = 30 * kNsPerSecond;     // of cards that have not answered
-    // How long Start waits for the library, which may have to wake devices up, before it goes on without it.
+    // How long Start waits for the library, which may have to wake devices up, before it continues without it.
     std::chrono::milliseconds init_patience{5000};
     int64_t init_retry_ns = 10 * kNsPerSecond;  // of Start (dcmi-and-metrics 1.1)
   };
@@ -160,7 +160,7 @@ class DcmiService {
 
   // Initialises the library (v1, else v2) and finds the NPUs. A card that does not answer is not an error. After an
   // error that may pass, such as while the driver is being reset, CheckCards tries again; a call that hangs is
-  // left to its thread, and CheckCards goes on when it has returned.
+  // left to its thread, and CheckCards continues when it has returned.
   Status Start();
   // Start has failed, and is tried again, or its call has not returned.
   bool IsPending() const;

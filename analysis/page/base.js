@@ -1,4 +1,4 @@
-// What all pages use: building elements, numbers with units, tables, graphs. Names come from files that nobody has
+// What all pages use: building elements, numbers with units, tables, graphs. Names come from files that were not
 // checked: they are put in as text, never as HTML.
 'use strict';
 var profd = window.profd || (window.profd = {});

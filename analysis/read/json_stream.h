@@ -14,7 +14,7 @@
 namespace profd::analysis {
 
 // A stream for RapidJSON, of a text that comes in blocks. No character but those of such escapes changes, nor does their
-// number. A block is mended at once, since a check of each character would cost a third of the parsing.
+// number. A block is repaired at once, since a check of each character would cost a third of the parsing.
 class WithoutLoneSurrogates {
  public:
   using Ch = char;
@@ -58,11 +58,11 @@ class WithoutLoneSurrogates {
     last_ = buffer_.data() + kept + got;
     *last_ = '\0';
     at_ = buffer_.data();
-    end_ = Mend();
+    end_ = Repair();
   }
 
   // Up to where all is decided.
-  Ch* Mend() {
+  Ch* Repair() {
     Ch* at = buffer_.data();
     while ((at = static_cast<Ch*>(std::memchr(at, '\\', static_cast<size_t>(last_ - at)))) != nullptr) {
       if (!whole_ && last_ - at < static_cast<ptrdiff_t>(2 * kEscape)) return at;

@@ -8,7 +8,7 @@ import time
 
 import rig
 
-# Not the highest rates: the simulator of 64 devices must leave room for what is measured.
+# Not the highest rates: the simulator of 64 devices must leave CPU time for what is measured.
 DEVICE = ("--sys-hardware-mem-freq", "10", "--sys-io-sampling-freq", "20",
           "--sys-interconnection-freq", "10", "--dvpp-freq", "20", "--llc-profiling", "read")
 CHANNELS = ("hbm", "pcie", "hccs", "roce", "nic", "qos", "npu_mem", "soc_profile")
@@ -43,7 +43,7 @@ def pick(points, args):
 
 
 def devices(build, seconds, args):
-    """Sixty-four are what the driver's interface has room for."""
+    """The driver's interface allows sixty-four at most."""
     for count in pick([1, 2, 4, 8, 16, 32, 64], args):
         with rig.Daemon(build, scenario=f'chip = "910B"\ndevices = {count}\n') as daemon:
             idle = cpu(daemon, seconds)

@@ -127,7 +127,7 @@ Status SendPacket(int socket, std::string_view packet, int fd) {
     sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return Status::Ok();
-  if (errno == EAGAIN || errno == ENOBUFS) return ResourceExhausted("no room");
+  if (errno == EAGAIN || errno == ENOBUFS) return ResourceExhausted("no space in the socket");
   return Unavailable(Status::FromErrno(errno, "send").message());
 }
 

@@ -17,7 +17,7 @@ class ProfilerObserver {
   static bool Register();
   // Another one has switched profiling on, and not yet off.
   static bool SeesAnother();
-  // Who profiles this process besides us, also by other signs; empty: no one we see.
+  // Who profiles this process besides us, also by other signs; empty: none that we see.
   static std::string Others();
   static constexpr char kAnother[] = "another profiler of the vendor's runs in this process";
   // While MSPTI is ours, what it may switch on is ours. It does so on the application's threads too, when they set a

@@ -18,7 +18,7 @@ constexpr uint64_t kMiB = 1u << 20;
 // What a dump still writes when it ends, and what an empty one takes.
 constexpr uint64_t kPerRunningDump = 256u << 10;
 constexpr uint64_t kNewDump = kMiB;
-// Room is made for what is written until removing has had its effect.
+// Space is freed for what is written until removing has had its effect.
 constexpr double kAheadS = 2.0;
 constexpr double kMarginS = 0.5;
 // Dumps grow by complete flushes: over less time than this one of them would look like a flood, for which

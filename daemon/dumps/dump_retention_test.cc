@@ -169,7 +169,7 @@ TEST_F(DumpRetentionTest, SumsAndSpaceFollowWhatIsWritten) {
   EXPECT_EQ(sums().running, 9000U);
   EXPECT_EQ(sums().pinned, before);
   EXPECT_EQ(sums().finished, 0U);
-  // The room that is left for what is still to come counts, too.
+  // The space reserved for what is still to come counts, too.
   retention_->SetLimits({.total = before + 10'000});
   EXPECT_TRUE(retention_->Pin({finished}, false, false).ok());
   EXPECT_FALSE(retention_->Enforce().removals.empty());
@@ -220,7 +220,7 @@ TEST_F(DumpRetentionTest, APauseDoesNotSlowTheNextSession) {
   retention_->Opened(dump);
   retention_->Grown(second, 1);
   retention_->SetLimits({.total = 5u << 20});
-  EXPECT_TRUE(retention_->Enforce().over_total) << "half a second of the rate has no room";
+  EXPECT_TRUE(retention_->Enforce().over_total) << "half a second of the rate does not fit";
 }
 
 // Nor does a disk that takes nothing: what comes meanwhile is to be written, too.

@@ -49,7 +49,7 @@ TEST(NpuExporterTable, HoldsEveryMetricOfNpuExporterWithItsLabelsAndUnit) {
 
 TEST(NpuExporterTable, EverySourceExistsAndCanMatch) {
   for (const NpuExporterRow& row : NpuExporterTable()) {
-    EXPECT_TRUE(!SourcesOf(row).empty() || !row.note.empty()) << row.name << ": say why";
+    EXPECT_TRUE(!SourcesOf(row).empty() || !row.note.empty()) << row.name << ": the note has no reason";
     for (const NpuExporterSource& source : SourcesOf(row)) {
       auto metric = std::find_if(kMetrics.begin(), kMetrics.end(),
                                  [&](const MetricSpec& spec) { return spec.name == source.metric; });

@@ -188,7 +188,7 @@ void Node::Describe(const DaemonConfig& config) {
   if (known != devices_.end()) facts_.chip_id = known->chip_id;
 }
 
-// Made even where the tool is not to be run, so that it can say why.
+// Made even where the tool is not to be run, so that it can report the reason.
 void Node::MakeHccnReader(const DaemonConfig& config) {
   const std::string& where = config.metrics_hccn_tool;
   HccnReader::Options options;

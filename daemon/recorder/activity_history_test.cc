@@ -279,7 +279,7 @@ TEST_F(ActivityHistoryTest, NamesAreBounded) {
   for (uint32_t id = 1; id <= fit; ++id) Name(id % 2 == 0 ? kRank0 : kRank1, id, text, kBegin);
   EXPECT_GT(history_->names_refused(), 0u);
   const uint64_t refused = history_->names_refused();
-  // A process that has left makes room.
+  // The memory of a process that has left is free again.
   history_->OnGone(kRank0, true, kBegin);
   history_->Expire(kBegin + 100 * kSecond);
   Name(kRank1, fit + 1, "a", kBegin);

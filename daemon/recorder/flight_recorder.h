@@ -52,7 +52,7 @@ struct RecorderDumpRequest {
   std::string label;
   std::string reason;   // in words, for the manifest
   std::string counted;  // "request" or ToString(TriggerKind)
-  std::function<bool(const TrainingProcess&)> may_hold;  // whose activity; null = no one's
+  std::function<bool(const TrainingProcess&)> may_hold;  // whose activity; null = none
 };
 
 // Why the recorder holds `held_ns` and no more, for a warning. `most_ns`: recorder.seconds; `evicted_early`: for the lack

@@ -78,7 +78,7 @@ inline constexpr std::string_view kMarksDetail = "marks of attached processes"; 
 // The options whose data come from inside the application, with their values; those that are off
 // are left out.
 std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set);
-// Which of them were asked for in so many words, in the table's order.
+// Which of them were asked for explicitly, in the table's order.
 std::vector<std::string> AwaitedOptions(const options::OptionSet& set);
 
 void ToWire(const options::Effective& effective, v1::EffectiveOption* out);

@@ -107,7 +107,7 @@ class OptionSet {
   // Was it asked for explicitly (in any way)?
   bool Asked(std::string_view key) const;
   bool ListHas(std::string_view key, std::string_view item) const;
-  // Every option of the table, in its order; behind them the switches that are no option (ACL_API,
+  // Every option of the table, in its order; behind them the switches that no option stands for (ACL_API,
   // TORCH_CALL_STACK), if they were given.
   std::vector<Effective> effective;
 

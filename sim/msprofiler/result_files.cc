@@ -41,12 +41,12 @@ Result<ResultFiles> ResultFiles::Make(const std::string& folder, std::string suf
 
 void ResultFiles::Write(const std::string& path, std::string_view bytes) {
   std::atomic<int64_t>& left = Settings::The().disk_bytes;
-  const int64_t room = left.load();
-  if (disk_full_ || (room >= 0 && static_cast<uint64_t>(room) < bytes.size())) {
+  const int64_t space = left.load();
+  if (disk_full_ || (space >= 0 && static_cast<uint64_t>(space) < bytes.size())) {
     disk_full_ = true;
     return;
   }
-  if (room >= 0) left.store(room - static_cast<int64_t>(bytes.size()));
+  if (space >= 0) left.store(space - static_cast<int64_t>(bytes.size()));
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();

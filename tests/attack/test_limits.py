@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One user who wants all there is: connections, sessions, room for dumps, memory by way of compressed messages.
+"""One user who wants all there is: connections, sessions, space for dumps, memory by way of compressed messages.
 Needs root, to be several users."""
 
 import contextlib

@@ -158,7 +158,7 @@ class Attribution(unittest.TestCase):
         self.assertEqual({'x"} 1'.replace('"', '\\"'), 'evil_metric{a=\\"b', "4712", "many-0"} - jobs,
                          set(), jobs)
         self.assertEqual(self.series("evil_metric"), [])
-        # More jobs than there is room for: no other user's are among the hidden.
+        # More jobs than are shown: no other user's are among the hidden.
         self.assertEqual(len({(labels["job_id"], labels["user"])
                               for labels, _ in self.series("atlas_npu_job_info")}), 8)
         self.assertEqual(self.daemon.metric("profd_attribution_hidden_jobs"), 55 - 8)

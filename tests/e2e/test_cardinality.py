@@ -156,7 +156,7 @@ class Cardinality(unittest.TestCase):
             now = self.daemon.scrape()["profd_series", ()], self.daemon.rss()
             self.say(f"afterwards {now[0]:.0f} series, {now[1] >> 20} MiB")
             settled = settled or now
-        # Names of what is gone take no room: neither in the store nor anywhere else.
+        # Names of what is gone take no memory: neither in the store nor anywhere else.
         # (a failed call of libdcmi may have got its counter meanwhile)
         self.assertLessEqual(now[0], settled[0] + 32)
         if not is_sanitized():

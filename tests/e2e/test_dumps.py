@@ -54,7 +54,7 @@ class Punctual:
     """How long the daemon took to answer. Where its CPUs are all taken, its checks of limits are late, too, and
     may come when more has been written (docs/dumps.md)."""
 
-    LATE = 0.25  # seconds; checks are 0.2 apart, and leave room for half a second
+    LATE = 0.25  # seconds; checks are 0.2 apart, and leave half a second to spare
 
     def __init__(self, d):
         self.show, self.longest = d.show, 0
@@ -271,7 +271,7 @@ class Dumps(unittest.TestCase):
             self.assertEqual(d.show(session_id)["segments"][0]["state"], "interrupted")
             self.stop(d, session_id)
 
-    # Room -----------------------------------------------------------------------------------
+    # Space ----------------------------------------------------------------------------------
 
     def test_the_oldest_go_first_and_pinned_ones_stay(self):
         limit = 12
@@ -320,7 +320,7 @@ class Dumps(unittest.TestCase):
             if punctual:
                 self.assertLessEqual(bytes_of(d), 6 * MB)
             d.ctl("pin", session_id)
-            # Perhaps there is room for one more, and it ends at once; then there is none.
+            # Perhaps one more still fits, and it ends at once; then there is none.
             for _ in range(20):
                 refused = d.run("start", *MUCH)
                 if refused.returncode == REFUSED:

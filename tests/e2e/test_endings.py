@@ -132,7 +132,7 @@ class Endings(unittest.TestCase):
                 fetched = prof_reader.read(answer["path"], finished=False)
                 self.assertEqual(fetched.problems, [])
                 self.assertEqual(len(fetched[(0, "hbm.data")]), len(dump[(0, "hbm.data")]))
-            # Life goes on beside it.
+            # Other sessions continue beside it.
             again = daemon.record(*HCCS, seconds=0.3)
             self.assertNotEqual(os.path.basename(again["dump_path"]), os.path.basename(path))
             self.assertEqual(daemon.ctl("stop", session_id, expect=(0, 5))["sessions"][0]["state"],

@@ -220,7 +220,7 @@ class Plain(unittest.TestCase):
 
             eventually(refused, what="429")
             self.assertEqual(held[0].request("/healthz").answer()[0], 200)
-        eventually(lambda: ask(self.daemon, "/healthz")[0] == 200, what="room again")
+        eventually(lambda: ask(self.daemon, "/healthz")[0] == 200, what="an answer again")
         eventually(lambda: self.daemon.metric("profd_http_refused_total",
                                               reason="connections_of_address") > 0)
 

@@ -130,7 +130,7 @@ class Report(unittest.TestCase):
             self.assert_quiet()
 
     def test_a_narrow_overview(self):
-        """A long path is broken, and the ring's legend does not take its room."""
+        """A long path is broken, and the ring's legend does not take its space."""
         run = os.path.join(self.folder, "narrow", "x" * 100)
         make_rank(run, 0)
         report = os.path.join(self.folder, "narrow.html")

@@ -185,7 +185,7 @@ class Soak:
         ours = [c for c in facts["channels"] if (c["collector"], c["device"]) == (COUNTED, device)]
         written = sum(c["records"] for c in ours)
         lost = sum(loss["records"] for c in ours for loss in c["dropped"])
-        # By bytes, which also show what the ring had no room for; between junk only records can be counted.
+        # By bytes, which also show what did not fit into the ring; between junk only records can be counted.
         made = grown["records"] if device == GARBLED else grown["bytes"] // COUNTED_BYTES
         rest = made - written - lost
         with self.lock:

@@ -137,7 +137,7 @@ class Crash(FaultCase):
                     self.assertEqual(segment["state"], "interrupted", session)
 
     def verify_ended(self, d):
-        """Every dump that is complete, by both checkers; then it makes room."""
+        """Every dump that is complete, by both checkers; then it is deleted."""
         dumps = d.ctl("list", "--dumps")["dumps"]
         live = {s["dump_path"] for s in d.ctl("list", "--active")["sessions"]}
         ended = []

@@ -74,7 +74,7 @@ class Volume(FaultCase):
             self.assertRegex(error["message"], "1[56] MB free")
             self.assertIn("100 MB needed", error["message"])
             self.assertEqual(os.listdir(d.dump_root), [".state"])
-            # Without a dump there is nothing to have room for.
+            # Without a dump there is nothing that needs space.
             session = d.ctl("start", *START, "--no-dump")
             self.assertEqual(stop(d, session)["state"], "done")
             eventually(lambda: d.metric("profd_dump_free_bytes") <= 16 * MB)
@@ -113,7 +113,7 @@ class Volume(FaultCase):
             self.assert_complete(read_dump(done), 0)
             self.assertTrue(manifest(done)["channels"])
             self.assertTrue(d.ctl("status"))
-            # What was dropped is said, and room makes the daemon whole again.
+            # What was dropped is reported, and with free space the daemon is healthy again.
             # (Not quite full any more where the oldest slices have gone first.)
             eventually(lambda: d.metric("profd_dump_free_bytes") < 4 * MB)
             os.unlink(os.path.join(d.dump_root, "ballast"))
@@ -152,7 +152,7 @@ class Volume(FaultCase):
             self.assertEqual(sum(gap["lost_records"] for gap in gaps), c["aged"]["records"])
         eventually(lambda: self.aged(d) == gone, what="the metric says the same")
         self.assertLessEqual(self.size(done), limit)
-        # The first slices are gone; files that have one slice while there is room gave way, too.
+        # The first slices are gone; files that have one slice while there is space were removed, too.
         self.assertEqual([one for one in read_dump(done).problems
                           if "more than one slice" not in one and ": slices [" not in one], [])
         check = d.run("verify", done["dump_path"])
@@ -217,7 +217,7 @@ class Volume(FaultCase):
             self.assert_clean_end(d)
 
     def test_no_space_for_the_state_either(self):
-        """What the daemon keeps of a session has no room: the session runs, and is only not resumed."""
+        """What the daemon keeps of a session cannot be saved: the session runs, and is only not resumed."""
         with self.volume(24) as d:
             session = start(d)
             d.until_records(session["session_id"], 100)
@@ -258,7 +258,7 @@ class BadDisk(FaultCase):
                               if loss["reason"] == "write_error")
                 eventually(lambda: d.metric("profd_dump_dropped_bytes_total", reason="write_error") == refused,
                            what="the metric has what was given up at the end, too")
-                # Who writes nothing goes on.
+                # A session that writes nothing continues.
                 self.assertEqual(d.show(live["session_id"])["state"], "running")
                 os.unlink(control)
                 self.assert_serves(d, 1)

@@ -56,7 +56,7 @@ def config(output: str, *, steps: int = 1, warmup: int = 0, start_step: int = -1
 
 def write(folder: str, order: Dict[str, Any]) -> str:
     """Puts the order into the job's folder in one step; answers the file. The folder, and a file that is there, have to be
-    the caller's own and writable by no one else; links are not followed. OSError has what is wrong."""
+    the caller's own and not writable by others; links are not followed. OSError has what is wrong."""
     with _opened(folder) as fd:
         _check_owner(os.fstat(fd), folder)
         with contextlib.suppress(FileNotFoundError):
