@@ -3,7 +3,7 @@
 // and "broken" stay different answers:
 //   kUnimplemented       this chip, driver or kernel cannot do it
 //   kPermissionDenied    the caller may not
-//   kResourceExhausted   another client holds it (busy), a limit is reached, or the volume is full: the message says which
+//   kResourceExhausted   another client holds it (busy), a limit is reached, or the volume is full: the message names which
 //   kFailedPrecondition  switched off or not in the right state
 //   kUnavailable         it is broken or gone right now; trying again may help
 //   kInternal            a bug of ours or an answer that makes no sense

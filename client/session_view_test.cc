@@ -18,7 +18,7 @@ std::string Statistics(const v1::Session& session) {
   return out.str();
 }
 
-TEST(SessionViewTest, SaysWhatTheNpusFiguresDoNotCover) {
+TEST(SessionViewTest, ShowsWhatTheNpusFiguresDoNotCover) {
   v1::Session session;
   v1::SessionStatus& status = *session.mutable_status();
   status.add_statistics()->set_device(3);
@@ -41,7 +41,7 @@ TEST(SessionViewTest, NamesTheBytesWhereNoLostRecordIsKnown) {
   EXPECT_EQ(DroppedText(session), "3 dropped");
 }
 
-TEST(SessionViewTest, SaysWhatWasRemovedAndWhy) {
+TEST(SessionViewTest, ShowsWhatWasRemovedAndWhy) {
   v1::Session session;
   v1::SessionStatus& status = *session.mutable_status();
   v1::EffectiveOption& limit = *status.add_effective_options();

@@ -1,4 +1,4 @@
-"""What it takes until records come from inside a process that trains: a session's order, written to the process as the
+"""What it takes until records come from inside a process that trains: a session's request, written to the process as the
 daemon writes it, to the collector's report and to the first record in the activity ring."""
 
 import array

@@ -21,7 +21,7 @@ int RunListOptions(const Context& context, const ListOptionsOptions& options);
 
 struct CheckOptions {
   OptionSource options;
-  // The order is to name neither a job nor a process.
+  // The request is to name neither a job nor a process.
   bool no_job = false;
   bool offline = false;
   // Of `offline`; unset = whatever the chip.

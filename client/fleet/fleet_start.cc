@@ -110,7 +110,7 @@ class Starter {
     }
   }
 
-  // Late enough for every node's order to be there, by what the measuring took.
+  // Late enough for every node to have its request, by what the measuring took.
   int64_t MarginNs(size_t reached) const {
     int64_t slowest = 0;
     for (size_t i = 0; i < report_.nodes.size(); ++i) {

@@ -39,7 +39,7 @@ class CollectClient {
   void SetMode(std::string mode) { mode_ = std::move(mode); }
   void OnWelcome(const attach::Welcome& welcome);
   void OnNotice(const attach::SessionNotice& notice);
-  // An order of this session is there, and nothing was reported of it.
+  // A request of this session is there, and nothing was reported of it.
   bool HasUnreported(const std::string& session_id) const {
     const auto found = requests_.find(session_id);
     return found != requests_.end() && found->second.sent.empty();
@@ -77,7 +77,7 @@ class CollectClient {
   };
   Plugin& PluginOf(const Request& request);
   const Plugin& PluginOf(const Request& request) const { return const_cast<CollectClient*>(this)->PluginOf(request); }
-  // Why this order is not carried out; nothing: it is.
+  // Why this request is not carried out; nothing: it is.
   std::optional<attach::CollectorReport> Refusal(const Request& request) const;
   bool IsCarriedOut(const Request& request) const { return !Refusal(request); }
   static profd_collect_report ReportOf(const Plugin& plugin);

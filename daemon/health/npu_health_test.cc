@@ -45,7 +45,7 @@ class NpuHealthTest : public ::testing::Test {
   NpuHealth health_{store_, clock_};
 };
 
-TEST_F(NpuHealthTest, NodeWithoutNpusSaysWhy) {
+TEST_F(NpuHealthTest, NodeWithoutNpusHasTheReason) {
   EXPECT_FALSE(health_.Update({}));
   v1::Node node;
   health_.Describe("no libascend_hal.so", &node);

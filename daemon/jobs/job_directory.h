@@ -112,7 +112,7 @@ class JobDirectory {
     std::function<bool(uint64_t attach_id)> wants;
     // False: what it wants is not a reason to empty the rings more often than for the steps alone.
     bool hurries = true;
-    // How a process's collector is getting on with a session's order.
+    // What a process's collector reports of a session's request.
     std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
     // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).
     // True: this watcher copies them, or not, and calls NotifyTaken; no other is called.

@@ -74,7 +74,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
     ProcessId starter;  // pid 0: no process renews the lease by being alive
     SessionTargets targets;
     std::optional<Continuation> continues;
-    // The same order for other processes and devices; null: its devices stay as they are.
+    // The same request for other processes and devices; null: its devices stay as they are.
     std::function<Result<SessionPlan>(const SessionTargets&)> plan_for = nullptr;
   };
 

@@ -80,7 +80,7 @@ Result<Session::Request> SessionManager::Plan(const Peer& peer, const v1::Sessio
   return request;
 }
 
-// The plan of the processes' devices, if the order is bound to processes; host_sys follows too.
+// The plan of the processes' devices, if the request is bound to processes; host_sys follows too.
 Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec spec,
                                             const SessionTargets& targets) const {
   const std::span<const DeviceInfo> all = deps_.session.host.devices;
@@ -318,7 +318,7 @@ std::string SessionManager::ProfilingOn(const Peer& peer, std::span<const uint32
   return {};
 }
 
-// Whom an administrator's order may end: for a place on the node, and for channels that can serve
+// The sessions that an administrator's request may end: for a place on the node, and for channels that can serve
 // only one of the two.
 std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::Request& request) const {
   std::vector<std::shared_ptr<Session>> victims;

@@ -161,7 +161,7 @@ TEST_F(SessionCollectTest, OneWithoutRecordsIsServedInPart) {
 TEST_F(SessionCollectTest, NoProcessNoAnswer) {
   processes_.clear();
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_NEEDS_PROCESS);
-  EXPECT_EQ(Of("msproftx").result(), v1::Outcome::RESULT_NEEDS_PROCESS) << "not ordered";
+  EXPECT_EQ(Of("msproftx").result(), v1::Outcome::RESULT_NEEDS_PROCESS) << "not requested";
 }
 
 TEST_F(SessionCollectTest, TheEndWaitsForThoseThatCollect) {

@@ -1,4 +1,4 @@
-// Devices of the job's processes that come while the session runs: the order is planned again for them
+// Devices of the job's processes that come while the session runs: the request is planned again for them
 // alone, and they join the dump as if their part of it began there.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// Who may still start a session, whom an administrator's order may push aside, and how a refusal reports
+// Who may still start a session, which sessions an administrator's request may end, and how a refusal reports
 // by whom the node is busy and until when. Pure functions over a short account of every live session.
 #pragma once
 

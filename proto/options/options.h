@@ -119,7 +119,7 @@ struct CheckRequest {
   const NodeSupport* node = nullptr;
   bool best_effort = false;  // kUnsupported becomes a warning and the option is off
   bool has_process = true;   // a job or pid is named (host_sys needs one)
-  // A collector ordered by name that makes an option do something without its frequency ("llc").
+  // A collector requested by name that makes an option do something without its frequency ("llc").
   std::vector<std::string> collectors;
 };
 

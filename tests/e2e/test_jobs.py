@@ -178,7 +178,7 @@ class Detection(JobCase):
             process.wait()
             eventually(lambda: self.process_of(process.pid) is None, what="it ended")
 
-    def test_status_tells(self):
+    def test_status_counts_processes(self):
         with Process(self.path):
             node = self.daemon.ctl("status")
             self.assertGreaterEqual(node["attached_processes"], 1)

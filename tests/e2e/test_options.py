@@ -236,7 +236,7 @@ class A2(OptionCase):
         self.assertRegex(answer["error"]["message"],
                          r"nothing could be collected: ddr: not supported on Ascend910B: no channel 7$")
 
-    def test_a_recovered_dump_tells_its_options(self):
+    def test_a_recovered_dump_has_its_options(self):
         session = self.record({"sys_io_sampling_freq": 80})
         self.daemon.restart()
         recovered = self.daemon.show(session["session_id"])

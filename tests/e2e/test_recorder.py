@@ -242,7 +242,7 @@ class Faster(RecorderCase):
 class Off(RecorderCase):
     devices = 1
 
-    def test_says_so(self):
+    def test_calls_are_refused(self):
         answer = self.daemon.run("dump", "--last", "10s")
         self.assertEqual(answer.returncode, 3)
         self.assertIn("recorder.enabled", answer.stderr)

@@ -138,7 +138,7 @@ class Inventory(FaultCase):
             self.assertEqual(d.ctl("devices")["devices"], [])
             self.assert_clean_end(d)
 
-    def test_ids_with_holes(self):
+    def test_ids_with_gaps(self):
         with self.inventory(devices=6, ODD_IDS=1) as d:
             self.assertEqual([x["id"] for x in d.ctl("devices")["devices"]], [1, 3, 5])
             session = start(d)

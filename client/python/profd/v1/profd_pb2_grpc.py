@@ -140,7 +140,7 @@ class NodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetStacks(self, request, context):
-        """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+        """Where the threads of training processes stand now: what the kernel reports of each, and the frames of Python where the
         process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
         for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
         """

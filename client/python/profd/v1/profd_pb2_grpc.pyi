@@ -55,7 +55,7 @@ class NodeServiceStub:
     GetStacks: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.GetStacksRequest,
         profd.v1.profd_pb2.GetStacksResponse]
-    """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+    """Where the threads of training processes stand now: what the kernel reports of each, and the frames of Python where the
     process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
     for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
     """
@@ -163,7 +163,7 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.GetStacksRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.GetStacksResponse:
-        """Where the threads of training processes stand now: what the kernel says of each, and the frames of Python where the
+        """Where the threads of training processes stand now: what the kernel reports of each, and the frames of Python where the
         process is attached and its interpreter answers within two seconds. The caller's own processes; those of all users
         for administrators. NOT_FOUND: no such process is known here. RESOURCE_EXHAUSTED: too many ask at this moment.
         """
