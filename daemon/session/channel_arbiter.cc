@@ -247,7 +247,7 @@ void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) 
   Detach(slot, detach);
 }
 
-void ChannelArbiter::LetLeaversGo(Slot& slot) {
+void ChannelArbiter::DetachPending(Slot& slot) {
   for (const PendingDetach& detach : std::exchange(slot.pending_detaches, {})) Detach(slot, detach);
 }
 
@@ -277,7 +277,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
     if (slot.phase == Phase::kRunning) {
       Stop(slot);
     } else {
-      LetLeaversGo(slot);
+      DetachPending(slot);
     }
     return;
   }
@@ -398,7 +398,7 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
                                          : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
   slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
   deps_.router.End(dev, slot.channel);
-  LetLeaversGo(slot);
+  DetachPending(slot);
   Reconcile(slot);
 }
 
@@ -463,7 +463,7 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
           });
     }
   }
-  LetLeaversGo(slot);
+  DetachPending(slot);
   Reconcile(slot);
 }
 

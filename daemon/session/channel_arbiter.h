@@ -196,7 +196,7 @@ class ChannelArbiter {
   // What the driver holds by now is still the detached claim's: reads it, then detaches.
   void FetchFor(Slot& slot, ClaimId claim);
   void OnFetched(Slot& slot, ClaimId claim, const Status& status);
-  void LetLeaversGo(Slot& slot);
+  void DetachPending(Slot& slot);
   void Detach(Slot& slot, const PendingDetach& detach);
   void CheckSettled(ClaimId id);
   void PushEpoch(Slot& slot, Participant& part);

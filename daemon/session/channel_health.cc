@@ -179,7 +179,7 @@ void ChannelArbiter::StayAway(Slot& slot, HandedOver& away) {
     Stop(slot);
     return;
   }
-  LetLeaversGo(slot);
+  DetachPending(slot);
   for (Participant& part : slot.parts) {
     if (part.target.feed != nullptr) part.target.session->NoteReleased(part.target.feed);
     Answer(part, v1::Outcome::RESULT_BUSY, away.why);
