@@ -12,7 +12,7 @@ namespace profd::analysis {
 namespace {
 
 // A mean over those ranks that know it.
-struct Known {
+struct RankMean {
   double sum = 0;
   double ranks = 0;
   void Add(double value) {
@@ -35,12 +35,12 @@ struct Table {
 
 // Means over the ranks of a run of what one step, or all that was recorded, takes in each.
 struct Figures {
-  Known whole_ms;
-  std::map<std::string, Known> parts;  // computing, ...
+  RankMean whole_ms;
+  std::map<std::string, RankMean> parts;  // computing, ...
   Table types;
   Table operators;
   Table communication;
-  std::map<std::string, Known> memory_mb;  // peak by component
+  std::map<std::string, RankMean> memory_mb;  // peak by component
 };
 
 std::string Named(const Rank& rank, TextId id) {
@@ -144,10 +144,10 @@ void AddDifferences(const Row& row, const Table& run, const Table& baseline, std
   for (const auto& [name, value] : names) AddDifference(row, name, run.Of(name), baseline.Of(name), list);
 }
 
-void AddDifferences(const Row& row, const std::map<std::string, Known>& run, const std::map<std::string, Known>& baseline, std::vector<Json>* list) {
-  std::map<std::string, Known> names = run;
+void AddDifferences(const Row& row, const std::map<std::string, RankMean>& run, const std::map<std::string, RankMean>& baseline, std::vector<Json>* list) {
+  std::map<std::string, RankMean> names = run;
   names.insert(baseline.begin(), baseline.end());
-  const auto of = [](const std::map<std::string, Known>& values, const std::string& name) {
+  const auto of = [](const std::map<std::string, RankMean>& values, const std::string& name) {
     const auto found = values.find(name);
     return found == values.end() ? std::nullopt : found->second.Get();
   };
