@@ -59,7 +59,7 @@ class Advisor {
 
  private:
   struct JobPast {
-    Past transfer;
+    Baseline transfer;
     int64_t seen_ns = 0;
   };
   using JobKey = std::tuple<std::string, uint32_t, pid_t>;  // the process: of one without a job

@@ -261,7 +261,7 @@ void RankHistory::FillKernels(const LiveActivity& live, int64_t now_ns, const Ru
     auto past = kernel_past_.find(kernel.name);
     if (past == kernel_past_.end()) {
       if (kernel_past_.size() == kMaxKernelPasts) continue;
-      past = kernel_past_.emplace(kernel.name, Past(kLearnKernels)).first;
+      past = kernel_past_.emplace(kernel.name, Baseline(kLearnKernels)).first;
     }
     past->second.Add(kernel.mean_us, rules.kernels, now_ns, rules.forget_ns);
     kernel.before_us = past->second.mean();

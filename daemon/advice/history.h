@@ -13,8 +13,8 @@
 
 #include "analysis/rules/host_work.h"
 #include "base/clock.h"
+#include "daemon/advice/baseline.h"
 #include "daemon/advice/facts.h"
-#include "daemon/advice/past.h"
 #include "daemon/jobs/activity_window.h"
 #include "daemon/jobs/job_directory.h"
 
@@ -98,7 +98,7 @@ class RankHistory {
   uint64_t done_ = 0;
   uint64_t done_before_ = 0;  // at the last look
   std::array<StepTime, kSteps> steps_{};  // a ring: done_ % kSteps is next
-  Past step_past_;
+  Baseline step_past_;
   // Ranges of the thread that makes the steps.
   std::optional<int32_t> thread_;
   std::vector<OpenRange> ranges_;
@@ -109,8 +109,8 @@ class RankHistory {
   std::vector<int8_t> compile_names_;  // the same
   int64_t last_kernel_ns_ = 0;
   int64_t shares_end_ns_ = 0;
-  std::array<Past, 4> share_past_{};
-  std::map<std::string, Past, std::less<>> kernel_past_;
+  std::array<Baseline, 4> share_past_{};
+  std::map<std::string, Baseline, std::less<>> kernel_past_;
   std::vector<KernelTime> kernels_;
   int64_t next_kernels_ns_ = 0;
 };

@@ -6,11 +6,11 @@
 
 namespace profd {
 
-class Past {
+class Baseline {
  public:
-  Past() = default;
+  Baseline() = default;
   // `learn`: after so many values it is known.
-  explicit Past(int learn) : learn_(learn) {}
+  explicit Baseline(int learn) : learn_(learn) {}
 
   // Once a second or more rarely. `suspicious`: the ratio above which the mean stands still.
   void Add(double value, double suspicious, int64_t now_ns, int64_t forget_ns) {
