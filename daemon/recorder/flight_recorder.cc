@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/strand.h"
 #include "collectors/channel_options.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/recorder/recorder_poll_sink.h"
@@ -115,6 +116,7 @@ void FlightRecorder::AddPoller(const WantedCollector& wanted) {
 }
 
 void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null) {
+  DCHECK_ON(deps_.session.control);
   sessions_ = &sessions;
   jobs_ = jobs_or_null;
   clocks_[kHostDevice].Add(CorrelateHostClock(deps_.session.host.clock));
@@ -175,6 +177,7 @@ void FlightRecorder::Claim(Claimed& one) {
 }
 
 void FlightRecorder::End(std::function<void()> done) {
+  DCHECK_ON(deps_.session.control);
   ended_ = true;
   watching_.reset();
   auto waiting = std::make_shared<size_t>(1);
@@ -197,6 +200,7 @@ void FlightRecorder::End(std::function<void()> done) {
 }
 
 void FlightRecorder::Configure(const DaemonConfig& config) {
+  DCHECK_ON(deps_.session.control);
   bool other = config.recorder_triggers != config_.recorder_triggers;
   config_ = config;
   if (other) SetTriggers();
@@ -204,6 +208,7 @@ void FlightRecorder::Configure(const DaemonConfig& config) {
 }
 
 void FlightRecorder::Tick() {
+  DCHECK_ON(deps_.session.control);
   if (ended_) return;
   int64_t now = deps_.session.host.clock.MonotonicRawNs();
   ring_->Expire(now);
@@ -238,6 +243,7 @@ bool FlightRecorder::Owns(const Claimed& one, const Route& route) const {
 }
 
 void FlightRecorder::Describe(v1::Recorder* out) {
+  DCHECK_ON(deps_.session.control);
   int64_t now = deps_.session.host.clock.MonotonicRawNs();
   Stats all = stats();
   out->set_enabled(true);
@@ -341,6 +347,7 @@ double FlightRecorder::HostHz(uint16_t collector) const {
 }
 
 void FlightRecorder::UpdateMetrics(SelfMetrics* self) {
+  DCHECK_ON(deps_.session.control);
   const Stats held = stats();
   self->Set(MetricByName("profd_recorder_seconds"), static_cast<double>(held.held_ns) / 1e9);
   self->Set(MetricByName("profd_recorder_bytes"), held.ring.bytes);

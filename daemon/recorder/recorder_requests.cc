@@ -7,6 +7,7 @@
 
 #include "base/duration_text.h"
 #include "base/log.h"
+#include "base/strand.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
 
@@ -66,6 +67,7 @@ Status CheckLast(const v1::DumpRecorderRequest& request_untrusted) {
 
 void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& request_untrusted,
                           SessionReply reply) {
+  DCHECK_ON(deps_.session.control);
   Status wrong;
   if (ended_) {
     wrong = Unavailable("profd is stopping");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/strand.h"
 #include "base/text.h"
 #include "collectors/metric_table.h"
 #include "daemon/recorder/flight_recorder.h"
@@ -134,6 +135,7 @@ void FlightRecorder::LookAtTriggers(int64_t now_ns) {
 }
 
 void FlightRecorder::OnAdvice(std::string_view check, const std::string& what, const std::string& job_id) {
+  DCHECK_ON(deps_.session.control);
   if (ring_->stats().blocks == 0) return;
   Fire(watch_.OnAdvice(check, what, job_id));
 }
