@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "base/log.h"
+#include "base/strand.h"
 
 namespace profd {
 
 void AlwaysOn::Start(const std::vector<std::string>& off) {
+  DCHECK_ON(control_);
   std::span<const CollectorEntry> collectors = Collectors();
   for (size_t i = 0; i < collectors.size(); ++i) {
     const CollectorSpec& spec = *collectors[i].spec;
@@ -29,6 +31,7 @@ void AlwaysOn::Start(const std::vector<std::string>& off) {
 }
 
 void AlwaysOn::Stop(std::function<void()> done) {
+  DCHECK_ON(control_);
   auto left = std::make_shared<size_t>(running_.size() + 1);
   auto gone = [&control = control_, left, done = std::move(done)] {
     control.Post([left, done] {
