@@ -154,10 +154,11 @@ class Sessions(ActivityCase):
         states = {p["rank"]: p["collector"]["state"] for p in running["processes"] if p["pid"] in ranks.values()}
         self.assertEqual(states, {0: "on", 1: "on"})
         begin = raw_ns()
-        time.sleep(2)
+        time.sleep(0.5)
         end = raw_ns()
         done = self.stop(session)
         time.sleep(0.2)
+        job.close()
         dump = done["dump_path"]
         manifest = self.manifest(dump)
         kernels = activity_files.read(dump, "kernel")

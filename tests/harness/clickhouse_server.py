@@ -86,7 +86,7 @@ class ClickHouse:
 <interserver_http_port>{self.interserver}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
 <listen_host>127.0.0.1</listen_host><path>{self.folder}/data/</path><tmp_path>{self.folder}/tmp/</tmp_path>
 <users_config>{self.folder}/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
-<mark_cache_size>67108864</mark_cache_size><max_concurrent_queries>100</max_concurrent_queries>
+<keep_alive_timeout>1</keep_alive_timeout><mark_cache_size>67108864</mark_cache_size><max_concurrent_queries>100</max_concurrent_queries>
 {self.more}
 </yandex>
 """}
@@ -150,7 +150,7 @@ class ZooKeeper:
         path = os.path.join(self.folder, "zoo.cfg")
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"tickTime=2000\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-                       "admin.enableServer=false\nmaxClientCnxns=100\n")
+                       "admin.enableServer=false\nmaxClientCnxns=100\nforceSync=no\n")
         with open(os.path.join(self.folder, "output"), "wb") as output:
             self.process = subprocess.Popen(["java", "-Xmx256m", "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.ZooKeeperServerMain", path],
                                             stdout=output, stderr=output)

@@ -64,5 +64,7 @@ class SimTrain:
         """The lines of these kinds, in the order of the file; a last line that is being written is left out."""
         with open(os.path.join(self.folder, f"truth_{rank}.jsonl"), encoding="utf-8") as file:
             # In one piece: a line that is being written would come in two.
-            lines = [json.loads(line) for line in file.read().split("\n")[:-1]]
-        return [line for line in lines if line["what"] in kinds]
+            lines = file.read().split("\n")[:-1]
+        # Each begins with its kind. Only these are parsed: a job writes a hundred thousand lines a second.
+        wanted = tuple(f'{{"what":"{kind}",' for kind in kinds)
+        return [json.loads(line) for line in lines if line.startswith(wanted)]
