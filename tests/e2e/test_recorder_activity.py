@@ -42,7 +42,7 @@ class RecordedCase(ActivityCase):
         # What is held before is time without records.
         eventually(lambda: self.activity()["problem"] == "", seconds=60, what="both processes collect")
         self.until_held(2)
-        time.sleep(3)  # of training, all of it recorded
+        time.sleep(2)  # of training, all of it recorded
         return job, ranks
 
     def dump(self, *how):
@@ -63,6 +63,7 @@ class Recorded(RecordedCase):
         job, ranks = self.recorded()
         self.assertEqual(self.activity()["problem"], "")
         done = self.dump("--reason", "slow step")
+        job.close()
         dump = done["dump_path"]
         manifest = self.manifest(dump)
         window = self.window(manifest)
@@ -94,6 +95,7 @@ class Recorded(RecordedCase):
         after = raw_ns()
         eventually(lambda: raw_ns() > after + 10**9)
         past = self.dump()["dump_path"]
+        job.close()
         self.assertEqual({call.level for call in activity_files.read(past, "api")}, {2})
         window = self.window(self.manifest(past))
         self.assertGreater(window[1], after)
@@ -161,6 +163,7 @@ class Recorded(RecordedCase):
         os.kill(ranks[1], signal.SIGKILL)
         eventually(lambda: not [p for p in self.daemon.processes() if p["pid"] == ranks[1] and p.get("attached")], what="it is gone")
         done = self.daemon.ctl("dump", "--last", "3s")
+        job.close()
         kernels = [k for k in activity_files.read(done["dump_path"], "kernel") if k.process == ranks[1]]
         self.assertTrue(kernels)
         manifest = self.manifest(done["dump_path"])
