@@ -59,18 +59,29 @@ USERS = f"""<yandex>
 """
 
 
+def memory_folder():
+    """A folder until the object has gone, in memory where there is enough of it: on a disk each load's hundreds of small
+    files take seconds to be made, and again to be removed."""
+    shm = "/dev/shm"
+    enough = os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 2 << 30
+    return tempfile.TemporaryDirectory(prefix="profd-clickhouse-", dir=shm if enough else None)
+
+
 class ClickHouse:
     """One server. `more`: further elements of its configuration."""
 
     def __init__(self, folder, ports=None, more=""):
         self.folder = folder
+        # Servers of 18.16 that replicate among each other crash there.
+        self.memory = None if ports else memory_folder()
+        self.data = self.memory.name if self.memory else f"{folder}/data"
         self.http, self.tcp, self.interserver = ports or free_ports(3)
         self.more = more
         self.process = None
 
     def start(self):
         os.makedirs(self.folder, exist_ok=True)
-        command = [sys.executable, os.path.join(os.path.dirname(__file__), "chdb_http.py"), LIBCHDB, f"{self.folder}/data", str(self.http)]
+        command = [sys.executable, os.path.join(os.path.dirname(__file__), "chdb_http.py"), LIBCHDB, self.data, str(self.http)]
         if not LIBCHDB:
             self.configure()
             command = [SERVER, f"--config-file={self.folder}/config.xml"]
@@ -84,9 +95,9 @@ class ClickHouse:
 <logger><level>warning</level><log>{self.folder}/server.log</log><errorlog>{self.folder}/errors.log</errorlog></logger>
 <http_port>{self.http}</http_port><tcp_port>{self.tcp}</tcp_port>
 <interserver_http_port>{self.interserver}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
-<listen_host>127.0.0.1</listen_host><path>{self.folder}/data/</path><tmp_path>{self.folder}/tmp/</tmp_path>
+<listen_host>127.0.0.1</listen_host><path>{self.data}/</path><tmp_path>{self.data}/tmp/</tmp_path>
 <users_config>{self.folder}/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
-<keep_alive_timeout>1</keep_alive_timeout><mark_cache_size>67108864</mark_cache_size><max_concurrent_queries>100</max_concurrent_queries>
+<mark_cache_size>67108864</mark_cache_size><max_concurrent_queries>100</max_concurrent_queries>
 {self.more}
 </yandex>
 """}
@@ -150,7 +161,7 @@ class ZooKeeper:
         path = os.path.join(self.folder, "zoo.cfg")
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"tickTime=2000\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-                       "admin.enableServer=false\nmaxClientCnxns=100\nforceSync=no\n")
+                       "admin.enableServer=false\nmaxClientCnxns=100\n")
         with open(os.path.join(self.folder, "output"), "wb") as output:
             self.process = subprocess.Popen(["java", "-Xmx256m", "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.ZooKeeperServerMain", path],
                                             stdout=output, stderr=output)
