@@ -13,7 +13,7 @@ import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
-from profd_harness import PROFCTL, REPO, SHARED_DATA, eventually, main, profctl, temp_folder
+from profd_harness import PROFCTL, REPO, eventually, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_report import make_idle, make_pipeline, make_rank, write
 
@@ -123,16 +123,6 @@ class OneServer(Answers):
         local = os.path.join(self.folder, "local.html")
         profctl("report", self.run_path, "-o", local)
         self.assertLess(abs(os.path.getsize(page) - os.path.getsize(local)), 2000)
-
-    @unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
-    def test_known_data_of_every_kind(self):
-        for number, path in enumerate((("pytorch", "pt_text_level1"), ("pytorch", "pt_db_level1"), ("mindinsight", "JOB1"), ("mindinsight", "cluster_propose"),
-                                       ("made", "cluster_slow_link"), ("made", "gc_at_1000us"))):
-            with self.subTest(path=path):
-                self.load(os.path.join(SHARED_DATA, *path), f"known{number}")
-                self.assert_answers_as(os.path.join(SHARED_DATA, *path), f"known{number}")
-                self.assert_same(profctl_json("advise", "--from", self.url(f"known{number}"))["findings"],
-                                 profctl_json("advise", os.path.join(SHARED_DATA, *path))["findings"])
 
     def test_overview_is_the_sum_of_the_ranks(self):
         self.load(self.run_path, "overview")
