@@ -169,11 +169,11 @@ class Volume(FaultCase):
     def test_the_oldest_is_removed_at_the_limit(self):
         """Without storage_limit 90 % of what is free is the limit; it holds while the dump is
         written, and the session continues."""
-        with self.volume(48, devices=8) as d:
+        with self.volume(24, devices=4) as d:
             session = start(d, *MUCH, expect=(OK, PARTIAL))
             limit = manifest(session)["limit_bytes"]
-            self.assertGreater(limit, 30 * MB)
-            self.assertLess(limit, 48 * MB)
+            self.assertGreater(limit, 15 * MB)
+            self.assertLess(limit, 24 * MB)
             biggest = 0
             while self.aged(d) == 0:
                 biggest = max(biggest, self.size(session))
@@ -188,15 +188,15 @@ class Volume(FaultCase):
             self.assert_clean_end(d)
 
     def test_the_oldest_is_removed_on_a_full_volume(self):
-        with self.volume(80, devices=8) as d:
+        with self.volume(40, devices=4) as d:
             session = start(d, *MUCH, expect=(OK, PARTIAL))
-            eventually(lambda: self.size(session) > 30 * MB, 60, what="slices are closed")
+            eventually(lambda: self.size(session) > 15 * MB, 60, what="slices are closed")
             self.fill(d, 3 * MB)
             eventually(lambda: self.aged(d) > 0, what="the oldest goes")
             self.assertEqual(d.show(session["session_id"])["state"], "running")
             done = stop(d, session)
             self.assertEqual(done["state"], "done")
-            self.assert_aged(d, done, 80 * MB)
+            self.assert_aged(d, done, 40 * MB)
             self.assert_clean_end(d)
 
     def test_becomes_read_only(self):
