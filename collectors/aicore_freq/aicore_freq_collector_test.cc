@@ -19,18 +19,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelLp;
 
-TEST(AicoreFreqCollector, DecodesTheGoldenCapturesOfBothKindsOfChip) {
-  testing::ExpectGolden(kAicoreFreqCollector, MakeDevice(7), kChannel,
-                        "aicore_freq/testdata/lpm_freq");
-  testing::ExpectGolden(kAicoreFreqCollector, MakeDevice(5), kChannel,
-                        "aicore_freq/testdata/lpm_info");
-}
-
-TEST(AicoreFreqCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kAicoreFreqCollector, MakeDevice(5), kChannel,
-                                 "aicore_freq/testdata/lpm_info", 3);
-}
-
 struct Entry {
   uint64_t count;
   uint32_t value;

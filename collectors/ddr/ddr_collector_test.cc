@@ -17,20 +17,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelDdr;
 
-TEST(DdrCollector, DecodesTheGoldenCapturesAcrossTheWrapOfTheTimestamp) {
-  for (int chip : {1, 2, 3, 4}) {
-    testing::ExpectGolden(kDdrCollector, MakeDevice(chip), kChannel, "ddr/testdata/ddr_310p");
-  }
-  for (int chip : {0, 5, 7}) {
-    testing::ExpectGolden(kDdrCollector, MakeDevice(chip), kChannel, "ddr/testdata/ddr_310b");
-  }
-}
-
-TEST(DdrCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kDdrCollector, MakeDevice(4), kChannel, "ddr/testdata/ddr_310p",
-                                 256);
-}
-
 std::vector<std::byte> Record(uint32_t us, uint32_t count, uint32_t event) {
   return Bytes(us, count, event, uint32_t{0}, uint32_t{0xFFFFFFFF});
 }

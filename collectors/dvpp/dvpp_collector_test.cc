@@ -13,18 +13,6 @@ namespace {
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-TEST(DvppCollector, DecodesTheGoldenCapturesWithAndWithoutDvppId) {
-  testing::ExpectGolden(kDvppCollector, MakeDevice(0), abi::kChannelDvpp, "dvpp/testdata/dvpp_11");
-  testing::ExpectGolden(kDvppCollector, MakeDevice(5), abi::kChannelDvpp, "dvpp/testdata/dvpp_12");
-  testing::ExpectGolden(kDvppCollector, MakeDevice(5), abi::kChannelDvppVenc,
-                        "dvpp/testdata/dvpp_12");
-}
-
-TEST(DvppCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kDvppCollector, MakeDevice(5), abi::kChannelDvpp,
-                                 "dvpp/testdata/dvpp_12", 64 * 3 + 7);
-}
-
 TEST(DvppCollector, ReportsTheMeanOfTheInstancesOfAnEngine) {
   DecoderRig rig(kDvppCollector, MakeDevice(0), abi::kChannelDvpp);
   EXPECT_EQ(rig.Feed("1000:0 5 0 2500 3 20 0 0 0 0 0\n"),

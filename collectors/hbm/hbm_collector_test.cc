@@ -17,16 +17,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelHbm;
 
-TEST(HbmCollector, DecodesTheGoldenCapture) {
-  for (int chip : {1, 5}) {
-    testing::ExpectGolden(kHbmCollector, MakeDevice(chip), kChannel, "hbm/testdata/hbm");
-  }
-}
-
-TEST(HbmCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kHbmCollector, MakeDevice(5), kChannel, "hbm/testdata/hbm", 256);
-}
-
 std::vector<std::byte> Record(uint64_t us, uint64_t count, uint32_t event, uint32_t stack) {
   return Bytes(us, count, event, stack);
 }

@@ -15,16 +15,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelHccs;
 
-TEST(HccsCollector, DecodesTheGoldenCapture) {
-  for (int chip : {1, 5}) {
-    testing::ExpectGolden(kHccsCollector, MakeDevice(chip), kChannel, "hccs/testdata/hccs");
-  }
-}
-
-TEST(HccsCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kHccsCollector, MakeDevice(5), kChannel, "hccs/testdata/hccs", 4);
-}
-
 TEST(HccsCollector, BandwidthIsTheDifferenceOverTheDevicesTime) {
   DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
   rig.Feed("1000:000000000 1000 5000\n");
@@ -71,14 +61,6 @@ TEST(HccsCollector, DamagedLinesAreBad) {
     EXPECT_EQ(rig.Feed(line), "") << line;
     EXPECT_EQ(rig.decoder().bad_records(), before + 1) << line;
   }
-}
-
-TEST(HccsCollector, PlansWithoutUserData) {
-  auto requests = kHccsCollector.plan(MakeDevice(5), {.hz = 50});
-  ASSERT_EQ(requests.size(), 1u);
-  EXPECT_EQ(requests[0].channel, 9u);
-  EXPECT_EQ(requests[0].sample_period_ms, 20u);
-  EXPECT_TRUE(requests[0].user_data.empty());
 }
 
 }  // namespace

@@ -17,17 +17,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelLlc;
 
-TEST(LlcCollector, DecodesTheGoldenCapturesOfBothModes) {
-  testing::ExpectGolden(kLlcCollector, MakeDevice(5), kChannel, "llc/testdata/llc_read");
-  testing::ExpectGolden(kLlcCollector, MakeDevice(1), kChannel, "llc/testdata/llc_write");
-}
-
-TEST(LlcCollector, SurvivesGarbage) {
-  // 16 slices, two operations, two metrics; four totals.
-  testing::ExpectSurvivesGarbage(kLlcCollector, MakeDevice(5), kChannel, "llc/testdata/llc_read",
-                                 16 * 4 + 4);
-}
-
 constexpr std::array<uint32_t, 8> kRead = {0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36};
 
 // All events of an instant of slice 0; e[i] = counts[i].

@@ -18,17 +18,6 @@ constexpr uint32_t kChannel = abi::kChannelNic;
 constexpr size_t kSeriesPerPort = 15;
 constexpr size_t kTotals = 4;
 
-TEST(NicCollector, DecodesTheGoldenCapturesWithAndWithoutPortAndType) {
-  for (const char* name : {"nic/testdata/nic_14", "nic/testdata/nic_15", "nic/testdata/nic_16"}) {
-    testing::ExpectGolden(kNicCollector, MakeDevice(5), kChannel, name);
-  }
-}
-
-TEST(NicCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kNicCollector, MakeDevice(5), kChannel, "nic/testdata/nic_15",
-                                 64 * kSeriesPerPort + kTotals);
-}
-
 TEST(NicCollector, UtilizationIsOfMegabitsOfTwoToTheTwentieth) {
   DecoderRig rig(kNicCollector, MakeDevice(5), kChannel);
   // 100 Gbit/s; 4 GiB/s received: 2^32 * 8 / (100000 * 2^20) = 0.32768.
@@ -95,14 +84,6 @@ TEST(NicCollector, APortFloodIsRefusedPastSixtyFour) {
   }
   EXPECT_EQ(rig.registry().total(), 64 * kSeriesPerPort + kTotals);
   EXPECT_EQ(rig.decoder().bad_records(), 1000u - 64u);
-}
-
-TEST(NicCollector, PlansWithoutUserData) {
-  auto requests = kNicCollector.plan(MakeDevice(5), {.hz = 100});
-  ASSERT_EQ(requests.size(), 1u);
-  EXPECT_EQ(requests[0].channel, 4u);
-  EXPECT_EQ(requests[0].sample_period_ms, 10u);
-  EXPECT_TRUE(requests[0].user_data.empty());
 }
 
 }  // namespace

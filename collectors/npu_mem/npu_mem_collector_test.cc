@@ -13,24 +13,6 @@ using testing::Bytes;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-TEST(NpuMemCollector, DecodesTheGoldenCaptures) {
-  for (int chip : {1, 5}) {
-    DeviceInfo device = MakeDevice(chip);
-    testing::ExpectGolden(kNpuMemCollector, device, 130, "npu_mem/testdata/npu_mem_app");
-    testing::ExpectGolden(kNpuMemCollector, device, 131, "npu_mem/testdata/npu_mem_device");
-    testing::ExpectGolden(kNpuMemCollector, device, 142, "npu_mem/testdata/npu_module_mem");
-  }
-}
-
-TEST(NpuMemCollector, SurvivesGarbage) {
-  DeviceInfo device = MakeDevice(5);
-  testing::ExpectSurvivesGarbage(kNpuMemCollector, device, 130, "npu_mem/testdata/npu_mem_app", 4);
-  testing::ExpectSurvivesGarbage(kNpuMemCollector, device, 131, "npu_mem/testdata/npu_mem_device",
-                                 4);
-  testing::ExpectSurvivesGarbage(kNpuMemCollector, device, 142, "npu_mem/testdata/npu_module_mem",
-                                 64);
-}
-
 std::vector<std::byte> Usage(uint32_t us, uint32_t event, uint64_t ddr, uint64_t hbm) {
   return Bytes(us, event, uint64_t{0}, ddr, hbm);
 }

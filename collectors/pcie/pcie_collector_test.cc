@@ -16,16 +16,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelPcie;
 
-TEST(PcieCollector, DecodesTheGoldenCapture) {
-  for (int chip : {1, 5}) {
-    testing::ExpectGolden(kPcieCollector, MakeDevice(chip), kChannel, "pcie/testdata/pcie");
-  }
-}
-
-TEST(PcieCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kPcieCollector, MakeDevice(5), kChannel, "pcie/testdata/pcie", 21);
-}
-
 std::vector<std::byte> Record(uint64_t ns, uint32_t tx_min, uint32_t tx_max) {
   std::vector<std::byte> record = Bytes(ns, uint32_t{0}, tx_min, tx_max, uint32_t{5});
   record.resize(96);
@@ -60,14 +50,6 @@ TEST(PcieCollector, RepeatedTimestampsAreBad) {
   EXPECT_EQ(rig.decoder().bad_records(), 1u);
   rig.decoder().Reset();
   EXPECT_NE(rig.Feed(Record(7, 0, 0)), "");
-}
-
-TEST(PcieCollector, PlansWithoutUserData) {
-  auto requests = kPcieCollector.plan(MakeDevice(5), {.hz = 7});
-  ASSERT_EQ(requests.size(), 1u);
-  EXPECT_EQ(requests[0].channel, 3u);
-  EXPECT_EQ(requests[0].sample_period_ms, 142u);
-  EXPECT_TRUE(requests[0].user_data.empty());
 }
 
 }  // namespace

@@ -16,14 +16,6 @@ using testing::MakeDevice;
 
 constexpr uint32_t kChannel = abi::kChannelQos;
 
-TEST(QosCollector, DecodesTheGoldenCapture) {
-  testing::ExpectGolden(kQosCollector, MakeDevice(5), kChannel, "qos/testdata/qos");
-}
-
-TEST(QosCollector, SurvivesGarbage) {
-  testing::ExpectSurvivesGarbage(kQosCollector, MakeDevice(5), kChannel, "qos/testdata/qos", 10);
-}
-
 std::vector<std::byte> Record(uint64_t count, uint32_t first, uint32_t second) {
   std::vector<std::byte> record = Bytes(uint64_t{0}, uint64_t{0}, count, first, second);
   record.resize(64);

@@ -19,24 +19,6 @@ constexpr uint32_t kChannel = abi::kChannelStarsSocProfile;
 constexpr uint16_t kMagic = 0x6BD3;
 constexpr uint64_t kPair = 50'000'000'000;  // device counter of the time base, host ns 5e12
 
-TEST(SocProfileCollector, DecodesTheGoldenCapturesOfBothLayouts) {
-  testing::ExpectGolden(kSocProfileCollector, MakeDevice(5), kChannel,
-                        "soc_profile/testdata/soc_910b");
-  for (int chip : {15, 16}) {
-    testing::ExpectGolden(kSocProfileCollector, MakeDevice(chip), kChannel,
-                          "soc_profile/testdata/soc_950");
-  }
-}
-
-TEST(SocProfileCollector, SurvivesGarbage) {
-  // Per type at most 64 sources: QoS 8, SIO 8, acc PMU 4, chip transfer 2, low power 21; levels 2.
-  constexpr size_t kMaxSeries = 64 * (8 + 8 + 4 + 2 + 21) + 2;
-  testing::ExpectSurvivesGarbage(kSocProfileCollector, MakeDevice(5), kChannel,
-                                 "soc_profile/testdata/soc_910b", kMaxSeries);
-  testing::ExpectSurvivesGarbage(kSocProfileCollector, MakeDevice(15), kChannel,
-                                 "soc_profile/testdata/soc_950", kMaxSeries);
-}
-
 std::vector<std::byte> Sio(uint64_t count, uint16_t acc, uint32_t req_rx, uint16_t magic = kMagic) {
   std::vector<std::byte> record = Bytes(uint16_t{0b011001}, magic, uint32_t{0}, count, uint16_t{0},
                                         acc, uint64_t{0}, uint32_t{0}, req_rx);
