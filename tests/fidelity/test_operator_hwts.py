@@ -5,14 +5,12 @@ import glob
 import json
 import sqlite3
 import struct
-import tempfile
 
 import make_hwts as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import FolderCase
 from profd_harness import profctl
-from test_operators import Exported, executions, expected_summary, real, us
+from test_operators import OperatorCase, executions, expected_summary, real, us
 
 SHARES = {"vec": 8, "mac": 0xA, "scalar": 9, "mte1": 0xB, "mte2": 0xC, "mte3": 0xD}
 RATIOS = {"mac_fp16_ratio": (0x49,), "mac_int8_ratio": (0x4A,), "vec_fp32_ratio": (0x4B,), "vec_fp16_ratio": (0x4C, 0x4D),
@@ -71,18 +69,8 @@ def expected_counters(dump, slot, run, duration_us):
     return cells
 
 
-class HwtsTest(FolderCase):
-    def make(self, **options):
-        return made.HwtsOperators(tempfile.mkdtemp(dir=self.dir), **options).fill()
-
-    def export(self, dump, expect=0, more=()):
-        dump.write()
-        return Exported(dump.path, dump.path + "-out", expect, more)
-
-    def check(self, dump):
-        exported = self.export(dump)
-        self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
-        return exported
+class HwtsTest(OperatorCase):
+    kind = made.HwtsOperators
 
     def test_tasks(self):
         dump = self.make()

@@ -196,9 +196,13 @@ class Exported:
         return bool(glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv")))
 
 
-class OperatorTest(FolderCase):
+class OperatorCase(FolderCase):
+    """Dumps of the class `kind`, exported as CSV."""
+
+    kind = made.Operators
+
     def make(self, **options):
-        return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
+        return self.kind(tempfile.mkdtemp(dir=self.dir), **options).fill()
 
     def export(self, dump, expect=0, more=()):
         dump.write()
@@ -209,6 +213,8 @@ class OperatorTest(FolderCase):
         self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
         return exported
 
+
+class OperatorTest(OperatorCase):
     def test_every_kind_of_launch(self):
         exported = self.check(self.make())
         self.assertEqual(exported.rows("op_summary")[0], (
