@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, kProblems> kNames = {
     "aicpu_operators",  "dynamic_shapes",  "sync_streams",     "gc_gaps",       "small_packets",
     "contention",       "retransmission",  "slow_rank",        "slow_link",     "memory_storm",
     "slow_data_loader", "sync_batch_norm", "unfused_patterns", "low_occupancy", "frequency_loss"};
+static_assert(!kNames.back().empty(), "each problem has a name");
 
 struct Core {
   std::string_view name;
@@ -189,8 +190,6 @@ Result<Job> FromTable(const toml::table& root) {
 }
 
 }  // namespace
-
-std::string_view ProblemName(Problem problem) { return kNames[problem]; }
 
 Result<Job> ParseJob(std::string_view toml_text) { return ParseToml(toml_text, FromTable); }
 

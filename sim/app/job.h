@@ -52,7 +52,6 @@ enum Problem : unsigned {
   kFrequencyLoss,    // % of the clock that is lost in the second half of the job
   kProblems,
 };
-std::string_view ProblemName(Problem problem);
 
 struct Job {
   std::string name = "job";

@@ -199,10 +199,5 @@ TEST(Problems, TheOthers) {
   EXPECT_GE(launched[0].duration_ns, 800'000);
 }
 
-TEST(Problems, EachHasAName) {
-  for (unsigned i = 0; i < kProblems; ++i)
-    EXPECT_FALSE(ProblemName(static_cast<Problem>(i)).empty());
-}
-
 }  // namespace
 }  // namespace profd::sim::app
