@@ -234,7 +234,7 @@ class Loading(ArchiveCase):
 
     def test_the_limit_of_bytes_per_second(self):
         with self.daemon(mb_per_s=1) as d:
-            name = self.record(d, seconds=2.0)
+            name = self.record(d, seconds=0.5)
             size = self.dump(d, name)["bytes"]
             done, = self.once(d)
             self.assertTrue(done["loaded"], done)
