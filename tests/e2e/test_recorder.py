@@ -303,7 +303,7 @@ class Limits(unittest.TestCase):
 
 class Triggers(RecorderCase):
     devices = 2
-    faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 25},)
+    faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 12},)
     always = "atlas_host_load1 >= 0"
     own = "profd_recorder_enabled == 1"
 
