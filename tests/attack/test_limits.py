@@ -10,11 +10,12 @@ import socket
 import tempfile
 import time
 import zlib
+from unittest import mock
 
 import raw_http2
 from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
-from profd_harness import ALICE, ALL_OPTIONS, BOB, DaemonCase, eventually, is_sanitized, main, scaled, temp_folder
+from profd_harness import ALICE, ALL_OPTIONS, BOB, DaemonCase, eventually, is_sanitized, main, memory_root, scaled, temp_folder
 
 MIB = 1 << 20
 CONNECTIONS = 16
@@ -279,6 +280,13 @@ class CrowdedDumps(AttackCase):
     """Alice's finished dump is hers to fill with files. Reading it never delays records."""
 
     devices = 2
+
+    @classmethod
+    def setUpClass(cls):
+        in_memory = mock.patch.object(tempfile, "tempdir", memory_root())
+        in_memory.start()
+        cls.addClassCleanup(in_memory.stop)
+        super().setUpClass()
 
     def make_dump(self, files):
         """A finished dump of Alice's with so many empty files of hers more."""

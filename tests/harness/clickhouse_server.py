@@ -15,7 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from profd_harness import eventually
+from profd_harness import eventually, memory_root
 
 SERVER = "/usr/sbin/clickhouse-server"
 ZOOKEEPER = "/usr/share/java/zookeeper.jar"
@@ -59,21 +59,13 @@ USERS = f"""<yandex>
 """
 
 
-def memory_folder():
-    """A folder until the object has gone, in memory where there is enough of it: on a disk each load's hundreds of small
-    files take seconds to be made, and again to be removed."""
-    shm = "/dev/shm"
-    enough = os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 2 << 30
-    return tempfile.TemporaryDirectory(prefix="profd-clickhouse-", dir=shm if enough else None)
-
-
 class ClickHouse:
     """One server. `more`: further elements of its configuration."""
 
     def __init__(self, folder, ports=None, more=""):
         self.folder = folder
         # Servers of 18.16 that replicate among each other crash there.
-        self.memory = None if ports else memory_folder()
+        self.memory = None if ports else tempfile.TemporaryDirectory(prefix="profd-clickhouse-", dir=memory_root())
         self.data = self.memory.name if self.memory else f"{folder}/data"
         self.http, self.tcp, self.interserver = ports or free_ports(3)
         self.more = more
