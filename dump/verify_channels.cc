@@ -136,15 +136,11 @@ GapDetector::Options FileCheck::HoleOptions() {
   if (poller_ != nullptr && poller_->hz_effective > 0) {
     options.polled = true;
     seam_ns_ = poller_->past_hz > 0 ? poller_->past_until_ns : 0;
-    options.period_ns =
-        static_cast<int64_t>(1e9 / (seam_ns_ != 0 ? poller_->past_hz : poller_->hz_effective));
+    options.period_ns = static_cast<int64_t>(1e9 / (seam_ns_ != 0 ? poller_->past_hz : poller_->hz_effective));
   }
-  if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr &&
-      format_->id != abi::kSocProfileChannel) {
+  if (known_ != nullptr && known_->hz_effective > 0 && format_ != nullptr && format_->id != abi::kSocProfileChannel) {
     options.period_ns = std::llround(1e9 / known_->hz_effective);
-    if (known_->thinned && known_->channel_hz > 0) {
-      options.source_period_ns = std::llround(1e9 / known_->channel_hz);
-    }
+    if (known_->thinned && known_->channel_hz > 0) options.source_period_ns = std::llround(1e9 / known_->channel_hz);
   }
   for (const ManifestDevice& device : run_.manifest->devices) {
     if (device.id != file_.device) continue;
