@@ -23,56 +23,33 @@ Json EnumValue(const FieldDescriptor* field, int number) {
   return word.empty() ? "unknown_" + std::to_string(number) : word;
 }
 
-Json Single(const Message& message, const FieldDescriptor* field) {
+// The value of a field; its element `i` if it is repeated.
+Json Value(const Message& message, const FieldDescriptor* field, int i = 0) {
   const Reflection* get = message.GetReflection();
+  const auto value = [&](auto single, auto repeated) {
+    return field->is_repeated() ? (get->*repeated)(message, field, i) : (get->*single)(message, field);
+  };
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-      return get->GetInt32(message, field);
+      return value(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
     case FieldDescriptor::CPPTYPE_INT64:
-      return get->GetInt64(message, field);
+      return value(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
     case FieldDescriptor::CPPTYPE_UINT32:
-      return get->GetUInt32(message, field);
+      return value(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return get->GetUInt64(message, field);
+      return value(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(get->GetDouble(message, field));
+      return Number(value(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return Number(static_cast<double>(get->GetFloat(message, field)));
+      return Number(static_cast<double>(value(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)));
     case FieldDescriptor::CPPTYPE_BOOL:
-      return get->GetBool(message, field);
+      return value(&Reflection::GetBool, &Reflection::GetRepeatedBool);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return EnumValue(field, get->GetEnumValue(message, field));
+      return EnumValue(field, value(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
     case FieldDescriptor::CPPTYPE_STRING:
-      return get->GetString(message, field);
+      return value(&Reflection::GetString, &Reflection::GetRepeatedString);
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return ToJson(get->GetMessage(message, field));
-  }
-  return nullptr;
-}
-
-Json Element(const Message& message, const FieldDescriptor* field, int i) {
-  const Reflection* get = message.GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return get->GetRepeatedInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return get->GetRepeatedInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return get->GetRepeatedUInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return get->GetRepeatedUInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(get->GetRepeatedDouble(message, field, i));
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return Number(static_cast<double>(get->GetRepeatedFloat(message, field, i)));
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return get->GetRepeatedBool(message, field, i);
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return EnumValue(field, get->GetRepeatedEnumValue(message, field, i));
-    case FieldDescriptor::CPPTYPE_STRING:
-      return get->GetRepeatedString(message, field, i);
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      return ToJson(get->GetRepeatedMessage(message, field, i));
+      return ToJson(field->is_repeated() ? get->GetRepeatedMessage(message, field, i) : get->GetMessage(message, field));
   }
   return nullptr;
 }
@@ -86,7 +63,7 @@ Json Map(const Message& message, const FieldDescriptor* field) {
   for (int i = 0; i < get->FieldSize(message, field); ++i) {
     const Message& entry = get->GetRepeatedMessage(message, field, i);
     if (key->cpp_type() != FieldDescriptor::CPPTYPE_STRING) continue;
-    sorted[entry.GetReflection()->GetString(entry, key)] = Single(entry, value);
+    sorted[entry.GetReflection()->GetString(entry, key)] = Value(entry, value);
   }
   Json json = Json::object();
   for (auto& [name, entry] : sorted) json[name] = std::move(entry);
@@ -107,12 +84,12 @@ Json ToJson(const Message& message) {
     } else if (field->is_repeated()) {
       slot = Json::array();
       for (int i = 0; i < get->FieldSize(message, field); ++i) {
-        slot.push_back(Element(message, field, i));
+        slot.push_back(Value(message, field, i));
       }
     } else if (field->has_presence() && !get->HasField(message, field)) {
       slot = nullptr;
     } else {
-      slot = Single(message, field);
+      slot = Value(message, field);
     }
   }
   return json;
