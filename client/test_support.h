@@ -249,6 +249,17 @@ class FakeApi final : public ProfdApi {
   FakeDaemon& daemon_;
 };
 
+// Compares with client/testdata/<name>; PROFD_UPDATE_GOLDEN=1 writes it instead.
+inline void ExpectGolden(const std::string& text, const std::string& name) {
+  std::string path = "client/testdata/" + name;
+  if (const char* update = std::getenv("PROFD_UPDATE_GOLDEN"); update != nullptr) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  ASSERT_TRUE(std::filesystem::exists(path)) << path;
+  EXPECT_EQ(text, ReadText(path)) << path;
+}
+
 class ProfctlTest : public ::testing::Test {
  protected:
   ProfctlTest() {
@@ -283,17 +294,6 @@ class ProfctlTest : public ::testing::Test {
   int64_t OutLines() const {
     std::string text = out_.str();
     return std::count(text.begin(), text.end(), '\n');
-  }
-
-  // Compares with client/testdata/<name>; PROFD_UPDATE_GOLDEN=1 writes it instead.
-  void ExpectGolden(const std::string& text, const std::string& name) {
-    std::string path = "client/testdata/" + name;
-    if (const char* update = std::getenv("PROFD_UPDATE_GOLDEN"); update != nullptr) {
-      std::ofstream(path, std::ios::binary) << text;
-      return;
-    }
-    ASSERT_TRUE(std::filesystem::exists(path)) << path;
-    EXPECT_EQ(text, ReadText(path)) << path;
   }
 
   FakeDaemon daemon_;

@@ -1,26 +1,16 @@
 // For tests of the live view only: a node in the model, without a daemon.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "client/test_support.h"
 #include "client/top/model.h"
-#include "client/user_names.h"
 
 namespace profd::client::top {
-
-inline const bool kUsersAreMade = [] {
-  SetUserLookup([](uint32_t uid) { return std::string(uid == 1000 ? "alice" : ""); });
-  return true;
-}();
 
 using Labels = std::initializer_list<std::pair<const char*, const char*>>;
 
@@ -178,19 +168,6 @@ inline Model MakeModel(uint32_t devices, int seconds) {
     model.Roll(i * kNsPerSecond);
   }
   return model;
-}
-
-// Compares with client/top/testdata/<name>; PROFD_UPDATE_GOLDEN=1 writes it instead.
-inline void ExpectGolden(const std::string& text, const std::string& name) {
-  std::string path = "client/top/testdata/" + name;
-  if (std::getenv("PROFD_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path, std::ios::binary) << text;
-    return;
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file.good()) << path;
-  std::string golden{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  EXPECT_EQ(text, golden) << path;
 }
 
 }  // namespace profd::client::top

@@ -2,7 +2,6 @@
 // drawn.
 #include <gtest/gtest.h>
 
-#include "client/test_support.h"
 #include "client/top/test_support.h"
 
 namespace profd::client {
@@ -23,7 +22,7 @@ class TopCommandTest : public ProfctlTest {
 
 TEST_F(TopCommandTest, OnceIsPlainText) {
   EXPECT_EQ(Run({"top", "--once", "--sort", "hbm"}), 0) << err();
-  top::ExpectGolden(out(), "top_once.txt");
+  ExpectGolden(out(), "top_once.txt");
   EXPECT_TRUE(daemon_.stream_request.devices_only());
   EXPECT_EQ(daemon_.list_request.active_only(), true);
 }
@@ -45,7 +44,7 @@ TEST_F(TopCommandTest, OnceAsJsonIsOneObject) {
 TEST_F(TopCommandTest, ActivityIsThereWhereItIsKnown) {
   daemon_.activity = {top::MakeActivity(8)};
   EXPECT_EQ(Run({"top", "--once"}), 0) << err();
-  top::ExpectGolden(out(), "top_once_activity.txt");
+  ExpectGolden(out(), "top_once_activity.txt");
   EXPECT_EQ(daemon_.activity_requests.at(0).kernels(), 10u);
   EXPECT_EQ(Run({"top", "--once", "--json"}), 0) << err();
   Json processes = Json::parse(out())["processes"];
