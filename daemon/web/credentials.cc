@@ -26,30 +26,18 @@ bool IsBcryptLetter(char c) {
          c == '/';
 }
 
-int Base64Value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
+// Padded or not.
 std::optional<std::string> DecodeBase64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  if (text.size() % 4 == 1) return std::nullopt;
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (char c : text) {
-    int value = Base64Value(c);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6U | static_cast<uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out.push_back(static_cast<char>(bits >> static_cast<uint32_t>(count) & 0xffU));
-    }
-  }
+  text = text.substr(0, text.find_last_not_of('=') + 1);
+  if (text.size() % 4 == 1 || text.find('=') != std::string_view::npos) return std::nullopt;
+  std::string padded(text);
+  padded.resize((text.size() + 3) / 4 * 4, 'A');  // no bits
+  std::string out(padded.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(padded.data()),
+                                   static_cast<int>(padded.size()));
+  // It passes over blanks and '-' at the end.
+  if (size != static_cast<int>(out.size())) return std::nullopt;
+  out.resize(text.size() * 3 / 4);
   return out;
 }
 
