@@ -191,20 +191,26 @@ Status JoinProblems(const Status& a, const Status& b) {
 }
 
 void StepCounter::Open(std::optional<int64_t> running_step) {
+  if (open_) return;
   open_ = true;
-  begun_ = running_step;
-  if (running_step) first_ = running_step;
+  by_number_ = start_step_ && !running_step;
+  if (running_step) OnBegin(*running_step);
 }
 
 void StepCounter::OnBegin(int64_t step) {
   if (!open_ || over_) return;
+  if (begun_ && step <= *begun_) return;
   // A process that begins the step after the last one has ended that, reported or not.
-  if (steps_ != 0 && start_step_ && step >= *start_step_ + steps_) {
+  if (steps_ != 0 && start_step_ && (by_number_ ? step >= *start_step_ + steps_ : begins_ >= steps_)) {
+    if (!by_number_) {
+      ended_ = begun_;
+      done_ = steps_;
+    }
     over_ = true;
     return;
   }
-  if (begun_ && step <= *begun_) return;
   begun_ = step;
+  ++begins_;
   if (!first_) first_ = step;
 }
 
@@ -214,7 +220,7 @@ void StepCounter::OnEnd(int64_t step) {
   ended_ = step;
   ++done_;
   if (steps_ == 0) return;
-  over_ = start_step_ ? step >= *start_step_ + steps_ - 1 : done_ >= steps_;
+  over_ = by_number_ ? step >= *start_step_ + steps_ - 1 : done_ >= steps_;
 }
 
 void StepCounter::OnLastEnd() {

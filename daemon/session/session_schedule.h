@@ -69,7 +69,9 @@ class StepCounter {
 
   // Has the step to start at come?
   bool Begins(int64_t step) const { return start_step_ && step >= *start_step_; }
-  // The session takes steps from now on. `running_step`: one that is under way and counts.
+  // The session takes steps from now on, unless it did already. `running_step`: one that is under way and counts.
+  // Without one, a request with a first step was under way before the daemon was started again: the numbers of the
+  // steps are then what is known of those that ended meanwhile.
   void Open(std::optional<int64_t> running_step);
   // So many were counted before the daemon was started again.
   void Restore(uint32_t done) { done_ = done; }
@@ -88,6 +90,8 @@ class StepCounter {
   const uint32_t steps_;
   bool open_ = false;
   bool over_ = false;
+  bool by_number_ = false;
+  uint32_t begins_ = 0;           // different steps that have begun
   std::optional<int64_t> begun_;  // the last one that has begun
   std::optional<int64_t> first_;
   std::optional<int64_t> ended_;

@@ -199,6 +199,34 @@ TEST(StepCounter, TheNextBeginEndsTheLast) {
   counter.Open(11);
   counter.OnBegin(12);
   EXPECT_TRUE(counter.over());
+  EXPECT_EQ(counter.Text(), "1 step (11..11)");
+}
+
+TEST(StepCounter, StepsFromTheFirstOnMayHaveGaps) {
+  StepCounter counter(15, 2);
+  EXPECT_TRUE(counter.Begins(20));
+  counter.Open(20);
+  counter.OnBegin(20);  // a report and a mark of the same begin
+  EXPECT_FALSE(counter.over());
+  counter.OnEnd(20);
+  EXPECT_FALSE(counter.over());
+  counter.OnBegin(30);
+  EXPECT_FALSE(counter.over());
+  counter.OnEnd(30);
+  EXPECT_TRUE(counter.over());
+  EXPECT_EQ(counter.Text(), "2 steps (20..30)");
+}
+
+TEST(StepCounter, ResumedItGoesByTheNumbersOfTheSteps) {
+  StepCounter counter(15, 10);
+  counter.Restore(2);
+  counter.Open(std::nullopt);
+  counter.OnBegin(23);
+  counter.OnEnd(23);
+  EXPECT_FALSE(counter.over());
+  counter.OnBegin(24);
+  counter.OnEnd(24);
+  EXPECT_TRUE(counter.over());
 }
 
 TEST(StepCounter, OnlyCompleteStepsCount) {
