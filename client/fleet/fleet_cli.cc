@@ -203,19 +203,14 @@ int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
   return kExitInternal;
 }
 
-Endpoint WithTls(const FleetCommand& command, Endpoint endpoint) {
-  std::string name = command.tls.server_name.empty() ? endpoint.tls.server_name
-                                                     : command.tls.server_name;
-  endpoint.tls = command.tls;
-  endpoint.tls.server_name = std::move(name);
-  return endpoint;
-}
-
-Fleet::MakeApi ApiMaker(const FleetCommand& command, const Environment& environment,
-                        int64_t timeout_ms) {
-  return [&command, &environment, timeout_ms](const Endpoint& endpoint) {
-    return environment.make_api(WithTls(command, endpoint), timeout_ms);
-  };
+// The same files for every node, which may have a name of its own.
+void SetTls(const FleetCommand& command, std::vector<NodeName>* nodes) {
+  for (NodeName& node : *nodes) {
+    std::string name = command.tls.server_name.empty() ? node.endpoint.tls.server_name
+                                                       : command.tls.server_name;
+    node.endpoint.tls = command.tls;
+    node.endpoint.tls.server_name = std::move(name);
+  }
 }
 
 // Files that are missing are missing for all of the nodes: reported once, before any is called.
@@ -287,13 +282,11 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
   }
   RaiseFileLimit();
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  Fleet::Setup setup{io, environment.clock, ApiMaker(command, environment, timeout_ms), found->list.nodes,
-                     timeout_ms * kNsPerMs, &signals};
-  if (environment.diagnose) {
-    setup.diagnose = [&](const Endpoint& endpoint) {
-      return environment.diagnose(WithTls(command, endpoint));
-    };
-  }
+  SetTls(command, &found->list.nodes);
+  Fleet::Setup setup{io, environment.clock,
+                     [&](const Endpoint& endpoint) { return environment.make_api(endpoint, timeout_ms); },
+                     found->list.nodes, timeout_ms * kNsPerMs, &signals};
+  setup.diagnose = environment.diagnose;
   Fleet fleet(std::move(setup));
   return RunAndReport(command, std::move(request), *found, &fleet, environment);
 }

@@ -214,6 +214,9 @@ TEST_F(FleetCliTest, TheSameFilesForAllNodes) {
   EXPECT_EQ(Run({"--nodes", "a,a", "--node-timeout", "2s", "status"}), kExitOk);
   EXPECT_EQ(daemon_.timeout_ms, 2000);
   EXPECT_THAT(err(), HasSubstr("taken once: a"));
+  daemon_.error = Unavailable("no daemon");
+  EXPECT_EQ(Run({"--nodes", "a:7", "--tls-dir", "/t", "devices"}), kExitUnreachable);
+  EXPECT_THAT(err(), HasSubstr("/t/ca.crt"));
 }
 
 TEST_F(FleetCliTest, ATimeoutIsThatOfEachNode) {
