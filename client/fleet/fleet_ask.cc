@@ -56,11 +56,11 @@ void PrintErrors(Io& io, const Grouped& groups) {
   io.err.flush();
 }
 
-// That a node does not have what was requested is not an error as long as another has it.
+// That a node does not have what was requested is not an error if another has it.
 int ExitCodeOf(const std::vector<Answer>& answers, bool interrupted) {
   std::map<int, size_t> codes;
   for (const Answer& answer : answers) ++codes[answer.exit_code];
-  if (codes.size() > 1) codes.erase(kExitNotFound);
+  if (codes.contains(kExitOk)) codes.erase(kExitNotFound);
   if (interrupted || codes.size() > 1) return kExitPartial;
   return codes.empty() ? kExitOk : codes.begin()->first;
 }

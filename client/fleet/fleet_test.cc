@@ -289,6 +289,21 @@ TEST_F(FleetTest, ExitCodesShowTheResult) {
   EXPECT_EQ(code({{0, Kind::kDead}, {1, Kind::kRefuses}}), kExitRefused);
 }
 
+TEST_F(FleetTest, ExitCodesOfQuestions) {
+  Make(2);
+  const auto code = [this](int first, int second) {
+    Fleet fleet = MakeFleet();
+    return AskAll(&fleet, {"show", true, [&](const Context& context) { return context.endpoint.socket == "/n00" ? first : second; }});
+  };
+  EXPECT_EQ(code(kExitOk, kExitOk), kExitOk);
+  EXPECT_EQ(code(kExitOk, kExitNotFound), kExitOk);
+  EXPECT_EQ(code(kExitNotFound, kExitNotFound), kExitNotFound);
+  EXPECT_EQ(code(kExitOk, kExitUnreachable), kExitPartial);
+  EXPECT_EQ(code(kExitUnreachable, kExitUnreachable), kExitUnreachable);
+  // One node was reached, and the other one may have it.
+  EXPECT_EQ(code(kExitNotFound, kExitUnreachable), kExitPartial);
+}
+
 TEST_F(FleetTest, Json) {
   Make(2, {{1, FakeNode::Kind::kDead}});
   Fleet fleet = MakeFleet();
