@@ -35,6 +35,9 @@ StatusCode CodeOfErrno(int error_number) {
       return StatusCode::kUnimplemented;
     case ELOOP:
     case ENOTDIR:
+    case EISDIR:
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
       return StatusCode::kFailedPrecondition;
     case ETIMEDOUT:
       return StatusCode::kDeadlineExceeded;
