@@ -67,9 +67,8 @@ Result<Session::Request> SessionManager::Plan(const Peer& peer, const v1::Sessio
                                  starter.ok() ? Status::Ok() : starter.status());
   if (!targets.ok()) {
     bool named = targets.status().code() != StatusCode::kInvalidArgument;
-    if (problems.ok() || (named && problems.code() == StatusCode::kFailedPrecondition)) {
-      return targets.status();
-    }
+    // What fails only without its processes is right, perhaps, once the right ones are named.
+    if (problems.ok() || problems.code() == StatusCode::kFailedPrecondition) return targets.status();
     return named ? problems : JoinProblems(problems, targets.status());
   }
   if (!problems.ok()) return problems;

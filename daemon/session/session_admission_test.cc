@@ -37,6 +37,18 @@ TEST_F(SessionManagerTest, AllProblemsOfARequestComeTogether) {
               AllOf(HasSubstr("no rank 9"), HasSubstr("priority = 10"), HasSubstr("label")));
 }
 
+// "no process is attached" would hide the mistake: that rank's processes cannot be attached.
+TEST_F(SessionManagerTest, AMissingRankIsTheProblemNotWhatItsProcessesWouldGive) {
+  AttachTwo();
+  v1::SessionSpec request = Spec("job");
+  request.clear_collectors();
+  request.set_options_json(R"({"msproftx":"on"})");
+  request.mutable_target()->add_ranks(9);
+  const Status refused = Start(As(kAlice), request).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("no rank 9 on this node (here are 0, 1)"));
+}
+
 TEST_F(SessionManagerTest, ProcessesOfTheJobAreNotifiedAndMarked) {
   AttachTwo();
   std::string id = Started(As(kAlice), Spec("job"));
