@@ -49,9 +49,9 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
 // An empty file beside `path`.
 Result<std::string> CreateUnfinished(const std::string& path, bool replace) {
   struct stat facts {};
-  if (!replace && ::lstat(path.c_str(), &facts) == 0) {
-    return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
-  }
+  const bool there = ::lstat(path.c_str(), &facts) == 0;
+  if (there && S_ISDIR(facts.st_mode)) return FailedPrecondition(path + " is a directory; name a file");
+  if (there && !replace) return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
   const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
   if (!UniqueFd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640)).valid()) return Status::FromErrno(errno, path);
   return unfinished;

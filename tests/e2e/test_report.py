@@ -394,9 +394,11 @@ class Report(unittest.TestCase):
 
     def test_command(self):
         out = os.path.join(self.folder, "again.html")
-        for code, flags in ((0, ()), (4, ()), (0, ("--force",))):
-            done = profctl("report", os.path.join(self.folder, "run"), "-o", out, *flags, expect=None)
-            self.assertEqual(done.returncode == 0, code == 0, done.stderr)
+        for code, flags in ((0, ()), (3, ()), (0, ("--force",))):
+            profctl("report", os.path.join(self.folder, "run"), "-o", out, *flags, expect=code)
+        for flags in ((), ("--force",)):
+            done = profctl("report", os.path.join(self.folder, "run"), "-o", self.folder, *flags, expect=3)
+            self.assertIn(f"{self.folder} is a directory; name a file", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if "unfinished" in name], [])
         done = profctl("report", self.folder, "--slices", "0", expect=2)
         self.assertIn("--slices", done.stderr)
