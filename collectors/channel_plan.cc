@@ -15,6 +15,11 @@ bool HasChannel(const DeviceInfo& device, uint32_t channel) {
          device.channels.end();
 }
 
+bool HasFeature(const DeviceInfo& device, ChipFeature feature) {
+  const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
+  return chip != nullptr && chip->Has(feature);
+}
+
 Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> channels) {
   for (uint32_t channel : channels) {
     if (HasChannel(device, channel)) return Status::Ok();

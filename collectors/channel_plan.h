@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "collectors/collector.h"
+#include "driver/chips.h"
 
 namespace profd {
 
@@ -16,6 +17,7 @@ namespace profd {
 inline constexpr uint32_t kMinMemoryPeriodMs = 10;
 
 bool HasChannel(const DeviceInfo& device, uint32_t channel);
+bool HasFeature(const DeviceInfo& device, ChipFeature feature);
 
 // Ok if the driver lists one of `channels` for this device; else kUnimplemented: "no channel 133".
 Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> channels);

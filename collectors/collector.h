@@ -45,7 +45,6 @@ struct DeviceInfo {
   std::vector<uint32_t> channels;  // ids listed by prof_drv_get_channels
   double counter_hz = 0;           // system counter frequency
   int64_t aicore_mhz = 0;          // rated
-  bool has_voltage_lp = false;     // channel 132 carries types 0/1/2 (910B)
   // Streams of memory traffic that the driver distinguishes (MPAM ids), and their names.
   std::vector<uint8_t> qos_streams = {};
   std::vector<std::string> qos_names = {};

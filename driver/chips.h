@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
 
 namespace profd {
@@ -57,6 +58,13 @@ constexpr const ChipFacts* FindChip(uint32_t id) {
     if (chip.id == id) return &chip;
   }
   return nullptr;
+}
+
+// The base name of a channel's dump files: that of the LP channel differs where it carries voltages too.
+constexpr std::string_view FileOf(const abi::ChannelFormat& format, uint32_t chip_id) {
+  const ChipFacts* chip = FindChip(chip_id);
+  const bool voltages = format.id == abi::kChannelLp && chip != nullptr && chip->Has(kChipHasLpInfo);
+  return voltages ? abi::kLpInfoFile : format.file;
 }
 
 // Whether hccn_tool knows ports of such a board; its id as DCMI has it ("0x28"), empty = unknown. Of the 910B, 300I A2

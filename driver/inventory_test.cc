@@ -171,6 +171,15 @@ TEST(Chips, WhichHaveNetworkPortsThatTheToolKnows) {
   }
 }
 
+// driver-abi 3.2: the 910B's records of channel 132 carry voltages too, and its file has another name.
+TEST(Chips, NameTheLowPowerFile) {
+  const abi::ChannelFormat& low_power = *abi::FindChannelFormat(132);
+  EXPECT_EQ(FileOf(low_power, 5), "lpmInfoConv.data");
+  EXPECT_EQ(FileOf(low_power, 1), "lpmFreqConv.data");
+  EXPECT_EQ(FileOf(low_power, UINT32_MAX), "lpmFreqConv.data");
+  EXPECT_EQ(FileOf(*abi::FindChannelFormat(133), 5), "qos.data");
+}
+
 // dcmi-and-metrics 1.2: of the A2, boards 0x28 and 0x29 (300I A2) are none of training.
 TEST(Chips, WhichBoardsHaveNoNetworkPorts) {
   for (const char* board : {"0x28", "0x29"}) {

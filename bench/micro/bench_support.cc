@@ -28,7 +28,6 @@ DeviceInfo SimulatedDevice() {
   device.chip_name = "Ascend910B";
   device.counter_hz = 50e6;
   device.aicore_mhz = 1800;
-  device.has_voltage_lp = true;
   for (const abi::ChannelFormat& format : abi::kChannelFormats) {
     device.channels.push_back(format.id);
   }

@@ -28,7 +28,7 @@ using records::LpmRecord;
 class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecord> {
  public:
   AicoreFreqDecoder(const DeviceInfo& device, SeriesRegistry& registry)
-      : has_voltage_(device.has_voltage_lp), series_(registry) {
+      : has_voltage_(HasFeature(device, kChipHasLpInfo)), series_(registry) {
     ids_.fill(kNoSeries);
     ids_[LpmRecord::kFrequencyMhz] =
         series_.Add(MetricByName("atlas_npu_frequency_hertz"), device.id, {"aicore"});

@@ -6,7 +6,6 @@
 #include "collectors/soc_profile/soc_profile_records.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/chips.h"
 
 namespace profd {
 namespace {
@@ -38,11 +37,6 @@ constexpr CollectorSpec kSpec = {
 constexpr uint32_t kLowPowerMicros = 10'000;
 constexpr uint32_t kAccPmuPeriodMs = 20;  // whatever rate is requested (driver-abi 3.4)
 constexpr uint32_t kMicrosPerMs = 1000;
-
-bool HasFeature(const DeviceInfo& device, ChipFeature feature) {
-  const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
-  return chip != nullptr && chip->Has(feature);
-}
 
 // The on-chip part's period, in the driver's unit for this chip.
 uint32_t MemoryPeriod(double hz, bool in_micros) {

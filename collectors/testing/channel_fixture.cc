@@ -55,10 +55,7 @@ DeviceInfo MakeDevice(int chip_id) {
   DeviceInfo device;
   device.chip_id = chip_id;
   const ChipFacts* chip = FindChip(static_cast<uint32_t>(chip_id));
-  if (chip != nullptr) {
-    device.chip_name = chip->name;
-    device.has_voltage_lp = chip->Has(kChipHasLpInfo);
-  }
+  if (chip != nullptr) device.chip_name = chip->name;
   device.counter_hz = 50e6;
   for (const abi::ChannelFormat& format : abi::kChannelFormats) {
     device.channels.push_back(format.id);

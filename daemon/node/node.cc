@@ -166,7 +166,6 @@ void Node::Describe(const DaemonConfig& config) {
     info.aicore_mhz = hal.aicore_mhz;
     info.qos_streams = hal.qos_streams;
     info.qos_names = hal.qos_names;
-    info.has_voltage_lp = (hal.chip_features & kChipHasLpInfo) != 0;
     if (dcmi_ != nullptr) {
       const DcmiDevice* dcmi = dcmi_->FindByLogicalId(info.id);
       if (dcmi != nullptr) info.uuid = dcmi->uuid;

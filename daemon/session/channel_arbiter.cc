@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "collectors/channel_options.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/chips.h"
 
 namespace profd {
 namespace {
@@ -114,7 +115,7 @@ FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorInd
   feed.device = device.id;
   feed.channel = channel;
   feed.format = abi::FindChannelFormat(channel);
-  if (channel == abi::kChannelLp && device.has_voltage_lp) feed.file = abi::kLpInfoFile;
+  if (feed.format != nullptr) feed.file = FileOf(*feed.format, static_cast<uint32_t>(device.chip_id));
   feed.record_parts = SpecOf(collector).record_parts;
   feed.part_hz = PartRates(SpecOf(collector), options);
   feed.chip_id = static_cast<uint32_t>(device.chip_id);

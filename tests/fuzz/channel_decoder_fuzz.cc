@@ -80,7 +80,6 @@ void Run(fuzz::Input input) {
   DeviceInfo device;
   device.chip_id = static_cast<int>(chip.id);
   device.counter_hz = 50e6;
-  device.has_voltage_lp = chip.Has(kChipHasLpInfo);
   device.channels = {format.id};
   const TimeBase time = TakeTimeBase(input);
   for (const CollectorEntry* entry : CollectorsOf(format.id)) {
