@@ -65,12 +65,6 @@ class ChannelReleasesTest : public ArbiterTest {
       arbiter_->Tick();
     });
   }
-  void AwaitState(ChannelArbiter::ClaimId claim, v1::Outcome::Result state) {
-    auto reached = std::async(std::launch::async, [this, claim, state] {
-      while (Answer(claim).state != state) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    });
-    Await(std::move(reached));
-  }
 
   ManualClock time_;
   std::map<std::string, uint32_t> owners_;
@@ -97,7 +91,7 @@ TEST_F(ChannelReleasesTest, TheSessionIsBusyUntilTheChannelIsTakenBack) {
   EXPECT_EQ(DriverCalls().size(), 2u) << "no start while another tool has it";
   ASSERT_TRUE(Acquire(User(kHolder)).ok());
   EXPECT_THAT(answer_.releases(), SizeIs(1));
-  AwaitState(claim, v1::Outcome::RESULT_RUNNING);
+  AwaitRunning(claim);
   EXPECT_EQ(DriverCalls().back(), "start 0/9 period 20");
 }
 
@@ -109,7 +103,7 @@ TEST_F(ChannelReleasesTest, ItsTimeEnds) {
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   time_.Advance(kNsPerMs);
   Tick();
-  AwaitState(claim, v1::Outcome::RESULT_RUNNING);
+  AwaitRunning(claim);
   EXPECT_EQ(releases_->size(), 0u);
 }
 
