@@ -2,26 +2,23 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
-#include <future>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "driver/abandonable_thread.h"
 
 namespace profd {
 namespace {
 
-constexpr auto kEndPatience = std::chrono::seconds(1);
+constexpr int64_t kEndPatienceNs = kNsPerSecond;
 constexpr std::string_view kQueueFull = "queue_full";
 constexpr std::string_view kRejected = "rejected";
 constexpr std::string_view kNotPacked = "not_packed";
@@ -44,8 +41,7 @@ struct PushSink::State {
   Take take;
   HttpPoster poster;
   UniqueFd wake;
-  std::thread thread;
-  std::promise<void> ended;
+  AbandonableThread thread;
 
   Mutex take_mutex;  // held while `take` runs
   bool stop GUARDED_BY(take_mutex) = false;
@@ -79,13 +75,11 @@ bool PushSink::State::WaitUntil(int64_t steady_ns) const {
 }
 
 void PushSink::State::Run() {
-  ::pthread_setname_np(::pthread_self(), "profd-push");
   next_take_ns = SystemClock().SteadyNs();
   do {
     if (SystemClock().SteadyNs() >= next_take_ns && !TakeNow()) break;
     if (!queue.empty() && SystemClock().SteadyNs() >= next_try_ns) SendNext();
   } while (WaitUntil(queue.empty() ? next_take_ns : std::min(next_take_ns, next_try_ns)));
-  ended.set_value();
 }
 
 bool PushSink::State::TakeNow() {
@@ -161,7 +155,8 @@ PushSink::PushSink(PushSinkOptions options, Take take)
     : state_(std::make_shared<State>(std::move(options), std::move(take))) {}
 
 void PushSink::Start() {
-  state_->thread = std::thread([state = state_] { state->Run(); });
+  if (state_->thread.Start("profd-push", [state = state_] { state->Run(); })) return;
+  log::Error("metrics are not pushed: the system has no thread to give", {{"sink", state_->options.name}});
 }
 
 PushSink::~PushSink() {
@@ -172,8 +167,7 @@ PushSink::~PushSink() {
   }
   uint64_t one = 1;
   [[maybe_unused]] const ssize_t woken = ::write(state_->wake.get(), &one, sizeof one);
-  const bool over = state_->ended.get_future().wait_for(kEndPatience) == std::future_status::ready;
-  over ? state_->thread.join() : state_->thread.detach();
+  (void)state_->thread.JoinWithin(kEndPatienceNs);
 }
 
 PushStats PushSink::stats() const {
