@@ -50,7 +50,7 @@ struct PushSink::State {
   std::deque<PushMessage> queue;
   int64_t next_take_ns = 0;
   int64_t next_try_ns = 0;
-  int64_t pause_ns = kPushFirstPauseNs;
+  int64_t pause_ns = options.first_pause_ns;
   bool failing = false;
 
   mutable Mutex mutex;
@@ -127,7 +127,7 @@ void PushSink::State::SendNext() {
   if (taken && std::exchange(failing, false)) {
     log::Info("metrics are pushed again", {{"to", options.url.Authority()}});
   }
-  pause_ns = kPushFirstPauseNs;
+  pause_ns = options.first_pause_ns;
   next_try_ns = 0;
   MutexLock lock(mutex);
   if (taken) {

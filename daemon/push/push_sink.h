@@ -17,6 +17,11 @@
 
 namespace profd {
 
+// Pauses between attempts: doubled from the first to the longest, unless the receiver wants a longer one.
+inline constexpr int64_t kPushFirstPauseNs = 1'000'000'000;
+inline constexpr int64_t kPushLongestPauseNs = 60'000'000'000;
+inline constexpr int64_t kPushLongestWishNs = 300'000'000'000;
+
 struct PushSinkOptions {
   std::string_view name;  // "otlp", "remote_write": the label of metrics
   PushUrl url;
@@ -25,6 +30,7 @@ struct PushSinkOptions {
   int64_t interval_ns = 0;
   int64_t timeout_ns = 0;
   uint64_t queue_bytes = 0;
+  int64_t first_pause_ns = kPushFirstPauseNs;
 };
 
 struct PushStats {
@@ -35,11 +41,6 @@ struct PushStats {
   std::map<std::string, uint64_t, std::less<>> failures;         // attempts, by reason
   std::map<std::string, uint64_t, std::less<>> dropped_samples;  // by reason: queue_full, rejected, not_packed
 };
-
-// Pauses between attempts: doubled from the first to the longest, unless the receiver wants a longer one.
-inline constexpr int64_t kPushFirstPauseNs = 1'000'000'000;
-inline constexpr int64_t kPushLongestPauseNs = 60'000'000'000;
-inline constexpr int64_t kPushLongestWishNs = 300'000'000'000;
 
 // Whether a message may be sent again after this answer. Others are dropped: they would never be taken.
 bool PushMayRetry(const PostResult& result);

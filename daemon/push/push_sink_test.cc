@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "daemon/push/push_test_support.h"
@@ -28,6 +29,7 @@ PushSinkOptions OptionsFor(uint16_t port, int64_t interval_ms) {
   options.interval_ns = interval_ms * kNsPerMs;
   options.timeout_ns = 20 * kNsPerSecond;
   options.queue_bytes = 1 << 20;
+  options.first_pause_ns = kNsPerMs;
   return options;
 }
 
@@ -38,35 +40,53 @@ PushSink::Take Numbers() {
   };
 }
 
-template <class Condition>
-bool Eventually(Condition condition) {
-  for (int i = 0; i < 6000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+// Messages once, then none.
+class Once {
+ public:
+  explicit Once(std::vector<PushMessage> messages) : messages_(std::move(messages)) {}
+  PushSink::Take Take() {
+    return [this] {
+      const std::scoped_lock lock(mutex_);
+      ++takes_;
+      taken_.notify_all();
+      return std::exchange(messages_, {});
+    };
   }
-  return false;
-}
+  // What was sent before it is counted: the sink's thread takes and sends by turns.
+  void AwaitNextTake() {
+    std::unique_lock lock(mutex_);
+    taken_.wait(lock, [this, before = takes_] { return takes_ > before; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable taken_;
+  std::vector<PushMessage> messages_;
+  int takes_ = 0;
+};
 
 TEST(PushSink, SendsInOrderAtEveryInterval) {
   Receiver receiver({std::string(kOk)});
   PushSink sink(OptionsFor(receiver.port(), 20), Numbers());
   sink.Start();
-  const std::vector<std::string> requests = receiver.Requests(4);
-  ASSERT_GE(requests.size(), 4U);
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(BodyOf(requests[i]), std::to_string(i));
-  EXPECT_TRUE(Eventually([&] { return sink.stats().samples >= 40; }));
+  const std::vector<std::string> requests = receiver.Requests(5);
+  ASSERT_GE(requests.size(), 5U);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(BodyOf(requests[i]), std::to_string(i));
+  EXPECT_GE(sink.stats().samples, 40U) << "with the fifth request four were answered";
   EXPECT_GT(sink.stats().last_success_s, 1'600'000'000);
   EXPECT_TRUE(sink.stats().failures.empty());
 }
 
 TEST(PushSink, RetriesFailedMessages) {
   Receiver receiver({"HTTP/1.1 503 Busy\r\n\r\n", "gibberish\r\n\r\n", std::string(kOk)});
-  PushSink sink(OptionsFor(receiver.port(), 3'600'000), Numbers());
+  Once once({{"0", 10}});
+  PushSink sink(OptionsFor(receiver.port(), 20), once.Take());
   sink.Start();
   const std::vector<std::string> requests = receiver.Requests(3);
   ASSERT_EQ(requests.size(), 3U);
   for (const std::string& request : requests) EXPECT_EQ(BodyOf(request), "0");
-  EXPECT_TRUE(Eventually([&] { return sink.stats().messages == 1; }));
+  once.AwaitNextTake();
+  EXPECT_EQ(sink.stats().messages, 1U);
   EXPECT_THAT(sink.stats().failures, ElementsAre(Pair("broken", 1), Pair("status_503", 1)));
   EXPECT_TRUE(sink.stats().dropped_samples.empty());
   EXPECT_EQ(sink.stats().queued_bytes, 0U);
@@ -84,21 +104,28 @@ TEST(PushSink, DropsMessagesRefusedPermanently) {
 }
 
 TEST(PushSink, AFullQueueDropsTheOldest) {
-  // The first is never answered, so that the others wait.
+  Receiver receiver({std::string(kOk)});
+  PushSinkOptions options = OptionsFor(receiver.port(), 20);
+  options.queue_bytes = 3000;
+  std::vector<PushMessage> messages;
+  for (uint64_t i = 0; i < 5; ++i) messages.push_back({std::to_string(i) + std::string(999, '.'), i + 1});
+  Once once(messages);
+  PushSink sink(options, once.Take());
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(3);
+  ASSERT_EQ(requests.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(BodyOf(requests[i]), messages[i + 2].body);
+  EXPECT_THAT(sink.stats().dropped_samples, ElementsAre(Pair("queue_full", 1 + 2)));
+}
+
+TEST(PushSink, AReceiverThatDoesNotAnswerIsAskedAgain) {
   Receiver receiver({"", std::string(kOk)});
   PushSinkOptions options = OptionsFor(receiver.port(), 20);
-  options.timeout_ns = 500 * kNsPerMs;
-  options.queue_bytes = 3000;
-  auto next = std::make_shared<std::atomic<int>>(0);
-  PushSink sink(options, [next] {
-    return std::vector<PushMessage>{{std::to_string((*next)++) + std::string(1000, '.'), 1}};
-  });
+  options.timeout_ns = 100 * kNsPerMs;
+  PushSink sink(options, Numbers());
   sink.Start();
-  const std::vector<std::string> requests = receiver.Requests(2);
-  ASSERT_GE(requests.size(), 2U);
-  EXPECT_TRUE(Eventually([&] { return sink.stats().dropped_samples.count("queue_full") > 0; }));
+  ASSERT_GE(receiver.Requests(2).size(), 2U);
   EXPECT_GE(sink.stats().failures["timeout"], 1U);
-  EXPECT_LE(sink.stats().queued_bytes, 3000U);
 }
 
 TEST(PushSink, CountsSamplesThatCouldNotBePacked) {
@@ -107,7 +134,7 @@ TEST(PushSink, CountsSamplesThatCouldNotBePacked) {
                 [] { return std::vector<PushMessage>{{"", 7}, {"body", 1}}; });
   sink.Start();
   EXPECT_EQ(BodyOf(receiver.Requests(1).at(0)), "body");
-  EXPECT_TRUE(Eventually([&] { return sink.stats().dropped_samples["not_packed"] >= 7; }));
+  EXPECT_GE(sink.stats().dropped_samples["not_packed"], 7U);
 }
 
 TEST(PushSink, OnlyWhatMayHelpIsTriedAgain) {
