@@ -10,7 +10,7 @@ TEST(RoceCollector, ReportsWhyItCannotRun) {
   Status status = testing::ProbeWith(kRoceCollector, 0, {4, 6, 7, 10});
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(), "not supported on Ascend310: no channel 129");
-  DeviceInfo device = MakeDevice(0);
+  DeviceInfo device = testing::MakeDevice(0);
   device.channels = {4};
   testing::NoHost nothing;
   EXPECT_EQ(kRoceCollector.probe_device(nothing.host, device).message(), "no channel 129") << "the chip is the caller's to name";
