@@ -31,34 +31,23 @@ constexpr size_t kMaxHeld = 1 << 20;
 // Kernels as a training step has them: a few hundred names of some length, out of order by a little.
 class VendorBuffer {
  public:
-  VendorBuffer() : bytes_(kKernels * mspti::KernelRecord::kSize) {
+  VendorBuffer() {
     for (size_t i = 0; i < kNames; ++i) {
       names_.push_back("te_matmul_v2_high_performance_" + std::to_string(i * 7919) + "_kernel0");
     }
     for (size_t i = 0; i < kKernels; ++i) {
-      uint8_t* record = bytes_.data() + i * mspti::KernelRecord::kSize;
       const uint64_t start = kBegin + i * 25'000 + i % 7 * 1000;
-      Set(record, mspti::kKindField, uint32_t{mspti::kKernel});
-      Set(record, mspti::KernelRecord::kStart, start);
-      Set(record, mspti::KernelRecord::kEnd, start + 20'000);
-      Set(record, mspti::KernelRecord::kDevice, uint32_t{0});
-      Set(record, mspti::KernelRecord::kStream, static_cast<uint32_t>(i % 4));
-      Set(record, mspti::KernelRecord::kCorrelation, uint64_t{i});
-      Set(record, mspti::KernelRecord::kType, i % 3 == 0 ? "KERNEL_AIVEC" : "KERNEL_AICORE");
-      Set(record, mspti::KernelRecord::kName, names_[i * 31 % kNames].c_str());
+      records_.push_back({mspti::kKernel, start, start + 20'000, 0, static_cast<uint32_t>(i % 4), i,
+                          i % 3 == 0 ? "KERNEL_AIVEC" : "KERNEL_AICORE", names_[i * 31 % kNames].c_str()});
     }
   }
-  const uint8_t* data() const { return bytes_.data(); }
-  size_t size() const { return bytes_.size(); }
+  const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(records_.data()); }
+  size_t size() const { return records_.size() * sizeof(mspti::KernelRecord); }
   static constexpr mspti::ClockPair kClock{int64_t{1'700'000'001} * 1'000'000'000, 1'000'000'000};
 
  private:
   static constexpr uint64_t kBegin = uint64_t{1'700'000'000} * 1'000'000'000;
-  template <class T>
-  static void Set(uint8_t* record, const mspti::Field<T>& field, T value) {
-    std::memcpy(record + field.offset, &value, sizeof value);
-  }
-  std::vector<uint8_t> bytes_;
+  std::vector<mspti::KernelRecord> records_;
   std::vector<std::string> names_;
 };
 

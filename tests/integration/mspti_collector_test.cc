@@ -286,7 +286,7 @@ TEST_IN_CHILD(MsptiCollector, RequestsAreQuickAndNeverDeclined) {
   job.view.Take();
   const profd_collect_report report = job.Report();
   const uint64_t kernels = counts.recorded[kKernel];
-  EXPECT_EQ(job.view.kernels.size() + report.dropped + report.lost_bytes / KernelRecord::kSize,
+  EXPECT_EQ(job.view.kernels.size() + report.dropped + report.lost_bytes / sizeof(KernelRecord),
             kernels);
 }
 

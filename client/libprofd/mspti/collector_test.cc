@@ -180,7 +180,7 @@ TEST_F(CollectorTest, BurstsAreTakenOrCounted) {
   const profd_collect_report after = Report();
   const uint64_t in_ring = after.records - before.records;
   const uint64_t dropped = after.dropped - before.dropped;
-  const uint64_t lost = (after.lost_bytes - before.lost_bytes) / KernelRecord::kSize;
+  const uint64_t lost = (after.lost_bytes - before.lost_bytes) / sizeof(KernelRecord);
   // The clocks of the buffers are records, too; the kernels among them are counted by the reader.
   EXPECT_GE(in_ring + dropped + lost, kThreads * kEach);
   EXPECT_LE(in_ring + dropped + lost, kThreads * kEach + 100);

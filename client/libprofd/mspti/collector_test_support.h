@@ -136,43 +136,26 @@ class FakeLibrary {
     Kernel(correlation, name, device, start, start + 1000);
   }
   void Kernel(uint64_t correlation, const char* name, uint32_t device, uint64_t start, uint64_t end) {
-    uint8_t record[KernelRecord::kSize] = {};
-    Set(record, kKindField, uint32_t{kKernel});
-    Set(record, KernelRecord::kStart, start);
-    Set(record, KernelRecord::kEnd, end);
-    Set(record, KernelRecord::kDevice, device);
-    Set(record, KernelRecord::kStream, uint32_t{9});
-    Set(record, KernelRecord::kCorrelation, correlation);
-    Set(record, KernelRecord::kType, static_cast<Text>("KERNEL_AICORE"));
-    Set(record, KernelRecord::kName, static_cast<Text>(name));
-    const size_t strings[] = {KernelRecord::kType.offset, KernelRecord::kName.offset, 0};
-    record_(record, sizeof record, strings);
+    const KernelRecord record{kKernel, start, end, device, 9, correlation, "KERNEL_AICORE", name};
+    const size_t strings[] = {offsetof(KernelRecord, type), offsetof(KernelRecord, name), 0};
+    record_(&record, sizeof record, strings);
   }
   void Api(uint64_t correlation) {
-    uint8_t record[ApiRecord::kSize] = {};
-    Set(record, kKindField, uint32_t{kAclApi});
-    Set(record, ApiRecord::kStart, static_cast<uint64_t>(ReadClock(CLOCK_REALTIME)));
-    Set(record, ApiRecord::kEnd, static_cast<uint64_t>(ReadClock(CLOCK_REALTIME)));
-    Set(record, ApiRecord::kCorrelation, correlation);
-    Set(record, ApiRecord::kName, static_cast<Text>("aclnnMatmul"));
-    const size_t strings[] = {ApiRecord::kName.offset, 0};
-    record_(record, sizeof record, strings);
+    const auto now = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));
+    const ApiRecord record{kAclApi, now, now, 0, 0, correlation, "aclnnMatmul"};
+    const size_t strings[] = {offsetof(ApiRecord, name), 0};
+    record_(&record, sizeof record, strings);
   }
   void Unknown() {
-    uint8_t record[24] = {};
-    Set(record, kKindField, uint32_t{13});
+    const ExternalCorrelationRecord record{kKindCount, 0, 0, 0};
     const size_t none = 0;
-    record_(record, sizeof record, &none);
+    record_(&record, sizeof record, &none);
   }
 
   FakeMspti* orders = nullptr;
   FakeJoinFunction join = nullptr;
 
  private:
-  template <class T>
-  static void Set(uint8_t* record, const Field<T>& field, T value) {
-    std::memcpy(record + field.offset, &value, sizeof value);
-  }
   FakeRecordFunction record_ = nullptr;
 };
 

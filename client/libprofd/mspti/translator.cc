@@ -19,47 +19,40 @@ constexpr int64_t kLeastStepNs = 1'000'000;
 constexpr int64_t kMostSlew = 2000;                 // 1/2000: the kernel's limit, 500 ppm
 constexpr int64_t kDeviceDelayNs = 200'000'000;  // from the end of a task to its record
 
-uint64_t FirstTime(uint32_t kind, const uint8_t* record) {
-  switch (kind) {
-    case kMarker:
-      return MarkerRecord::kTimestamp.Read(record);
-    case kMemory:
-      return MemoryRecord::kStart.Read(record);
-    case kMemset:
-      return MemsetRecord::kStart.Read(record);
-    case kMemcpy:
-      return MemcpyRecord::kStart.Read(record);
-    case kCommunication:
-      return CommunicationRecord::kStart.Read(record);
-    case kExternalCorrelation:
-      return 0;
-    default:
-      return KernelRecord::kStart.Read(record);  // where it is in all the others, too
-  }
+struct Span {
+  uint64_t first = 0;
+  uint64_t last = 0;
+};
+
+template <class Record>
+Span SpanOf(const uint8_t* bytes) {
+  const auto record = Read<Record>(bytes);
+  return {record.start, record.end};
 }
 
-// Of one that has a time.
-uint64_t LastTime(uint32_t kind, const uint8_t* record) {
+Span SpanOf(uint32_t kind, const uint8_t* record) {
   switch (kind) {
     case kMarker:
-      return MarkerRecord::kTimestamp.Read(record);
+      return {Read<MarkerRecord>(record).timestamp, Read<MarkerRecord>(record).timestamp};
     case kMemory:
-      return MemoryRecord::kEnd.Read(record);
+      return SpanOf<MemoryRecord>(record);
     case kMemset:
-      return MemsetRecord::kEnd.Read(record);
+      return SpanOf<MemsetRecord>(record);
     case kMemcpy:
-      return MemcpyRecord::kEnd.Read(record);
+      return SpanOf<MemcpyRecord>(record);
     case kCommunication:
-      return CommunicationRecord::kEnd.Read(record);
+      return SpanOf<CommunicationRecord>(record);
+    case kExternalCorrelation:
+      return {};
     default:
-      return KernelRecord::kEnd.Read(record);  // where it is in all the others, too
+      return SpanOf<ApiRecord>(record);  // times are where they are in all the others, too
   }
 }
 
 bool IsOfDevice(uint32_t kind) { return kind == kKernel || kind == kCommunication || kind == kHccl; }
 
 bool HasDeviceTimes(uint32_t kind, const uint8_t* record) {
-  return kind == kMarker ? MarkerRecord::kSource.Read(record) == kSourceDevice : IsOfDevice(kind);
+  return kind == kMarker ? Read<MarkerRecord>(record).source == kSourceDevice : IsOfDevice(kind);
 }
 
 attach::ApiLevel LevelOf(uint32_t kind) {
@@ -122,51 +115,51 @@ void Translator::SetDevice(uint32_t logical, Record* record) const {
   }
 }
 
-void Translator::PutKernel(const uint8_t* record, const ClockPair& clock) {
-  using R = KernelRecord;
+void Translator::PutKernel(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<KernelRecord>(bytes);
   attach::KernelRecord kernel{};
-  kernel.stream = R::kStream.Read(record);
-  kernel.correlation = R::kCorrelation.Read(record);
-  kernel.name = writer_.Intern(R::kName.Read(record));
-  kernel.type = static_cast<uint16_t>(writer_.Intern(R::kType.Read(record)));
-  SetDevice(R::kDevice.Read(record), &kernel);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), kernel);
+  kernel.stream = record.stream;
+  kernel.correlation = record.correlation;
+  kernel.name = writer_.Intern(record.name);
+  kernel.type = static_cast<uint16_t>(writer_.Intern(record.type));
+  SetDevice(record.device, &kernel);
+  AddTimed(TimesOf(record.start, record.end, clock), kernel);
 }
 
-void Translator::PutCommunication(const uint8_t* record, const ClockPair& clock) {
-  using R = CommunicationRecord;
+void Translator::PutCommunication(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<CommunicationRecord>(bytes);
   attach::CommunicationRecord communication{};
-  communication.stream = R::kStream.Read(record);
-  communication.correlation = R::kCorrelation.Read(record);
-  communication.count = R::kCount.Read(record);
-  communication.name = writer_.Intern(R::kName.Read(record));
-  communication.communicator = writer_.Intern(R::kCommunicator.Read(record));
-  communication.algorithm = writer_.Intern(R::kAlgorithm.Read(record));
-  communication.data_type = static_cast<uint16_t>(R::kDataType.Read(record));
-  SetDevice(R::kDevice.Read(record), &communication);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), communication);
+  communication.stream = record.stream;
+  communication.correlation = record.correlation;
+  communication.count = record.count;
+  communication.name = writer_.Intern(record.name);
+  communication.communicator = writer_.Intern(record.communicator);
+  communication.algorithm = writer_.Intern(record.algorithm);
+  communication.data_type = static_cast<uint16_t>(record.data_type);
+  SetDevice(record.device, &communication);
+  AddTimed(TimesOf(record.start, record.end, clock), communication);
 }
 
-void Translator::PutHccl(const uint8_t* record, const ClockPair& clock) {
-  using R = HcclRecord;
+void Translator::PutHccl(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<HcclRecord>(bytes);
   attach::CommunicationRecord communication{};
-  communication.stream = R::kStream.Read(record);
-  communication.name = writer_.Intern(R::kName.Read(record));
-  communication.communicator = writer_.Intern(R::kCommunicator.Read(record));
+  communication.stream = record.stream;
+  communication.name = writer_.Intern(record.name);
+  communication.communicator = writer_.Intern(record.communicator);
   communication.data_type = static_cast<uint16_t>(kInvalidDataType);
-  communication.bandwidth = static_cast<float>(R::kBandwidth.Read(record));
-  SetDevice(R::kDevice.Read(record), &communication);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), communication);
+  communication.bandwidth = static_cast<float>(record.bandwidth);
+  SetDevice(record.device, &communication);
+  AddTimed(TimesOf(record.start, record.end, clock), communication);
 }
 
-void Translator::PutApi(uint32_t kind, const uint8_t* record, const ClockPair& clock) {
-  using R = ApiRecord;
+void Translator::PutApi(uint32_t kind, const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<ApiRecord>(bytes);
   attach::ApiRecord api{};
-  api.thread = R::kThread.Read(record);
-  api.correlation = R::kCorrelation.Read(record);
-  api.name = writer_.Intern(R::kName.Read(record));
+  api.thread = record.thread;
+  api.correlation = record.correlation;
+  api.name = writer_.Intern(record.name);
   api.level = static_cast<uint16_t>(LevelOf(kind));
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), api);
+  AddTimed(TimesOf(record.start, record.end, clock), api);
 }
 
 void Translator::AwaitDevice(const attach::MarkerRecord& host) {
@@ -183,75 +176,72 @@ void Translator::TakeTexts(attach::MarkerRecord* device) {
   awaited_.erase(found);
 }
 
-void Translator::PutMarker(const uint8_t* record, const ClockPair& clock) {
-  using R = MarkerRecord;
+void Translator::PutMarker(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<MarkerRecord>(bytes);
   attach::MarkerRecord marker{};
-  marker.flag = static_cast<uint16_t>(R::kFlag.Read(record));
-  marker.id = R::kId.Read(record);
-  marker.name = writer_.Intern(R::kName.Read(record));
-  marker.domain = writer_.Intern(R::kDomain.Read(record));
+  marker.flag = static_cast<uint16_t>(record.flag);
+  marker.id = record.id;
+  marker.name = writer_.Intern(record.name);
+  marker.domain = writer_.Intern(record.domain);
   marker.stream = attach::kNoStream;
-  const bool device = R::kSource.Read(record) == kSourceDevice;
+  const bool device = record.source == kSourceDevice;
   if (leaves_out_host_markers_ && !device) return AwaitDevice(marker);
   if (device) {
     TakeTexts(&marker);
     marker.source = static_cast<uint16_t>(attach::MarkerSource::kDevice);
-    marker.stream = R::kStream.Read(record);
-    SetDevice(R::kDevice.Read(record), &marker);
+    marker.stream = record.thread_or_stream;
+    SetDevice(record.process_or_device, &marker);
   } else {
-    marker.thread = R::kThread.Read(record);
+    marker.thread = record.thread_or_stream;
     SetDevice(kInvalidDevice, &marker);
   }
-  writer_.AddAt(clock.ToRaw(R::kTimestamp.Read(record)), marker);
+  writer_.AddAt(clock.ToRaw(record.timestamp), marker);
 }
 
-void Translator::PutExternal(const uint8_t* record, const ClockPair& clock) {
-  using R = ExternalCorrelationRecord;
-  writer_.Add(attach::ExternalCorrelationRecord{R::kCorrelation.Read(record),
-                                                R::kExternalId.Read(record),
-                                                R::kExternalKind.Read(record), 0},
-              clock.raw_ns);
+void Translator::PutExternal(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<ExternalCorrelationRecord>(bytes);
+  writer_.Add(attach::ExternalCorrelationRecord{record.correlation, record.external_id, record.external_kind, 0}, clock.raw_ns);
 }
 
-void Translator::PutMemory(const uint8_t* record, const ClockPair& clock) {
-  using R = MemoryRecord;
+void Translator::PutMemory(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<MemoryRecord>(bytes);
   attach::MemoryRecord memory{};
-  const bool release = R::kOperation.Read(record) == kRelease;
+  const bool release = record.operation == kRelease;
   memory.operation = static_cast<uint8_t>(release ? attach::MemoryOperation::kRelease
                                                   : attach::MemoryOperation::kAllocate);
-  memory.detail = static_cast<uint16_t>(R::kMemoryKind.Read(record));
-  memory.stream = R::kStream.Read(record);
-  memory.correlation = R::kCorrelation.Read(record);
-  memory.bytes = R::kBytes.Read(record);
-  memory.address = R::kAddress.Read(record);
-  SetDevice(R::kDevice.Read(record), &memory);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), memory);
+  memory.detail = static_cast<uint16_t>(record.memory_kind);
+  memory.stream = record.stream;
+  memory.correlation = record.correlation;
+  memory.bytes = record.bytes;
+  memory.address = record.address;
+  SetDevice(record.device, &memory);
+  AddTimed(TimesOf(record.start, record.end, clock), memory);
 }
 
-void Translator::PutMemset(const uint8_t* record, const ClockPair& clock) {
-  using R = MemsetRecord;
+void Translator::PutMemset(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<MemsetRecord>(bytes);
   attach::MemoryRecord memory{};
   memory.operation = static_cast<uint8_t>(attach::MemoryOperation::kSet);
-  memory.is_async = R::kIsAsync.Read(record) != 0;
-  memory.stream = R::kStream.Read(record);
-  memory.correlation = R::kCorrelation.Read(record);
-  memory.bytes = R::kBytes.Read(record);
-  memory.address = R::kValue.Read(record);
-  SetDevice(R::kDevice.Read(record), &memory);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), memory);
+  memory.is_async = record.is_async != 0;
+  memory.stream = record.stream;
+  memory.correlation = record.correlation;
+  memory.bytes = record.bytes;
+  memory.address = record.value;
+  SetDevice(record.device, &memory);
+  AddTimed(TimesOf(record.start, record.end, clock), memory);
 }
 
-void Translator::PutMemcpy(const uint8_t* record, const ClockPair& clock) {
-  using R = MemcpyRecord;
+void Translator::PutMemcpy(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<MemcpyRecord>(bytes);
   attach::MemoryRecord memory{};
   memory.operation = static_cast<uint8_t>(attach::MemoryOperation::kCopy);
-  memory.is_async = R::kIsAsync.Read(record) != 0;
-  memory.detail = static_cast<uint16_t>(R::kCopyKind.Read(record));
-  memory.stream = R::kStream.Read(record);
-  memory.correlation = R::kCorrelation.Read(record);
-  memory.bytes = R::kBytes.Read(record);
-  SetDevice(R::kDevice.Read(record), &memory);
-  AddTimed(TimesOf(R::kStart.Read(record), R::kEnd.Read(record), clock), memory);
+  memory.is_async = record.is_async != 0;
+  memory.detail = static_cast<uint16_t>(record.copy_kind);
+  memory.stream = record.stream;
+  memory.correlation = record.correlation;
+  memory.bytes = record.bytes;
+  SetDevice(record.device, &memory);
+  AddTimed(TimesOf(record.start, record.end, clock), memory);
 }
 
 void Translator::Put(uint32_t kind, const uint8_t* record, const ClockPair& clock) {
@@ -317,7 +307,7 @@ void Translator::StartClocks(const ClockPair& now) {
 // its end may lie outside of that. As long as it does not the pair stays: steps and delays may be equally long.
 const ClockPair& Translator::ClockOf(uint32_t kind, const uint8_t* record, const ClockPair& clock) {
   if (oldest_clock_ + 1 == clocks_.size() || kind == kExternalCorrelation) return clock;
-  const uint64_t end = LastTime(kind, record);
+  const uint64_t end = SpanOf(kind, record).last;
   const auto fits = [&](const ClockPair& pair) {
     const int64_t end_ns = pair.ToRaw(end);
     return end_ns >= lent_raw_ns_ - kDeviceDelayNs && end_ns <= returned_raw_ns_ + kLeastStepNs;
@@ -345,15 +335,15 @@ void Translator::Walk(const uint8_t* data, size_t valid, const ClockPair& clock,
   bool clock_told = false;
   for (size_t at = 0; at < valid;) {
     const size_t left = valid - at;
-    if (left < kKindField.end()) {
+    if (left < sizeof(uint32_t)) {
       return writer_.CountLostBytes(LossReason::kCutBuffer, left, clock.raw_ns);
     }
-    const uint32_t kind = kKindField.Read(data + at);
+    const uint32_t kind = Read<uint32_t>(data + at);
     const size_t size = RecordSize(kind);
     if (size == 0) return writer_.CountLostBytes(LossReason::kUnknownKind, left, clock.raw_ns);
     if (size > left) return writer_.CountLostBytes(LossReason::kCutBuffer, left, clock.raw_ns);
     if (!clock_told) {
-      const auto first = static_cast<int64_t>(FirstTime(kind, data + at));
+      const auto first = static_cast<int64_t>(SpanOf(kind, data + at).first);
       const ClockPair& used = ClockOf(kind, data + at, clock);
       writer_.Add(attach::ClockRecord{used.real_ns, used.raw_ns, first}, clock.raw_ns);
       clock_told = true;

@@ -35,15 +35,13 @@ class TranslatorTest : public ::testing::Test {
   template <class Record>
   void Put(Kind kind, int64_t start_raw_ns, int64_t end_raw_ns, int64_t offset_ns) {
     if (buffer_.empty()) lent_raw_ns_ = end_raw_ns;
-    buffer_.resize(buffer_.size() + Record::kSize);
-    uint8_t* const record = buffer_.data() + buffer_.size() - Record::kSize;
-    const auto set = [record](const auto& field, auto value) {
-      std::memcpy(record + field.offset, &value, sizeof value);
-    };
-    set(kKindField, uint32_t{kind});
-    set(Record::kStart, static_cast<uint64_t>(start_raw_ns + offset_ns));
-    set(Record::kEnd, static_cast<uint64_t>(end_raw_ns + offset_ns));
-    set(Record::kCorrelation, static_cast<uint64_t>(start_raw_ns));
+    Record record{};
+    record.kind = kind;
+    record.start = static_cast<uint64_t>(start_raw_ns + offset_ns);
+    record.end = static_cast<uint64_t>(end_raw_ns + offset_ns);
+    record.correlation = static_cast<uint64_t>(start_raw_ns);
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(&record);
+    buffer_.insert(buffer_.end(), bytes, bytes + sizeof record);
   }
   void Return(int64_t raw_ns, int64_t offset_ns) {
     const ClockPair now{raw_ns + offset_ns, raw_ns};
