@@ -7,6 +7,7 @@
 
 #include "client/dump_sink.h"
 #include "client/test_support.h"
+#include "proto/testing/text_message.h"
 
 namespace profd::client {
 namespace {
@@ -65,26 +66,19 @@ TEST_F(StreamTest, ControlCEndsWatchAndStreamCleanly) {
 }
 
 v1::SampleChunk Samples() {
-  v1::SampleChunk chunk;
-  v1::SeriesInfo* hccs = chunk.add_series();
-  hccs->set_id(1);
-  hccs->set_metric("atlas_npu_hccs_bandwidth_bytes_per_second");
-  hccs->set_device(0);
-  hccs->set_collector("hccs");
-  (*hccs->mutable_labels())["npu"] = "0";
-  (*hccs->mutable_labels())["direction"] = "tx, \"all\"";
-  v1::SeriesInfo* host = chunk.add_series();
-  host->set_id(2);
-  host->set_metric("host_load");
-  host->set_collector("host_cpu");
-  for (uint32_t i = 0; i < 4; ++i) {
-    v1::SampleValue* sample = chunk.add_samples();
-    sample->set_series(i % 2 + 1);
-    sample->set_time_ns(1'000'000'000 + i);
-    sample->set_value(i * 1.5);
-  }
-  chunk.set_wall_offset_ns(1'767'225'599'000'000'000);
-  return chunk;
+  return FromText<v1::SampleChunk>(R"pb(
+    series {
+      id: 1 metric: "atlas_npu_hccs_bandwidth_bytes_per_second" device: 0 collector: "hccs"
+      labels { key: "npu" value: "0" }
+      labels { key: "direction" value: "tx, \"all\"" }
+    }
+    series { id: 2 metric: "host_load" collector: "host_cpu" }
+    samples { series: 1 time_ns: 1000000000 value: 0 }
+    samples { series: 2 time_ns: 1000000001 value: 1.5 }
+    samples { series: 1 time_ns: 1000000002 value: 3 }
+    samples { series: 2 time_ns: 1000000003 value: 4.5 }
+    wall_offset_ns: 1767225599000000000
+  )pb");
 }
 
 TEST_F(StreamTest, StreamHasThreeFormats) {
@@ -103,43 +97,29 @@ TEST_F(StreamTest, StreamHasThreeFormats) {
   for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
 }
 
-v1::ActivitySpan* AddSecond(int64_t second, v1::ProcessActivity* process) {
-  v1::ActivitySpan* span = process->add_spans();
-  span->set_begin_ns(second * kNsPerSecond);
-  span->set_end_ns((second + 1) * kNsPerSecond);
-  return span;
-}
-
 // Seconds 9, 10 of one process at first; then the second 11 of it, and second 10 and 11 of another one.
 std::vector<v1::GetActivityResponse> Activity() {
-  std::vector<v1::GetActivityResponse> answers(2);
-  for (v1::GetActivityResponse& answer : answers) {
-    answer.set_wall_offset_ns(1'767'225'590'000'000'123);
-    v1::ProcessActivity* process = answer.add_processes();
-    process->set_pid(4700);
-    process->set_job_id("j42");
-    process->set_rank(3);
-  }
-  AddSecond(9, answers[0].mutable_processes(0));
-  v1::ActivitySpan* span = AddSecond(10, answers[0].mutable_processes(0));
-  span->set_computation_ratio(0.625);
-  span->set_communication_ratio(0.25);
-  span->set_not_overlapped_ratio(0.125);
-  span->set_free_ratio(0.25);
-  span->set_kernels(38'210);
-  span->set_steps(2);
-  span->set_longest_kernel_ns(1'534'000);
-  span->set_longest_kernel("aclnnMatmul_MatMulV3Common_MatMulV3");
-  span->set_lost_records(7);
-  *answers[1].mutable_processes(0)->add_spans() = *span;
-  AddSecond(11, answers[1].mutable_processes(0))->set_free_ratio(1);
-  v1::ProcessActivity* other = answers[1].add_processes();
-  other->set_pid(4701);
-  AddSecond(10, other);
-  span = AddSecond(11, other);
-  span->set_kernels(1);
-  span->set_longest_kernel_ns(2'500);
-  return answers;
+  const std::string second_10 = R"pb(
+    spans {
+      begin_ns: 10000000000 end_ns: 11000000000
+      computation_ratio: 0.625 communication_ratio: 0.25 not_overlapped_ratio: 0.125 free_ratio: 0.25
+      kernels: 38210
+      steps: 2
+      longest_kernel_ns: 1534000
+      longest_kernel: "aclnnMatmul_MatMulV3Common_MatMulV3"
+      lost_records: 7
+    })pb";
+  const std::string wall = "wall_offset_ns: 1767225590000000123\n";
+  const std::string process = R"pb(pid: 4700 job_id: "j42" rank: 3)pb";
+  return {FromText<v1::GetActivityResponse>(wall + "processes { " + process + R"pb( spans { begin_ns: 9000000000 end_ns: 10000000000 })pb" + second_10 + "}"),
+          FromText<v1::GetActivityResponse>(wall + "processes { " + process + second_10 + R"pb(
+            spans { begin_ns: 11000000000 end_ns: 12000000000 free_ratio: 1 }
+          }
+          processes {
+            pid: 4701
+            spans { begin_ns: 10000000000 end_ns: 11000000000 }
+            spans { begin_ns: 11000000000 end_ns: 12000000000 kernels: 1 longest_kernel_ns: 2500 }
+          })pb")};
 }
 
 TEST_F(StreamTest, ActivityIsALineForEachSecondAndProcess) {
