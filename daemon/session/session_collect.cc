@@ -30,6 +30,11 @@ size_t Badness(std::optional<CollectState> state) {
   return static_cast<size_t>(std::ranges::find(kStates, state, &StateResult::state) - std::begin(kStates));
 }
 
+bool Collects(CollectState state) {
+  return state == CollectState::kOn || state == CollectState::kPartial || state == CollectState::kSilent ||
+         state == CollectState::kStopping;
+}
+
 std::string StateText(const TrainingProcess& process, std::optional<CollectState> state, std::string_view detail) {
   const std::string who =
       process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
@@ -55,10 +60,7 @@ attach::CollectRequest SessionCollect::Request() const {
   return request;
 }
 
-bool SessionCollect::Process::collects() const {
-  return !ended && (report.state == CollectState::kOn || report.state == CollectState::kPartial ||
-                    report.state == CollectState::kSilent || report.state == CollectState::kStopping);
-}
+bool SessionCollect::Process::collects() const { return !ended && Collects(report.state); }
 
 v1::ProcessCollector::State SessionCollect::Process::state() const {
   return ended ? v1::ProcessCollector::STATE_ENDED : EnumOf<v1::ProcessCollector::State>(WordOf(report.state));
@@ -104,8 +106,8 @@ struct SessionCollect::Served {
   size_t badness = 0;
 };
 
-SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
-                                                   std::span<const TrainingProcess> processes) const {
+SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds, std::span<const TrainingProcess> processes,
+                                                   bool over) const {
   Served served;
   for (const TrainingProcess& process : processes) {
     const auto known = processes_.find(process.pid);
@@ -114,7 +116,10 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
     ++served.all;
     const std::optional<CollectState> state = was_asked ? std::optional(known->second.report.state) : std::nullopt;
     size_t badness = Badness(state);
-    if (badness == std::size(kStates) && leaves_files()) {
+    const bool no_files = over && leaves_files() && was_asked && Collects(known->second.report.state);
+    if (no_files) {
+      badness = Badness(CollectState::kFailed);
+    } else if (badness == std::size(kStates) && leaves_files()) {
       const bool complete = state != CollectState::kPartial && !LeftIncompleteFiles(known->second.report);
       ++(complete ? served.complete : served.part);
       // What is wrong with files is reported with the files.
@@ -131,7 +136,8 @@ SessionCollect::Served SessionCollect::CountServed(attach::CollectKinds kinds,
     }
     if (!served.others.empty() && badness >= served.badness) continue;
     served.badness = badness;
-    served.others = StateText(process, state, was_asked ? known->second.report.detail : "");
+    served.others = no_files ? StateText(process, CollectState::kFailed, "it left no files")
+                             : StateText(process, state, was_asked ? known->second.report.detail : "");
   }
   return served;
 }
@@ -140,7 +146,7 @@ void SessionCollect::Fill(std::string_view option, std::span<const TrainingProce
                           v1::Outcome* out) const {
   const auto found = kinds_.find(option);
   if (found == kinds_.end()) return;
-  const Served served = CountServed(found->second, processes);
+  const Served served = CountServed(found->second, processes, over);
   if (served.all == 0) return;
   if (served.complete == served.all) {
     out->set_result(over ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);

@@ -60,8 +60,7 @@ class SessionCollect {
     v1::ProcessCollector::State state() const;
   };
   struct Served;
-  Served CountServed(attach::CollectKinds kinds,
-                     std::span<const TrainingProcess> processes) const;
+  Served CountServed(attach::CollectKinds kinds, std::span<const TrainingProcess> processes, bool over) const;
 
   const std::map<std::string, attach::CollectKinds, std::less<>> kinds_;
   const std::optional<attach::AclprofRequest> aclprof_;

@@ -99,6 +99,27 @@ TEST_F(SessionCollectTest, FilesThatAreNotCompleteArePartOfAnOption) {
   }
 }
 
+// It was killed while the vendor's profiler wrote them, or that wrote none.
+TEST_F(SessionCollectTest, AProcessWithoutFilesHasNotServedAnOption) {
+  SessionCollect collect({{"l2", {}}}, attach::AclprofRequest{0x812, 0xFF, {}});
+  processes_.resize(2);
+  collect.OnReport(processes_[0], Reporting(kStopping));
+  collect.OnReport(processes_[1], Reporting(kOn));
+  v1::Outcome outcome;
+  collect.Fill("l2", processes_, false, &outcome);
+  EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_RUNNING);
+  collect.End();
+  EXPECT_TRUE(collect.OnGone(10));
+  collect.OnReport(processes_[1], Reporting(kOff));
+  collect.Fill("l2", processes_, true, &outcome);
+  EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_FAILED);
+  EXPECT_EQ(outcome.detail(), "served by 0 of 2 processes; rank 0: failed: it left no files");
+  collect.OnReport(processes_[1], Reporting(kFiles));
+  collect.Fill("l2", processes_, true, &outcome);
+  EXPECT_EQ(outcome.result(), v1::Outcome::RESULT_PARTIAL);
+  EXPECT_EQ(outcome.detail(), "served by 1 of 2 processes; rank 0: failed: it left no files");
+}
+
 TEST_F(SessionCollectTest, AnOptionIsServedByThoseThatSaySo) {
   EXPECT_EQ(Of("task_time").result(), v1::Outcome::RESULT_WAITING);
   EXPECT_EQ(Of("task_time").detail(), "served by 0 of 3 processes; rank 0: no answer yet");
