@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <random>
 #include <set>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "client/dump_sink.h"
 #include "client/fleet/fleet.h"
@@ -275,6 +277,14 @@ class Fetcher {
     return kept;
   }
 
+  // While it is held, no other fetch into the same directory changes its index.
+  UniqueFd LockIndex() const {
+    UniqueFd directory(open(wanted_.out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Some file systems have no locks: then it is as good as it gets.
+    if (directory.valid()) (void)flock(directory.get(), LOCK_EX);
+    return directory;
+  }
+
   void WriteIndex() {
     Json entries = Json::array();
     std::set<std::string> now;
@@ -286,6 +296,7 @@ class Fetcher {
       }
     }
     if (entries.empty()) return;
+    const UniqueFd lock = LockIndex();
     for (Json& entry : OldEntries(now)) entries.push_back(std::move(entry));
     std::string path = wanted_.out + "/" + kIndexName;
     std::string unfinished = path + ".part";

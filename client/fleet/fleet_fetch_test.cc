@@ -1,9 +1,13 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "base/fd.h"
 #include "client/fleet/fleet.h"
 #include "client/fleet/test_support.h"
 #include "client/test_support.h"
@@ -73,6 +77,24 @@ TEST_F(FleetTest, RemovesIncompleteFetches) {
   EXPECT_THAT(out_.str(), HasSubstr("gone in the middle"));
   EXPECT_THAT(err_.str(), HasSubstr("n01"));
   EXPECT_THAT(err_.str(), Not(HasSubstr("n00")));
+}
+
+TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
+  Make(1);
+  AddDump(0, "PROF_a", {0});
+  TempDir dir;
+  UniqueFd other(open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  Fleet fleet = MakeFleet();
+  std::thread fetch([&] { EXPECT_TRUE(FetchFromAll(&fleet, {"j", dir.path()}).ok()); });
+  // The other one is about to replace the index.
+  while (!std::filesystem::exists(dir / "rank_0/PROF_a")) std::this_thread::yield();
+  std::ofstream(dir / "fleet.json.other") << R"({"version": 1, "dumps": [{"dump": "rank_1/PROF_b"}]})";
+  std::filesystem::rename(dir / "fleet.json.other", dir / "fleet.json");
+  other.Reset();
+  fetch.join();
+  Json index = Json::parse(ReadText(dir / "fleet.json"), nullptr, false);
+  EXPECT_EQ(index["dumps"].size(), 2u) << index;
 }
 
 // The sessions of one start are stopped and fetched by what they have in common.
