@@ -86,6 +86,9 @@ class Fetcher {
       ChooseFolders();
       report_.interrupted = !Fetch();
     }
+    for (NodeResult& result : report_.nodes) {
+      for (const FetchedDump& dump : result.dumps) result.partial |= !dump.status.ok();
+    }
     WriteIndex();
     return std::move(report_);
   }
@@ -179,18 +182,10 @@ class Fetcher {
       NodeResult& result = report_.nodes[node];
       for (FetchedDump& dump : result.dumps) {
         if (!call->cancelled()) dump.status = FetchOne(call, &dump);
-        if (dump.status.ok()) continue;
-        result.partial = true;
-        if (result.dumps.size() == 1) result.status = dump.status;
+        if (!dump.status.ok() && result.dumps.size() == 1) result.status = dump.status;
       }
     };
-    bool finished = fleet_.ForEach("fetching", which, work, Fleet::Deadline::kNone);
-    for (size_t node : which) {
-      for (const FetchedDump& dump : report_.nodes[node].dumps) {
-        if (!dump.status.ok()) report_.nodes[node].partial = true;
-      }
-    }
-    return finished;
+    return fleet_.ForEach("fetching", which, work, Fleet::Deadline::kNone);
   }
 
   // Written beside its place under a unique name, and moved there when it is complete: what has

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -95,6 +97,25 @@ TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
   fetch.join();
   Json index = Json::parse(ReadText(dir / "fleet.json"), nullptr, false);
   EXPECT_EQ(index["dumps"].size(), 2u) << index;
+}
+
+// Interrupted while one node is still asked: what the other has was not fetched.
+TEST_F(FleetTest, AnInterruptedFetchFailsWhereADumpIsMissing) {
+  Make(2, {{1, FakeNode::Kind::kSlow}});
+  AddDump(0, "PROF_a", {0});
+  TempDir dir;
+  SignalWatch signals({SIGUSR2});
+  std::thread interrupter([this] {
+    while (cluster_.listed == 0) std::this_thread::yield();
+    kill(getpid(), SIGUSR2);
+  });
+  Fleet fleet = MakeFleet(&signals);
+  auto report = FetchFromAll(&fleet, {"j", dir.path()});
+  interrupter.join();
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->interrupted);
+  EXPECT_EQ(report->nodes[0].dumps.size(), 1u);
+  EXPECT_FALSE(report->nodes[0].ok());
 }
 
 // The sessions of one start are stopped and fetched by what they have in common.

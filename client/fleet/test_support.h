@@ -41,6 +41,7 @@ struct FakeCluster {
   std::mutex mutex;
   std::atomic<int> under_way{0};
   std::atomic<int> most_at_once{0};
+  std::atomic<int> listed{0};
   SystemClock clock;
 };
 
@@ -164,6 +165,7 @@ class NodeApi final : public DeafApi {
       if (request.active_only() && session.status().state() == v1::Session::STATE_DONE) continue;
       *response.add_sessions() = session;
     }
+    ++cluster_.listed;
     return response;
   }
   Result<v1::GetTimeResponse> GetTime() override {
