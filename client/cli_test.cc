@@ -480,6 +480,21 @@ TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
   EXPECT_EQ(err(), "profctl: invalid argument: --for 48h: must be 1s..1h\n");
 }
 
+TEST_F(CliTest, DumpsOfANodeAreThoseOfTheJob) {
+  for (const char* job : {"j1", "j2"}) {
+    v1::Dump& dump = *daemon_.dumps.add_dumps();
+    dump.set_name(std::string("PROF_") + job);
+    dump.set_job_id(job);
+  }
+  EXPECT_EQ(Run({"list", "--dumps", "--job", "j2"}), 0);
+  EXPECT_NE(out().find("PROF_j2"), std::string::npos) << out();
+  EXPECT_EQ(out().find("PROF_j1"), std::string::npos) << out();
+  EXPECT_EQ(Run({"--json", "list", "--dumps", "--job", "j2"}), 0);
+  EXPECT_EQ(Json::parse(out())["dumps"].size(), 1u);
+  EXPECT_EQ(Run({"list", "--dumps", "--active"}), 2);
+  EXPECT_NE(err().find("--active is for sessions"), std::string::npos) << err();
+}
+
 TEST_F(CliTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {
   daemon_.dumps.set_total_bytes(160ull << 20);
   daemon_.dumps.set_max_total_bytes(512ull << 30);

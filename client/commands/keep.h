@@ -21,8 +21,8 @@ Request DumpRequest(const std::string& id) {
 // `profctl pin ID|DUMP...` and `unpin`: dumps that are not evicted.
 int RunPin(const Context& context, const std::vector<std::string>& ids, bool unpin);
 
-// `profctl list --dumps`.
-int RunListDumps(const Context& context);
+// `profctl list --dumps`, of `job` or (empty) of any.
+int RunListDumps(const Context& context, const std::string& job);
 
 // `profctl rm ID...`: removes dumps of finished sessions.
 int RunRm(const Context& context, const std::vector<std::string>& ids);

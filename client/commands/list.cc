@@ -22,7 +22,8 @@ std::string DumpCell(const v1::Session& session) {
 }  // namespace
 
 int RunList(const Context& context, const ListOptions& options) {
-  if (options.dumps) return RunListDumps(context);
+  if (options.dumps && options.active) return UsageError(context.io, "list", {"--active is for sessions, --dumps lists dumps: give one of them"});
+  if (options.dumps) return RunListDumps(context, options.job);
   v1::ListSessionsRequest request;
   request.set_job_id(options.job);
   request.set_active_only(options.active);

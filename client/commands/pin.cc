@@ -67,9 +67,12 @@ std::string ArchiveCell(const v1::Dump& dump) {
   }
 }
 
-int RunListDumps(const Context& context) {
+int RunListDumps(const Context& context, const std::string& job) {
   auto list = WithProgress(context, "asking profd", [&] { return context.api.ListDumps(); });
   if (!list.ok()) return Fail(context, list.status());
+  const auto of_another = [&job](const v1::Dump& dump) { return !job.empty() && dump.job_id() != job; };
+  auto& dumps = *list->mutable_dumps();
+  dumps.erase(std::remove_if(dumps.begin(), dumps.end(), of_another), dumps.end());
   if (context.json) {
     PrintJson(context, ToJson(*list));
     return kExitOk;
