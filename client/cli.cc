@@ -319,6 +319,8 @@ int RunOnStore(const std::string& name, const Parsed& parsed, const TlsFiles& tl
 std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
                               const Environment& environment) {
   const Io& io = environment.io;
+  // Those of many nodes refuse what works on one only.
+  if (HasNodes(parsed) && name != "list" && name != "rm" && name != "show") return std::nullopt;
   const TlsFiles tls{parsed.tls_ca.value_or(""), parsed.tls_cert.value_or(""), parsed.tls_key.value_or(""), ""};
   const auto with_tls = [&tls](auto command) {
     command.store.tls = tls;
@@ -326,7 +328,7 @@ std::optional<int> RunLocally(const std::string& name, const Parsed& parsed,
   };
   if (name == "tls") return RunTlsInit(io, parsed.tls_init, parsed.json);
   if (name == "verify") return RunVerify(io, parsed.verify, parsed.json);
-  if (name == "export" && !HasNodes(parsed) && !parsed.fleet.fetch_job && !parsed.fleet.no_wait) {
+  if (name == "export" && !parsed.fleet.fetch_job && !parsed.fleet.no_wait) {
     ExportCommand command = parsed.export_;
     command.tls = tls;
     return RunExport(io, environment.clock, environment.working_directory, command, parsed.json);

@@ -75,14 +75,16 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
   } else if (command.name == "export") {
     (void)BuildFleetExport(command.export_, ExportArgs(command, ""), problems);
   } else if (command.name == "advise") {
+    if (!command.live_advise.live) problems->push_back("advise of many nodes needs --live; without it, advise reads runs on this machine");
     if (command.live_advise.watch) problems->push_back("--watch shows one node; leave it out with many");
+  } else if (command.name == "list") {
+    if (command.list.dumps) problems->push_back("list --dumps is of one node; on many, list shows sessions, and fetch --job JOB brings their dumps");
   } else if (command.name == "stacks") {
     if (!command.stacks.pids.empty()) problems->push_back("--pid names processes of one node; on many, name the job and ranks (--job, --rank)");
     (void)BuildStacksRequest(command.stacks, problems);
   } else if (command.name == "top") {
     if (!command.top.once) problems->push_back("top of many nodes needs --once; live it shows one");
-  } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status" &&
-             command.name != "list") {
+  } else if (!IsQuestion(command.name) && command.name != "dump" && command.name != "status") {
     problems->push_back(fmt::format(
         "{} works on one node; on many there are start, stop, status, list, dump, fetch, export --to clickhouse://, advise --live, stacks, {}",
         command.name, fmt::join(kQuestions, ", ")));

@@ -239,6 +239,22 @@ TEST_F(FleetCliTest, QueriesGoToEveryNode) {
   EXPECT_EQ(Run({"--nodes", "a,b", "devices"}), kExitUnreachable);
 }
 
+// Nothing that was asked of many nodes is done here instead.
+TEST_F(FleetCliTest, WhatIsOfThisMachineIsRefused) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"verify", "/none"}, {"analyze", "/none"}, {"report", "/none"}, {"serve", "/none"}, {"completion", "bash"}}) {
+    std::vector<std::string> arguments = {"--nodes", "a,b"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    EXPECT_EQ(Run(arguments), kExitUsage) << command[0];
+    EXPECT_THAT(err(), HasSubstr(command[0] + " works on one node"));
+    EXPECT_EQ(out(), "");
+  }
+  EXPECT_EQ(Run({"--nodes", "a,b", "advise", "/none"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("advise of many nodes needs --live"));
+  EXPECT_EQ(Run({"--nodes", "a,b", "list", "--dumps"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("list --dumps is of one node"));
+}
+
 TEST_F(FleetCliTest, ProblemsOfAStartSpeakOfFlags) {
   daemon_.time.set_wall_ns(1'767'225'600'000'000'000);
   daemon_.on_start = [](const v1::SessionSpec&) -> Result<v1::Session> {
