@@ -474,6 +474,19 @@ TEST_F(CliTest, ShowOfADumpThatIsNotHereNamesTheCommandThatBringsIt) {
   EXPECT_NE(err().find("no dump PROF_9 is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch PROF_9` copies it here"), std::string::npos) << err();
 }
 
+TEST_F(CliTest, AnIdInPlaceOfADirectoryNamesTheCommandThatBringsIt) {
+  for (const char* id : {"0acebb5ed79a", "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"}) {
+    for (const char* command : {"verify", "export", "analyze"}) {
+      EXPECT_NE(Run({command, id}), kExitOk);
+      EXPECT_NE(err().find(std::string("; `profctl fetch ") + id + "` copies it here from the node"), std::string::npos) << err();
+    }
+  }
+  for (const char* path : {"0acebb5ed79", "0acebb5ed79g", "runs/PROF_9"}) {
+    EXPECT_NE(Run({"verify", path}), kExitOk);
+    EXPECT_EQ(err().find("profctl fetch"), std::string::npos) << err();
+  }
+}
+
 TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
   daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "duration_ms", .value = "172800000", .text = "must be 1s..1h"});
   EXPECT_EQ(Run({"channels", "release", "--devices", "0", "--for", "48h"}), 3);
