@@ -474,47 +474,10 @@ TEST_F(CliTest, ShowOfADumpThatIsNotHereNamesTheCommandThatBringsIt) {
   EXPECT_NE(err().find("no dump PROF_9 is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch PROF_9` copies it here"), std::string::npos) << err();
 }
 
-TEST_F(CliTest, AnIdInPlaceOfADirectoryNamesTheCommandThatBringsIt) {
-  for (const char* id : {"0acebb5ed79a", "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"}) {
-    for (const char* command : {"verify", "export", "analyze"}) {
-      EXPECT_NE(Run({command, id}), kExitOk);
-      EXPECT_NE(err().find(std::string("; `profctl fetch ") + id + "` copies it here from the node"), std::string::npos) << err();
-    }
-  }
-  for (const char* path : {"0acebb5ed79", "0acebb5ed79g", "runs/PROF_9"}) {
-    EXPECT_NE(Run({"verify", path}), kExitOk);
-    EXPECT_EQ(err().find("profctl fetch"), std::string::npos) << err();
-  }
-}
-
 TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
   daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "duration_ms", .value = "172800000", .text = "must be 1s..1h"});
   EXPECT_EQ(Run({"channels", "release", "--devices", "0", "--for", "48h"}), 3);
   EXPECT_EQ(err(), "profctl: invalid argument: --for 48h: must be 1s..1h\n");
-}
-
-TEST_F(CliTest, DumpsOfANodeAreThoseOfTheJob) {
-  for (const char* job : {"j1", "j2"}) {
-    v1::Dump& dump = *daemon_.dumps.add_dumps();
-    dump.set_name(std::string("PROF_") + job);
-    dump.set_job_id(job);
-  }
-  EXPECT_EQ(Run({"list", "--dumps", "--job", "j2"}), 0);
-  EXPECT_NE(out().find("PROF_j2"), std::string::npos) << out();
-  EXPECT_EQ(out().find("PROF_j1"), std::string::npos) << out();
-  EXPECT_EQ(Run({"--json", "list", "--dumps", "--job", "j2"}), 0);
-  EXPECT_EQ(Json::parse(out())["dumps"].size(), 1u);
-  EXPECT_EQ(Run({"list", "--dumps", "--active"}), 2);
-  EXPECT_NE(err().find("--active is for sessions"), std::string::npos) << err();
-}
-
-TEST_F(CliTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {
-  daemon_.dumps.set_total_bytes(160ull << 20);
-  daemon_.dumps.set_max_total_bytes(512ull << 30);
-  daemon_.dumps.set_max_kept_bytes(256ull << 30);
-  daemon_.dumps.set_max_pinned_bytes(0);
-  EXPECT_EQ(Run({"list", "--dumps"}), 0);
-  EXPECT_EQ(out(), "160.0 MiB by all users; limits: 512.0 GiB by all users, 256.0 GiB by you, pinned no limit\n");
 }
 
 }  // namespace

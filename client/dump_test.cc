@@ -1,4 +1,4 @@
-// profctl dump, and what status says of the flight recorder.
+// profctl dump, dumps by name, and what status says of the flight recorder.
 #include <gtest/gtest.h>
 
 #include "client/test_support.h"
@@ -93,6 +93,43 @@ TEST_F(DumpTest, StatusShowsHowMuchIsHeld) {
                        "1 of 3 do not deliver (--json); 3 dumps; 1 trigger\n"),
             std::string::npos)
       << out();
+}
+
+TEST_F(DumpTest, AnIdInPlaceOfADirectoryNamesTheCommandThatBringsIt) {
+  for (const char* id : {"0acebb5ed79a", "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP"}) {
+    for (const char* command : {"verify", "export", "analyze"}) {
+      EXPECT_NE(Run({command, id}), kExitOk);
+      EXPECT_NE(err().find(std::string("; `profctl fetch ") + id + "` copies it here from the node"), std::string::npos) << err();
+    }
+  }
+  for (const char* path : {"0acebb5ed79", "0acebb5ed79g", "runs/PROF_9"}) {
+    EXPECT_NE(Run({"verify", path}), kExitOk);
+    EXPECT_EQ(err().find("profctl fetch"), std::string::npos) << err();
+  }
+}
+
+TEST_F(DumpTest, DumpsOfANodeAreThoseOfTheJob) {
+  for (const char* job : {"j1", "j2"}) {
+    v1::Dump& dump = *daemon_.dumps.add_dumps();
+    dump.set_name(std::string("PROF_") + job);
+    dump.set_job_id(job);
+  }
+  EXPECT_EQ(Run({"list", "--dumps", "--job", "j2"}), 0);
+  EXPECT_NE(out().find("PROF_j2"), std::string::npos) << out();
+  EXPECT_EQ(out().find("PROF_j1"), std::string::npos) << out();
+  EXPECT_EQ(Run({"--json", "list", "--dumps", "--job", "j2"}), 0);
+  EXPECT_EQ(Json::parse(out())["dumps"].size(), 1u);
+  EXPECT_EQ(Run({"list", "--dumps", "--active"}), 2);
+  EXPECT_NE(err().find("--active is for sessions"), std::string::npos) << err();
+}
+
+TEST_F(DumpTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {
+  daemon_.dumps.set_total_bytes(160ull << 20);
+  daemon_.dumps.set_max_total_bytes(512ull << 30);
+  daemon_.dumps.set_max_kept_bytes(256ull << 30);
+  daemon_.dumps.set_max_pinned_bytes(0);
+  EXPECT_EQ(Run({"list", "--dumps"}), 0);
+  EXPECT_EQ(out(), "160.0 MiB by all users; limits: 512.0 GiB by all users, 256.0 GiB by you, pinned no limit\n");
 }
 
 }  // namespace
