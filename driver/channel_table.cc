@@ -214,19 +214,19 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
   *end = ReadEnd::kFull;
   while (*end == ReadEnd::kFull && source.scratch.size() - filled >= enough &&
          (filled == begin || NowSteadyNs() < source.until_ns)) {
-    auto room = static_cast<uint32_t>(source.scratch.size() - filled);
+    auto space = static_cast<uint32_t>(source.scratch.size() - filled);
     char* to = reinterpret_cast<char*>(source.scratch.data() + filled);
     if (source.watch_or_null != nullptr) {
       source.watch_or_null->BeforeRead(channel.device, channel.channel);
     }
-    int got = hal_->ProfRead(channel.device, channel.channel, to, room);
+    int got = hal_->ProfRead(channel.device, channel.channel, to, space);
     bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
     if (!go_on) *end = ReadEnd::kDry;
     channel.emptied.store(got == 0, kRelaxed);
     // What was read before it is delivered, and the next read has all of the scratch.
     if (got == abi::kProfNotEnoughBuf && filled > begin) break;
     // A driver that claims more than the buffer it was given has not reported how much it wrote.
-    bool nonsense = got > 0 && static_cast<uint32_t>(got) > room;
+    bool nonsense = got > 0 && static_cast<uint32_t>(got) > space;
     if (nonsense || (got < 0 && got != abi::kProfStoppedAlready)) {
       channel.counts.read_errors.fetch_add(1, kRelaxed);
       channel.counts.last_code.store(got, kRelaxed);

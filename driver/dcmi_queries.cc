@@ -9,7 +9,7 @@ namespace profd {
 int DcmiService::Ask(const DcmiDevice& d, const DcmiQueryRow& query, void* out) {
   const std::shared_ptr<State> state = state_;  // *this may be gone when a hung call returns
   const DcmiAddress address{state->api, d.card, d.chip, d.logical_id};
-  alignas(std::max_align_t) std::byte buffer[kMaxDcmiAnswer + kDcmiRoom] = {};
+  alignas(std::max_align_t) std::byte buffer[kMaxDcmiAnswer + kDcmiSlack] = {};
   auto ask = [&] { return query.ask(state->library.functions, address, buffer); };
   const int code = state->Run(state->SlotOf(d), query.call, ask);
   if (code != abi::kDcmiOk) return code;
@@ -98,8 +98,8 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
     const abi::DcmiFaultEvent& event = list.value[i].event;
     DcmiFault& fault = answer.value.faults[i];
     fault = {event.event_id, event.severity, event.assertion};
-    const size_t room = std::min(fault.name.size() - 1, sizeof event.event_name);
-    for (size_t c = 0; c < room && event.event_name[c] != '\0'; ++c) {
+    const size_t length = std::min(fault.name.size() - 1, sizeof event.event_name);
+    for (size_t c = 0; c < length && event.event_name[c] != '\0'; ++c) {
       const char letter = event.event_name[c];
       fault.name[c] = letter >= ' ' && letter <= '~' ? letter : '?';
     }

@@ -135,7 +135,7 @@ struct DcmiService::State {
 
 // Drivers disagree about the size of some structs (dcmi-and-metrics 1.4): what they fill is zeroed
 // and has space behind it.
-inline constexpr size_t kDcmiRoom = 512;
+inline constexpr size_t kDcmiSlack = 512;
 template <class T>
 class DcmiBuffer {
  public:
@@ -148,7 +148,7 @@ class DcmiBuffer {
   }
 
  private:
-  alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kDcmiRoom] = {};
+  alignas(alignof(std::max_align_t)) std::byte bytes_[sizeof(T) + kDcmiSlack] = {};
 };
 
 template <class T, class Fn>

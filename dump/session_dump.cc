@@ -21,8 +21,8 @@ namespace {
 // Many processes, little from each.
 constexpr size_t kDynamicBufferBytes = 8u << 10;
 // While there are not so many, what arrives between two flushes at 50 Hz goes out in one piece.
-constexpr size_t kRoomyBufferBytes = 16u << 10;
-constexpr size_t kRoomyFiles = 1024;
+constexpr size_t kLargeBufferBytes = 16u << 10;
+constexpr size_t kLargeBufferFiles = 1024;
 // More than the control files of a device.
 constexpr uint64_t kControlBytes = 16u << 10;
 // Freed at once when the volume is full.
@@ -297,7 +297,7 @@ Result<SessionDump::File*> SessionDump::OpenDynamic(int device, std::string_view
   SliceOptions options;
   options.base = file;
   options.buffer_bytes =
-      dynamic_files_ < kRoomyFiles ? kRoomyBufferBytes : kDynamicBufferBytes;
+      dynamic_files_ < kLargeBufferFiles ? kLargeBufferBytes : kDynamicBufferBytes;
   options.single_slice =
       std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end();
   Result<File*> added = AddFile(*place, std::move(options));

@@ -246,7 +246,7 @@ class SessionDump : private SliceObserver {
   uint64_t Reserved() const;
   Status ReserveSpace(uint64_t more);
   Status ReserveSpace(File& file, uint64_t more);
-  void FindKnownRoom(uint64_t needed);
+  void FindKnownSpace(uint64_t needed);
   uint64_t CutBytes(const File& file) const;
   bool Cut(File& file, uint64_t least);
   void CutNear(File& file, bool near_limit);

@@ -72,7 +72,7 @@ Status SessionDump::ReserveSpace(File& file, uint64_t more) {
   const bool ages = options_.age_at_limit && ages_;
   auto needed = [&] { return BytesButManifest() + more + Reserved(); };
   if (ages) CutNear(file, needed() > limit - limit / kNearPart);
-  FindKnownRoom(needed());
+  FindKnownSpace(needed());
   RETURN_IF_ERROR(ReserveSpace(more));
   if (!ages || options_.place_bytes == 0 || !file.place) return {};
   const DataFolder& place = places_[*file.place];
@@ -85,7 +85,7 @@ Status SessionDump::ReserveSpace(File& file, uint64_t more) {
 
 // Far from every limit there is nothing to work out again for the next so many bytes: what else grows
 // meanwhile (files, the manifest, the journal) is far less than what is left.
-void SessionDump::FindKnownRoom(uint64_t needed) {
+void SessionDump::FindKnownSpace(uint64_t needed) {
   constexpr uint64_t kKnown = 1u << 20;
   constexpr uint64_t kFar = 32u << 20;
   const uint64_t near = options_.max_bytes - options_.max_bytes / kNearPart;

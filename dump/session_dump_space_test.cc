@@ -33,9 +33,9 @@ uint64_t SizeBelow(const std::string& path) {
   return sum;
 }
 
-class DumpRoomTest : public testing::Test {
+class DumpSpaceTest : public testing::Test {
  protected:
-  DumpRoomTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {}
+  DumpSpaceTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {}
 
   SessionDumpOptions Options(int chip = 5) {
     SessionDumpOptions options;
@@ -130,7 +130,7 @@ class DumpRoomTest : public testing::Test {
   Manifest manifest_;
 };
 
-void DumpRoomTest::ExpectFilesAreAsListed() {
+void DumpSpaceTest::ExpectFilesAreAsListed() {
   std::set<std::string> listed;
   SliceJournal journal = ParseSliceJournal(ReadText(path_ + "/host/profd/slices.tsv"));
   EXPECT_EQ(journal.bad_lines, 0u);
@@ -161,7 +161,7 @@ void DumpRoomTest::ExpectFilesAreAsListed() {
   }
 }
 
-TEST_F(DumpRoomTest, EveryFileHasItsCheckSum) {
+TEST_F(DumpSpaceTest, EveryFileHasItsCheckSum) {
   Make(Options());
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Round(i).ok());
   ASSERT_TRUE(dump_->AppendOwn(kOwnSamplesFile, "1\tm\t0\t\t2\n", 1).ok());
@@ -172,7 +172,7 @@ TEST_F(DumpRoomTest, EveryFileHasItsCheckSum) {
   EXPECT_EQ(Channel(kHbm).records, 0u + RecordsInFiles("hbm.data"));
 }
 
-TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
+TEST_F(DumpSpaceTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
   for (int compress : {0, 1}) {
     constexpr uint64_t kLimit = 600'000;
     SessionDumpOptions options = Options();
@@ -217,7 +217,7 @@ TEST_F(DumpRoomTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
 }
 
 // Of each of the thousands of slices that went the journal has two lines.
-TEST_F(DumpRoomTest, TheJournalOfWhatIsGoneDoesNotFillASmallLimit) {
+TEST_F(DumpSpaceTest, TheJournalOfWhatIsGoneDoesNotFillASmallLimit) {
   constexpr uint64_t kLimit = 400'000;
   SessionDumpOptions options = Options();
   options.max_bytes = kLimit;
@@ -234,7 +234,7 @@ TEST_F(DumpRoomTest, TheJournalOfWhatIsGoneDoesNotFillASmallLimit) {
   EXPECT_EQ(Channel(kHbm).records + Channel(kHbm).aged.records, 600'000u);
 }
 
-TEST_F(DumpRoomTest, ADirectoryHasHalfOfTheLimit) {
+TEST_F(DumpSpaceTest, ADirectoryHasHalfOfTheLimit) {
   SessionDumpOptions options = Options();
   options.max_bytes = 4 << 20;
   options.age_at_limit = true;
@@ -253,7 +253,7 @@ TEST_F(DumpRoomTest, ADirectoryHasHalfOfTheLimit) {
   ExpectFilesAreAsListed();
 }
 
-TEST_F(DumpRoomTest, WithoutAgeingTheLimitIsTheEnd) {
+TEST_F(DumpSpaceTest, WithoutAgeingTheLimitIsTheEnd) {
   for (bool old_chip : {false, true}) {
     SessionDumpOptions options = Options(old_chip ? kChipWithoutAgeing : -1);
     options.max_bytes = 400'000;
@@ -272,25 +272,25 @@ TEST_F(DumpRoomTest, WithoutAgeingTheLimitIsTheEnd) {
   }
 }
 
-TEST_F(DumpRoomTest, AFullVolumeTakesTheOldestFirst) {
+TEST_F(DumpSpaceTest, AFullVolumeTakesTheOldestFirst) {
   FullDiskIo io;
   Make(Options(), io);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Round(i).ok());
   EXPECT_GT(dump_->OldestNs(), 0);
-  // The fake volume does not get room back by removals, so this ends; but it tried.
-  io.room = 10'000;
+  // The fake volume does not get space back by removals, so this ends; but it tried.
+  io.free_bytes = 10'000;
   Status status;
   for (int i = 100; i < 200 && status.ok(); ++i) status = Round(i);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(dump_->OldestNs(), 0);
-  io.room = SIZE_MAX;
+  io.free_bytes = SIZE_MAX;
   ASSERT_TRUE(Finish().ok());
   EXPECT_GT(Channel(kHbm).aged.records, 0u);
   EXPECT_GE(manifest_.aged_for_space, Channel(kHbm).aged.records);
   ExpectFilesAreAsListed();
 }
 
-TEST_F(DumpRoomTest, CompressedSlicesReadBackTheSame) {
+TEST_F(DumpSpaceTest, CompressedSlicesReadBackTheSame) {
   SessionDumpOptions options = Options();
   options.compress = 3;
   Make(options);
@@ -326,7 +326,7 @@ TEST_F(DumpRoomTest, CompressedSlicesReadBackTheSame) {
   EXPECT_TRUE(joined == all);
 }
 
-TEST_F(DumpRoomTest, ADumpThatIsRemovedMeanwhileReportsIt) {
+TEST_F(DumpSpaceTest, ADumpThatIsRemovedMeanwhileReportsIt) {
   Make(Options());
   ASSERT_TRUE(Round(0).ok());
   ASSERT_TRUE(dump_->Flush().ok());
@@ -338,7 +338,7 @@ TEST_F(DumpRoomTest, ADumpThatIsRemovedMeanwhileReportsIt) {
   EXPECT_FALSE(dump_->Finish({}).ok());
 }
 
-TEST_F(DumpRoomTest, TheManifestIsReplacedWhenSomethingChangedButNotOften) {
+TEST_F(DumpSpaceTest, TheManifestIsReplacedWhenSomethingChangedButNotOften) {
   Make(Options());
   auto warnings = [this] {
     return ParseManifest(ReadText(path_ + "/profd_manifest.json"))->warnings.size();
@@ -359,7 +359,7 @@ TEST_F(DumpRoomTest, TheManifestIsReplacedWhenSomethingChangedButNotOften) {
   EXPECT_EQ(warnings(), 2u);
 }
 
-TEST_F(DumpRoomTest, SyncingTakesEverythingThatWasWritten) {
+TEST_F(DumpSpaceTest, SyncingTakesEverythingThatWasWritten) {
   DumpSync sync;
   SessionDumpOptions options = Options();
   options.sync = &sync;
@@ -418,7 +418,7 @@ class FailingIo : public FullDiskIo {
 
 // dump-format 1.1: of RoCE and DVPP the vendor's reader keeps the last slice only, so under a limit
 // that is not cut as small as those of the many others.
-TEST_F(DumpRoomTest, TheLastSliceOfFilesThatShouldHaveOneIsLarge) {
+TEST_F(DumpSpaceTest, TheLastSliceOfFilesThatShouldHaveOneIsLarge) {
   SessionDumpOptions options = Options();
   options.max_bytes = 4u << 20;
   options.age_at_limit = true;
@@ -442,7 +442,7 @@ TEST_F(DumpRoomTest, TheLastSliceOfFilesThatShouldHaveOneIsLarge) {
   EXPECT_LE(SizeBelow(path_), options.max_bytes);
 }
 
-TEST_F(DumpRoomTest, NoFailureOfTheVolumeCutsARecordOrALine) {
+TEST_F(DumpSpaceTest, NoFailureOfTheVolumeCutsARecordOrALine) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 4 << 10;
   options.max_bytes = 450'000;

@@ -345,7 +345,7 @@ TEST_F(SessionDumpTest, AFullDiskIsAnOutcome) {
   ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'a')).ok());
   ASSERT_TRUE(dump->Flush().ok());
   ASSERT_TRUE(Put(*dump, *hbm, std::string(24, 'b')).ok());
-  io.room = 0;
+  io.free_bytes = 0;
   EXPECT_EQ(dump->Flush().code(), StatusCode::kResourceExhausted);
   Status end = dump->Finish({kWall, kRaw, DumpState::kFailed, "dump volume full"});
   EXPECT_EQ(end.code(), StatusCode::kResourceExhausted);
@@ -363,7 +363,7 @@ TEST_F(SessionDumpTest, AFullVolumeKeepsTheLastSliceThatHasSomething) {
   const SessionDump::Channel hbm = dump->OpenChannel(0, 1).value();
   ASSERT_TRUE(Put(*dump, hbm, std::string(48, 'a')).ok());
   ASSERT_TRUE(Put(*dump, hbm, std::string(24, 'b')).ok());
-  io.room = 0;
+  io.free_bytes = 0;
   // What is only buffered may never get there.
   EXPECT_EQ(dump->OldestNs(), 0);
   EXPECT_EQ(dump->AgeFor(1), 0u);
@@ -393,7 +393,7 @@ TEST_F(SessionDumpTest, WhatIsGivenUpIsLocatedInTime) {
   for (const char* file : {"1-CpuUsage.data", "2-CpuUsage.data"}) {
     ASSERT_TRUE(dump->AppendHostFile(file, "lines\n", {1, 0, "host_cpu"}).ok());
   }
-  io.room = 0;
+  io.free_bytes = 0;
   EXPECT_FALSE(dump->Finish({kWall, kRaw + 5 * kSecond, DumpState::kFailed, "dump volume full"}).ok());
   const std::vector<ManifestChannel>& channels = dump->manifest().channels;
   const ManifestLoss lost[] = {{LossReason::kWriteError, 3, 72, kRaw + kSecond, kRaw + 3 * kSecond},
@@ -407,11 +407,11 @@ TEST_F(SessionDumpTest, WhatIsGivenUpIsLocatedInTime) {
 
 TEST_F(SessionDumpTest, AFailedBeginLeavesNothing) {
   FullDiskIo io;
-  for (size_t room : {0u, 100u, 3000u, 8000u}) {
-    io.room = room;
+  for (size_t free_bytes : {0u, 100u, 3000u, 8000u}) {
+    io.free_bytes = free_bytes;
     Result<std::unique_ptr<SessionDump>> made = SessionDump::Create(root_, Options(), io);
     EXPECT_FALSE(made.ok());
-    EXPECT_TRUE(fs::is_empty(root_.path())) << room;
+    EXPECT_TRUE(fs::is_empty(root_.path())) << free_bytes;
   }
   SessionDumpOptions twice = Options();
   twice.devices.push_back(twice.devices[0]);

@@ -137,12 +137,12 @@ TEST_F(SliceIndexTest, LossesAreThereAtOnceAndGoWhenTheManifestHasThem) {
 
 TEST_F(SliceIndexTest, AFullDiskDelaysLinesAndTearsNone) {
   index_.Closed(Entry(0));
-  io_.room = 10;
+  io_.free_bytes = 10;
   index_.Closed(Entry(1));
   EXPECT_EQ(Journal().slices.size(), 1u);
   EXPECT_FALSE(Journal().torn);
   EXPECT_FALSE(index_.Flush().ok());
-  io_.room = SIZE_MAX;
+  io_.free_bytes = SIZE_MAX;
   EXPECT_TRUE(index_.Flush().ok());
   EXPECT_EQ(Journal().slices.size(), 2u);
   ExpectSumIsRight();

@@ -143,7 +143,7 @@ TEST_F(SliceSourceTest, FilesThatDoNotGetSmallerStay) {
 TEST_F(SliceSourceTest, AFullDiskOrAChangedSliceLosesNothing) {
   const std::string text = Text(200'000);
   FullDiskIo full;
-  full.room = 1000;
+  full.free_bytes = 1000;
   auto done = Compress("x.slice_0", text, full);
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].bytes, 0u);

@@ -170,7 +170,7 @@ TEST_F(SliceWriterTest, HostAndPlainNames) {
 
 TEST_F(SliceWriterTest, AFullDiskRefusesCompleteBlocksAndLosesNothingTaken) {
   FullDiskIo io;
-  io.room = 60;
+  io.free_bytes = 60;
   SliceOptions options = Hbm();
   options.buffer_bytes = 48;
   Make(options, io);
@@ -184,8 +184,8 @@ TEST_F(SliceWriterTest, AFullDiskRefusesCompleteBlocksAndLosesNothingTaken) {
   // What is on disk ends with a record all the same.
   EXPECT_EQ(Text("hbm.data.3.slice_0"), std::string(24, 'a') + std::string(24, 'b'));
   EXPECT_EQ(writer_->records(), 4u);
-  // Room again: everything that was taken arrives.
-  io.room = 1000;
+  // Space again: everything that was taken arrives.
+  io.free_bytes = 1000;
   ASSERT_TRUE(Put(*writer_, std::string(24, 'f')).ok());
   ASSERT_TRUE(writer_->Close().ok());
   EXPECT_EQ(Text("hbm.data.3.slice_0"), std::string(24, 'a') + std::string(24, 'b') +
@@ -196,14 +196,14 @@ TEST_F(SliceWriterTest, AFullDiskRefusesCompleteBlocksAndLosesNothingTaken) {
 
 TEST_F(SliceWriterTest, ABlockLargerThanTheBufferIsAllOrNothing) {
   FullDiskIo io;
-  io.room = 100;
+  io.free_bytes = 100;
   SliceOptions options = Hbm();
   options.buffer_bytes = 48;
   Make(options, io);
   EXPECT_FALSE(Put(*writer_, std::string(240, 'x'), 10).ok());
   EXPECT_EQ(Text("hbm.data.3.slice_0"), "");
   EXPECT_EQ(writer_->records(), 0u);
-  io.room = 1000;
+  io.free_bytes = 1000;
   EXPECT_TRUE(Put(*writer_, std::string(240, 'y'), 10).ok());
   EXPECT_EQ(Text("hbm.data.3.slice_0"), std::string(240, 'y'));
 }
@@ -216,7 +216,7 @@ TEST_F(SliceWriterTest, CloseWorksOnABrokenDiskAndReportsLosses) {
     SliceWriter writer(io, dir.get(), Myself(), Hbm());
     ASSERT_TRUE(Put(writer, std::string(24, 'a')).ok());
     ASSERT_TRUE(writer.Flush().ok());
-    io.room = 0;
+    io.free_bytes = 0;
     io.error = error;
     ASSERT_TRUE(Put(writer, std::string(48, 'b'), 2).ok());
     EXPECT_FALSE(writer.Flush().ok());
@@ -234,9 +234,9 @@ TEST_F(SliceWriterTest, AHeaderWithoutALineLeavesNoFile) {
   SliceOptions options = Hccs();
   options.buffer_bytes = 64;
   Make(options, io);
-  io.room = 0;
+  io.free_bytes = 0;
   EXPECT_FALSE(Put(*writer_, std::string(99, '1') + "\n").ok());  // longer than the buffer, which has the header
-  io.room = options.header.size();
+  io.free_bytes = options.header.size();
   EXPECT_TRUE(writer_->Flush().ok());
   EXPECT_EQ(Text("hccs.data.0.slice_0"), options.header);
   EXPECT_TRUE(writer_->Close().ok());
@@ -265,10 +265,10 @@ TEST_F(SliceWriterTest, DoneFilesThatFailedComeLater) {
   SliceOptions options = Hbm();
   options.slice_bytes = 24;
   Make(options, io);
-  io.room = 24;
+  io.free_bytes = 24;
   ASSERT_TRUE(Put(*writer_, std::string(24, 'a')).ok());
   EXPECT_THAT(FilesBelow(tmp_.path()), testing::ElementsAre("hbm.data.3.slice_0"));
-  io.room = 1000;
+  io.free_bytes = 1000;
   ASSERT_TRUE(Put(*writer_, std::string(24, 'b')).ok());
   EXPECT_EQ(FilesBelow(tmp_.path()).size(), 4u);
   EXPECT_TRUE(writer_->Close().ok());

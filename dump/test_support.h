@@ -42,17 +42,17 @@ inline std::set<std::string> FilesBelow(const std::string& path) {
 
 inline DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
 
-// A volume with space for `room` more bytes, which then answers `error`; like a real one it may take
+// A volume with space for `free_bytes` more bytes, which then answers `error`; like a real one it may take
 // part of a write.
 class FullDiskIo : public DumpIo {
  public:
   ssize_t Write(int fd, const void* data, size_t size) override {
-    if (room == 0 && size > 0) {
+    if (free_bytes == 0 && size > 0) {
       errno = error;
       return -1;
     }
-    ssize_t put = DumpIo::Write(fd, data, std::min(size, room));
-    if (put > 0) room -= static_cast<size_t>(put);
+    ssize_t put = DumpIo::Write(fd, data, std::min(size, free_bytes));
+    if (put > 0) free_bytes -= static_cast<size_t>(put);
     return put;
   }
   ssize_t WriteV(int fd, const struct iovec* parts, int count) override {
@@ -65,7 +65,7 @@ class FullDiskIo : public DumpIo {
     }
     return sum;
   }
-  size_t room = SIZE_MAX;
+  size_t free_bytes = SIZE_MAX;
   int error = ENOSPC;
 };
 

@@ -101,7 +101,7 @@ class BatchBuilder {
   }
 
  private:
-  // Room for one more row: its first cell, the next ones kRows further on each.
+  // Space for one more row: its first cell, the next ones kRows further on each.
   uint64_t* Begin(int64_t t_ns) {
     if (!window_.Has(t_ns)) return nullptr;
     if (size_ == kRows) Flush();

@@ -62,7 +62,7 @@ class NamesFormat : public Format {
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
     for (const DumpInfo* dump : plan.dumps) text_ += dump->name + " ";
-    return plan.dumps.front()->name == fails ? Internal("no room") : Status::Ok();
+    return plan.dumps.front()->name == fails ? Internal("no space") : Status::Ok();
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {
     text_ += "+" + plan_->dumps[task.dump]->name;
@@ -149,7 +149,7 @@ TEST_F(ByRankTest, WithoutAFileOfTheRun) {
 
 TEST_F(ByRankTest, AFormatThatFailsLeavesNoFolder) {
   NamesFormat::fails = "b";
-  EXPECT_EQ(Export({DumpOf("a", 1), DumpOf("b", 0)}, true).message(), "no room");
+  EXPECT_EQ(Export({DumpOf("a", 1), DumpOf("b", 0)}, true).message(), "no space");
   EXPECT_TRUE(files_.empty());
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }

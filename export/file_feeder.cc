@@ -124,8 +124,8 @@ void FileFeeder::Slice(const DataFile::Slice& slice, Decoder* decoder) {
   SliceSource source(std::move(*fd), slice.path, SliceSource::Sums::kNo);
   uint64_t reported = 0;
   while (!stopped_) {
-    std::span<std::byte> room(buffer_.data() + carried_, kChunk);
-    Result<size_t> got = source.Read(room);
+    std::span<std::byte> chunk(buffer_.data() + carried_, kChunk);
+    Result<size_t> got = source.Read(chunk);
     if (!got.ok()) {
       problems_.push_back({slice.path, got.status().message(), true});
       Drop();

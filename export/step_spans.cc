@@ -36,8 +36,8 @@ void StepSpans::Add(StepSource source, const StepSpan& span) {
 
 void StepSpans::Merge(StepSpans other) {
   for (size_t i = 0; i < kStepSources; ++i) {
-    const size_t room = kMaxSteps - std::min(kMaxSteps, spans_[i].size());
-    const auto end = other.spans_[i].begin() + static_cast<std::ptrdiff_t>(std::min(room, other.spans_[i].size()));
+    const size_t space = kMaxSteps - std::min(kMaxSteps, spans_[i].size());
+    const auto end = other.spans_[i].begin() + static_cast<std::ptrdiff_t>(std::min(space, other.spans_[i].size()));
     spans_[i].insert(spans_[i].end(), other.spans_[i].begin(), end);
   }
 }

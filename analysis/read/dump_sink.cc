@@ -69,10 +69,10 @@ class AnalysisSink : public exporting::FormatSink {
     for (auto& [number, device] : devices_) {
       OfDevice& to = out_.devices[{dump_, number}];
       for (const auto rows : {&OfDevice::kernels, &OfDevice::collectives, &OfDevice::calls}) {
-        const size_t room = std::min(kMaxRows - out_.rows, (device.*rows).size());
-        out_.left_out += (device.*rows).size() - room;
-        out_.rows += room;
-        (to.*rows).insert((to.*rows).end(), (device.*rows).begin(), (device.*rows).begin() + static_cast<std::ptrdiff_t>(room));
+        const size_t taken = std::min(kMaxRows - out_.rows, (device.*rows).size());
+        out_.left_out += (device.*rows).size() - taken;
+        out_.rows += taken;
+        (to.*rows).insert((to.*rows).end(), (device.*rows).begin(), (device.*rows).begin() + static_cast<std::ptrdiff_t>(taken));
       }
       to.series.merge(device.series);
     }

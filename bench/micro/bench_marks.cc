@@ -200,7 +200,7 @@ int Run(size_t samples) {
         ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
     Print(("full ring" + suffix).c_str(), Sample(threads, samples, 1, mark), 1, timer);
   }
-  std::printf(",\n \"dropped while there was room\": %llu}\n",
+  std::printf(",\n \"dropped while there was space\": %llu}\n",
               static_cast<unsigned long long>(dropped_before));
   profd_shutdown();
   return 0;

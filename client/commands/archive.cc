@@ -62,7 +62,7 @@ class WorkFolder {
     Clear();
     (void)::mkdir(dumps().c_str(), 0700);  // the fetch reports what is wrong with it
   }
-  Status CheckRoom(uint64_t bytes) const {
+  Status CheckFreeSpace(uint64_t bytes) const {
     struct statvfs volume {};
     if (::statvfs(path_.c_str(), &volume) != 0) return Status::FromErrno(errno, path_);
     const uint64_t free = static_cast<uint64_t>(volume.f_bavail) * volume.f_frsize;
@@ -212,7 +212,7 @@ class Archiver {
     analysis::StoreLoader loader(&server, {upload.run(), upload.cluster(), &context_.clock, go_on, folder_.dumps() + "/"});
     // Before anything is fetched: nothing need be where the database does not answer.
     if (const Status ready = loader.Prepare(); !ready.ok()) return fail(FailedAtServer(ready));
-    Status fetched = folder_.CheckRoom(upload.dump().bytes());
+    Status fetched = folder_.CheckFreeSpace(upload.dump().bytes());
     std::vector<std::string> paths;
     if (fetched.ok()) {
       Context once{api, context_.io, context_.clock, context_.endpoint, context_.json};

@@ -137,8 +137,8 @@ void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Are
     if (HasValues(devices, measure)) measures.push_back(measure);
   }
   Grid grid = GridOf(static_cast<int>(devices.size()), frame->size().columns);
-  int room = area.height / (1 + grid.rows * kLeastHeight);
-  int panels = std::clamp(room, 1, static_cast<int>(measures.size()));
+  int fitting = area.height / (1 + grid.rows * kLeastHeight);
+  int panels = std::clamp(fitting, 1, static_cast<int>(measures.size()));
   int height = std::min(area.height / panels, 1 + grid.rows * kMostHeight);
   for (int i = 0; i < panels; ++i) {
     DrawPanel(devices, measures[static_cast<size_t>(i)], grid, view, {area.y + i * height, height},

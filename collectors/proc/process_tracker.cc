@@ -264,10 +264,10 @@ void ProcessTracker::Track(ListedProcess& known) {
   process.pid = known.pid;
   process.start_ticks = known.start_ticks;
   process.kernel_thread = known.kernel_thread;
-  process.file = KeepIfRoom(fmt::format("{}/{}", known.pid, options_.file));
+  process.file = KeepBelowLimit(fmt::format("{}/{}", known.pid, options_.file));
 }
 
-KeptFile ProcessTracker::KeepIfRoom(std::string_view path) {
+KeptFile ProcessTracker::KeepBelowLimit(std::string_view path) {
   if (kept_files_ >= options_.max_kept_files) return {};
   Result<KeptFile> file = proc_->Keep(path);
   if (!file.ok()) return {};
@@ -306,7 +306,7 @@ void ProcessTracker::RefreshThreads(TrackedProcess& process) {
       continue;
     }
     process.threads.push_back(
-        {tid, KeepIfRoom(fmt::format("{}/task/{}/stat", process.pid, tid)), false});
+        {tid, KeepBelowLimit(fmt::format("{}/task/{}/stat", process.pid, tid)), false});
   }
   thread_count_ += process.threads.size();
   std::sort(process.threads.begin(), process.threads.end(),

@@ -112,7 +112,7 @@ class ProcessTracker {
   void Track(ListedProcess& known);
   void RefreshThreads(TrackedProcess& process);
   void Release(TrackedProcess& process);
-  KeptFile KeepIfRoom(std::string_view path);
+  KeptFile KeepBelowLimit(std::string_view path);
   ListedProcess* Find(int pid);
   Status Findings();
 

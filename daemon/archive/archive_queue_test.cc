@@ -214,7 +214,7 @@ TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
   Take();
   EXPECT_TRUE(Loaded(1).ok());
   Take();
-  EXPECT_TRUE(Failed(2, v1::ArchiveFailed::REASON_FETCH, "no room").ok());
+  EXPECT_TRUE(Failed(2, v1::ArchiveFailed::REASON_FETCH, "no space").ok());
   Start();
   // As the dumps are found again, newest first; the fourth was complete, but not noted.
   for (int number : {4, 3, 2, 1}) {
@@ -228,7 +228,7 @@ TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
   EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOADED) << "not loaded again";
   EXPECT_FALSE(IsProtected(1));
   EXPECT_TRUE(IsProtected(2));
-  EXPECT_EQ(StateOf(2).problem(), "fetch: no room");
+  EXPECT_EQ(StateOf(2).problem(), "fetch: no space");
   EXPECT_EQ(StateOf(2).attempts(), 1U);
   EXPECT_TRUE(IsProtected(3));
   EXPECT_TRUE(IsProtected(4));

@@ -100,8 +100,8 @@ std::string ArchiveRunName(std::string_view pattern, const ArchiveSubject& subje
               });
   if (name.empty()) name = host;
   const std::string suffix = subject.segment > 1 ? fmt::format(".{}", subject.segment) : "";
-  if (const size_t room = kMaxRunName - suffix.size(); name.size() > room) {
-    size_t end = room;
+  if (const size_t longest = kMaxRunName - suffix.size(); name.size() > longest) {
+    size_t end = longest;
     // Not within a character of UTF-8.
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
     name.resize(end);

@@ -28,7 +28,7 @@ constexpr int64_t kMostBatchNs = 200 * kNsPerMs;
 constexpr int64_t kBatchesPerFlush = 5;
 constexpr int64_t kFreeCheckNs = kNsPerSecond;
 // So much is written at most without a look at the volume's free space.
-constexpr uint64_t kRoomCheckBytes = 4 << 20;
+constexpr uint64_t kSpaceCheckBytes = 4 << 20;
 
 // What a session may take at once, buffers and threads' stacks included; with less it is not begun.
 constexpr uint64_t kSessionMemory = 96 << 20;
@@ -217,7 +217,7 @@ void DumpWriter::Process(Item& item) {
 
 uint64_t DumpWriter::BytesToFree(uint64_t free, uint64_t min_free, uint64_t written) {
   if (min_free == 0) return 0;
-  const uint64_t wanted = min_free + std::min(written, kRoomCheckBytes);
+  const uint64_t wanted = min_free + std::min(written, kSpaceCheckBytes);
   return wanted - std::min(wanted, free);
 }
 
@@ -316,7 +316,7 @@ void DumpWriter::Run() {
     batch.clear();
     int64_t now = clock_.SteadyNs();
     const uint64_t written = written_bytes_.load(std::memory_order_relaxed);
-    if (now >= next_flush || written - written_at_look > kRoomCheckBytes) {
+    if (now >= next_flush || written - written_at_look > kSpaceCheckBytes) {
       const bool due = now >= next_flush;
       const bool sync = due && sync_interval_ns_ > 0 && now >= next_sync;
       if (due || !FreeDiskSpace().ok()) FlushAll(sync);

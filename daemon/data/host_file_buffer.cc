@@ -54,15 +54,15 @@ void HostFileBuffer::Lose(size_t bytes, uint64_t records) {
 
 // One text of many records, and so one write. A text of lines counts as one record: it stays by itself.
 char* HostFileBuffer::Extend(std::string_view file, size_t bytes) {
-  if (used_ == 0 || feed_->options().record_bytes == 0 || room_.size() - used_ < bytes) return nullptr;
-  char* const head = reinterpret_cast<char*>(room_.data()) + last_;
+  if (used_ == 0 || feed_->options().record_bytes == 0 || buffer_.size() - used_ < bytes) return nullptr;
+  char* const head = reinterpret_cast<char*>(buffer_.data()) + last_;
   uint32_t size = 0;
   std::memcpy(&size, head, sizeof size);
   const auto name = static_cast<uint8_t>(head[sizeof size]);
   if (std::string_view(head + kHeadBytes, name) != file) return nullptr;
   size += static_cast<uint32_t>(bytes);
   std::memcpy(head, &size, sizeof size);
-  return reinterpret_cast<char*>(room_.data()) + used_;
+  return reinterpret_cast<char*>(buffer_.data()) + used_;
 }
 
 char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t records) {
@@ -71,17 +71,17 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
   char* at = Extend(file, bytes);
   if (at == nullptr) {
     needed += kHeadBytes + file.size();
-    if (room_.size() - used_ < needed) {
+    if (buffer_.size() - used_ < needed) {
       HandOn();
       const size_t rest = added_before_ - std::min(added_before_, added_);
       const size_t bundle = rest >= kLeastForLarge ? kLargeBundleBytes : std::min(std::max(added_, added_before_), kBundleBytes);
       block_ = session_->NewTexts(std::max(needed, bundle));
       if (!block_ && bundle > needed) block_ = session_->NewTexts(needed);
       if (!block_) return nullptr;
-      room_ = block_.buffer();
+      buffer_ = block_.buffer();
     }
     last_ = used_;
-    at = PutHead(file, bytes, reinterpret_cast<char*>(room_.data()) + used_);
+    at = PutHead(file, bytes, reinterpret_cast<char*>(buffer_.data()) + used_);
   }
   used_ += needed;
   added_ += needed;
@@ -91,7 +91,7 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
 
 void HostFileBuffer::HandOn() {
   if (count_ > 0) session_->PushTexts(feed_, std::move(block_), used_, count_);
-  room_ = {};
+  buffer_ = {};
   used_ = 0;
   count_ = 0;
 }

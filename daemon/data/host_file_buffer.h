@@ -51,8 +51,8 @@ class HostFileBuffer {
   const std::shared_ptr<WriterSession> session_;
   DumpFeed* const feed_;
   BlockBuilder block_;
-  std::span<std::byte> room_;  // of block_
-  size_t used_ = 0;            // of room_
+  std::span<std::byte> buffer_;  // of block_
+  size_t used_ = 0;            // of buffer_
   size_t last_ = 0;            // where the head of the last text is, if anything is used
   uint64_t count_ = 0;         // records in block_
   size_t added_ = 0;           // bytes since the last Flush, ...

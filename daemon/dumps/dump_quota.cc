@@ -24,10 +24,10 @@ class Planner {
   QuotaPlan Run() {
     // What a user has too much of goes first, and may be enough.
     for (const KeptDump* dump : free_to_go_) {
-      if (OverUid(dump->uid, Room(*dump, UidHeadroom(dump->uid)))) Remove(*dump, kReasonPerUid);
+      if (OverUid(dump->uid, HeadroomFor(*dump, UidHeadroom(dump->uid)))) Remove(*dump, kReasonPerUid);
     }
     for (const KeptDump* dump : free_to_go_) {
-      if (OverTotal(Room(*dump, headroom_.total))) Remove(*dump, kReasonTotal);
+      if (OverTotal(HeadroomFor(*dump, headroom_.total))) Remove(*dump, kReasonTotal);
     }
     plan_.over_total = OverTotal(headroom_.margin);
     for (const auto& [uid, bytes] : by_uid_) {
@@ -38,7 +38,7 @@ class Planner {
 
  private:
   // What waits for the database does not go for the sake of what may be written, only before a session would end.
-  uint64_t Room(const KeptDump& dump, uint64_t headroom) const { return dump.waiting ? std::min(headroom, headroom_.margin) : headroom; }
+  uint64_t HeadroomFor(const KeptDump& dump, uint64_t headroom) const { return dump.waiting ? std::min(headroom, headroom_.margin) : headroom; }
   bool OverTotal(uint64_t more) const { return limits_.total != 0 && total_ + more > limits_.total; }
   bool OverUid(uint32_t uid, uint64_t more) const {
     return limits_.per_uid != 0 && uid != 0 && by_uid_.at(uid) + more > limits_.per_uid;

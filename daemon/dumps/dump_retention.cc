@@ -217,7 +217,7 @@ Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bo
 }
 
 // What is being written may take within so long.
-uint64_t DumpRetention::RoomAhead(double seconds) const {
+uint64_t DumpRetention::BytesAhead(double seconds) const {
   if (writing_ == 0) return 0;
   return static_cast<uint64_t>(bytes_per_s_ * seconds) + writing_ * kPerRunningDump;
 }
@@ -229,8 +229,8 @@ Headroom DumpRetention::HeadroomNow() const {
     uids.insert(dump.uid);
   }
   Headroom headroom;
-  headroom.total = RoomAhead(kAheadS);
-  headroom.margin = RoomAhead(kMarginS);
+  headroom.total = BytesAhead(kAheadS);
+  headroom.margin = BytesAhead(kMarginS);
   for (uint32_t uid : uids) headroom.by_uid[uid] = headroom.total;
   return headroom;
 }
@@ -293,7 +293,7 @@ QuotaPlan DumpRetention::Enforce() {
     grown_before_ = grown_;
   }
   if (limits_.total == 0 && limits_.per_uid == 0) return {};
-  if (FarBelow(sums().total() + sums().queued + RoomAhead(std::max(kAheadS, kMarginS)))) return {};
+  if (FarBelow(sums().total() + sums().queued + BytesAhead(std::max(kAheadS, kMarginS)))) return {};
   QuotaPlan plan = PlanRemovals(Copies(dumps_), limits_, HeadroomNow());
   Apply(plan);
   return plan;

@@ -136,7 +136,7 @@ class DumpRetention final : public DumpRemover {
     int64_t next_ns = 0;  // not before
   };
   void Take(RecoveredDump found, RecoveryOptions options);
-  uint64_t RoomAhead(double seconds) const;
+  uint64_t BytesAhead(double seconds) const;
   Headroom HeadroomNow() const;
   bool FarBelow(uint64_t bytes) const;
   void Apply(const QuotaPlan& plan);

@@ -245,11 +245,11 @@ Status ActivityReader::LearnNames(std::span<std::byte> records, uint16_t count) 
 }
 
 Result<size_t> ActivityReader::TakePiece(uint64_t there, int64_t now_raw_ns,
-                                         std::span<std::byte> room, Round* round,
+                                         std::span<std::byte> buffer, Round* round,
                                          std::vector<ActivityFrame>* frames) {
   const uint64_t position = tail_ & (bytes_ - 1);
   there = std::min(there, bytes_ - position);
-  std::span<std::byte> copied = room.first(std::min<uint64_t>(room.size(), there));
+  std::span<std::byte> copied = buffer.first(std::min<uint64_t>(buffer.size(), there));
   const auto from = static_cast<off_t>(attach::kActivityHeaderBytes + position);
   const ssize_t got = ::pread(memfd_.get(), copied.data(), copied.size(), from);
   if (got != static_cast<ssize_t>(copied.size())) return DataLoss("the activity ring cannot be read");
@@ -288,19 +288,19 @@ Result<ActivityReader::Round> ActivityReader::Take(size_t max_bytes, int64_t now
   scratch->frames_.clear();
   scratch->memory_.resize(ActivityScratch::kBytes / sizeof(uint64_t));
   const std::span<std::byte> memory = std::as_writable_bytes(std::span(scratch->memory_));
-  std::span<std::byte> room = memory.first(std::min(max_bytes / 8 * 8, memory.size()));
+  std::span<std::byte> buffer = memory.first(std::min(max_bytes / 8 * 8, memory.size()));
   RETURN_IF_ERROR(CountLosses(&round));
   const uint64_t waiting = ring()->head.load(std::memory_order_acquire) - tail_;
   if (waiting > bytes_ || waiting % 8 != 0) {
     return DataLoss(fmt::format("the activity ring is {} bytes ahead", waiting));
   }
-  while (round.bytes < waiting && !room.empty()) {
+  while (round.bytes < waiting && !buffer.empty()) {
     Result<size_t> taken =
-        TakePiece(waiting - round.bytes, now_raw_ns, room, &round, &scratch->frames_);
+        TakePiece(waiting - round.bytes, now_raw_ns, buffer, &round, &scratch->frames_);
     if (!taken.ok()) return taken.status();
     if (*taken == 0) break;
     round.bytes += *taken;
-    room = room.subspan(std::min(room.size(), *taken));
+    buffer = buffer.subspan(std::min(buffer.size(), *taken));
   }
   ring()->tail.store(tail_, std::memory_order_release);
   return round;

@@ -94,9 +94,9 @@ class ActivityReader {
   Status Resume();
   attach::ActivityRing* ring() const;
   Status CountLosses(Round* round);
-  // Copies frames that lie in one piece and takes those that are complete in `room`, of `there` bytes that
+  // Copies frames that lie in one piece and takes those that are complete in `buffer`, of `there` bytes that
   // the ring has for us. Bytes taken.
-  Result<size_t> TakePiece(uint64_t there, int64_t now_raw_ns, std::span<std::byte> room,
+  Result<size_t> TakePiece(uint64_t there, int64_t now_raw_ns, std::span<std::byte> buffer,
                            Round* round, std::vector<ActivityFrame>* frames);
   // The frame at the front of `copied`, of the `there` bytes up to the head or the ring's end. Its
   // length, 0 if it is not complete in `copied`; no type: a pad.

@@ -52,8 +52,8 @@ void ActivityWindow::Take(std::span<const ActivityFrame> frames, uint64_t lost) 
     for (const auto& kernel : frame.As<attach::KernelRecord>()) AddKernel(kernel, frame.base_ns);
     for (const auto& record : frame.As<attach::CommunicationRecord>()) {
       const int64_t begin = std::min(frame.base_ns + record.start, now_ns_);
-      const auto room = static_cast<uint64_t>(now_ns_ - begin);
-      const auto ns = static_cast<int64_t>(std::min(DurationOf(record), room));
+      const auto elapsed = static_cast<uint64_t>(now_ns_ - begin);
+      const auto ns = static_cast<int64_t>(std::min(DurationOf(record), elapsed));
       if (Device* device = DeviceOf(record.device)) AddInterval(device, kCommunication, begin, begin + ns);
     }
   }
@@ -125,11 +125,11 @@ void ActivityWindow::AddLate(Device* device, Kind kind, Interval part) {
     const int64_t ns = std::min(part.end_ns, BeginOf(s + 1)) - std::max(part.begin_ns, BeginOf(s));
     int64_t& busy = device->busy_ns[kind][Index(s)];
     int64_t& both = device->busy_ns[kBoth][Index(s)];
-    const int64_t room = kNsPerSecond - busy;
-    const int64_t added = std::min(ns, room);
+    const int64_t free_ns = kNsPerSecond - busy;
+    const int64_t added = std::min(ns, free_ns);
     if (added <= 0) continue;
     const int64_t alone = device->busy_ns[other][Index(s)] - both;
-    both += std::llround(static_cast<double>(alone) * static_cast<double>(added) / static_cast<double>(room));
+    both += std::llround(static_cast<double>(alone) * static_cast<double>(added) / static_cast<double>(free_ns));
     busy += added;
   }
 }

@@ -285,7 +285,7 @@ TEST_F(CollectedFilesTest, TheVolumeIsNotFilled) {
   EXPECT_TRUE(FilesBelow(to_.path()).empty());
   limits_.free_bytes = 0;
   FullDiskIo full;
-  full.room = 3;
+  full.free_bytes = 3;
   EXPECT_EQ(Copy(full).status.code(), StatusCode::kResourceExhausted);
 }
 

@@ -64,9 +64,9 @@ void RecorderRing::Store(uint64_t position, const Entry& entry) {
 // An entry never crosses the arena's end: what is left there is padding, with a header if one fits.
 bool RecorderRing::SkipPadding(uint64_t* position, Entry* entry) const {
   while (*position < tail_) {
-    size_t room = capacity_ - *position % capacity_;
-    if (room < sizeof(Entry)) {
-      *position += room;
+    size_t space = capacity_ - *position % capacity_;
+    if (space < sizeof(Entry)) {
+      *position += space;
       continue;
     }
     *entry = Load(*position);
@@ -151,8 +151,8 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
 }
 
 void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
-  size_t room = capacity_ - tail_ % capacity_;
-  size_t padding = room < entry.size ? room : 0;
+  size_t space = capacity_ - tail_ % capacity_;
+  size_t padding = space < entry.size ? space : 0;
   while (blocks_ > 0 && tail_ + padding + entry.size - head_ > capacity_) DropOldest(true);
   if (padding >= sizeof(Entry)) {
     Entry pad;

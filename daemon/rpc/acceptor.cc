@@ -76,7 +76,7 @@ struct Acceptor::Impl {
   bool Admit(UniqueFd fd);
   void Sweep() REQUIRES(mutex);
   bool Quiet();
-  bool HasRoom(const Peer& peer) const REQUIRES(mutex);
+  bool BelowLimit(const Peer& peer) const REQUIRES(mutex);
 };
 
 // Forgets connections that gRPC has closed: their number is free or belongs to something else.
@@ -89,7 +89,7 @@ void Acceptor::Impl::Sweep() {
 }
 
 // One user's connections leave some for the others'. Administrators can always connect to stop them.
-bool Acceptor::Impl::HasRoom(const Peer& peer) const {
+bool Acceptor::Impl::BelowLimit(const Peer& peer) const {
   if (peer.admin) return true;
   auto own = std::count_if(connections.begin(), connections.end(), [&peer](const auto& entry) {
     return entry.second.peer.uid == peer.uid;
@@ -113,8 +113,8 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     struct stat info {};
     if (!peer.ok() || ::fstat(fd.get(), &info) != 0) return false;
     peer->archiver = archiver && peer->uid == *archiver && !peer->admin;
-    if (!HasRoom(*peer)) Sweep();
-    if (!HasRoom(*peer)) return false;
+    if (!BelowLimit(*peer)) Sweep();
+    if (!BelowLimit(*peer)) return false;
     number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_fd);
     // All above are taken: those below may have become free.
     if (number < 0) number = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, range.first);

@@ -207,7 +207,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 
   bool Enough() const { return request_.has_max_samples() && sent_ >= request_.max_samples(); }
 
-  // Room for one more series, counted in steps.
+  // Space for one more series, counted in steps.
   bool KeepSeries() {
     if (known_.size() < series_paid_) return true;
     if (!memory()->Grow(kSeriesAtOnce * kBytesOfSeries).ok()) return false;

@@ -235,8 +235,8 @@ void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int pree
     }
   }
   if (deps_.dumps_or_null != nullptr && !request->spec.no_dump()) {
-    if (Status room = deps_.dumps_or_null->CheckStart(peer.uid); !room.ok()) {
-      Refuse(room, reply);
+    if (Status quota = deps_.dumps_or_null->CheckStart(peer.uid); !quota.ok()) {
+      Refuse(quota, reply);
       return;
     }
   }

@@ -29,12 +29,12 @@ class SessionFilesTest : public ::testing::Test {
       done(UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
     };
     deps.dump.reserve = [this](uint64_t bytes, int64_t) {
-      if (bytes > room_) return ResourceExhausted("the dump may hold 1 byte");
-      room_ -= bytes;
+      if (bytes > quota_) return ResourceExhausted("the dump may hold 1 byte");
+      quota_ -= bytes;
       return Status::Ok();
     };
     deps.dump.end = [this](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
-      room_ += unused;
+      quota_ += unused;
       ended_.emplace_back(std::move(facts), std::move(files));
     };
     deps.on_idle = [this] {
@@ -70,7 +70,7 @@ class SessionFilesTest : public ::testing::Test {
   TempDir dump_, process_;
   ManualClock clock_;
   Status folder_status_;
-  std::atomic<uint64_t> room_{1 << 20};
+  std::atomic<uint64_t> quota_{1 << 20};
   std::vector<std::pair<ManifestProcessFiles, std::vector<ProcessFile>>> ended_;
   testing::FakeJobDirectory directory_;
   Executor executor_;
@@ -105,7 +105,7 @@ TEST_F(SessionFilesTest, EachProcessGetsAFolder) {
     EXPECT_EQ(ended_[0].second[0].path, "stars_soc");
     EXPECT_EQ(ended_[0].second[0].bytes, 5u);
     EXPECT_EQ(ended_[0].second[0].crc32c, Crc32c(AsBytes(std::string_view("12345"))));
-    EXPECT_EQ(room_, (1u << 20) - 10) << "what was not used is given back";
+    EXPECT_EQ(quota_, (1u << 20) - 10) << "what was not used is given back";
   });
 }
 

@@ -32,7 +32,7 @@ using boost::system::error_code;
 using std::chrono::seconds;
 
 constexpr uint32_t kMaxHeaderBytes = 8 * 1024;
-// Room for a complete header beside what an earlier read brought of it.
+// Space for a complete header beside what an earlier read brought of it.
 constexpr size_t kMaxBufferBytes = 2 * kMaxHeaderBytes;
 constexpr size_t kReadBytes = 4096;
 // Each covers a complete step, not one read or write of it: a client that sends single bytes gains nothing.
@@ -103,7 +103,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   std::optional<http::request_parser<http::empty_body>> parser_;  // one per request
   std::string head_;  // of the answer that is being sent
   std::string body_;
-  AnswerRoom* room_of_body_ = nullptr;  // where it goes when it has been sent
+  AnswerBuffer* buffer_of_body_ = nullptr;  // where it goes when it has been sent
   bool close_ = false;
 };
 
@@ -271,10 +271,10 @@ void WebConnection::Dispatch(const HttpTarget& target) {
     return;
   }
   beast::string_view agent = parser_->get()[http::field::user_agent];
-  std::string room = core_.text_room.Take();
+  std::string buffer = core_.text_buffer.Take();
   Send(handler->second({target.path, target.query, address_,
-                        {agent.data(), std::min(agent.size(), kMaxAgent)}, &room}));
-  core_.text_room.Give(std::move(room));  // was not needed
+                        {agent.data(), std::min(agent.size(), kMaxAgent)}, &buffer}));
+  core_.text_buffer.Give(std::move(buffer));  // was not needed
 }
 
 // An answer after which the connection is closed, because of what was received or is still to be received.
@@ -285,15 +285,15 @@ void WebConnection::Refuse(int status, std::string text, HttpHeaders headers) {
 
 // The body as it is sent; true when it is compressed.
 bool WebConnection::Pack(std::string text) {
-  room_of_body_ = &core_.text_room;
+  buffer_of_body_ = &core_.text_buffer;
   body_ = std::move(text);
   if (body_.size() < kWorthCompressing || !parser_) return false;
   beast::string_view accepts = parser_->get()[http::field::accept_encoding];
   if (!AcceptsGzip({accepts.data(), accepts.size()})) return false;
-  std::string packed = core_.packed_room.Take();
+  std::string packed = core_.packed_buffer.Take();
   if (!core_.gzip.Compress(body_, &packed)) return false;
-  core_.text_room.Give(std::move(body_));
-  room_of_body_ = &core_.packed_room;
+  core_.text_buffer.Give(std::move(body_));
+  buffer_of_body_ = &core_.packed_buffer;
   body_ = std::move(packed);
   return true;
 }
@@ -335,7 +335,7 @@ void WebConnection::Send(WebResponse response, HttpHeaders headers) {
 
 void WebConnection::OnSent(error_code error) {
   // A long answer is not kept in memory while the client rests, but for one.
-  room_of_body_->Give(std::exchange(body_, {}));
+  buffer_of_body_->Give(std::exchange(body_, {}));
   if (Failed(error)) return;
   core_.requests.fetch_add(1, std::memory_order_relaxed);
   close_ ? Close() : AwaitRequest();

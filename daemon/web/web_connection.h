@@ -21,7 +21,7 @@ namespace profd {
 
 // Memory of an answer that has been sent, for the next one: a scraper requests every few seconds the
 // same half a megabyte. One piece, whatever the number of connections.
-class AnswerRoom {
+class AnswerBuffer {
  public:
   static constexpr size_t kMaxBytes = 1024 * 1024;
 
@@ -52,8 +52,8 @@ struct WebCore {
   ConnectionLimits limits;
   PasswordChecker passwords;
   GzipCompressor gzip;
-  AnswerRoom text_room;    // of bodies
-  AnswerRoom packed_room;  // of compressed ones
+  AnswerBuffer text_buffer;    // of bodies
+  AnswerBuffer packed_buffer;  // of compressed ones
   std::unique_ptr<WebStateKeeper> state;
 
   std::atomic<uint64_t> requests{0};

@@ -49,20 +49,20 @@ TEST(ConnectionLimits, OnlySomeRefusalsAreAnswered) {
   EXPECT_EQ(limits.Enter("b"), Admission::kRefuseTotal);
 }
 
-TEST(AnswerRoom, KeepsTheBufferOfOneAnswerWithinALimit) {
-  AnswerRoom room;
+TEST(AnswerBuffer, KeepsTheBufferOfOneAnswerWithinALimit) {
+  AnswerBuffer buffer;
   std::string text(300'000, 'x');
   const char* memory = text.data();
-  room.Give(std::move(text));
-  room.Give(std::string(1000, 'y'));  // less than there is
-  room.Give(std::string(AnswerRoom::kMaxBytes + 1, 'z'));
-  EXPECT_GE(room.bytes(), 300'000U);
-  EXPECT_LE(room.bytes(), AnswerRoom::kMaxBytes);
-  std::string again = room.Take();
+  buffer.Give(std::move(text));
+  buffer.Give(std::string(1000, 'y'));  // less than there is
+  buffer.Give(std::string(AnswerBuffer::kMaxBytes + 1, 'z'));
+  EXPECT_GE(buffer.bytes(), 300'000U);
+  EXPECT_LE(buffer.bytes(), AnswerBuffer::kMaxBytes);
+  std::string again = buffer.Take();
   EXPECT_EQ(again, "");
   again.resize(300'000, 'a');
   EXPECT_EQ(again.data(), memory);
-  EXPECT_LT(room.bytes(), 1000U);
+  EXPECT_LT(buffer.bytes(), 1000U);
 }
 
 std::string Unpack(const std::string& packed) {

@@ -43,7 +43,7 @@ Status CsvFile::Next() {
   return WriteAll(fd_.get(), header).Annotate(path);
 }
 
-Result<uint64_t> CsvFile::Room() {
+Result<uint64_t> CsvFile::RowsLeft() {
   if (!fd_.valid() || rows_here_ == spec_.limit) {
     Status status = Next();
     if (!status.ok()) return status;
@@ -53,9 +53,9 @@ Result<uint64_t> CsvFile::Room() {
 
 Status CsvFile::Append(std::string_view text, uint64_t rows) {
   while (rows > 0) {
-    auto room = Room();
-    if (!room.ok()) return room.status();
-    uint64_t now = std::min(*room, rows);
+    auto left = RowsLeft();
+    if (!left.ok()) return left.status();
+    uint64_t now = std::min(*left, rows);
     size_t end = now == rows ? text.size() : EndOfRows(text, now);
     RETURN_IF_ERROR(WriteAll(fd_.get(), text.substr(0, end)).Annotate(files_->back().path));
     files_->back().bytes += end;
@@ -69,9 +69,9 @@ Status CsvFile::Append(std::string_view text, uint64_t rows) {
 
 Status CsvFile::Append(const Spool& spool, const SpooledRows& piece) {
   if (piece.rows == 0) return Status::Ok();
-  auto room = Room();
-  if (!room.ok()) return room.status();
-  if (*room < piece.rows) {
+  auto left = RowsLeft();
+  if (!left.ok()) return left.status();
+  if (*left < piece.rows) {
     std::string text(piece.bytes, '\0');
     RETURN_IF_ERROR(spool.Read(piece.offset, std::as_writable_bytes(std::span(text))));
     return Append(text, piece.rows);

@@ -61,7 +61,7 @@ class CsvFile {
  private:
   Status Next();
   // How many more rows this file takes; opens the next one when it is full.
-  Result<uint64_t> Room();
+  Result<uint64_t> RowsLeft();
 
   CsvFileSpec spec_;
   std::vector<OutputFile>* files_;

@@ -63,8 +63,8 @@ class NetworkDecoder final : public LineDecoder {
 
   // A ratio to nothing is 0, and so is the utilization of a port without bandwidth.
   static double Utilization(const Counters& counters, int64_t mbps) {
-    double room = static_cast<double>(mbps) * 1024.0 * 1024.0;
-    return room > 0 ? std::trunc(counters.byte_rate) * 8 / room : 0.0;
+    double bandwidth = static_cast<double>(mbps) * 1024.0 * 1024.0;
+    return bandwidth > 0 ? std::trunc(counters.byte_rate) * 8 / bandwidth : 0.0;
   }
   static void Fill(const Counters& counters, uint64_t* out) {
     double per_packet = counters.packets;

@@ -11,13 +11,13 @@ namespace profd::exporting {
 std::string CleanUtf8(std::string_view text);
 // With quotes; bytes that are no UTF-8 become U+FFFD.
 void AppendJsonText(std::string* out, std::string_view text);
-// The shortest text that reads back as `value`; `none` if it is not finite. Room for 32 bytes.
+// The shortest text that reads back as `value`; `none` if it is not finite. Space for 32 bytes.
 char* AppendReal(char* out, double value, std::string_view none);
 
 // Timestamps as RFC 3339 in UTC with nine digits; remembers the last second.
 class Rfc3339 {
  public:
-  // Room for 40 bytes.
+  // Space for 40 bytes.
   char* Append(char* out, int64_t t_ns);
 
  private:

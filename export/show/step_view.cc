@@ -133,11 +133,11 @@ void RecordedWork::Merge(RecordedWork other) {
     Device& device = devices_[number];
     if (more.rank >= 0) device.rank = more.rank;
     for (const auto runs : {&Device::kernels, &Device::communication}) {
-      const size_t room = std::min(kMaxRuns - runs_, (more.*runs).size());
-      left_out_ += (more.*runs).size() - room;
-      runs_ += room;
+      const size_t taken = std::min(kMaxRuns - runs_, (more.*runs).size());
+      left_out_ += (more.*runs).size() - taken;
+      runs_ += taken;
       (device.*runs).insert((device.*runs).end(), (more.*runs).begin(),
-                            (more.*runs).begin() + static_cast<std::ptrdiff_t>(room));
+                            (more.*runs).begin() + static_cast<std::ptrdiff_t>(taken));
     }
   }
 }

@@ -15,7 +15,7 @@ Result<std::string> Deflate(std::string_view bytes) {
   if (deflateInit2(&stream, kLevel, Z_DEFLATED, kRawDeflate, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     return ResourceExhausted("no memory to compress with");
   }
-  // Room for the flush beside the bound.
+  // Space for the flush beside the bound.
   std::string out(deflateBound(&stream, static_cast<uLong>(bytes.size())) + 16, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());

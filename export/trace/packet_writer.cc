@@ -60,7 +60,7 @@ void PacketWriter::PutDescriptor(pb::TracePacket* packet) {
 
 bool PacketWriter::PutPacket(const pb::TracePacket& packet) {
   const size_t size = packet.ByteSizeLong();
-  uint8_t* out = Room(size + 16);
+  uint8_t* out = Reserve(size + 16);
   if (out == nullptr) return false;
   constexpr uint32_t kPacketTag = pb::Trace::kPacketFieldNumber << 3 | 2;
   out = CodedOutputStream::WriteTagToArray(kPacketTag, out);
@@ -104,7 +104,7 @@ void PacketWriter::PutEvent(int64_t t_ns, std::string_view track_event) {
   if (late) varint(Packet::kTimestampClockIdFieldNumber, pb::BUILTIN_CLOCK_BOOTTIME);
   const auto all = static_cast<size_t>(end - fields);
   const size_t size = all + track_event.size();
-  uint8_t* out = Room(size + 16);
+  uint8_t* out = Reserve(size + 16);
   if (out == nullptr) return;
   out = CodedOutputStream::WriteTagToArray(uint32_t{pb::Trace::kPacketFieldNumber} << 3 | 2, out);
   out = CodedOutputStream::WriteVarint64ToArray(size, out);
@@ -117,7 +117,7 @@ void PacketWriter::PutEvent(int64_t t_ns, std::string_view track_event) {
 }
 
 // Null, and the packet left out, when it could never fit: args of an event are untrusted.
-uint8_t* PacketWriter::Room(size_t size) {
+uint8_t* PacketWriter::Reserve(size_t size) {
   if (used_ + size > kBufferSize) Flush();
   return size > kBufferSize ? nullptr : buffer_.get() + used_;
 }

@@ -39,7 +39,7 @@ class PacketWriter {
  private:
   void PutFirst();
   bool PutPacket(const ::perfetto::protos::TracePacket& packet);
-  uint8_t* Room(size_t size);
+  uint8_t* Reserve(size_t size);
 
   const uint32_t sequence_;
   const std::function<Status(std::string_view)> append_;

@@ -213,7 +213,7 @@ class TraceSink final : public FormatSink, public LayerSink {
 
   void WriteCounter(const JsonCounter& counter, std::string_view timestamp, const Batch& batch,
                     size_t row) {
-    char* out = Room(counter.size);
+    char* out = Reserve(counter.size);
     out = Put(out, counter.head);
     out = Put(out, timestamp);
     out = Put(out, kToArgs);
@@ -369,7 +369,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   void WriteText(std::initializer_list<std::string_view> parts) {
     size_t size = 0;
     for (std::string_view part : parts) size += part.size();
-    char* out = Room(size);
+    char* out = Reserve(size);
     if (out == nullptr) return;
     for (std::string_view part : parts) out = Put(out, part);
     used_ += size;
@@ -377,7 +377,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   }
 
   // Null, and the event left out, when it could never fit: args of an event are untrusted.
-  char* Room(size_t size) {
+  char* Reserve(size_t size) {
     if (used_ + size > kBufferSize) Flush();
     return size > kBufferSize ? nullptr : buffer_.get() + used_;
   }

@@ -227,9 +227,9 @@ class ActivityWriter {
     const uint64_t position = head_ & (bytes_ - 1);
     const uint64_t to_end = bytes_ - position;
     const uint64_t pad = length > to_end ? to_end : 0;
-    if (!HasRoom(pad + length)) {
+    if (!HasSpace(pad + length)) {
       tail_ = ring_->tail.load(std::memory_order_acquire);
-      if (!HasRoom(pad + length)) return nullptr;
+      if (!HasSpace(pad + length)) return nullptr;
     }
     if (pad > 0) {
       const FrameHead head{static_cast<uint32_t>(pad), 0, 0, 0};
@@ -239,7 +239,7 @@ class ActivityWriter {
     return frames_ + (head_ & (bytes_ - 1));
   }
   // A tail that is ahead of us is none: as good as full.
-  bool HasRoom(uint64_t length) const {
+  bool HasSpace(uint64_t length) const {
     const uint64_t used = head_ - tail_;
     return used <= bytes_ && length <= bytes_ - used;
   }

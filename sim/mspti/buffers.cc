@@ -77,7 +77,7 @@ void Buffers::QueueCurrent() {
   queued_.NotifyOne();
 }
 
-bool Buffers::HaveRoom() {
+bool Buffers::HaveSpace() {
   if (current_.memory != nullptr && current_.used * 10 >= current_.size * 8) QueueCurrent();
   if (current_.memory == nullptr) AskForBuffer();
   return current_.memory != nullptr;
@@ -88,7 +88,7 @@ void Buffers::Put(std::span<const uint8_t> record, std::span<const TextField> te
   Config::HangInChild();
   if (Config::The().silent) return;
   MutexLock lock(buffer_mutex_);
-  if (!HaveRoom()) return;
+  if (!HaveSpace()) return;
   if (current_.used + record.size() > current_.size) {
     ++did_not_fit_;
     return;

@@ -54,7 +54,7 @@ class Buffers {
   };
 
   const char* Keep(std::string_view text) REQUIRES(buffer_mutex_);
-  bool HaveRoom() REQUIRES(buffer_mutex_);
+  bool HaveSpace() REQUIRES(buffer_mutex_);
   void AskForBuffer() REQUIRES(buffer_mutex_);
   void QueueCurrent() REQUIRES(buffer_mutex_);
   void HandOver();

@@ -170,7 +170,7 @@ def other_cells():
                f"{STUCK_PY}:HangingCard.test_hangs_at_the_very_beginning")
     yield cell("driver", "SIGTERM while a card hangs", "session", "exit 0, dump complete",
                f"{STUCK_PY}:HangingCard.test_sigterm_while_it_hangs")
-    yield cell("driver", "poll answers more pairs, read more bytes than there is room for", "session",
+    yield cell("driver", "poll answers more pairs, read more bytes than the buffer holds", "session",
                "profd_pump_poll_errors_total, profd_channel_read_errors_total; " + OTHERS,
                "tests/faults/test_poll.py:Liars.test_more_bytes_than_the_buffer_holds")
 

@@ -28,10 +28,10 @@ int TakeCode() {
   return choice < 0xE0 ? 0 : kCodes[choice % kCodes.size()];
 }
 
-// `room` bytes that a library may write.
-void Fill(void* out, size_t room) {
-  const size_t given = std::min<size_t>(source->Take<uint8_t>(), room);
-  std::memset(out, source->Take<uint8_t>(), room);
+// `capacity` bytes that a library may write.
+void Fill(void* out, size_t capacity) {
+  const size_t given = std::min<size_t>(source->Take<uint8_t>(), capacity);
+  std::memset(out, source->Take<uint8_t>(), capacity);
   const std::string_view bytes = source->TakePiece(given);
   bytes.copy(static_cast<char*>(out), bytes.size());
 }
@@ -53,8 +53,8 @@ struct Answer<int (*)(Args...)> {
   }
 };
 
-int Version(char* text, unsigned room) {
-  Fill(text, room);
+int Version(char* text, unsigned capacity) {
+  Fill(text, capacity);
   return TakeCode();
 }
 int CardList(int* count, int* list, int length) {
@@ -97,17 +97,17 @@ DcmiLibrary Library(bool v2) {
   f.dcmi_version = f.v2_dcmi_version = f.driver_version = f.v2_driver_version = Version;
   f.card_list = CardList;
   f.v2_device_list = DeviceListV2;
-  f.error_codes.v1 = [](int, int, int* n, unsigned* list, unsigned room) {
-    return ErrorCodes(n, list, room);
+  f.error_codes.v1 = [](int, int, int* n, unsigned* list, unsigned capacity) {
+    return ErrorCodes(n, list, capacity);
   };
-  f.error_codes.v2 = [](int, int* n, unsigned* list, unsigned room) {
-    return ErrorCodes(n, list, room);
+  f.error_codes.v2 = [](int, int* n, unsigned* list, unsigned capacity) {
+    return ErrorCodes(n, list, capacity);
   };
-  f.current_faults.v1 = [](int, int, abi::DcmiEvent* list, int room, int* n) {
-    return Faults(list, room, n);
+  f.current_faults.v1 = [](int, int, abi::DcmiEvent* list, int capacity, int* n) {
+    return Faults(list, capacity, n);
   };
-  f.current_faults.v2 = [](int, abi::DcmiEvent* list, int room, int* n) {
-    return Faults(list, room, n);
+  f.current_faults.v2 = [](int, abi::DcmiEvent* list, int capacity, int* n) {
+    return Faults(list, capacity, n);
   };
   f.processes.v1 = [](int, int, abi::DcmiProcMemInfo* list, int* n) { return Processes(list, n); };
   f.processes.v2 = [](int, abi::DcmiProcMemInfo* list, int* n) { return Processes(list, n); };

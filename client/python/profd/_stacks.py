@@ -139,8 +139,8 @@ def _name(code: CodeType, line: int) -> bytes:
     end = f":{line}".encode()
     file = os.path.basename(code.co_filename).encode("utf-8", "replace")[:40]
     function = getattr(code, "co_qualname", code.co_name).encode("utf-8", "replace")
-    room = _NAME_BYTES - len(end) - len(file) - 1
-    text = file + b":" + function[-room:] + end
+    space = _NAME_BYTES - len(end) - len(file) - 1
+    text = file + b":" + function[-space:] + end
     return text.decode("utf-8", "ignore").replace(";", ",").replace(" ", "_").encode()
 
 
