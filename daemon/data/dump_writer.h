@@ -227,9 +227,9 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void Push(DumpFeed* feed, BlockRef block);
   // For HostFileBuffer: a block for text records of host files (empty: there is none), one with `count` records in
   // its text records, records that found no space.
-  BlockBuilder NewTexts(size_t bytes) { return writer_.pool_.Get(bytes); }
-  void PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
-  void CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records);
+  BlockBuilder NewTextBlock(size_t bytes) { return writer_.pool_.Get(bytes); }
+  void PushTextRecords(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
+  void CountLostTextRecords(DumpFeed* feed, size_t bytes, uint64_t records);
   // Blocks pushed after this belong to `epoch`, whose relative timestamps are rebased to the session's start.
   // `late`: the session has been waiting for it, which its manifest has.
   void SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late);
@@ -293,7 +293,7 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   bool Reserve(DumpFeed* feed, const BlockRef& block);
   // Writer thread:
   void Write(DumpFeed& feed, const BlockInfo& info, std::span<const std::byte> bytes);
-  void WriteTexts(DumpFeed& feed, std::string_view texts);
+  void WriteTextRecords(DumpFeed& feed, std::string_view text);
   Status AppendText(DumpFeed& feed, std::string_view file, std::string_view lines,
                     const SessionDump::Batch& batch);
   Status AppendHostText(DumpFeed& feed, std::string_view file, std::string_view lines,

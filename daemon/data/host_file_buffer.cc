@@ -49,7 +49,7 @@ void HostFileBuffer::AddPart(std::string_view file, std::string_view lines) {
 }
 
 void HostFileBuffer::Lose(size_t bytes, uint64_t records) {
-  session_->CountLostTexts(feed_, bytes, records);
+  session_->CountLostTextRecords(feed_, bytes, records);
 }
 
 // One text of many records, and so one write. A text of lines counts as one record: it stays by itself.
@@ -75,8 +75,8 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
       HandOn();
       const size_t rest = added_before_ - std::min(added_before_, added_);
       const size_t bundle = rest >= kLeastForLarge ? kLargeBundleBytes : std::min(std::max(added_, added_before_), kBundleBytes);
-      block_ = session_->NewTexts(std::max(needed, bundle));
-      if (!block_ && bundle > needed) block_ = session_->NewTexts(needed);
+      block_ = session_->NewTextBlock(std::max(needed, bundle));
+      if (!block_ && bundle > needed) block_ = session_->NewTextBlock(needed);
       if (!block_) return nullptr;
       buffer_ = block_.buffer();
     }
@@ -90,7 +90,7 @@ char* HostFileBuffer::Reserve(std::string_view file, size_t bytes, uint64_t reco
 }
 
 void HostFileBuffer::HandOn() {
-  if (count_ > 0) session_->PushTexts(feed_, std::move(block_), used_, count_);
+  if (count_ > 0) session_->PushTextRecords(feed_, std::move(block_), used_, count_);
   buffer_ = {};
   used_ = 0;
   count_ = 0;

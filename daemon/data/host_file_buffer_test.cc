@@ -102,7 +102,7 @@ TEST_F(HostFileBufferTest, EveryTextReachesItsFileInOrder) {
   EXPECT_EQ(feed_->counters().records.load(), 4u);
 }
 
-TEST_F(HostFileBufferTest, TextsLargerThanABlockAreCutAtLineEnds) {
+TEST_F(HostFileBufferTest, TextRecordsLargerThanABlockAreCutAtLineEnds) {
   std::string lines;
   while (lines.size() < 3 * BlockPool::kMaxBlockBytes) lines += "some line of a long text\n";
   HostFileBuffer buffer(session_, feed_);
@@ -126,7 +126,7 @@ TEST_F(HostFileBufferTest, ATextThatCannotBeWrittenDoesNotTakeTheOthersWithIt) {
   EXPECT_EQ(feed_->losses().Total().records, 1u);
 }
 
-TEST_F(HostFileBufferTest, TextsPutInPlaceAndAddedOnesKeepTheirOrder) {
+TEST_F(HostFileBufferTest, TextRecordsPutInPlaceAndAddedOnesKeepTheirOrder) {
   HostFileBuffer buffer(session_, feed_);
   std::string expected;
   for (int i = 0; i < 5000; ++i) {

@@ -270,7 +270,7 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
   if (feed.options_.format != nullptr) {
     WriteChannel(feed, info, bytes);
   } else {
-    WriteTexts(feed, AsText(bytes));
+    WriteTextRecords(feed, AsText(bytes));
   }
   bytes_.store(dump_->bytes_written(), std::memory_order_relaxed);
 }

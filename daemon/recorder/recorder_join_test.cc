@@ -314,10 +314,10 @@ TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
   session_->Replay(ring_->Read(host_route_, 0), feed);
   std::string live;
   AppendHostText("host_sys_cpu.data", text(0, "cpu 3"), &live);
-  BlockBuilder block = session_->NewTexts(live.size());
+  BlockBuilder block = session_->NewTextBlock(live.size());
   ASSERT_TRUE(block);
   std::memcpy(block.buffer().data(), live.data(), live.size());
-  session_->PushTexts(feed, std::move(block), live.size(), 1);
+  session_->PushTextRecords(feed, std::move(block), live.size(), 1);
   Finish();
   EXPECT_EQ(File("host/data/host_sys_cpu.data.slice_0"),
             text(0, "cpu 1") + text(1, "Index:7\n\n") + text(2, "cpu 3"));

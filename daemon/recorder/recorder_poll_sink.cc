@@ -31,8 +31,8 @@ RecorderPollSink::RecorderPollSink(const MetricStore& store, const Clock& clock,
 }
 
 void RecorderPollSink::Add(Bundle& bundle, std::string_view file, std::string_view lines) {
-  if (bundle.texts.size() + lines.size() > kBundleBytes) Flush(bundle);
-  AppendHostText(file, lines, &bundle.texts);
+  if (bundle.text_records.size() + lines.size() > kBundleBytes) Flush(bundle);
+  AppendHostText(file, lines, &bundle.text_records);
   ++bundle.count;
 }
 
@@ -41,8 +41,8 @@ void RecorderPollSink::Flush(Bundle& bundle) {
   BlockInfo info;
   info.host_ns = clock_.MonotonicRawNs();
   info.records = bundle.count;
-  ring_->Append(bundle.route, info, std::as_bytes(std::span(bundle.texts)));
-  bundle.texts.clear();
+  ring_->Append(bundle.route, info, std::as_bytes(std::span(bundle.text_records)));
+  bundle.text_records.clear();
   bundle.count = 0;
 }
 

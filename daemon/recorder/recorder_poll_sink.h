@@ -1,4 +1,4 @@
-// Takes a polled collector's output into the recorder's ring: texts of vendor files as they are, our
+// Takes a polled collector's output into the recorder's ring: text records of vendor files as they are, our
 // own samples by device, so that a dump for one user holds nothing of another's devices. Series of
 // single processes are left out: their owners are not known later. Called on sampler threads.
 #pragma once
@@ -31,11 +31,11 @@ class RecorderPollSink final : public PollSink {
   std::string LastError() const;
 
  private:
-  // Texts on their way, in HostFileBuffer' layout.
+  // Text records on their way, in HostFileBuffer' layout.
   struct Bundle {
     RecorderRing::RouteId route = 0;
     std::string lines;  // of our own samples
-    std::string texts;
+    std::string text_records;
     uint32_t count = 0;
   };
   struct Name {

@@ -14,7 +14,7 @@ int RankOrder(const std::optional<int>& rank) {
   return rank.value_or(std::numeric_limits<int>::max());
 }
 
-std::unique_ptr<HostFileBuffer> NewTexts(const std::shared_ptr<WriterSession>& dump, std::string_view collector, int device,
+std::unique_ptr<HostFileBuffer> NewTextBuffer(const std::shared_ptr<WriterSession>& dump, std::string_view collector, int device,
                                          std::string_view file) {
   FeedOptions options;
   options.collector = collector;
@@ -23,8 +23,8 @@ std::unique_ptr<HostFileBuffer> NewTexts(const std::shared_ptr<WriterSession>& d
   return std::make_unique<HostFileBuffer>(dump, AddSessionFeed(*dump, std::move(options)));
 }
 
-uint64_t Written(const std::unique_ptr<HostFileBuffer>& texts) {
-  return texts == nullptr ? 0 : texts->feed()->counters().records.load(std::memory_order_relaxed);
+uint64_t Written(const std::unique_ptr<HostFileBuffer>& records) {
+  return records == nullptr ? 0 : records->feed()->counters().records.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -75,20 +75,20 @@ void SessionMarks::Take(const TrainingProcess& process, const MarkBatch& batch) 
       continue;
     }
     if (steps_only_ && !step) continue;
-    if (texts_ == nullptr) texts_ = NewTexts(dump_, kMarksCollector, kHostDevice, kMarksFile);
+    if (text_records_ == nullptr) text_records_ = NewTextBuffer(dump_, kMarksCollector, kHostDevice, kMarksFile);
     line_.clear();
     AppendMarkLine(line, &line_);
-    texts_->Add({}, line_);
+    text_records_->Add({}, line_);
     if (step) TakeStep(process, mark);
   }
   Flush();
 }
 
 void SessionMarks::WriteStack(const MarkLine& line) {
-  if (stacks_texts_ == nullptr) stacks_texts_ = NewTexts(dump_, kStacksCollector, kHostDevice, kStacksFile);
+  if (stacks_records_ == nullptr) stacks_records_ = NewTextBuffer(dump_, kStacksCollector, kHostDevice, kStacksFile);
   line_.clear();
   AppendStackLine(line, &line_);
-  stacks_texts_->Add({}, line_);
+  stacks_records_->Add({}, line_);
 }
 
 void SessionMarks::TakeStep(const TrainingProcess& process, const Mark& mark) {
@@ -120,14 +120,14 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
     }
     StepFile& file = step_files_[device.id];
     if (!Owns(&file, process)) continue;
-    if (file.texts == nullptr) file.texts = NewTexts(dump_, kStepTraceCollector, device.id, kStepTraceFile);
+    if (file.records == nullptr) file.records = NewTextBuffer(dump_, kStepTraceCollector, device.id, kStepTraceFile);
     // Added as integers: a counter of 2^53 and more would lose its last cycles as a double.
     const auto cycles = static_cast<int64_t>(static_cast<double>(time_ns - device.host_ns) *
                                              device.counter_hz / 1e9);
     if (cycles < 0 && static_cast<uint64_t>(-cycles) > device.device_count) continue;
     auto record = StepRecord(device.chip_id, device.device_count + static_cast<uint64_t>(cycles),
                              step, begin);
-    file.texts->Add({}, AsText(record));
+    file.records->Add({}, AsText(record));
   }
 }
 
@@ -139,19 +139,19 @@ void SessionMarks::OnGone(pid_t pid) {
 }
 
 void SessionMarks::Flush() {
-  if (texts_ != nullptr) texts_->Flush();
-  if (stacks_texts_ != nullptr) stacks_texts_->Flush();
+  if (text_records_ != nullptr) text_records_->Flush();
+  if (stacks_records_ != nullptr) stacks_records_->Flush();
   for (auto& [device, file] : step_files_) {
-    if (file.texts != nullptr) file.texts->Flush();
+    if (file.records != nullptr) file.records->Flush();
   }
 }
 
-uint64_t SessionMarks::written() const { return Written(texts_); }
+uint64_t SessionMarks::written() const { return Written(text_records_); }
 
-uint64_t SessionMarks::stacks_written() const { return Written(stacks_texts_); }
+uint64_t SessionMarks::stacks_written() const { return Written(stacks_records_); }
 
 uint64_t SessionMarks::dropped() const {
-  return ring_lost_ + (texts_ == nullptr ? 0 : texts_->feed()->losses().Total().records);
+  return ring_lost_ + (text_records_ == nullptr ? 0 : text_records_->feed()->losses().Total().records);
 }
 
 void SessionMarks::EditManifest(Manifest* manifest) const {

@@ -59,7 +59,7 @@ class SessionMarks {
 
  private:
   struct StepFile {
-    std::unique_ptr<HostFileBuffer> texts;
+    std::unique_ptr<HostFileBuffer> records;
     pid_t owner = 0;  // one process per device: two would make four records of a step
     std::optional<int> rank;
   };
@@ -73,9 +73,9 @@ class SessionMarks {
   const int64_t start_raw_ns_;
   std::map<pid_t, int64_t> starts_;
   const bool steps_only_;
-  std::unique_ptr<HostFileBuffer> texts_;  // null before the first
+  std::unique_ptr<HostFileBuffer> text_records_;  // null before the first
   bool takes_stacks_ = false;
-  std::unique_ptr<HostFileBuffer> stacks_texts_;
+  std::unique_ptr<HostFileBuffer> stacks_records_;
   std::map<int, StepFile> step_files_;  // by device
   std::map<pid_t, int64_t> running_steps_;
   std::string line_;

@@ -41,20 +41,20 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
   FeedOptions options;
   options.collector = spec.name;
   options.hz = hz;
-  texts_.emplace(dump_, dump_->AddFeed(std::move(options)));
+  text_records_.emplace(dump_, dump_->AddFeed(std::move(options)));
 }
 
 void SessionPollSink::Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns) {
-  if (!texts_ || history_or_null == nullptr) return;
-  dump_->ReplayHost(std::move(history_or_null), texts_->feed(), hz, now_ns);
+  if (!text_records_ || history_or_null == nullptr) return;
+  dump_->ReplayHost(std::move(history_or_null), text_records_->feed(), hz, now_ns);
 }
 
 void SessionPollSink::WriteHostFile(std::string_view file, std::string_view lines) {
-  if (texts_.has_value() && !file.empty()) texts_->Add(file, lines);
+  if (text_records_.has_value() && !file.empty()) text_records_->Add(file, lines);
 }
 
 char* SessionPollSink::Reserve(std::string_view file, size_t bytes) {
-  return texts_.has_value() && !file.empty() ? texts_->Reserve(file, bytes) : nullptr;
+  return text_records_.has_value() && !file.empty() ? text_records_->Reserve(file, bytes) : nullptr;
 }
 
 const std::string& SessionPollSink::NameOf(SeriesId series) {
@@ -75,15 +75,15 @@ void SessionPollSink::OnSamples(std::span<const Sample> samples) {
     fmt::format_to(std::back_inserter(lines_), "{}\t{}\t{}\n", sample.time_ns,
                    NameOf(sample.series), sample.value);
   }
-  texts_->Add({}, lines_);
+  text_records_->Add({}, lines_);
 }
 
 void SessionPollSink::OnReading(const Status& status, uint64_t late, uint64_t left_out) {
-  if (texts_) {
-    texts_->Flush();
-    texts_->feed()->CountLoss(LossReason::kLate, late, 0);
-    texts_->feed()->CountLoss(LossReason::kOverBudget, left_out, 0);
-    if (status.ok()) texts_->feed()->CountReading();
+  if (text_records_) {
+    text_records_->Flush();
+    text_records_->feed()->CountLoss(LossReason::kLate, late, 0);
+    text_records_->feed()->CountLoss(LossReason::kOverBudget, left_out, 0);
+    if (status.ok()) text_records_->feed()->CountReading();
   }
   readings_.fetch_add(1, std::memory_order_relaxed);
   missed_.fetch_add(late, std::memory_order_relaxed);

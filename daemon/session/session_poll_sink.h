@@ -24,7 +24,7 @@ class SessionPollSink final : public PollSink {
                   const CollectorSpec& spec, double hz);
 
   void WriteHostFile(std::string_view file, std::string_view lines) override;
-  bool Wanted() const override { return texts_.has_value(); }
+  bool Wanted() const override { return text_records_.has_value(); }
   char* Reserve(std::string_view file, size_t bytes) override;
   void OnSamples(std::span<const Sample> samples) override;
   void OnReading(const Status& status, uint64_t late, uint64_t left_out) override;
@@ -32,7 +32,7 @@ class SessionPollSink final : public PollSink {
   // Before it is polled: what was kept of the collector (null: nothing), read every `hz` until `now_ns`.
   void Replay(std::shared_ptr<BlockSource> history_or_null, double hz, int64_t now_ns);
 
-  const DumpFeed* feed() const { return texts_ ? texts_->feed() : nullptr; }
+  const DumpFeed* feed() const { return text_records_ ? text_records_->feed() : nullptr; }
   uint64_t readings() const { return readings_.load(std::memory_order_relaxed); }
   uint64_t missed() const { return missed_.load(std::memory_order_relaxed); }
   uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
@@ -57,7 +57,7 @@ class SessionPollSink final : public PollSink {
   };
   std::unordered_map<SeriesId, Name> names_;
   std::string lines_;
-  std::optional<HostFileBuffer> texts_;  // with a dump; flushed after each poll
+  std::optional<HostFileBuffer> text_records_;  // with a dump; flushed after each poll
 };
 
 // Columns metric, device and labels of samples.tsv: "name\t0\ta=1,b=2"; in values ',', '=' and '\\'

@@ -6,24 +6,24 @@
 
 namespace profd {
 
-void WriterSession::PushTexts(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count) {
+void WriterSession::PushTextRecords(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count) {
   BlockInfo info;
   info.records = static_cast<uint32_t>(count);
   Push(feed, std::move(block).Finish(info, used));
 }
 
-void WriterSession::CountLostTexts(DumpFeed* feed, size_t bytes, uint64_t records) {
+void WriterSession::CountLostTextRecords(DumpFeed* feed, size_t bytes, uint64_t records) {
   feed->CountLoss(LossReason::kNoBuffer, records, bytes);
   writer_.dropped_full_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void WriterSession::WriteTexts(DumpFeed& feed, std::string_view texts) {
+void WriterSession::WriteTextRecords(DumpFeed& feed, std::string_view text) {
   uint64_t records = 0;
   uint64_t bytes = 0;
   std::string_view file;
   std::string_view lines;
   const int64_t now = writer_.clock_.MonotonicRawNs();
-  while (NextHostText(&texts, &file, &lines)) {
+  while (NextHostText(&text, &file, &lines)) {
     if (feed.renumber_) lines = Renumber(feed, file, lines);
     const size_t record_bytes = feed.options_.record_bytes;
     const uint64_t count = record_bytes == 0 ? 1 : lines.size() / record_bytes;
