@@ -160,6 +160,7 @@ void App::Impl::Reload() {
 }
 
 void App::Impl::Configure(const DaemonConfig& fresh) {
+  DCHECK_ON(*control);
   options.config = WithReloadableOf(options.config, fresh);
   const DaemonConfig& config = options.config;
   sessions->Configure(config);
@@ -195,6 +196,7 @@ void App::Impl::CheckDeadlinesSoon() {
 
 // A control strand that is stuck does not feed the watchdog.
 void App::Impl::EverySecond() {
+  DCHECK_ON(*control);
   arbiter->Tick();
   sessions->Tick();
   releases->Tick();

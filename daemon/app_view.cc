@@ -32,6 +32,7 @@ std::string NoDevices(const DriverReport& report) {
 std::string BuildText() { return fmt::format("{} {}", CompilerText(), PROFD_ARCH); }
 
 void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
+  DCHECK_ON(*control);
   const DaemonConfig& config = options.config;
   out->set_hostname(node->facts().hostname);
   out->set_version(PROFD_VERSION);
