@@ -209,7 +209,7 @@ void App::Impl::EverySecond() {
   if (recorder != nullptr) recorder->Tick();
   if (advisor != nullptr) advisor->Tick();
   overhead->Tick(options.config.overhead_max_daemon_permille);
-  if (health.Update(DriverReadings(*node, *arbiter))) web->Outdate();
+  if (health.Update(DriverFacts(*node, *arbiter))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
   memory.Tick(sessions->ended_total(), clock.SteadyNs(), &node->pool());

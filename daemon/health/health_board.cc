@@ -9,7 +9,7 @@ namespace profd {
 namespace {
 
 Verdict OfFault(const FaultFact& fault) {
-  DeviceReadings facts;
+  HealthFacts facts;
   facts.up = true;
   facts.faults = {fault};
   return Judge(facts).verdict;
@@ -24,10 +24,10 @@ HealthChange FaultChange(std::string event, Verdict verdict, const std::string& 
 
 }  // namespace
 
-std::vector<HealthChange> HealthBoard::Update(std::vector<DeviceReadings> facts, int64_t wall_ns) {
+std::vector<HealthChange> HealthBoard::Update(std::vector<HealthFacts> facts, int64_t wall_ns) {
   std::vector<HealthChange> changes;
   std::map<int, DeviceRecord> fresh;
-  for (DeviceReadings& one : facts) {
+  for (HealthFacts& one : facts) {
     const int device = one.device;
     DeviceRecord& now = fresh[device];
     now.health = Judge(one);

@@ -25,7 +25,7 @@ struct ActiveFault {
 
 // One NPU as it was at the last update.
 struct DeviceRecord {
-  DeviceReadings facts;
+  HealthFacts facts;
   DeviceHealth health;
   int64_t since_ns = 0;             // of the verdict, wall clock; 0: since the device was first read
   std::vector<ActiveFault> faults;  // what facts.faults has, with their times
@@ -36,7 +36,7 @@ class HealthBoard {
  public:
   // The facts of all devices; answers what changed since the last time, each change once. What is not
   // known any more (a card that is gone) has not changed: it is compared when it is known again.
-  std::vector<HealthChange> Update(std::vector<DeviceReadings> facts, int64_t wall_ns);
+  std::vector<HealthChange> Update(std::vector<HealthFacts> facts, int64_t wall_ns);
 
   // Null before the first update.
   const DeviceRecord* Of(int device) const;

@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-DeviceReadings Healthy(int device = 0) {
-  DeviceReadings facts;
+HealthFacts Healthy(int device = 0) {
+  HealthFacts facts;
   facts.device = device;
   facts.npu = std::to_string(device);
   facts.up = true;
@@ -34,24 +34,24 @@ TEST(Judge, ValuesWithoutASourceAreUnknown) {
 }
 
 TEST(Judge, AnswersWithoutAHealthStatusAreNotOk) {
-  DeviceReadings mute;
+  HealthFacts mute;
   mute.up = true;
   EXPECT_EQ(Judge(mute).verdict, Verdict::kUnknown);
   EXPECT_THAT(Judge(mute).reasons, ElementsAre(HasSubstr("does not report its health status")));
 }
 
 TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
-  DeviceReadings gone = Healthy();
+  HealthFacts gone = Healthy();
   gone.up = false;
   gone.uncorrected_errors = 3;
   EXPECT_EQ(Judge(gone).verdict, Verdict::kDown);
   EXPECT_THAT(Judge(gone).flags, ElementsAre(v1::Health::FLAG_GONE));
   // One library that says so is enough.
-  DeviceReadings lost = Healthy();
+  HealthFacts lost = Healthy();
   lost.problem = "the driver has lost communication with device 0";
   EXPECT_EQ(Judge(lost).verdict, Verdict::kDown);
   EXPECT_THAT(Judge(lost).reasons, ElementsAre(lost.problem));
-  DeviceReadings hung = Healthy();
+  HealthFacts hung = Healthy();
   hung.hangs = true;
   EXPECT_EQ(Judge(hung).verdict, Verdict::kDown);
   EXPECT_THAT(Judge(hung).flags, ElementsAre(v1::Health::FLAG_HUNG));
@@ -59,7 +59,7 @@ TEST(Judge, ACardThatDoesNotAnswerIsDownWhateverWasReadBefore) {
 
 // docs/profctl.md: unknown is what cannot be read. The library fails to start in a container without device nodes.
 TEST(Judge, ALibraryThatFailsMakesNoNpuDown) {
-  DeviceReadings unread;
+  HealthFacts unread;
   unread.up = false;
   unread.unreadable = "dcmi_init: internal error of the driver (-8005); tried again every 10 s";
   EXPECT_EQ(Judge(unread).verdict, Verdict::kUnknown);
@@ -71,7 +71,7 @@ TEST(Judge, ALibraryThatFailsMakesNoNpuDown) {
 }
 
 TEST(Judge, OneCallThatHangsLeavesTheRest) {
-  DeviceReadings facts = Healthy();
+  HealthFacts facts = Healthy();
   facts.stuck_call = "stopping channel hccs of device 0 has not returned for 9 s";
   EXPECT_EQ(Judge(facts).verdict, Verdict::kDegraded);
   EXPECT_THAT(Judge(facts).flags, ElementsAre(v1::Health::FLAG_STUCK));
@@ -79,7 +79,7 @@ TEST(Judge, OneCallThatHangsLeavesTheRest) {
 }
 
 TEST(Judge, AThrottledNpuIsDegraded) {
-  DeviceReadings facts = Healthy();
+  HealthFacts facts = Healthy();
   facts.health_status = 1;
   facts.throttle_reasons = {"bit0", "bit2"};
   DeviceHealth health = Judge(facts);
@@ -89,7 +89,7 @@ TEST(Judge, AThrottledNpuIsDegraded) {
 }
 
 TEST(Judge, UncorrectedMemoryErrorsAreFaulty) {
-  DeviceReadings facts = Healthy();
+  HealthFacts facts = Healthy();
   facts.uncorrected_errors = 2;
   facts.faults = {kEccFault};
   facts.health_status = 2;
@@ -106,7 +106,7 @@ TEST(Judge, SeveritiesOfFaults) {
                                                    {"major", Verdict::kFaulty},
                                                    {"critical", Verdict::kFaulty}};
   for (const auto& [severity, verdict] : cases) {
-    DeviceReadings facts = Healthy();
+    HealthFacts facts = Healthy();
     facts.faults = {{"0x1", "", severity}};
     EXPECT_EQ(Judge(facts).verdict, verdict) << severity;
     EXPECT_THAT(Judge(facts).flags, ElementsAre(v1::Health::FLAG_FAULT)) << severity;
@@ -142,7 +142,7 @@ TEST(StoredFacts, EachDeviceGetsItsOwn) {
   put(MetricByName("atlas_npu_ecc_errors_current"), 5, {"hbm", "double"}, 2);
   put(MetricByName("atlas_npu_ecc_errors_current"), 5, {"hbm", "single"}, 40);
   put(MetricByName("atlas_npu_temperature_celsius"), 5, {"chip"}, 50);
-  std::vector<DeviceReadings> facts(3);
+  std::vector<HealthFacts> facts(3);
   facts[0].device = 3;
   facts[1].device = 5;
   facts[2].device = 6;
@@ -155,7 +155,7 @@ TEST(StoredFacts, EachDeviceGetsItsOwn) {
   EXPECT_EQ(facts[1].uncorrected_errors, 2);
   EXPECT_EQ(Judge(facts[2]).verdict, Verdict::kUnknown);
   // Outdated samples are ignored.
-  std::vector<DeviceReadings> later(1);
+  std::vector<HealthFacts> later(1);
   later[0].device = 5;
   AddStoredFacts(store, kNow + 400 * kNsPerSecond, &later);
   EXPECT_EQ(Judge(later[0]).verdict, Verdict::kUnknown);
@@ -186,7 +186,7 @@ TEST(HealthBoard, AHealthyNodeReportsNothing) {
 TEST(HealthBoard, EveryChangeIsReportedOnce) {
   HealthBoard board;
   (void)board.Update({Healthy()}, 1);
-  DeviceReadings hot = Healthy();
+  HealthFacts hot = Healthy();
   hot.health_status = 1;
   hot.throttle_reasons = {"bit0"};
   hot.faults = {kHot};
@@ -208,7 +208,7 @@ TEST(HealthBoard, EveryChangeIsReportedOnce) {
 
 TEST(HealthBoard, StatesAtTheStartAreReportedToo) {
   HealthBoard board;
-  DeviceReadings bad = Healthy();
+  HealthFacts bad = Healthy();
   bad.health_status = 2;
   bad.faults = {kEccFault};
   std::vector<HealthChange> changes = board.Update({bad}, 5);
@@ -224,10 +224,10 @@ TEST(HealthBoard, StatesAtTheStartAreReportedToo) {
 // A card that drops takes its readings with it; they are no news when it is back.
 TEST(HealthBoard, ACardThatIsBackHasTheFaultsItHad) {
   HealthBoard board;
-  DeviceReadings bad = Healthy();
+  HealthFacts bad = Healthy();
   bad.faults = {kEccFault};
   (void)board.Update({bad}, 5);
-  DeviceReadings gone = Healthy();
+  HealthFacts gone = Healthy();
   gone.up = false;
   gone.health_status.reset();
   gone.faults_known = false;
@@ -235,7 +235,7 @@ TEST(HealthBoard, ACardThatIsBackHasTheFaultsItHad) {
               ElementsAre("NPU health changed npu=0 from=faulty to=down"));
   EXPECT_THAT(board.Of(0)->faults, IsEmpty());
   EXPECT_EQ(board.node(), Verdict::kDown);
-  DeviceReadings unread;
+  HealthFacts unread;
   unread.npu = "0";
   EXPECT_THAT(board.Update({unread}, 7), IsEmpty());
   EXPECT_THAT(Events(board.Update({bad}, 8)),

@@ -44,14 +44,14 @@ std::string_view VerdictName(Verdict verdict) {
 
 Verdict Worse(Verdict a, Verdict b) { return RankOf(a) < RankOf(b) ? b : a; }
 
-void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<DeviceReadings>* facts) {
-  std::map<int, DeviceReadings*> by_device;
-  for (DeviceReadings& one : *facts) by_device[one.device] = &one;
+void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<HealthFacts>* facts) {
+  std::map<int, HealthFacts*> by_device;
+  for (HealthFacts& one : *facts) by_device[one.device] = &one;
   constexpr std::array kMetricsOfHealth = {kUp, kHealth, kFault, kFaultCounts, kThrottle, kEcc};
   store.VisitFreshOf(kMetricsOfHealth, now_ns, [&](const SeriesValue& series) {
     auto found = by_device.find(series.device);
     if (found == by_device.end()) return;
-    DeviceReadings& device = *found->second;
+    HealthFacts& device = *found->second;
     const bool set = series.value != 0;
     if (series.metric == kUp) {
       device.up = set;
@@ -70,10 +70,10 @@ void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<Device
       device.uncorrected_errors += series.value;
     }
   });
-  for (DeviceReadings& one : *facts) std::sort(one.faults.begin(), one.faults.end());
+  for (HealthFacts& one : *facts) std::sort(one.faults.begin(), one.faults.end());
 }
 
-DeviceHealth Judge(const DeviceReadings& facts) {
+DeviceHealth Judge(const HealthFacts& facts) {
   DeviceHealth health;
   // An NPU that answers, but not this question, is not known to be well.
   health.verdict = facts.health_status.has_value() ? Verdict::kOk : Verdict::kUnknown;

@@ -27,7 +27,7 @@ struct FaultFact {
 };
 
 // What is known of one NPU now.
-struct DeviceReadings {
+struct HealthFacts {
   int device = 0;       // logical id
   std::string npu;      // its label in metrics
   std::string problem;  // why it cannot be used, in the drivers' words; empty: none
@@ -49,9 +49,9 @@ struct DeviceHealth {
 };
 
 // Fills in what the series of the devices in `*facts` say.
-void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<DeviceReadings>* facts);
+void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<HealthFacts>* facts);
 
-DeviceHealth Judge(const DeviceReadings& facts);
+DeviceHealth Judge(const HealthFacts& facts);
 
 // The worse of two. Unknown is worse than ok and better than anything that is known to be wrong.
 Verdict Worse(Verdict a, Verdict b);

@@ -50,7 +50,7 @@ void Log(const HealthChange& change) {
 
 }  // namespace
 
-bool NpuHealth::Update(std::vector<DeviceReadings> facts) {
+bool NpuHealth::Update(std::vector<HealthFacts> facts) {
   const int64_t now = clock_.MonotonicRawNs();
   AddStoredFacts(store_, now, &facts);
   const std::vector<HealthChange> changes = board_.Update(std::move(facts), clock_.WallNs());

@@ -22,7 +22,7 @@ class NpuHealth {
   NpuHealth(MetricStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
   // `facts`: of each device what the driver reports. True: something has changed.
-  bool Update(std::vector<DeviceReadings> facts);
+  bool Update(std::vector<HealthFacts> facts);
 
   // Null before the first update.
   const DeviceRecord* Of(int device) const { return board_.Of(device); }

@@ -21,12 +21,12 @@ class NpuHealthTest : public ::testing::Test {
   NpuHealthTest() { clock_.Advance(kNsPerSecond); }
   // NPU 0 is well, NPU 1 as `problem` says.
   bool Update(const std::string& problem) {
-    DeviceReadings well;
+    HealthFacts well;
     well.npu = "0";
     well.up = true;
     well.health_status = 0;
     well.faults_known = true;
-    DeviceReadings other = well;
+    HealthFacts other = well;
     other.device = 1;
     other.npu = "5";
     other.problem = problem;

@@ -75,8 +75,8 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
 }
 
 // Both driver libraries may have noticed; DCMI's text has what to do.
-DeviceReadings ReadingsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter) {
-  DeviceReadings facts;
+HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter) {
+  HealthFacts facts;
   facts.device = device.id;
   facts.npu = std::to_string(device.physical_id);
   const int64_t now = node.host().clock.SteadyNs();
@@ -109,9 +109,9 @@ DeviceReadings ReadingsOf(const Node& node, const DeviceInfo& device, const Chan
 
 }  // namespace
 
-std::vector<DeviceReadings> DriverReadings(const Node& node, const ChannelArbiter& arbiter) {
-  std::vector<DeviceReadings> all;
-  for (const DeviceInfo& device : node.host().devices) all.push_back(ReadingsOf(node, device, arbiter));
+std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter) {
+  std::vector<HealthFacts> all;
+  for (const DeviceInfo& device : node.host().devices) all.push_back(HealthFactsOf(node, device, arbiter));
   return all;
 }
 

@@ -17,7 +17,7 @@ class Node;
 }  // namespace v1
 
 // What both driver libraries report of each device.
-std::vector<DeviceReadings> DriverReadings(const Node& node, const ChannelArbiter& arbiter);
+std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter);
 
 void DescribeDriver(const DriverReport& report, v1::DriverInfo* out);
 void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out);

@@ -149,7 +149,7 @@ class FlightRecorder final : public RecorderHistory {
   void WatchActivity(JobDirectory::Watcher* watcher);
   void DescribeActivity(int64_t now_ns, v1::Recorder* out) const;
   void LookAtTriggers(int64_t now_ns);
-  void VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const;
+  void VisitSelfMetrics(const std::function<void(const SeriesSample&)>& take) const;
   void Fire(const std::vector<Firing>& firings);
   void FindTriggerDumps();
   void EvictTriggerDumps();

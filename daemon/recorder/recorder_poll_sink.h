@@ -27,7 +27,7 @@ class RecorderPollSink final : public PollSink {
   void OnSamples(std::span<const Sample> samples) override;
   void OnReading(const Status& status, uint64_t late, uint64_t left_out) override;
 
-  // Of the last reading; empty if it succeeded.
+  // Of the last poll; empty if it succeeded.
   std::string LastError() const;
 
  private:

@@ -105,7 +105,7 @@ void FlightRecorder::DescribeActivity(int64_t now_ns, v1::Recorder* out) const {
   channel.set_problem(activity_->Problem());
 }
 
-void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesReading&)>& take) const {
+void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesSample&)>& take) const {
   for (const prometheus::MetricFamily& family : deps_.self_metrics.Collect()) {
     const auto spec = std::find_if(kMetrics.begin(), kMetrics.end(),
                                    [&](const MetricSpec& metric) { return metric.name == family.name; });

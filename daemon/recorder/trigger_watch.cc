@@ -28,17 +28,17 @@ std::string_view LabelOf(Labels labels, std::string_view name) {
   return {};
 }
 
-bool Matches(const Trigger& trigger, const SeriesReading& reading) {
-  if (trigger.kind != TriggerKind::kThreshold || trigger.metric != reading.metric) return false;
+bool Matches(const Trigger& trigger, const SeriesSample& sample) {
+  if (trigger.kind != TriggerKind::kThreshold || trigger.metric != sample.metric) return false;
   return std::all_of(trigger.labels.begin(), trigger.labels.end(), [&](const auto& wanted) {
-    return LabelOf(reading.labels, wanted.first) == wanted.second;
+    return LabelOf(sample.labels, wanted.first) == wanted.second;
   });
 }
 
-std::string SeriesText(const SeriesReading& reading) {
-  std::string text(kMetrics[reading.metric].name);
+std::string SeriesText(const SeriesSample& sample) {
+  std::string text(kMetrics[sample.metric].name);
   std::string labels;
-  for (const auto& [name, value] : reading.labels) {
+  for (const auto& [name, value] : sample.labels) {
     if (name == "uuid") continue;  // long, and npu has the same
     labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", name, value);
   }
@@ -73,11 +73,11 @@ std::vector<Firing> TriggerWatch::Look(int64_t now_ns, const Visit& visit) {
   bool errors = std::any_of(triggers_.begin(), triggers_.end(), [](const Trigger& trigger) {
     return trigger.kind == TriggerKind::kErrorCode;
   });
-  visit([&](const SeriesReading& reading) {
+  visit([&](const SeriesSample& sample) {
     for (size_t i = 0; i < triggers_.size(); ++i) {
-      if (Matches(triggers_[i], reading)) LookAtThreshold(i, reading, now_ns, &out);
+      if (Matches(triggers_[i], sample)) LookAtThreshold(i, sample, now_ns, &out);
     }
-    if (errors) LookAtErrors(reading, now_ns, &out);
+    if (errors) LookAtErrors(sample, now_ns, &out);
   });
   // What was not seen, or did not hold, starts anew.
   std::erase_if(conditions_, [now_ns](const auto& one) { return one.second.seen_ns != now_ns; });
@@ -87,11 +87,11 @@ std::vector<Firing> TriggerWatch::Look(int64_t now_ns, const Visit& visit) {
   return out;
 }
 
-void TriggerWatch::LookAtThreshold(size_t index, const SeriesReading& reading, int64_t now_ns,
+void TriggerWatch::LookAtThreshold(size_t index, const SeriesSample& sample, int64_t now_ns,
                                    std::vector<Firing>* out) {
   const Trigger& trigger = triggers_[index];
-  if (!Holds(trigger.op, reading.value, trigger.value)) return;
-  std::string series = SeriesText(reading);
+  if (!Holds(trigger.op, sample.value, trigger.value)) return;
+  std::string series = SeriesText(sample);
   auto key = std::make_pair(index, series);
   if (conditions_.size() >= kMaxConditions && !conditions_.contains(key)) return;
   auto [found, is_new] = conditions_.try_emplace(std::move(key));
@@ -100,32 +100,32 @@ void TriggerWatch::LookAtThreshold(size_t index, const SeriesReading& reading, i
   condition.seen_ns = now_ns;
   if (condition.fired || now_ns - condition.since_ns < trigger.for_ns) return;
   condition.fired = true;
-  out->push_back({trigger.kind, trigger.text, fmt::format("{} = {:g}", series, reading.value), ""});
+  out->push_back({trigger.kind, trigger.text, fmt::format("{} = {:g}", series, sample.value), ""});
 }
 
 // Health and faults of a device are read together, so a device whose health is known had no fault that
 // was not reported; a state that is present when the daemon starts is not reported.
-void TriggerWatch::LookAtErrors(const SeriesReading& reading, int64_t now_ns,
+void TriggerWatch::LookAtErrors(const SeriesSample& sample, int64_t now_ns,
                                 std::vector<Firing>* out) {
-  bool fault = reading.metric == MetricByName("atlas_npu_fault_active");
-  bool health = reading.metric == MetricByName("atlas_npu_health_status");
-  bool up = reading.metric == MetricByName("atlas_npu_up");
+  bool fault = sample.metric == MetricByName("atlas_npu_fault_active");
+  bool health = sample.metric == MetricByName("atlas_npu_health_status");
+  bool up = sample.metric == MetricByName("atlas_npu_up");
   if (!fault && !health && !up) return;
-  std::string npu(LabelOf(reading.labels, "npu"));
-  std::string series = SeriesText(reading);
+  std::string npu(LabelOf(sample.labels, "npu"));
+  std::string series = SeriesText(sample);
   bool fire = false;
   if (fault) {
     fire = !faults_.contains(series) && known_devices_.contains(npu);
     faults_[series] = now_ns;
   } else {
     if (health) seen_devices_.insert(npu);
-    auto [last, is_new] = health_.try_emplace(series, reading.value);
-    fire = !is_new && (health ? reading.value > last->second : reading.value < last->second);
-    last->second = reading.value;
+    auto [last, is_new] = health_.try_emplace(series, sample.value);
+    fire = !is_new && (health ? sample.value > last->second : sample.value < last->second);
+    last->second = sample.value;
   }
   if (!fire) return;
   out->push_back({TriggerKind::kErrorCode, "error_code",
-                  fmt::format("{} = {:g}", series, reading.value), ""});
+                  fmt::format("{} = {:g}", series, sample.value), ""});
 }
 
 void TriggerWatch::Name(uint64_t process, std::string who, std::string job_id) {

@@ -23,7 +23,7 @@ struct Firing {
 };
 
 // One series that was fresh at the time of looking.
-struct SeriesReading {
+struct SeriesSample {
   MetricId metric = 0;
   std::span<const std::pair<std::string, std::string>> labels;
   double value = 0;
@@ -43,7 +43,7 @@ class TriggerWatch {
   bool WantsSelfMetrics() const;
 
   // About once a second: `visit` calls back for every fresh series.
-  using Visit = std::function<void(const std::function<void(const SeriesReading&)>&)>;
+  using Visit = std::function<void(const std::function<void(const SeriesSample&)>&)>;
   std::vector<Firing> Look(int64_t now_ns, const Visit& visit);
 
   // A process began (or ended) a step.
@@ -73,9 +73,9 @@ class TriggerWatch {
     std::vector<int64_t> durations;  // of the last steps, a ring
     size_t next = 0;
   };
-  void LookAtThreshold(size_t index, const SeriesReading& reading, int64_t now_ns,
+  void LookAtThreshold(size_t index, const SeriesSample& sample, int64_t now_ns,
                        std::vector<Firing>* out);
-  void LookAtErrors(const SeriesReading& reading, int64_t now_ns, std::vector<Firing>* out);
+  void LookAtErrors(const SeriesSample& sample, int64_t now_ns, std::vector<Firing>* out);
   void CheckStep(Process& process, int64_t took_ns, std::vector<Firing>* out);
 
   std::vector<Trigger> triggers_;
