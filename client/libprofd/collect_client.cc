@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +23,12 @@ using attach::CollectKinds;
 using attach::CollectProvider;
 using attach::CollectState;
 using enum attach::CollectProvider;
+
+constexpr char kForked[] = "this process was forked from one that was being collected from";
+
+// The process that has opened a plug-in. In a child that was forked meanwhile any lock of it may be held, and the loader
+// may be in the midst of it: only this number is safe to look at there.
+std::atomic<pid_t> g_opened_by{0};
 
 // The plug-ins' numbers are those of the protocol.
 static_assert(CollectKinds{CollectKind::kKernel}.bits() == PROFD_COLLECT_KERNEL);
@@ -236,6 +244,11 @@ void CollectClient::UpdateAclprof() {
 bool CollectClient::Load(Plugin& plugin) {
   plugin.problem.clear();
   if (plugin.calls != nullptr) return true;
+  pid_t opened_by = 0;
+  if (!g_opened_by.compare_exchange_strong(opened_by, ::getpid()) && opened_by != ::getpid()) {
+    plugin.problem = kForked;
+    return false;
+  }
   void* handle = ::dlopen(PathBeside(plugin.file).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     plugin.problem = ::dlerror();
@@ -262,7 +275,7 @@ void CollectClient::Start(Plugin& plugin, profd_collect_config config) {
   if (error == EBUSY) {
     start_again_ = true;
   } else if (error == ECHILD) {
-    plugin.problem = "this process was forked from one that was being collected from";
+    plugin.problem = kForked;
   } else if (error == EINVAL) {
     plugin.problem = "this libprofd knows nothing of what is requested";
   } else if (error != 0) {

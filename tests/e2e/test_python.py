@@ -91,6 +91,28 @@ class Python(unittest.TestCase):
         self.assertEqual(len([e for e in found if e["kind"] == "push"]), 5)
         self.assertEqual(len([e for e in found if e["kind"] == "pop"]), 5)
 
+    def test_children_that_are_forked_when_a_session_reaches_the_process(self):
+        """The library's thread opens a plug-in then, whose locks the child must not need."""
+        session = self.d.ctl("start", "--all", "--job", "forks", "--msproftx", "on", "--host-sys-usage", "mem")
+        self.addCleanup(self.d.ctl, "stop", session["session_id"])
+        script = """
+            import json, os, time, profd
+            profd.attach(10)
+            children = []
+            for _ in range(20):
+                children.append(os.fork())
+                if children[-1] == 0:
+                    profd.attach(10)
+                    until = time.monotonic() + 20
+                    while not profd.active() and time.monotonic() < until:
+                        time.sleep(0.005)
+                    os._exit(0 if profd.active() else 1)
+            print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
+        """
+        for _ in range(3):  # not every time a fork meets it
+            result = python(script, self.d, {"PROFD_JOB_ID": "forks"})
+            self.assertEqual(answer(result), [0] * 20, result.stderr)
+
     def test_steps(self):
         summary = answer(python("""
             import json, time, profd
