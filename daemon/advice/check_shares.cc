@@ -149,12 +149,14 @@ LiveFindings FindSlowerCommunication(const LiveInput& input) {
   const double wait_share = least->now->wait_ms / step_ms;
   const double step_share = input.limits.At("live", "step_share");
   LiveFinding finding;
-  finding.strength = growth / input.limits.At("communication_slower", "ratio");
+  const double by_growth = growth / input.limits.At("communication_slower", "ratio");
+  finding.strength = by_growth;
   // Counters of links that repeat data are enough where communication is waited for.
   if (!links.empty()) finding.strength = std::max(finding.strength, wait_share / step_share);
   const double grown_ms = job.transfer_ms - job.transfer_before_ms;
   if (finding.strength <= 0 || (links.empty() && grown_ms < step_share * step_ms)) return {};
-  const bool grown = growth > 0 && job.transfer_before_ms > 0;
+  // What is within the limit is chance; with links that repeat data it is not what was found.
+  const bool grown = links.empty() || by_growth >= 1;
   finding.cost_ms = grown && least->before ? std::max(0.0, least->now->wait_ms - least->before->wait_ms) : least->now->wait_ms;
   finding.what = grown ? fmt::format("communication takes {:.1f} ms per step, {:.0f} % longer than before", job.transfer_ms, growth * 100)
                        : fmt::format("links repeat data, and {:.1f} ms per step are spent waiting for communication", least->now->wait_ms);
