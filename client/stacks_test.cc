@@ -143,11 +143,14 @@ TEST_F(StacksTest, ManyNodes) {
   EXPECT_THAT(out(), ContainsRegex("^rank 3 on unix:/a \\(process 4703, train.py\\) of job j42, step 118\n"));
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "--json", "stacks"}), 0);
   EXPECT_EQ(Json::parse(out())["nodes"][1]["answer"]["processes"][0]["pid"], 4703);
+  EXPECT_EQ(Json::parse(out())["nodes"][1]["exit_code"], 0);
   EXPECT_EQ(Run({"--nodes", "unix:/a", "stacks", "--pid", "7"}), 2);
   EXPECT_THAT(err(), HasSubstr("--pid"));
   daemon_.error = NotFound("none");
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "stacks"}), 4);
   EXPECT_THAT(err(), HasSubstr("training process not found on these 2 nodes, or not owned by you"));
+  EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "--json", "stacks"}), 4);
+  EXPECT_EQ(Json::parse(out())["nodes"][1]["exit_code"], 4);
 }
 
 }  // namespace

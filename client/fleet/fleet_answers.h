@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/connection.h"
 #include "client/fleet/fleet.h"
 #include "client/json.h"
 #include "client/render.h"
@@ -42,7 +43,9 @@ Json AnswersToJson(const NodeAnswers<Node>& all) {
                {"interrupted", report.interrupted}, {"nodes", Json::array()}};
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     const Status& status = report.nodes[i].status;
-    made["nodes"].push_back({{"node", all.nodes[i].node}, {"error", status.ok() ? Json() : Json(status.message())},
+    made["nodes"].push_back({{"node", all.nodes[i].node},
+                             {"exit_code", report.nodes[i].none ? kExitNotFound : ExitCodeFor(status.code())},
+                             {"error", status.ok() ? Json() : Json(status.message())},
                              {"answer", status.ok() ? ToJson(all.nodes[i].answer) : Json()}});
   }
   return made;
