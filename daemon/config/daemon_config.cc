@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 
 #include "analysis/rules/limits.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "daemon/archive/archive_rule.h"
 #include "daemon/config/config_keys.h"
@@ -86,13 +87,35 @@ const Key* FindKey(std::string_view section, std::string_view name) {
   return nullptr;
 }
 
+// "; did you mean metrics.listen?", or nothing.
+std::string KeyHint(std::string_view section, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) {
+    if (key.section == section) names.push_back(key.name);
+  }
+  const std::string_view nearest = Nearest(name, names);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean {}.{}?", section, nearest);
+}
+
+std::string UnknownSection(std::string_view name, bool is_table) {
+  std::vector<std::string_view> sections;
+  std::vector<std::string_view> with_key;
+  for (const Key& key : kKeys) {
+    if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
+    if (key.name == name) with_key.push_back(key.section);
+  }
+  if (is_table) return fmt::format("unknown section [{}]; there are {}{}", name, fmt::join(sections, ", "), DidYouMean(name, sections));
+  if (with_key.empty()) return fmt::format("{} is a key without a section; there are {}", name, fmt::join(sections, ", "));
+  return fmt::format("{} is a key without a section; it is one of [{}]", name, fmt::join(with_key, "], ["));
+}
+
 void ParseSection(std::string_view section, const toml::table& table, std::string_view file,
                   DaemonConfig* config, ConfigPlaces* places, std::vector<std::string>* problems) {
   for (const auto& [name, node] : table) {
     auto where = fmt::format("{}:{}", file, node.source().begin.line);
     const Key* key = FindKey(section, name.str());
     if (key == nullptr) {
-      problems->push_back(fmt::format("{}: unknown key {}.{}", where, section, name.str()));
+      problems->push_back(fmt::format("{}: unknown key {}.{}{}", where, section, name.str(), KeyHint(section, name.str())));
     } else if (!Store(node, *key, config)) {
       problems->push_back(fmt::format("{}: {} must be {}", where, Describe(*key), Range(*key)));
     } else {
@@ -207,10 +230,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     });
     auto where = fmt::format("{}:{}", file_name, node.source().begin.line);
     if (!known || !node.is_table()) {
-      problems->push_back(fmt::format(
-          "{}: unknown section [{}]; there are daemon, driver, dump, metrics, attribution, "
-          "advice, recorder, overhead, sampling, tls, push, archive, limits", where,
-          section.str()));
+      problems->push_back(fmt::format("{}: {}", where, UnknownSection(section.str(), node.is_table())));
       continue;
     }
     ParseSection(section.str(), *node.as_table(), file_name, &config, &found, problems);
