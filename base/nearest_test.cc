@@ -16,6 +16,8 @@ TEST(NearestTest, FindsWhatWasMeant) {
   EXPECT_EQ(Nearest("host-cpu", kNames), "host_cpu");
   EXPECT_EQ(Nearest("interconection", kNames), "interconnection");
   EXPECT_EQ(Nearest("sys_io", kNames), "sys_io_sampling_freq");
+  EXPECT_EQ(Nearest("HBM", kNames), "hbm");
+  EXPECT_EQ(Nearest("Host_CPU", kNames), "host_cpu");
 }
 
 TEST(NearestTest, SuggestsNothingForDistantWords) {

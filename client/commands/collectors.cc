@@ -27,8 +27,9 @@ std::string Always(const v1::CollectorInfo& collector) {
   return collector.always_on_hz() == 0 ? "-" : FormatHz(collector.always_on_hz());
 }
 
-// "driver channel"
+// "driver channel", "DCMI", "host"
 std::string SourceText(v1::CollectorInfo::Source source) {
+  if (source == v1::CollectorInfo::SOURCE_DCMI) return "DCMI";
   std::string word = EnumWord(source);
   std::replace(word.begin(), word.end(), '_', ' ');
   return word;
