@@ -111,8 +111,8 @@ void CollectorPlanner::AddHost(CollectorIndex index, const CollectorSpec& spec) 
 
 void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> requests_untrusted) {
   if (requests_untrusted.size() > kMaxRequests) {
-    deps_.problem(fmt::format("collectors: {} given, at most {}", requests_untrusted.size(),
-                              kMaxRequests));
+    deps_.problem({.text = fmt::format("collectors: {} given, at most {}", requests_untrusted.size(),
+                                       kMaxRequests)});
     return;
   }
   std::set<std::string_view> seen;
@@ -120,7 +120,7 @@ void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> re
     if (seen.insert(request->name()).second) {
       AddRequest(*request);
     } else {
-      deps_.problem(fmt::format("collector {} is named twice", log::Quote(request->name())));
+      deps_.problem({.text = fmt::format("collector {} is named twice", log::Quote(request->name()))});
     }
   }
 }
@@ -132,31 +132,30 @@ void CollectorPlanner::AddRequest(const v1::CollectorRequest& request) {
   if (found == deps_.collectors.end()) {
     // "hbm=abc", which a library took for a name because no number follows.
     if (request.name().find('=') != std::string::npos) {
-      deps_.problem(fmt::format("collector {}: the rate must be a number of Hz above zero", log::Quote(request.name())));
+      deps_.problem({.text = fmt::format("collector {}: the rate must be a number of Hz above zero", log::Quote(request.name()))});
       return;
     }
-    deps_.problem(fmt::format("collector {}: no such collector{}", log::Quote(request.name()),
-                              CollectorHint(request.name())));
+    deps_.problem({.field = "collector", .value = request.name(), .text = "no such collector" + CollectorHint(request.name())});
     return;
   }
   const CollectorSpec& spec = *found->spec;
   const bool by_default = !request.has_hz();
   if (spec.default_hz == 0 && !by_default) {
-    deps_.problem(fmt::format("collector {} = {} Hz: has no rate in Hz; omit it, or set {}", spec.name,
-                              request.hz(), OptionKeys(spec)));
+    deps_.problem({.text = fmt::format("collector {} = {} Hz: has no rate in Hz; omit it, or set {}", spec.name,
+                                       request.hz(), OptionKeys(spec))});
     return;
   }
   const double hz = by_default ? Allowed(spec.default_hz) : request.hz();
   const double max_hz = spec.max_hz > 0 ? spec.max_hz : kMaxHz;
   if (!by_default && hz != spec.default_hz && !(hz >= kMinHz && hz <= max_hz)) {
-    deps_.problem(fmt::format("collector {} = {} Hz: must be at least {} and at most {}", spec.name,
-                              hz, kMinHz, max_hz));
+    deps_.problem({.text = fmt::format("collector {} = {} Hz: must be at least {} and at most {}", spec.name,
+                                       hz, kMinHz, max_hz)});
     return;
   }
   if (deps_.max_hz > 0 && hz > deps_.max_hz) {
-    deps_.problem(fmt::format("collector {} = {} Hz: at most {} Hz here for users who are no "
-                              "administrators (limits.max_user_hz)",
-                              spec.name, hz, deps_.max_hz));
+    deps_.problem({.text = fmt::format("collector {} = {} Hz: at most {} Hz here for users who are no "
+                                       "administrators (limits.max_user_hz)",
+                                       spec.name, hz, deps_.max_hz)});
     return;
   }
   auto index = static_cast<CollectorIndex>(found - deps_.collectors.begin());

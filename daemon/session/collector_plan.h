@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/problem.h"
 #include "daemon/session/option_plan.h"
 #include "daemon/session/session_plan.h"
 
@@ -23,7 +24,7 @@ class CollectorPlanner {
     const options::OptionSet& options;
     ProcessScope job;     // the request's own processes
     double max_hz;        // for users other than administrators; 0 = no limit
-    std::function<void(std::string)> problem;
+    std::function<void(Problem)> problem;
   };
   explicit CollectorPlanner(Deps deps) : deps_(std::move(deps)) {}
 

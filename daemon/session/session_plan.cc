@@ -200,7 +200,7 @@ class Planner {
 
   void PlanCollectors() {
     CollectorPlanner planner({context_.collectors, options_, JobScope(), MaxUserHz(),
-                              [this](std::string text) { Refuse("", "", std::move(text)); }});
+                              [this](const Problem& problem) { Refuse(problem.field, problem.value, problem.text); }});
     plan_.application_options = ApplicationOptions(options_);
     plan_.awaited_options = AwaitedOptions(options_);
     const OptionAims aims = AimsOf(options_);

@@ -34,7 +34,7 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
                     HasSubstr("sys_interconnection_freq = 51: must be an integer from 1 to 50"),
                     HasSubstr("host_sys = \"cpu,disk\""), HasSubstr("host_sys_usage_freq = 10: does nothing"),
                     HasSubstr("storage_limit = \"10MB\""), HasSubstr("200MB..4294967295MB"),
-                    HasSubstr("pids = 4711: no such process"), HasSubstr("collector gpu"),
+                    HasSubstr("pids = 4711: no such process"), HasSubstr("collector = \"gpu\": no such collector"),
                     HasSubstr("hbm=abc\": the rate must be a number of Hz above zero")));
 }
 
