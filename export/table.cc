@@ -15,32 +15,49 @@ constexpr auto kHccsColumns = std::to_array<Column>({
     {"rx", kReal, "MB/s", "atlas_npu_hccs_bandwidth_bytes_per_second", "link=all,direction=rx", kMega},
 });
 
-constexpr Column PcieRate(std::string_view name, std::string_view labels) {
-  return {name, kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second", labels, 1e6};
-}
-
 constexpr auto kPcieColumns = std::to_array<Column>({
-    PcieRate("tx_post_min", "direction=tx,type=posted,stat=min"),
-    PcieRate("tx_post_max", "direction=tx,type=posted,stat=max"),
-    PcieRate("tx_post_avg", "direction=tx,type=posted,stat=avg"),
-    PcieRate("tx_nonpost_min", "direction=tx,type=nonposted,stat=min"),
-    PcieRate("tx_nonpost_max", "direction=tx,type=nonposted,stat=max"),
-    PcieRate("tx_nonpost_avg", "direction=tx,type=nonposted,stat=avg"),
-    PcieRate("tx_cpl_min", "direction=tx,type=completion,stat=min"),
-    PcieRate("tx_cpl_max", "direction=tx,type=completion,stat=max"),
-    PcieRate("tx_cpl_avg", "direction=tx,type=completion,stat=avg"),
-    {"tx_nonpost_latency_min", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=min", 1e-09},
-    {"tx_nonpost_latency_max", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=max", 1e-09},
-    {"tx_nonpost_latency_avg", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=avg", 1e-09},
-    PcieRate("rx_post_min", "direction=rx,type=posted,stat=min"),
-    PcieRate("rx_post_max", "direction=rx,type=posted,stat=max"),
-    PcieRate("rx_post_avg", "direction=rx,type=posted,stat=avg"),
-    PcieRate("rx_nonpost_min", "direction=rx,type=nonposted,stat=min"),
-    PcieRate("rx_nonpost_max", "direction=rx,type=nonposted,stat=max"),
-    PcieRate("rx_nonpost_avg", "direction=rx,type=nonposted,stat=avg"),
-    PcieRate("rx_cpl_min", "direction=rx,type=completion,stat=min"),
-    PcieRate("rx_cpl_max", "direction=rx,type=completion,stat=max"),
-    PcieRate("rx_cpl_avg", "direction=rx,type=completion,stat=avg"),
+    {"tx_post_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=posted,stat=min", 1000000.0},
+    {"tx_post_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=posted,stat=max", 1000000.0},
+    {"tx_post_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=posted,stat=avg", 1000000.0},
+    {"tx_nonpost_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=nonposted,stat=min", 1000000.0},
+    {"tx_nonpost_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=nonposted,stat=max", 1000000.0},
+    {"tx_nonpost_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=nonposted,stat=avg", 1000000.0},
+    {"tx_cpl_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=completion,stat=min", 1000000.0},
+    {"tx_cpl_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=completion,stat=max", 1000000.0},
+    {"tx_cpl_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=tx,type=completion,stat=avg", 1000000.0},
+    {"tx_nonpost_latency_min", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=min",
+     1e-09},
+    {"tx_nonpost_latency_max", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=max",
+     1e-09},
+    {"tx_nonpost_latency_avg", kInt, "ns", "atlas_npu_pcie_read_latency_seconds", "stat=avg",
+     1e-09},
+    {"rx_post_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=posted,stat=min", 1000000.0},
+    {"rx_post_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=posted,stat=max", 1000000.0},
+    {"rx_post_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=posted,stat=avg", 1000000.0},
+    {"rx_nonpost_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=nonposted,stat=min", 1000000.0},
+    {"rx_nonpost_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=nonposted,stat=max", 1000000.0},
+    {"rx_nonpost_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=nonposted,stat=avg", 1000000.0},
+    {"rx_cpl_min", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=completion,stat=min", 1000000.0},
+    {"rx_cpl_max", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=completion,stat=max", 1000000.0},
+    {"rx_cpl_avg", kInt, "B/us", "atlas_npu_pcie_bandwidth_bytes_per_second",
+     "direction=rx,type=completion,stat=avg", 1000000.0},
 });
 
 constexpr auto kHbmColumns = std::to_array<Column>({
@@ -128,20 +145,24 @@ constexpr auto kQosColumns = std::to_array<Column>({
     {"bandwidth", kInt, "MB/s", "atlas_npu_qos_bandwidth_bytes_per_second", "", kMega},
 });
 
-constexpr Column SioRate(std::string_view name, std::string_view labels) {
-  return {name, kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", labels, kMega};
-}
-
 constexpr auto kSioColumns = std::to_array<Column>({
     {"die", kKey},
-    SioRate("req_rx", "kind=req,direction=rx"),
-    SioRate("rsp_rx", "kind=rsp,direction=rx"),
-    SioRate("snp_rx", "kind=snp,direction=rx"),
-    SioRate("dat_rx", "kind=dat,direction=rx"),
-    SioRate("req_tx", "kind=req,direction=tx"),
-    SioRate("rsp_tx", "kind=rsp,direction=tx"),
-    SioRate("snp_tx", "kind=snp,direction=tx"),
-    SioRate("dat_tx", "kind=dat,direction=tx"),
+    {"req_rx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=req,direction=rx",
+     kMega},
+    {"rsp_rx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=rsp,direction=rx",
+     kMega},
+    {"snp_rx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=snp,direction=rx",
+     kMega},
+    {"dat_rx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=dat,direction=rx",
+     kMega},
+    {"req_tx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=req,direction=tx",
+     kMega},
+    {"rsp_tx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=rsp,direction=tx",
+     kMega},
+    {"snp_tx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=snp,direction=tx",
+     kMega},
+    {"dat_tx", kReal, "MB/s", "atlas_npu_sio_bandwidth_bytes_per_second", "kind=dat,direction=tx",
+     kMega},
 });
 
 constexpr auto kAccPmuColumns = std::to_array<Column>({
