@@ -49,10 +49,11 @@ std::string Help(const CLI::App& app) {
   if (reached == &app) return app.help();
   std::string help = reached->help(reached->get_parent() == &app ? app.get_name() : app.get_name() + " " + reached->get_parent()->get_name());
   constexpr std::string_view kOptions = "[OPTIONS]";
-  size_t usage = help.find(kOptions);
-  if (reached->get_name() == "run" && usage != std::string::npos) {
-    help.insert(usage + kOptions.size(), " COMMAND...");
-  }
+  const size_t after = help.find(kOptions) + kOptions.size();
+  const std::string name = HelpName(app);
+  if (name == "run") help.insert(after, " COMMAND...");
+  if (name == "tune") help.replace(after, std::string_view(" [SUBCOMMAND]").size(), " -- COMMAND... | SUBCOMMAND");
+  if (name == "tune check") help.insert(after, " [-- COMMAND...]");
   return help;
 }
 
@@ -106,7 +107,16 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
   if (reached == &app && !unknown.empty() && !unknown.front().starts_with('-')) {
     return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
+  if (HelpName(app) == "tune" && !unknown.empty() && !unknown.front().starts_with('-')) {
+    return fmt::format("\"{}\" is no command of profctl tune; the training's goes behind --, as in: profctl tune -- {}", unknown.front(), fmt::join(unknown, " "));
+  }
   std::string text = error.what();
+  constexpr std::string_view kRequired = ": 1 required ";
+  constexpr std::string_view kMissing = " missing";
+  if (const size_t at = text.find(kRequired); at != std::string::npos && text.ends_with(kMissing)) {
+    const size_t value = at + kRequired.size();
+    return fmt::format("{} needs a value: {}", text.substr(0, at), text.substr(value, text.size() - kMissing.size() - value));
+  }
   // CLI11 lists them from the last to the first.
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && unknown.size() > 1) {
     text = fmt::format("The following arguments were not expected: {}", fmt::join(unknown, " "));

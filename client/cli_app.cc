@@ -30,7 +30,7 @@ void AddChannelsCommand(CLI::App* app, ChannelsOptions* o) {
   auto add = [&](const char* name, const char* description) {
     CLI::App* action = channels->add_subcommand(name, description);
     action->fallthrough();
-    AddValue(action, "--devices", o->devices, "Logical ids, for example 0,1,4-7", "LIST");
+    AddValue(action, "--devices", o->devices, "Of these, which must be named: logical ids, for example 0,1,4-7", "LIST");
     AddValue(action, "CHANNEL", o->channels, "Numbers or names; default: all that profd uses", " ");
     action->parse_complete_callback([o, name] { o->action = name; });
     return action;
@@ -70,7 +70,7 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  $ profctl selftest --list\n"
       "Reads only, unless --active is given. Run it as the user who trains: as root the vendor's libraries\n"
       "are not asked. The exit code is 0 whatever the answers are.\n");
-  selftest->add_flag("--active", p->selftest.active, "Also start a session of 5 s, and open channels in processes of their own; reports what before");
+  selftest->add_flag("--active", p->selftest.active, "Also start sessions of 5 s, and open channels in processes of their own; says what before it does");
   AddValue(selftest, "--job", p->selftest.job, "With --active: also sessions inside the processes of this job", "JOB");
   AddValue(selftest, "--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new", "LIST");
   AddValue(selftest, "-o,--out", p->selftest.out, "Write the answers with their evidence to this new file", "FILE");
@@ -263,8 +263,8 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
       "  $ profctl run --job j42 --sys-interconnection-freq 50 python train.py\n"
       "  $ profctl run --anyway --host-sys cpu,mem -- ./train --epochs 1\n"
       "The command begins with the first word that is not a flag, or after --.\n"
-      "The exit code is the command's (128+signal when killed, 127 when it is not "
-      "found).\n");
+      "The exit code is the command's (128+signal when killed, 127 when it is not found, 126 when it\n"
+      "may not be executed).\n");
   AddSessionFlags(run, &p->run.start);
   AddValue(run, "--export", p->run.export_formats,
            "Afterwards, export the dump: csv, trace, perfetto, sqlite, jsonl, samples, openmetrics, folded", "LIST");

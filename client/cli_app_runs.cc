@@ -114,8 +114,8 @@ void AddTuneCommand(CLI::App* app, TuneCommand* t) {
       "  $ profctl tune check --model-memory 12G -- python train.py\n"
       "  $ profctl tune show aoe_result_opat_20240101120000123_pid4242.json\n"
       "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
-      "The exit code is the command's (128+signal when killed, 127 when it is not found), 3 when\n"
-      "a condition does not hold.\n");
+      "The exit code is the command's (128+signal when killed, 127 when it is not found, 126 when it\n"
+      "may not be executed), 3 when a condition does not hold.\n");
   AddTuneFlags(tune, t);
   AddValue(tune, "--interval", t->interval, "Time between lines of progress (10s)", "DURATION");
   const auto action = [tune, t](const char* name, const char* description, TuneCommand::Action value, const std::string& examples) {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <map>
 
 #include "client/test_support.h"
 #include "proto/testing/text_message.h"
@@ -334,6 +335,8 @@ TEST_F(CliTest, UsageErrorsNameWhatIsWrong) {
   Run({"strat"});
   EXPECT_EQ(err(),
             "profctl: unknown command \"strat\"; did you mean start?\nTry \"profctl --help\".\n");
+  EXPECT_EQ(Run({"start", "--job"}), 2);
+  EXPECT_EQ(err(), "profctl: --job needs a value: JOB\nTry \"profctl start --help\".\n");
   Run({"help"});
   EXPECT_EQ(err(), "profctl: unknown command \"help\"; for help write profctl --help, or profctl COMMAND --help\nTry \"profctl --help\".\n");
   Run({"watch", "s1", "--intervall=1s"});
@@ -380,8 +383,14 @@ TEST_F(CliTest, HelpHasExamplesOnEveryCommand) {
     EXPECT_NE(out().find("Examples:\n  $ "), std::string::npos) << command << out();
     EXPECT_NE(out().find(std::string("profctl ") + command), std::string::npos) << command;
   }
-  Run({"run", "--help"});
-  EXPECT_NE(out().find("profctl run [OPTIONS] COMMAND..."), std::string::npos) << out();
+  const std::map<std::string, std::string> kUsages = {
+      {"run", "run [OPTIONS] COMMAND..."}, {"tune", "tune [OPTIONS] -- COMMAND... | SUBCOMMAND\n"}, {"check", "check [OPTIONS]\n"}};
+  for (const auto& [command, usage] : kUsages) {
+    Run({command, "--help"});
+    EXPECT_NE(out().find("Usage: profctl " + usage), std::string::npos) << out();
+  }
+  Run({"tune", "check", "--help"});
+  EXPECT_NE(out().find("Usage: profctl tune check [OPTIONS] [-- COMMAND...]\n"), std::string::npos) << out();
   EXPECT_EQ(Run({"--version"}), 0);
   EXPECT_EQ(out().rfind("profctl ", 0), 0u) << out();
 }
@@ -478,6 +487,8 @@ TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {
   daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "duration_ms", .value = "172800000", .text = "must be 1s..1h"});
   EXPECT_EQ(Run({"channels", "release", "--devices", "0", "--for", "48h"}), 3);
   EXPECT_EQ(err(), "profctl: invalid argument: --for 48h: must be 1s..1h\n");
+  EXPECT_EQ(Run({"channels", "release"}), 2);
+  EXPECT_EQ(err(), "profctl: --devices LIST is needed, for example 0,1,4-7\nTry \"profctl channels release --help\".\n");
 }
 
 }  // namespace

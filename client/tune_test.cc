@@ -234,6 +234,11 @@ TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
   EXPECT_TRUE(daemon_.released.empty());
 }
 
+TEST_F(TuneTest, ACommandWithoutDashesIsShownBehindThem) {
+  EXPECT_EQ(Run({"tune", "python", "train.py", "--epochs", "3"}), 2);
+  EXPECT_THAT(err(), HasSubstr("behind --, as in: profctl tune -- python train.py --epochs 3\n"));
+}
+
 TEST_F(TuneTest, RefusesInvalidCommandLines) {
   EXPECT_EQ(Shell("exit 0", {"--model-memory", "12"}), kExitUsage);
   EXPECT_THAT(err(), HasSubstr("--model-memory \"12\""));

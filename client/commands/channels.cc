@@ -92,7 +92,7 @@ int RunChannels(const Context& context, const ChannelsOptions& options) {
     valid = length.status().Annotate("--for");
   }
   if (valid.code() == StatusCode::kInvalidArgument) {
-    return UsageError(context.io, "channels", {valid.message()});
+    return UsageError(context.io, "channels " + options.action, {valid.message()});
   }
   if (!valid.ok()) return Fail(context, valid);
   auto answer = WithProgress(context, release ? "stopping channels" : "asking profd", [&] {
