@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "proto/options/options.h"
 
@@ -24,8 +26,11 @@ constexpr auto kChips = std::to_array<Chip>({
 
 }  // namespace
 
-std::optional<NodeSupport> SupportOfChip(std::string_view name) {
-  constexpr std::string_view kPrefix = "Ascend";
+std::optional<NodeSupport> SupportOfChip(std::string_view name_as_written) {
+  constexpr std::string_view kPrefix = "ASCEND";
+  std::string upper(name_as_written);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::string_view name = upper;
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   // driver-abi 2.3: an A3 (910_93, 910C) looks like a 910B.
   if (name == "910C" || name == "910_93") name = "910B";

@@ -303,6 +303,8 @@ TEST(OptionsTest, KnowsTheChipsByName) {
   EXPECT_EQ(SupportOfChip("Ascend910B")->chip_ids, std::vector<int>{5});
   EXPECT_EQ(SupportOfChip("910C")->chip_ids, std::vector<int>{5});
   EXPECT_EQ(SupportOfChip("910")->chip_ids, std::vector<int>{1});
+  EXPECT_EQ(SupportOfChip("910b")->chip_ids, std::vector<int>{5});
+  EXPECT_EQ(SupportOfChip("ascend310p")->chip_ids, std::vector<int>{4});
   EXPECT_FALSE(SupportOfChip("910Z").has_value());
   EXPECT_FALSE(SupportOfChip("").has_value());
   auto p310 = SupportOfChip("310P");
