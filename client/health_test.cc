@@ -183,5 +183,14 @@ TEST_F(TopologyTest, LinksHaveStateSpeedAndErrors) {
   EXPECT_EQ(Json::parse(out())["devices"][1]["links"][0]["up"], false);
 }
 
+// As the documents write it.
+TEST_F(HealthTest, TheSourceOfCollectorsIsAName) {
+  v1::CollectorInfo& state = *daemon_.node.add_collectors();
+  state.set_name("npu_state");
+  state.set_source(v1::CollectorInfo::SOURCE_DCMI);
+  EXPECT_EQ(Run({"collectors"}), 0);
+  EXPECT_NE(out().find("\nnpu_state  DCMI "), std::string::npos) << out();
+}
+
 }  // namespace
 }  // namespace profd::client
