@@ -30,7 +30,7 @@ void AddChannelsCommand(CLI::App* app, ChannelsOptions* o) {
   auto add = [&](const char* name, const char* description) {
     CLI::App* action = channels->add_subcommand(name, description);
     action->fallthrough();
-    AddValue(action, "--devices", o->devices, "Of these, which must be named: logical ids, for example 0,1,4-7", "LIST");
+    AddValue(action, "--devices", o->devices, "Needed: logical ids, for example 0,1,4-7", "LIST");
     AddValue(action, "CHANNEL", o->channels, "Numbers or names; default: all that profd uses", " ");
     action->parse_complete_callback([o, name] { o->action = name; });
     return action;
