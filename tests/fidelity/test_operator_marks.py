@@ -99,7 +99,7 @@ class MarkTest(FolderCase):
 
     def test_args_of_the_application(self):
         events = self.events(self.write(self.marked()))
-        args = {e["name"]: e["args"] for e in events if e["ph"] in "iX" and "event_type" in e["args"]}
+        args = {e["name"]: e["args"] for e in events if e["ph"] in "IX" and "event_type" in e["args"]}
         self.assertEqual(args, {
             "step 1": {"event_type": "marker_ex", "domain": "default"},
             "a long one": {"event_type": "start/end", "domain": "default", "thread": 88},
