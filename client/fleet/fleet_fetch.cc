@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -28,6 +30,9 @@ namespace {
 constexpr mode_t kDirMode = 0750;
 constexpr size_t kMaxFolderName = 100;
 constexpr const char* kIndexName = "fleet.json";
+// For the lock of the index, which another fetch holds for milliseconds: 3 s.
+constexpr int kLockTries = 60;
+constexpr auto kLockPause = std::chrono::milliseconds(50);
 // Of an index that is there: what its entries are worth does not pay for more.
 constexpr std::streamsize kMaxIndexBytes = std::streamsize{64} << 20;
 
@@ -272,11 +277,13 @@ class Fetcher {
     return kept;
   }
 
-  // While it is held, no other fetch into the same directory changes its index.
+  // While it is held, no other fetch into the same directory changes its index. Without it where the file system has no
+  // locks, or another fetch that has stopped does not release it: entries of that one may be lost then.
   UniqueFd LockIndex() const {
     UniqueFd directory(open(wanted_.out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // Some file systems have no locks: then it is as good as it gets.
-    if (directory.valid()) (void)flock(directory.get(), LOCK_EX);
+    for (int tries = 0; tries < kLockTries && flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
+      std::this_thread::sleep_for(kLockPause);
+    }
     return directory;
   }
 

@@ -99,6 +99,17 @@ TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
   EXPECT_EQ(index["dumps"].size(), 2u) << index;
 }
 
+TEST_F(FleetTest, AFetchThatHoldsTheIndexForeverDoesNotStopAnother) {
+  Make(1);
+  AddDump(0, "PROF_a", {0});
+  TempDir dir;
+  const UniqueFd other(open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  Fleet fleet = MakeFleet();
+  EXPECT_TRUE(FetchFromAll(&fleet, {"j", dir.path()}).ok());
+  EXPECT_EQ(Json::parse(ReadText(dir / "fleet.json"), nullptr, false)["dumps"].size(), 1u);
+}
+
 // Interrupted while one node is still asked: what the other has was not fetched.
 TEST_F(FleetTest, AnInterruptedFetchFailsWhereADumpIsMissing) {
   Make(2, {{1, FakeNode::Kind::kSlow}});
