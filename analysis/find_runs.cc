@@ -26,7 +26,7 @@ int64_t ChangedAt(const fs::path& path) {
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_mtim.tv_sec : 0;
 }
 
-// That of an output or an export, also of older releases of msprof.
+// The profiler's directory that an output or an export is in, also those of older releases of msprof.
 fs::path ProfilerDirectoryOf(const Source& source) {
   fs::path known = source.path;
   if (source.kind == SourceKind::kDatabase) known = known.parent_path();

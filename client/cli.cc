@@ -108,7 +108,7 @@ std::string Problem(const CLI::App& app, const CLI::ParseError& error) {
     return "unknown command \"" + unknown.front() + "\"" + CommandHint(app, unknown.front());
   }
   if (HelpName(app) == "tune" && !unknown.empty() && !unknown.front().starts_with('-')) {
-    return fmt::format("\"{}\" is no command of profctl tune; the training's goes behind --, as in: profctl tune -- {}", unknown.front(), fmt::join(unknown, " "));
+    return fmt::format("unknown subcommand \"{}\"; the training's command follows --, as in: profctl tune -- {}", unknown.front(), fmt::join(unknown, " "));
   }
   std::string text = error.what();
   constexpr std::string_view kRequired = ": 1 required ";

@@ -70,7 +70,7 @@ void AddNodeCommands(CLI::App* app, Parsed* p) {
       "  $ profctl selftest --list\n"
       "Reads only, unless --active is given. Run it as the user who trains: as root the vendor's libraries\n"
       "are not asked. The exit code is 0 whatever the answers are.\n");
-  selftest->add_flag("--active", p->selftest.active, "Also start sessions of 5 s, and open channels in processes of their own; says what before it does");
+  selftest->add_flag("--active", p->selftest.active, "Also start sessions of 5 s, and open channels in processes of their own; reports each before it begins");
   AddValue(selftest, "--job", p->selftest.job, "With --active: also sessions inside the processes of this job", "JOB");
   AddValue(selftest, "--only", p->selftest.only, "Only these questions, for example hal_is_real,mspti_new", "LIST");
   AddValue(selftest, "-o,--out", p->selftest.out, "Write the answers with their evidence to this new file", "FILE");

@@ -234,9 +234,9 @@ TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
   EXPECT_TRUE(daemon_.released.empty());
 }
 
-TEST_F(TuneTest, ACommandWithoutDashesIsShownBehindThem) {
+TEST_F(TuneTest, ACommandWithoutDashesIsShownWithThem) {
   EXPECT_EQ(Run({"tune", "python", "train.py", "--epochs", "3"}), 2);
-  EXPECT_THAT(err(), HasSubstr("behind --, as in: profctl tune -- python train.py --epochs 3\n"));
+  EXPECT_THAT(err(), HasSubstr("follows --, as in: profctl tune -- python train.py --epochs 3\n"));
 }
 
 TEST_F(TuneTest, RefusesInvalidCommandLines) {

@@ -15,7 +15,7 @@ namespace profd {
 namespace {
 
 constexpr int64_t kNoTimestamp = std::numeric_limits<int64_t>::min();
-// Of which a period can be told.
+// Fewer do not show a period.
 constexpr size_t kFewestSteps = 3;
 // Far beyond any clock, and far from overflowing when two are subtracted.
 constexpr int64_t kMaxTimestampNs = int64_t{1} << 61;
