@@ -84,6 +84,7 @@ std::optional<Finding> CheckFusibleOperators(const CheckInput& input);
 std::optional<Finding> CheckStageImbalance(const CheckInput& input);
 std::optional<Finding> CheckWaitForRank(const CheckInput& input);
 std::optional<Finding> CheckExpertImbalance(const CheckInput& input);
+std::optional<Finding> CheckBandwidthImbalance(const CheckInput& input);
 std::optional<Finding> CheckByteAlignment(const CheckInput& input);
 std::optional<Finding> CheckOperatorNoBound(const CheckInput& input);
 std::optional<Finding> CheckSynchronizeStream(const CheckInput& input);

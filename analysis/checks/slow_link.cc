@@ -5,40 +5,10 @@
 
 #include "analysis/checks/check.h"
 #include "analysis/checks/step_rows.h"
-#include "analysis/cluster/cost.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
 namespace {
-
-double StepMs(const Cluster& cluster) {
-  double ms = 0;
-  double count = 0;
-  for (const auto& rank : cluster.run().ranks) {
-    const auto step = MeanStepOf(*rank);
-    if (!step) continue;
-    ms += step->computing + step->uncovered + step->free;
-    ++count;
-  }
-  return count > 0 ? ms / count : 0;
-}
-
-// Links that are slower than those of their transport are; what they cost is their time beyond what the mean would take.
-void AddSlowPairs(const CheckInput& input, Finding* finding) {
-  constexpr size_t kMostNamed = 3;
-  size_t slow = 0;
-  for (const Pair& pair : PairsOf(*input.cluster)) {
-    if (pair.score >= -input.limits.At("slow_link", "deviations")) break;
-    const double extra = (pair.time_ms - pair.size_mb / pair.mean) / StepsOf(input.rank);
-    finding->cost_ms = std::max(finding->cost_ms.value_or(0), extra);
-    if (slow++ < kMostNamed) {
-      Join(&finding->evidence, kBetweenSentences, Translate({"Rank {} to {} ({}): {:.3f} GB/s, the mean of all such links is {:.3f}", "rank {} 到 {}（{}）：{:.3f} GB/s，同类链路平均 {:.3f}"}, pair.source,
-                                             pair.destination, pair.transport, pair.bandwidth, pair.mean));
-    }
-  }
-  if (slow > kMostNamed) finding->evidence += Translate({", and {:more link}", "，另有 {} 条链路"}, Counted{slow - kMostNamed});
-  if (slow > 0) finding->priority = PriorityOf(*finding->cost_ms, StepMs(*input.cluster), input.limits);
-}
 
 std::string NameOf(const LinkRow& of) {
   return of.step < 0 ? NameOf(*of.rank) : fmt::format("{}, step {}", NameOf(*of.rank), of.step);
@@ -78,7 +48,6 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
     Join(&finding.evidence, kBetweenSentences, Translate({"{}: {:.3f} GB/s on average, most {:.3f} on {}, least {:.3f} on {}, {:.3f} between them", "{}：平均 {:.3f} GB/s，最大 {:.3f}（{}），最小 {:.3f}（{}），相差 {:.3f}"},
                                           kLinkTransports[i], mean, most->first, NameOf(*most->second), least->first, NameOf(*least->second), most->first - least->first));
   }
-  AddSlowPairs(input, &finding);
   if (finding.evidence.empty()) return std::nullopt;
   finding.advice = {Text("Where one rank is much slower than the others, look at its links: profctl health, the matrix of links in the report, the switch's port.",
                          "若某个 rank 明显慢于其他 rank，请检查其链路：profctl health、报告中的链路矩阵、交换机端口。")};

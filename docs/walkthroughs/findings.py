@@ -87,6 +87,7 @@ RUNS = {
         "ASCEND_ENHANCE_ENABLE": "0", "PYTORCH_NPU_ALLOC_CONF": "max_split_size_mb:1", "ASCEND_LAUNCH_BLOCKING": "1"}})})],
     "stage_imbalance": [([], step(us, 0, 100) | collectives(("hcom_send__1_1_1", 1, {"HCCS": (1, 1)}))) for us in (90_000, 110_000)],
     "wait_for_rank": [([], step(80_000, 20_000, 0) | collectives(("hcom_allReduce__1_0_1", ms, {}))) for ms in (16, 1, 16)],
+    "bandwidth_imbalance": [([], step(80_000, 20_000, 0) | collectives(("hcom_a__1_1_1", 5, {"RDMA": (100, ms)}))) for ms in (50, 25, 25)],
     "expert_imbalance": all_to_all((100, 150, 100)),
     "kernel_compare": [([], kernels(("a", "Mul", "AI_VECTOR_CORE", 300)))],
     "api_compare": [([x("aten::linear", 0, 300) | OPERATOR, x("aten::mm", 10, 200) | OPERATOR], {})],

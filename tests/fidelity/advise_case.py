@@ -9,8 +9,6 @@ from profd_harness import profctl
 
 BEGIN = 1736408883000000
 CHINESE = re.compile("[\u4e00-\u9fff]")
-# Checks whose texts have no translation yet.
-ENGLISH_ONLY = ("slow_rank", "slow_link", "stage_imbalance")
 
 
 def advise(*args, code=0):
@@ -66,8 +64,7 @@ class AdviseCase(AnalysisCase):
         for row in got["table"]["rows"]:
             self.assertEqual(len(row), len(got["table"]["columns"]))
         self.assertTrue(got["title"] and got["evidence"] and got["advice"])
-        if check not in ENGLISH_ONLY:
-            self.assert_translated(got, found(above, "--language", "zh")[check])
+        self.assert_translated(got, found(above, "--language", "zh")[check])
         return got
 
     def assert_translated(self, english, chinese):

@@ -209,6 +209,15 @@ class Advise(AdviseCase):
         self.assertEqual([list(row.values())[1:] for row in rows], [[0, 2, 100, 50, 18, 36, 2], [1, 4, 100, 25, 18, 36, 2]])
         self.assertRegex(link["evidence"], r"most 4\.000 on rank 1.*, least 2\.000 on rank 0.*, 2\.000 between them")
 
+    def test_ranks_with_slow_links(self):
+        """A rank is compared with the median of those that move about as much: 100 MB in 25 ms are 4 GB/s, of which 0.8 are 31.25 ms."""
+        def run(name, ms, mb=100):
+            made = lambda rank: self.collectives(("hcom_a__1_1_1", 5, {"RDMA": ((mb, ms) if rank == 2 else (100, 25))}, 0))
+            return self.ranks(name, [(50_000, 30_000, 20_000)] * 4, communication__json=made)
+        got = self.assert_limit("bandwidth_imbalance", run("even", 31.25), run("slow", 31.5), "high", cost=6.5, rows=1)
+        self.assertRegex(got["evidence"], r"^RDMA of rank 2.*: 3\.175 GB/s, 4\.000 is usual$")
+        self.assertNotIn("bandwidth_imbalance", found(run("little", 31.5, 49)))
+
     def test_links_by_step(self):
         """A link that is slow in one step only; the communication checks look at the slowest rank of their transport."""
         def ops(*steps):
@@ -311,8 +320,8 @@ class KnownAdvice(unittest.TestCase):
             yield case, want, found(folder), reported
 
     def priorities(self, got):
-        # Of fusible operators the advisor's report has no section; the summary is one of many.
-        return {check: finding["priority"] for check, finding in got.items() if check not in ("overall_summary", "fusible_operators")}
+        # Of fusible operators and slow links the advisor's report has no section; the summary is one of many.
+        return {check: finding["priority"] for check, finding in got.items() if check not in ("overall_summary", "fusible_operators", "bandwidth_imbalance")}
 
     def test_unit(self):
         """Inputs of the advisor's own unit tests."""
@@ -364,6 +373,7 @@ class KnownAdvice(unittest.TestCase):
     def test_made(self):
         for case, want, got, reported in self.cases("made"):
             self.assertEqual(self.priorities(got), reported, case)
+            self.assertEqual("bandwidth_imbalance" in got, case == "cluster_slow_link", case)
             rows = {SHEETS[sheet]: count for sheet, count in want["issues_row_count"].items() if sheet in SHEETS}
             self.assertEqual({check: len(got[check]["table"]["rows"]) for check in rows}, rows, case)
             for row in want.get("slow_rank", []):
