@@ -96,11 +96,14 @@ profd.overviewPage = function (rank) {
   const hints = (profd.data.hints || []);
   const top = (rank.operator_types || []).slice(0, 5);
   const judged = average || top.length > 0 || pipeline;
-  const hintList = hints.length === 0 ? profd.element('p', {class: 'none'},
+  const urgent = (profd.data.findings || []).filter((finding) => finding.priority === 'high' || finding.priority === 'medium').slice(0, 5);
+  const item = (text, evidence) => profd.element('li', {}, text, ' ', profd.element('span', {class: 'evidence'}, evidence));
+  const hintList = hints.length + urgent.length === 0 ? profd.element('p', {class: 'none'},
     judged ? 'Nothing stands out.' : ['Neither steps, operators nor a data pipeline are recorded: there is nothing to judge. ',
       (rank.hardware || []).length ? profd.element('a', {href: profd.address('hardware')}, 'See the hardware counters.') : null])
-    : profd.element('ul', {class: 'hints'}, hints.slice(0, 12).map((hint) => profd.element('li', {}, hint.text, ' ',
-      profd.element('span', {class: 'evidence'}, hint.evidence))));
+    : profd.element('ul', {class: 'hints'}, urgent.map((finding) => item([profd.priorityLabel(finding.priority), ' ',
+      profd.element('a', {href: profd.address('advice')}, finding.title)], finding.evidence)),
+    hints.slice(0, 12).map((hint) => item(hint.text, hint.evidence)));
   const problems = profd.data.problems || [];
   return profd.element('div', {},
     profd.element('div', {class: 'grid'},

@@ -180,6 +180,16 @@ class Report(unittest.TestCase):
         self.assertEqual(modules, [name for name in ("Overall", "Comparison", "Performance problem analysis") if name in modules])
         self.assertIsNotNone(self.browser.run("return document.getElementById('finding-slow_rank')"))
 
+    def test_urgent_advice_is_on_the_overview(self):
+        collections = [{"ph": "X", "name": "GC", "cat": "GC", "pid": 1, "tid": 7, "ts": BEGIN_US + 10_000 * i, "dur": 3000} for i in range(3)]
+        write(os.path.join(self.folder, "collections", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "trace_view.json", json.dumps(collections))
+        profctl("report", os.path.join(self.folder, "collections"), "-o", os.path.join(self.folder, "collections.html"))
+        self.open("collections")
+        self.assertEqual(self.browser.run("return document.querySelector('main .hints .priority').innerText"), "medium")
+        self.browser.run("document.querySelector('main .hints a').click()")
+        eventually(lambda: self.browser.run("return document.getElementById('finding-gc') !== null"), what="the advice")
+        self.assert_quiet()
+
     def test_the_file_of_advise_begins_with_the_advice(self):
         out = os.path.join(self.folder, "advice")
         profctl("advise", os.path.join(self.folder, "run"), "-o", out)
