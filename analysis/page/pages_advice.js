@@ -60,8 +60,14 @@ profd.placeList = (places) => profd.element('div', {}, profd.element('h4', {}, p
     place.stack.length > 1 ? profd.details(String(place.stack.length), profd.element('pre', {class: 'code'}, place.stack.map((frame) =>
       frame.file + ':' + frame.line + ' ' + frame.function).join('\n'))) : null))));
 
+// "rdma_bandwidth_gb_s" is "rdma bandwidth (GB/s)".
+profd.columnTitle = function (name) {
+  const units = {gb_s: 'GB/s', mb: 'MB', ms: 'ms', us: 'us'};
+  return name.replace(/_(gb_s|mb|ms|us)$/, (_, unit) => ' (' + units[unit] + ')').replace(/_/g, ' ');
+};
+
 profd.findingPanel = function (finding) {
-  const columns = finding.table.columns.map((name, i) => ({name: name.replace(/_/g, ' '), value: (row) => row[i],
+  const columns = finding.table.columns.map((name, i) => ({name: profd.columnTitle(name), value: (row) => row[i],
     number: finding.table.rows.some((row) => typeof row[i] === 'number')}));
   const index = profd.data.ranks.findIndex((rank) => rank.rank === finding.rank);
   const where = finding.at_ns === null ? null : profd.element('p', {}, profd.element('a',

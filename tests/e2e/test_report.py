@@ -178,7 +178,8 @@ class Report(unittest.TestCase):
         modules = self.browser.run("return Array.from(document.querySelectorAll('main .module > h2')).map((each) => each.innerText)")
         self.assertEqual(modules[0], "Overall")
         self.assertEqual(modules, [name for name in ("Overall", "Comparison", "Performance problem analysis") if name in modules])
-        self.assertIsNotNone(self.browser.run("return document.getElementById('finding-slow_rank')"))
+        heads = self.browser.run("return Array.from(document.querySelectorAll('#finding-slow_rank th')).map((each) => each.innerText)")
+        self.assertEqual([head.strip() for head in heads[:4]], ["step", "rank", "computing (ms)", "uncovered communication (ms)"])
 
     def test_urgent_advice_is_on_the_overview(self):
         collections = [{"ph": "X", "name": "GC", "cat": "GC", "pid": 1, "tid": 7, "ts": BEGIN_US + 10_000 * i, "dur": 3000} for i in range(3)]
