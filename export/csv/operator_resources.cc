@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <optional>
 
@@ -85,46 +84,9 @@ OperatorCsv FusedCsv(const Model& model) {
                  "Memory Workspace(KB),Memory Total(KB)", std::move(lines));
 }
 
-// Names of AI CPU operators by the time they ran on their stream.
-class NodeNames {
- public:
-  NodeNames(const Model& model, int device) : model_(model) {
-    for (const operators::TaskRow& row : model.rows) {
-      if (row.device == device && row.host >= 0) rows_[{row.stream, row.task}].push_back(&row);
-    }
-    for (auto& [key, rows] : rows_) std::ranges::sort(rows, {}, &operators::TaskRow::start_ns);
-  }
-  // Of the execution with that number.
-  std::string_view Of(uint16_t stream, uint16_t task, size_t number) const {
-    const auto found = rows_.find({stream, task});
-    if (found == rows_.end() || number >= found->second.size()) return operators::kNotKnown;
-    return NameOf(*found->second[number]);
-  }
-  // Of the execution whose start is next to the node's.
-  std::string_view Of(const operators::CpuNode& node, int64_t start_ns) const {
-    const auto found = rows_.find({node.stream, node.task});
-    if (found == rows_.end()) return operators::kNotKnown;
-    const operators::TaskRow* best = nullptr;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    const auto after = std::ranges::lower_bound(found->second, start_ns, {}, &operators::TaskRow::start_ns);
-    for (auto it = after == found->second.begin() ? after : after - 1; it != found->second.end() && it <= after; ++it) {
-      const int64_t apart = std::max((*it)->start_ns, start_ns) - std::min((*it)->start_ns, start_ns);
-      if (apart >= least) continue;
-      least = apart;
-      best = *it;
-    }
-    return best == nullptr ? operators::kNotKnown : NameOf(*best);
-  }
-
- private:
-  std::string_view NameOf(const operators::TaskRow& row) const {
-    const operators::HostTask* host = model_.HostOf(row);
-    return host == nullptr || !host->compute ? operators::kNotKnown : model_.OperatorName(*host);
-  }
-
-  const Model& model_;
-  std::map<std::pair<uint16_t, uint16_t>, std::vector<const operators::TaskRow*>> rows_;
-};
+std::string_view NameOf(const Model& model, const operators::HostTask* task) {
+  return task == nullptr || !task->compute ? operators::kNotKnown : model.OperatorName(*task);
+}
 
 // Events whose sums a rate of the cache is made of, by chip.
 struct CacheEvents {
@@ -155,8 +117,8 @@ OperatorCsv CacheCsv(const Model& model) {
   for (const auto& [device, cache] : model.cache) {
     const CacheEvents* events = CacheEventsOf(cache.chip);
     if (events == nullptr || cache.events.empty()) continue;
-    const NodeNames names(model, device);
-    std::map<std::pair<uint16_t, uint16_t>, size_t> executions;
+    const operators::Executions executions = operators::ExecutionsOf(model, device);
+    std::map<operators::Executions::key_type, size_t> seen;
     for (const operators::CacheRecord& record : cache.records) {
       const std::optional<double> request = SumOf(cache, record, events->request);
       CsvRow row(lines.emplace_back(), device);
@@ -167,7 +129,11 @@ OperatorCsv CacheCsv(const Model& model) {
       };
       rate(events->hit, events->has_hit_rate);
       rate(events->victim, true);
-      row.Text(names.Of(record.stream, record.task, executions[{record.stream, record.task}]++)).End();
+      const operators::Executions::key_type task(record.stream, record.task);
+      const size_t number = seen[task]++;
+      const auto found = executions.find(task);
+      const bool known = found != executions.end() && number < found->second.size();
+      row.Text(NameOf(model, known ? model.HostOf(*found->second[number]) : nullptr)).End();
     }
   }
   return OfLines("l2_cache", "Stream Id,Task Id,Hit Rate,Victim Rate,Op Name", std::move(lines));
@@ -176,11 +142,10 @@ OperatorCsv CacheCsv(const Model& model) {
 OperatorCsv CpuNodeCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const auto& [device, cpu] : model.cpu) {
-    const NodeNames names(model, device);
     for (const operators::CpuNode& node : cpu.records.nodes) {
       const int64_t start = cpu.clock(node.start);
       CsvRow row(lines.emplace_back(), device);
-      row.Time(start).Text(names.Of(node, start)).Int(static_cast<int64_t>(node.compute_us));
+      row.Time(start).Text(NameOf(model, model.HostOf(node))).Int(static_cast<int64_t>(node.compute_us));
       row.Int(static_cast<int64_t>(node.copy_us));
       row.Fixed3(static_cast<double>(cpu.clock(node.end) - start) / 1000).Int(node.dispatch_us);
       row.Fixed3(static_cast<double>(cpu.clock(node.after_run) - cpu.clock(node.submitted)) / 1000);

@@ -24,6 +24,7 @@ struct CpuNode {
   uint32_t dispatch_us = 0;
   uint16_t stream = 0;
   uint16_t task = 0;
+  int32_t host = -1;  // index of HostTasks::tasks, by Model::KeepOnly; -1: not known
 };
 
 struct PipelineRecord {

@@ -69,7 +69,7 @@ std::set<RanTask> TasksThatRan(const Model& model) {
 void Model::KeepLongest(size_t count) {
   OverlapsOf(*this);  // of all that ran
   longest = count;
-  const auto operator_of = [this](const TaskRow& row) -> std::optional<std::string> {
+  const auto operator_of = [this](const auto& row) -> std::optional<std::string> {
     const HostTask* task = HostOf(row);
     if (task == nullptr || !task->compute || !IsShown(*this, *task, CoreType(*task))) return std::nullopt;
     return std::string(OperatorName(*task));
@@ -84,10 +84,14 @@ void Model::KeepLongest(size_t count) {
   }
   const auto kept_operators = Longest(operators, count);
   const auto kept_types = Longest(types, count);
-  KeepCacheOf([&](const TaskRow& row) {
+  const auto is_kept = [&](const auto& row) {
     const auto name = operator_of(row);
     return name && kept_operators.contains(*name);
-  });
+  };
+  KeepCacheOf(is_kept);
+  for (auto& [device, of_device] : cpu) {
+    std::erase_if(of_device.records.nodes, [&is_kept](const CpuNode& node) { return !is_kept(node); });
+  }
   std::vector<bool> made(host.apis.size());
   const auto keep_call = [&made](int32_t api) {
     if (api >= 0) made[static_cast<size_t>(api)] = true;

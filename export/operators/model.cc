@@ -275,20 +275,44 @@ std::optional<int64_t> Model::StepOf(int32_t connection) const {
   return framework->StepAt(t_ns);
 }
 
+Executions ExecutionsOf(const Model& model, int device) {
+  Executions all;
+  for (const TaskRow& row : model.rows) {
+    if (row.device == device && row.host >= 0) all[{row.stream, row.task}].push_back(&row);
+  }
+  for (auto& [task, of_task] : all) std::ranges::sort(of_task, {}, &TaskRow::start_ns);
+  return all;
+}
+
+// Each is of the execution whose start is next to its own.
+void Model::TieCpuNodes() {
+  for (auto& [device, of_device] : cpu) {
+    if (of_device.records.nodes.empty()) continue;
+    const Executions all = ExecutionsOf(*this, device);
+    for (CpuNode& node : of_device.records.nodes) {
+      const auto found = all.find({node.stream, node.task});
+      if (found == all.end()) continue;
+      const int64_t start_ns = of_device.clock(node.start);
+      const auto apart = [start_ns](const TaskRow* row) {
+        return std::max(row->start_ns, start_ns) - std::min(row->start_ns, start_ns);
+      };
+      const auto after = std::ranges::lower_bound(found->second, start_ns, {}, &TaskRow::start_ns);
+      const auto first = after == found->second.begin() ? after : after - 1;
+      const auto end = after == found->second.end() ? after : after + 1;
+      node.host = (*std::ranges::min_element(first, end, {}, apart))->host;
+    }
+  }
+}
+
 // Its records have no times. They are of the executions of their tasks, in order, so both are cut alike and those that
 // stay keep their operators.
 void Model::KeepCacheOf(const std::function<bool(const TaskRow&)>& stays) {
-  using Task = std::pair<uint16_t, uint16_t>;
   for (auto& [device, of_device] : cache) {
-    std::map<Task, std::vector<const TaskRow*>> all;
-    for (const TaskRow& row : rows) {
-      if (row.device == device && row.host >= 0) all[{row.stream, row.task}].push_back(&row);
-    }
-    for (auto& [task, of_task] : all) std::ranges::sort(of_task, {}, &TaskRow::start_ns);
-    std::map<Task, size_t> executions;
+    const Executions all = ExecutionsOf(*this, device);
+    std::map<Executions::key_type, size_t> executions;
     std::vector<CacheRecord> inside;
     for (const CacheRecord& record : of_device.records) {
-      const Task task(record.stream, record.task);
+      const Executions::key_type task(record.stream, record.task);
       const size_t number = executions[task]++;
       const auto found = all.find(task);
       if (found == all.end() || number >= found->second.size()) continue;
@@ -300,6 +324,7 @@ void Model::KeepCacheOf(const std::function<bool(const TaskRow&)>& stays) {
 
 void Model::KeepOnly(const TimeWindow& kept) {
   window = kept;
+  TieCpuNodes();
   if (!kept.HasAll()) KeepCacheOf([&kept](const TaskRow& row) { return kept.Has(row.start_ns); });
   for (auto& entry : cpu) {  // clang 14 captures no structured bindings
     auto& of_device = entry.second;

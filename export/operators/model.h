@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -95,9 +96,8 @@ class Model {
   void Join(int device, DeviceTasks ran, const std::function<ClockMap::CutTime(uint64_t)>& clock, int64_t begin_ns,
             DevicePmu setup);
 
-  const HostTask* HostOf(const TaskRow& row) const {
-    return row.host < 0 ? nullptr : &host_tasks.tasks[static_cast<size_t>(row.host)];
-  }
+  const HostTask* HostOf(const TaskRow& row) const { return TaskAt(row.host); }
+  const HostTask* HostOf(const CpuNode& node) const { return TaskAt(node.host); }
   const Launch* LaunchOf(const HostTask& task) const {
     return task.launch < 0 ? nullptr : &host_tasks.launches[static_cast<size_t>(task.launch)];
   }
@@ -172,8 +172,12 @@ class Model {
   uint64_t impossible = 0;  // device tasks that begin before 1970, or end before they begin: left out
 
  private:
-  // Before the rows that do not stay are gone.
+  const HostTask* TaskAt(int32_t number) const {
+    return number < 0 ? nullptr : &host_tasks.tasks[static_cast<size_t>(number)];
+  }
+  // Both before the rows that do not stay are gone.
   void KeepCacheOf(const std::function<bool(const TaskRow&)>& stays);
+  void TieCpuNodes();
   void AddCommunication(int device, std::span<const TaskRow> ran, int64_t begin_ns);
   size_t TakePmu(DeviceTasks* ran);
   // `joined`: the indices of the tasks that the rows from `first_row` on were made of.
@@ -182,6 +186,10 @@ class Model {
 
   std::vector<int32_t> framework_of_;  // by connection; empty: no framework
 };
+
+// The rows of a device whose launches are known, of each stream and task by their start.
+using Executions = std::map<std::pair<uint16_t, uint16_t>, std::vector<const TaskRow*>>;
+Executions ExecutionsOf(const Model& model, int device);
 
 // Whether a file of this place belongs to the operators' records.
 bool IsOperatorFile(const Place& place, std::string_view base);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -321,6 +322,8 @@ std::unique_ptr<Model> ModelOfThreeTimes() {
     model->rows.push_back(row);
     CpuNode node;
     node.start = static_cast<uint64_t>(start_ns) / 10;
+    node.stream = 4;
+    node.task = 9;
     cpu.records.nodes.push_back(node);
     PipelineRecord pipeline;
     pipeline.time_ns = static_cast<uint64_t>(start_ns) - 1;
@@ -361,21 +364,50 @@ TEST(ModelTest, WithoutAWindowAllRecordsStay) {
   EXPECT_EQ(model->cache[0].records.size(), 5u);
 }
 
-// Two operators in turn on one stream, with the same id of a task.
-TEST(ModelTest, CacheOfTheLongestOperatorsAlone) {
-  const std::unique_ptr<Model> model = ModelOfThreeTimes();
+// Two operators, "7" and the longer "8", in turn on one stream, with the same id of a task.
+std::unique_ptr<Model> ModelOfTwoOperators() {
+  std::unique_ptr<Model> model = ModelOfThreeTimes();
   for (const uint64_t kernel : {7, 8}) {
     HostTask task;
     task.kernel = kernel;
     task.compute = true;
     model->host_tasks.tasks.push_back(task);
   }
-  const auto first = static_cast<int32_t>(model->host_tasks.tasks.size()) - 2;
   for (TaskRow& row : model->rows) {
     const bool is_second = row.start_ns == 200;
-    row.host = first + (is_second ? 1 : 0);
+    row.host = is_second ? 1 : 0;
     row.end_ns = row.start_ns + (is_second ? 100 : 10);
   }
+  return model;
+}
+
+std::vector<std::string> NamesOfCpuNodes(Model* model) {
+  std::vector<std::string> names;
+  for (const CpuNode& node : model->cpu[0].records.nodes) {
+    const HostTask* task = model->HostOf(node);
+    names.emplace_back(task == nullptr ? "" : model->OperatorName(*task));
+  }
+  return names;
+}
+
+TEST(ModelTest, CpuNodesAreOfOperatorsThatBeginBeforeTheWindow) {
+  const std::unique_ptr<Model> model = ModelOfTwoOperators();
+  model->cpu[0].clock = [](uint64_t count) { return static_cast<int64_t>(count) * 10 + 5; };
+  model->KeepOnly({203, 299});
+  EXPECT_TRUE(model->rows.empty());
+  EXPECT_EQ(NamesOfCpuNodes(model.get()), std::vector<std::string>{"8"});
+}
+
+TEST(ModelTest, CpuNodesOfTheLongestOperatorsAlone) {
+  const std::unique_ptr<Model> model = ModelOfTwoOperators();
+  model->KeepOnly({});
+  EXPECT_EQ(NamesOfCpuNodes(model.get()), (std::vector<std::string>{"7", "7", "8"}));
+  model->KeepLongest(1);
+  EXPECT_EQ(NamesOfCpuNodes(model.get()), std::vector<std::string>{"8"});
+}
+
+TEST(ModelTest, CacheOfTheLongestOperatorsAlone) {
+  const std::unique_ptr<Model> model = ModelOfTwoOperators();
   model->KeepLongest(1);
   ASSERT_EQ(model->rows.size(), 1u);
   EXPECT_EQ(model->OperatorName(*model->HostOf(model->rows[0])), "8");
