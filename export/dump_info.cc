@@ -327,6 +327,12 @@ const Place* DumpInfo::Find(Place::Kind kind, int device) const {
   return nullptr;
 }
 
+const Place* DumpInfo::ClockPlace() const {
+  if (const Place* host = Find(Place::Kind::kHost, -1)) return host;
+  const auto device = std::ranges::find(places, Place::Kind::kDevice, &Place::kind);
+  return device == places.end() ? nullptr : &*device;
+}
+
 std::vector<int> DumpInfo::RanksOf(int device) const {
   std::vector<int> ranks;
   if (rank) return {*rank};

@@ -99,6 +99,8 @@ struct DumpInfo {
   uint64_t bytes = 0;  // of the data files
 
   const Place* Find(Place::Kind kind, int device) const;
+  // Of which the dump's clock is: the host, or the first device there is. Null: neither.
+  const Place* ClockPlace() const;
   // Of a device (-1: the host): the session's, else that of the only process that has it; none where
   // processes of several ranks share it.
   std::optional<int> RankOf(int device) const;

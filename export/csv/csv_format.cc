@@ -89,13 +89,13 @@ class CsvFormat : public Format {
     return std::unique_ptr<FormatSink>(std::make_unique<CsvSink>(this, task.dump, context));
   }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
-    const Place* host = plan_->dumps[dump]->Find(Place::Kind::kHost, -1);
+    const Place* place = plan_->dumps[dump]->ClockPlace();
     std::vector<OutputFile> files;
     auto target = TargetOf(dump);
     if (!target.ok()) return target.status();
     target->files = &files;
     csv::DumpParts parts;
-    Status written = csv::WriteOperatorCsvs(model, host == nullptr ? 0 : host->clock.begin_us * 1000,
+    Status written = csv::WriteOperatorCsvs(model, place == nullptr ? 0 : place->clock.begin_us * 1000,
                                             plan_->threads, *target, &parts.operators);
     if (written.ok()) written = csv::WritePytorchFiles(
         model, StepsOf(dump, model), [&](int device) { return plan_->dumps[dump]->RankOf(device).value_or(-1); }, *target);

@@ -329,6 +329,23 @@ TEST_F(CutRecords, PartsThatOperatorsNeedAreReported) {
   }
 }
 
+// dump-format 7.2: without a host directory, everything of the devices.
+TEST_F(CutRecords, TasksOfADeviceWithoutTheHost) {
+  std::filesystem::remove_all(Root() + "/host");
+  WriteText(PathOf(kStarsFile.name, true), All(kStarsFile, 4));
+  WriteText(PathOf(kCpuFile.name, true), All(kCpuFile, 1));
+  LoadReport report;
+  const std::unique_ptr<Model> model = Load(&report);
+  ASSERT_NE(model, nullptr);
+  ASSERT_EQ(model->rows.size(), 2u);
+  const TaskRow first = std::ranges::min(model->rows, {}, &TaskRow::start_ns);
+  EXPECT_EQ(first.start_ns, 1767225600000000000 - 50 + 100 + 1000 * 20);
+  EXPECT_EQ(model->TaskType(first), "AI_CORE");
+  EXPECT_EQ(kCpuFile.count(*model), 1u);
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_EQ(report.problems[0].file, "host");
+}
+
 // Some dumps lack the mode of the counters.
 TEST_F(CutRecords, CountersWithoutAModeAreOfTasks) {
   WriteText(Root() + "/device_0/sample.json", R"({"prof_level":"l1"})");

@@ -9,6 +9,7 @@
 
 #include "driver/abi/channels.h"
 #include "driver/records/lpm.h"
+#include "dump/data_name.h"
 #include "dump/mark_files.h"
 #include "export/beside.h"
 #include "export/fan_out.h"
@@ -278,8 +279,11 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
 
 // An operator's row takes a task of the device, of the host and, but at level 0, a description (operator-data b.1). The
 // runtime leaves the first two out where another profiler has taken its records or the device's channels.
-void ReportMissingParts(Loader& loader, const Place& host, const std::vector<Device>& devices, const Model& model) {
+void ReportMissingParts(Loader& loader, const std::vector<Device>& devices, const Model& model) {
   const Large<HostTask>& tasks = model.host_tasks.tasks;
+  const auto host_has_no = [&loader](std::string_view what) {
+    loader.Problem(std::string(kHostFolder), fmt::format("has no {}", what), false);
+  };
   for (const Device& device : devices) {
     const int number = device.place->device;
     const bool is_launched = std::ranges::find(tasks, number, &HostTask::device) != tasks.end();
@@ -288,15 +292,14 @@ void ReportMissingParts(Loader& loader, const Place& host, const std::vector<Dev
                                                     HasHwts(device.place->chip) ? kHwts : kStars), false);
     }
     if (!is_launched && !device.ran.tasks.empty()) {
-      loader.Problem(host.dir, fmt::format("has no compact.task_track of device {}: its tasks have no names, and its operators are left out",
-                                           number), false);
+      host_has_no(fmt::format("compact.task_track of device {}: its tasks have no names, and its operators are left out", number));
     }
   }
   const bool needs_nodes = model.detailed && model.host.RecordsOf(HostFileKind::kNode) == 0 &&
                            std::ranges::any_of(tasks, [&model](const HostTask& task) {
                              return task.launch >= 0 && CoreOfKernel(RuntimeTypeName(model.host, task.type)) >= 0;
                            });
-  if (needs_nodes) loader.Problem(host.dir, "has no compact.node_basic_info: operators that calls launched are left out", false);
+  if (needs_nodes) host_has_no("compact.node_basic_info: operators that calls launched are left out");
 }
 
 void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* model) {
@@ -375,7 +378,8 @@ std::shared_ptr<const HostData> LoadNames(const DumpReader& reader, const DumpIn
 }
 
 std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report) {
-  const Place* host = request.info.Find(Place::Kind::kHost, -1);
+  // What devices ran is there without the host, too.
+  const Place* host = request.info.ClockPlace();
   if (host == nullptr) return nullptr;
   const auto has_records = [](const Place& place) {
     return std::ranges::any_of(place.files, [&](const DataFile& file) { return IsOperatorFile(place, file.base); });
@@ -420,7 +424,7 @@ std::unique_ptr<Model> LoadModel(const LoadRequest& request, LoadReport* report)
     for (Device& device : devices) device.ran.MatchCounters();
   });
   model->TieFramework();
-  ReportMissingParts(host_loader, *host, devices, *model);
+  ReportMissingParts(host_loader, devices, *model);
   for (Device& device : devices) {
     const ClockMap device_clock = request.clock_of(*device.place);
     JoinDevice(device_loader, device_clock, std::move(device), model.get());

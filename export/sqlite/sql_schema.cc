@@ -28,19 +28,12 @@ void AddDumpId(std::vector<SqlCell>& row, size_t dump, bool merged) {
 SqlCell OrNull(const std::string& text) { return text.empty() ? SqlCell() : SqlCell(text); }
 SqlCell Count(uint64_t value) { return static_cast<int64_t>(value); }
 
-// The clock of the host, or of the first device there is.
-const Place* ClockPlace(const DumpInfo& dump) {
-  if (const Place* host = dump.Find(Place::Kind::kHost, -1)) return host;
-  auto device = std::ranges::find(dump.places, Place::Kind::kDevice, &Place::kind);
-  return device == dump.places.end() ? nullptr : &*device;
-}
-
 struct Span {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
 Span SessionSpan(const DumpInfo& dump, int64_t last_ns) {
-  const Place* place = ClockPlace(dump);
+  const Place* place = dump.ClockPlace();
   if (place == nullptr) return {};
   Span span{place->clock.begin_us * 1000, place->clock.end_us * 1000};
   if (span.end_ns == 0) span.end_ns = std::max(last_ns, span.start_ns);

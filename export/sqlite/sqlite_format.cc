@@ -286,7 +286,7 @@ Status SqliteFormat::MakeIndexes() {
 Status SqliteFormat::TakeOperators(size_t dump, const operators::Model& model) {
   const DumpInfo& info = *plan_.dumps[dump];
   LoaderPlace where;
-  where.place = info.Find(Place::Kind::kHost, -1);
+  where.place = info.ClockPlace();
   const auto known = places_.find(where.place);
   where.ordinal = known == places_.end() ? places_.size() : known->second;
   if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(dump);

@@ -463,9 +463,9 @@ class PerfettoFormat final : public Format {
   bool WantsOperators() const override { return true; }
   bool WantsRuntimeApis() const override { return true; }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
-    const Place* host = shared_->plan.dumps[dump]->Find(Place::Kind::kHost, -1);
-    if (host == nullptr) return Status::Ok();  // then there is no model
-    const auto sink = std::make_unique<PerfettoSink>(shared_.get(), ExportTask{dump, host, nullptr});
+    const Place* place = shared_->plan.dumps[dump]->ClockPlace();
+    if (place == nullptr) return Status::Ok();  // then there is no model
+    const auto sink = std::make_unique<PerfettoSink>(shared_.get(), ExportTask{dump, place, nullptr});
     ShowOperators(model, shared_->plan.window, *sink);
     return sink->Finish();
   }

@@ -433,9 +433,9 @@ class TraceFormat final : public Format {
   bool WantsOperators() const override { return true; }
   bool WantsRuntimeApis() const override { return true; }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
-    const Place* host = shared_->plan.dumps[dump]->Find(Place::Kind::kHost, -1);
-    if (host == nullptr) return Status::Ok();  // then there is no model
-    const ExportTask task{dump, host, nullptr};
+    const Place* place = shared_->plan.dumps[dump]->ClockPlace();
+    if (place == nullptr) return Status::Ok();  // then there is no model
+    const ExportTask task{dump, place, nullptr};
     for (size_t i = 0; i < parts_.size(); ++i) {
       const auto sink = std::make_unique<TraceSink>(parts_[i].get(), task);
       LegacyPartSink part(kLegacyParts[i], *sink);
