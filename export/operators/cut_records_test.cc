@@ -376,5 +376,18 @@ TEST_F(CutRecords, Dictionaries) {
   }
 }
 
+// A name may be cut within a character, or damaged. Long ones stay.
+TEST_F(CutRecords, NamesAreValidUtf8) {
+  WriteText(PathOf(kApis.name, false), All(kApis, 1));
+  const std::string long_name(3000, 'x');
+  WriteText(PathOf("unaging.additional.hash_dic", false), "11:a\xFF:b\n22:" + long_name + "\n33:\xE6\xBC");
+  LoadReport report;
+  const std::unique_ptr<Model> model = Load(&report);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->host.NameOf(11), "a\xEF\xBF\xBD:b");
+  EXPECT_EQ(model->host.NameOf(22), long_name);
+  EXPECT_EQ(model->host.NameOf(33), "\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace profd::exporting::operators

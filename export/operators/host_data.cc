@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "export/beside.h"
 #include "export/operators/sort_records.h"
+#include "export/repaired_text.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -320,7 +321,8 @@ void HostData::FeedFused(const RecordView& record) {
   for (size_t i = 0; i < count; ++i) made.originals.push_back(record.U64(76 + 8 * i));
 }
 
-// "hash:text" or "level_type:text"; a later entry replaces one before.
+// "hash:text" or "level_type:text"; a later entry replaces one before. Readers of tables and databases stop at invalid
+// UTF-8, so it is replaced.
 void HostData::FeedLines(bool types, std::string_view text) {
   for (std::string_view line; NextLine(&text, &line);) {
     const size_t colon = line.find(':');
@@ -331,7 +333,7 @@ void HostData::FeedLines(bool types, std::string_view text) {
       continue;
     }
     const std::string_view key = line.substr(0, colon);
-    const std::string value(line.substr(colon + 1));
+    const std::string value = RepairedText(line.substr(colon + 1), line.size());
     const size_t bar = key.find('_');
     uint16_t level = 0;
     uint32_t type = 0;
