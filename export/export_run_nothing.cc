@@ -19,13 +19,15 @@ std::vector<std::string_view> ChannelNames(uint64_t tables, bool events) {
   return names;
 }
 
-std::vector<std::string_view> FormatsThatShow(uint64_t tables, bool events) {
+// "use --format csv or trace".
+template <class Shows>
+std::string UseFormats(const Shows& shows) {
   std::vector<std::string_view> names;
   for (const std::string_view name : FormatNames()) {
-    const RunningFormat format(MakeFormat(name));
-    if ((format.tables() & tables) != 0 || (format.events() && events)) names.push_back(name);
+    RunningFormat format(MakeFormat(name));
+    if (shows(format)) names.push_back(name);
   }
-  return names;
+  return fmt::format("use --format {}", fmt::join(names, " or "));
 }
 
 }  // namespace
@@ -76,13 +78,20 @@ std::string ExportRun::WhyNothing() const {
   tables &= filter_.tables;
   events &= filter_.events;
   const auto hidden = ChannelNames(tables, events);
+  std::vector<std::string_view> chosen;
+  for (const auto& format : formats_) chosen.push_back(format->format().name());
   if (!hidden.empty()) {
-    std::vector<std::string_view> chosen;
-    for (const auto& format : formats_) chosen.push_back(format->format().name());
-    why += fmt::format("; {} cannot show {}, use --format {}", fmt::join(chosen, ", "), fmt::join(hidden, ", "),
-                       fmt::join(FormatsThatShow(tables, events), " or "));
+    why += fmt::format("; {} cannot show {}, {}", fmt::join(chosen, ", "), fmt::join(hidden, ", "),
+                       UseFormats([&](RunningFormat& format) {
+                         return (format.tables() & tables) != 0 || (format.events() && events);
+                       }));
   }
-  if (operators && !options_.channels.empty()) why += "; records of the vendor's profiler are in no channel, export them without --channels";
+  if (operators && !options_.channels.empty()) {
+    why += "; records of the vendor's profiler are in no channel, export them without --channels";
+  } else if (operators) {
+    why += fmt::format("; {} cannot show records of the vendor's profiler, {}", fmt::join(chosen, ", "),
+                       UseFormats([](RunningFormat& format) { return format.format().WantsOperators(); }));
+  }
   return why;
 }
 

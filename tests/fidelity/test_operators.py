@@ -253,6 +253,14 @@ class OperatorTest(OperatorCase):
         done = profctl("export", dump.path, "--format", "csv", "--channels", "hbm", "--out", dump.path + "-out", expect=4)
         self.assertIn("nothing to export", done.stderr)
 
+    def test_formats_that_show_no_operators_name_the_others(self):
+        dump = self.make()
+        dump.write()
+        done = profctl("export", dump.path, "--format", "folded", "--out", dump.path + "-out", expect=4)
+        self.assertIn("; folded cannot show records of the vendor's profiler, use --format csv or trace or perfetto or sqlite",
+                      done.stderr)
+        self.assertFalse(os.path.exists(dump.path + "-out"))
+
     def test_a_task_that_runs_at_the_end_is_not_damage(self):
         dump = self.make()
         dump.files[0, "stars_soc.data"].pop()
