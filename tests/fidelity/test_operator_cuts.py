@@ -1,9 +1,12 @@
-"""Exports of some steps, ranks or the longest operators only, against the plan the records were written from."""
+"""Exports of some steps, ranks, the longest operators or devices only, against the plan the records were written from."""
 
+import contextlib
 import csv
 import glob
 import json
 import os
+import shutil
+import sqlite3
 import struct
 import tempfile
 
@@ -11,7 +14,7 @@ import make_communication as made
 import run_tests
 from comparison import FolderCase
 from profd_harness import profctl
-from test_operators import executions, us
+from test_operators import Exported, OperatorCase, executions, us
 
 STEP_US = 2000  # of ten slots
 
@@ -151,6 +154,34 @@ class CutsTest(FolderCase):
         self.assertEqual(len(self.rows(self.export(dump.path, "--top", "999"), "op_summary")),
                          len(self.rows(whole, "op_summary")))
         self.assertIn("a number from 1 on", self.run_export(dump.path, "--top", "0").stderr)
+
+
+class PartsTest(OperatorCase):
+    def test_without_the_host_tasks_have_no_names(self):
+        dump = self.make(slots=48)
+        dump.write()
+        shutil.rmtree(os.path.join(dump.path, "host"))
+        exported = Exported(dump.path, dump.path + "-out", more=("--format", "csv,trace,perfetto,sqlite"))
+        self.assertIn("host: has no compact.task_track of device 0", exported.text)
+        rows = exported.rows("task_time")[1:]
+        self.assertEqual({row[1] for row in rows}, {"N/A"})
+        times = sorted(us(start) + "\t" for _, start, _ in executions(dump))
+        self.assertLessEqual(set(times), {row[6] for row in rows})
+        with contextlib.closing(sqlite3.connect(glob.glob(exported.out + "/msprof_*.db")[0])) as database:
+            tasks = sum(1 if slot.context is None else 2 for slot, _, _ in executions(dump))
+            self.assertEqual(database.execute("SELECT count(*) FROM TASK").fetchone(), (tasks,))
+        with open(glob.glob(exported.out + "/msprof_*.json")[0], encoding="utf-8") as file:
+            starts = {event["ts"] + "\t" for event in json.load(file) if "Task Type" in event.get("args", {})}
+        self.assertLessEqual(starts, {row[6] for row in rows})
+        self.assertTrue(starts)
+
+    def test_formats_that_show_no_operators_name_the_others(self):
+        dump = self.make()
+        dump.write()
+        done = profctl("export", dump.path, "--format", "folded", "--out", dump.path + "-out", expect=4)
+        self.assertIn("; folded cannot show records of the vendor's profiler, use --format csv or trace or perfetto or sqlite",
+                      done.stderr)
+        self.assertFalse(os.path.exists(dump.path + "-out"))
 
 
 if __name__ == "__main__":

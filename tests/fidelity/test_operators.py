@@ -1,13 +1,10 @@
 """Operator-level records of the vendor's in-process profiler against the plan they were written from."""
 
-import contextlib
 import csv
 import glob
-import json
 import math
 import os
 import shutil
-import sqlite3
 import struct
 import tempfile
 from decimal import ROUND_HALF_UP, Decimal
@@ -253,14 +250,6 @@ class OperatorTest(OperatorCase):
         done = profctl("export", dump.path, "--format", "csv", "--channels", "hbm", "--out", dump.path + "-out", expect=4)
         self.assertIn("nothing to export", done.stderr)
 
-    def test_formats_that_show_no_operators_name_the_others(self):
-        dump = self.make()
-        dump.write()
-        done = profctl("export", dump.path, "--format", "folded", "--out", dump.path + "-out", expect=4)
-        self.assertIn("; folded cannot show records of the vendor's profiler, use --format csv or trace or perfetto or sqlite",
-                      done.stderr)
-        self.assertFalse(os.path.exists(dump.path + "-out"))
-
     def test_a_task_that_runs_at_the_end_is_not_damage(self):
         dump = self.make()
         dump.files[0, "stars_soc.data"].pop()
@@ -398,23 +387,6 @@ class OperatorTest(OperatorCase):
             expected.append(["0", slot.kernel or "N/A", kind, str(slot.stream), str(slot.task), us(end - start),
                              us(start) + "\t", us(end) + "\t"])
         self.assertEqual(rows[1:], sorted(expected, key=lambda row: row[6]))
-
-    def test_without_the_host_tasks_have_no_names(self):
-        dump = self.make(slots=48)
-        dump.write()
-        shutil.rmtree(os.path.join(dump.path, "host"))
-        exported = Exported(dump.path, dump.path + "-out", more=("--format", "csv,trace,perfetto,sqlite"))
-        self.assertIn("host: has no compact.task_track of device 0", exported.text)
-        rows = exported.rows("task_time")[1:]
-        self.assertEqual({row[1] for row in rows}, {"N/A"})
-        times = sorted(us(start) + "\t" for _, start, _ in executions(dump))
-        self.assertLessEqual(set(times), {row[6] for row in rows})
-        with contextlib.closing(sqlite3.connect(glob.glob(exported.out + "/msprof_*.db")[0])) as database:
-            self.assertEqual(database.execute("SELECT count(*) FROM TASK").fetchone(), (len(rows),))
-        with open(glob.glob(exported.out + "/msprof_*.json")[0], encoding="utf-8") as file:
-            starts = {event["ts"] + "\t" for event in json.load(file) if "Task Type" in event.get("args", {})}
-        self.assertLessEqual(starts, {row[6] for row in rows})
-        self.assertTrue(starts)
 
     def test_api_statistic(self):
         dump = self.make(slots=40)
