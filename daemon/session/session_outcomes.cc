@@ -77,12 +77,11 @@ void SessionProcesses::FillOption(const std::string& key, const ProcessReports& 
   }
   out->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
   out->set_detail(std::string(kNeedsProcess));
-  if (key == kMarksOption || key == kStacksOption) return;
   if (collect_.Has(key)) {
     collect_.Fill(key, seen.processes, seen.over, out);
     CountActivity(key, out);
     DescribeFiles(out);
-  } else if (seen.attached) {
+  } else if (seen.attached && key != kMarksOption && key != kStacksOption) {
     const auto value = plan_.application_options.find(key);
     const NotServed not_served =
         WhyNotServed(key, value == plan_.application_options.end() ? std::string_view() : value->second, spec_);

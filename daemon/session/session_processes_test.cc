@@ -115,12 +115,12 @@ class SessionProcessesTest : public ::testing::Test {
       directory_.Keep(attach_id, mark, "");
     }
   }
-  void Collector(uint64_t attach_id, attach::CollectState state) {
+  void Collector(uint64_t attach_id, attach::CollectState state, attach::CollectKinds kinds = {attach::CollectKind::kKernel}) {
     attach::CollectorReport report;
     report.session_id = "s-1";
     report.provider = attach::CollectProvider::kMspti;
     report.state = state;
-    report.kinds = {attach::CollectKind::kKernel};
+    report.kinds = kinds;
     directory_.ReportCollector(attach_id, report);
     time_.RunReady();
   }
@@ -278,6 +278,29 @@ TEST_F(SessionProcessesTest, CountsWhatProcessesReportLostUntilTheyHaveHandedOve
   ASSERT_EQ(manifest.channels[0].dropped.size(), 1u);
   EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kVendorBuffer);
   EXPECT_EQ(manifest.channels[0].dropped[0].bytes, 4196u);
+}
+
+// A job that marks with mstx only has no marks of libprofd.
+TEST_F(SessionProcessesTest, MarksOfMsptiServeTheOptionToo) {
+  plan_.takes_marks = true;
+  plan_.awaited_options = {"msproftx"};
+  plan_.collect["msproftx"] = {attach::CollectKind::kMarker};
+  Make();
+  Begin(Dump());
+  for (const uint64_t attach_id : {1, 2}) Collector(attach_id, attach::CollectState::kOn, {attach::CollectKind::kMarker});
+  attach::MarkerRecord marker{};
+  marker.flag = 1;
+  const ActivityFrame frame{attach::ActivityType::kMarker, 1, clock_.MonotonicRawNs(), std::as_bytes(std::span(&marker, 1))};
+  directory_.Hand({1, 10, {}, {&frame, 1}});
+  processes_->End();
+  for (const uint64_t attach_id : {1, 2}) Collector(attach_id, attach::CollectState::kOff, {});
+  session_->state_ = v1::Session::STATE_DONE;
+  v1::SessionStatus status;
+  processes_->FillOptions(&status);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).result(), v1::Outcome::RESULT_FINISHED);
+  EXPECT_EQ(status.outcomes(0).detail(), "served by 2 of 2 processes");
+  EXPECT_EQ(status.outcomes(0).records(), 1u);
 }
 
 // As with MSPTI: docs/dumps.md, profiler_busy.

@@ -74,7 +74,7 @@ void AddMarks(const Manifest& manifest, v1::SessionStatus* session) {
 }
 
 // What processes recorded: in the session once, and for each option that asks for it. Where none does, it was the
-// default, task_time. AddMarks has the row of msproftx.
+// default, task_time. AddMarks has the row of msproftx, unless all its marks came by the vendor's profiler.
 void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
   std::map<ActivityFileId, const ManifestChannel*> channels;
   for (const ManifestChannel& channel : manifest.channels) {
@@ -84,8 +84,9 @@ void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
     Count(channel, session);
   }
   if (channels.empty()) return;
-  const auto files_of = [](const ManifestOption& option) {
-    if (option.key == kMarksOption) return std::set<ActivityFileId>();
+  const bool has_marks = manifest.marks != 0 || manifest.dropped_marks != 0;
+  const auto files_of = [has_marks](const ManifestOption& option) {
+    if (option.key == kMarksOption && has_marks) return std::set<ActivityFileId>();
     return FilesOfKinds(CollectKindsOf(option.key, option.value));
   };
   const bool asked = std::ranges::any_of(manifest.options, [&files_of](const ManifestOption& option) {

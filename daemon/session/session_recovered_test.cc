@@ -87,6 +87,12 @@ TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
   EXPECT_EQ(session.status().outcomes(1).records(), 40u);
   EXPECT_EQ(session.status().outcomes(2).collector(), "msproftx");
   EXPECT_EQ(session.status().outcomes(2).records(), 7u);
+  // All of them from MSPTI.
+  manifest.marks = 0;
+  const v1::Session markers = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
+  ASSERT_EQ(markers.status().outcomes_size(), 3);
+  EXPECT_EQ(markers.status().outcomes(2).collector(), "msproftx");
+  EXPECT_EQ(markers.status().outcomes(2).records(), 14u);
   // A session without options has the default.
   for (ManifestOption& option : manifest.options) option.asked.clear();
   EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 2);
