@@ -91,15 +91,28 @@ void SessionMarks::WriteStack(const MarkLine& line) {
   stacks_records_->Add({}, line_);
 }
 
+// A step without both its records is none to the analyser; its begin may lie before the session.
+void SessionMarks::EndStep(const TrainingProcess& process, int64_t time_ns, Step* step) {
+  if (!step->begun) WriteStep(process, start_raw_ns_, *step->value, true);
+  WriteStep(process, time_ns, *step->value, false);
+  step->open = false;
+}
+
+// Nor is one with more than two: several threads may report it. A process that never reports where a step ends has it end
+// where the next one begins.
 void SessionMarks::TakeStep(const TrainingProcess& process, const Mark& mark) {
-  bool begin = mark.kind == attach::MarkKind::kStepBegin;
-  if (auto running = running_steps_.find(process.pid); running != running_steps_.end()) {
-    int64_t step = running->second;
-    running_steps_.erase(running);
-    // A step without both its records is none to the analyser; its begin lies before the session.
-    if (!begin && mark.value == step) WriteStep(process, start_raw_ns_, step, true);
+  Step& step = steps_[process.pid];
+  const bool same = step.value == mark.value;
+  if (mark.kind == attach::MarkKind::kStepEnd) {
+    step.ends = true;
+    if (same && step.open) EndStep(process, mark.time_ns, &step);
+    if (!same) WriteStep(process, mark.time_ns, mark.value, false);
+    return;
   }
-  WriteStep(process, mark.time_ns, mark.value, begin);
+  if (same && step.open && step.thread != mark.thread) return;
+  if (!same && step.open && !step.ends) EndStep(process, mark.time_ns, &step);
+  step = {mark.value, mark.thread, true, true, step.ends};
+  WriteStep(process, mark.time_ns, mark.value, true);
 }
 
 bool SessionMarks::Owns(StepFile* file, const TrainingProcess& process) const {
@@ -132,7 +145,7 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
 }
 
 void SessionMarks::OnGone(pid_t pid) {
-  running_steps_.erase(pid);
+  steps_.erase(pid);
   for (auto& [device, file] : step_files_) {
     if (file.owner == pid) file.owner = 0;
   }

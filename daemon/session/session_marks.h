@@ -42,7 +42,7 @@ class SessionMarks {
   // A device that the dump takes from now on.
   void AddDevice(const Device& device) { devices_.push_back(device); }
   // The step this process is in as the session begins: its begin is timestamped with the session's.
-  void NoteRunningStep(pid_t pid, int64_t step) { running_steps_[pid] = step; }
+  void NoteRunningStep(pid_t pid, int64_t step) { steps_[pid] = {step, 0, true, false}; }
   // For one process another start than the session's.
   void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
   void Take(const TrainingProcess& process, const MarkBatch& batch);
@@ -63,7 +63,16 @@ class SessionMarks {
     pid_t owner = 0;  // one process per device: two would make four records of a step
     std::optional<int> rank;
   };
+  // The last one of a process.
+  struct Step {
+    std::optional<int64_t> value;
+    int32_t thread = 0;
+    bool open = false;
+    bool begun = true;   // in this session: its begin is written
+    bool ends = false;   // the process reports where steps end
+  };
   void WriteStack(const MarkLine& line);
+  void EndStep(const TrainingProcess& process, int64_t time_ns, Step* step);
   void TakeStep(const TrainingProcess& process, const Mark& mark);
   void WriteStep(const TrainingProcess& process, int64_t time_ns, int64_t step, bool begin);
   bool Owns(StepFile* file, const TrainingProcess& process) const;
@@ -77,7 +86,7 @@ class SessionMarks {
   bool takes_stacks_ = false;
   std::unique_ptr<HostFileBuffer> stacks_records_;
   std::map<int, StepFile> step_files_;  // by device
-  std::map<pid_t, int64_t> running_steps_;
+  std::map<pid_t, Step> steps_;
   std::string line_;
   uint64_t ring_lost_ = 0;
 };

@@ -37,8 +37,9 @@ class SessionMarksTest : public OneDumpTest {
     process.devices = {0, 1};
     return process;
   }
-  void Take(const TrainingProcess& process, int64_t after_ns, attach::MarkKind kind, int64_t step) {
+  void Take(const TrainingProcess& process, int64_t after_ns, attach::MarkKind kind, int64_t step, int32_t thread = 1) {
     Mark mark;
+    mark.thread = thread;
     mark.time_ns = kStart + after_ns;
     mark.kind = kind;
     mark.value = step;
@@ -88,6 +89,23 @@ TEST_F(SessionMarksTest, TheStepTheSessionBeganInHasItsBegin) {
   Take(Process(7, 0), -50, attach::MarkKind::kStepBegin, 11);  // before the session
   Take(Process(7, 0), 100, attach::MarkKind::kStepEnd, 11);
   EXPECT_THAT(Finish(), ElementsAre(Step{kCount, 11, 60000}, Step{kCount + 5, 11, 60001}));
+}
+
+// docs/libprofd.md: loops need not call profd_step_end.
+TEST_F(SessionMarksTest, StepsWithoutAnyEndLastUntilTheNext) {
+  marks_->NoteRunningStep(7, 11);
+  Take(Process(7, 0), 100, attach::MarkKind::kStepBegin, 12);
+  Take(Process(7, 0), 200, attach::MarkKind::kStepBegin, 14);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount, 11, 60000}, Step{kCount + 5, 11, 60001}, Step{kCount + 5, 12, 60000},
+                                    Step{kCount + 10, 12, 60001}, Step{kCount + 10, 14, 60000}));
+}
+
+TEST_F(SessionMarksTest, AStepThatSeveralThreadsReportHasTwoRecords) {
+  Take(Process(7, 0), 100, attach::MarkKind::kStepBegin, 0, 1);
+  Take(Process(7, 0), 120, attach::MarkKind::kStepBegin, 0, 2);
+  Take(Process(7, 0), 200, attach::MarkKind::kStepEnd, 0, 2);
+  Take(Process(7, 0), 220, attach::MarkKind::kStepEnd, 0, 1);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 5, 0, 60000}, Step{kCount + 10, 0, 60001}));
 }
 
 TEST_F(SessionMarksTest, StacksAreAFileOfTheirOwnWhereTheyAreWanted) {

@@ -247,6 +247,26 @@ TEST(Marks, StepsHaveBothEnds) {
   EXPECT_EQ(run.stats.clipped, 0u);
 }
 
+// docs/libprofd.md: loops need not call profd_step_end.
+TEST(Marks, StepsWithoutAnyEndLastUntilTheNext) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed(
+      {"2100\t42\t0\t1\tstep_begin\t\t7\n2200\t42\t0\t1\tstep_begin\t\t8\n"
+       "2230\t42\t0\t1\tstep_begin\t\t10\n2300\t42\t0\t1\tmark\tlast\t0\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0", "step Step 8: 2200+30 of 42:1, rank 0",
+                                    "mark last: 2300+0 of 42:1, rank 0", "step Step 10 (partial): 2230+70 of 42:1, rank 0"}));
+  EXPECT_EQ(run.stats.unpaired, 0u);
+}
+
+TEST(Marks, AStepThatSeveralThreadsReportCountsOnce) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed(
+      {"2100\t42\t0\t1\tstep_begin\t\t7\n2110\t42\t0\t2\tstep_begin\t\t7\n"
+       "2200\t42\t0\t2\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0"}));
+  EXPECT_EQ(run.stats.unpaired, 0u);
+}
+
 TEST(Marks, RangesAcrossTheSessionsBorderAreClipped) {
   DecodeRun run("marks.tsv", kOwn);
   run.place().clock.end_us = DecodeRun::kWall / 1000 + 10;

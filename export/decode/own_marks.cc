@@ -17,7 +17,8 @@ namespace {
 
 // host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value, domain (dumps of before have
 // none). A range or step whose other end lies outside of the session is clipped there. A step's end in the middle without its
-// begin, or its begin without its end, lost the other half: it is left out and counted.
+// begin, or its begin without its end, lost the other half: it is left out and counted. Steps of a process that reports no
+// end at all end where the next one begins, as in `profctl jobs`; repeats of a step by other threads are none.
 class MarksDecoder final : public EventDecoder {
  public:
   explicit MarksDecoder(const DecodeContext& context) : EventDecoder(context) {
@@ -84,6 +85,7 @@ class MarksDecoder final : public EventDecoder {
     int64_t t_ns = 0;
     Rank rank;
     int64_t value = 0;
+    bool ends = false;  // its process reports where steps end
   };
 
   bool Line(std::string_view line) {
@@ -187,20 +189,27 @@ class MarksDecoder final : public EventDecoder {
   bool BeginStep(const Mark& mark) {
     if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
     Step& step = steps_[mark.thread.first];
-    if (step.open) ++stats_.unpaired;  // the one before never ended
-    step = {true, mark.thread, mark.t_ns, mark.rank, mark.value};
+    if (step.open && step.value == mark.value && step.thread != mark.thread) return true;
+    if (step.open && step.value != mark.value && !step.ends) {
+      SendStep(step, mark.t_ns, false);
+    } else if (step.open) {
+      ++stats_.unpaired;  // the one before never ended
+    }
+    step = {true, mark.thread, mark.t_ns, mark.rank, mark.value, step.ends};
     return true;
   }
   bool EndStep(const Mark& mark) {
     if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
     auto [it, first] = steps_.try_emplace(mark.thread.first);
     Step& step = it->second;
+    step.ends = true;
     if (first) {
-      SendStep({false, mark.thread, begin_ns_, mark.rank, mark.value}, mark.t_ns, true);
+      step = {false, mark.thread, begin_ns_, mark.rank, mark.value, true};
+      SendStep(step, mark.t_ns, true);
     } else if (step.open && step.value == mark.value) {
       step.open = false;
       SendStep(step, mark.t_ns, false);
-    } else {
+    } else if (step.open || step.value != mark.value) {  // else again, by another thread
       ++stats_.unpaired;
     }
     return true;
