@@ -9,6 +9,7 @@ import tempfile
 import textwrap
 import types
 import unittest
+from unittest import mock
 
 import profd_harness
 from attach_server import AttachServer
@@ -139,6 +140,36 @@ class Sampled(unittest.TestCase):
         """Of the last marks none is a stack, so many steps have gone by since."""
         kinds = [mark[0] for mark in self.server.marks()]
         return len(kinds) > 60 and STACK not in kinds[-60:]
+
+
+class Rate(unittest.TestCase):
+    """50 samples a second (docs/python.md), also while another thread keeps the interpreter's lock for 5 ms at a time."""
+
+    class Library:
+        def __init__(self):
+            self.now, self.samples = 1000.0, 0
+
+        def profd_stacks_asked(self):
+            return 0
+
+        def profd_stacks_wanted(self, known, timeout_ms):
+            if known:
+                self.now += timeout_ms / 1000 + 0.005
+            return 1 if self.now < 1002 else -1
+
+        def profd_stack_frame(self, *_):
+            return 1
+
+        def profd_stack_sample(self, *_):
+            self.samples += 1
+            return 1
+
+    def test_keeps_its_rate(self):
+        library = self.Library()
+        with mock.patch.object(_stacks, "lib", lambda: library), \
+                mock.patch.object(_stacks, "time", types.SimpleNamespace(monotonic=lambda: library.now), create=True):
+            _stacks._run()
+        self.assertAlmostEqual(library.samples, 100, delta=3)
 
 
 class InADump(unittest.TestCase):

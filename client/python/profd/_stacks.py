@@ -8,9 +8,11 @@ and numbered: a stack is the number of its innermost frame.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
+import time
 from types import CodeType, FrameType
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -55,19 +57,26 @@ def _rate() -> int:
 
 def _run() -> None:
     global wanted
-    library, period_ms, tree = lib(), 1000 // _rate(), _Tree()
+    library, period, tree = lib(), 1 / _rate(), _Tree()
+    due = 0.0
     while True:
         if library.profd_stacks_asked():
             library.profd_stacks_answer(*_answer())
-        heard = library.profd_stacks_wanted(wanted, period_ms if wanted else _WAIT_MS)
+        heard = library.profd_stacks_wanted(wanted, _wait_ms(due) if wanted else _WAIT_MS)
         if heard < 0:  # profd was shut down
             wanted = 0
             return
         if heard != wanted:
             wanted = heard
             tree.sent.clear()
-        if wanted:
+        if wanted and time.monotonic() >= due:
+            # By the clock: a thread that computes keeps the interpreter's lock for some milliseconds each time.
+            due = max(due + period, time.monotonic() + period / 2)
             _sample(library, tree)
+
+
+def _wait_ms(due: float) -> int:
+    return max(1, math.ceil((due - time.monotonic()) * 1000))
 
 
 def _sample(library: Any, tree: _Tree) -> None:
