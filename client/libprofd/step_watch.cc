@@ -23,6 +23,7 @@ void StepWatch::OnNotice(const attach::SessionNotice& notice, int64_t last_step)
   // Notified again, it continues to count where it was.
   Watched& session = found->second;
   session.running = notice.state == "running";
+  session.marks = notice.marks;
   const auto stacks = notice.options.find("TORCH_CALL_STACK");
   const bool wants = session.running && stacks != notice.options.end() && stacks->second != "off";
   if (wants && !std::exchange(session.stacks, true)) stack_orders_ = stack_orders_ % kMaxStackRequests + 1;
@@ -91,8 +92,10 @@ void StepWatch::OnStep(int64_t step, bool begin, int64_t now_ns, std::vector<att
 
 bool StepWatch::wants_marks() const {
   // Of one that begins with a step from that step on: the daemon keeps what comes before the session runs.
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.running || (entry.second.start_step && entry.second.begun); });
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    const Watched& session = entry.second;
+    return session.marks && (session.running || (session.start_step && session.begun));
+  });
 }
 
 int StepWatch::wants_stacks() const {

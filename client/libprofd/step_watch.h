@@ -42,6 +42,7 @@ class StepWatch {
  private:
   struct Watched {
     bool running = false;
+    bool marks = false;   // wants them, not only steps
     bool stacks = false;  // wants them, while it runs
     std::optional<int64_t> start_step;
     uint32_t steps = 0;

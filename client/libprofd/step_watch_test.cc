@@ -129,6 +129,18 @@ TEST_F(StepWatchTest, ARunningSessionCountsCompleteSteps) {
   EXPECT_EQ(End(7), "s-7 ");
 }
 
+TEST_F(StepWatchTest, ASessionMayTakeStepsOnly) {
+  attach::SessionNotice notice{"s", "running", {}, 1, {}};
+  notice.marks = false;
+  watch_.OnNotice(notice);
+  EXPECT_FALSE(watch_.wants_marks());
+  EXPECT_EQ(Begin(6), "");
+  EXPECT_FALSE(watch_.wants_marks());
+  EXPECT_EQ(End(6), "s-6 ");
+  watch_.OnNotice({"t", "running", {}, 0, {}});
+  EXPECT_TRUE(watch_.wants_marks()) << "another session does";
+}
+
 TEST_F(StepWatchTest, NumbersMayHaveGapsAndThreadsMayRepeatThem) {
   watch_.OnNotice({"s", "armed", 0, 2, {}});
   EXPECT_EQ(Begin(0), "s+0 ");

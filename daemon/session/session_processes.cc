@@ -86,6 +86,7 @@ void SessionProcesses::Arm() {
   notice.start_step = StartStepOf(spec_);
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
+  notice.marks = plan_.takes_marks;
   // What writes files has no part of a step.
   if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
@@ -244,6 +245,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   notice.start_step = StartStepOf(spec_);
   notice.steps = spec_.schedule().steps();
   notice.options = plan_.application_options;
+  notice.marks = plan_.takes_marks;
   if (!collect_.empty()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
   if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });

@@ -144,6 +144,7 @@ json ToJson(const SessionNotice& m) {
   if (m.steps > 0) out["steps"] = m.steps;
   PutUnlessEmpty(out, "options", m.options);
   if (m.collect) out["collect"] = ToJson(*m.collect);
+  if (!m.marks) out["marks"] = false;
   return out;
 }
 
@@ -322,6 +323,7 @@ void Read(PacketReader& in, SessionNotice* m) {
   if (const json* collect = in.Object("collect")) {
     in.Adopt(ReadCollect(*collect, &m->collect.emplace()));
   }
+  in.Flag("marks", &m->marks);
   if (in.ok() && m->session_id.empty()) in.Fail("session_id", "is empty");
 }
 

@@ -182,7 +182,7 @@ struct CollectRequest {
 inline constexpr std::string_view kRecording = "recording";
 struct SessionNotice {  // "session"
   std::string session_id;
-  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": marks
+  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": so that `marks`
   // are wanted; "recording": as running, for the flight recorder: no marks are wanted;
   // "ended".
   std::string state;
@@ -192,6 +192,7 @@ struct SessionNotice {  // "session"
   // While "running" or "recording". With "armed" and start_step: from shortly before that step, so that it is
   // recorded from its begin.
   std::optional<CollectRequest> collect = std::nullopt;
+  bool marks = true;  // false: the session takes steps only
 };
 
 // Answer to "files": they were copied, or will not be; the process may remove its directory.

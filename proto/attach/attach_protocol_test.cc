@@ -167,6 +167,9 @@ TEST(AttachProtocol, ReplyAndNotice) {
   SessionNotice notice{"s-1", "armed", 11, 2, {{"msproftx", "on"}}};
   ExpectRoundTripToProcess(notice, R"({"type":"session","session_id":"s-1","state":"armed",
       "start_step":11,"steps":2,"options":{"msproftx":"on"}})");
+  SessionNotice without_marks{"s-1", "running", {}, 0, {}};
+  without_marks.marks = false;
+  ExpectRoundTripToProcess(without_marks, R"({"type":"session","session_id":"s-1","state":"running","marks":false})");
 }
 
 TEST(AttachProtocol, Collecting) {

@@ -278,14 +278,15 @@ class Python(unittest.TestCase):
         result = python("""
             import time, profd
             profd.attach()
-            while not profd.active():
+            while profd.session(1).get("state") != "running":
                 time.sleep(0.01)
             for n in range(3):
                 with profd.step(n), profd.annotate("not asked for"):
                     time.sleep(0.05)
+            print(profd.active(), profd.counters()["published"])
         """, self.d, env={"PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}',
                           "SLURM_JOB_ID": "77001", "SLURM_PROCID": "0"})
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((result.returncode, result.stdout), (0, "False 6\n"), result.stderr)
         session = eventually(lambda: next(
             (s for s in self.d.ctl("list")["sessions"]
              if s["job_id"] == "77001" and s["state"] == "done"), None))
