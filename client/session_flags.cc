@@ -126,7 +126,8 @@ void AddWhen(CLI::App* command, StartOptions* o) {
   add("--duration", &o->duration, "Stop after 500ms, 30s, 5m, 1h", "DURATION");
   add("--lease", &o->lease,
       "Stop this long after the caller and the job have exited (60s where their exit can be detected)", "DURATION");
-  command->add_flag("--detach", o->detach, "Keep running after the caller and the job exit")->group(group);
+  command->add_flag("--detach", o->detach, "Keep running after the caller exits; a session of a job's processes ends with them")
+      ->group(group);
 }
 
 }  // namespace
