@@ -93,7 +93,7 @@ Slice ActivitySlices::Base(const Batch& batch, size_t row, const ProcessSpec& pr
 }
 
 ActivitySlices::Marker ActivitySlices::MarkerOf(const Batch& batch, size_t row) {
-  Marker marker = {batch.t_ns[row], Text(batch, 0, row), Text(batch, 1, row)};
+  Marker marker = {batch.t_ns[row], Text(batch, 0, row), Text(batch, 1, row), Cell(batch, row, "thread")};
   const auto key = std::pair(Cell(batch, row, "pid"), Cell(batch, row, "id"));
   if (!marker.name.empty()) {
     if (marked_.size() >= kMaxOpen) marked_.clear();
@@ -115,25 +115,22 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
     open_[key] = marker;
     return std::nullopt;
   }
-  const int64_t stream = Cell(batch, row, "stream");
-  const Lane& lane = batch.device < 0 ? ThreadLane(pid, Cell(batch, row, "rank"), Cell(batch, row, "thread"))
-                                      : StreamLane(batch.device, pid, stream, "Markers", kMarkerTid);
+  const auto begin = kind == 2 ? open_.find(key) : open_.end();
+  if (kind == 2 && (begin == open_.end() || begin->second.t_ns > marker.t_ns)) return std::nullopt;
+  // A range may end on another thread than that it began on.
+  const Marker& first = begin == open_.end() ? marker : begin->second;
+  const Lane& lane = batch.device < 0
+                         ? ThreadLane(pid, Cell(batch, row, "rank"), first.thread)
+                         : StreamLane(batch.device, pid, Cell(batch, row, "stream"), "Markers", kMarkerTid);
   Slice slice = Base(batch, row, ProcessOf(batch), lane);
   // Not the row of the calls: markers are of another file, and one file alone knows what is open on a row.
-  if (batch.device < 0) slice.track = fmt::format("Markers of thread {}", Cell(batch, row, "thread"));
-  slice.kind = Slice::Kind::kInstant;
-  slice.name = marker.name;
-  slice.category = marker.domain;
-  if (kind == 2) {
-    const auto begin = open_.find(key);
-    if (begin == open_.end() || begin->second.t_ns > slice.t_ns) return std::nullopt;
-    slice.kind = Slice::Kind::kSlice;
-    slice.dur_ns = slice.t_ns - begin->second.t_ns;
-    slice.t_ns = begin->second.t_ns;
-    slice.name = begin->second.name;
-    slice.category = begin->second.domain;
-    open_.erase(begin);
-  }
+  if (batch.device < 0) slice.track = fmt::format("Markers of thread {}", first.thread);
+  slice.kind = kind == 2 ? Slice::Kind::kSlice : Slice::Kind::kInstant;
+  slice.t_ns = first.t_ns;
+  slice.dur_ns = marker.t_ns - first.t_ns;
+  slice.name = first.name;
+  slice.category = first.domain;
+  if (begin != open_.end()) open_.erase(begin);
   slice.integers.emplace_back("id", std::get<1>(key));
   return slice;
 }

@@ -38,6 +38,7 @@ class ActivitySlices {
     int64_t t_ns = 0;
     std::string name;
     std::string domain;
+    int64_t thread = 0;
   };
   Slice Base(const Batch& batch, size_t row, const ProcessSpec& process, const Lane& lane) const;
   const Lane& StreamLane(int device, int64_t pid, int64_t stream, std::string_view kind, int64_t first_tid);

@@ -29,9 +29,9 @@ class ActivitySlicesTest : public ::testing::Test, protected BatchSink {
     builder.Flush();
     return std::move(slice_);
   }
-  std::optional<Slice> Marker(int device, int64_t t_ns, const char* name, int64_t kind, int64_t id) {
+  std::optional<Slice> Marker(int device, int64_t t_ns, const char* name, int64_t kind, int64_t id, int64_t of_thread = 5) {
     const int64_t stream = device < 0 ? -1 : 4;
-    const int64_t thread = device < 0 ? 5 : 0;
+    const int64_t thread = device < 0 ? of_thread : 0;
     return Of(TableId::kMarker, device, t_ns, strings_.Intern(name), strings_.Intern(*name == 0 ? "" : "user"),
               int64_t{device >= 0}, kind, id, stream, 77, 0, thread);
   }
@@ -138,6 +138,15 @@ TEST_F(ActivitySlicesTest, ARangeHasTheTextsOfItsBegin) {
   EXPECT_THAT(range->integers, ElementsAre(Pair("rank", 0), Pair("pid", 77), Pair("id", 7)));
   EXPECT_FALSE(Marker(-1, 170, "", 2, 7)) << "it has ended";
   EXPECT_FALSE(Marker(-1, 170, "", 2, 8)) << "it never began";
+}
+
+// As MSTX_EVENTS has it, whose globalTid is that of the begin.
+TEST_F(ActivitySlicesTest, ARangeIsOfTheThreadItBeganOn) {
+  EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
+  const std::optional<Slice> range = Marker(-1, 160, "", 2, 7, 6);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->track, "Markers of thread 5");
+  EXPECT_EQ(range->tid, Marker(-1, 200, "same thread", 0, 8)->tid);
 }
 
 // Nor has the device's half; its times are its own.
