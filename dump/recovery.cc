@@ -44,6 +44,7 @@ class Recovery {
   void AddLateChannels();
   std::vector<const RepairedFile*> FilesOf(const ManifestChannel& channel) const;
   void CountPolled(std::span<const RepairedFile* const> files, ManifestChannel* channel);
+  int64_t LastBegin(const RepairedFile& file, int64_t written_ns) const;
   void EndChannels();
   void SumCopied();
   Status Save();
@@ -185,6 +186,30 @@ void Recovery::CountPolled(std::span<const RepairedFile* const> files, ManifestC
                                  samples->second.records, shares);
 }
 
+// What processes recorded is written some time after it began: what lies between is lost, too.
+int64_t Recovery::LastBegin(const RepairedFile& file, int64_t written_ns) const {
+  constexpr size_t kLastRecords = 1024;  // they are nearly in the order of time
+  const std::string path = file.slices.empty() ? "" : file.slices.back().file.path;
+  std::string_view base = path;
+  base.remove_prefix(base.rfind('/') + 1);
+  const ActivityFile* activity = FindActivityFile(base.substr(0, base.find(kSliceMark)));
+  if (activity == nullptr || path.ends_with(kCompressedSuffix)) return written_ns;
+  const Result<UniqueFd> fd = reader_.OpenFile(path);
+  struct stat about = {};
+  if (!fd.ok() || ::fstat(fd->get(), &about) != 0) return written_ns;
+  const auto size = static_cast<uint64_t>(about.st_size);
+  std::vector<std::byte> records(std::min(size / activity->record_bytes, uint64_t{kLastRecords}) * activity->record_bytes);
+  if (::pread(fd->get(), records.data(), records.size(), static_cast<off_t>(size - records.size())) != std::ssize(records)) {
+    return written_ns;
+  }
+  int64_t last_ns = 0;
+  for (size_t at = 0; at < records.size(); at += activity->record_bytes) {
+    const auto begin_ns = LoadUnchecked<int64_t>(records, at);
+    if (begin_ns <= written_ns) last_ns = std::max(last_ns, begin_ns);
+  }
+  return last_ns > 0 ? last_ns : written_ns;
+}
+
 void Recovery::EndChannels() {
   auto raw_of = [this](int64_t wall_ns) {
     int64_t raw = same_boot_ ? options_.now_raw_ns - (options_.now_wall_ns - wall_ns)
@@ -214,7 +239,7 @@ void Recovery::EndChannels() {
     gap.from_ns = manifest_.start_raw_ns;
     for (const RepairedFile* file : files) {
       const int64_t last_ns = file->last_ns != 0 ? file->last_ns : raw_of(std::min(file->modified_ns, end_wall_ns_));
-      gap.from_ns = std::max(gap.from_ns, last_ns);
+      gap.from_ns = std::max(gap.from_ns, LastBegin(*file, last_ns));
     }
     gap.from_ns = std::min(gap.from_ns, gap.host_ns);
     channel.state = "interrupted";

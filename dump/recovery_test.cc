@@ -9,7 +9,9 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -323,6 +325,26 @@ TEST_F(RecoveryTest, ActivityHasAChannelAndAGapFromItsLastRecord) {
   ASSERT_EQ(found->gaps.size(), 1u);
   EXPECT_EQ(found->gaps[0].reason, LossReason::kDaemonEnded);
   EXPECT_EQ(found->gaps[0].from_ns, kRaw + 40 * kNsPerSecond);
+}
+
+// Processes hand over what they recorded some time later.
+TEST_F(RecoveryTest, TheGapOfActivityBeginsAtItsLastRecordNotWhereThatWasWritten) {
+  Make();
+  const std::string slice = At("host/data/" + std::string(FileOf(ActivityFileId::kKernel).file) + ".slice_0");
+  std::array<StoredKernel, 2> kernels{};
+  kernels[0].start_ns = kRaw + 39 * kNsPerSecond;
+  kernels[1].start_ns = kRaw + 38 * kNsPerSecond;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(kernels));
+  WriteText(slice, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const RecoveryOptions options = Options();
+  const int64_t written_ns = wall_ + 40 * kNsPerSecond;
+  const timespec time = {written_ns / kNsPerSecond, written_ns % kNsPerSecond};
+  const timespec times[] = {time, time};
+  ASSERT_EQ(::utimensat(AT_FDCWD, slice.c_str(), times, 0), 0);
+  const RecoveredDump dump = Recover(options);
+  const ManifestChannel& channel = *std::ranges::find(dump.manifest.channels, "activity_kernel", &ManifestChannel::collector);
+  ASSERT_EQ(channel.gaps.size(), 1u);
+  EXPECT_EQ(channel.gaps[0].from_ns, kRaw + 39 * kNsPerSecond);
 }
 
 // One an earlier version began.
