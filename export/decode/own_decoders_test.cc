@@ -346,5 +346,18 @@ TEST(TsTrackOfOurs, StepsThatCrossTheSessionsBorderAreClipped) {
   EXPECT_EQ(run.stats.bad_bytes, 0u);
 }
 
+// docs/internals.md: the dump of a session that starts at a step starts some time after that step has begun.
+TEST(TsTrackOfOurs, TheStepASessionWaitedForIsComplete) {
+  DecodeRun run("ts_track.data");
+  std::string bytes;
+  for (const auto& [count, begin] : {std::pair(790, true), std::pair(1000, false)}) {
+    auto record = StepRecord(5, count, 7, begin);
+    bytes.append(reinterpret_cast<const char*>(record.data()), record.size());
+  }
+  run.Feed({bytes});
+  EXPECT_EQ(EventTexts(run), (Texts{"step of a device Step 7: 800+4200 of 0:4294967295, device 3"}));
+  EXPECT_EQ(run.stats.clipped, 0u);
+}
+
 }  // namespace
 }  // namespace profd::exporting

@@ -62,8 +62,9 @@ class TsTrackDecoder final : public EventDecoder {
     event.t_ns = row.begun_before ? begin_ns_ : clock_.DeviceCounter(row.start);
     const int64_t last_ns = clock_.DeviceCounter(row.ends_after ? last_ : row.end);
     event.dur_ns = SpanNs(event.t_ns, row.ends_after ? std::max(end_ns_, last_ns) : last_ns);
-    // A step that runs when the session starts is recorded as begun at that instant.
-    const bool at_begin = row.training_step && SpanNs(begin_ns_, event.t_ns) < kBorderNs;
+    // A step that runs when the session starts is recorded as begun at that instant. One that the session waited for
+    // begins some time before, and is complete.
+    const bool at_begin = row.training_step && SpanNs(begin_ns_, event.t_ns) < kBorderNs && SpanNs(event.t_ns, begin_ns_) < kBorderNs;
     const bool partial = row.ends_after || at_begin;
     if (partial) ++stats_.clipped;
     if (!event_ || !Touches(window_, event)) return;
