@@ -35,14 +35,16 @@ bool IsAscii(std::string_view text) {
 
 std::string RepairedText(std::string_view text, size_t max_bytes) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  text = text.substr(0, max_bytes);
-  if (IsAscii(text)) return std::string(text);
+  if (IsAscii(text.substr(0, max_bytes))) return std::string(text.substr(0, max_bytes));
   std::string out;
-  out.reserve(text.size());
+  out.reserve(std::min(text.size(), max_bytes));
   while (!text.empty()) {
-    size_t size = CharacterSize(text);
+    const size_t size = CharacterSize(text);
+    const size_t taken = std::max<size_t>(size, 1);
+    if (taken > max_bytes) break;  // not within a character
+    max_bytes -= taken;
     out.append(size == 0 ? kReplacement : text.substr(0, size));
-    text.remove_prefix(std::max<size_t>(size, 1));
+    text.remove_prefix(taken);
   }
   return out;
 }

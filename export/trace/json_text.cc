@@ -49,15 +49,15 @@ std::string JsonEscaped(std::string_view text, size_t max_bytes) {
 }
 
 void AppendJsonEscaped(std::string* out, std::string_view text, size_t max_bytes) {
-  text = text.substr(0, max_bytes);
+  const std::string_view shown = text.substr(0, max_bytes);
   unsigned odd = 0;  // characters that do not stand for themselves
-  for (const char c : text) {
+  for (const char c : shown) {
     const auto byte = static_cast<unsigned char>(c);
     odd |= static_cast<unsigned>(byte < 0x20) | static_cast<unsigned>(byte >= 0x80) |
            static_cast<unsigned>(byte == '"') | static_cast<unsigned>(byte == '\\');
   }
   if (odd == 0) {
-    out->append(text);
+    out->append(shown);
   } else {
     out->append(JsonEscaped(text, max_bytes));
   }

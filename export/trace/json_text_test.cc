@@ -50,6 +50,11 @@ TEST(JsonTextTest, TextsAreRepairedText) {
   EXPECT_EQ(JsonEscaped("\xED\xA0\x80").substr(0, 3), "\xEF\xBF\xBD");
   EXPECT_EQ(JsonEscaped("cut \xE6\xB5"), "cut \xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(JsonEscaped(std::string(5000, 'x')).size(), kMaxText);
+  // Not within a character.
+  EXPECT_EQ(JsonEscaped(std::string(1022, 'x') + "\xE6\xB5\x8B"), std::string(1022, 'x'));
+  std::string appended;
+  AppendJsonEscaped(&appended, std::string(1021, 'x') + "\xE6\xB5\x8B\xE6\xB5\x8B");
+  EXPECT_EQ(appended, std::string(1021, 'x') + "\xE6\xB5\x8B");
 }
 
 TEST(JsonTextTest, Timestamps) {

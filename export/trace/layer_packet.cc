@@ -45,8 +45,7 @@ char* PutText(int field, std::string_view text, char* out) {
 
 // Repaired where it must be; `repaired` keeps the text then.
 std::string_view Valid(std::string_view text, size_t most, std::string* repaired) {
-  text = text.substr(0, most);
-  if (IsAscii(text)) return text;
+  if (IsAscii(text.substr(0, most))) return text.substr(0, most);
   *repaired = RepairedText(text, most);
   return *repaired;
 }
