@@ -222,6 +222,9 @@ struct PlaneWait {
   int32_t plane = 0;
   bool behind_rdma = false;  // right behind what the same plane sent
 };
+// A plane's number in a rank has the number of its group, by which waits are looked at.
+constexpr int32_t PlaneNumber(uint64_t group, uint64_t plane) { return static_cast<int32_t>((group << 16 | (plane & 0xffff)) & 0x7fffffff); }
+constexpr int32_t GroupOfPlane(int32_t number) { return number >> 16; }
 
 // Between two ranks, numbered within their group or in all.
 struct Link {

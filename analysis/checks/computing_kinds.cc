@@ -203,17 +203,21 @@ std::array<KindTime, kComputingKinds> ComputingKindsOf(const Rank& rank) {
 
 double UncoveredWaitMs(const Rank& rank) {
   const Intervals& uncovered = rank.overlap[static_cast<size_t>(OverlapKind::kNotOverlapped)];
-  std::map<int32_t, double> all;  // ns by plane
-  std::map<int32_t, double>
-      part;  // of it, what lies in uncovered communication and waits for others
+  struct Waiting {
+    double all_ns = 0;
+    double part_ns = 0;  // of it, what lies in uncovered communication and waits for others
+  };
+  std::map<int32_t, std::map<int32_t, Waiting>> groups;  // by plane
   for (const PlaneWait& each : rank.waits) {
-    all[each.plane] += static_cast<double>(each.end_ns - each.start_ns);
-    part[each.plane] += each.behind_rdma ? 0 : CommonNs(uncovered, each.start_ns, each.end_ns);
+    Waiting& plane = groups[GroupOfPlane(each.plane)][each.plane];
+    plane.all_ns += static_cast<double>(each.end_ns - each.start_ns);
+    plane.part_ns += each.behind_rdma ? 0 : CommonNs(uncovered, each.start_ns, each.end_ns);
   }
-  if (all.empty()) return 0;
-  const auto least =
-      std::ranges::min_element(all, {}, [](const auto& each) { return each.second; });
-  return part[least->first] / 1e6;
+  double ns = 0;
+  for (const auto& [group, planes] : groups) {
+    ns += std::ranges::min_element(planes, {}, [](const auto& each) { return each.second.all_ns; })->second.part_ns;
+  }
+  return ns / 1e6;
 }
 
 double FreeCopiesMs(const Rank& rank) {

@@ -32,8 +32,8 @@ struct KindTime {
 // computing.
 std::array<KindTime, kComputingKinds> ComputingKindsOf(const Rank& rank);
 
-// Of communication that nothing covers: waiting for other ranks, on the plane that waits least, but
-// for waits for what this rank sent over RDMA.
+// Of communication that nothing covers: waiting for other ranks, on the plane of each group that
+// waits least, but for waits for what this rank sent over RDMA.
 double UncoveredWaitMs(const Rank& rank);
 // Of free time: copies on streams of operators.
 double FreeCopiesMs(const Rank& rank);

@@ -251,20 +251,20 @@ class DatabaseReader {
         });
   }
 
-  // What collectives moved, and where they waited for others; planes by number and group.
+  // What collectives moved, and where they waited for others.
   void ReadTransfers(int device) {
     if (!database_.Has("COMMUNICATION_TASK_INFO")) return;
     const auto enumeration = [this](std::string_view table, std::string_view column) {
       return database_.Has(table) ? fmt::format("(SELECT name FROM {} WHERE id = c.{})", table, column) : fmt::format("CAST(c.{} AS TEXT)", column);
     };
-    std::map<std::pair<int64_t, int64_t>, int32_t> planes;
+    std::map<int64_t, size_t> groups;  // their numbers
     std::vector<PlaneTask> tasks;
     Run(fmt::format("SELECT t.startNs, t.endNs, c.name, c.groupName, c.planeId, c.taskType, c.size, {}, {} FROM COMMUNICATION_TASK_INFO c "
                     "JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {} AND {} ORDER BY t.startNs",
                     enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device, IsTimed("t.")),
         [&](const Row& row) {
-          const int32_t plane = planes.try_emplace({row.Int(3), row.Int(4)}, static_cast<int32_t>(planes.size())).first->second;
-          tasks.push_back({row.Time(0), row.Time(1), plane, rank_->TextOf(Name(row.Int(5)))});
+          const size_t group = groups.try_emplace(row.Int(3), groups.size()).first->second;
+          tasks.push_back({row.Time(0), row.Time(1), PlaneNumber(group, static_cast<uint64_t>(row.Int(4))), rank_->TextOf(Name(row.Int(5)))});
           if (row.Int(6) <= 0) return;
           rank_->transfers.push_back({row.Time(0), row.Time(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
         });

@@ -125,7 +125,7 @@ class OperatorReader {
 
   void AddTransfers() {
     using exporting::operators::CommunicationTask;
-    std::map<std::pair<uint64_t, uint32_t>, int32_t> planes;  // by group and number
+    std::map<uint64_t, size_t> groups;  // their numbers
     std::vector<PlaneTask> tasks;
     for (const CommunicationTask& task : model_.communication.tasks) {
       if (task.op < 0 || task.info < 0) continue;
@@ -133,8 +133,8 @@ class OperatorReader {
       const auto& info = model_.host.communication.infos[static_cast<size_t>(task.info)];
       if (!op.shown || op.device != device_) continue;
       const std::string kind = model_.host.NameOf(info.name);
-      const auto plane = planes.try_emplace({op.group, info.plane}, static_cast<int32_t>(planes.size())).first->second;
-      tasks.push_back({task.start_ns, task.end_ns, plane, rank_.TextOf(rank_.Text(kind))});
+      const size_t group = groups.try_emplace(op.group, groups.size()).first->second;
+      tasks.push_back({task.start_ns, task.end_ns, PlaneNumber(group, info.plane), rank_.TextOf(rank_.Text(kind))});
       if (info.bytes == 0) continue;
       if (!kind.starts_with("Memcpy") && !kind.starts_with("Reduce")) continue;
       rank_.transfers.push_back({task.start_ns, task.end_ns, info.bytes, rank_.Text(model_.NameOf(op)),

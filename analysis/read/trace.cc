@@ -351,11 +351,26 @@ class TraceReader {
     }
   }
 
+  // Of each thread of communication, by process and number: a thread with the operations of a group is before its planes.
+  std::unordered_map<uint32_t, uint64_t> CommunicationGroups() const {
+    std::map<std::pair<int64_t, int64_t>, uint32_t> threads;
+    for (const auto& [key, thread] : threads_) {
+      int64_t number = 0;
+      if (GroupOf(thread) == kCommunication && ParseNumber(key.second, &number)) threads.emplace(std::pair(key.first, number), thread);
+    }
+    std::unordered_map<uint32_t, uint64_t> groups;
+    uint64_t group = 0;
+    for (const auto& [key, thread] : threads) groups[thread] = NameOf(thread).find(kCommunication) == std::string::npos ? group : ++group;
+    return groups;
+  }
+
   void AddWaits() {
+    std::unordered_map<uint32_t, uint64_t> groups = CommunicationGroups();
     std::vector<PlaneTask> tasks;
     for (const Event& event : events_) {
       const std::string_view name = GroupOf(event.thread) == kCommunication ? rank_.TextOf(event.name) : std::string_view();
-      if (!name.empty() && !name.starts_with("hcom")) tasks.push_back({event.start_ns, event.end_ns, static_cast<int32_t>(event.thread), name});
+      if (name.empty() || name.starts_with("hcom")) continue;
+      tasks.push_back({event.start_ns, event.end_ns, PlaneNumber(groups[event.thread], event.thread), name});
     }
     // As the vendor's advisor does over text only.
     rank_.AddWaits(std::move(tasks), true);

@@ -70,6 +70,28 @@ class Summary(AdviseCase):
         got = parts(self.run_of([*events, task("Memcpy", 950, 10, 3)], name="idle"))
         self.assertEqual([round(got[f"uncovered communication: {part}"][0] * 1000) for part in ("wait", "transmit")], [0, 1000])
 
+    def test_waits_of_groups(self):
+        """Each group waits on the plane of its own that waits least: 300 us of one, 10 us of the other."""
+        label = lambda thread, name: {"ph": "M", "name": "thread_name", "pid": 6, "tid": thread, "args": {"name": name}}
+        task = lambda name, start, us, plane: x(name, start, us, pid=6) | {"tid": plane}
+        events = [COMMUNICATION, x("Computing", 0, 1000, pid=5), x("Communication(Not Overlapped)", 1000, 2000, pid=5),
+                  label(10, "Group 1 Communication"), label(11, "Plane 0"), label(12, "Plane 1"), label(20, "Group 2 Communication"), label(21, "Plane 0"),
+                  task("hcom_a__1_0_1", 1000, 1000, 10), task("Notify_Wait", 1000, 300, 11), task("Notify_Wait", 1000, 400, 12),
+                  task("hcom_a__2_0_1", 2000, 1000, 20), task("Notify_Wait", 2000, 10, 21)]
+        got = parts(self.run_of(events))
+        self.assertEqual([round(got[f"uncovered communication: {part}"][0] * 1000) for part in ("wait", "transmit")], [310, 1690])
+        folder = self.database("groups")
+        begin = BEGIN * 1000 + 1_000_000
+        with sqlite3.connect(os.path.join(folder, "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT", "ascend_pytorch_profiler_0.db")) as db:
+            db.execute("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, relay, retry, dataType, algType, count, opType)")
+            db.execute("INSERT INTO COMMUNICATION_OP VALUES (3, ?, ?, 9, 5, 1, 0, 0, 0, 0, 1, 3)", (begin, begin + 2_000_000))
+            db.execute("INSERT INTO STRING_IDS VALUES (8, 'Notify_Wait'), (9, 'second')")
+            for task, (start, us, group, plane) in enumerate([(0, 300, 5, 0), (0, 400, 5, 1), (1000, 10, 9, 0), (1010, 990, 9, 0)], start=10):
+                db.execute("INSERT INTO TASK VALUES (?, ?, 0, 9, ?, 1, 6, 0, 3, 1, 1)", (begin + start * 1000, begin + (start + us) * 1000, task))
+                db.execute("INSERT INTO COMMUNICATION_TASK_INFO VALUES (3, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 1, 1)", (task, 8 if us != 990 else 4, plane, group))
+        db.close()
+        self.assertEqual(round(parts(folder)["uncovered communication: wait"][0] * 1000), 310)
+
     def database(self, name, blocks=24, size=1025, columns=("blockNum", "mixBlockNum")):
         folder = os.path.join(self.folder, name, "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
         os.makedirs(folder)
