@@ -19,6 +19,8 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   }
   if (calls.empty()) return std::nullopt;
   std::ranges::sort(calls, {}, &Interval::start_ns);
+  std::vector<int64_t> latest_ends;  // of the calls up to each
+  for (const Interval& call : calls) latest_ends.push_back(latest_ends.empty() ? call.end_ns : std::max(latest_ends.back(), call.end_ns));
   const double gap_us = input.limits.At("conjectured_gc", "gap_us");
   std::vector<Interval> found;
   for (const Interval& free : rank.overlap[static_cast<size_t>(OverlapKind::kFree)]) {
@@ -28,9 +30,12 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     if (us <= gap_us || at_border || !input.IsInStep(free.start_ns, free.end_ns)) continue;
     double busy_us = 0;
     uint64_t count = 0;
-    for (auto call = std::ranges::lower_bound(calls, free.start_ns, {}, &Interval::start_ns); call != calls.end() && call->start_ns < free.end_ns; ++call) {
+    // A call may have begun before the gap.
+    const auto first = std::ranges::upper_bound(latest_ends, free.start_ns) - latest_ends.begin();
+    for (auto call = calls.begin() + first; call != calls.end() && call->start_ns < free.end_ns; ++call) {
+      if (call->end_ns <= free.start_ns) continue;
       ++count;
-      busy_us += static_cast<double>(std::min(call->end_ns, free.end_ns) - call->start_ns) / 1000;
+      busy_us += static_cast<double>(std::min(call->end_ns, free.end_ns) - std::max(call->start_ns, free.start_ns)) / 1000;
     }
     if (busy_us / us < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(count) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
   }

@@ -30,8 +30,10 @@ class Advise(AdviseCase):
         free = lambda us, *calls: [x("Free", 0, us, pid=5), x("AscendCL@other", 10**7, 5, pid=2), *calls]
         self.assert_limit("conjectured_gc", self.run_of(free(200_000)), self.run_of(free(200_001), name="b"), "medium", cost=200.001, rows=1)
         # So much of the gap in calls, or so many of them, is not garbage collection.
-        for n, calls in enumerate(([x("AscendCL@a", 100, 3000, pid=2)], [x("AscendCL@a", i, 1, pid=2) for i in range(30)])):
+        before = [x("AscendCL@a", -500, 3500, pid=2), x("AscendCL@b", -400, 10, pid=2)]  # 3000 us of a call that began before the gap
+        for n, calls in enumerate(([x("AscendCL@a", 100, 3000, pid=2)], [x("AscendCL@a", i, 1, pid=2) for i in range(30)], before)):
             self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, *calls), name=f"c{n}")))
+        self.assertIn("conjectured_gc", found(self.run_of(free(300_000, x("AscendCL@a", -500, 3499, pid=2)), name="less")))
         self.assertNotIn("conjectured_gc", found(self.run_of(free(300_000, x("GC", 0, 5, cat="GC")), name="d")))
         # Operators of the framework with such names are no calls of AscendCL.
         operators = [x("aclnnAdd", i, 1, cat="cpu_op") for i in range(30)]
