@@ -125,8 +125,7 @@ class Looker {
     const std::vector<Shape> outputs = ShapesOf(rank_.TextOf(op.output_shapes));
     const auto mod = static_cast<int64_t>(Limit("attention_multiple"));
     const Shape& first = inputs.front();
-    const std::string_view name = rank_.TextOf(op.name);
-    const bool varlen = name.find("varlen") != std::string_view::npos || name.find("VarLen") != std::string_view::npos;
+    const bool varlen = LowerOf(rank_.TextOf(op.name)).find("varlen") != std::string::npos;
     int64_t head = first[2];
     int64_t length = mod;
     if (!varlen && first.size() == 4) {

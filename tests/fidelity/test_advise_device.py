@@ -124,7 +124,8 @@ class AdviseDevice(AdviseCase):
         # Where the layout does not say where the sequence is, softmax_max (B, N, S, 8) does.
         self.assertEqual(attention("2,4096,1024", outputs="2,8,4096,8", aic_mte2=0.9)[0], "bound")
         self.assertEqual(attention("2,4095,1024", outputs="2,8,4095,8", aic_mte2=0.9)[0], "not affine")
-        self.assertEqual(attention("4096,2,512", op="x_varlen", aic_mte2=0.9)[0], "bound")
+        for op in ("x_varlen", "aclnnFlashAttentionVarLenScore", "x_Varlen"):
+            self.assertEqual(attention("4095,2,512", op=op, aic_mte2=0.9)[0], "bound")
         vector = lambda **more: verdict("Add", "AI_VECTOR_CORE", "1,1", **more)
         self.assertEqual(vector(aiv_vec=0.5, aiv_mte2=0.3, aiv_mte3=0.1), ["bound", "vec, mte2 and mte3", None])
         self.assertEqual(vector(aiv_vec=0.1, aiv_mte2=0.7, aiv_mte3=0), ["bound", "mte2", None])
