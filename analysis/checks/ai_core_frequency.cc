@@ -90,7 +90,7 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   std::vector<std::pair<TextId, Slowed>> found;
   double lost_ns = 0;
   for (const auto& [name, of] : slowed) {
-    if (of.lost / static_cast<double>(of.calls) < limit) continue;
+    if (!Reaches(of.lost / static_cast<double>(of.calls), limit)) continue;
     found.emplace_back(name, of);
     lost_ns += of.lost_ns;
   }
@@ -101,7 +101,7 @@ std::optional<Finding> CheckAiCoreFrequency(const CheckInput& input) {
   finding.cost_ms = CostOf(input, lost_ns / 1e6);
   finding.step = input.StepNumber();
   finding.title = Text("The AI Core runs below its nominal frequency", "AI Core 运行频率低于标称频率");
-  finding.evidence = Translate({"{:operator} ran at a frequency more than {:.0f} % below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, Counted{found.size()},
+  finding.evidence = Translate({"{:operator} ran at a frequency {:.0f} % or more below the nominal {:.0f} MHz", "{} 个算子运行时的频率比标称值低 {:.0f} % 以上（标称 {:.0f} MHz）"}, Counted{found.size()},
                          limit * 100, rank.core_mhz);
   finding.evidence += ReasonsOf(input);
   finding.advice = {Text("Check the temperature of the device and its power limit: profctl top shows both, with the causes of throttling.",

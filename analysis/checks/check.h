@@ -124,7 +124,8 @@ inline constexpr std::string_view kStaticCompileCode =
 
 // By the time rule (1.2): of what takes `ms` in a step of `step_ms`.
 Priority PriorityOf(double ms, double step_ms, const Limits& limits);
-// Quotients, means and sums of shares are rounded: three of 0.3 reach 0.9, and 0.005 of 0.1 ms is 5 %.
+// Quotients, means and sums of shares are rounded: three of 0.3 reach 0.9, and 0.005 of 0.1 ms is 5 %. What must be above
+// a limit is what the limit does not reach.
 bool Reaches(double share, double limit);
 // Of `input.step`, else of the last step; 0: there is none.
 double StepLengthMs(const CheckInput& input);

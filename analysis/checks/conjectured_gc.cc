@@ -28,16 +28,17 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     // Where the span is that of all tasks, what lies before the first operator and behind the last one is no gap.
     const bool at_border = rank.span && (free.start_ns <= rank.span->start_ns || free.end_ns >= rank.span->end_ns);
     if (us <= gap_us || at_border || !input.IsInStep(free.start_ns, free.end_ns)) continue;
-    double busy_us = 0;
+    int64_t busy_ns = 0;
     uint64_t count = 0;
     // A call may have begun before the gap.
     const auto first = std::ranges::upper_bound(latest_ends, free.start_ns) - latest_ends.begin();
     for (auto call = calls.begin() + first; call != calls.end() && call->start_ns < free.end_ns; ++call) {
       if (call->end_ns <= free.start_ns) continue;
       ++count;
-      busy_us += static_cast<double>(std::min(call->end_ns, free.end_ns) - std::max(call->start_ns, free.start_ns)) / 1000;
+      busy_ns += std::min(call->end_ns, free.end_ns) - std::max(call->start_ns, free.start_ns);
     }
-    if (busy_us / us < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(count) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
+    const double share = static_cast<double>(busy_ns) / static_cast<double>(free.end_ns - free.start_ns);
+    if (share < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(count) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
   }
   if (found.empty()) return std::nullopt;
   double sum_ms = 0;

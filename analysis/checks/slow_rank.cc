@@ -90,7 +90,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   const std::vector<std::vector<StepRow>> by_step = ComparableRows(input.run, rows);
   for (size_t part = 0; part < kParts.size(); ++part) {
     const auto [least, most, difference] = LargestDifference(by_step, part);
-    if (mean <= 0 || difference / mean <= input.limits.At("slow_rank", "difference")) continue;
+    if (mean <= 0 || Reaches(input.limits.At("slow_rank", "difference"), difference / mean)) continue;
     TranslatedText evidence = kParts[part];
     evidence += Translate({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most.ms[part]);
     evidence += TranslatedText(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(most, false), least.ms[part], PlaceOf(least, false)),

@@ -30,7 +30,7 @@ std::optional<Finding> CheckStageImbalance(const CheckInput& input) {
     const double mean = std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
     const auto [least, most] = std::ranges::minmax_element(ms);
     const size_t pipeline = number++;
-    if (mean <= 0 || (*most - *least) / mean <= input.limits.At("stage_imbalance", "difference")) continue;
+    if (mean <= 0 || Reaches(input.limits.At("stage_imbalance", "difference"), (*most - *least) / mean)) continue;
     finding.cost_ms = std::max(finding.cost_ms.value_or(0), *most - mean);
     Join(&finding.evidence, kBetweenSentences, Translate({"Pipeline {}: {} computes {:.3f} ms of a step, the mean of its {} ranks is {:.3f} ms", "流水线 {}：{} 每个 step 计算 {:.3f} ms，其 {} 个 rank 的平均值为 {:.3f} ms"}, pipeline,
                                                   NameOf(*run.ranks[ranks[static_cast<size_t>(most - ms.begin())]]), *most, ms.size(), mean));

@@ -133,6 +133,7 @@ class Advise(AdviseCase):
         got = self.assert_limit("stage_imbalance", run("a", (97_500, 102_500)), run("b", (97_400, 102_600)), "high", cost=2.6, rows=2)
         self.assertEqual([row[:3] for row in got["table"]["rows"]], [[0, 0, 97.4], [0, 1, 102.6]])
         self.assertNotIn("stage_imbalance", found(run("c", (50_000, 100_000), op="hcom_allReduce_")))
+        self.assertNotIn("stage_imbalance", found(run("rounded", (40_092, 42_148))))  # 2.056 of 41.120 ms
 
     def test_api_compare(self):
         def run(name, inner, times=1, steps=0):
@@ -190,6 +191,8 @@ class Advise(AdviseCase):
     def test_slow_rank(self):
         even = found(self.ranks("a", [(50_000, 30_000, 20_000), (55_000, 30_000, 15_000)]))["slow_rank"]  # 5 of 100 ms
         self.assertEqual((even["priority"], even["evidence"], even["cost_ms"]), ("info", "No rank is slow", None))
+        even = found(self.ranks("rounded", [(55.652, 0, 442.388), (80.554, 0, 417.486)]))["slow_rank"]  # 24.902 of 498.040 us
+        self.assertEqual(even["evidence"], "No rank is slow")
         slow = found(self.ranks("b", [(50_000, 30_000, 20_000), (55_200, 30_000, 15_000)]))["slow_rank"]
         self.assert_close(slow["cost_ms"], 5.2)
         self.assertIn("Computing differs by 5.200 ms", slow["evidence"])

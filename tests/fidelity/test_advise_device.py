@@ -72,6 +72,10 @@ class AdviseDevice(AdviseCase):
         got = self.assert_limit("ai_core_frequency", run("a", 1000, 951, 1), run("b", 1000, 950, 1), "high", cost=0.005, rows=1)
         self.assertEqual(got["table"]["rows"][0], ["a", 1, 100, 0.05, 950, 950, 950])
         self.assertIn("ai_core_frequency", found(run("c", 500)))  # it holds until the next
+        rows = self.kernels(*[("a", "Mul", "AI_CORE", 100, 0, "static", "F")] * 7)
+        self.device("calls", 24, 48, 1500)
+        events = [{"ph": "C", "name": "AI Core Freq", "pid": 9, "tid": 0, "ts": BEGIN, "args": {"MHz": 1425}}]
+        self.assertIn("ai_core_frequency", found(self.run_of(events, name="calls", kernel_details__csv=rows)))  # 5 % of each of the seven
         self.assertNotIn("ai_core_frequency", found(run("d", 500, core="AI_VECTOR_CORE")))
         # The kind of task on the timeline decides, where the operator is there.
         def with_task(name, core, task):
