@@ -36,7 +36,7 @@ std::optional<Finding> CheckBandwidthContention(const CheckInput& input) {
     const int64_t end_ns = EndOf(each.start_ns, each.elapse_ms);
     const auto after = std::ranges::lower_bound(kernels, end_ns, {}, &Interval::start_ns);
     const bool beside = after != kernels.begin() && std::prev(after)->end_ns > each.start_ns;
-    if (beside && gb_s < limit) found.push_back({&each, gb_s});
+    if (beside && !Reaches(gb_s, limit)) found.push_back({&each, gb_s});
   }
   if (found.empty()) return std::nullopt;
   std::ranges::stable_sort(found, {}, &Slow::gb_s);

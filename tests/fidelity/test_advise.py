@@ -174,9 +174,10 @@ class Advise(AdviseCase):
             self.assertEqual(got["table"]["rows"], [[of, 100, 21, 0.21, 42]])
 
     def test_bandwidth_contention(self):
-        def run(name, mb, start):
+        def run(name, mb, start, ms=1):
             rows = self.kernels(("m", "MatMulV2", "AI_CORE", 100, 0, "static", "FLOAT"))
-            return self.run_of([], name=name, kernel_details__csv=rows, communication__json=self.collectives(("hcom_a__1_1_1", 1, {"SDMA": (mb, 1)}, start)))
+            return self.run_of([], name=name, kernel_details__csv=rows, communication__json=self.collectives(("hcom_a__1_1_1", 1, {"SDMA": (mb, ms)}, start)))
+        self.assertNotIn("bandwidth_contention", found(run("rounded", 1.44, 50, ms=0.1)))  # 14.4 GB/s
         self.assert_limit("bandwidth_contention", run("a", 14.4, 50), run("b", 14.3, 50), "low", rows=1)
         self.assertNotIn("bandwidth_contention", found(run("c", 1, 100)))
         self.assertNotIn("bandwidth_contention", found(run("d", 1, -1000)))
