@@ -51,7 +51,6 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   const double least_us = input.limits.At("dataloader", "least_us");
   std::map<TextId, std::string> lower;  // names that are of a data loader; empty: another
   std::vector<const Slice*> found;
-  bool single = false;
   int64_t in_steps_ns = 0;
   for (const Slice& slice : rank.slices) {
     const auto [it, is_new] = lower.try_emplace(slice.name);
@@ -61,7 +60,6 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
     }
     const int64_t ns = slice.end_ns - slice.start_ns;
     if (it->second.empty() || static_cast<double>(ns) / 1000 < least_us) continue;
-    if (found.empty()) single = it->second.find("singleprocess") != std::string::npos;
     found.push_back(&slice);
     if (IsInSteps(rank, slice.start_ns)) in_steps_ns += ns;
   }
@@ -75,7 +73,8 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
                          Ms(found.front()->end_ns - found.front()->start_ns));
   finding.advice = {Text("Keep the data on a fast local disk, and read it in few large files.", "将数据放在高速本地盘，并以少量大文件读取。"),
                     Text("Raise num_workers of the DataLoader.", "增大 DataLoader 的 num_workers。")};
-  if (!single) {
+  // That of the first call, which the evidence describes.
+  if (lower[found.front()->name].find("singleprocess") == std::string::npos) {
     finding.advice.emplace_back(Text("Bind the loader's processes to CPUs of their own.", "为数据加载进程绑定独立的 CPU。"));
     finding.advice.emplace_back(Text("Archive formats (tar, MindRecord) read faster than single files.", "归档格式（tar、MindRecord）比零散文件读取更快。"));
     finding.advice.emplace_back(Text("Set pin_memory=True.", "设置 pin_memory=True。"));

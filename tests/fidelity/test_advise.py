@@ -78,6 +78,10 @@ class Advise(AdviseCase):
         got = self.assert_limit("dataloader", self.run_of(call(9999)), self.run_of(call(10_000), name="b"), "high", cost=10, rows=1)
         single = found(self.run_of(call(10_000, "_SingleProcessDataLoaderIter"), name="c"))["dataloader"]
         self.assertLess(len(single["advice"]), len(got["advice"]))
+        # The first call is the earliest, wherever it is in the file.
+        mixed = found(self.run_of([x("_MultiProcessingDataLoaderIter", 10**6, 20_000), *call(10_000, "_SingleProcessDataLoaderIter")], name="d"))["dataloader"]
+        self.assertIn("the first 10.000 ms", mixed["evidence"])
+        self.assertEqual(mixed["advice"], single["advice"])
 
     def test_environment(self):
         bad = {"ASCEND_GLOBAL_LOG_LEVEL": "1", "ASCEND_ENHANCE_ENABLE": "0", "HCCL_RDMA_TC": "1", "HCCL_RDMA_SL": "1", "ACLNN_CACHE_LIMIT": "9999", "HOST_CACHE_CAPACITY": "0",
