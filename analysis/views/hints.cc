@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "analysis/cluster/cost.h"
 #include "analysis/views/views.h"
 #include "base/count_text.h"
 
@@ -15,7 +18,7 @@ constexpr double kMuchFree = 0.1;        // analysis 1.3, overall summary
 constexpr double kMuchUncovered = 0.1;
 constexpr double kLongIntervalMs = 0.5;  // analysis 4.3, step interval
 constexpr double kSlowLink = 0.8;        // of the reference bandwidth (analysis 1.3, bandwidth contention)
-constexpr double kRanksApart = 0.05;     // analysis 1.1: (max - min) / mean
+constexpr double kRanksApart = 0.05 + 1e-9;  // analysis 1.1: (max - min) / mean, which is rounded
 
 double NumberOf(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -129,27 +132,25 @@ void AddOfLinks(const Json& ranks, HintList* hints) {
              std::move(worst.evidence));
 }
 
-void AddOfRanks(const Json& ranks, HintList* hints) {
-  for (const auto& [field, what] : {std::pair("computing_ms", "computing"), std::pair("uncovered_communication_ms", "communication"),
-                                    std::pair("free_ms", "free time")}) {
-    double least = 0;
-    double most = 0;
-    double total = 0;
-    size_t count = 0;
-    const Json* slowest = nullptr;
-    for (const Json& rank : ranks) {
-      if (!rank["overall"].is_object()) continue;
-      const double value = NumberOf(rank["overall"], field);
-      total += NumberOf(rank["overall"], "computing_ms") + NumberOf(rank["overall"], "uncovered_communication_ms") +
-               NumberOf(rank["overall"], "free_ms");
-      if (count++ == 0) least = most = value;
-      least = std::min(least, value);
-      if (value >= most) slowest = &rank;
-      most = std::max(most, value);
-    }
-    if (count < 2 || total <= 0 || (most - least) / (total / static_cast<double>(count)) <= kRanksApart) continue;
-    hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*slowest)),
-               fmt::format("{:.3f} ms to {:.3f} ms", least, most));
+// As the advice does, by a mean step: ranks need not have recorded as many.
+void AddOfRanks(const Run& run, const Json& ranks, HintList* hints) {
+  std::vector<std::pair<Shares, const Json*>> steps;
+  double total = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const std::optional<Shares> step = ranks[i]["overall"].is_object() ? MeanStepOf(*run.ranks[i]) : std::nullopt;
+    if (!step) continue;
+    total += step->computing + step->uncovered + step->free;
+    steps.emplace_back(*step, &ranks[i]);
+  }
+  if (steps.size() < 2 || total <= 0) return;
+  const bool of_steps = std::ranges::any_of(run.ranks, [](const auto& rank) { return !rank->steps.empty() || !rank->shares.empty(); });
+  for (const auto& [part, what] : {std::pair(&Shares::computing, "computing"), std::pair(&Shares::uncovered, "communication"),
+                                   std::pair(&Shares::free, "free time")}) {
+    const auto [least, most] = std::ranges::minmax_element(steps, {}, [part = part](const auto& each) { return each.first.*part; });
+    const double difference = most->first.*part - least->first.*part;
+    if (difference / (total / static_cast<double>(steps.size())) <= kRanksApart) continue;
+    hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*most->second)),
+               fmt::format("{:.3f} ms to {:.3f} ms{}", least->first.*part, most->first.*part, of_steps ? " of a step" : ""));
   }
 }
 
@@ -158,7 +159,7 @@ void AddOfRanks(const Json& ranks, HintList* hints) {
 Json Hints(const Run& run, const Json& data) {
   HintList hints;
   const Json& ranks = data["ranks"];
-  AddOfRanks(ranks, &hints);
+  AddOfRanks(run, ranks, &hints);
   AddOfLinks(ranks, &hints);
   for (size_t i = 0; i < ranks.size(); ++i) {
     AddOfPipeline(ranks[i], &hints);
