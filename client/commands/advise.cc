@@ -28,18 +28,25 @@ constexpr std::array<std::string_view, 3> kPriorities = {"high", "medium", "low"
 constexpr std::array<std::string_view, 3> kFormats = {"text", "json", "sarif"};
 constexpr int kAdviceVersion = 1;  // of docs/advice.schema.json
 
-int PrintList(const Io& io, analysis::Language language, bool json) {
+Json ListJson(analysis::Language language, const analysis::Limits& limits) {
+  Json checks = Json::array();
+  for (const analysis::Check& check : analysis::Checks()) {
+    checks.push_back({{"check", check.id}, {"dimension", analysis::DimensionWord(check.dimension)}, {"what", check.what.In(language)},
+                      {"needs", check.needs.In(language)}, {"limits", Json::array()}});
+  }
+  Json others = Json::array();  // of priorities, and of live checks
+  for (const analysis::Limit& limit : analysis::DefaultLimits()) {
+    Json json = {{"name", limit.name}, {"value", limits.At(limit.check, limit.name)}, {"unit", limit.unit}, {"what", limit.what}};
+    const auto check = std::ranges::find_if(checks, [&limit](const Json& each) { return each["check"] == limit.check; });
+    if (check == checks.end()) json["check"] = limit.check;
+    (check == checks.end() ? others : (*check)["limits"]).push_back(std::move(json));
+  }
+  return {{"checks", std::move(checks)}, {"limits", std::move(others)}};
+}
+
+int PrintList(const Io& io, analysis::Language language, const analysis::Limits& values, bool json) {
   if (json) {
-    Json checks = Json::array();
-    for (const analysis::Check& check : analysis::Checks()) {
-      Json limits = Json::array();
-      for (const analysis::Limit& limit : analysis::DefaultLimits()) {
-        if (limit.check == check.id) limits.push_back({{"name", limit.name}, {"value", limit.value}, {"unit", limit.unit}, {"what", limit.what}});
-      }
-      checks.push_back({{"check", check.id}, {"dimension", analysis::DimensionWord(check.dimension)}, {"what", check.what.In(language)},
-                        {"needs", check.needs.In(language)}, {"limits", std::move(limits)}});
-    }
-    io.out << JsonText(Json{{"checks", std::move(checks)}}, true) << std::endl;
+    io.out << JsonText(ListJson(language, values), true) << std::endl;
     return kExitOk;
   }
   Table checks({"CHECK", "DIMENSION", "LOOKS FOR", "NEEDS"});
@@ -50,7 +57,7 @@ int PrintList(const Io& io, analysis::Language language, bool json) {
   io.out << '\n';
   Table limits({"LIMIT", ">VALUE", "UNIT", "OF"});
   for (const analysis::Limit& limit : analysis::DefaultLimits()) {
-    limits.AddRow({fmt::format("{}.{}", limit.check, limit.name), fmt::format("{}", limit.value), std::string(limit.unit), std::string(limit.what)});
+    limits.AddRow({fmt::format("{}.{}", limit.check, limit.name), fmt::format("{}", values.At(limit.check, limit.name)), std::string(limit.unit), std::string(limit.what)});
   }
   limits.Print(io.out, io.out_color());
   io.out.flush();
@@ -191,17 +198,17 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   const auto misused = [&](const Status& status) { return FailWith(io, status, kExitUsage, json); };
   const auto language = ParseLanguage(command.language);
   if (!language.ok()) return misused(language.status());
-  if (command.list) return PrintList(io, *language, json);
+  analysis::Limits limits;
+  if (!command.limits.empty()) {
+    if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read);
+  }
+  if (command.list) return PrintList(io, *language, limits, json);
   if (command.runs.empty() && command.store.from.empty()) return misused(InvalidArgument("which run? profctl advise RUN, or --list"));
   if (!command.fail_on.empty() && std::ranges::find(kPriorities, command.fail_on) == kPriorities.end()) {
     return misused(InvalidArgument(fmt::format("--fail-on \"{}\": high, medium or low", command.fail_on)));
   }
   if (std::ranges::find(kFormats, command.format) == kFormats.end()) {
     return misused(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)));
-  }
-  analysis::Limits limits;
-  if (!command.limits.empty()) {
-    if (Status read = analysis::ReadLimits(command.limits, &limits); !read.ok()) return fail(read);
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };

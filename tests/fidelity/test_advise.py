@@ -311,6 +311,14 @@ class Advise(AdviseCase):
         self.assertIn("--force", advise(run, "-o", out, code=3)["error"]["message"])
         listed = advise("--list")["checks"]
         self.assertEqual({limit["name"]: limit["value"] for check in listed if check["check"] == "gc" for limit in check["limits"]}, {"least_us": 1000})
+        limits = os.path.join(self.folder, "limits.toml")
+        with open(limits, "w", encoding="utf-8") as file:
+            file.write("[gc]\nleast_us = 500\n[priority]\nhigh = 0.125\n")
+        listed = advise("--list", "--limits", limits)
+        self.assertEqual([each["value"] for check in listed["checks"] if check["check"] == "gc" for each in check["limits"]], [500])
+        self.assertEqual([each["value"] for each in listed["limits"] if (each["check"], each["name"]) == ("priority", "high")], [0.125])
+        self.assertRegex(profctl("advise", "--list", "--limits", limits).stdout, r"\npriority\.high +0\.125 ")
+        advise("--list", "--limits", os.path.join(self.folder, "none"), code=4)
         text = profctl("advise", run).stdout
         self.assertIn("Python collected garbage 1 time for", text)
         self.assertIn("- ", text)
