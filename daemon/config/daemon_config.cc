@@ -182,6 +182,32 @@ void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problem
   }
 }
 
+void CheckPaths(const DaemonConfig& config, std::vector<std::string>* problems) {
+  auto absolute = [problems](std::string_view key, const std::string& path, bool may_be_empty) {
+    if (path.empty() ? !may_be_empty : path.front() != '/') {
+      problems->push_back(fmt::format("{} = \"{}\" must be an absolute path", key, path));
+    }
+  };
+  absolute("daemon.socket", config.socket, false);
+  if (config.attach_socket != "off") absolute("daemon.attach_socket", config.attach_socket, true);
+  if (!config.attach_socket.empty() && config.attach_socket == config.socket) {
+    problems->push_back(fmt::format("daemon.attach_socket = \"{}\" must be another path than daemon.socket",
+                                    config.attach_socket));
+  }
+  absolute("dump.root", config.dump_root, false);
+  absolute("dump.state_dir", config.state_dir, true);
+  absolute("driver.hal_library", config.hal_library, true);
+  absolute("driver.dcmi_library", config.dcmi_library, true);
+  absolute("attribution.job_map_dir", config.job_map_dir, true);
+  absolute("attribution.pod_resources_socket", config.pod_resources_socket, true);
+  if (config.cri_socket != "auto") absolute("attribution.cri_socket", config.cri_socket, true);
+  // CheckWebConfig reads the file while /metrics is served, and says so then.
+  if (!config.metrics_enabled) absolute("metrics.web_config", config.metrics_web_config, true);
+  if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
+    absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);
+  }
+}
+
 }  // namespace
 
 std::string AttachSocketOf(const DaemonConfig& config) {
@@ -268,16 +294,7 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
       }
     }
   }
-  auto absolute = [problems](std::string_view key, const std::string& path, bool may_be_empty) {
-    if (path.empty() ? !may_be_empty : path.front() != '/') {
-      problems->push_back(fmt::format("{} = \"{}\" must be an absolute path", key, path));
-    }
-  };
-  absolute("daemon.socket", config.socket, false);
-  absolute("dump.root", config.dump_root, false);
-  absolute("dump.state_dir", config.state_dir, true);
-  absolute("driver.hal_library", config.hal_library, true);
-  absolute("driver.dcmi_library", config.dcmi_library, true);
+  CheckPaths(config, problems);
   for (const std::string& text : config.advice_limits) {
     if (Status set = analysis::Limits().Set(text); !set.ok()) problems->push_back("advice.limits: " + set.message());
   }
@@ -289,11 +306,6 @@ void ValidateDaemonConfig(const DaemonConfig& config, std::vector<std::string>* 
   CheckSampling(config, problems);
   for (std::string& problem : CheckSettings(SettingsOf(config))) {
     problems->push_back(std::move(problem));
-  }
-  // CheckWebConfig reads the file while /metrics is served, and says so then.
-  if (!config.metrics_enabled) absolute("metrics.web_config", config.metrics_web_config, true);
-  if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
-    absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);
   }
   for (const std::string& name : config.metrics_names) {
     if (name != "atlas" && name != "npu-exporter") {

@@ -224,6 +224,32 @@ TEST(DaemonConfig, RelativePathsAreRefused) {
   EXPECT_THAT(problems, SizeIs(2));
 }
 
+// The daemon's directory under systemd is /, which is not what the operator has in mind.
+TEST(DaemonConfig, RelativePathsOfOtherSocketsAreRefused) {
+  DaemonConfig config;
+  config.attach_socket = "attach.sock";
+  config.job_map_dir = "jobs";
+  config.pod_resources_socket = "kubelet.sock";
+  config.cri_socket = "containerd.sock";
+  EXPECT_THAT(ProblemsOf(config),
+              ElementsAre("daemon.attach_socket = \"attach.sock\" must be an absolute path",
+                          "attribution.job_map_dir = \"jobs\" must be an absolute path",
+                          "attribution.pod_resources_socket = \"kubelet.sock\" must be an absolute path",
+                          "attribution.cri_socket = \"containerd.sock\" must be an absolute path"));
+  config = DaemonConfig();
+  config.attach_socket = "off";
+  config.pod_resources_socket = "";
+  config.cri_socket = "";
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+}
+
+TEST(DaemonConfig, TheTwoSocketsDiffer) {
+  DaemonConfig config;
+  config.attach_socket = config.socket;
+  EXPECT_THAT(ProblemsOf(config), ElementsAre("daemon.attach_socket = \"/run/profd/profd.sock\" must be another path "
+                                              "than daemon.socket"));
+}
+
 // CheckWebConfig, which runs while /metrics is served, refuses a relative path itself.
 TEST(DaemonConfig, ARelativeWebConfigIsReportedOnce) {
   DaemonConfig config;
