@@ -39,6 +39,10 @@ void ReadLabels(const std::vector<std::string>& entries, PushLabels* labels,
                                       log::Quote(entry)));
       continue;
     }
+    if (std::any_of(labels->begin(), labels->end(), [&](const auto& label) { return label.first == name; })) {
+      problems->push_back(fmt::format("push.labels: {}: this name was given a value before", log::Quote(entry)));
+      continue;
+    }
     labels->emplace_back(name, entry.substr(equals + 1));
   }
 }

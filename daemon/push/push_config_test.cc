@@ -66,6 +66,15 @@ TEST_F(PushConfigTest, EveryProblemIsNamed) {
   EXPECT_EQ(problems_.size(), 7U);
 }
 
+// A receiver of OTLP may refuse attributes with one key twice.
+TEST_F(PushConfigTest, ALabelHasOneValue) {
+  config_.push_otlp_url = "http://collector:4318";
+  config_.push_labels = {"cluster=a", "rack=1", "cluster=b"};
+  PushConfig made = Make();
+  EXPECT_THAT(problems_, ElementsAre(HasSubstr("push.labels: \"cluster=b\": this name was given a value before")));
+  EXPECT_THAT(made.labels, ElementsAre(Pair("cluster", "a"), Pair("rack", "1")));
+}
+
 TEST_F(PushConfigTest, HeadersAreSecretAndOfOneLine) {
   config_.push_otlp_url = "http://collector:4318";
   for (const char* text : {"no colon\n", ": x\n", "A b: c\n", "A: b\x01\n"}) {
