@@ -48,6 +48,11 @@ PostResult Failed(std::string_view reason, std::string detail) {
   return result;
 }
 
+// OpenSSL's error for a file that cannot be opened is "asio.ssl error".
+std::string WhyUnusable(const std::string& path, const error_code& error) {
+  return ::access(path.c_str(), R_OK) == 0 ? error.message() : std::generic_category().message(errno);
+}
+
 Result<std::unique_ptr<asio::ssl::context>> MakeContext(const PushTls& tls) {
   auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
   error_code error;
@@ -55,7 +60,7 @@ Result<std::unique_ptr<asio::ssl::context>> MakeContext(const PushTls& tls) {
   if (!error) context->set_verify_mode(asio::ssl::verify_peer, error);
   if (error) return Internal(error.message());
   tls.ca.empty() ? context->set_default_verify_paths(error) : context->load_verify_file(tls.ca, error);
-  if (error) return FailedPrecondition(fmt::format("push.ca = \"{}\": {}", tls.ca, error.message()));
+  if (error) return FailedPrecondition(fmt::format("push.ca = \"{}\": {}", tls.ca, WhyUnusable(tls.ca, error)));
   if (tls.certificate.empty() != tls.key.empty()) {
     return InvalidArgument("push.certificate and push.key go together");
   }
@@ -63,7 +68,7 @@ Result<std::unique_ptr<asio::ssl::context>> MakeContext(const PushTls& tls) {
   context->use_certificate_chain_file(tls.certificate, error);
   if (error) {
     return FailedPrecondition(
-        fmt::format("push.certificate = \"{}\": {}", tls.certificate, error.message()));
+        fmt::format("push.certificate = \"{}\": {}", tls.certificate, WhyUnusable(tls.certificate, error)));
   }
   context->use_private_key_file(tls.key, asio::ssl::context::pem, error);
   if (error) return FailedPrecondition(fmt::format("push.key = \"{}\": {}", tls.key, error.message()));

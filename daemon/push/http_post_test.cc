@@ -113,9 +113,11 @@ TEST(HttpPoster, PlainTextWhereTlsIsWanted) {
 
 TEST(HttpPoster, FilesOfTlsAreCheckedBefore) {
   EXPECT_TRUE(HttpPoster::Check({}).ok());
-  EXPECT_THAT(HttpPoster::Check({"/nowhere/ca.crt", "", ""}).message(), HasSubstr("push.ca"));
+  EXPECT_EQ(HttpPoster::Check({"/nowhere/ca.crt", "", ""}).message(),
+            "push.ca = \"/nowhere/ca.crt\": No such file or directory");
   EXPECT_THAT(HttpPoster::Check({"", "/nowhere/c", ""}).message(), HasSubstr("push.key"));
-  EXPECT_THAT(HttpPoster::Check({"", "/nowhere/c", "/nowhere/k"}).message(), HasSubstr("push.certificate"));
+  EXPECT_EQ(HttpPoster::Check({"", "/nowhere/c", "/nowhere/k"}).message(),
+            "push.certificate = \"/nowhere/c\": No such file or directory");
 }
 
 }  // namespace
