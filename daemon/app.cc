@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/app_impl.h"
 #include "daemon/node/node_view.h"
 #include "daemon/node/rights.h"
@@ -145,7 +146,10 @@ void App::Impl::Reload() {
   ::sd_notify(0, "RELOADING=1");
   Result<DaemonConfig> fresh = options.reload();
   if (!fresh.ok()) {
-    log::Error("configuration not reloaded", {{"problems", fresh.status().message()}});
+    std::string_view problems = fresh.status().message();
+    for (std::string_view problem; NextLine(&problems, &problem);) {
+      log::Error("configuration not reloaded", {{"problem", problem}});
+    }
   } else {
     std::vector<std::string> restart;
     if (!OnlyReloadableDiffers(options.config, *fresh, &restart)) {

@@ -2,6 +2,7 @@
 """Configuration, command line, reload; and a node that has no NPU driver at all."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -113,9 +114,12 @@ class Reload(unittest.TestCase):
             eventually(lambda: daemon.ctl("status")["max_sessions"] == 3)
             second = daemon.ctl("start", "--collector", "hccs")
             # A broken file changes nothing and is reported.
-            daemon.write_config({"limits": {"max_sessions": 0}})
+            daemon.write_config({"limits": {"max_sessions": 0}, "driver": {"buffer_mb": 0}})
             daemon.process.send_signal(signal.SIGHUP)
-            eventually(lambda: "not reloaded" in daemon.log())
+            # With a line for each problem.
+            for key in ("limits.max_sessions", "driver.buffer_mb"):
+                eventually(lambda key=key: re.search(rf'not reloaded problem="[^"]*{key} = 0 must be [^"\\]*"\n',
+                                                     daemon.log()))
             self.assertEqual(daemon.ctl("status")["max_sessions"], 3)
             # What would wait for a writer is refused like any other broken file.
             text = open(daemon.config_path, encoding="utf-8").read()
