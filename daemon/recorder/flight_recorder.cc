@@ -256,11 +256,11 @@ void FlightRecorder::Describe(v1::Recorder* out) {
     v1::RecorderChannel& channel = *out->add_channels();
     channel.set_collector(std::string(Collectors()[one.wanted.collector].spec->name));
     if (one.device != kHostDevice) channel.set_device(static_cast<uint32_t>(one.device));
-    channel.set_hz(one.wanted.hz);
     channel.set_problem(ProblemOf(one));
     int64_t oldest = now;
     for (RecorderRing::RouteId route = 0; route < routes_.size(); ++route) {
       if (!Owns(one, routes_[route])) continue;
+      channel.set_hz(std::max(channel.hz(), routes_[route].hz));
       RecorderRing::RouteStats held = ring_->StatsOf(route);
       channel.set_bytes(channel.bytes() + held.bytes);
       if (held.oldest_ns != 0) oldest = std::min(oldest, held.oldest_ns);

@@ -54,7 +54,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
     CollectorIndex collector = 0;
     int device = kHostDevice;
     std::string problem;
-    double hz = 0;
+    double hz = 0;  // as the driver runs it; 0 = event driven
     std::vector<DumpFeed*> feeds;
   };
 
@@ -63,7 +63,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   void AddDevices(SessionDumpOptions* options);
   SessionPlan Plan() const;
   void AddParts();
-  void AddFeed(RecorderRing::RouteId route, DumpPart* part);
+  void AddFeed(RecorderRing::RouteId route, const WantedCollector& wanted, DumpPart* part);
   void Replay();
   void AwaitActivity();
   void AddProcesses();
@@ -191,13 +191,12 @@ SessionDumpOptions RecorderDump::Options() {
   return options;
 }
 
-void RecorderDump::AddFeed(RecorderRing::RouteId id, DumpPart* part) {
+void RecorderDump::AddFeed(RecorderRing::RouteId id, const WantedCollector& wanted, DumpPart* part) {
   const FlightRecorder::Route& route = recorder_.routes_[id];
   FeedOptions options;
   if (route.channel != 0) {
-    WantedCollector request{route.collector, part->hz};
     options = ChannelFeed(deps_.host, *deps_.host.FindDevice(route.device), route.collector, route.channel,
-                          recorder_.OptionsOf(request));
+                          recorder_.OptionsOf(wanted));
     options.session_start_ns = start_ns_;
     if (route.hz > 0) options.silence_ns = kSilenceNs + static_cast<int64_t>(2e9 / route.hz);
   } else if (!part->feeds.empty()) {
@@ -225,10 +224,11 @@ void RecorderDump::AddParts() {
     part.collector = one.wanted.collector;
     part.device = one.device;
     part.problem = recorder_.ProblemOf(one);
-    part.hz = one.wanted.hz;
     for (RecorderRing::RouteId id = 0; id < recorder_.routes_.size(); ++id) {
       const FlightRecorder::Route& route = recorder_.routes_[id];
-      if (recorder_.Owns(one, route) && allowed(route.device)) AddFeed(id, &part);
+      if (!recorder_.Owns(one, route) || !allowed(route.device)) continue;
+      part.hz = std::max(part.hz, route.hz);
+      AddFeed(id, one.wanted, &part);
     }
   }
 }

@@ -187,6 +187,19 @@ class Past(RecorderCase):
         self.assertEqual(self.daemon.metric("profd_recorder_enabled"), 1)
 
 
+class Rates(RecorderCase):
+    devices = 1
+    config = {"recorder": {"enabled": True, "collectors": ["pcie=30", "aicore_freq", "host_cpu=1"]}}
+
+    def test_rates_are_the_effective_ones(self):
+        """As in the answer of a session: 30 Hz are a period of 33 ms, changes of the frequency have none."""
+        rates = {"pcie": 1000 / 33, "aicore_freq": 0, "host_cpu": 1}
+        until_held(self.daemon, 2)
+        self.assertEqual({c["collector"]: c["hz"] for c in held(self.daemon)["channels"]}, rates)
+        dumped = self.daemon.ctl("dump")
+        self.assertEqual({o["collector"]: o["hz"] or 0 for o in dumped["outcomes"]}, rates)
+
+
 class Faster(RecorderCase):
     devices = 1
     config = {"recorder": {"enabled": True}}
