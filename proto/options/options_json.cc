@@ -49,14 +49,14 @@ class Handler {
   Handler(std::string_view text, std::vector<OptionInput>* given, std::vector<Problem>* problems)
       : text_(text), given_(given), problems_(problems) {}
 
-  bool null() { return Wrong("null"); }
-  bool boolean(bool value) { return Wrong(value ? "true" : "false"); }
+  bool null() { return Wrong("null", "null"); }
+  bool boolean(bool value) { return Wrong(value ? "true" : "false", "boolean"); }
   bool number_integer(json::number_integer_t value) { return Number(std::to_string(value)); }
   bool number_unsigned(json::number_unsigned_t value) { return Number(std::to_string(value)); }
   bool number_float(json::number_float_t, const std::string& raw) {
     // What is too big for 64 bits is handled here too; the range check has the right message for it.
     if (raw.find_first_of(".eE") == std::string::npos) return Number(raw);
-    return Wrong(raw);
+    return Wrong(raw, "floating-point number");
   }
   bool string(std::string& value) {
     if (Nested()) return true;
@@ -64,9 +64,9 @@ class Handler {
     Give(value);
     return true;
   }
-  bool binary(json::binary_t&) { return Wrong("binary"); }
+  bool binary(json::binary_t&) { return Wrong("binary", "binary"); }
   bool start_object(size_t) {
-    if (depth_ == 1) (void)Wrong("{...}");
+    if (depth_ == 1) (void)Wrong("{...}", "object");
     return Deeper();
   }
   bool end_object() {
@@ -75,7 +75,7 @@ class Handler {
   }
   bool start_array(size_t) {
     if (depth_ == 0) return NoObject();
-    if (depth_ == 1) (void)Wrong("[...]");
+    if (depth_ == 1) (void)Wrong("[...]", "array");
     return Deeper();
   }
   bool end_array() { return end_object(); }
@@ -127,11 +127,12 @@ class Handler {
     if (Nested()) return true;
     if (depth_ == 0) return NoObject();
     const Option* option = Find(key_);
-    if (option != nullptr && !TakesNumber(option->type)) return Wrong(digits);
+    if (option != nullptr && !TakesNumber(option->type)) return Wrong(digits, "number");
     Give(digits);
     return true;
   }
-  bool Wrong(const std::string& value) {
+  // `type` as JSON calls it: a value is shown in quotes, in which true looks like a string.
+  bool Wrong(const std::string& value, std::string_view type) {
     if (Nested()) return true;
     if (depth_ == 0) return NoObject();
     const Option* option = Find(key_);
@@ -141,7 +142,7 @@ class Handler {
       return true;
     }
     Add(MakeProblem(Problem::Kind::kInvalid, key_, value,
-                    fmt::format("has the wrong JSON type; must be {}: {}", WantedType(option->type),
+                    fmt::format("has the wrong JSON type, {}; must be {}: {}", type, WantedType(option->type),
                                 RangeText(*option))));
     return true;
   }

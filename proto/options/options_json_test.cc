@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "proto/options/options_test_support.h"
 
@@ -68,6 +69,14 @@ TEST(OptionsJsonTest, WrongTypes) {
                           "llc_profiling", "aicpu"}) {
     ExpectProblem(fmt::format(R"({{"{}":1}})", key), "wrong JSON type");
   }
+}
+
+TEST(OptionsJsonTest, WrongTypesAreNamed) {
+  for (auto [value, type] : {std::pair("true", "boolean"), std::pair("null", "null"), std::pair("[50]", "array"),
+                             std::pair("{}", "object"), std::pair("2e2", "floating-point number")}) {
+    ExpectProblem(fmt::format(R"({{"storage_limit":{}}})", value), fmt::format("wrong JSON type, {}; must", type));
+  }
+  ExpectProblem(R"({"l2":1})", "wrong JSON type, number; must be a string: on, off");
 }
 
 TEST(OptionsJsonTest, WrongTypesNameKeyValueAndRange) {
