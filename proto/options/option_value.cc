@@ -66,6 +66,7 @@ Result<std::string> CanonicalSize(const Option& option, std::string_view value) 
 Result<std::string> CanonicalList(const Option& option, std::string_view value) {
   std::vector<std::string_view> known = SplitList(option.choices);
   std::vector<bool> seen(known.size(), false);
+  if (value.empty()) return InvalidArgument(fmt::format("is empty; must be {}; {}", RangeText(option), Advice(option)));
   for (std::string_view raw : SplitList(value)) {
     std::string_view item = TrimValue(option.type, raw);
     if (item.empty()) {
@@ -228,6 +229,13 @@ Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view v
 }
 
 Problem UnknownOption(std::string_view key, std::string_view value) {
+  if (key.empty()) return MakeProblem(Problem::Kind::kInvalid, "", "", "PROFILING_OPTIONS: has an empty key; remove it");
+  for (const AclSwitch& known : AclSwitches()) {
+    if (known.name == key) {
+      return MakeProblem(Problem::Kind::kInvalid, key, value,
+                         "is a switch of PyTorch's profiler, no key of PROFILING_OPTIONS; give it as --acl NAME=VALUE");
+    }
+  }
   std::string_view nearest = Nearest(key);
   return {.kind = Problem::Kind::kInvalid,
           .field = Shown(key),

@@ -318,5 +318,17 @@ TEST(OptionValueTest, SuggestsTheNearestKey) {
   EXPECT_THAT(Texts(CheckJson(R"({"L2": "on"})")), HasSubstr("unknown option"));
 }
 
+TEST(OptionValueTest, WhatIsNoKeyIsNamed) {
+  EXPECT_EQ(Describe(CheckJson(R"({"": "x"})").problems.at(0)), "PROFILING_OPTIONS: has an empty key; remove it");
+  EXPECT_THAT(Describe(CheckJson(R"({"ACL_PROF_L2CACHE": "on"})").problems.at(0)),
+              HasSubstr("ACL_PROF_L2CACHE = \"on\": is a switch of PyTorch's profiler"));
+}
+
+TEST(OptionValueTest, AnEmptyListHasNoComma) {
+  EXPECT_EQ(Describe(CheckJson(R"({"host_sys_usage": ""})").problems.at(0)),
+            "host_sys_usage: is empty; must be cpu, mem, or both (cpu,mem); use one of these, or omit it to disable");
+  EXPECT_THAT(Texts(CheckJson(R"({"host_sys_usage": "cpu,"})")), HasSubstr("remove the extra comma"));
+}
+
 }  // namespace
 }  // namespace profd::options
