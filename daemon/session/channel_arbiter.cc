@@ -91,10 +91,12 @@ ChannelOptions ChannelArbiter::MergedOf(const Slot& slot) const {
   return merged;
 }
 
-// Options that cannot be reconciled show in the driver's parameters whichever side is followed.
+// Options that cannot be reconciled show in the driver's parameters whichever side is followed. A session before the
+// flight recorder: where a session is in the way, the recorder need not give way.
 const ChannelArbiter::Participant* ChannelArbiter::Conflict(const Slot& slot,
                                                      const ChannelOptions& options) const {
   const CollectorSpec& spec = SpecOf(slot.collector);
+  const Participant* found = nullptr;
   for (const Participant& part : slot.parts) {
     if (DifferingOption(spec, part.options, options) == nullptr) continue;
     ChannelRequest ours;
@@ -102,10 +104,11 @@ const ChannelArbiter::Participant* ChannelArbiter::Conflict(const Slot& slot,
     if (RequestFor(slot, MergeOptions(spec, options, part.options), &ours) &&
         RequestFor(slot, MergeOptions(spec, part.options, options), &theirs) &&
         !SameRequest(ours, theirs)) {
-      return &part;
+      if (!part.resident) return &part;
+      found = &part;
     }
   }
-  return nullptr;
+  return found;
 }
 
 FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorIndex collector,

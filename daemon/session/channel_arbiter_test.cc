@@ -126,6 +126,23 @@ TEST_F(ArbiterTest, ASessionGoesBeforeTheRecorder) {
                                     "stop 0/8", "start 0/8 period 100", "stop 0/8"));
 }
 
+// A session that another one makes busy takes nothing from the recorder, and restarts nothing.
+TEST_F(ArbiterTest, ARefusedSessionLeavesTheRecorderAlone) {
+  auto recorder = Claim("llc", 10, "recorder", false, true);
+  auto reads = Claim("llc", 10, "first");
+  auto writes = Claim("llc", 10, "second", true);
+  EXPECT_EQ(Answer(writes).state, v1::Outcome::RESULT_BUSY);
+  EXPECT_THAT(Answer(writes).detail, HasSubstr("session first measures LLC reads"));
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_RUNNING);
+  auto more = Claim("llc", 10, "third");
+  Release(writes);
+  Release(more);
+  Release(reads);
+  EXPECT_EQ(Answer(recorder).state, v1::Outcome::RESULT_RUNNING);
+  EXPECT_THAT(DriverCalls(), ElementsAre("start 0/8 period 100"));
+  Release(recorder);
+}
+
 // Channel 52 has two parts with rates of their own: each runs at the fastest rate requested.
 TEST_F(ArbiterTest, BothPartsOfTheSocChannelRunAtTheFastestRate) {
   auto claim = [this](double memory_hz, double interconnect_hz) {
