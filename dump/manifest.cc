@@ -182,6 +182,35 @@ void ManifestChannel::AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_
   gap->host_ns = aged.to_ns;
 }
 
+std::string UnknownClocksText(int device) {
+  return fmt::format("the clocks of device {} could not be read; its timestamps are off by an unknown amount", device);
+}
+
+bool CountClocksBack(int device, Manifest* manifest) {
+  const ManifestClock* host = nullptr;
+  const ManifestClock* first = nullptr;
+  for (const ManifestClock& one : manifest->clocks) {
+    if (one.device == device && one.when == "start") return false;
+    if (one.device == -1 && one.when == "start") host = &one;
+    if (one.device == device && (first == nullptr || one.clocks.host_ns < first->clocks.host_ns)) first = &one;
+  }
+  const auto known = std::ranges::find(manifest->devices, device, &ManifestDevice::id);
+  if (host == nullptr || first == nullptr || known == manifest->devices.end() || known->counter_hz <= 0) return false;
+  DumpClocks start = first->clocks;
+  const int64_t back_ns = start.host_ns - host->clocks.host_ns;
+  const auto cycles = static_cast<uint64_t>(std::max(0.0, static_cast<double>(back_ns) * known->counter_hz / 1e9));
+  if (back_ns < 0 || start.device_ns < back_ns || start.device_count < cycles) return false;
+  start.host_ns = host->clocks.host_ns;
+  start.host_count = host->clocks.host_count;
+  start.device_ns -= back_ns;
+  start.device_count -= cycles;
+  manifest->clocks.push_back({device, "start", start});
+  std::erase(manifest->warnings, UnknownClocksText(device));
+  manifest->warnings.push_back(fmt::format("the clocks of device {} could not be read at the start; they are counted back from {:.1f} s later",
+                                           device, static_cast<double>(back_ns) / 1e9));
+  return true;
+}
+
 std::string Serialize(const Manifest& manifest) {
   return ToJson(manifest).dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }

@@ -237,6 +237,13 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+// What a manifest says of a device without a "start" pair.
+std::string UnknownClocksText(int device);
+// Gives `device`, if it has later pairs only, the "start" pair that its first one leads to when both clocks are counted
+// back to the start of the session, and says so in place of UnknownClocksText. False: it has one, has none at all, or its
+// clocks began after the session.
+bool CountClocksBack(int device, Manifest* manifest);
+
 // Pretty-printed JSON, ending in a newline. Text that is not UTF-8 is repaired, not refused.
 std::string Serialize(const Manifest& manifest);
 // Unknown fields are ignored, missing ones keep their default; a wrong type, a version from the

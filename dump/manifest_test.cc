@@ -203,5 +203,19 @@ TEST(Manifest, SurvivesDamage) {
   }
 }
 
+TEST(ManifestTest, ClocksAreNotCountedBackBeyondTheirBegin) {
+  Manifest manifest;
+  manifest.devices.emplace_back().id = 3;
+  manifest.devices.back().counter_hz = 50e6;
+  manifest.clocks = {{-1, "start", {5'000'000'000, 100}}, {3, "periodic", {8'000'000'000, 400, 2'999'999'999, 900'000'000, 9}}};
+  EXPECT_FALSE(CountClocksBack(3, &manifest));  // the device was started again since
+  EXPECT_FALSE(CountClocksBack(4, &manifest));
+  EXPECT_EQ(manifest.clocks.size(), 2u);
+  manifest.clocks[1].clocks.device_ns = 3'000'000'000;
+  ASSERT_TRUE(CountClocksBack(3, &manifest));
+  EXPECT_EQ(manifest.clocks.back(), (ManifestClock{3, "start", {5'000'000'000, 100, 0, 750'000'000, 9}}));
+  EXPECT_FALSE(CountClocksBack(3, &manifest));
+}
+
 }  // namespace
 }  // namespace profd

@@ -32,10 +32,11 @@ bool HasControl(const RepairContext& context, const RepairedPlace& place, std::s
          S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == reported;
 }
 
-// As SessionDump::WriteClocks, for a crash before it.
+// As SessionDump::WriteClocks, for a crash before it, and SessionDump::CompleteClocks.
 Status CompleteClocks(const RepairContext& context, const RepairedPlace& place,
                       Manifest* manifest) {
-  if (HasControl(context, place, "host_start.log") && HasControl(context, place, "dev_start.log")) {
+  const bool counted = CountClocksBack(place.device, manifest);
+  if (!counted && HasControl(context, place, "host_start.log") && HasControl(context, place, "dev_start.log")) {
     return {};
   }
   DumpClocks clocks;

@@ -283,6 +283,19 @@ TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
   EXPECT_THAT(ReadText(At("device_0/dev_start.log.0")), HasSubstr("cntvct"));
 }
 
+// A device that did not answer at the start, and did 2 s later: 100,000,000 cycles of its 50 MHz.
+TEST_F(RecoveryTest, ClocksAreCountedBack) {
+  Make();
+  Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+  manifest.devices[0].counter_hz = 50e6;
+  manifest.clocks = {{-1, "start", {kRaw, 87}}, {0, "periodic", {kRaw + 2 * kNsPerSecond, 99, 10 * kNsPerSecond, 500'000'000, 9}}};
+  manifest.warnings = {"the clocks of device 0 could not be read; its timestamps are off by an unknown amount"};
+  WriteText(At("profd_manifest.json"), Serialize(manifest));
+  RecoveredDump dump = Recover();
+  EXPECT_EQ(ReadText(At("device_0/dev_start.log.0")), "clock_monotonic_raw: 8000000000\ncntvct: 400000000\n");
+  EXPECT_THAT(dump.manifest.warnings, Not(Contains(HasSubstr("unknown amount"))));
+}
+
 // Their counts are in no manifest that was written before they began to write.
 TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
   Make();

@@ -119,17 +119,21 @@ Status SessionDump::WriteControls(DataFolder& place, const SessionDumpOptions::D
                       InfoJson(options_.node, session, device ? &device->facts : nullptr));
 }
 
+// Of a device whose own could not be read.
+DumpClocks SessionDump::ClocksOfHost() const {
+  DumpClocks clocks = options_.host_clocks;
+  clocks.device_ns = clocks.host_ns;
+  clocks.device_count = clocks.host_count;
+  return clocks;
+}
+
 // `name` without the device's suffix; sample.json never has one.
 Status SessionDump::WriteClocks(DataFolder& place, const std::optional<DumpClocks>& known) {
-  DumpClocks clocks = known.value_or(options_.host_clocks);
+  const DumpClocks clocks = known.value_or(ClocksOfHost());
   if (!known) {
     // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
     // device's clock for the host's.
-    clocks.device_ns = clocks.host_ns;
-    clocks.device_count = clocks.host_count;
-    manifest_.warnings.push_back(fmt::format(
-        "the clocks of device {} could not be read; its timestamps are off by an unknown amount",
-        place.device));
+    manifest_.warnings.push_back(UnknownClocksText(place.device));
   }
   RETURN_IF_ERROR(WriteControl(place, "host_start.log", HostStartLog(clocks, place.device)));
   return WriteControl(place, "dev_start.log", DevStartLog(clocks));

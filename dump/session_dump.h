@@ -224,6 +224,7 @@ class SessionDump : private SliceObserver {
 
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
+  DumpClocks ClocksOfHost() const;
   Status WriteClocks(DataFolder& place, const std::optional<DumpClocks>& known);
   Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
   Status WriteControls(DataFolder& place, const SessionDumpOptions::Device* device_or_null);
@@ -269,6 +270,7 @@ class SessionDump : private SliceObserver {
   Status ListFiles();
   Status CloseFiles();
   void NoteGivenUp(int64_t end_ns);
+  Status CompleteClocks();
   Status WriteEndInfo(const EndFacts& end);
   Status PutManifest(bool soon);
   Status CheckStillThere() const;

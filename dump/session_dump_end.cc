@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "dump/session_dump.h"
 
 namespace profd {
@@ -274,6 +275,25 @@ Status SessionDump::WriteEndInfo(const EndFacts& end) {
   return first;
 }
 
+// A device that did not answer at the start may have done so since: WriteClocks took the host's clocks for it.
+Status SessionDump::CompleteClocks() {
+  Status first;
+  for (DataFolder& place : places_) {
+    if (place.device == kVendorHostId || !CountClocksBack(place.device, &manifest_)) continue;
+    const std::string name = fmt::format("dev_start.log.{}", place.device);
+    const std::string text = DevStartLog(manifest_.clocks.back().clocks);
+    const std::string done = ControlDone(text.size());
+    Keep(first, ReplaceFile(io_, place.dir.get(), name, text, options_.owner, false));
+    Keep(first, ReplaceFile(io_, place.dir.get(), name + ".done", done, options_.owner, false));
+    control_files_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(text))};
+    const size_t before = DevStartLog(ClocksOfHost()).size();
+    const uint64_t more = text.size() + done.size() - before - ControlDone(before).size();  // may wrap
+    taken_bytes_ += more;
+    place.bytes += more;
+  }
+  return first;
+}
+
 Status SessionDump::CloseFiles() {
   Status first;
   for (auto& file : files_) {
@@ -320,6 +340,7 @@ Status SessionDump::Finish(const EndFacts& end) {
     TakeCompressed();
   }
   Keep(first, slice_index_.Flush());
+  Keep(first, CompleteClocks());
   Keep(first, WriteEndInfo(end));
   manifest_.state = end.state;
   manifest_.reason = end.reason;

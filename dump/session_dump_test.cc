@@ -425,6 +425,13 @@ TEST_F(SessionDumpTest, ADeviceWithoutClocksIsWarnedAbout) {
   std::unique_ptr<SessionDump> dump = Make(options);
   EXPECT_THAT(ManifestNow().warnings, Contains(HasSubstr("clocks of device 0")));
   EXPECT_FALSE(Text("device_0/dev_start.log.0").empty());
+  // It answers 2 s later: 100,000,000 cycles of its 50 MHz.
+  dump->manifest().clocks.push_back({0, "periodic", {kRaw + 2'000'000'000, 99, 10'000'000'000, 500'000'000, 9}});
+  ASSERT_TRUE(dump->Finish({}).ok());
+  EXPECT_EQ(Text("device_0/dev_start.log.0"), "clock_monotonic_raw: 8000000000\ncntvct: 400000000\n");
+  EXPECT_EQ(Text("device_0/dev_start.log.0.done"), "filesize:50\n");
+  EXPECT_THAT(Text("device_0/host_start.log.0"), HasSubstr("clock_monotonic_raw: " + std::to_string(kRaw) + "\ncntvct: 87\n"));
+  EXPECT_THAT(ManifestNow().warnings, Not(Contains(HasSubstr("unknown amount"))));
 }
 
 TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {
