@@ -48,6 +48,7 @@ struct DeviceInfo {
   // Streams of memory traffic that the driver distinguishes (MPAM ids), and their names.
   std::vector<uint8_t> qos_streams = {};
   std::vector<std::string> qos_names = {};
+  Status usable = {};  // why nothing can be read of it, as of one that was lost when profd started
 };
 
 // Items of a key of [metrics] that one collector reads (CollectorSpec::settings), by that key.
@@ -290,8 +291,10 @@ struct CollectorEntry {
   std::vector<std::string> (*check_settings)(std::span<const std::string> items) = nullptr;
 };
 
-// probe_device, with the chip in front of what it lacks: "not supported on Ascend910: no channel 133".
+// probe_device, with the chip in front of what it lacks: "not supported on Ascend910: no channel 133". What a device lacks
+// that cannot be read is not known.
 inline Status ProbeDevice(const CollectorEntry& entry, const Host& host, const DeviceInfo& device) {
+  if (!device.usable.ok()) return device.usable;
   const Status status = entry.probe_device(host, device);
   if (status.code() != StatusCode::kUnimplemented) return status;
   return status.Annotate("not supported on " + (device.chip_name.empty() ? "this chip" : device.chip_name));

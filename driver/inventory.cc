@@ -96,7 +96,7 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
   int code = hal.ProfGetChannels(d.id, list.get());
   if (code != abi::kProfOk) {
     return Unavailable(
-        fmt::format("device {}: the driver lists no channels [{}]", d.id, ProfCodeText(code)));
+        fmt::format("device {}: the driver lists no channels [{}]; restart profd once it does", d.id, ProfCodeText(code)));
   }
   if (list->channel_num > abi::kMaxChannels) {
     return Internal(fmt::format("device {}: the driver lists {} channels, at most {} make sense",
@@ -172,7 +172,7 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   // A lost device is not queried further: calls for it may hang.
   if (d.driver_status == abi::kDrvStatusCommunicationLost) {
     d.chip_name = "unknown";
-    d.usable = Unavailable(fmt::format("device {}: communication with it is lost", id));
+    d.usable = Unavailable(fmt::format("device {}: communication with it is lost; restart profd once it is back", id));
     return d;
   }
   int64_t version = 0;

@@ -162,6 +162,7 @@ void Node::Describe(const DaemonConfig& config) {
     info.chip_id = hal.chip_id;
     info.chip_name = hal.chip_name;
     if (hal.usable.ok()) info.channels = hal.channels;
+    info.usable = hal.usable;
     info.counter_hz = hal.counter_hz;
     info.aicore_mhz = hal.aicore_mhz;
     info.qos_streams = hal.qos_streams;

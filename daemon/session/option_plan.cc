@@ -107,7 +107,8 @@ bool IsOff(std::string_view value) { return value.empty() || value == "off"; }
 
 ProbeCollector ProbeOn(const Host& host) {
   return [&host](const CollectorEntry& entry, const DeviceInfo* device) {
-    return device != nullptr ? entry.probe_device(host, *device) : entry.probe_host(host);
+    if (device == nullptr) return entry.probe_host(host);
+    return device->usable.ok() ? entry.probe_device(host, *device) : device->usable;
   };
 }
 

@@ -37,9 +37,13 @@ void Session::StartChannel(const PlannedCollector& planned, int id, std::functio
   Status probe = ProbeDevice(entry, deps_.host, device);
   if (!probe.ok()) {
     // Of an option's collectors the chip has some and lacks others; that it has none of them the
-    // request's check would have reported.
-    if (planned.named && !planned.by_option) {
-      row.answer = {v1::Outcome::RESULT_UNSUPPORTED, probe.message(), 0, 0};
+    // request's check would have reported. A device that cannot be read is missing where another has it.
+    const bool missing = !device.usable.ok() && std::ranges::any_of(deps_.host.devices, [&](const DeviceInfo& other) {
+      return ProbeDevice(entry, deps_.host, other).ok();
+    });
+    if (missing || (planned.named && !planned.by_option)) {
+      const bool lacks = probe.code() == StatusCode::kUnimplemented;
+      row.answer = {lacks ? v1::Outcome::RESULT_UNSUPPORTED : v1::Outcome::RESULT_FAILED, probe.message(), 0, 0};
       rows_.push_back(std::move(row));
     }
     settled();

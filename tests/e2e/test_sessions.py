@@ -322,5 +322,22 @@ class Sessions(DaemonCase):
             self.assertEqual(runner.returncode, 33)
 
 
+class LostDevice(DaemonCase):
+    """A device that was lost when profd started is in the answer of every session that asks for it."""
+    devices = 2
+    faults = ({"kind": "card_drop", "device": 1},)
+
+    def test_what_is_missing_of_it_is_reported(self):
+        answer = self.daemon.ctl("start", "--all", *HCCS, expect=5)
+        results = {(o["collector"], o["device"]): o for o in answer["outcomes"]}
+        self.assertEqual(results[("hccs", 0)]["result"], "running")
+        self.assertEqual(results[("hccs", 1)]["result"], "failed")
+        self.assertIn("communication with it is lost", results[("hccs", 1)]["detail"])
+        self.assertNotIn(("ddr", 1), results)
+        self.daemon.ctl("stop", answer["session_id"])
+        answer = self.daemon.ctl("start", "--all", *HCCS, "--require-all", expect=3)
+        self.assertIn("communication with it is lost", answer["error"]["message"])
+
+
 if __name__ == "__main__":
     main()
