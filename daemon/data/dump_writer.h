@@ -116,8 +116,9 @@ class DumpFeed {
   SessionDump::Channel handle_ = 0;
   mutable size_t manifest_at_ = 0;  // where its channel was found in the manifest the last time
   std::unique_ptr<GapDetector> gap_detector_;  // looks for what the driver dropped
+  std::unique_ptr<GapDetector> sum_gaps_;      // the same before thinning, where counts are added up; null: not so
   bool left_out_ = false;      // a file was one too many, and the manifest has it
-  uint64_t missing_ = 0;       // found by gap_detector_ in the block being written
+  uint64_t missing_ = 0;       // found by one of them in the block being written
   uint64_t last_seq_ = 0;      // of its channel's blocks
   uint64_t thinned_before_ = 0;  // by the filters of earlier runs
   int64_t rebase_us_ = 0;
@@ -309,6 +310,8 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes);
   // What the driver left out shows in the timestamps only.
   void FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
+  void FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
+  static void ResyncGaps(DumpFeed& feed);
   void FinishGaps(DumpFeed& feed, int64_t host_ns);
   void NoteMissing(DumpFeed& feed, int64_t host_ns);
   // Brings losses and counts of all feeds into the manifest.

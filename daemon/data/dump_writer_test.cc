@@ -149,6 +149,23 @@ TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
   EXPECT_EQ(feed->losses().Total().records, 9u);
 }
 
+// At 10 Hz no record is missing, but what the driver dropped at 210 and 220 ms is in no sum.
+TEST_F(DumpWriterTest, WhatIsMissingInSumsIsAGap) {
+  DumpFeed* feed = session_->AddFeed(FeedOfHbm(10));
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->hz = 100;
+  session_->SetEpoch(feed, epoch, false);
+  for (uint64_t seq : {1, 2}) PushTen(feed, seq, 10'000 + (seq - 1) * 100'000);
+  for (uint64_t seq : {3, 4}) PushTen(feed, seq, 230'000 + (seq - 3) * 100'000);
+  const Manifest manifest = FinishTestDump(*session_);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  const ManifestChannel& channel = manifest.channels[0];
+  EXPECT_EQ(channel.records, 5u);
+  ASSERT_EQ(channel.gaps.size(), 1u);
+  EXPECT_EQ(channel.gaps[0].reason, LossReason::kDriver);
+  EXPECT_EQ(channel.gaps[0].lost_records, 0u);
+}
+
 // A daemon may be killed seconds after the start: recovery has no other source of the rates.
 TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
   TempDir tmp;

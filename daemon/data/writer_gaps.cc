@@ -14,10 +14,26 @@ ManifestLoss WriterSession::WriteErrorsOf(const ManifestChannel& channel) {
 
 void WriterSession::FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
   if (feed.gap_detector_ == nullptr) return;
-  if (feed.losses_.TakeResync()) feed.gap_detector_->Resync();
+  ResyncGaps(feed);
   feed.missing_ = 0;
   feed.gap_detector_->Feed(bytes);
   NoteMissing(feed, host_ns);
+}
+
+void WriterSession::ResyncGaps(DumpFeed& feed) {
+  if (!feed.losses_.TakeResync()) return;
+  feed.gap_detector_->Resync();
+  if (feed.sum_gaps_ != nullptr) feed.sum_gaps_->Resync();
+}
+
+// Counts that are added up lack what the driver dropped between two records of the dump, none of which is missing.
+void WriterSession::FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
+  if (feed.sum_gaps_ == nullptr) return;
+  ResyncGaps(feed);
+  feed.missing_ = 0;
+  feed.sum_gaps_->Feed(bytes);
+  if (feed.missing_ == 0 || feed.losses_.unsettled()) return;
+  feed.losses_.Lose(PlaceOf(feed), LossReason::kDriver, 0, 0, host_ns);
 }
 
 // What waited for one more record to be a gap or not.

@@ -287,6 +287,7 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
     MakeFilter(feed, now);
   }
   feed.losses_.NoteBlock(info.host_ns);
+  FindGapsOfSums(feed, bytes, info.host_ns);
   StreamFilter::Output out = feed.filter_->Filter(bytes, info.records);
   feed.counters_.thinned_records.store(feed.thinned_before_ + feed.filter_->counters().thinned,
                                        std::memory_order_relaxed);
@@ -352,8 +353,13 @@ void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   gap_options.device_counter_hz = wish.device_counter_hz;
   gap_options.host_counter_hz = wish.host_counter_hz;
   gap_options.chip_id = wish.chip_id;
-  feed.gap_detector_ = std::make_unique<GapDetector>(
-      gap_options, [&feed](const GapDetector::Gap& gap) { feed.missing_ += gap.missing; });
+  const auto count = [&feed](const GapDetector::Gap& gap) { feed.missing_ += gap.missing; };
+  feed.gap_detector_ = std::make_unique<GapDetector>(gap_options, count);
+  feed.sum_gaps_.reset();
+  if (gap_options.source_period_ns > 0 && wish.format->thinning == abi::Thinning::kSum) {
+    gap_options.period_ns = std::exchange(gap_options.source_period_ns, 0);
+    feed.sum_gaps_ = std::make_unique<GapDetector>(gap_options, count);
+  }
   feed.thinned_before_ = feed.counters_.thinned_records.load(std::memory_order_relaxed);
   feed.filter_ = std::make_unique<StreamFilter>(options);
   if (feed.filter_->thins()) feed.thinned_ = true;
