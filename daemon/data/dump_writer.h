@@ -46,6 +46,8 @@ struct ChannelEpoch {
   double hz = 0;  // what it runs at; 0 = event driven
   // Of the collector's parts (RecordPart::option); 0 = the part is off.
   std::array<double, kCollectorOptions> part_hz{};
+  // The flight recorder does not take part: it may measure something else than that requests. It may join.
+  std::atomic<bool> for_sessions{false};
 };
 
 inline DumpClocks ForDump(const ClockPair& pair) {

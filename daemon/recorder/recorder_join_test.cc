@@ -352,5 +352,25 @@ TEST(CheckLast, RefusesWhatIsOutOfRange) {
   }
 }
 
+// What a channel measures for sessions only is another kind than the recorder requests; it may join the run later.
+TEST_F(JoinTest, WhatRunsForSessionsOnlyIsNotHeld) {
+  Run(kPcie, 1, 50, 1);
+  Record(kPcie, 1, 100, 10 * kMs);
+  auto other = std::make_shared<ChannelEpoch>();
+  other->number = 2;
+  other->for_sessions = true;
+  router_.BeginEpoch(0, kPcie, other);
+  Record(kPcie, 2, 200, 20 * kMs);
+  EXPECT_EQ(taps_[1]->Since(1), nullptr);
+  other->for_sessions = false;
+  Record(kPcie, 2, 300, 30 * kMs);
+  std::vector<uint64_t> held;
+  ReplayBlock block;
+  for (auto source = taps_[1]->Since(1); source != nullptr && source->Next(&block);) {
+    std::memcpy(&held.emplace_back(), block.bytes.data(), sizeof(uint64_t));
+  }
+  EXPECT_THAT(held, ElementsAre(100, 300));
+}
+
 }  // namespace
 }  // namespace profd

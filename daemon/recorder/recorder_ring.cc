@@ -310,4 +310,35 @@ bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
   return true;
 }
 
+void RingTap::OnEpoch(std::shared_ptr<ChannelEpoch> epoch) {
+  if (epoch_ != nullptr && !begun_) left_out_ = epoch_->number;
+  epoch_ = std::move(epoch);
+  begun_ = false;
+  Takes(epoch_->number);
+}
+
+void RingTap::OnBlock(const BlockRef& block) {
+  if (Takes(block.info().epoch)) ring_->Append(route_, block.info(), block.bytes());
+}
+
+void RingTap::OnLoss(const BlockLoss& loss) {
+  if (TakesNow()) ring_->AppendLoss(route_, loss);
+}
+
+std::shared_ptr<BlockSource> RingTap::Since(int64_t from_ns) {
+  return TakesNow() ? ring_->Read(route_, from_ns) : nullptr;
+}
+
+bool RingTap::TakesNow() { return epoch_ == nullptr || Takes(epoch_->number); }
+
+// The recorder may join a run while it lasts, which then begins in the ring.
+bool RingTap::Takes(uint32_t epoch) {
+  if (epoch_ == nullptr || epoch != epoch_->number) return epoch != left_out_;
+  if (!begun_ && !epoch_->for_sessions) {
+    ring_->BeginEpoch(route_, epoch_);
+    begun_ = true;
+  }
+  return begun_;
+}
+
 }  // namespace profd

@@ -157,20 +157,20 @@ class RingTap final : public BlockTap {
  public:
   RingTap(std::shared_ptr<RecorderRing> ring, RecorderRing::RouteId route)
       : ring_(std::move(ring)), route_(route) {}
-  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override {
-    ring_->BeginEpoch(route_, std::move(epoch));
-  }
-  void OnBlock(const BlockRef& block) override {
-    ring_->Append(route_, block.info(), block.bytes());
-  }
-  void OnLoss(const BlockLoss& loss) override { ring_->AppendLoss(route_, loss); }
-  std::shared_ptr<BlockSource> Since(int64_t from_ns) override {
-    return ring_->Read(route_, from_ns);
-  }
+  void OnEpoch(std::shared_ptr<ChannelEpoch> epoch) override;
+  void OnBlock(const BlockRef& block) override;
+  void OnLoss(const BlockLoss& loss) override;
+  std::shared_ptr<BlockSource> Since(int64_t from_ns) override;
 
  private:
+  bool Takes(uint32_t epoch);
+  bool TakesNow();
+
   const std::shared_ptr<RecorderRing> ring_;
   const RecorderRing::RouteId route_;
+  std::shared_ptr<ChannelEpoch> epoch_;
+  bool begun_ = false;              // epoch_, in the ring
+  uint32_t left_out_ = UINT32_MAX;  // number of the last run that was for sessions only
 };
 
 }  // namespace profd

@@ -320,6 +320,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
 
 void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
   part.begun = true;
+  if (part.resident) slot.epoch->for_sessions = false;
   if (part.target.feed == nullptr) return;
   bool late = !part.ran && part.state != v1::Outcome::RESULT_UNSPECIFIED;
   part.target.session->SetEpoch(part.target.feed, slot.epoch, late);
@@ -355,6 +356,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
   slot.epoch->start_ns = deps_.host.clock.MonotonicRawNs();
   slot.epoch->hz = request.effective_hz;
   slot.epoch->part_hz = PartRates(SpecOf(slot.collector), options);
+  slot.epoch->for_sessions = std::ranges::none_of(slot.parts, &Participant::resident);
   TimeBase time = TimeBaseOf(slot.device);
   time.channel_start_ns = slot.epoch->start_ns;
   deps_.router.BeginEpoch(dev, slot.channel, slot.epoch);

@@ -314,6 +314,29 @@ class Limits(unittest.TestCase):
                 self.assertEqual(prof_reader.time_gaps(timestamps, period), [])
 
 
+class OtherKind(RecorderCase):
+    """While a session measures LLC writes, the recorder, which records reads, holds nothing of the channel."""
+    devices = 1
+    config = {"recorder": {"enabled": True, "collectors": ["llc=20"]}}
+
+    def test_its_dump_has_reads_only(self):
+        until_held(self.daemon, 2)
+        session = self.daemon.ctl("start", "--all", "--sys-hardware-mem-freq", "50", "--llc-profiling", "write",
+                                  "--since", "1s")
+        eventually(lambda: [o["records"] for o in self.daemon.show(session["session_id"])["outcomes"]
+                            if o["collector"] == "llc"][0] > 200, what="LLC writes are recorded")
+        self.daemon.ctl("stop", session["session_id"])
+        self.read(self.daemon.show(session["session_id"]))
+
+        def reads_again():
+            device = self.daemon.ctl("devices")["devices"][0]
+            return any(c["name"] == "llc" and c["hz"] == 20 for c in device["channels"])
+
+        eventually(reads_again, what="the recorder has the channel back")
+        dump = self.read(self.daemon.ctl("dump"))
+        self.assertIn((0, "llc.data"), dump.channels)
+
+
 class Triggers(RecorderCase):
     devices = 2
     faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 12},)
