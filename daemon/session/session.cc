@@ -339,6 +339,8 @@ void Session::ReleaseAll() {
   released_ = true;
   stop_raw_ns_ = deps_.host.clock.MonotonicRawNs();
   processes_->SetEnd(stop_raw_ns_);
+  // Stop bounded the end before it was known that processes hand over.
+  if (processes_->awaits_last()) end_deadline_.reset();
   BoundEnd();
   stop_deadline_ = std::make_unique<Timer>(deps_.control);
   // The dump gets the rest.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Activity rings of processes that a test plays itself: they are emptied, counted, and given up when they break."""
 
+import json
 import os
 
 import activity_ring
@@ -38,6 +39,24 @@ class ActivityRings(AttachCase):
         ring.put_kernels(300)
         eventually(lambda: ring.taken() == ring.head, what="the ring is empty")
         eventually(lambda: self.metric("records") == before + 300, what="the records are counted")
+        client.bye()
+
+    def test_a_process_that_never_hands_over(self):
+        """One that hangs, or is stopped: its session ends without its last records, and the dump is complete."""
+        client = self.client().attach(job_id="hangs", rank=0, devices=[0])
+        session = client.call("start", 1, options_json='{"task_time": "l1"}')["session"]["session_id"]
+        ring = ActivityRing()
+        self.stack.callback(ring.close)
+        self.report(client, [ring.fd], session_id=session)
+        ring.put_names(["MatMul"])
+        ring.put_kernels(50)
+        eventually(lambda: ring.taken() == ring.head, what="the ring is empty")
+        ended = self.daemon.ctl("stop", session)
+        ended = ended["sessions"][0] if "sessions" in ended else ended
+        self.assertEqual((ended["state"], ended["records"]), ("done", 50), ended)
+        self.assertEqual(ended["warnings"], [f"process {os.getpid()} did not hand over the last records in time"])
+        with open(os.path.join(ended["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["state"], "done")
         client.bye()
 
     def test_losses_are_counted(self):
