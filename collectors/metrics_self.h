@@ -215,7 +215,7 @@ inline constexpr auto kSelfMetrics = [] {
        "Such records with impossible times: more than a second ahead, set to the time they were read, or an end "
        "before the begin, which became a duration of 0", "activity rings"},
       {"profd_activity_rings_broken_total", kCounter, kNode, "", "",
-       "Activity rings given up because their content made no sense", "activity rings"},
+       "Activity rings given up because their content made no sense, or for memory", "activity rings"},
       {"process_cpu_seconds_total", kCounter, kNode, "", "seconds",
        "CPU time of the daemon, user and system", "/proc/self/stat"},
       {"process_resident_memory_bytes", kGauge, kNode, "", "bytes",

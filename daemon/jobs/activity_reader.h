@@ -41,6 +41,7 @@ class ActivityNameTable {
   std::string_view Find(uint32_t id) const {
     return id == 0 || id > names_.size() ? std::string_view() : names_[id - 1];
   }
+  size_t memory_bytes() const { return names_.capacity() * sizeof(std::string) + bytes_; }
   // An id of 1..kMaxActivityNames. kDataLoss: it has another text already, or there is too much text.
   Status Learn(uint32_t id, std::string_view name);
 

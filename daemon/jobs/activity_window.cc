@@ -239,6 +239,14 @@ std::vector<ActivityAccount> ActivityWindow::SecondsFrom(int64_t begin_ns) const
   return all;
 }
 
+size_t ActivityWindow::memory_bytes() const {
+  size_t bytes = names_.capacity() * sizeof(NameTimes);
+  for (const Device& device : devices_) {
+    for (const Device::Open& open : device.open) bytes += open.intervals.capacity() * sizeof(Interval);
+  }
+  return bytes;
+}
+
 ActivityWindow::Hottest ActivityWindow::HottestKernels(size_t most) const {
   Hottest hottest;
   hottest.span_ns = static_cast<uint64_t>(std::max<int64_t>(now_ns_ - BeginOf(half_before_), 0));

@@ -55,6 +55,7 @@ class ActivityWindow {
   // By accumulated time of what arrived in the last 5 to 10 seconds. Exact: a ring has at most
   // attach::kMaxActivityNames names.
   Hottest HottestKernels(size_t most) const;
+  size_t memory_bytes() const;
 
  private:
   static constexpr int64_t kSeconds = 16;  // closed and open ones, a power of two

@@ -17,6 +17,7 @@
 #include "daemon/jobs/activity_account.h"
 #include "daemon/jobs/activity_reader.h"
 #include "daemon/jobs/thread_facts.h"
+#include "daemon/jobs/user_memory.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring.h"
 
@@ -123,6 +124,11 @@ class JobDirectory {
   virtual std::shared_ptr<void> Watch(Watcher watcher) = 0;
   // Takes what is in the process's rings right now, for its watchers (the last marks before an end).
   virtual void Drain(uint64_t attach_id) = 0;
+  // For what is kept of the processes of a user.
+  const std::shared_ptr<UserMemory>& memory() const { return memory_; }
+
+ private:
+  const std::shared_ptr<UserMemory> memory_ = std::make_shared<UserMemory>();
 };
 
 }  // namespace profd

@@ -40,6 +40,7 @@ void JobTable::Enter(TrainingProcess process, bool devices_named,
   entry.process = std::move(process);
   entry.devices_named = devices_named;
   entry.ring = std::move(ring_or_null);
+  entry.held.emplace(memory(), entry.process.uid);
   AdoptDevices(entry);
 }
 
@@ -348,10 +349,7 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   const int64_t now_ns = deps_.clock.MonotonicRawNs();
   Result<ActivityReader::Round> round = ring->Take(max_bytes, now_ns, &activity_scratch_);
   if (!round.ok()) {
-    ++counters_.broken_activity_rings;
-    entry.activity.reset();
-    entry.window.reset();
-    deps_.on_ring_broken(entry.process, round.status());
+    GiveUpActivity(entry, round.status());
     return 0;
   }
   counters_.activity_records += round->records;
@@ -371,6 +369,11 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
     entry.window->Advance(now_ns);
     entry.window->Take(frames, round->dropped);
   }
+  const size_t window_bytes = entry.window == nullptr ? 0 : entry.window->memory_bytes();
+  if (!entry.held->Resize(ring->names().memory_bytes() + window_bytes)) {
+    GiveUpActivity(entry, ResourceExhausted("the names and kernels of attached processes take too much memory, of this user or all"));
+    return 0;
+  }
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
                             frames, std::shared_ptr<const ActivityNameTable>(ring, &ring->names()), round->dropped,
@@ -383,6 +386,14 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
   }
   delivering_ = false;
   return round->bytes;
+}
+
+void JobTable::GiveUpActivity(Entry& entry, const Status& why) {
+  ++counters_.broken_activity_rings;
+  entry.activity.reset();
+  entry.window.reset();
+  entry.held->Resize(0);
+  deps_.on_ring_broken(entry.process, why);
 }
 
 size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {

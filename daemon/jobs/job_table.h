@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -96,6 +97,7 @@ class JobTable final : public JobDirectory {
     std::shared_ptr<ActivityReader> activity;
     std::set<std::string> collecting;  // sessions for which the process collects
     std::unique_ptr<ActivityWindow> window;
+    std::optional<HeldMemory> held;  // by names and window
     uint64_t cost_ns = 0;  // of collecting, since the last batch
     uint64_t names_refused = 0;  // since the last batch
     StepClock steps;
@@ -115,6 +117,7 @@ class JobTable final : public JobDirectory {
   void TakeAll(uint64_t attach_id);
   // Bytes taken.
   size_t TakeActivity(Entry& entry, size_t max_bytes);
+  void GiveUpActivity(Entry& entry, const Status& why);
   void TakeAllActivity(uint64_t attach_id);
   void FollowCollector(Entry& entry, const attach::CollectorReport& report);
   void FollowSteps(Entry& entry, std::span<const Mark> marks);

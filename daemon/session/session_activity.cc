@@ -13,6 +13,9 @@ namespace {
 
 using attach::ActivityType;
 
+// Of a name beside its text, in the tables.
+constexpr size_t kNameBytes = 128;
+
 // Strings of one record's process, as numbers of the session.
 class Ids {
  public:
@@ -122,23 +125,34 @@ std::set<ActivityFileId> FilesOfKinds(attach::CollectKinds kinds) {
 uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const ActivityNameTable& names) {
   const std::string_view text = names.Find(ring_id);
   uint32_t id = 0;
-  if (!text.empty()) {
-    id = Add(text);
-  } else if (last_ < kMaxNames) {
-    id = ++last_;
-    process.nameless.insert(ring_id);
+  if (ring_id >= process.ids.size() && held_.Grow((ring_id + 1 - process.ids.size()) * sizeof(uint32_t))) {
+    process.ids.resize(ring_id + 1, 0);
+  }
+  if (ring_id < process.ids.size()) {
+    if (!text.empty()) {
+      id = Add(text);
+    } else if (last_ < kMaxNames && held_.Grow(kNameBytes)) {
+      id = ++last_;
+      process.nameless.insert(ring_id);
+    }
   }
   if (id == 0) {
     ++refused_;
     return TooMany();
   }
-  if (ring_id >= process.ids.size()) process.ids.resize(ring_id + 1, 0);
   return process.ids[ring_id] = id;
+}
+
+void SessionNames::Forget(uint64_t attach_id) {
+  const auto found = processes_.find(attach_id);
+  if (found == processes_.end()) return;
+  held_.Resize(held_.bytes() - found->second.ids.size() * sizeof(uint32_t));
+  processes_.erase(found);
 }
 
 uint32_t SessionNames::Add(std::string_view text) {
   if (const auto found = texts_.find(std::string(text)); found != texts_.end()) return found->second;
-  if (last_ >= kMaxNames || bytes_ + text.size() > kMaxBytes) return 0;
+  if (last_ >= kMaxNames || bytes_ + text.size() > kMaxBytes || !held_.Grow(kNameBytes + text.size())) return 0;
   bytes_ += text.size();
   texts_.emplace(text, ++last_);
   fresh_.emplace_back(last_, text);
@@ -165,8 +179,9 @@ void SessionNames::Learn(uint64_t attach_id, const ActivityNameTable& names) {
   });
 }
 
-SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns)
-    : dump_(std::move(dump)), start_raw_ns_(start_raw_ns) {
+SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns,
+                                 std::shared_ptr<UserMemory> memory_or_null, uint32_t uid)
+    : dump_(std::move(dump)), start_raw_ns_(start_raw_ns), names_(std::move(memory_or_null), uid) {
   kinds.ForEach([this](attach::CollectKind kind) {
     const ActivityFileId file = FileOfKind(kind);
     wanted_[static_cast<size_t>(file)] = true;
@@ -355,8 +370,9 @@ std::string SessionActivity::NamesText() const {
   for (const auto& [pid, names] : names_refused_) text += fmt::format("{}{} of process {}", text.empty() ? "" : ", ", names, pid);
   if (!text.empty()) text += fmt::format(" (which can have {} different ones, {} MiB)", attach::kMaxActivityNames - 1, attach::kMaxActivityNamesBytes >> 20);
   if (names_.refused() > 0) {
-    text += fmt::format("{}{} of the session ({} different ones, {} MiB)", text.empty() ? "" : ", ", names_.refused(),
-                        SessionNames::kMaxNames, SessionNames::kMaxBytes >> 20);
+    text += fmt::format("{}{} of the session ({} different ones, {} MiB; {} MiB with everything else of its user)",
+                        text.empty() ? "" : ", ", names_.refused(), SessionNames::kMaxNames, SessionNames::kMaxBytes >> 20,
+                        UserMemory::kPerUser >> 20);
   }
   return text.empty() ? text : fmt::format("names were too many and are recorded as \"{}\": {}", attach::kTooManyNames, text);
 }

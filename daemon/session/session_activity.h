@@ -33,6 +33,10 @@ class SessionNames {
   static constexpr size_t kMaxNames = 131'072;
   static constexpr size_t kMaxBytes = size_t{16} << 20;
 
+  // Null: only the limits of one session count.
+  explicit SessionNames(std::shared_ptr<UserMemory> memory_or_null = nullptr, uint32_t uid = 0)
+      : held_(std::move(memory_or_null), uid) {}
+
   struct Process {
     std::vector<uint32_t> ids;    // by the ring's; 0 = not yet asked for
     std::set<uint32_t> nameless;  // the ring's, numbered before their string arrived
@@ -46,7 +50,7 @@ class SessionNames {
   }
   // Strings have become known.
   void Learn(uint64_t attach_id, const ActivityNameTable& names);
-  void Forget(uint64_t attach_id) { processes_.erase(attach_id); }
+  void Forget(uint64_t attach_id);
   // Numbers and strings that are new since the last call.
   std::vector<std::pair<uint32_t, std::string>> TakeFresh() { return std::exchange(fresh_, {}); }
   uint64_t refused() const { return refused_; }
@@ -62,6 +66,7 @@ class SessionNames {
   uint32_t last_ = 0;
   size_t bytes_ = 0;
   uint64_t refused_ = 0;
+  HeldMemory held_;
 };
 
 // Where records of a kind go.
@@ -72,7 +77,8 @@ class SessionActivity {
  public:
   // `kinds`: that the session requested. What other sessions requested of the same process is left out, and so is what
   // began before `start_raw_ns`.
-  SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns);
+  SessionActivity(std::shared_ptr<WriterSession> dump, attach::CollectKinds kinds, int64_t start_raw_ns,
+                  std::shared_ptr<UserMemory> memory_or_null = nullptr, uint32_t uid = 0);
 
   void Take(const ActivityBatch& batch);
   // For one process another start than the session's.

@@ -232,7 +232,7 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   }
   MakeFiles();
   if (dump_ != nullptr && !collect_.empty() && (files_ != nullptr || !collect_.leaves_files())) {
-    activity_ = std::make_unique<SessionActivity>(dump_, KindsOf(plan_), start_raw_ns_);
+    activity_ = std::make_unique<SessionActivity>(dump_, KindsOf(plan_), start_raw_ns_, deps_.jobs_or_null->memory(), owner_.uid);
   }
   if (early != nullptr) {
     CountEarlySteps(*early);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Activity rings of processes that a test plays itself: they are emptied, counted, and given up when they break."""
 
+import contextlib
 import json
 import os
+import struct
 
 import activity_ring
 from activity_ring import ActivityRing
@@ -10,7 +12,7 @@ from attach_case import AttachCase
 from attach_client import SEAL_GROW, SEAL_SHRINK
 from profd_harness import eventually, main
 
-INVALID, NOT_FOUND, DATA_LOSS = 3, 5, 15
+INVALID, NOT_FOUND, EXHAUSTED, DATA_LOSS = 3, 5, 8, 15
 
 
 class ActivityRings(AttachCase):
@@ -96,6 +98,27 @@ class ActivityRings(AttachCase):
                 self.assertEqual(client.call("status", 5)["code"], NOT_FOUND)
                 eventually(lambda: self.metric("rings_broken") == before + 1, what="it is counted")
                 client.bye()
+
+    def test_what_one_user_holds_is_limited(self):
+        """192 MiB: a name with the last number makes a table of 65534 entries of 32 bytes, 2 MiB."""
+        before = self.metric("rings_broken")
+        clients = [self.collecting() for _ in range(110)]
+        for _, ring in clients:
+            ring.put_frame(activity_ring.NAMES, 1, struct.pack("<IHH", 65534, 8, 0) + b"the last")
+        eventually(lambda: self.metric("rings_broken") >= before + 110 - 96, what="the rings beyond the limit are given up")
+        refused = []
+        for client, _ in clients:
+            client.socket.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                refused.append(client.receive()["code"])
+            client.close()
+        self.assertEqual(refused, [EXHAUSTED] * (110 - 96))
+        self.no_process_left()
+        client, ring = self.collecting()
+        ring.put_frame(activity_ring.NAMES, 1, struct.pack("<IHH", 65534, 8, 0) + b"the last")
+        eventually(lambda: ring.taken() == ring.head, what="there is space again")
+        self.assertEqual(client.call("status", 5)["code"], NOT_FOUND)
+        client.bye()
 
     def test_rings_that_could_be_cut(self):
         """Without its seals a memfd is refused: a read beyond its new end would be SIGBUS. With them it cannot be cut."""
