@@ -27,7 +27,7 @@ int RunRm(const Context& context, const std::vector<std::string>& ids) {
       context.io.out << "removed " << Printable(id) << ", " << FormatBytes(answer->freed_bytes())
                      << " freed\n";
     }
-    for (const std::string& name : answer->not_archived()) Warn(context, name + " was not in the database yet");
+    for (const std::string& name : answer->not_archived()) Warn(context, Printable(name) + " was not in the database yet");
   }
   if (context.json) {
     PrintJson(context, Json{{"removed", std::move(removed)}, {"errors", std::move(errors)}});
