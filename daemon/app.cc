@@ -216,7 +216,7 @@ void App::Impl::EverySecond() {
   if (health.Update(DriverFacts(*node, *arbiter))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
-  memory.Tick(sessions->ended_total(), clock.SteadyNs(), &node->pool());
+  memory.Tick(sessions->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());
   if (::sd_watchdog_enabled(0, nullptr) > 0) ::sd_notify(0, "WATCHDOG=1");
 }
 

@@ -13,12 +13,12 @@ void LimitMemory();
 
 class MemoryTrim {
  public:
-  // Every second. `ended`: sessions so far.
+  // Every second. `ended`: sessions and attached processes so far.
   void Tick(uint64_t ended, int64_t now_ns, BlockPool* pool);
 
  private:
   int64_t next_ns_ = 0;
-  uint64_t trimmed_at_ = 0;  // as many sessions had ended
+  uint64_t trimmed_at_ = 0;  // as many had ended
 };
 
 }  // namespace profd

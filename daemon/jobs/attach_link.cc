@@ -26,8 +26,9 @@ bool AttachLink::Send(std::string packet) {
     // Any other error is reported on the reading side, which closes.
     if (sent >= 0 || (errno != EAGAIN && errno != ENOBUFS)) return true;
   }
-  if (queue_.size() == kMaxQueued || queued_bytes_ + packet.size() > kMaxQueuedBytes) return false;
-  queued_bytes_ += packet.size();
+  packet.shrink_to_fit();
+  const size_t bytes = packet.capacity();
+  if (queue_.size() == kMaxQueued || held_.bytes() + bytes > kMaxQueuedBytes || !held_.Grow(bytes)) return false;
   queue_.push_back(std::move(packet));
   return true;
 }
@@ -37,7 +38,7 @@ bool AttachLink::Flush() {
     const std::string& packet = queue_.front();
     ssize_t sent = ::send(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == ENOBUFS || errno == EINTR;
-    queued_bytes_ -= packet.size();
+    held_.Shrink(packet.capacity());
     queue_.pop_front();
   }
   return true;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "base/strand.h"
+#include "daemon/jobs/user_memory.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -38,9 +39,13 @@ class AttachLink {
  public:
   static constexpr size_t kMaxQueued = 256;
   static constexpr size_t kMaxQueuedBytes = 1 << 20;
+  // Of all connections of a user, and of all.
+  static constexpr size_t kMaxQueuedOfUser = size_t{32} << 20;
+  static constexpr size_t kMaxQueuedOfAll = size_t{128} << 20;
 
-  AttachLink(uint64_t link_id, UniqueFd fd, Peer link_peer, Strand& strand)
-      : id(link_id), peer(std::move(link_peer)), fd_(std::move(fd)), watch(strand, fd_.get()), timer(strand) {}
+  AttachLink(uint64_t link_id, UniqueFd fd, Peer link_peer, Strand& strand, std::shared_ptr<UserMemory> queued)
+      : id(link_id), peer(std::move(link_peer)), fd_(std::move(fd)), held_(std::move(queued), peer.uid),
+        watch(strand, fd_.get()), timer(strand) {}
   ~AttachLink();
 
   const uint64_t id;
@@ -56,7 +61,7 @@ class AttachLink {
  private:
   UniqueFd fd_;  // outlives the watch
   std::deque<std::string> queue_;
-  size_t queued_bytes_ = 0;
+  HeldMemory held_;  // by the queue
 
  public:
   FdWatch watch;

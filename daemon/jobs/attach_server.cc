@@ -204,7 +204,7 @@ void AttachServer::Admit(UniqueFd fd) {
   }
   const uint64_t id = next_id_++;
   AttachLink& link =
-      *(links_[id] = std::make_unique<AttachLink>(id, std::move(fd), std::move(peer).value(), strand_));
+      *(links_[id] = std::make_unique<AttachLink>(id, std::move(fd), std::move(peer).value(), strand_, queued_));
   if (allowed.ok() && !link.watch.ok()) {
     counters_.refused_limit.fetch_add(1, std::memory_order_relaxed);
     allowed = ResourceExhausted("the kernel watches no more connections (fs.epoll.max_user_watches)");

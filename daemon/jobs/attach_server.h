@@ -133,6 +133,8 @@ class AttachServer {
   std::optional<FdWatch> incoming_;
   std::optional<Timer> accept_again_;
   std::string buffer_;
+  const std::shared_ptr<UserMemory> queued_ =
+      std::make_shared<UserMemory>(AttachLink::kMaxQueuedOfUser, AttachLink::kMaxQueuedOfAll);
   std::map<uint64_t, std::unique_ptr<AttachLink>> links_;
   uint64_t next_id_ = 1;
   std::optional<gid_t> admin_;

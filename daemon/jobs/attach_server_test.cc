@@ -389,6 +389,25 @@ TEST_F(AttachServerTest, ClientsThatDoNotReadAreDisconnected) {
   EXPECT_EQ(server_->counters().slow_disconnects.load(), 1u);
 }
 
+// Each of them alone would be within its limit of 1 MiB.
+TEST_F(AttachServerTest, WhatTheProcessesOfAUserDoNotReadIsLimited) {
+  constexpr size_t kClients = 48;
+  constexpr size_t kBytes = 120'000;
+  options_.max_attached = 4 * kClients;
+  Start();
+  std::vector<Client> clients;
+  for (size_t i = 0; i < kClients; ++i) clients.push_back(Attached());
+  attach::Reply reply;
+  reply.message = std::string(kBytes, 'x');
+  // At least 6 of 8 are more than a socket holds.
+  for (size_t i = 0; i < kClients; ++i) {
+    for (int packet = 0; packet < 8; ++packet) server_->Send(arrivals_[i].id, reply);
+  }
+  static_assert(kClients * 6 * kBytes > AttachLink::kMaxQueuedOfUser && 8 * kBytes < AttachLink::kMaxQueuedBytes);
+  EXPECT_TRUE(Wait([this] { return !closed_.empty(); }));
+  EXPECT_GT(server_->counters().slow_disconnects.load(), 0u);
+}
+
 TEST_F(AttachServerTest, ClientsThatReadLateGetEverything) {
   Start();
   Client client = Attached();

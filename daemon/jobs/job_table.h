@@ -87,6 +87,7 @@ class JobTable final : public JobDirectory {
   std::string CollectingOn(std::span<const uint32_t> devices) const;
 
   size_t attached() const { return attached_.size(); }
+  uint64_t detached_total() const { return counters_.attaches - attached_.size(); }
   const Counters& counters() const { return counters_; }
 
  private:

@@ -5,7 +5,7 @@ namespace profd {
 bool UserMemory::Change(uint32_t uid, size_t before, size_t after) {
   MutexLock lock(mutex_);
   size_t& of_user = of_user_[uid];
-  const bool fits = after <= before || (of_user - before + after <= kPerUser && of_all_ - before + after <= kPerNode);
+  const bool fits = after <= before || (of_user - before + after <= per_user_ && of_all_ - before + after <= per_node_);
   if (fits) {
     of_user = of_user - before + after;
     of_all_ = of_all_ - before + after;

@@ -1,5 +1,5 @@
-// What the processes of users make the daemon hold beside their rings: names, and accounts of what they do. Limited
-// per user and node, since one user may attach hundreds of processes. Any thread.
+// What the processes of users make the daemon hold beside their rings: names and accounts of what they do, packets that
+// they do not read. Limited per user and node, since one user may attach hundreds of processes. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,20 @@ class UserMemory {
   static constexpr size_t kPerUser = size_t{192} << 20;
   static constexpr size_t kPerNode = size_t{256} << 20;
 
+  explicit UserMemory(size_t per_user = kPerUser, size_t per_node = kPerNode) : per_user_(per_user), per_node_(per_node) {}
+
  private:
   friend class HeldMemory;
   bool Change(uint32_t uid, size_t before, size_t after);
 
+  const size_t per_user_;
+  const size_t per_node_;
   Mutex mutex_;
   std::map<uint32_t, size_t> of_user_ GUARDED_BY(mutex_);
   size_t of_all_ GUARDED_BY(mutex_) = 0;
 };
 
-// The part of one process or session.
+// The part of one process, session or connection.
 class HeldMemory {
  public:
   // Null: without limits.
@@ -38,6 +42,7 @@ class HeldMemory {
   // False, and nothing changes: the user, or all together, would hold too much.
   bool Resize(size_t bytes);
   bool Grow(size_t bytes) { return Resize(bytes_ + bytes); }
+  void Shrink(size_t bytes) { Resize(bytes_ - bytes); }
   size_t bytes() const { return bytes_; }
 
  private:

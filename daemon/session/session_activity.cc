@@ -146,7 +146,7 @@ uint32_t SessionNames::Assign(Process& process, uint32_t ring_id, const Activity
 void SessionNames::Forget(uint64_t attach_id) {
   const auto found = processes_.find(attach_id);
   if (found == processes_.end()) return;
-  held_.Resize(held_.bytes() - found->second.ids.size() * sizeof(uint32_t));
+  held_.Shrink(found->second.ids.size() * sizeof(uint32_t));
   processes_.erase(found);
 }
 
