@@ -148,14 +148,16 @@ BlockPool::BlockPool(size_t max_bytes) : state_(std::make_shared<internal::PoolS
 
 BlockPool::~BlockPool() = default;
 
-BlockBuilder BlockPool::Get(size_t size) {
+BlockBuilder BlockPool::Get(size_t size, size_t leave_bytes) {
   uint32_t size_class = 0;
   while (size_class < internal::kClassBytes.size() && internal::kClassBytes[size_class] < size) {
     ++size_class;
   }
   if (size_class == internal::kClassBytes.size()) return {};
-  BlockHeader* header = state_->Pop(size_class);
-  if (header == nullptr) header = state_->Allocate(size_class);
+  const size_t in_use = state_->in_use.load(std::memory_order_relaxed);
+  const bool leaves = leave_bytes == 0 || in_use + internal::Footprint(size_class) + leave_bytes <= state_->max_bytes;
+  BlockHeader* header = leaves ? state_->Pop(size_class) : nullptr;
+  if (header == nullptr && leaves) header = state_->Allocate(size_class);
   if (header == nullptr) {
     state_->refused.fetch_add(1, std::memory_order_relaxed);
     return {};
@@ -164,6 +166,8 @@ BlockBuilder BlockPool::Get(size_t size) {
   state_->in_use.fetch_add(internal::Footprint(size_class), std::memory_order_relaxed);
   return BlockBuilder(header);
 }
+
+size_t BlockPool::max_bytes() const { return state_->max_bytes; }
 
 void BlockPool::Trim(size_t keep_bytes) {
   auto too_much = [&] {

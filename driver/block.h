@@ -99,8 +99,9 @@ class BlockPool {
   BlockPool& operator=(const BlockPool&) = delete;
 
   // A buffer of at least `size` bytes (512 B, 4, 8, 16, 32 or 256 KiB); empty when the limit is reached or
-  // `size` exceeds kMaxBlockBytes. Thread-safe.
-  BlockBuilder Get(size_t size);
+  // `size` exceeds kMaxBlockBytes. `leave_bytes`: so much must remain for others. Thread-safe.
+  BlockBuilder Get(size_t size, size_t leave_bytes = 0);
+  size_t max_bytes() const;
   // Gives memory of unused blocks back to the system, the largest first, until no more than
   // `keep_bytes` of it are left. Thread-safe.
   void Trim(size_t keep_bytes);

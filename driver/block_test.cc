@@ -62,6 +62,18 @@ TEST(BlockPoolTest, MemoryIsReusedAndNeverExceedsTheLimit) {
   EXPECT_LE(pool.stats().allocated_bytes, 100u * 1024);
 }
 
+TEST(BlockPoolTest, LeavesSomeForOthers) {
+  BlockPool pool(1 << 20);
+  std::vector<BlockBuilder> blocks;
+  while (BlockBuilder block = pool.Get(4096, 256 << 10)) blocks.push_back(std::move(block));
+  EXPECT_LE(pool.stats().in_use_bytes, size_t{768} << 10);
+  EXPECT_GT(pool.stats().in_use_bytes, size_t{760} << 10);
+  EXPECT_EQ(pool.stats().refused, 1u);
+  EXPECT_TRUE(pool.Get(4096));
+  blocks.pop_back();
+  EXPECT_TRUE(pool.Get(4096, 256 << 10));
+}
+
 TEST(BlockPoolTest, ParkedMemoryOfOtherSizesIsFreed) {
   BlockPool pool(300 * 1024);
   {

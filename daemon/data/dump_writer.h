@@ -229,8 +229,9 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   DumpFeed* AddFeed(FeedOptions options);
   void Push(DumpFeed* feed, BlockRef block);
   // For HostFileBuffer: a block for text records of host files (empty: there is none), one with `count` records in
-  // its text records, records that found no space.
-  BlockBuilder NewTextBlock(size_t bytes) { return writer_.pool_.Get(bytes); }
+  // its text records, records that found no space. A quarter of the pool is left to the driver's bytes: processes choose
+  // how much they record.
+  BlockBuilder NewTextBlock(size_t bytes) { return writer_.pool_.Get(bytes, writer_.pool_.max_bytes() / 4); }
   void PushTextRecords(DumpFeed* feed, BlockBuilder block, size_t used, uint64_t count);
   void CountLostTextRecords(DumpFeed* feed, size_t bytes, uint64_t records);
   // Blocks pushed after this belong to `epoch`, whose relative timestamps are rebased to the session's start.

@@ -176,6 +176,20 @@ TEST_F(HostFileBufferTest, CountsRecordsWithoutABlock) {
   EXPECT_EQ(feed_->losses().Total().bytes, 5u);
 }
 
+TEST_F(HostFileBufferTest, LeavesAQuarterOfTheBlocksToTheDriver) {
+  std::vector<BlockBuilder> blocks;
+  while (pool_.stats().in_use_bytes < pool_.max_bytes() / 4 * 3) blocks.push_back(pool_.Get(BlockPool::kMaxBlockBytes));
+  HostFileBuffer buffer(session_, feed_);
+  buffer.Add("a.data", "1234\n");
+  EXPECT_TRUE(pool_.Get(512));
+  blocks.clear();
+  buffer.Add("a.data", "kept\n");
+  buffer.Flush();
+  ASSERT_TRUE(Finish().ok());
+  EXPECT_EQ(Written("host/data/a.data.slice_0"), "kept\n");
+  EXPECT_EQ(feed_->losses().Total().records, 1u);
+}
+
 // Files come and go, and come in another order: each text goes to its own all the same.
 TEST_F(HostFileBufferTest, EveryTextRecordFindsItsFileInAnyOrder) {
   HostFileBuffer buffer(session_, feed_);
