@@ -389,6 +389,21 @@ TEST_F(SessionActivityTest, NamesThatWereTooManyAreSaid) {
             "(which can have 65534 different ones, 8 MiB)");
 }
 
+TEST(SessionNames, AreBoundedByWhatTheirUserHolds) {
+  const auto memory = std::make_shared<UserMemory>(1024, 4096);
+  SessionNames names(memory, 1000);
+  ActivityNameTable table;
+  for (uint32_t id = 1; id <= 20; ++id) ASSERT_TRUE(table.Learn(id, std::string(100, static_cast<char>('a' + id))).ok());
+  SessionNames::Process& process = names.ProcessOf(1);
+  // More than 100 bytes each.
+  EXPECT_EQ(names.IdOf(process, 1, table), 1u);
+  for (uint32_t id = 2; id <= 20; ++id) names.IdOf(process, id, table);
+  EXPECT_GE(names.refused(), 20u - 1024 / 100);
+  EXPECT_EQ(names.TakeFresh().back().second, "(too many names)");
+  EXPECT_FALSE(HeldMemory(memory, 1000).Grow(1024));
+  names.Forget(1);
+}
+
 TEST(SessionNames, AreBounded) {
   SessionNames names;
   ActivityNameTable table;
