@@ -1,20 +1,24 @@
 #include "daemon/session/session.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <utility>
-
-#include "daemon/session/session_poll_sink.h"
 
 namespace profd {
 namespace {
 
-constexpr int64_t kClockIntervalNs = 300 * kNsPerSecond;
-// While a device's clocks could not be read at all.
-constexpr int64_t kClockRetryNs = 5 * kNsPerSecond;
+// The dump of a start to come is made this long before it, so that the start itself is short.
+constexpr int64_t kPrepareNs = kNsPerSecond;
+// The wall clock may be set while a session waits for an instant of it.
+constexpr int64_t kLookAgainNs = kNsPerSecond;
+
+std::vector<Problem> InList(const std::vector<Problem>& problems) {
+  ProblemList list;
+  list.Append(problems);
+  return std::move(list).Take();
+}
 
 }  // namespace
 
@@ -25,13 +29,16 @@ Session::Session(const SessionDeps& deps, std::string id, Owner owner, Request r
       owner_(owner),
       spec_(std::move(request.spec)),
       plan_(std::move(request.plan)),
-      starter_(request.starter),
+      plan_for_(std::move(request.plan_for)),
+      continues_(std::move(request.continues)),
       on_change_(std::move(on_change)),
       warnings_(plan_.warnings),
-      statistics_(request.continues ? request.continues->statistics : SessionStatistics()),
-      lease_(static_cast<int64_t>(spec_.lease().lease_ms())),
-      continues_(request.continues),
-      plan_for_(std::move(request.plan_for)) {
+      clocks_(std::make_shared<SessionClocks>(
+          SessionClocks::Deps{deps_.control, deps_.host.clock, deps_.devices, deps_.arbiter})),
+      terms_(spec_, request.starter, deps_.processes, deps_.host.clock),
+      output_({deps_.control, deps_.host.clock, deps_.writer, id_, plan_.storage_limited}),
+      collectors_({deps_.control, deps_.host, deps_.store, deps_.arbiter, deps_.pollers, deps_.history_or_null, plan_, *clocks_}, id_),
+      statistics_(continues_ ? continues_->statistics : SessionStatistics()) {
   warnings_.insert(warnings_.end(), request.targets.warnings.begin(), request.targets.warnings.end());
   const SessionProcesses::Deps theirs{deps_.control,       deps_.host,           deps_.processes,
                                       deps_.jobs_or_null, deps_.copier_or_null, deps_.history_or_null};
@@ -50,15 +57,7 @@ void Session::SetState(v1::Session::State state) {
 void Session::Start(std::function<void(const Status&)> started) {
   DCHECK_ON(deps_.control);
   started_ = std::move(started);
-  if (const pid_t pid = spec_.schedule().end_with_pid(); pid != 0) {
-    std::optional<uint64_t> begin = deps_.processes.StartTimeOf(pid);
-    if (!begin) {
-      FailStart(NotFound(fmt::format("process {} has already ended", pid)));
-      return;
-    }
-    end_pid_start_ = *begin;
-  }
-  lease_.Renew(deps_.host.clock.SteadyNs());
+  if (Status terms = terms_.Begin(); !terms.ok()) return FailStart(terms);
   // The base is private: a shared_ptr to it cannot be made from outside.
   processes_->Watch(std::shared_ptr<SessionProcesses::Listener>(shared_from_this(), this));
   if (IsScheduled(spec_) && !(continues_ && continues_->started)) {
@@ -68,16 +67,68 @@ void Session::Start(std::function<void(const Status&)> started) {
   }
 }
 
-void Session::SetStart() {
-  host_clock_ = CorrelateHostClock(deps_.host.clock);
-  start_raw_ns_ = host_clock_.host_ns;
-  start_wall_ns_ = deps_.host.clock.WallNs() -
-                   (deps_.host.clock.MonotonicRawNs() - start_raw_ns_);
+// The order is answered now; WatchSession reports what becomes of it.
+void Session::Schedule() {
+  SetState(v1::Session::STATE_SCHEDULED);
+  if (spec_.schedule().has_start_step()) {
+    processes_->Arm();
+  } else {
+    timer_ = std::make_unique<Timer>(deps_.control);
+    WaitForStart();
+  }
+  if (started_) std::exchange(started_, nullptr)(Status::Ok());
+}
+
+void Session::WaitForStart() {
+  if (state_ != v1::Session::STATE_SCHEDULED) return;
+  // Once the dump has its start, a clock that is set does not change it.
+  const bool prepared = clocks_->begun();
+  const int64_t left = prepared ? clocks_->start_raw_ns() - deps_.host.clock.MonotonicRawNs()
+                                : spec_.schedule().start_at_ns() - deps_.host.clock.WallNs();
+  if (left <= 0) {
+    Launch();
+    return;
+  }
+  int64_t pause = left;
+  if (!spec_.no_dump() && !prepared) {
+    if (left <= kPrepareNs) {
+      clocks_->BeginAt(spec_.schedule().start_at_ns(), left);
+      OpenDump();
+    } else {
+      pause = left - kPrepareNs;
+    }
+  }
+  timer_->After(std::min(pause, kLookAgainNs), [this] { WaitForStart(); });
+}
+
+void Session::Launch() {
+  timer_.reset();
+  if (!clocks_->begun()) {
+    Begin();
+    return;
+  }
+  SetState(v1::Session::STATE_STARTING);
+  if (!output_.opening()) GatherClocks();
+}
+
+void Session::OnStartStep() {
+  if (state_ == v1::Session::STATE_SCHEDULED) Begin();
+}
+
+int64_t Session::LeftMs() const {
+  return continues_ ? continues_->left_ms : static_cast<int64_t>(spec_.schedule().duration_ms());
+}
+
+int64_t Session::KnownEndWallNs() const {
+  if (!spec_.schedule().has_duration_ms() || finished()) return 0;
+  int64_t begin = clocks_->ordered_wall_ns() != 0 ? clocks_->ordered_wall_ns() : clocks_->start_wall_ns();
+  if (state_ == v1::Session::STATE_SCHEDULED) begin = spec_.schedule().start_at_ns();
+  return begin == 0 ? 0 : begin + LeftMs() * kNsPerMs;
 }
 
 void Session::Begin() {
   SetState(v1::Session::STATE_STARTING);
-  SetStart();
+  clocks_->Begin();
   if (Status past = BeginInHistory(); !past.ok()) {
     FailStart(past);
     return;
@@ -89,148 +140,71 @@ void Session::Begin() {
   }
 }
 
+// Moves the session's start back as far as it was requested and the recorder reaches.
+Status Session::BeginInHistory() {
+  if (!spec_.schedule().has_since_ms()) return {};
+  if (deps_.history_or_null == nullptr) {
+    return {StatusCode::kFailedPrecondition,
+            Problem{.kind = Problem::Kind::kFailed,
+                    .field = "since_ms",
+                    .value = std::to_string(spec_.schedule().since_ms()),
+                    .text = "the flight recorder is off here (recorder.enabled)"}};
+  }
+  RecorderHistory& past = *deps_.history_or_null;
+  int64_t now = clocks_->start_raw_ns();
+  // Not before the clock began.
+  const auto since_ms = std::min(spec_.schedule().since_ms(), static_cast<uint64_t>(now / kNsPerMs));
+  int64_t wanted = now - static_cast<int64_t>(since_ms) * kNsPerMs;
+  int64_t from = std::min(now, std::max(wanted, past.Reach()));
+  if (from > wanted) {
+    warnings_.push_back(fmt::format(
+        "the flight recorder reaches back {:.3f} s only, {:.3f} s were requested", static_cast<double>(now - from) / 1e9,
+        static_cast<double>(spec_.schedule().since_ms()) / 1e3));
+  }
+  clocks_->MoveBack(from - kPastLeadNs, past);
+  std::string without;
+  for (const PlannedCollector& planned : plan_.collectors) {
+    if (!planned.named || past.Records(planned.index)) continue;
+    without += fmt::format("{}{}", without.empty() ? "" : ", ",
+                           Collectors()[planned.index].spec->name);
+  }
+  const SessionCollect& collect = processes_->collect();
+  if (!collect.empty() && (collect.leaves_files() || !past.RecordsActivity())) {
+    without += fmt::format("{}operators", without.empty() ? "" : ", ");
+  }
+  if (!without.empty()) {
+    warnings_.push_back("not in the flight recorder, so without a past: " + without);
+  }
+  return {};
+}
+
 // The devices' clocks as near to the start of the channels as can be, after the dump was made:
 // timestamps in microseconds since a channel's start are read as counting from here.
 void Session::GatherClocks() {
-  Recorrelate("start", [self = shared_from_this()] {
-    self->next_clock_ns_ = self->start_raw_ns_ +
-                           (self->clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
-    self->TakePastClocks();
-    if (self->dump_ != nullptr) self->dump_->SetClocks(self->ClocksForDump());
-    self->StartCollectors();
+  clocks_->ReadFirst(plan_.devices, [self = shared_from_this()] {
+    int64_t since_ns = 0;
+    if (self->spec_.schedule().has_since_ms()) {
+      self->clocks_->TakePast(*self->deps_.history_or_null);
+      since_ns = self->clocks_->start_raw_ns() + kPastLeadNs;
+    }
+    const std::shared_ptr<WriterSession>& dump = self->output_.dump();
+    if (dump != nullptr) dump->SetClocks(self->ClocksForDump());
+    self->collectors_.Start(dump, since_ns, [self] { self->OnSettled(); });
   });
-}
-
-// Reads the clocks of all devices in parallel; a device whose clocks cannot be read keeps its reason.
-void Session::Recorrelate(const char* when, std::function<void()> done) {
-  auto waiting = std::make_shared<size_t>(plan_.devices.size());
-  auto finish = std::make_shared<std::function<void()>>(std::move(done));
-  if (plan_.devices.empty()) {
-    (*finish)();
-    return;
-  }
-  bool first = std::string_view(when) == "start";
-  for (int device : plan_.devices) {
-    deps_.devices.ControlOf(device)->CorrelateClock(
-        [self = shared_from_this(), device, waiting, finish, when,
-         first](const Result<ClockPair>& pair) {
-          self->deps_.control.Post([self, device, waiting, finish, pair, when, first] {
-            if (!pair.ok()) {
-              if (first) self->clockless_.insert(device);
-            } else {
-              self->clockless_.erase(device);
-              if (first) self->clocks_[device] = *pair;
-              self->deps_.arbiter.SetClock(device, *pair);
-              if (!first && self->dump_ != nullptr) {
-                self->dump_->EditManifest([device, clocks = ForDump(*pair), when](Manifest& manifest) {
-                  manifest.clocks.push_back({device, when, clocks});
-                });
-              }
-            }
-            if (--*waiting == 0) (*finish)();
-          });
-        });
-  }
 }
 
 void Session::OpenDump() {
-  opening_ = true;
-  dump_ = deps_.writer.Open(DumpOptions(), ExpectedFiles(), [self = shared_from_this()](
-                                               const Result<std::string>& path) {
-    self->deps_.control.Post([self, path] {
-      self->opening_ = false;
-      if (!path.ok()) {
-        self->dump_ = nullptr;
-        self->finished() ? self->OnClosed(path.status()) : self->FailStart(path.status().Annotate("dump"));
-        return;
-      }
-      self->dump_path_ = *path;
-      if (self->state_ == v1::Session::STATE_STARTING) {
-        self->GatherClocks();
-      } else if (self->state_ == v1::Session::STATE_STOPPING) {
-        self->ReleaseAll();  // stopped before its start, while the dump was being made
-      } else if (self->finished()) {
-        self->CloseDump();
-      }
-    });
+  output_.Open(DumpOptions(), ExpectedFiles(), [self = shared_from_this()](const Status& made) {
+    if (!made.ok()) {
+      self->finished() ? self->OnClosed(made) : self->FailStart(made.Annotate("dump"));
+    } else if (self->state_ == v1::Session::STATE_STARTING) {
+      self->GatherClocks();
+    } else if (self->state_ == v1::Session::STATE_STOPPING) {
+      self->ReleaseAll();  // stopped before its start, while the dump was being made
+    } else if (self->finished()) {
+      self->CloseDump();
+    }
   });
-}
-
-void Session::Settle() {
-  if (--pending_ == 0) OnSettled();
-}
-
-ClaimAnswer Session::AnswerOf(const Row& row) const {
-  if (!row.claim) {
-    ClaimAnswer answer = row.answer;
-    if (row.sink != nullptr && answer.state == v1::Outcome::RESULT_RUNNING) {
-      answer.detail = row.sink->LastError();
-      const auto add = [&answer](uint64_t samples, std::string_view what) {
-        if (samples > 0) answer.detail += fmt::format("{}{} samples {}", answer.detail.empty() ? "" : "; ", samples, what);
-      };
-      add(row.sink->missed(), "missed (collector late)");
-      add(row.sink->left_out(), "left out (profd over its budget)");
-    }
-    return answer;
-  }
-  return released_ ? row.answer : deps_.arbiter.AnswerOf(*row.claim);
-}
-
-namespace {
-
-Problem::Kind KindOf(v1::Outcome::Result state) {
-  switch (state) {
-    case v1::Outcome::RESULT_UNSUPPORTED:
-      return Problem::Kind::kUnsupported;
-    case v1::Outcome::RESULT_DENIED:
-      return Problem::Kind::kDenied;
-    case v1::Outcome::RESULT_BUSY:
-      return Problem::Kind::kBusy;
-    default:
-      return Problem::Kind::kFailed;
-  }
-}
-
-std::vector<Problem> InList(const std::vector<Problem>& problems) {
-  ProblemList list;
-  list.Append(problems);
-  return std::move(list).Take();
-}
-
-}  // namespace
-
-// Devices on which a collector fared alike are one line, and all of them are not named.
-std::vector<Problem> Session::Unstarted() const {
-  struct Answer {
-    Problem::Kind kind = Problem::Kind::kInvalid;
-    std::string holder;
-    std::vector<int> devices;
-  };
-  std::map<std::pair<CollectorIndex, std::string>, Answer> unstarted;
-  for (const Row& row : rows_) {
-    ClaimAnswer answer = AnswerOf(row);
-    if (answer.state == v1::Outcome::RESULT_RUNNING || !row.named) continue;
-    Answer& same = unstarted[{row.collector, answer.detail}];
-    same.kind = KindOf(answer.state);
-    same.holder = answer.holder;
-    same.devices.push_back(row.device);
-  }
-  std::vector<Problem> problems;
-  for (const std::string& warning : warnings_) problems.push_back({.text = warning});
-  for (const auto& [what, answer] : unstarted) {
-    const auto& [collector, detail] = what;
-    const std::vector<int>& devices = answer.devices;
-    std::string text(Collectors()[collector].spec->name);
-    if (devices.front() == kHostDevice) {
-      text += " on the host";
-    } else if (devices.size() < plan_.devices.size() || devices.size() == 1) {
-      text += fmt::format(" on device{} {}", devices.size() == 1 ? "" : "s",
-                          fmt::join(devices, ", "));
-    }
-    text.append(": ").append(detail);
-    problems.push_back({.kind = answer.kind, .text = std::move(text), .holder = answer.holder});
-  }
-  return problems;
 }
 
 void Session::OnSettled() {
@@ -238,22 +212,18 @@ void Session::OnSettled() {
     FailStart(Aborted("the session was stopped while it started: " + reason_));
     return;
   }
-  bool any = std::any_of(rows_.begin(), rows_.end(), [this](const Row& row) {
-    return AnswerOf(row).state == v1::Outcome::RESULT_RUNNING;
-  });
-  std::vector<Problem> unstarted = Unstarted();
+  std::vector<Problem> unstarted;
+  for (const std::string& warning : warnings_) unstarted.push_back({.text = warning});
+  std::ranges::move(collectors_.Unstarted(), std::back_inserter(unstarted));
   // A job to come brings its devices.
-  if (!any && !plan_.application_only && !spec_.target().follow()) {
-    const bool never = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [this](const Row& row) {
-      return AnswerOf(row).state == v1::Outcome::RESULT_UNSUPPORTED;
-    });
+  if (!collectors_.AnyRunning() && !plan_.application_only && !spec_.target().follow()) {
     constexpr std::string_view kNothing = "nothing could be collected";
     if (unstarted.size() == 1) {
       unstarted.front().text = fmt::format("{}: {}", kNothing, unstarted.front().text);
     } else {
       unstarted.insert(unstarted.begin(), {.text = fmt::format("{}{}", kNothing, unstarted.empty() ? "" : ":")});
     }
-    FailStart({never ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, InList(unstarted)});
+    FailStart({collectors_.AllUnsupported() ? StatusCode::kUnimplemented : StatusCode::kFailedPrecondition, InList(unstarted)});
   } else if (spec_.require_all() && !unstarted.empty()) {
     unstarted.insert(unstarted.begin(), {.text = "require_all:"});
     FailStart({StatusCode::kFailedPrecondition, InList(unstarted)});
@@ -270,11 +240,11 @@ void Session::Running() {
   for (const DeviceInfo& info : deps_.host.devices) {
     if (std::ranges::find(plan_.devices, info.id) != plan_.devices.end()) devices.push_back(MarksOf(info));
   }
-  processes_->Begin(dump_, std::move(devices), start_raw_ns_);
+  processes_->Begin(output_.dump(), std::move(devices), clocks_->start_raw_ns());
   NoteOutcomes();
   if (spec_.schedule().has_duration_ms()) {
-    duration_ = std::make_unique<Timer>(deps_.control);
-    duration_->After(LeftMs() * kNsPerMs, [this] { Stop("duration"); });
+    timer_ = std::make_unique<Timer>(deps_.control);
+    timer_->After(LeftMs() * kNsPerMs, [this] { Stop("duration"); });
   }
   if (started_) std::exchange(started_, nullptr)(Status::Ok());
   JoinDevices();
@@ -296,9 +266,9 @@ void Session::Stop(std::string reason) {
   BoundEnd();
   if (state_ == v1::Session::STATE_SCHEDULED) {
     reason_ += " before it started";
-    wait_.reset();
+    timer_.reset();
     SetState(v1::Session::STATE_STOPPING);
-    if (!opening_) ReleaseAll();
+    if (!output_.opening()) ReleaseAll();
     return;
   }
   // A start under way is let through first: every step of it has a deadline, and undoing half of it
@@ -325,20 +295,16 @@ void Session::WhenFinished(std::function<void()> finished_callback) {
 
 void Session::WhenClosed(std::function<void(Session&)> closed) {
   DCHECK_ON(deps_.control);
-  if (dump_over_) return closed(*this);
+  if (output_.closed()) return closed(*this);
   closed_ = std::move(closed);
 }
 
 void Session::ReleaseAll() {
-  duration_.reset();
+  timer_.reset();
   if (ran_) TakeStatistics();
   processes_->End();
-  for (Row& row : rows_) {
-    if (row.claim) row.answer = deps_.arbiter.AnswerOf(*row.claim);
-  }
-  released_ = true;
-  stop_raw_ns_ = deps_.host.clock.MonotonicRawNs();
-  processes_->SetEnd(stop_raw_ns_);
+  clocks_->Stop();
+  processes_->SetEnd(clocks_->stop_raw_ns());
   // Stop bounded the end before it was known that processes hand over.
   if (processes_->awaits_last()) end_deadline_.reset();
   BoundEnd();
@@ -350,43 +316,14 @@ void Session::ReleaseAll() {
     stop_deadline_.reset();
     CloseDump();
   });
-  pending_ = processes_->awaits_last() ? 2 : 1;
-  auto gone = [self = shared_from_this()] {
-    self->deps_.control.Post([self] { self->OnReleased(); });
-  };
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const Row& row = rows_[i];
-    if (row.claim) {
-      ++pending_;
-      deps_.arbiter.Release(*row.claim, [self = shared_from_this(), gone, i](const ChannelArbiter::GarbageBytes& bytes) {
-        self->NoteGarbage(i, bytes);
-        gone();
-      });
-    }
-    if (row.poller) {
-      ++pending_;
-      deps_.pollers.Stop(*row.poller, gone);
-    }
-  }
-  OnReleased();
-}
-
-void Session::NoteGarbage(size_t row, const ChannelArbiter::GarbageBytes& bytes) {
-  DCHECK_ON(deps_.control);
-  ClaimAnswer& answer = rows_[row].answer;
-  for (const auto& [channel, garbage] : bytes) {
-    const auto own = answer.channels.find(channel);
-    if (own == answer.channels.end()) continue;  // it has not answered
-    answer.garbage_bytes += garbage - std::min(garbage, own->second.garbage_bytes);
-    own->second.garbage_bytes = std::max(own->second.garbage_bytes, garbage);
-  }
+  collectors_.Release([self = shared_from_this()] { self->OnReleased(); });
 }
 
 void Session::OnReleased() {
   DCHECK_ON(deps_.control);
-  if (--pending_ > 0 || stop_deadline_ == nullptr) return;
+  if (!collectors_.gone() || processes_->awaits_last() || stop_deadline_ == nullptr) return;
   stop_deadline_.reset();
-  Recorrelate("stop", [self = shared_from_this()] { self->CloseDump(); });
+  clocks_->ReadAgain(plan_.devices, "stop", output_.dump(), [self = shared_from_this()] { self->CloseDump(); });
 }
 
 // The end of the session, whatever its dump's writer is at.
@@ -399,7 +336,7 @@ void Session::BoundEnd() {
 void Session::CutOff() {
   end_deadline_.reset();
   if (finished()) return;
-  if (!opening_ && !released_) {
+  if (!output_.opening() && !collectors_.released()) {
     BoundEnd();  // a start under way, of which every step has a deadline
     return;
   }
@@ -411,7 +348,7 @@ void Session::CutOff() {
 }
 
 void Session::Conclude(v1::Session::State state) {
-  if (end_wall_ns_ == 0) end_wall_ns_ = deps_.host.clock.WallNs();
+  if (clocks_->end_wall_ns() == 0) clocks_->End();
   processes_->Leave();
   SetState(state);
   if (started_) std::exchange(started_, nullptr)(failure_.ok() && !ran_ ? Aborted(reason_) : failure_);
@@ -419,47 +356,34 @@ void Session::Conclude(v1::Session::State state) {
 }
 
 void Session::CloseDump() {
-  if (std::exchange(closing_, true)) return;
+  if (output_.closing()) return;
   processes_->Finish();
-  end_wall_ns_ = deps_.host.clock.WallNs();
-  if (dump_ == nullptr) {
-    OnClosed(Status::Ok());
-    return;
-  }
+  clocks_->End();
   EndFacts end;
-  end.wall_ns = end_wall_ns_;
+  end.wall_ns = clocks_->end_wall_ns();
   end.raw_ns = deps_.host.clock.MonotonicRawNs();
   end.state = failure_.ok() ? DumpState::kDone : DumpState::kFailed;
   end.reason = reason_;
-  std::vector<Row> rows = rows_;
-  for (Row& row : rows) {
-    if (row.answer.state == v1::Outcome::RESULT_RUNNING) row.answer.state = v1::Outcome::RESULT_FINISHED;
-  }
   Manifest own;
   processes_->Describe(&own);
-  dump_->Finish(
+  output_.Close(
       end,
-      [self = shared_from_this(), rows = std::move(rows), own = std::move(own),
+      [processes = processes_, outcomes = collectors_.Outcomes(), own = std::move(own), stop_raw_ns = clocks_->stop_raw_ns(),
        warnings = warnings_](Manifest& manifest) {
-        self->WriteOutcomes(manifest, rows);
+        outcomes(manifest);
         manifest.processes = own.processes;
-        manifest.stop_raw_ns = self->stop_raw_ns_;
+        manifest.stop_raw_ns = stop_raw_ns;
         manifest.steps_done = own.steps_done;
-        self->processes_->EditManifest(&manifest);
+        processes->EditManifest(&manifest);
         manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
       },
-      [self = shared_from_this()](const Status& status) {
-        self->deps_.control.Post([self, status] { self->OnClosed(status); });
-      });
+      [self = shared_from_this()](const Status& status) { self->OnClosed(status); });
 }
 
 void Session::OnClosed(const Status& status) {
   DCHECK_ON(deps_.control);
   end_deadline_.reset();
-  dump_over_ = true;
-  LogRemoved(true);
-  if (dump_ != nullptr) dump_bytes_ = dump_->bytes();
-  if (dump_ != nullptr) processes_->SetPlaced(dump_->process_files());
+  if (output_.dump() != nullptr) processes_->SetPlaced(output_.dump()->process_files());
   if (failure_.ok() && !status.ok()) {
     // The disk failed us: what was written is there, and the session has the reason why there is no more.
     warnings_.push_back(status.ToString());
@@ -474,22 +398,13 @@ void Session::OnClosed(const Status& status) {
 void Session::Tick(const std::map<int, DeviceReading>& readings) {
   DCHECK_ON(deps_.control);
   if (state_ != v1::Session::STATE_RUNNING && state_ != v1::Session::STATE_SCHEDULED) return;
-  if (!StillWanted() || state_ != v1::Session::STATE_RUNNING) return;
+  if (SessionJob* const job = processes_->job(); job != nullptr) job->Refresh();
+  if (const std::optional<std::string> over = terms_.WhyOver(job())) return Stop(*over);
+  if (state_ != v1::Session::STATE_RUNNING) return;
   JoinDevices();
   statistics_.Take(readings, plan_.devices);
-  LogRemoved(false);
-  if (dump_ != nullptr) {
-    dump_bytes_ = dump_->bytes();
-    if (Status health = dump_->health(); !health.ok()) {
-      Stop(health.message());
-      return;
-    }
-  }
-  int64_t now = deps_.host.clock.MonotonicRawNs();
-  if (now >= next_clock_ns_) {
-    next_clock_ns_ = now + (clockless_.empty() ? kClockIntervalNs : kClockRetryNs);
-    Recorrelate("periodic", [] {});
-  }
+  if (Status health = output_.Tick(); !health.ok()) return Stop(health.message());
+  clocks_->Tick(plan_.devices, output_.dump());
 }
 
 }  // namespace profd

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/log_limit.h"
 #include "base/strand.h"
 #include "daemon/collect/poll_engine.h"
 #include "daemon/data/dump_writer.h"
@@ -21,10 +20,14 @@
 #include "daemon/node/node_access.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/peer.h"
+#include "daemon/session/session_clocks.h"
+#include "daemon/session/session_collectors.h"
+#include "daemon/session/session_output.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_processes.h"
-#include "daemon/session/session_schedule.h"
+#include "daemon/session/session_segments.h"
 #include "daemon/session/session_statistics.h"
+#include "daemon/session/session_terms.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -106,58 +109,33 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void Fill(v1::Session* out) const;
 
   const v1::SessionSpec& spec() const { return spec_; }
-  const ProcessId& starter() const { return starter_; }
   // It is over without having run: its dump is worth nothing, and removed with what it recorded.
   bool discards_dump() const { return finished() && (!ran_ || withdrawn_); }
   bool withdrawn() const { return withdrawn_; }
   // When it will have ended by its own request; 0 = not known.
   int64_t KnownEndWallNs() const;
-  uint64_t written_bytes() const { return dump_ != nullptr ? dump_->bytes() : dump_bytes_; }
-  uint64_t queued_bytes() const { return dump_ != nullptr ? dump_->queued_bytes() : 0; }
   const std::string& reason() const { return reason_; }
   bool stopping() const override { return stop_requested_; }
-  int64_t start_wall_ns() const { return start_wall_ns_; }
-  int64_t start_raw_ns() const { return start_raw_ns_; }
-  // Of the dump being written; empty before it is made, and without one.
-  const std::string& dump_path() const { return dump_path_; }
+  const SessionClocks& clocks() const { return *clocks_; }
+  const SessionOutput& output() const { return output_; }
   uint32_t steps_done() const { return processes_->steps_done(); }
   const SessionStatistics& statistics() const { return statistics_; }
-  uint64_t end_pid_start() const { return end_pid_start_; }
+  SessionTerms& terms() { return terms_; }
+  const SessionTerms& terms() const { return terms_; }
   // Null when it is about no process.
   const SessionJob* job() const { return std::as_const(*processes_).job(); }
-  // Its segments that earlier daemons did not live to end, each as it was found; oldest first.
-  const std::vector<v1::SessionStatus>& past() const { return past_; }
-  // A dump of its own was found, or is there no more.
-  void AddPast(v1::SessionStatus segment);
-  void ForgetPast(const std::string& dump_path);
-  // What the manifest of its dump would have contained, had the end been written; null: it was.
-  const Manifest* unended() const {
-    return dump_ != nullptr && dump_->unended() ? &*dump_->unended() : nullptr;
-  }
-  // How long it lasts from now on unless renewed; unset = it has no lease.
-  std::optional<uint64_t> RenewLease();
+  // Its segments that earlier daemons did not live to end.
+  PastSegments& past() { return past_; }
+  const PastSegments& past() const { return past_; }
 
  private:
-  struct Row {
-    CollectorIndex collector = 0;
-    int device = kHostDevice;
-    bool named = false;
-    std::optional<ChannelArbiter::ClaimId> claim;
-    std::optional<PollEngine::Handle> poller;
-    std::shared_ptr<class SessionPollSink> sink;
-    ClaimAnswer answer;  // of pollers and of rows that never started; final answers of all
-    std::vector<const DumpFeed*> feeds;
-  };
-
   void SetState(v1::Session::State state);
   void Begin();
-  void SetStart();
-  // session_terms.cc: starts to come, and what it is tied to.
+  Status BeginInHistory();
+  // Starts to come.
   void Schedule();
   void WaitForStart();
-  void Prepare(int64_t left_ns);
   void Launch();
-  bool StillWanted();
   // Of its processes.
   void OnStartStep() override;
   void OnWantsToEnd(const std::string& reason) override { Stop(reason); }
@@ -168,28 +146,17 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void DescribeManifest(Manifest* out) const;
   void GatherClocks();
   void OpenDump();
-  void StartCollectors();
-  void StartChannels(const PlannedCollector& planned);
-  void StartChannel(const PlannedCollector& planned, int device, std::function<void()> settled);
-  void StartPoller(const PlannedCollector& planned);
-  void Settle();
   void OnSettled();
   void Running();
   void FailStart(Status status);
   void ReleaseAll();
   void OnReleased();
-  // Of the row's channels, once they are released.
-  void NoteGarbage(size_t row, const ChannelArbiter::GarbageBytes& bytes);
   void CloseDump();
   void OnClosed(const Status& status);
   void BoundEnd();
   void CutOff();
   void Conclude(v1::Session::State state);
-  void Recorrelate(const char* when, std::function<void()> done);
-  ClaimAnswer AnswerOf(const Row& row) const;
-  std::vector<Problem> Unstarted() const;
   void TakeStatistics();
-  void LogRemoved(bool last);
   SessionDumpOptions DumpOptions() const;
   size_t ExpectedFiles() const;
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
@@ -200,67 +167,40 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   void JoinDevices();
   void Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks);
   void OnJoined();
-  // session_history.cc: a session that begins with what the flight recorder holds.
-  Status BeginInHistory();
-  void TakePastClocks();
-  void FillRows(v1::SessionStatus* out) const;
-  void FillSegments(v1::SessionStatus* out) const;
   void ForgetRecorded(v1::SessionStatus* out) const;
   int64_t LeftMs() const;
   void NoteOutcomes();
-  void WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const;
 
   const SessionDeps& deps_;
   const std::string id_;
   const Owner owner_;
   const v1::SessionSpec spec_;
   SessionPlan plan_;  // as it was made, but for devices that join
-  const ProcessId starter_;
+  const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;
+  const std::optional<Continuation> continues_;
   std::function<void(Session&)> on_change_;
   v1::Session::State state_ = v1::Session::STATE_SCHEDULED;
   std::string reason_;
   Status failure_;
-  std::vector<Row> rows_;
-  std::map<int, ClockPair> clocks_;
-  std::set<int> clockless_;  // devices whose clocks could not be read so far
-  ClockPair host_clock_;
-  size_t pending_ = 0;
-  bool stop_requested_ = false;
-  int64_t stop_raw_ns_ = 0;
-  bool released_ = false;
-  bool closing_ = false;
-  bool dump_over_ = false;
-  std::shared_ptr<WriterSession> dump_;
-  std::string dump_path_;
-  uint64_t dump_bytes_ = 0;
-  int64_t start_wall_ns_ = 0;
-  int64_t start_raw_ns_ = 0;
-  int64_t ordered_wall_ns_ = 0;  // not 0: the start above lies in the past, this is when it was requested
-  int64_t end_wall_ns_ = 0;
-  int64_t next_clock_ns_ = 0;
-  uint64_t end_pid_start_ = 0;
   std::vector<std::string> warnings_;
+  bool stop_requested_ = false;
+  bool ran_ = false;
+  bool withdrawn_ = false;
+  const std::shared_ptr<SessionClocks> clocks_;
+  SessionTerms terms_;
+  SessionOutput output_;
+  SessionCollectors collectors_;
+  std::shared_ptr<SessionProcesses> processes_;
+  SessionStatistics statistics_;
+  PastSegments past_;
+  std::set<int> joined_;  // devices that joined, or were refused
+  size_t joining_ = 0;    // answers that are awaited
   std::function<void(const Status&)> started_;
   std::vector<std::function<void()>> finished_;
   std::function<void(Session&)> closed_;
-  std::unique_ptr<Timer> duration_;
+  std::unique_ptr<Timer> timer_;          // for the start, then for the end of the duration
   std::unique_ptr<Timer> stop_deadline_;  // for the collectors
   std::unique_ptr<Timer> end_deadline_;   // for all of it
-  std::shared_ptr<SessionProcesses> processes_;
-  SessionStatistics statistics_;
-  LogLimit removals_logged_;
-  uint64_t removed_logged_ = 0;  // records
-  Lease lease_;
-  std::unique_ptr<Timer> wait_;  // for the start
-  bool prepared_ = false;   // the dump of a start to come is made or being made
-  bool opening_ = false;    // a dump is being made
-  const std::optional<Continuation> continues_;
-  std::vector<v1::SessionStatus> past_;
-  bool ran_ = false;
-  bool withdrawn_ = false;
-  const std::function<Result<SessionPlan>(const SessionTargets&)> plan_for_;
-  std::set<int> joined_;  // devices that joined, or were refused
-  size_t joining_ = 0;    // answers that are awaited
 };
 
 }  // namespace profd

@@ -273,7 +273,7 @@ void SessionManager::Launch(const Peer& peer, Session::Request request, SessionR
     log::Info(scheduled ? "session scheduled" : "session running", {{"session", id},
                                                                     {"uid", peer.uid},
                                                                     {"job", session->spec().target().job_id()},
-                                                                    {"dump", session->dump_path()}});
+                                                                    {"dump", session->output().path()}});
     AnnotateWithOwner(peer, &view);
     if (!scheduled) {
       reply(view);
@@ -345,7 +345,7 @@ SessionBrief SessionManager::BriefOf(const Record& record) const {
   brief.ending = session.state() == v1::Session::STATE_STOPPING || session.finished();
   brief.end_wall_ns = session.KnownEndWallNs();
   if (session.spec().no_dump()) return brief;
-  brief.written = session.written_bytes();
+  brief.written = session.output().bytes();
   if (session.plan().storage_limited) brief.reserved = session.plan().max_bytes;
   return brief;
 }
@@ -384,7 +384,7 @@ Result<std::optional<uint64_t>> SessionManager::RenewLease(const Peer& peer, con
   const Record* record = Find(peer, id_untrusted);
   if (record == nullptr) return NoSession(id_untrusted);
   if (record->live == nullptr) return FailedPrecondition("the session has ended");
-  return record->live->RenewLease();
+  return record->live->terms().Renew();
 }
 
 }  // namespace profd

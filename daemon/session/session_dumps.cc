@@ -44,15 +44,15 @@ Status NoDump(const std::string& name) {
 void SessionManager::NoteProgress(Record& record) {
   Session& session = *record.live;
   DumpRetention* dumps = deps_.dumps_or_null;
-  const std::string_view name = BaseName(session.dump_path());
+  const std::string_view name = BaseName(session.output().path());
   if (dumps != nullptr && !name.empty() && dumps->Find(name) == nullptr) {
     KeptDump dump;
     dump.name = name;
     dump.uid = record.uid;
     dump.session_id = session.id();
     TakeSpec(session.spec(), &dump);
-    dump.started_wall_ns = session.start_wall_ns();
-    dump.segment = static_cast<uint32_t>(session.past().size()) + 1;
+    dump.started_wall_ns = session.clocks().start_wall_ns();
+    dump.segment = static_cast<uint32_t>(session.past().all().size()) + 1;
     dumps->Opened(std::move(dump));
   }
   Save(record);
@@ -176,11 +176,7 @@ void SessionManager::OnDumpRemoved(const std::string& name, std::string_view rea
   DCHECK_ON(deps_.session.control);
   for (auto& [id, record] : records_) {
     if (record.live != nullptr) {
-      for (const v1::SessionStatus& segment : record.live->past()) {
-        if (BaseName(segment.dump_path()) != name) continue;
-        record.live->ForgetPast(std::string(segment.dump_path()));
-        break;
-      }
+      record.live->past().Forget(name);
       continue;
     }
     std::erase_if(record.segments, [&name](const EndedSession& one) { return BaseName(one.Get().status().dump_path()) == name; });
@@ -200,8 +196,9 @@ void SessionManager::CheckDiskSpace() {
   if (deps_.dumps_or_null == nullptr) return;
   DumpRetention& dumps = *deps_.dumps_or_null;
   for (const auto& [id, record] : records_) {
-    if (record.live == nullptr || record.live->dump_path().empty()) continue;
-    dumps.Grown(BaseName(record.live->dump_path()), record.live->written_bytes(), record.live->queued_bytes());
+    if (record.live == nullptr || record.live->output().path().empty()) continue;
+    const SessionOutput& output = record.live->output();
+    dumps.Grown(BaseName(output.path()), output.bytes(), output.queued_bytes());
   }
   QuotaPlan plan = dumps.Enforce();
   auto end_youngest = [this](const uint32_t* uid, const std::string& why) {

@@ -52,29 +52,18 @@ void Session::JoinDevices() {
 
 void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks) {
   if (state_ != v1::Session::STATE_RUNNING || stop_requested_) return OnJoined();
-  std::optional<DumpClocks> for_dump;
-  if (clocks.ok()) {
-    clocks_[device] = *clocks;
-    deps_.arbiter.SetClock(device, *clocks);
-    for_dump = ForDump(*clocks);
-  } else {
-    clockless_.insert(device);
-  }
+  clocks_->Add(device, clocks);
   plan_.devices.insert(std::upper_bound(plan_.devices.begin(), plan_.devices.end(), device), device);
   const DeviceInfo& info = *deps_.host.FindDevice(device);
-  if (dump_ != nullptr) {
+  if (output_.dump() != nullptr) {
     ManifestDevice described = Described(info);
     described.joined_raw_ns =
         clocks.ok() ? clocks->host_ns : deps_.host.clock.MonotonicRawNs();
-    dump_->AddDevice({deps_.devices.FactsOf(device), for_dump}, std::move(described), SampleFacts());
+    const std::optional<DumpClocks> for_dump = clocks.ok() ? std::optional(ForDump(*clocks)) : std::nullopt;
+    output_.dump()->AddDevice({deps_.devices.FactsOf(device), for_dump}, std::move(described), SampleFacts());
   }
   processes_->AddDevice(MarksOf(info));
-  for (const PlannedCollector& planned : plan.collectors) {
-    if (Collectors()[planned.index].spec->source != CollectorSource::kChannel) continue;
-    ++joining_;
-    StartChannel(planned, device, [self = shared_from_this()] { self->OnJoined(); });
-  }
-  OnJoined();
+  collectors_.Join(plan, device, [self = shared_from_this()] { self->OnJoined(); });
 }
 
 void Session::OnJoined() {

@@ -71,7 +71,7 @@ void SessionManager::Freeze(const std::string& id) {
                               {"dropped", view.status().dropped_records()},
                               {"removed", view.status().removed_records()}});
   const std::shared_ptr<Session> session = record.live;
-  const std::string dump(BaseName(record.live->dump_path()));
+  const std::string dump(BaseName(record.live->output().path()));
   record.live.reset();
   record.stored.reset();
   ++ended_total_;
@@ -92,7 +92,7 @@ void SessionManager::Freeze(const std::string& id) {
 // The dump of a session that had to end before it.
 void SessionManager::OnClosed(Session& session) {
   --closing_;
-  const std::string dump(BaseName(session.dump_path()));
+  const std::string dump(BaseName(session.output().path()));
   auto found = records_.find(session.id());
   if (found != records_.end() && found->second.live == nullptr) {
     v1::Session view;
@@ -110,9 +110,9 @@ void SessionManager::OnClosed(Session& session) {
 }
 
 void SessionManager::CloseKept(const Session& session, DumpState state) {
-  const std::string dump(BaseName(session.dump_path()));
+  const std::string dump(BaseName(session.output().path()));
   if (deps_.dumps_or_null == nullptr || dump.empty()) return;
-  if (const Manifest* manifest = session.unended(); manifest != nullptr) {
+  if (const Manifest* manifest = session.output().unended(); manifest != nullptr) {
     deps_.dumps_or_null->CompleteLater(dump, *manifest);
   } else {
     deps_.dumps_or_null->Closed(dump, state, 0);
@@ -330,26 +330,22 @@ size_t SessionManager::active() const {
       records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
 }
 
-std::array<std::pair<std::string_view, size_t>, 6> SessionManager::CountByState() const {
+void SessionManager::UpdateMetrics(SelfMetrics* self) const {
   DCHECK_ON(deps_.session.control);
-  size_t scheduled = 0, starting = 0, running = 0, stopping = 0, done = 0, failed = 0;
+  std::map<std::string_view, size_t> by_state{{"scheduled", 0}, {"starting", 0}, {"running", 0},
+                                              {"stopping", 0},  {"done", 0},     {"failed", 0}};
   for (const auto& [id, record] : records_) {
+    const v1::Session::State state = record.live == nullptr ? record.frozen.state() : record.live->state();
     if (record.live == nullptr) {
-      ++(record.frozen.state() == v1::Session::STATE_DONE ? done : failed);
-    } else if (record.live->state() == v1::Session::STATE_SCHEDULED) {
-      ++scheduled;
-    } else if (record.live->state() == v1::Session::STATE_RUNNING) {
-      ++running;
+      ++by_state[state == v1::Session::STATE_DONE ? "done" : "failed"];
     } else {
-      ++(record.live->state() == v1::Session::STATE_STOPPING ? stopping : starting);
+      ++by_state[state == v1::Session::STATE_SCHEDULED  ? "scheduled"
+                 : state == v1::Session::STATE_RUNNING  ? "running"
+                 : state == v1::Session::STATE_STOPPING ? "stopping"
+                                                        : "starting"];
     }
   }
-  return {{{"scheduled", scheduled}, {"starting", starting}, {"running", running},
-           {"stopping", stopping}, {"done", done}, {"failed", failed}}};
-}
-
-void SessionManager::UpdateMetrics(SelfMetrics* self) const {
-  for (const auto& [state, count] : CountByState()) self->Set(MetricByName("profd_sessions"), count, state);
+  for (const auto& [state, count] : by_state) self->Set(MetricByName("profd_sessions"), count, state);
   for (const auto& [reason, count] : refused_) self->Set(MetricByName("profd_sessions_refused_total"), count, reason);
   self->Set(MetricByName("profd_sessions_started_total"), started_total_);
 }

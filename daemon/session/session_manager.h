@@ -2,7 +2,6 @@
 // strand; nothing here waits.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,9 +38,7 @@ class StoredSession;
 
 // Nothing about the session will change any more.
 inline bool IsFinished(const v1::Session& session) {
-  const v1::Session::State state = session.status().state();
-  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
-         state == v1::Session::STATE_INTERRUPTED;
+  return IsOver(session.status().state());
 }
 
 class SessionManager final : public SessionCalls {
@@ -149,8 +146,6 @@ class SessionManager final : public SessionCalls {
   void GiveUp(const state::StoredSession& stored, const std::string& why);
   void Discard(const std::string& id);
   static std::vector<v1::SessionStatus> SegmentsOf(const Record& record);
-  void DeleteDump(const Peer& peer, const std::string& dump,
-                  std::function<void(Result<uint64_t>)> reply);
   const KeptDump* FindDump(const Peer& peer, const std::string& name) const;
   void Refuse(const Status& status, const SessionReply& reply);
   Status CheckTuning(const Peer& peer, const Session::Request& request) const;
@@ -181,7 +176,6 @@ class SessionManager final : public SessionCalls {
   static Status NoSession(const std::string& id_untrusted);
   void StopJob(const Peer& peer, const std::string& job_id, SessionReply reply);
   void CountRefusal(const Status& status);
-  std::array<std::pair<std::string_view, size_t>, 6> CountByState() const;
 
   Deps deps_;
   DaemonConfig config_;

@@ -7,22 +7,14 @@
 #include <set>
 #include <string>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "collectors/channel_options.h"
 #include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
-#include "daemon/session/session_poll_sink.h"
 #include "profd/v1/profd.pb.h"
-#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
-
-// As the contract's words; a collector that has not answered has failed.
-std::string ManifestState(v1::Outcome::Result state) {
-  return EnumWord(state == v1::Outcome::RESULT_UNSPECIFIED ? v1::Outcome::RESULT_FAILED : state);
-}
 
 // Of zstd: a profile's records shrink well at the least effort.
 constexpr int kCompressLevel = 1;
@@ -90,9 +82,8 @@ SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo>
 std::map<int, std::optional<DumpClocks>> Session::ClocksForDump() const {
   std::map<int, std::optional<DumpClocks>> result;
   for (int device : plan_.devices) {
-    auto clock = clocks_.find(device);
-    result[device] = clock == clocks_.end() ? std::nullopt
-                                            : std::optional(ForDump(clock->second));
+    const ClockPair* clock = clocks_->Of(device);
+    result[device] = clock == nullptr ? std::nullopt : std::optional(ForDump(*clock));
   }
   return result;
 }
@@ -113,9 +104,9 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.start_step = StartStepOf(spec_);
   manifest.steps = spec_.schedule().steps();
   manifest.warnings = plan_.warnings;
-  if (!past_.empty()) {
-    manifest.segment = static_cast<int>(past_.size()) + 1;
-    manifest.continues = BaseName(past_.back().dump_path());
+  if (!past_.all().empty()) {
+    manifest.segment = static_cast<int>(past_.all().size()) + 1;
+    manifest.continues = BaseName(past_.all().back().dump_path());
   }
   processes_->Describe(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
@@ -151,8 +142,8 @@ SessionDumpOptions Session::DumpOptions() const {
   options.session.rank = spec_.target().has_rank() ? spec_.target().rank() : -1;
   options.session.devices = plan_.devices;
   options.session.options = SampleFacts();
-  options.session.start_wall_ns = start_wall_ns_;
-  options.session.start_raw_ns = start_raw_ns_;
+  options.session.start_wall_ns = clocks_->start_wall_ns();
+  options.session.start_raw_ns = clocks_->start_raw_ns();
   options.node = deps_.node;
   for (int device : plan_.devices) {
     SessionDumpOptions::Device facts;
@@ -160,7 +151,7 @@ SessionDumpOptions Session::DumpOptions() const {
     options.devices.push_back(std::move(facts));
   }
   options.clocks_later = true;
-  options.host_clocks = ForDump(host_clock_);
+  options.host_clocks = ForDump(clocks_->host());
   options.owner = {owner_.uid, owner_.gid};
   options.max_bytes = plan_.max_bytes;
   options.compress = spec_.compress() ? kCompressLevel : 0;
@@ -189,52 +180,15 @@ size_t Session::ExpectedFiles() const {
 }
 
 void Session::NoteOutcomes() {
-  if (dump_ == nullptr) return;
-  std::vector<Row> rows = rows_;
-  for (Row& row : rows) row.answer = AnswerOf(row);
-  dump_->EditManifest([self = shared_from_this(), rows = std::move(rows)](Manifest& manifest) {
-    self->WriteOutcomes(manifest, rows);
-  });
+  if (output_.dump() != nullptr) output_.dump()->EditManifest(collectors_.Outcomes());
 }
 
-// Runs on the writer thread with a copy of the rows: only what never changes and their answers.
-void Session::WriteOutcomes(Manifest& manifest, const std::vector<Row>& rows) const {
-  for (const Row& row : rows) {
-    auto note = [&](uint32_t channel_id, std::string_view file) {
-      std::string_view name = Collectors()[row.collector].spec->name;
-      auto entry = std::find_if(manifest.channels.begin(), manifest.channels.end(),
-                                [&](const ManifestChannel& channel) {
-                                  return channel.collector == name &&
-                                         channel.device == row.device &&
-                                         channel.channel == channel_id;
-                                });
-      if (entry == manifest.channels.end()) {
-        manifest.channels.emplace_back();
-        entry = manifest.channels.end() - 1;
-        entry->collector = name;
-        entry->device = row.device;
-        entry->channel = channel_id;
-        entry->file = file;
-      }
-      entry->state = ManifestState(row.answer.state);
-      entry->detail = row.answer.detail;
-      entry->garbage_bytes = row.answer.garbage_bytes;
-      auto own = row.answer.channels.find(channel_id);
-      if (own == row.answer.channels.end()) return;
-      bool finished = row.answer.state == v1::Outcome::RESULT_FINISHED &&
-                      own->second.state == v1::Outcome::RESULT_RUNNING;
-      entry->state = ManifestState(finished ? v1::Outcome::RESULT_FINISHED : own->second.state);
-      entry->detail = own->second.detail;
-      entry->garbage_bytes = own->second.garbage_bytes;
-    };
-    for (const DumpFeed* feed : row.feeds) {
-      const FeedOptions& options = feed->options();
-      std::string_view file = options.file;
-      if (file.empty() && options.format != nullptr) file = options.format->file;
-      note(options.channel, file);
-    }
-    if (row.feeds.empty()) note(0, {});
-  }
+// A device without clocks is given the host's.
+SessionMarks::Device Session::MarksOf(const DeviceInfo& info) const {
+  const ClockPair* clock = clocks_->Of(info.id);
+  const ClockPair& host = clocks_->host();
+  return {info.id, static_cast<uint32_t>(info.chip_id), info.counter_hz, clock != nullptr ? clock->host_ns : host.host_ns,
+          clock != nullptr ? clock->device_count : host.host_count};
 }
 
 void Session::Fill(v1::Session* out) const {
@@ -248,29 +202,34 @@ void Session::Fill(v1::Session* out) const {
   status.set_reason(reason_);
   for (int device : plan_.devices) status.add_devices(static_cast<uint32_t>(device));
   const bool went_on = continues_ && continues_->started_wall_ns != 0;
-  const int64_t started_ns = went_on                  ? continues_->started_wall_ns
-                             : ordered_wall_ns_ != 0 ? ordered_wall_ns_
-                                                     : start_wall_ns_;
+  const int64_t ordered_ns = clocks_->ordered_wall_ns();
+  const int64_t started_ns = went_on           ? continues_->started_wall_ns
+                             : ordered_ns != 0 ? ordered_ns
+                                               : clocks_->start_wall_ns();
   if (started_ns != 0 && state_ != v1::Session::STATE_SCHEDULED) status.set_started_ns(started_ns);
-  if (ordered_wall_ns_ != 0) status.set_since_ns(start_wall_ns_);
-  if (end_wall_ns_ != 0) status.set_ended_ns(end_wall_ns_);
-  status.set_dump_path(dump_path_);
-  status.set_dump_bytes(written_bytes());
-  if (const int64_t left_ms = lease_.left_ms(deps_.host.clock.SteadyNs()); left_ms > 0 && !finished()) {
+  if (ordered_ns != 0) status.set_since_ns(clocks_->start_wall_ns());
+  if (clocks_->end_wall_ns() != 0) status.set_ended_ns(clocks_->end_wall_ns());
+  output_.Fill(&status);
+  if (const int64_t left_ms = terms_.left_ms(); left_ms > 0 && !finished()) {
     status.set_lease_left_ms(static_cast<uint64_t>(left_ms));
   }
   processes_->Fill(&status);
   statistics_.Fill(&status);
-  FillRows(&status);
+  for (const std::string& warning : std::set<std::string>(warnings_.begin(), warnings_.end())) status.add_warnings(warning);
+  collectors_.Fill(finished(), &status);
   for (const options::Effective& effective : plan_.options) ToWire(effective, status.add_effective_options());
   processes_->FillOptions(&status);
-  if (discards_dump() && !dump_path_.empty()) ForgetRecorded(&status);
-  FillSegments(&status);
+  const bool has_dump = !output_.path().empty();
+  if (has_dump && discards_dump()) ForgetRecorded(&status);
+  v1::Segment now = SegmentOf(status);
+  now.set_started_ns(clocks_->start_wall_ns());
+  past_.Fill(&status);
+  if (has_dump && !discards_dump()) *status.add_segments() = std::move(now);
 }
 
 // Of the present segment.
 void Session::ForgetRecorded(v1::SessionStatus* out) const {
-  out->set_dump_path(past_.empty() ? "" : past_.back().dump_path());
+  out->set_dump_path(past_.all().empty() ? "" : past_.all().back().dump_path());
   out->clear_dump_bytes();
   out->clear_records();
   out->clear_removed_records();
@@ -281,62 +240,10 @@ void Session::ForgetRecorded(v1::SessionStatus* out) const {
   }
 }
 
-void Session::FillRows(v1::SessionStatus* out) const {
-  const WriterSession::Removed removed = dump_ != nullptr ? dump_->removed() : WriterSession::Removed();
-  out->set_removed_records(removed.records);
-  out->set_removed_for_space(removed.for_space);
-  std::set<std::string> warnings(warnings_.begin(), warnings_.end());
-  for (const std::string& warning : warnings) out->add_warnings(warning);
-  for (const Row& row : rows_) {
-    v1::Outcome& outcome = *out->add_outcomes();
-    ClaimAnswer answer = AnswerOf(row);
-    bool over = finished() && answer.state == v1::Outcome::RESULT_RUNNING;
-    outcome.set_collector(std::string(Collectors()[row.collector].spec->name));
-    if (row.device != kHostDevice) outcome.set_device(static_cast<uint32_t>(row.device));
-    outcome.set_result(over ? v1::Outcome::RESULT_FINISHED : answer.state);
-    outcome.set_detail(answer.detail);
-    outcome.set_holder(answer.holder);
-    if (answer.hz > 0) outcome.set_hz(answer.hz);
-    outcome.set_garbage_bytes(answer.garbage_bytes);
-    uint64_t records = 0, bytes = 0, dropped_records = 0, dropped_bytes = 0;
-    for (const DumpFeed* feed : row.feeds) {
-      const FeedCounters& counters = feed->counters();
-      records += counters.records.load(std::memory_order_relaxed);
-      bytes += counters.bytes.load(std::memory_order_relaxed);
-      const LossLedger::Amount lost = feed->losses().Total();
-      dropped_records += lost.records;
-      dropped_bytes += lost.bytes;
-      if (feed->thinned()) outcome.set_thinned(true);
-      if (feed->rebased()) outcome.set_rebased(true);
-    }
-    if (dump_ == nullptr && row.sink != nullptr) records = row.sink->readings();
-    outcome.set_records(records);
-    outcome.set_bytes(bytes);
-    outcome.set_dropped_records(dropped_records);
-    outcome.set_dropped_bytes(dropped_bytes);
-    out->set_records(out->records() + records);
-    out->set_dropped_records(out->dropped_records() + dropped_records);
-    out->set_dropped_bytes(out->dropped_bytes() + dropped_bytes);
-  }
-}
-
 void Session::TakeStatistics() {
   if (plan_.devices.empty()) return;
   statistics_.Take(ReadDevices(deps_.store, deps_.host.devices, deps_.host.clock.MonotonicRawNs()),
                    plan_.devices);
-}
-
-// What a limit removed that the user did not ask for.
-void Session::LogRemoved(bool last) {
-  if (dump_ == nullptr) return;
-  const WriterSession::Removed removed = dump_->removed();
-  const uint64_t unasked = plan_.storage_limited ? removed.for_space : removed.records;
-  const uint64_t more = unasked - removed_logged_;
-  uint64_t left_out = 0;
-  if (more == 0 || (!removals_logged_.Allow(0, deps_.host.clock.SteadyNs(), &left_out) && !last)) return;
-  removed_logged_ = unasked;
-  log::Warning("the oldest records of a dump were removed for lack of space",
-               {{"session", id_}, {"records", more}, {"total", unasked}, {"for_min_free_mb", removed.for_space}});
 }
 
 }  // namespace profd

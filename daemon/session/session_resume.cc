@@ -130,19 +130,19 @@ void SessionManager::Save(Record& record) {
   state::StoredSession& stored = *record.stored;
   const bool begun = session.state() != v1::Session::STATE_SCHEDULED;
   // It starts before its clock was read.
-  if (begun && !stored.has_started_ns() && session.start_wall_ns() != 0) {
-    stored.set_started_ns(session.start_wall_ns());
-    stored.set_started_raw_ns(session.start_raw_ns());
+  if (begun && !stored.has_started_ns() && session.clocks().begun()) {
+    stored.set_started_ns(session.clocks().start_wall_ns());
+    stored.set_started_raw_ns(session.clocks().start_raw_ns());
   }
   stored.set_steps_done(session.steps_done());
   StoreTargets(session.job(), stored.mutable_targets());
   if (const pid_t pid = session.spec().schedule().end_with_pid(); pid != 0) {
     stored.mutable_end_with()->set_pid(pid);
-    stored.mutable_end_with()->set_start_ticks(session.end_pid_start());
+    stored.mutable_end_with()->set_start_ticks(session.terms().end_pid_start());
   }
-  stored.set_dump(std::string(BaseName(session.dump_path())));
+  stored.set_dump(std::string(BaseName(session.output().path())));
   stored.clear_segments();
-  for (const v1::SessionStatus& segment : session.past()) *stored.add_segments() = SegmentOf(segment);
+  for (const v1::SessionStatus& segment : session.past().all()) *stored.add_segments() = SegmentOf(segment);
   session.statistics().Save(&stored);
   record.saved_ns = deps_.session.host.clock.SteadyNs();
   stored.set_ending(session.stopping() ? session.reason() : "");
@@ -359,10 +359,10 @@ void SessionManager::Resume(const std::string& id, const std::string& text) {
                         (deps_.session.host.clock.WallNs() - stored.started_ns()));
   }
   std::shared_ptr<Session> session = record.live;
-  for (v1::SessionStatus& segment : past) session->AddPast(std::move(segment));
+  for (v1::SessionStatus& segment : past) session->past().Add(std::move(segment));
   session->Start([session, id](const Status& status) {
     log::Info(status.ok() ? "session continued" : "session could not be continued",
-              {{"session", id}, {"segment", session->past().size() + 1},
+              {{"session", id}, {"segment", session->past().all().size() + 1},
                {"why", status.ok() ? "" : status.ToString()}});
   });
 }

@@ -98,28 +98,4 @@ class StepCounter {
   uint32_t done_ = 0;
 };
 
-// How long a session may go on unless renewed. Times are CLOCK_MONOTONIC.
-class Lease {
- public:
-  explicit Lease(int64_t lease_ms) : ns_(lease_ms * 1'000'000) {}
-  void Renew(int64_t now_ns) { until_ns_ = now_ns + ns_; }
-  // `kept`: a process that renews it by being alive is alive.
-  void Look(int64_t now_ns, bool kept) {
-    kept_ = kept;
-    if (kept) Renew(now_ns);
-  }
-  bool expired(int64_t now_ns) const { return ns_ > 0 && now_ns >= until_ns_; }
-  // 0 while something keeps it, or without a lease.
-  int64_t left_ms(int64_t now_ns) const {
-    if (ns_ == 0 || kept_ || now_ns >= until_ns_) return 0;
-    return (until_ns_ - now_ns) / 1'000'000;
-  }
-  int64_t lease_ms() const { return ns_ / 1'000'000; }
-
- private:
-  const int64_t ns_;
-  int64_t until_ns_ = 0;
-  bool kept_ = true;
-};
-
 }  // namespace profd

@@ -269,21 +269,5 @@ TEST(StepCounter, WithoutARequestItOnlyCounts) {
   EXPECT_FALSE(counter.over());
 }
 
-TEST(Lease, RunsOutWithoutARenewal) {
-  Lease lease(2000);
-  lease.Renew(0);
-  lease.Look(1 * kNsPerSecond, true);
-  EXPECT_EQ(lease.left_ms(1 * kNsPerSecond), 0);
-  EXPECT_FALSE(lease.expired(2 * kNsPerSecond));
-  lease.Look(2 * kNsPerSecond, false);
-  EXPECT_EQ(lease.left_ms(2 * kNsPerSecond), 1000);
-  lease.Renew(2 * kNsPerSecond);
-  EXPECT_FALSE(lease.expired(4 * kNsPerSecond - 1));
-  EXPECT_TRUE(lease.expired(4 * kNsPerSecond));
-  Lease none(0);
-  none.Look(1, false);
-  EXPECT_FALSE(none.expired(1000 * kNsPerSecond));
-}
-
 }  // namespace
 }  // namespace profd

@@ -80,29 +80,23 @@ v1::Segment SegmentOf(const v1::SessionStatus& status) {
   return out;
 }
 
-void Session::AddPast(v1::SessionStatus segment) {
-  DCHECK_ON(deps_.control);
-  std::erase_if(past_, [&segment](const v1::SessionStatus& one) { return one.dump_path() == segment.dump_path(); });
-  past_.push_back(std::move(segment));
-  std::sort(past_.begin(), past_.end(), kIsBefore);
+void PastSegments::Add(v1::SessionStatus segment) {
+  Forget(BaseName(segment.dump_path()));
+  segments_.push_back(std::move(segment));
+  std::sort(segments_.begin(), segments_.end(), kIsBefore);
 }
 
-void Session::ForgetPast(const std::string& dump_path) {
-  DCHECK_ON(deps_.control);
-  std::erase_if(past_, [&](const v1::SessionStatus& one) { return one.dump_path() == dump_path; });
+void PastSegments::Forget(std::string_view dump) {
+  std::erase_if(segments_, [dump](const v1::SessionStatus& one) { return BaseName(one.dump_path()) == dump; });
 }
 
-// One for each dump; what is counted is counted over all of them.
-void Session::FillSegments(v1::SessionStatus* out) const {
-  v1::Segment now = SegmentOf(*out);
-  now.set_started_ns(start_wall_ns_);
-  for (const v1::SessionStatus& segment : past_) {
+void PastSegments::Fill(v1::SessionStatus* out) const {
+  for (const v1::SessionStatus& segment : segments_) {
     *out->add_segments() = SegmentOf(segment);
     out->set_dump_bytes(out->dump_bytes() + segment.dump_bytes());
     out->set_records(out->records() + segment.records());
     AddCounts(segment, out);
   }
-  if (!dump_path_.empty() && !discards_dump()) *out->add_segments() = std::move(now);
 }
 
 void SessionManager::AddFound(v1::Session found) {
@@ -129,7 +123,7 @@ void SessionManager::AddFound(v1::Session found) {
   // A manifest may claim any id; whose directory it is decides.
   if (record.uid != found.owner().uid()) return;
   if (record.live != nullptr) {
-    if (record.live->dump_path() != segment.dump_path()) record.live->AddPast(std::move(*found.mutable_status()));
+    if (record.live->output().path() != segment.dump_path()) record.live->past().Add(std::move(*found.mutable_status()));
     return;
   }
   // It may go on, and then has each of them.

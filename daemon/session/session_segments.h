@@ -1,11 +1,29 @@
 // The dumps of a session that a daemon did not live to end, as clients see them.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 
 // Of one whose only dump it is.
 v1::Segment SegmentOf(const v1::SessionStatus& status);
+
+// Those of a session that goes on, each as it was found; oldest first.
+class PastSegments {
+ public:
+  // In place of one of the same dump.
+  void Add(v1::SessionStatus segment);
+  // `dump`: the name of its directory.
+  void Forget(std::string_view dump);
+  const std::vector<v1::SessionStatus>& all() const { return segments_; }
+  // One for each dump; what is counted is counted over all of them.
+  void Fill(v1::SessionStatus* out) const;
+
+ private:
+  std::vector<v1::SessionStatus> segments_;
+};
 
 }  // namespace profd
