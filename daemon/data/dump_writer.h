@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "collectors/collector.h"
 #include "daemon/data/loss_ledger.h"
+#include "daemon/data/process_files_dump.h"
 #include "daemon/data/replay.h"
 #include "driver/abi/channels.h"
 #include "driver/block.h"
@@ -223,7 +224,7 @@ class DumpWriter {
 
 // A session as the writer sees it. Stays alive while anything of it is queued: a channel that would
 // not stop in time continues to push after Finish.
-class WriterSession : public std::enable_shared_from_this<WriterSession> {
+class WriterSession final : public ProcessFilesDump, public std::enable_shared_from_this<WriterSession> {
  public:
   // Any thread. The feed lives as long as the session.
   DumpFeed* AddFeed(FeedOptions options);
@@ -261,12 +262,10 @@ class WriterSession : public std::enable_shared_from_this<WriterSession> {
   void EditManifest(std::function<void(Manifest&)> edit);
   // A device the session takes while it runs (SessionDump::AddDevice), with its clocks.
   void AddDevice(SessionDumpOptions::Device device, ManifestDevice described, SampleOptions sample);
-  // The files of the vendor's profiler in a process (SessionDump::BeginProcessFiles); `done` on the writer thread.
-  void BeginProcessFiles(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done);
-  // Waits for the writer's answer, at most until then; any thread but the writer's and the control strand's.
-  Status ReserveForFiles(uint64_t bytes, int64_t until_steady_ns);
-  void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files);
-  // Where they are at last; after Finish.
+  void BeginProcessFiles(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) override;
+  Status ReserveForFiles(uint64_t bytes, int64_t until_steady_ns) override;
+  void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) override;
+  // Where these are at last; after Finish.
   std::vector<ManifestProcessFiles> process_files() const;
   // Completes the dump; `done` runs on the writer thread with the first error there was. Where the end could not
   // be written, `unended` is then what the manifest would have contained.

@@ -63,7 +63,7 @@ void SessionFiles::Next() {
   std::shared_ptr<Copy> copy = std::move(waiting_.front());
   waiting_.pop_front();
   ManifestProcessFiles facts = copy->facts;
-  deps_.dump.begin(std::move(facts), [weak = weak_from_this(), &control = deps_.control, copy](Result<UniqueFd> folder) {
+  deps_.dump->BeginProcessFiles(std::move(facts), [weak = weak_from_this(), &control = deps_.control, copy](Result<UniqueFd> folder) {
     auto made = std::make_shared<Result<UniqueFd>>(std::move(folder));
     control.Post([weak, copy, made] {
       if (const auto self = weak.lock()) self->Begin(copy, std::move(*made));
@@ -85,8 +85,8 @@ void SessionFiles::Begin(std::shared_ptr<Copy> copy, Result<UniqueFd> folder) {
   request.limits.bytes = UINT64_MAX;
   request.limits.until_steady_ns = deps_.clock.SteadyNs() + kCopyNs;
   request.limits.cancelled = cancelled_;
-  request.limits.reserve = [reserve = deps_.dump.reserve, until_ns = request.limits.until_steady_ns](uint64_t bytes) {
-    return reserve(bytes, until_ns);
+  request.limits.reserve = [dump = deps_.dump, until_ns = request.limits.until_steady_ns](uint64_t bytes) {
+    return dump->ReserveForFiles(bytes, until_ns);
   };
   deps_.copier.Copy(std::move(request), [weak = weak_from_this(), copy](CopiedFiles copied) {
     if (const auto self = weak.lock()) self->End(copy, std::move(copied));
@@ -99,7 +99,7 @@ void SessionFiles::End(const std::shared_ptr<Copy>& copy, CopiedFiles copied) {
   deps_.directory.NotifyTaken(copy->attach_id, {copy->report.session_id, static_cast<int>(copied.status.code()),
                                                 copied.status.message()});
   Describe(copy->report, copied, &copy->facts);
-  deps_.dump.end(copy->facts, copied.reserved - std::min(copied.reserved, copied.bytes), std::move(copied.list));
+  deps_.dump->EndProcessFiles(copy->facts, copied.reserved - std::min(copied.reserved, copied.bytes), std::move(copied.list));
   if (!copy->facts.directory.empty()) {
     copy->facts.directory.insert(0, kOwnPrefix);
     copying_ = false;

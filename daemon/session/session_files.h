@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/strand.h"
+#include "daemon/data/process_files_dump.h"
 #include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_directory.h"
-#include "dump/manifest.h"
 
 namespace profd {
 
@@ -28,18 +27,12 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
   // Of all processes together.
   static constexpr uint64_t kMaxFolders = 256;
 
-  // The dump's part; see WriterSession.
-  struct Dump {
-    std::function<void(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done)> begin;
-    std::function<Status(uint64_t bytes, int64_t until_steady_ns)> reserve;
-    std::function<void(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files)> end;
-  };
   struct Deps {
     Strand& control;
     const Clock& clock;
     JobDirectory& directory;
     FileCopier& copier;
-    Dump dump;
+    std::shared_ptr<ProcessFilesDump> dump;
     DumpOwner owner;
     // No copy is under way any more.
     std::function<void()> on_idle;

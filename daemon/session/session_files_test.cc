@@ -18,35 +18,35 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class SessionFilesTest : public ::testing::Test {
+class SessionFilesTest : public ::testing::Test, public ProcessFilesDump {
  protected:
   SessionFilesTest() : executor_("test", 1), control_(executor_), copier_(control_, clock_) {
-    SessionFiles::Deps deps{control_, clock_, directory_, copier_, {}, Myself(), nullptr};
-    deps.dump.begin = [this](const ManifestProcessFiles& facts, const std::function<void(Result<UniqueFd>)>& done) {
-      if (!folder_status_.ok()) return done(folder_status_);
-      const std::string path = dump_ / facts.directory;
-      std::filesystem::create_directory(path);
-      done(UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-    };
-    deps.dump.reserve = [this](uint64_t bytes, int64_t) {
-      if (bytes > quota_) return ResourceExhausted("the dump may hold 1 byte");
-      quota_ -= bytes;
-      return Status::Ok();
-    };
-    deps.dump.end = [this](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
-      quota_ += unused;
-      ended_.emplace_back(std::move(facts), std::move(files));
-    };
-    deps.on_idle = [this] {
+    const auto on_idle = [this] {
       const std::lock_guard lock(mutex_);
       ++idle_;
       changed_.notify_all();
     };
-    files_ = std::make_shared<SessionFiles>(std::move(deps));
+    const std::shared_ptr<ProcessFilesDump> dump(std::shared_ptr<void>(), this);
+    files_ = std::make_shared<SessionFiles>(SessionFiles::Deps{control_, clock_, directory_, copier_, dump, Myself(), on_idle});
     WriteText(process_ / "stars_soc", "12345");
   }
   ~SessionFilesTest() override { executor_.Stop(); }
 
+  void BeginProcessFiles(ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) override {
+    if (!folder_status_.ok()) return done(folder_status_);
+    const std::string path = dump_ / facts.directory;
+    std::filesystem::create_directory(path);
+    done(UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  }
+  Status ReserveForFiles(uint64_t bytes, int64_t) override {
+    if (bytes > quota_) return ResourceExhausted("the dump may hold 1 byte");
+    quota_ -= bytes;
+    return Status::Ok();
+  }
+  void EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) override {
+    quota_ += unused;
+    ended_.emplace_back(std::move(facts), std::move(files));
+  }
   bool WaitIdle(int times) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return idle_ == times; });

@@ -201,19 +201,10 @@ void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id
 void SessionProcesses::MakeFiles() {
   const bool possible = dump_ != nullptr && deps_.jobs_or_null != nullptr && deps_.copier_or_null != nullptr;
   if (!possible || !collect_.leaves_files()) return;
-  SessionFiles::Deps deps{deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, {}, {}, nullptr};
-  deps.dump.begin = [dump = dump_](ManifestProcessFiles facts, std::function<void(Result<UniqueFd>)> done) {
-    dump->BeginProcessFiles(std::move(facts), std::move(done));
-  };
-  deps.dump.reserve = [dump = dump_](uint64_t bytes, int64_t until_steady_ns) { return dump->ReserveForFiles(bytes, until_steady_ns); };
-  deps.dump.end = [dump = dump_](ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
-    dump->EndProcessFiles(std::move(facts), unused, std::move(files));
-  };
-  deps.owner = owner_;
-  deps.on_idle = [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->WhenHandedOver();
-  };
-  files_ = std::make_shared<SessionFiles>(std::move(deps));
+  files_ = std::make_shared<SessionFiles>(SessionFiles::Deps{
+      deps_.control, deps_.host.clock, *deps_.jobs_or_null, *deps_.copier_or_null, dump_, owner_, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->WhenHandedOver();
+      }});
 }
 
 void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<SessionMarks::Device> devices, int64_t start_raw_ns) {
