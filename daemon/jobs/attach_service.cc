@@ -133,7 +133,7 @@ void AttachService::OnPacket(uint64_t id, attach::ToDaemon message, CarriedByRep
       deps_.table.OnCollector(id, *report, std::move(carried.activity));
     }
   } else if (auto* stacks = std::get_if<attach::StacksReport>(&message)) {
-    deps_.on_stacks(id, *stacks);
+    deps_.stacks.OnReport(id, *stacks);
   } else if (std::holds_alternative<attach::Bye>(message)) {
     Forget(id, true);
     server_->Close(id);
@@ -148,7 +148,7 @@ void AttachService::OnClosed(uint64_t id) {
 void AttachService::Forget(uint64_t id, bool in_good_order) {
   deps_.table.Detach(id, in_good_order);
   clients_.erase(id);
-  deps_.on_gone(id);
+  deps_.stacks.OnClosed(id);
 }
 
 bool AttachService::AskStacks(uint64_t id, uint64_t seq) {

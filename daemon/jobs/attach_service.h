@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "daemon/jobs/job_table.h"
 #include "daemon/jobs/process_probe.h"
 #include "daemon/jobs/session_calls.h"
+#include "daemon/jobs/stacks_service.h"
 #include "daemon/node/node_access.h"
 
 namespace profd {
@@ -31,9 +31,7 @@ class AttachService final : public AttachServer::Handler {
     std::span<const DeviceInfo> devices;
     std::string daemon;  // "profd 0.1.0"
     const NodeProcesses& processes;
-    // The answer to AskStacks, and that none will come.
-    std::function<void(uint64_t id, const attach::StacksReport&)> on_stacks = [](uint64_t, const attach::StacksReport&) {};
-    std::function<void(uint64_t id)> on_gone = [](uint64_t) {};
+    StacksService& stacks;  // AskStacks is for it
   };
 
   explicit AttachService(Deps deps);

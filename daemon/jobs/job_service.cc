@@ -55,9 +55,7 @@ JobService::JobService(Deps deps)
       [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); },
       [this](uint64_t id, uint64_t seq) { return service_->AskStacks(id, seq); }});
   service_ = std::make_unique<AttachService>(AttachService::Deps{
-      deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.processes,
-      [this](uint64_t id, const attach::StacksReport& report) { stacks_->OnReport(id, report); },
-      [this](uint64_t id) { stacks_->OnClosed(id); }});
+      deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.processes, *stacks_});
   look_->service = this;
   look_->dcmi = deps_.host.dcmi_or_null;
 }
