@@ -163,10 +163,10 @@ void App::Impl::BuildTuning() {
     return session.empty() ? jobs->table().CollectingOn(devices) : session;
   };
   tuning = std::make_unique<TuningLeases>(
-      TuningLeases::Deps{clock, node->host().devices, *node, *node, *states, std::move(profiled_by), node->BootId()});
+      TuningLeases::Deps{*control, clock, node->host().devices, *node, *node, *states, std::move(profiled_by), node->BootId()});
   const Result<std::string> saved = state_store->Load(kTuningFile);
   if (saved.ok()) {
-    tuning->Load(*saved);
+    control->RunAndWait([&] { tuning->Load(*saved); });
   } else {
     log::Warning("saved tuning leases cannot be read", {{"why", saved.status().ToString()}});
   }
@@ -220,7 +220,7 @@ void App::Impl::BuildAdvice() {
   if (!options.config.advice_enabled) return;
   Result<analysis::Limits> limits = ParseAdviceLimits(options.config.advice_limits);
   advisor = std::make_unique<Advisor>(
-      Advisor::Deps{jobs->table(), [this](uint64_t id) { return jobs->table().FindActivity(id); }, store, clock,
+      Advisor::Deps{*control, jobs->table(), store, clock,
                     [this](pid_t pid) { return ReadState(node->host().proc, pid); },
                     [this](const AdviceChange& change) {
                       web->Outdate();

@@ -45,6 +45,7 @@ Advisor::Advisor(Deps deps, analysis::Limits limits) : deps_(std::move(deps)), b
 Advisor::~Advisor() = default;
 
 void Advisor::Begin() {
+  DCHECK_ON(deps_.control);
   JobDirectory::Watcher watcher;
   watcher.wants = [](uint64_t) { return true; };
   watcher.hurries = false;
@@ -79,6 +80,7 @@ RankHistory* Advisor::HistoryOf(uint64_t attach_id) {
 }
 
 void Advisor::Tick() {
+  DCHECK_ON(deps_.control);
   const int64_t begin_ns = deps_.clock.SteadyNs();
   if (!attach_ids_.empty() || !jobs_.empty()) LookAtJobs();
   look_ns_ = deps_.clock.SteadyNs() - begin_ns;
@@ -114,7 +116,7 @@ std::vector<JobFacts> Advisor::Look(const std::vector<TrainingProcess>& processe
     job.now_ns = now_ns;
     job.host = hardware_.host();
     job.world_size = std::max(job.world_size, process.world_size);
-    job.ranks.push_back(history->Facts(process, deps_.activity_of(process.attach_id), now_ns, rules));
+    job.ranks.push_back(history->Facts(process, deps_.jobs.FindActivity(process.attach_id), now_ns, rules));
     for (int device : process.devices) {
       const auto found = hardware_.devices().find(device);
       if (found != hardware_.devices().end()) job.devices[device] = found->second;
@@ -157,11 +159,13 @@ void Advisor::LookAtTransfer(JobFacts* job, JobPast* past) const {
 }
 
 Status Advisor::Describe(const Peer& peer, const v1::GetAdviceRequest& request_untrusted, v1::GetAdviceResponse* out) const {
+  DCHECK_ON(deps_.control);
   DescribeAdvice(peer, request_untrusted, board_, jobs_, out);
   return Status::Ok();
 }
 
 uint64_t Advisor::Watch(std::function<void()> changed) {
+  DCHECK_ON(deps_.control);
   watches_.emplace(next_watch_, std::move(changed));
   return next_watch_++;
 }

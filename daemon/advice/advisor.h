@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/strand.h"
 #include "daemon/advice/board.h"
 #include "daemon/advice/hardware.h"
 #include "daemon/advice/history.h"
@@ -28,8 +29,8 @@ class GetAdviceResponse;
 class Advisor {
  public:
   struct Deps {
+    Strand& control;
     JobDirectory& jobs;
-    std::function<LiveActivity(uint64_t attach_id)> activity_of;
     const MetricStore& store;
     const Clock& clock;
     // The state of a process as the kernel has it ('S', 'T', ...); 0: not known. Must not wait.
@@ -45,7 +46,10 @@ class Advisor {
 
   // Watches jobs from now on. Once.
   void Begin();
-  void SetLimits(analysis::Limits limits) { board_.SetLimits(std::move(limits)); }
+  void SetLimits(analysis::Limits limits) {
+    DCHECK_ON(deps_.control);
+    board_.SetLimits(std::move(limits));
+  }
   // About once a second.
   void Tick();
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/manual_executor.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -13,6 +14,7 @@ using attach::MarkKind;
 class FakeJobs final : public JobDirectory {
  public:
   std::vector<TrainingProcess> Processes() const override { return processes; }
+  LiveActivity FindActivity(uint64_t) const override { return {}; }
   void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t, const attach::SessionNotice&) override {}
   void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
@@ -32,7 +34,7 @@ class AdvisorTest : public ::testing::Test {
     clock_.Advance(1000 * kNsPerSecond);
     for (int rank = 0; rank < 2; ++rank) Attach(rank, 1000, "j");
     advisor_ = std::make_unique<Advisor>(
-        Advisor::Deps{jobs_, [](uint64_t) { return LiveActivity(); }, store_, clock_, [this](pid_t pid) { return pid == stopped_ ? 'T' : 'S'; },
+        Advisor::Deps{control_, jobs_, store_, clock_, [this](pid_t pid) { return pid == stopped_ ? 'T' : 'S'; },
                       [this](const AdviceChange& change) { changes_.push_back(change); }},
         ParseAdviceLimits({"hang.least_s=5"}).value());
     advisor_->Begin();
@@ -81,6 +83,8 @@ class AdvisorTest : public ::testing::Test {
   static Peer User(uint32_t uid) { return {.uid = uid}; }
 
   ManualClock clock_;
+  ManualExecutor time_{clock_};
+  Strand control_{time_.executor()};
   MetricStore store_;
   FakeJobs jobs_;
   pid_t stopped_ = 0;

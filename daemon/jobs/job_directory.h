@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "daemon/jobs/activity_account.h"
 #include "daemon/jobs/activity_reader.h"
+#include "daemon/jobs/activity_window.h"
 #include "daemon/jobs/thread_facts.h"
 #include "daemon/jobs/user_memory.h"
 #include "proto/attach/attach_protocol.h"
@@ -92,6 +93,8 @@ class JobDirectory {
   virtual ~JobDirectory() = default;
 
   virtual std::vector<TrainingProcess> Processes() const = 0;
+  // Of an attached process, until the next change of what there is.
+  virtual LiveActivity FindActivity(uint64_t attach_id) const = 0;
   // The kernel's state of an attached process's threads (ProcessProbe::LookupThreads). `done` on the control strand, later,
   // and not at all when it has gone by now.
   virtual void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) = 0;

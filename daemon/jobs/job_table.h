@@ -17,7 +17,6 @@
 #include "base/strand.h"
 #include "collectors/collector.h"
 #include "daemon/jobs/activity_reader.h"
-#include "daemon/jobs/activity_window.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/jobs/process_facts.h"
 #include "daemon/jobs/ring_reader.h"
@@ -71,12 +70,12 @@ class JobTable final : public JobDirectory {
   // The processes that use a device, as found just now; replaces what was found before.
   void SetDeviceUsers(std::vector<TrainingProcess> users);
   const TrainingProcess* Find(uint64_t attach_id) const;
-  LiveActivity FindActivity(uint64_t attach_id) const;
   void SetCollectLimit(uint32_t permille) { deps_.collect_permille = permille; }
   // About once a second.
   void Tick();
 
   std::vector<TrainingProcess> Processes() const override;
+  LiveActivity FindActivity(uint64_t attach_id) const override;
   void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) override;
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override;
   void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override;

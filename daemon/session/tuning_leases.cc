@@ -138,6 +138,7 @@ Result<TuningLeases::Lease> TuningLeases::Admit(const Peer& peer, const v1::Acqu
 }
 
 void TuningLeases::Acquire(const Peer& peer, const v1::AcquireTuningLeaseRequest& request_untrusted, v1::TuningLease* out, Finish finish) {
+  DCHECK_ON(deps_.control);
   Result<Lease> lease = Admit(peer, request_untrusted);
   if (lease.ok() && request_untrusted.check_only()) {
     *out = lease->facts;
@@ -159,6 +160,7 @@ void TuningLeases::Acquire(const Peer& peer, const v1::AcquireTuningLeaseRequest
 }
 
 Status TuningLeases::Release(const Peer& peer, const std::string& id_untrusted) {
+  DCHECK_ON(deps_.control);
   const auto found = leases_.find(id_untrusted);
   if (found == leases_.end() || !peer.Owns(found->second.facts.uid())) {
     return NotFound(fmt::format("tuning lease {} not found, or not owned by you", log::Quote(id_untrusted)));
@@ -177,10 +179,12 @@ v1::TuningLease TuningLeases::Shown(const Peer& peer, const Lease& lease) {
 }
 
 void TuningLeases::List(const Peer& peer, google::protobuf::RepeatedPtrField<v1::TuningLease>* out) const {
+  DCHECK_ON(deps_.control);
   for (const auto& [id, lease] : leases_) *out->Add() = Shown(peer, lease);
 }
 
 Status TuningLeases::MayProfile(const Peer& peer, std::span<const int> devices) const {
+  DCHECK_ON(deps_.control);
   std::vector<uint32_t> ids;
   for (const int device : devices) {
     if (device >= 0) ids.push_back(static_cast<uint32_t>(device));
@@ -202,6 +206,7 @@ void TuningLeases::End(const std::string& id, std::string_view why) {
 }
 
 void TuningLeases::Tick() {
+  DCHECK_ON(deps_.control);
   std::vector<std::pair<std::string, const char*>> over;
   for (const auto& [id, lease] : leases_) {
     if (deps_.processes.StartTimeOf(lease.facts.pid()) != lease.start_ticks) {

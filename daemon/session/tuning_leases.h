@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/strand.h"
 #include "daemon/dumps/state_saver.h"
 #include "daemon/node/node_access.h"
 #include "daemon/session/peer.h"
@@ -34,6 +35,7 @@ class TuningLeases final : public ProfilingGate {
   static constexpr uint64_t kMaxMs = uint64_t{30} * 24 * 3600 * 1000;
 
   struct Deps {
+    Strand& control;
     const Clock& clock;
     std::span<const DeviceInfo> devices;
     const NodeProcesses& processes;

@@ -27,7 +27,7 @@ class TuningLeasesTest : public ::testing::Test {
     return devices;
   }
   TuningLeases::Deps Deps() {
-    return {clock_, devices_, processes_, node_devices_, states_, [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; }, "boot-1"};
+    return {control_, clock_, devices_, processes_, node_devices_, states_, [this](const Peer&, std::span<const uint32_t>) { return profiled_by_; }, "boot-1"};
   }
   static Peer As(uint32_t uid, pid_t pid, bool admin = false) { return {.pid = pid, .uid = uid, .admin = admin}; }
   Result<v1::TuningLease> Acquire(const Peer& peer, std::vector<uint32_t> devices,
@@ -48,6 +48,8 @@ class TuningLeasesTest : public ::testing::Test {
   }
 
   ManualClock clock_;
+  ManualExecutor time_{clock_};
+  Strand control_{time_.executor()};
   std::vector<DeviceInfo> devices_ = FourDevices();
   profd::testing::FakeProcesses processes_;
   profd::testing::FakeDevices node_devices_;

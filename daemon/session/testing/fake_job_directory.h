@@ -21,6 +21,7 @@ class FakeJobDirectory final : public JobDirectory {
   };
 
   std::vector<TrainingProcess> Processes() const override { return processes; }
+  LiveActivity FindActivity(uint64_t) const override { return {}; }
   void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override {
     sent_.push_back({attach_id, notice});
