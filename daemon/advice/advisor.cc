@@ -46,31 +46,31 @@ Advisor::~Advisor() = default;
 
 void Advisor::Begin() {
   DCHECK_ON(deps_.control);
-  JobDirectory::Watcher watcher;
-  watcher.wants = [](uint64_t) { return true; };
-  watcher.hurries = false;
-  watcher.on_attached = [this](const TrainingProcess& process) { attach_ids_[process.pid] = process.attach_id; };
-  watcher.on_detached = [this](const TrainingProcess& process, bool) {
-    histories_.erase(process.attach_id);
-    const auto found = attach_ids_.find(process.pid);
-    if (found != attach_ids_.end() && found->second == process.attach_id) attach_ids_.erase(found);
-  };
-  watcher.on_marks = [this](const MarkBatch& batch) {
-    const auto found = attach_ids_.find(batch.pid);
-    if (found == attach_ids_.end()) return;
-    if (RankHistory* const history = HistoryOf(found->second)) history->TakeMarks(batch.marks);
-  };
-  watcher.on_activity = [this](const ActivityBatch& batch) {
-    if (RankHistory* const history = HistoryOf(batch.attach_id)) history->TakeActivity(batch);
-  };
-  watcher.on_collector = [this](uint64_t attach_id, const attach::CollectorReport& report) {
-    if (!report.has_ring) return;
-    if (RankHistory* const history = HistoryOf(attach_id)) history->ForgetNames();
-  };
-  watching_ = deps_.jobs.Watch(std::move(watcher));
+  watching_ = deps_.jobs.Watch(this);
   for (const TrainingProcess& process : deps_.jobs.Processes()) {
-    if (process.attached()) attach_ids_[process.pid] = process.attach_id;
+    if (process.attached()) OnAttached(process);
   }
+}
+
+void Advisor::OnDetached(const TrainingProcess& process, bool) {
+  histories_.erase(process.attach_id);
+  const auto found = attach_ids_.find(process.pid);
+  if (found != attach_ids_.end() && found->second == process.attach_id) attach_ids_.erase(found);
+}
+
+void Advisor::OnMarks(const MarkBatch& batch) {
+  const auto found = attach_ids_.find(batch.pid);
+  if (found == attach_ids_.end()) return;
+  if (RankHistory* const history = HistoryOf(found->second)) history->TakeMarks(batch.marks);
+}
+
+void Advisor::OnActivity(const ActivityBatch& batch) {
+  if (RankHistory* const history = HistoryOf(batch.attach_id)) history->TakeActivity(batch);
+}
+
+void Advisor::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
+  if (!report.has_ring) return;
+  if (RankHistory* const history = HistoryOf(attach_id)) history->ForgetNames();
 }
 
 RankHistory* Advisor::HistoryOf(uint64_t attach_id) {

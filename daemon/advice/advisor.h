@@ -26,7 +26,7 @@ class GetAdviceRequest;
 class GetAdviceResponse;
 }  // namespace v1
 
-class Advisor {
+class Advisor final : private JobWatcher {
  public:
   struct Deps {
     Strand& control;
@@ -68,6 +68,14 @@ class Advisor {
   };
   using JobKey = std::tuple<std::string, uint32_t, pid_t>;  // the process: of one without a job
 
+  // JobWatcher:
+  bool Wants(uint64_t) const override { return true; }
+  bool Hurries() const override { return false; }
+  void OnAttached(const TrainingProcess& process) override { attach_ids_[process.pid] = process.attach_id; }
+  void OnDetached(const TrainingProcess& process, bool in_good_order) override;
+  void OnMarks(const MarkBatch& batch) override;
+  void OnActivity(const ActivityBatch& batch) override;
+  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report) override;
   void LookAtJobs();
   RankHistory* HistoryOf(uint64_t attach_id);
   std::vector<JobFacts> Look(const std::vector<TrainingProcess>& processes, int64_t now_ns);

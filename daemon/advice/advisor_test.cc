@@ -18,14 +18,14 @@ class FakeJobs final : public JobDirectory {
   void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
   void Notify(uint64_t, const attach::SessionNotice&) override {}
   void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
-  std::shared_ptr<void> Watch(Watcher w) override {
-    watcher = std::move(w);
+  std::shared_ptr<void> Watch(JobWatcher* w) override {
+    watcher = w;
     return std::make_shared<int>();
   }
   void Drain(uint64_t) override {}
 
   std::vector<TrainingProcess> processes;
-  Watcher watcher;
+  JobWatcher* watcher = nullptr;
 };
 
 class AdvisorTest : public ::testing::Test {
@@ -48,7 +48,7 @@ class AdvisorTest : public ::testing::Test {
     process.job_id = job;
     process.attach_id = static_cast<uint64_t>(rank) + 1;
     jobs_.processes.push_back(process);
-    if (jobs_.watcher.on_attached) jobs_.watcher.on_attached(process);
+    if (jobs_.watcher != nullptr) jobs_.watcher->OnAttached(process);
   }
   // Seconds of ten steps each, of all processes.
   void Run(int seconds) {
@@ -60,7 +60,7 @@ class AdvisorTest : public ::testing::Test {
           MarkBatch batch;
           batch.pid = process.pid;
           batch.marks = std::span(&mark, 1);
-          jobs_.watcher.on_marks(batch);
+          jobs_.watcher->OnMarks(batch);
         }
         clock_.Advance(100 * kNsPerMs);
       }
@@ -138,14 +138,14 @@ TEST_F(AdvisorTest, WatchersAreCalledForEachChangeUntilTheyGo) {
 TEST_F(AdvisorTest, AnEndedJobIsForgotten) {
   Run(10);
   Stand(10);
-  for (const TrainingProcess& process : std::exchange(jobs_.processes, {})) jobs_.watcher.on_detached(process, true);
+  for (const TrainingProcess& process : std::exchange(jobs_.processes, {})) jobs_.watcher->OnDetached(process, true);
   Stand(1);
   ASSERT_EQ(changes_.size(), 2u);
   EXPECT_FALSE(changes_[1].raised);
   EXPECT_EQ(Ask(User(1000), true).ranks_size(), 0);
 }
 
-TEST_F(AdvisorTest, DoesNotEmptyTheRingsMoreOften) { EXPECT_FALSE(jobs_.watcher.hurries); }
+TEST_F(AdvisorTest, DoesNotEmptyTheRingsMoreOften) { EXPECT_FALSE(jobs_.watcher->Hurries()); }
 
 TEST(AdviceLimitsTest, WrongOneIsRefused) {
   EXPECT_FALSE(ParseAdviceLimits({"hang.least=5"}).ok());

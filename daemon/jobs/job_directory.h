@@ -88,6 +88,32 @@ struct ActivityBatch {
   uint64_t names_refused = 0;  // names that were too many in the process, since the batch before
 };
 
+// What attached processes do, for who watches them. A watcher overrides what it wants to know of.
+class JobWatcher {
+ public:
+  virtual void OnStep(uint64_t /*attach_id*/, const attach::StepReport& /*report*/) {}
+  // Processes that attached, and ended (crashed: without Bye, killed or not).
+  virtual void OnAttached(const TrainingProcess& /*process*/) {}
+  virtual void OnDetached(const TrainingProcess& /*process*/, bool /*in_good_order*/) {}
+  // Whose marks and activity are wanted. At most a few times a second each; names and losses are in the frames, too.
+  virtual bool Wants(uint64_t /*attach_id*/) const { return false; }
+  virtual void OnMarks(const MarkBatch& /*batch*/) {}
+  virtual void OnActivity(const ActivityBatch& /*batch*/) {}
+  // False: what it wants is not a reason to empty the rings more often than for the steps alone.
+  virtual bool Hurries() const { return true; }
+  // What a process's collector reports of a session's request.
+  virtual void OnCollector(uint64_t /*attach_id*/, const attach::CollectorReport& /*report*/) {}
+  // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).
+  // True: this watcher copies them, or not, and calls NotifyTaken; no other is called.
+  virtual bool OnFiles(uint64_t /*attach_id*/, const attach::CollectorReport& /*report*/,
+                       std::shared_ptr<UniqueFd> /*directory*/) {
+    return false;
+  }
+
+ protected:
+  ~JobWatcher() = default;
+};
+
 class JobDirectory {
  public:
   virtual ~JobDirectory() = default;
@@ -104,27 +130,8 @@ class JobDirectory {
   // The process may remove the directory that it handed over.
   virtual void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) = 0;
 
-  struct Watcher {
-    std::function<void(uint64_t attach_id, const attach::StepReport&)> on_step;
-    // Attached processes that attached or ended (crashed: without Bye, killed or not).
-    std::function<void(const TrainingProcess&)> on_attached;
-    std::function<void(const TrainingProcess&, bool in_good_order)> on_detached;
-    // Marks of processes that `wants` accepts; null = none. At most a few times a second each.
-    std::function<void(const MarkBatch&)> on_marks;
-    // The same of activity. Names and losses are in the frames, too.
-    std::function<void(const ActivityBatch&)> on_activity;
-    std::function<bool(uint64_t attach_id)> wants;
-    // False: what it wants is not a reason to empty the rings more often than for the steps alone.
-    bool hurries = true;
-    // What a process's collector reports of a session's request.
-    std::function<void(uint64_t attach_id, const attach::CollectorReport&)> on_collector;
-    // A collector of the session has ended and left files in the process's own directory (daemon/jobs/collected_files.h).
-    // True: this watcher copies them, or not, and calls NotifyTaken; no other is called.
-    std::function<bool(uint64_t attach_id, const attach::CollectorReport&, std::shared_ptr<UniqueFd> directory)>
-        on_files;
-  };
   // Until the returned handle is dropped (which only the control strand may do).
-  virtual std::shared_ptr<void> Watch(Watcher watcher) = 0;
+  virtual std::shared_ptr<void> Watch(JobWatcher* watcher) = 0;
   // Takes what is in the process's rings right now, for its watchers (the last marks before an end).
   virtual void Drain(uint64_t attach_id) = 0;
   // For what is kept of the processes of a user.

@@ -37,7 +37,7 @@ class JobService {
   ~JobService();
 
   JobTable& table() { return *table_; }
-  // For what a watcher takes with on_files.
+  // For what a watcher takes with OnFiles.
   FileCopier& copier() { return copier_; }
   // Any thread. Without it processes cannot attach.
   Status Listen(const AttachServerOptions& options, SessionCalls* sessions, std::string* warning);

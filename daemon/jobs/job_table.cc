@@ -49,9 +49,7 @@ void JobTable::Announce(uint64_t attach_id) {
   auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
   const TrainingProcess copy = found->second.process;
-  for (const auto& watching : WatchList(*watchers_)) {
-    if (!watching->gone && watching->watcher.on_attached) watching->watcher.on_attached(copy);
-  }
+  ForWatchers([&](JobWatcher& watcher) { watcher.OnAttached(copy); });
   Arm();
 }
 
@@ -73,11 +71,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
   }
   TrainingProcess process = std::move(attached_.find(attach_id)->second.process);
   attached_.erase(attach_id);
-  for (const auto& watching : WatchList(*watchers_)) {
-    if (!watching->gone && watching->watcher.on_detached) {
-      watching->watcher.on_detached(process, in_good_order);
-    }
-  }
+  ForWatchers([&](JobWatcher& watcher) { watcher.OnDetached(process, in_good_order); });
   bool lives = deps_.processes.StartTimeOf(process.pid) == process.start_ticks;
   if (in_good_order || !lives || silent_.size() == kMaxSilent) return;
   process.attach_id = 0;
@@ -88,9 +82,7 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
 void JobTable::OnStep(uint64_t attach_id, const attach::StepReport& report) {
   DCHECK_ON(deps_.control);
   if (!attached_.contains(attach_id)) return;
-  for (const auto& watching : WatchList(*watchers_)) {
-    if (!watching->gone && watching->watcher.on_step) watching->watcher.on_step(attach_id, report);
-  }
+  ForWatchers([&](JobWatcher& watcher) { watcher.OnStep(attach_id, report); });
 }
 
 void JobTable::OnCollector(uint64_t attach_id, const attach::CollectorReport& report,
@@ -104,21 +96,16 @@ void JobTable::OnCollector(uint64_t attach_id, const attach::CollectorReport& re
     Arm();
   }
   FollowCollector(found->second, report);
-  for (const auto& watching : WatchList(*watchers_)) {
-    if (!watching->gone && watching->watcher.on_collector) {
-      watching->watcher.on_collector(attach_id, report);
-    }
-  }
+  ForWatchers([&](JobWatcher& watcher) { watcher.OnCollector(attach_id, report); });
 }
 
 void JobTable::OnFiles(uint64_t attach_id, const attach::CollectorReport& report,
                        std::shared_ptr<UniqueFd> directory) {
   DCHECK_ON(deps_.control);
   if (!attached_.contains(attach_id)) return;
-  for (const auto& watching : WatchList(*watchers_)) {
-    if (watching->gone || !watching->watcher.on_files) continue;
-    if (watching->watcher.on_files(attach_id, report, directory)) return;
-  }
+  bool taken = false;
+  ForWatchers([&](JobWatcher& watcher) { taken = taken || watcher.OnFiles(attach_id, report, directory); });
+  if (taken) return;
   NotifyTaken(attach_id, {report.session_id, static_cast<int>(StatusCode::kNotFound),
                           "no session waits for these files"});
 }
@@ -249,10 +236,10 @@ void JobTable::NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) 
   if (attached_.contains(attach_id)) deps_.send(attach_id, taken);
 }
 
-std::shared_ptr<void> JobTable::Watch(Watcher watcher) {
+std::shared_ptr<void> JobTable::Watch(JobWatcher* watcher) {
   DCHECK_ON(deps_.control);
   auto watching = std::make_shared<Watching>();
-  watching->watcher = std::move(watcher);
+  watching->watcher = watcher;
   watchers_->push_back(watching);
   std::weak_ptr<WatchList> list = watchers_;
   return std::shared_ptr<void>(watching.get(), [watching, list](void*) {
@@ -311,9 +298,7 @@ void JobTable::Round() {
 
 bool JobTable::Wanted(uint64_t attach_id) const {
   return std::any_of(watchers_->begin(), watchers_->end(), [attach_id](const auto& watching) {
-    const Watcher& watcher = watching->watcher;
-    return !watching->gone && watcher.hurries && (watcher.on_marks || watcher.on_activity) && watcher.wants &&
-           watcher.wants(attach_id);
+    return !watching->gone && watching->watcher->Hurries() && watching->watcher->Wants(attach_id);
   });
 }
 
@@ -379,11 +364,9 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
                             frames, std::shared_ptr<const ActivityNameTable>(ring, &ring->names()), round->dropped,
                             round->lost_bytes, std::exchange(entry.cost_ns, 0), std::exchange(entry.names_refused, 0)};
   delivering_ = true;
-  for (const auto& watching : WatchList(*watchers_)) {
-    const Watcher& watcher = watching->watcher;
-    if (watching->gone || !watcher.on_activity || !watcher.wants || !watcher.wants(id)) continue;
-    watcher.on_activity(batch);
-  }
+  ForWatchers([&](JobWatcher& watcher) {
+    if (watcher.Wants(id)) watcher.OnActivity(batch);
+  });
   delivering_ = false;
   return round->bytes;
 }
@@ -449,11 +432,9 @@ void JobTable::Deliver(const TrainingProcess& process, std::span<const Mark> mar
   const MarkBatch batch{process.pid, process.rank, marks, dropped};
   uint64_t id = process.attach_id;
   delivering_ = true;
-  for (const auto& watching : WatchList(*watchers_)) {
-    const Watcher& watcher = watching->watcher;
-    if (watching->gone || !watcher.on_marks || !watcher.wants || !watcher.wants(id)) continue;
-    watcher.on_marks(batch);
-  }
+  ForWatchers([&](JobWatcher& watcher) {
+    if (watcher.Wants(id)) watcher.OnMarks(batch);
+  });
   delivering_ = false;
 }
 

@@ -79,7 +79,7 @@ class JobTable final : public JobDirectory {
   void LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) override;
   void Notify(uint64_t attach_id, const attach::SessionNotice& notice) override;
   void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override;
-  std::shared_ptr<void> Watch(Watcher watcher) override;
+  std::shared_ptr<void> Watch(JobWatcher* watcher) override;
   void Drain(uint64_t attach_id) override;
 
   // "process 4242 (session 71bd0e29b475)" of one on these devices from inside which is collected; empty: of none is.
@@ -104,11 +104,18 @@ class JobTable final : public JobDirectory {
   };
   // Watchers may come and go inside each other's calls: a round goes over a copy of the list.
   struct Watching {
-    Watcher watcher;
+    JobWatcher* watcher = nullptr;
     bool gone = false;
   };
   using WatchList = std::vector<std::shared_ptr<Watching>>;
 
+  // Of those that are still there when it is their turn.
+  template <class Call>
+  void ForWatchers(Call call) const {
+    for (const auto& watching : WatchList(*watchers_)) {
+      if (!watching->gone) call(*watching->watcher);
+    }
+  }
   void Arm();
   void Round();
   bool Wanted(uint64_t attach_id) const;

@@ -24,6 +24,24 @@ TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& jo
   return process;
 }
 
+// Passes on what a test is interested in.
+struct TestWatcher final : JobWatcher {
+  void OnStep(uint64_t id, const attach::StepReport& report) override { if (on_step) on_step(id, report); }
+  void OnAttached(const TrainingProcess& process) override { if (on_attached) on_attached(process); }
+  void OnDetached(const TrainingProcess& process, bool good) override { if (on_detached) on_detached(process, good); }
+  bool Wants(uint64_t id) const override { return wants && wants(id); }
+  void OnMarks(const MarkBatch& batch) override { if (on_marks) on_marks(batch); }
+  void OnCollector(uint64_t, const attach::CollectorReport& report) override { if (on_collector) on_collector(report); }
+  bool OnFiles(uint64_t, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> d) override { return on_files && on_files(report, std::move(d)); }
+  std::function<void(uint64_t, const attach::StepReport&)> on_step;
+  std::function<void(const TrainingProcess&)> on_attached;
+  std::function<void(const TrainingProcess&, bool)> on_detached;
+  std::function<bool(uint64_t)> wants;
+  std::function<void(const MarkBatch&)> on_marks;
+  std::function<void(const attach::CollectorReport&)> on_collector;
+  std::function<bool(const attach::CollectorReport&, std::shared_ptr<UniqueFd>)> on_files;
+};
+
 class JobTableTest : public ::testing::Test {
  protected:
   JobTableTest() : control_(time_.executor()), table_(MakeDeps()) {
@@ -31,8 +49,7 @@ class JobTableTest : public ::testing::Test {
   }
 
   JobTable::Deps MakeDeps() {
-    return {control_, clock_,
-            processes_, gate_,
+    return {control_, clock_, processes_, gate_,
             [this](uint64_t id, const attach::ToProcess& message) {
               sent_.push_back(id);
               if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) limits_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
@@ -63,7 +80,7 @@ class JobTableTest : public ::testing::Test {
 
 TEST_F(JobTableTest, WatchersAreNotifiedOfAttachAndEnd) {
   std::vector<std::string> seen;
-  JobDirectory::Watcher watcher;
+  TestWatcher watcher;
   watcher.on_attached = [&](const TrainingProcess& p) { seen.push_back("+" + std::to_string(p.pid)); };
   watcher.on_detached = [&](const TrainingProcess& p, bool good) {
     seen.push_back((good ? "-" : "x") + std::to_string(p.pid));
@@ -71,7 +88,7 @@ TEST_F(JobTableTest, WatchersAreNotifiedOfAttachAndEnd) {
   watcher.on_step = [&](uint64_t id, const attach::StepReport& step) {
     seen.push_back("s" + std::to_string(id) + ":" + std::to_string(step.step));
   };
-  auto handle = table_.Watch(std::move(watcher));
+  auto handle = table_.Watch(&watcher);
   Enter(1, 11);
   table_.Announce(1);
   Enter(2, 12);
@@ -91,14 +108,14 @@ TEST_F(JobTableTest, WatchersAreNotifiedOfAttachAndEnd) {
 TEST_F(JobTableTest, AWatcherMayGoWhileItIsNotified) {
   std::shared_ptr<void> first;
   int calls = 0;
-  JobDirectory::Watcher watcher;
-  watcher.on_attached = [&](const TrainingProcess&) {
+  TestWatcher goes, stays;
+  goes.on_attached = [&](const TrainingProcess&) {
     ++calls;
     first.reset();
   };
-  first = table_.Watch(watcher);
-  watcher.on_attached = [&](const TrainingProcess&) { ++calls; };
-  auto second = table_.Watch(watcher);
+  first = table_.Watch(&goes);
+  stays.on_attached = [&](const TrainingProcess&) { ++calls; };
+  auto second = table_.Watch(&stays);
   Enter(1, 11);
   table_.Announce(1);
   Enter(2, 12);
@@ -112,7 +129,7 @@ TEST_F(JobTableTest, MarksGoToThoseThatWantThem) {
   std::vector<std::string> names;
   uint64_t dropped = 0;
   bool wanted = false;
-  JobDirectory::Watcher watcher;
+  TestWatcher watcher;
   watcher.wants = [&](uint64_t id) { return wanted && id == 1; };
   watcher.on_marks = [&](const MarkBatch& batch) {
     EXPECT_EQ(batch.pid, 11);
@@ -120,7 +137,7 @@ TEST_F(JobTableTest, MarksGoToThoseThatWantThem) {
     for (const Mark& mark : batch.marks) names.emplace_back(mark.name);
     table_.Drain(1);  // nothing may come of it
   };
-  auto handle = table_.Watch(std::move(watcher));
+  auto handle = table_.Watch(&watcher);
   ring.Put(MarkKind::kMark, "unwanted");
   table_.Drain(1);
   EXPECT_TRUE(names.empty());
@@ -238,10 +255,10 @@ TEST_F(JobTableTest, RoundsEmptyTheRings) {
   TestRing ring;
   std::vector<std::string> got;
   bool wanted = false;
-  JobDirectory::Watcher watcher;
+  TestWatcher watcher;
   watcher.wants = [&](uint64_t) { return wanted; };
   watcher.on_marks = [&](const MarkBatch& batch) { got.emplace_back(batch.marks[0].name); };
-  auto handle = table_.Watch(std::move(watcher));
+  auto handle = table_.Watch(&watcher);
   Enter(1, 11, &ring);
   table_.Announce(1);
   ring.Put(MarkKind::kMark, "first");
@@ -258,31 +275,28 @@ TEST_F(JobTableTest, RoundsEmptyTheRings) {
   EXPECT_EQ(time_.timers(), 0u);
 }
 
-struct Activity {
+struct Activity final : JobWatcher {
+  bool Wants(uint64_t id) const override { return wanted && id == 1; }
+  void OnActivity(const ActivityBatch& batch) override {
+    EXPECT_EQ(batch.attach_id, 1u);
+    EXPECT_EQ(batch.pid, 11);
+    dropped += batch.dropped;
+    names_refused += batch.names_refused;
+    for (const ActivityFrame& frame : batch.frames) {
+      for (const auto& kernel : frame.As<attach::KernelRecord>()) {
+        correlations.push_back(kernel.correlation);
+        name = batch.names->Find(kernel.name);
+      }
+    }
+  }
+  void OnCollector(uint64_t, const attach::CollectorReport& report) override { states.push_back(report.state); }
+  void OnDetached(const TrainingProcess&, bool) override { at_the_end = correlations.size(); }
   std::vector<uint64_t> correlations;
   std::string name;
   uint64_t dropped = 0, names_refused = 0;
   std::vector<attach::CollectState> states;
   bool wanted = true;
-
-  JobDirectory::Watcher Watcher() {
-    JobDirectory::Watcher watcher;
-    watcher.wants = [this](uint64_t id) { return wanted && id == 1; };
-    watcher.on_activity = [this](const ActivityBatch& batch) {
-      EXPECT_EQ(batch.attach_id, 1u);
-      EXPECT_EQ(batch.pid, 11);
-      dropped += batch.dropped;
-      names_refused += batch.names_refused;
-      for (const ActivityFrame& frame : batch.frames) {
-        for (const auto& kernel : frame.As<attach::KernelRecord>()) {
-          correlations.push_back(kernel.correlation);
-          name = batch.names->Find(kernel.name);
-        }
-      }
-    };
-    watcher.on_collector = [this](uint64_t, const auto& report) { states.push_back(report.state); };
-    return watcher;
-  }
+  size_t at_the_end = 0;
 };
 
 class JobTableActivityTest : public JobTableTest {
@@ -294,7 +308,7 @@ class JobTableActivityTest : public JobTableTest {
   }
   // A process that collects, and `seen_` watches.
   void Watch() {
-    handle_ = table_.Watch(seen_.Watcher());
+    handle_ = table_.Watch(&seen_);
     Enter(1, 11);
     Collect();
   }
@@ -328,24 +342,25 @@ TEST_F(JobTableActivityTest, MarksAreSentToWatchersThatWantThem) {
 TEST_F(JobTableActivityTest, FilesGoToOneWatcherOrAreGivenBack) {
   std::vector<std::string> asked;
   std::shared_ptr<UniqueFd> got;
-  const auto watcher = [&](const std::string& name, bool takes) {
-    JobDirectory::Watcher made;
-    made.on_files = [&, name, takes](uint64_t, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
+  const auto taker = [&](const std::string& name, bool takes) {
+    TestWatcher made;
+    made.on_files = [&, name, takes](const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
       asked.push_back(name + " " + report.session_id);
       if (takes) got = std::move(directory);
       return takes;
     };
     return made;
   };
+  TestWatcher passes = taker("first", false), takes = taker("second", true), late = taker("third", true);
   Enter(1, 11);
   const auto directory = std::make_shared<UniqueFd>();
-  auto first = table_.Watch(watcher("first", false));
+  auto first = table_.Watch(&passes);
   table_.OnFiles(1, Report(CollectState::kFiles), directory);
   ASSERT_EQ(taken_.size(), 1u);
   EXPECT_EQ(taken_[0].session_id, "s");
   EXPECT_EQ(taken_[0].code, static_cast<int>(StatusCode::kNotFound));
-  auto second = table_.Watch(watcher("second", true));
-  auto third = table_.Watch(watcher("third", true));
+  auto second = table_.Watch(&takes);
+  auto third = table_.Watch(&late);
   table_.OnFiles(1, Report(CollectState::kFiles), directory);
   table_.OnFiles(9, Report(CollectState::kFiles), directory);
   EXPECT_EQ(asked, (std::vector<std::string>{"first s", "first s", "second s"}));
@@ -362,16 +377,11 @@ TEST_F(JobTableActivityTest, RoundsEmptyTheRing) {
 }
 
 TEST_F(JobTableActivityTest, TheLastRecordsComeBeforeTheEnd) {
-  size_t at_the_end = 0;
-  JobDirectory::Watcher watcher = seen_.Watcher();
-  watcher.on_detached = [&](const TrainingProcess&, bool) { at_the_end = seen_.correlations.size(); };
-  handle_ = table_.Watch(std::move(watcher));
-  Enter(1, 11);
-  Collect();
+  Watch();
   for (uint64_t i = 0; i < 20'000; ++i) ring_.PutKernel(clock_.raw_ns, "MatMul", i);
   ring_.writer().Flush();
   table_.Detach(1, false);
-  EXPECT_EQ(at_the_end, 20'000u);
+  EXPECT_EQ(seen_.at_the_end, 20'000u);
 }
 
 TEST_F(JobTableActivityTest, LossesAreCounted) {
@@ -471,9 +481,9 @@ TEST_F(JobTableActivityTest, LossesStayWithTheProcess) {
 TEST_F(JobTableTest, NothingIsRequestedFromInsideWhereItMayNot) {
   Enter(1, 10);
   std::vector<std::string> heard;
-  JobDirectory::Watcher watcher;
-  watcher.on_collector = [&](uint64_t, const auto& report) { heard.push_back(report.session_id + " " + std::string(WordOf(report.state)) + ": " + report.detail); };
-  const std::shared_ptr<void> watch = table_.Watch(std::move(watcher));
+  TestWatcher watcher;
+  watcher.on_collector = [&](const auto& report) { heard.push_back(report.session_id + " " + std::string(WordOf(report.state)) + ": " + report.detail); };
+  const std::shared_ptr<void> watch = table_.Watch(&watcher);
   attach::SessionNotice notice;
   notice.session_id = "s1";
   notice.collect.emplace().provider = attach::CollectProvider::kMspti;

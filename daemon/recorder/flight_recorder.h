@@ -61,7 +61,7 @@ std::string_view LimitOfPast(int64_t held_ns, int64_t most_ns, bool evicted_earl
 // Whether a dump may reach back so far.
 Status CheckLast(const v1::DumpRecorderRequest& request_untrusted);
 
-class FlightRecorder final : public RecorderHistory {
+class FlightRecorder final : public RecorderHistory, private JobWatcher {
  public:
   struct Deps {
     SessionDeps session;  // what sessions work with; history_or_null is not looked at
@@ -146,7 +146,14 @@ class FlightRecorder final : public RecorderHistory {
   // recorder_triggers.cc
   void SetTriggers();
   void WatchJobs();
-  void WatchActivity(JobDirectory::Watcher* watcher);
+  void JoinActivity(const TrainingProcess& process);
+  // JobWatcher:
+  void OnAttached(const TrainingProcess& process) override;
+  void OnDetached(const TrainingProcess& process, bool in_good_order) override;
+  bool Wants(uint64_t attach_id) const override;
+  void OnMarks(const MarkBatch& batch) override;
+  void OnActivity(const ActivityBatch& batch) override;
+  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report) override;
   void DescribeActivity(int64_t now_ns, v1::Recorder* out) const;
   void LookAtTriggers(int64_t now_ns);
   void VisitSelfMetrics(const std::function<void(const SeriesSample&)>& take) const;

@@ -48,51 +48,45 @@ void FlightRecorder::FindTriggerDumps() {
 
 void FlightRecorder::WatchJobs() {
   if (jobs_ == nullptr) return;
-  JobDirectory::Watcher watcher;
-  watcher.on_attached = [this](const TrainingProcess& process) {
-    watch_.Name(static_cast<uint64_t>(process.pid), Who(process), process.job_id);
-  };
-  // Steps come through the rings with their own time.
-  watcher.wants = [this](uint64_t attach_id) {
-    return (activity_ != nullptr && activity_->Has(attach_id)) ||
-           std::any_of(watch_.triggers().begin(), watch_.triggers().end(), [](const Trigger& one) {
-      return one.kind == TriggerKind::kSlowStep;
-    });
-  };
-  watcher.on_marks = [this](const MarkBatch& batch) {
-    for (const Mark& mark : batch.marks) {
-      bool begin = mark.kind == attach::MarkKind::kStepBegin;
-      if (!begin && mark.kind != attach::MarkKind::kStepEnd) continue;
-      Fire(watch_.OnStep(static_cast<uint64_t>(batch.pid), mark.value, begin, mark.time_ns));
-    }
-  };
-  watcher.on_detached = [this](const TrainingProcess& process, bool in_good_order) {
-    Fire(watch_.OnGone(static_cast<uint64_t>(process.pid), in_good_order, Who(process),
-                       process.job_id));
-  };
-  if (activity_ != nullptr) WatchActivity(&watcher);
-  watching_ = jobs_->Watch(std::move(watcher));
+  for (const TrainingProcess& process : jobs_->Processes()) JoinActivity(process);
+  watching_ = jobs_->Watch(this);
 }
 
-void FlightRecorder::WatchActivity(JobDirectory::Watcher* watcher) {
-  const auto now = [this] { return deps_.session.host.clock.MonotonicRawNs(); };
-  const auto join = [this](const TrainingProcess& process) {
-    if (process.attached() && activity_->Join(process)) jobs_->Notify(process.attach_id, activity_->Notice());
-  };
-  watcher->on_attached = [named = std::move(watcher->on_attached), join](const TrainingProcess& process) {
-    named(process);
-    join(process);
-  };
-  watcher->on_detached = [this, now, gone = std::move(watcher->on_detached)](const TrainingProcess& process,
-                                                                             bool in_good_order) {
-    activity_->OnGone(process.attach_id, in_good_order, now());
-    gone(process, in_good_order);
-  };
-  watcher->on_activity = [this, now](const ActivityBatch& batch) { activity_->Take(batch, now()); };
-  watcher->on_collector = [this, now](uint64_t attach_id, const attach::CollectorReport& report) {
-    activity_->OnReport(attach_id, report, now());
-  };
-  for (const TrainingProcess& process : jobs_->Processes()) join(process);
+void FlightRecorder::JoinActivity(const TrainingProcess& process) {
+  const bool joins = activity_ != nullptr && process.attached() && activity_->Join(process);
+  if (joins) jobs_->Notify(process.attach_id, activity_->Notice());
+}
+
+void FlightRecorder::OnAttached(const TrainingProcess& process) {
+  watch_.Name(static_cast<uint64_t>(process.pid), Who(process), process.job_id);
+  JoinActivity(process);
+}
+
+void FlightRecorder::OnDetached(const TrainingProcess& process, bool in_good_order) {
+  if (activity_ != nullptr) activity_->OnGone(process.attach_id, in_good_order, deps_.session.host.clock.MonotonicRawNs());
+  Fire(watch_.OnGone(static_cast<uint64_t>(process.pid), in_good_order, Who(process), process.job_id));
+}
+
+// Steps come through the rings with their own time.
+bool FlightRecorder::Wants(uint64_t attach_id) const {
+  return (activity_ != nullptr && activity_->Has(attach_id)) ||
+         std::ranges::count(watch_.triggers(), TriggerKind::kSlowStep, &Trigger::kind) > 0;
+}
+
+void FlightRecorder::OnMarks(const MarkBatch& batch) {
+  for (const Mark& mark : batch.marks) {
+    bool begin = mark.kind == attach::MarkKind::kStepBegin;
+    if (!begin && mark.kind != attach::MarkKind::kStepEnd) continue;
+    Fire(watch_.OnStep(static_cast<uint64_t>(batch.pid), mark.value, begin, mark.time_ns));
+  }
+}
+
+void FlightRecorder::OnActivity(const ActivityBatch& batch) {
+  if (activity_ != nullptr) activity_->Take(batch, deps_.session.host.clock.MonotonicRawNs());
+}
+
+void FlightRecorder::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
+  if (activity_ != nullptr) activity_->OnReport(attach_id, report, deps_.session.host.clock.MonotonicRawNs());
 }
 
 void FlightRecorder::DescribeActivity(int64_t now_ns, v1::Recorder* out) const {

@@ -38,26 +38,11 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
 
 void SessionJob::Watch(Listener* listener) {
   listener_ = listener;
-  if (directory_ == nullptr) return;
-  JobDirectory::Watcher watcher;
-  watcher.on_step = [this](uint64_t id, const attach::StepReport& report) { OnStep(id, report); };
-  watcher.on_attached = [this](const TrainingProcess& process) {
-    if (targets_.Matches(process)) Join(process);
-  };
-  watcher.on_detached = [this](const TrainingProcess& process, bool in_good_order) {
-    OnDetached(process, in_good_order);
-  };
-  watcher.on_marks = [this](const MarkBatch& batch) { OnMarks(batch); };
-  watcher.on_activity = [this](const ActivityBatch& batch) { OnActivity(batch); };
-  watcher.on_collector = [this](uint64_t id, const attach::CollectorReport& report) { OnCollector(id, report); };
-  watcher.on_files = [this](uint64_t id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) {
-    return OnFiles(id, report, std::move(directory));
-  };
-  watcher.wants = [this](uint64_t attach_id) { return attached_.contains(attach_id) && listener_->WantsRings(); };
-  watch_ = directory_->Watch(std::move(watcher));
+  if (directory_ != nullptr) watch_ = directory_->Watch(this);
 }
 
-void SessionJob::Join(const TrainingProcess& process) {
+void SessionJob::OnAttached(const TrainingProcess& process) {
+  if (!targets_.Matches(process)) return;
   if (members_.size() >= kMaxMembers && !members_.contains(process.pid)) return;
   // A job is one user's: a process of another that calls itself so is none of it.
   bool foreign = std::any_of(members_.begin(), members_.end(), [&process](const auto& member) {

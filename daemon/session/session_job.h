@@ -20,7 +20,7 @@ namespace v1 {
 class SessionStatus;
 }
 
-class SessionJob {
+class SessionJob final : private JobWatcher {
  public:
   class Listener {
    public:
@@ -69,15 +69,17 @@ class SessionJob {
   void Fill(v1::SessionStatus* out) const;
 
  private:
-  void Join(const TrainingProcess& process);
-  void OnStep(uint64_t attach_id, const attach::StepReport& report);
-  void OnMarks(const MarkBatch& batch);
-  void OnActivity(const ActivityBatch& batch);
-  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report);
-  bool OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory);
+  // JobWatcher:
+  void OnStep(uint64_t attach_id, const attach::StepReport& report) override;
+  void OnAttached(const TrainingProcess& process) override;
+  void OnDetached(const TrainingProcess& process, bool in_good_order) override;
+  bool Wants(uint64_t attach_id) const override { return attached_.contains(attach_id) && listener_->WantsRings(); }
+  void OnMarks(const MarkBatch& batch) override;
+  void OnActivity(const ActivityBatch& batch) override;
+  void OnCollector(uint64_t attach_id, const attach::CollectorReport& report) override;
+  bool OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) override;
   // The member of this connection; nothing: there is none.
   std::optional<TrainingProcess> MemberOf(uint64_t attach_id) const;
-  void OnDetached(const TrainingProcess& process, bool in_good_order);
 
   JobDirectory* const directory_;
   const SessionTargets targets_;

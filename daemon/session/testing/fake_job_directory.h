@@ -29,9 +29,9 @@ class FakeJobDirectory final : public JobDirectory {
   void NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) override {
     taken_.emplace_back(attach_id, taken);
   }
-  std::shared_ptr<void> Watch(Watcher watcher) override {
+  std::shared_ptr<void> Watch(JobWatcher* watcher) override {
     uint64_t key = next_++;
-    watchers_[key] = std::move(watcher);
+    watchers_[key] = watcher;
     return std::shared_ptr<void>(this, [key](FakeJobDirectory* self) { self->watchers_.erase(key); });
   }
   void Drain(uint64_t attach_id) override {
@@ -44,26 +44,26 @@ class FakeJobDirectory final : public JobDirectory {
   void Add(const TrainingProcess& process) { processes.push_back(process); }
   void Attach(const TrainingProcess& process) {
     Add(process);
-    for (const Watcher& watcher : Watchers()) watcher.on_attached(process);
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnAttached(process); });
   }
   void Detach(uint64_t attach_id) {
     auto found = Find(attach_id);
     if (found == processes.end()) return;
     TrainingProcess gone = *found;
     processes.erase(found);
-    for (const Watcher& watcher : Watchers()) watcher.on_detached(gone, true);
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnDetached(gone, true); });
   }
   void Report(uint64_t attach_id, const attach::StepReport& report) {
-    for (const Watcher& watcher : Watchers()) watcher.on_step(attach_id, report);
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnStep(attach_id, report); });
   }
   void ReportCollector(uint64_t attach_id, const attach::CollectorReport& report) {
-    for (const Watcher& watcher : Watchers()) watcher.on_collector(attach_id, report);
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnCollector(attach_id, report); });
   }
   // A process hands its files over; true: a watcher takes them.
   bool HandFiles(uint64_t attach_id, const attach::CollectorReport& report, const std::shared_ptr<UniqueFd>& directory) {
-    return std::ranges::any_of(Watchers(), [&](const Watcher& watcher) {
-      return watcher.on_files && watcher.on_files(attach_id, report, directory);
-    });
+    bool taken = false;
+    ForWatchers([&](JobWatcher& watcher) { taken = taken || watcher.OnFiles(attach_id, report, directory); });
+    return taken;
   }
   void Step(uint64_t attach_id, int64_t step, bool begin) { Report(attach_id, {"", step, begin}); }
   // A mark that is handed over at once.
@@ -72,14 +72,14 @@ class FakeJobDirectory final : public JobDirectory {
     if (found == processes.end()) return;
     mark.name = name;
     MarkBatch batch{found->pid, found->rank, {&mark, 1}, dropped};
-    for (const Watcher& watcher : Watchers()) {
-      if (watcher.wants && watcher.wants(attach_id)) watcher.on_marks(batch);
-    }
+    ForWatchers([&](JobWatcher& watcher) {
+      if (watcher.Wants(attach_id)) watcher.OnMarks(batch);
+    });
   }
   void Hand(const ActivityBatch& batch) {
-    for (const Watcher& watcher : Watchers()) {
-      if (watcher.on_activity && watcher.wants && watcher.wants(batch.attach_id)) watcher.on_activity(batch);
-    }
+    ForWatchers([&](JobWatcher& watcher) {
+      if (watcher.Wants(batch.attach_id)) watcher.OnActivity(batch);
+    });
   }
   // One that lies in its ring until it is drained.
   void Keep(uint64_t attach_id, const Mark& mark, const std::string& name) {
@@ -106,14 +106,15 @@ class FakeJobDirectory final : public JobDirectory {
       return process.attach_id == attach_id;
     });
   }
-  // By value: a watcher may go while it is called.
-  std::vector<Watcher> Watchers() const {
-    std::vector<Watcher> result;
-    for (const auto& [key, watcher] : watchers_) result.push_back(watcher);
-    return result;
+  // Watchers may come and go while one is called.
+  template <class Call>
+  void ForWatchers(Call call) const {
+    for (const auto& [key, watcher] : std::map(watchers_)) {
+      if (watchers_.contains(key)) call(*watcher);
+    }
   }
 
-  std::map<uint64_t, Watcher> watchers_;
+  std::map<uint64_t, JobWatcher*> watchers_;
   std::map<uint64_t, std::vector<std::pair<Mark, std::string>>> rings_;
   std::vector<Sent> sent_;
   std::vector<std::pair<uint64_t, attach::FilesTaken>> taken_;
