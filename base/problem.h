@@ -1,4 +1,4 @@
-// What is wrong with a request, as data. It travels to the client as it is (docs/grpc.md, "Errors"); a
+// What is wrong with a request, as data. It travels to the client as it is (docs/api.md, "Errors"); a
 // sentence is made of it where a person reads it, in the words of what that person typed.
 #pragma once
 

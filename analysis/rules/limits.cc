@@ -77,7 +77,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"hardware_pcie", "errors_per_s", 1, "1/s", "errors of the link"},
     {"host_profiling", "cpus", 0.05, "CPUs", "mean of what profd takes, in the training process too"},
     {"dataloader", "least_us", 10000, "us", "one call of the data loader"},
-    // Of the live checks of the daemon alone (docs/live-advice.md); they use slow_rank, gc, dataloader, aicpu, hardware_*,
+    // Of the live checks of the daemon alone (docs/jobs.md); they use slow_rank, gc, dataloader, aicpu, hardware_*,
     // host_* and ai_core_frequency of those above, too.
     {"live", "raise_s", 3, "s", "a condition holds this long before it is raised"},
     {"live", "clear_s", 10, "s", "it has not held for this long before it is taken back"},

@@ -25,7 +25,7 @@ struct FetchRequest {
 };
 
 // Rows that are kept of all ranks at once, at most: steps, and with `beside` operations of communication and links. A row
-// is 0.3 to 0.45 kB of memory (bench/RESULTS.md), so that this is 7 GB. Of what else there is, Details::kMostBytes.
+// is 0.3 to 0.45 kB of memory (bench/README.md), so that this is 7 GB. Of what else there is, Details::kMostBytes.
 inline constexpr uint64_t kMostFetchedRows = 16'000'000;
 
 Result<Run> FetchRun(StoreServer* server, const FetchRequest& request);

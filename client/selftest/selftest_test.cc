@@ -182,7 +182,7 @@ TEST(SelftestLibrary, Symbols) {
   EXPECT_EQ(AskMsptiThere(Node()).verdict, Verdict::kOpen) << "as root";
 }
 
-// docs/selftest.md: what could not be found out is open. Whether a library is there was found out.
+// docs/install.md: what could not be found out is open. Whether a library is there was found out.
 TEST(SelftestLibrary, NothingIsKnownOfALibraryThatDoesNotOpen) {
   const Facts facts = WithProbe("error no such file\n");
   for (auto ask : {AskWholeChips, AskMsptiNew, AskObserver, AskObserverTaken, AskOutsideStart, AskOutsideStartSet}) {

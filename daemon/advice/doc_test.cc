@@ -1,4 +1,4 @@
-// docs/live-advice.md has the checks and limits that are in the code.
+// docs/jobs.md has the checks and limits that are in the code.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace profd {
 namespace {
 
 std::string Document() {
-  std::ifstream file(PROFD_SOURCE_DIR "/docs/live-advice.md");
+  std::ifstream file(PROFD_SOURCE_DIR "/docs/jobs.md");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -37,8 +37,8 @@ std::string LimitsTable() {
 TEST(LiveAdviceDocumentTest, HasTheChecksAndLimitsOfTheCode) {
   const std::string document = Document();
   ASSERT_FALSE(document.empty());
-  EXPECT_NE(document.find("\n\n" + ChecksTable() + "\n"), std::string::npos) << "docs/live-advice.md shall have:\n" << ChecksTable();
-  EXPECT_NE(document.find("\n\n" + LimitsTable() + "\n"), std::string::npos) << "docs/live-advice.md shall have:\n" << LimitsTable();
+  EXPECT_NE(document.find("\n\n" + ChecksTable() + "\n"), std::string::npos) << "docs/jobs.md shall have:\n" << ChecksTable();
+  EXPECT_NE(document.find("\n\n" + LimitsTable() + "\n"), std::string::npos) << "docs/jobs.md shall have:\n" << LimitsTable();
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ profd's ([metrics-guide.md](metrics-guide.md#http-endpoint)).
    (9464; npu-exporter's is 8082: set `metrics.listen`, or change the target). Keep the job's name, so
    that recorded series continue.
 3. Compare some panels, stop npu-exporter, and move dashboards and rules to the `atlas_npu_*` names
-   ([metrics.md](metrics.md), [dashboards.md](dashboards.md)) when you edit them: these are counters where
+   ([metrics.md](metrics.md), [metrics-guide.md](metrics-guide.md#dashboards-and-alerts)) when you edit them: these are counters where
    values accumulate, in base units, and join with jobs and pods.
 
 ## Differences

@@ -80,7 +80,7 @@ TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
   EXPECT_TRUE(collect.AllEnded());
 }
 
-// Its stop failed, or it met another client of MSPTI (docs/libprofd.md): the process's part is partial.
+// Its stop failed, or it met another client of MSPTI (docs/api.md): the process's part is partial.
 TEST_F(SessionCollectTest, FilesThatAreNotCompleteArePartOfAnOption) {
   for (const auto& [code, detail] : {std::pair(500005, "aclprofStop: 500005"), std::pair(500005, ""), std::pair(0, "a client of MSPTI")}) {
     SessionCollect collect({{"l2", {}}}, attach::AclprofRequest{0x812, 0xFF, {}});

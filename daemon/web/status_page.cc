@@ -143,9 +143,9 @@ std::string RenderPage(const NodeView& view, const PageFacts& facts,
   page += "<h2>NPUs</h2>\n" + Devices(view, facts) + Advice(view) + Jobs(facts);
   page += "<h2>Collectors</h2>\n" + Collectors(view);
   page += fmt::format("<h2>On this node</h2>\n<pre>{}</pre>\n", kUsage);
-  page += "<h2>Documents</h2>\n<p class=\"soft\">In docs/ of the sources: metrics-guide.md (this port), "
-          "metrics.md (every metric), dashboards.md and runbook.md (alerts), configuration.md, "
-          "profctl.md, security-model.md.</p>\n</main>\n</body>\n</html>\n";
+  page += "<h2>Documents</h2>\n<p class=\"soft\">In docs/ of the sources: metrics-guide.md (this port, dashboards), "
+          "metrics.md (every metric), runbook.md (alerts), configuration.md, profctl.md, "
+          "security-model.md.</p>\n</main>\n</body>\n</html>\n";
   return page;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The walkthroughs of docs/walkthroughs, command by command: blocks marked ```sh run in one shell in their order, and print
+"""The walkthroughs of the documents, command by command: blocks marked ```sh run in one shell in their order, and print
 what the block marked ```text behind them says.
 
 `...` in a line stands for anything, a line of `...` alone for any lines, `~7.5` for any number; several blanks count as one,
@@ -126,35 +126,38 @@ def environment_of(**more):
 
 @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
 class Walkthroughs(unittest.TestCase):
-    def walk(self, name, least):
-        """In a folder of its own, with a daemon of its own, as the README there says it."""
+    def walk(self, name, least, part=None):
+        """In a folder of its own, with a daemon of its own, as docs/getting-started.md says it; `part`: a section of it alone."""
         with open(os.path.join(FOLDER, "node.toml"), encoding="utf-8") as file:
             daemon = Daemon(scenario_text=file.read())
         with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-            text = f"```sh\n. {FOLDER}/env.sh\n```\n" + file.read()
+            text = file.read()
+        if part is not None:
+            text = text.split(f"\n## {part}\n")[1].split("\n## ")[0]
+        text = f"```sh\n. {FOLDER}/env.sh\n```\n" + text
         with daemon, tempfile.TemporaryDirectory(prefix="profd-walk-") as folder:
             sockets = {"PROFD_SOCKET": daemon.socket, "PROFD_ATTACH_SOCKET": os.path.join(daemon.base, "attach.sock")}
             self.assertGreaterEqual(walk(name, text, folder, environment_of(**sockets)), least)
 
     def test_how_to_run_them(self):
-        """The README's own commands; its daemon is the reader's."""
-        with open(os.path.join(FOLDER, "README.md"), encoding="utf-8") as file:
-            text = file.read()
+        """The document's own commands; its daemon is the reader's."""
+        with open(os.path.join(REPO, "docs", "getting-started.md"), encoding="utf-8") as file:
+            text = file.read().split("\n## Walkthroughs\n")[1]
         with tempfile.TemporaryDirectory(prefix="profd-walk-") as folder:
             os.symlink(os.path.join(REPO, "docs"), os.path.join(folder, "docs"))
-            self.assertGreaterEqual(walk("README.md", text, folder, environment_of(TMPDIR=folder)), 2)
+            self.assertGreaterEqual(walk("getting-started.md", text, folder, environment_of(TMPDIR=folder)), 2)
 
     def test_profiling_options(self):
         self.walk("profiling-options.md", 12)
 
     def test_advisor(self):
-        self.walk("advisor.md", 12)
+        self.walk("../analysis.md", 12, "Walkthrough of the advisor")
 
     def test_mindspore(self):
-        self.walk("mindspore.md", 12)
+        self.walk("frameworks.md", 12, "MindSpore")
 
     def test_pytorch(self):
-        self.walk("pytorch.md", 10)
+        self.walk("frameworks.md", 10, "PyTorch end to end")
 
     def test_tuning(self):
         self.walk("tuning.md", 12)

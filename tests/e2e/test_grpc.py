@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/grpc.md: its commands and its program as they stand there, with the Python and the compilers of the
+"""docs/api.md: its commands and its program as they stand there, with the Python and the compilers of the
 distribution; reflection and health as grpcurl asks for them."""
 
 import os
@@ -51,8 +51,9 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
 
 
 def blocks(language):
-    with open(os.path.join(ROOT, "docs", "grpc.md"), encoding="utf-8") as file:
-        return re.findall(rf"^```{language}\n(.*?)^```$", file.read(), re.M | re.S)
+    with open(os.path.join(ROOT, "docs", "api.md"), encoding="utf-8") as file:
+        section = file.read().split("\n## gRPC\n")[1]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.M | re.S)
 
 
 class Grpc(DaemonCase):
@@ -89,7 +90,7 @@ class Grpc(DaemonCase):
         self.try_program(python_with("grpc", "google.protobuf"), self.generate())
 
     def test_beside_the_package_profd(self):
-        """The package of docs/python.md has the generated one's name, and its own stubs."""
+        """The package of docs/api.md has the generated one's name, and its own stubs."""
         python = python_with("grpc", "google.protobuf")
         generated = self.generate()
         package = os.path.realpath(os.path.join(ROOT, "client", "python"))

@@ -134,7 +134,7 @@ class Timeline:
     def _acc_pmu(self, row, v):
         for name, column in (("read_bandwidth", "read_bandwidth"), ("read_ost", "read_outstanding"),
                              ("write_bandwidth", "write_bandwidth"), ("write_ost", "write_outstanding")):
-            # The vendor's accelerators overlay each other: docs/export-differences.md.
+            # The vendor's accelerators overlay each other: docs/export.md.
             self._put("Acc PMU", row, f"Acc {v['acc']}/{name}", {"value": v[column]})
 
     def _chip_trans(self, row, v):

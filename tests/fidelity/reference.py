@@ -2,7 +2,7 @@
 
 From the description of the format and of what the vendor's analyser does with it, and nothing of the
 code under test. `Reference(path)` has `rows` (name of table -> list of Row), from which
-expected_*.py make tables, events and metrics. Where a row of docs/export-differences.md says ours is
+expected_*.py make tables, events and metrics. Where a row of docs/export.md says ours is
 another, the place has a comment "difference:" with the row's first words.
 """
 

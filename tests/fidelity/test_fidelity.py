@@ -2,7 +2,7 @@
 
 make_prof.py writes directories of all chips in the vendor collector's style and in profd's, and odd
 ones; reference.py and expected_*.py say what must come out; profctl makes all formats; all is compared.
-Only what docs/export-differences.md lists may differ from the vendor's result (see "difference:" there).
+Only what docs/export.md lists may differ from the vendor's result (see "difference:" there).
 """
 
 import json

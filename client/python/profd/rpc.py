@@ -1,4 +1,4 @@
-"""The daemon's calls over gRPC, for training processes and tools; docs/grpc.md has when to use which.
+"""The daemon's calls over gRPC, for training processes and tools; docs/api.md has when to use which.
 
     from profd import rpc
 

@@ -173,7 +173,7 @@ class NodeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetAdvice(self, request, context):
-        """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+        """What is wrong with training jobs now, by the live checks (docs/jobs.md). The caller's own jobs; those of
         all users for administrators and viewers. FAILED_PRECONDITION when they are off.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -83,7 +83,7 @@ class NodeServiceStub:
     GetAdvice: grpc.UnaryUnaryMultiCallable[
         profd.v1.profd_pb2.GetAdviceRequest,
         profd.v1.profd_pb2.GetAdviceResponse]
-    """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+    """What is wrong with training jobs now, by the live checks (docs/jobs.md). The caller's own jobs; those of
     all users for administrators and viewers. FAILED_PRECONDITION when they are off.
     """
 
@@ -203,7 +203,7 @@ class NodeServiceServicer(metaclass=abc.ABCMeta):
         request: profd.v1.profd_pb2.GetAdviceRequest,
         context: grpc.ServicerContext,
     ) -> profd.v1.profd_pb2.GetAdviceResponse:
-        """What is wrong with training jobs now, by the live checks (docs/live-advice.md). The caller's own jobs; those of
+        """What is wrong with training jobs now, by the live checks (docs/jobs.md). The caller's own jobs; those of
         all users for administrators and viewers. FAILED_PRECONDITION when they are off.
         """
         pass
