@@ -11,8 +11,8 @@ inline constexpr auto kSelfMetrics = [] {
   using enum MetricType;
   using enum MetricScope;
   return std::to_array<MetricSpec>({
-      {"profd_build_info", kGauge, kNode, "version,compiler,arch", "",
-       "Always 1; the labels are the versions that run here", "build"},
+      {"profd_build_info", kGauge, kNode, "version,revision,compiler,arch", "",
+       "Always 1; the labels are the versions that run here. revision is the commit, empty if built from a tarball", "build"},
       {"profd_simulated", kGauge, kNode, "", "",
        "1 if the daemon runs on the simulator instead of a driver", "configuration"},
       {"profd_start_time_seconds", kGauge, kNode, "", "seconds", "Unix time at which the daemon started", "clock"},

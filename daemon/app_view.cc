@@ -99,7 +99,7 @@ void App::Impl::UpdateSelfMetrics() {
   overhead->UpdateMetrics(self.get());
   archive->UpdateMetrics(self.get());
   self->Set(MetricByName("profd_simulated"), options.simulated ? 1 : 0);
-  self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, CompilerText(), PROFD_ARCH);
+  self->Set(MetricByName("profd_build_info"), 1, PROFD_VERSION, PROFD_REVISION, CompilerText(), PROFD_ARCH);
   self->Commit();
 }
 

@@ -82,10 +82,10 @@ void SelfMetrics::Remove(const Name& name, const Series& series) {
   }
 }
 
-void SelfMetrics::SetValue(MetricId metric, double value, std::string_view a, std::string_view b,
-                           std::string_view c) {
-  const auto [found, added] =
-      series_.try_emplace(Name{metric, {std::string(a), std::string(b), std::string(c)}});
+void SelfMetrics::SetValue(MetricId metric, double value, const std::array<std::string_view, kMostLabels>& labels) {
+  Name name{metric, {}};
+  std::copy(labels.begin(), labels.end(), name.labels.begin());
+  const auto [found, added] = series_.try_emplace(std::move(name));
   Series& series = found->second;
   if (added) Add(found->first, &series);
   series.round = round_;
@@ -102,7 +102,7 @@ void SelfMetrics::SetValue(MetricId metric, double value, std::string_view a, st
 }
 
 void SelfMetrics::SetCount(MetricId metric, double value, std::string_view a, std::string_view b) {
-  if (value > 0 || series_.contains({metric, {std::string(a), std::string(b), {}}})) {
+  if (value > 0 || series_.contains({metric, {std::string(a), std::string(b), {}, {}}})) {
     Set(metric, value, a, b);
   }
 }

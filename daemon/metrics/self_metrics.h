@@ -30,8 +30,8 @@ class SelfMetrics final : public prometheus::Collectable {
   // Sets one value. Its series is there until a round in which it is not set.
   template <class Number>
   void Set(MetricId metric, Number value, std::string_view a = {}, std::string_view b = {},
-           std::string_view c = {}) {
-    SetValue(metric, static_cast<double>(value), a, b, c);
+           std::string_view c = {}, std::string_view d = {}) {
+    SetValue(metric, static_cast<double>(value), {a, b, c, d});
   }
   // Of a counter with many label values, most of which never count: its series begins with the first
   // event.
@@ -46,9 +46,10 @@ class SelfMetrics final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override { return registry_.Collect(); }
 
  private:
+  static constexpr size_t kMostLabels = 4;
   struct Name {
     MetricId metric = 0;
-    std::array<std::string, 3> labels;
+    std::array<std::string, kMostLabels> labels;
     auto operator<=>(const Name&) const = default;
   };
   struct Series {
@@ -57,7 +58,7 @@ class SelfMetrics final : public prometheus::Collectable {
     uint64_t round = 0;  // when it was set last
   };
 
-  void SetValue(MetricId metric, double value, std::string_view a, std::string_view b, std::string_view c);
+  void SetValue(MetricId metric, double value, const std::array<std::string_view, kMostLabels>& labels);
   void Add(const Name& name, Series* series);
   void Remove(const Name& name, const Series& series);
   void SetMemory();
