@@ -117,6 +117,10 @@ TEST_F(OptionsCommandTest, ChecksOffline) {
   EXPECT_EQ(json["problems"].size(), 4u) << out();
   EXPECT_EQ(Run({"check", "--offline", "--host-sys", "cpu"}), 0);
   EXPECT_EQ(Run({"check", "--offline", "--host-sys", "cpu", "--no-job"}), 3);
+  EXPECT_EQ(Run({"check", "--offline", "--task-time", "l1", "--l2", "off", "--sys-hardware-mem-freq", "50", "--no-job"}), 0);
+  EXPECT_THAT(err(), HasSubstr("warning: task_time: needs an attached process that reports it\n"));
+  EXPECT_EQ(Run({"check", "--offline", "--task-time", "l1"}), 0);
+  EXPECT_EQ(err(), "");
   EXPECT_EQ(Run({"check", "--offline", "--options-json", dir / "none"}), 2);
   profiling_options_ = "{\"l2\":\"on\"";
   EXPECT_EQ(Run({"check", "--offline", "--options-env"}), 3);

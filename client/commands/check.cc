@@ -26,6 +26,8 @@ v1::CheckOptionsResponse CheckHere(const VendorOptions& vendor, const CheckOptio
   options::CheckResult result = options::Check(request);
   problems.insert(problems.end(), result.problems.begin(), result.problems.end());
   warnings.insert(warnings.end(), result.warnings.begin(), result.warnings.end());
+  const std::vector<std::string> awaited = options::AwaitedOptions(result.options);
+  if (options.no_job && !awaited.empty()) warnings.push_back(fmt::format("{}: {}", fmt::join(awaited, ", "), options::kNeedsProcess));
   for (const Problem& problem : problems) ToWire(problem, response.add_problems());
   for (const std::string& warning : warnings) response.add_warnings(warning);
   for (const options::Effective& effective : result.options.effective) {

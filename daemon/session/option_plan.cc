@@ -75,12 +75,6 @@ bool IsCollected(const Option& option) {
   return option.origin == Origin::kHost && option.type == Type::kList;
 }
 
-// From inside the application, be it an option or one of the switches that are none.
-bool IsApplication(std::string_view key) {
-  const Option* option = options::Find(key);
-  return option != nullptr ? option->origin == Origin::kApplication : options::IsCarriedSwitch(key);
-}
-
 // Effective rates, and who runs at them.
 using Rates = std::map<double, std::set<std::string_view>>;
 
@@ -184,7 +178,7 @@ OptionAims AimsOf(const options::OptionSet& set) {
     if (option != nullptr && IsCollected(*option) && option->type != Type::kChoice) {
       aims.node = true;
     }
-    if (IsApplication(effective.key)) aims.application = true;
+    if (options::IsApplication(effective.key)) aims.application = true;
   }
   return aims;
 }
@@ -236,17 +230,8 @@ std::string FormatHz(double hz) { return fmt::format("{:.6g}", hz); }
 std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set) {
   std::map<std::string, std::string> result;
   for (const options::Effective& effective : set.effective) {
-    if (!IsApplication(effective.key) || IsOff(effective.value)) continue;
+    if (!options::IsApplication(effective.key) || IsOff(effective.value)) continue;
     result.emplace(effective.key, effective.value);
-  }
-  return result;
-}
-
-std::vector<std::string> AwaitedOptions(const options::OptionSet& set) {
-  std::vector<std::string> result;
-  for (const options::Effective& effective : set.effective) {
-    if (!IsApplication(effective.key) || IsOff(effective.value)) continue;
-    if (set.Asked(effective.key)) result.push_back(effective.key);
   }
   return result;
 }

@@ -68,7 +68,7 @@ struct NotServed {
 };
 NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec);
 
-inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
+using options::kNeedsProcess;
 // Of an application's data this much is recorded by profd itself.
 inline constexpr std::string_view kMarksOption = "msproftx";
 inline constexpr std::string_view kStacksOption = "TORCH_CALL_STACK";
@@ -78,8 +78,6 @@ inline constexpr std::string_view kMarksDetail = "marks of attached processes"; 
 // The options whose data come from inside the application, with their values; those that are off
 // are left out.
 std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set);
-// Which of them were asked for explicitly, in the table's order.
-std::vector<std::string> AwaitedOptions(const options::OptionSet& set);
 
 void ToWire(const options::Effective& effective, v1::EffectiveOption* out);
 

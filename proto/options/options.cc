@@ -357,6 +357,19 @@ std::string WhyUnsupported(const Option& option, const NodeSupport& node) {
 
 CheckResult Check(const CheckRequest& request) { return Checker(request).Run(); }
 
+bool IsApplication(std::string_view key) {
+  const Option* option = Find(key);
+  return option != nullptr ? option->origin == Origin::kApplication : IsCarriedSwitch(key);
+}
+
+std::vector<std::string> AwaitedOptions(const OptionSet& set) {
+  std::vector<std::string> result;
+  for (const Effective& effective : set.effective) {
+    if (IsApplication(effective.key) && effective.was_asked && !effective.value.empty() && effective.value != "off") result.push_back(effective.key);
+  }
+  return result;
+}
+
 const Effective* OptionSet::Get(std::string_view key) const {
   auto found = std::find_if(effective.begin(), effective.end(),
                             [key](const Effective& option) { return option.key == key; });

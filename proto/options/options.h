@@ -132,6 +132,12 @@ struct CheckResult {
 
 CheckResult Check(const CheckRequest& request);
 
+inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
+// From inside the application, be it an option or one of the switches that are none.
+bool IsApplication(std::string_view key);
+// Of the application's those that are on and were asked for explicitly, in the table's order.
+std::vector<std::string> AwaitedOptions(const OptionSet& set);
+
 // What is known of a chip without asking its driver, for checks without a node; nullopt for a name
 // that is not a chip's. Takes "Ascend910B" and "910B".
 std::optional<NodeSupport> SupportOfChip(std::string_view name);
