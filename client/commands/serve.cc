@@ -92,6 +92,7 @@ Status CheckFolders(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     struct stat facts {};
     if (::stat(folder.c_str(), &facts) != 0) return Status::FromErrno(errno, folder);
+    if (!S_ISDIR(facts.st_mode)) return InvalidArgument(folder + ": not a directory; profctl report and analyze read one database");
   }
   return Status::Ok();
 }

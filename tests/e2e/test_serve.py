@@ -146,7 +146,8 @@ class Serve(unittest.TestCase):
                     ((self.folder, "--listen", "0.0.0.0:0", "--no-token"), 2, "loopback"),
                     ((self.folder, "--slices", "0"), 2, "--slices"),
                     ((self.folder, "--listen", f"127.0.0.1:{taken.getsockname()[1]}"), 3, "Address already in use"),
-                    ((os.path.join(self.folder, "none"),), 4, "none")):
+                    ((os.path.join(self.folder, "none"),), 4, "none"),
+                    ((__file__,), 3, "not a directory")):
                 with self.subTest(args=args):
                     done = subprocess.run([PROFCTL, "serve", "--no-daemon", *args], capture_output=True, text=True, check=False, timeout=30)
                     self.assertIn(text, done.stderr)
