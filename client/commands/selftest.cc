@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/commands/report.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -114,6 +115,17 @@ int PrintQuestions(const Context& context, const std::vector<const Question*>& q
   return kExitOk;
 }
 
+// Before anything starts. A daemon that does not answer is reported with what was asked all the same.
+Status CheckJob(const Context& context, const std::string& job) {
+  v1::ListJobsRequest request;
+  request.set_job_id(job);
+  const auto listed = context.api.ListJobs(request);
+  if (!listed.ok()) return Status::Ok();
+  const auto& jobs = listed->jobs();
+  if (std::any_of(jobs.begin(), jobs.end(), [&job](const v1::Job& each) { return each.job_id() == job; })) return Status::Ok();
+  return SeeIfNotFound(NotFound(fmt::format("job {}: no process of it runs on this node", job)), "profctl jobs");
+}
+
 Tone ToneOf(Verdict verdict) { return verdict == Verdict::kYes ? Tone::kGood : verdict == Verdict::kNo ? Tone::kWarning : Tone::kFaint; }
 
 void PrintAnswers(const Context& context, const Facts& facts, const std::vector<AnsweredQuestion>& asked) {
@@ -141,6 +153,9 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   if (options.list) return selftest::PrintQuestions(context, questions);
   if (options.out) {
     if (const Status writable = CheckWritable(*options.out, false); !writable.ok()) return Fail(context, writable);
+  }
+  if (options.job) {
+    if (const Status there = selftest::CheckJob(context, *options.job); !there.ok()) return Fail(context, there);
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };

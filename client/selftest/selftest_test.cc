@@ -376,11 +376,23 @@ TEST_F(SelftestCommandTest, StartsOnlyWhatTheQuestionsNeed) {
   EXPECT_EQ(Run({"selftest", "--active", "--only", "outside_start"}), kExitOk);
   EXPECT_EQ(starts, 0);
   EXPECT_THAT(err(), HasSubstr("channels 44, 45 and 50"));
+  daemon_.jobs.add_jobs()->set_job_id("j42");
   EXPECT_EQ(Run({"selftest", "--active", "--job", "j42", "--only", "clock_pairs"}), kExitOk);
   EXPECT_EQ(starts, 1);
   EXPECT_EQ(Run({"selftest", "--active", "--job", "j42", "--only", "mspti_late", "--json"}), kExitOk);
   EXPECT_EQ(starts, 3) << "by MSPTI and by aclprof";
   EXPECT_THAT(out(), HasSubstr("the session did not run: not here"));
+}
+
+TEST_F(SelftestCommandTest, AJobThatIsNotThereIsNotFound) {
+  daemon_.jobs.add_jobs()->set_job_id("j42");
+  daemon_.on_start = [](const v1::SessionSpec&) -> Result<v1::Session> {
+    ADD_FAILURE() << "nothing starts";
+    return FailedPrecondition("not here");
+  };
+  EXPECT_EQ(Run({"selftest", "--active", "--job", "j43"}), kExitNotFound);
+  EXPECT_EQ(err(), "profctl: not found: job j43: no process of it runs on this node; see `profctl jobs`\n");
+  EXPECT_THAT(out(), IsEmpty());
 }
 
 TEST_F(SelftestCommandTest, ItsArguments) {
