@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,15 +81,18 @@ Status DumpSink::Begin(const v1::DumpChunk& chunk) {
   if (!out_.valid()) return Status::FromErrno(errno, "opening " + out_dir_);
   if (mkdirat(out_.get(), name->front().c_str(), kDirMode) != 0) {
     std::string there = out_dir_ + "/" + name->front();
-    if (errno == EEXIST) {
-      return AlreadyExists(there + " is already there; remove it, or choose another --out");
-    }
-    return Status::FromErrno(errno, "creating " + there);
+    if (errno != EEXIST) return Status::FromErrno(errno, "creating " + there);
+    const UniqueFd other(openat(out_.get(), name->front().c_str(), kDirFlags));
+    const bool written_now = other.valid() && flock(other.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return AlreadyExists(there + (written_now ? ": another fetch is writing it; wait for that one, or choose another --out"
+                                              : " is already there; remove it, or choose another --out"));
   }
   name_ = name->front();
   total_ = chunk.total_bytes();
   root_.Reset(openat(out_.get(), name_.c_str(), kDirFlags));
   if (!root_.valid()) return Status::FromErrno(errno, "opening " + path());
+  // For another fetch, which then knows that this one is under way. Some file systems have no locks.
+  (void)flock(root_.get(), LOCK_EX | LOCK_NB);
   return Status::Ok();
 }
 

@@ -364,6 +364,20 @@ TEST_F(FetchTest, FollowsNoSymbolicLink) {
   EXPECT_TRUE(std::filesystem::is_empty(outside.path()));
 }
 
+TEST_F(FetchTest, SaysThatAnotherFetchIsUnderWay) {
+  SendGoodDump();
+  {
+    DumpSink other(dir_.path());
+    v1::DumpChunk first;
+    first.set_dump_name("PROF_1");
+    ASSERT_TRUE(other.Write(first).ok());
+    EXPECT_NE(Fetch(), 0);
+    EXPECT_NE(err().find("PROF_1: another fetch is writing it"), std::string::npos) << err();
+  }
+  EXPECT_NE(Fetch(), 0);
+  EXPECT_NE(err().find("PROF_1 is already there"), std::string::npos) << err();
+}
+
 // Whatever version the daemon is of.
 TEST_F(FetchTest, OurOwnFolderIsWhereTheVendorsAnalyserLetsIt) {
   Send("profd/marks.tsv", "12", true);

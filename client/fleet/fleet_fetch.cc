@@ -215,9 +215,11 @@ class Fetcher {
     if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced was received");
     if (status.ok() &&
         renameat2(AT_FDCWD, sink.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
-      status = Status::FromErrno(errno, "moving the dump to " + target);
+      // Another fetch was faster: what has its name is complete.
+      dump->was_there = errno == EEXIST;
+      if (!dump->was_there) status = Status::FromErrno(errno, "moving the dump to " + target);
     }
-    if (!status.ok()) sink.Discard();
+    if (!status.ok() || dump->was_there) sink.Discard();
     rmdir(staging.c_str());
     // Only when nothing else is in it.
     if (!status.ok()) rmdir(folder.c_str());

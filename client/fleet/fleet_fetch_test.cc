@@ -99,6 +99,19 @@ TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
   EXPECT_EQ(index["dumps"].size(), 2u) << index;
 }
 
+TEST_F(FleetTest, ADumpThatAnotherFetchHasBroughtMeanwhileIsThere) {
+  Make(1);
+  AddDump(0, "PROF_a", {0});
+  TempDir dir;
+  Node(0).on_dump_sent = [&dir] { EXPECT_TRUE(std::filesystem::create_directory(dir / "rank_0/PROF_a")); };
+  Fleet fleet = MakeFleet();
+  auto report = FetchFromAll(&fleet, {"j", dir.path()});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Print(*report), 0) << err_.str();
+  EXPECT_TRUE(report->nodes[0].dumps[0].was_there);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir / "rank_0"), {}), 1) << "nothing unfinished is left";
+}
+
 TEST_F(FleetTest, AFetchThatHoldsTheIndexForeverDoesNotStopAnother) {
   Make(1);
   AddDump(0, "PROF_a", {0});

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,8 +29,9 @@ struct FakeNode {
   std::vector<v1::Session> sessions;
   std::vector<std::string> stopped;
   std::deque<v1::DumpChunk> dump;
-  // How FetchDump ends.
+  // How FetchDump ends, and what happens before.
   Status dump_end;
+  std::function<void()> on_dump_sent;
   // What ArchiveDumps answers, one after the other; the last one again and again. Empty: as a node that archives nothing.
   std::deque<Result<v1::ArchiveDumpsResponse>> archive_answers;
   std::vector<v1::ArchiveDumpsRequest> archive_requests;
@@ -188,6 +190,7 @@ class NodeApi final : public DeafApi {
     for (const v1::DumpChunk& chunk : node_.dump) {
       if (!receive(chunk)) return Status::Ok();
     }
+    if (node_.on_dump_sent) node_.on_dump_sent();
     return node_.dump_end;
   }
 
