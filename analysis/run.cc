@@ -16,7 +16,6 @@
 #include "analysis/find_runs.h"
 #include "analysis/read/readers.h"
 #include "analysis/views/views.h"
-#include "dump/reader.h"
 #include "export/beside.h"
 
 namespace profd::analysis {
@@ -115,7 +114,7 @@ Result<std::vector<Source>> SourcesOf(const std::vector<std::string>& paths) {
   std::set<fs::path> known;  // what is given twice counts once
   for (const std::string& path : paths) {
     std::error_code error;
-    if (!fs::exists(path, error)) return NotFound(path + ": there is no such file or directory" + FetchHint(path));
+    if (!fs::exists(path, error)) return NotFound(path + ": there is no such file or directory");
     std::vector<Source> found = FindSources(path);
     if (found.empty()) {
       const fs::directory_iterator listed(path, error);

@@ -1,6 +1,7 @@
 #include "client/cli_message.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -83,6 +84,17 @@ std::string DescribeForCli(std::span<const Problem> problems, const FieldNames& 
 Status SeeIfNotFound(const Status& status, std::string_view command) {
   if (status.code() != StatusCode::kNotFound || !status.problems().empty()) return status;
   return NotFound(fmt::format("{}; see `{}`", status.message(), command));
+}
+
+Status WithFetchHint(const Status& status, std::span<const std::string> paths) {
+  constexpr size_t kIdLength = 12;
+  const auto is_meant = [](const std::string& path) {
+    const bool id = path.size() == kIdLength && path.find_first_not_of("0123456789abcdef") == std::string::npos;
+    return (id || (path.starts_with("PROF_") && path.find('/') == std::string::npos)) && ::access(path.c_str(), F_OK) != 0;
+  };
+  const auto meant = std::ranges::find_if(paths, is_meant);
+  if (status.code() != StatusCode::kNotFound || meant == paths.end()) return status;
+  return NotFound(fmt::format("{}; `profctl fetch {}` copies it here from the node", status.message(), *meant));
 }
 
 }  // namespace profd::client

@@ -29,6 +29,9 @@ std::string DescribeForCli(std::span<const Problem> problems, const FieldNames& 
 
 // Of kNotFound: with "; see `command`" behind its message, which lists what there is. Others are unchanged.
 Status SeeIfNotFound(const Status& status, std::string_view command);
+// Of kNotFound: with "; `profctl fetch ID` copies it here ..." behind its message, if one of `paths` is not there and may
+// be the id of a session or the name of a dump. Others are unchanged.
+Status WithFetchHint(const Status& status, std::span<const std::string> paths);
 inline constexpr std::string_view kListSessions = "profctl list";
 inline constexpr std::string_view kListDumps = "profctl list --dumps";
 

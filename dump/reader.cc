@@ -30,13 +30,6 @@ Result<uid_t> OwnerOf(int fd) {
 
 }  // namespace
 
-std::string FetchHint(std::string_view path) {
-  constexpr size_t kIdLength = 12;
-  const bool id = path.size() == kIdLength && path.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  if (!id && (!path.starts_with("PROF_") || path.find('/') != std::string_view::npos)) return {};
-  return fmt::format("; `profctl fetch {}` copies it here from the node", path);
-}
-
 Result<DumpReader> DumpReader::Of(Result<UniqueFd> dir) {
   if (!dir.ok()) return dir.status();
   Result<uid_t> uid = OwnerOf(dir->get());
@@ -52,10 +45,7 @@ Result<DumpReader> DumpReader::OpenWhole(const DumpRoot& root, std::string_view 
 
 Result<DumpReader> DumpReader::OpenPath(const std::string& path) {
   UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.valid()) {
-    const Status status = Status::FromErrno(errno, path);
-    return status.code() == StatusCode::kNotFound ? NotFound(status.message() + FetchHint(path)) : status;
-  }
+  if (!dir.valid()) return Status::FromErrno(errno, path);
   return Of(std::move(dir));
 }
 

@@ -16,10 +16,6 @@
 
 namespace profd {
 
-// For an error about a path that is not there: "; `profctl fetch ID` copies it here ..." if it may be the
-// id of a session or the name of a dump, else nothing.
-std::string FetchHint(std::string_view path);
-
 class DumpReader {
  public:
   static Result<DumpReader> Open(const DumpRoot& root, std::string_view name);

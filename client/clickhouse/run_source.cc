@@ -7,6 +7,7 @@
 #include "analysis/store/fetch.h"
 #include "analysis/views/views.h"
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/render.h"
 
 namespace profd::client {
@@ -64,13 +65,16 @@ analysis::ReadDetail DetailFor(const ReadHow& how) {
 }  // namespace
 
 Result<analysis::Run> RunReader::Read(const std::vector<std::string>& paths, const ReadHow& how) {
-  return options_.from.empty() ? analysis::LoadRun(paths, progress_, DetailFor(how)) : Fetch(options_.from, options_.run, how);
+  if (!options_.from.empty()) return Fetch(options_.from, options_.run, how);
+  Result<analysis::Run> run = analysis::LoadRun(paths, progress_, DetailFor(how));
+  if (!run.ok()) return WithFetchHint(run.status(), paths);
+  return run;
 }
 
 Result<std::unique_ptr<const analysis::Run>> RunReader::ReadBaseline(const std::string& where, const ReadHow& how) {
   if (where.empty()) return std::unique_ptr<const analysis::Run>();
   Result<analysis::Run> run = IsClickHouseUrl(where) ? Fetch(where, "", how) : analysis::LoadRun({where}, progress_, DetailFor(how));
-  if (!run.ok()) return run.status();
+  if (!run.ok()) return WithFetchHint(run.status(), {&where, 1});
   return std::make_unique<const analysis::Run>(std::move(*run));
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "dump/manifest.h"
@@ -155,7 +156,7 @@ std::vector<DumpFacts> OpenDumps(const ExportCommand& command, ExportOptions* op
     for (const std::string& path : DumpsAt(given)) {
       Result<exporting::Dump> dump = exporting::Dump::Open(path);
       if (!dump.ok()) {
-        problems->push_back(dump.status().message());
+        problems->push_back(WithFetchHint(dump.status(), {&path, 1}).message());
         continue;
       }
       opened.push_back(std::move(*dump));

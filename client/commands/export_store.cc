@@ -9,6 +9,7 @@
 #include "analysis/store/load.h"
 #include "analysis/views/views.h"
 #include "client/clickhouse/run_source.h"
+#include "client/cli_message.h"
 #include "client/commands/analyze.h"
 #include "client/render.h"
 #include "client/signals.h"
@@ -62,7 +63,7 @@ Status LoadAll(analysis::StoreLoader* loader, const ExportCommand& command, cons
     loaded->problems.insert(loaded->problems.end(), source.problems.begin(), source.problems.end());
     return loader->Load(source, timestamp, &loaded->ranks);
   };
-  Status done = analysis::LoadBySource(command.dumps, go_on, calls);
+  Status done = WithFetchHint(analysis::LoadBySource(command.dumps, go_on, calls), command.dumps);
   if (done.code() == StatusCode::kCancelled) return done;
   if (done.ok() && !loaded->skipped.empty()) {
     Result<std::vector<analysis::Problem>> stored = loader->ProblemsOf({loaded->skipped.begin(), loaded->skipped.end()});

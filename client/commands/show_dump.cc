@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/commands/export.h"
 #include "client/commands/export_parse.h"
 #include "client/render.h"
@@ -95,7 +96,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   const std::string& path = found.front();
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   Result<exporting::Dump> dump = exporting::Dump::Open(path);
-  if (!dump.ok()) return fail(dump.status());
+  if (!dump.ok()) return fail(WithFetchHint(dump.status(), {&path, 1}));
   DumpPicture picture;
   picture.info = dump->info();
   for (const std::string& beside : std::span(found).subspan(1)) {

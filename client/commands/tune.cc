@@ -351,9 +351,9 @@ int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   const Result<analysis::Run> before = analysis::LoadRun({command.before}, progress);
-  if (!before.ok()) return fail(before.status().Annotate("--before"));
+  if (!before.ok()) return fail(WithFetchHint(before.status(), {&command.before, 1}).Annotate("--before"));
   const Result<analysis::Run> after = analysis::LoadRun({command.after}, progress);
-  if (!after.ok()) return fail(after.status().Annotate("--after"));
+  if (!after.ok()) return fail(WithFetchHint(after.status(), {&command.after, 1}).Annotate("--after"));
   const analysis::TuningResults results = analysis::ReadTuningResults(*found);
   Json verified = analysis::VerifyTuning(*before, *after, results);
   bool subgraph = false;

@@ -16,6 +16,7 @@
 #include "analysis/run.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "client/cli_message.h"
 #include "client/parse.h"
 
 namespace profd::client {
@@ -223,7 +224,7 @@ void GatherNode(const Context& context, const TuneRequest& request, TuneFacts* f
 
 Result<TuneProfile> ReadTuneProfile(const std::string& path) {
   const Result<analysis::Run> run = analysis::LoadRun({path}, {});
-  if (!run.ok()) return run.status().Annotate("--profile");
+  if (!run.ok()) return WithFetchHint(run.status(), {&path, 1}).Annotate("--profile");
   TuneProfile profile;
   profile.ranks = run->ranks.size();
   for (const auto& rank : run->ranks) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "client/cli_message.h"
 #include "client/commands/export_parse.h"
 #include "client/commands/show_dump.h"
 #include "client/json.h"
@@ -198,7 +199,7 @@ int CodeOf(const Status& status) {
 Result<VerifyReport> Verify(const Io& io, const std::string& path, bool progress) {
   RETURN_IF_ERROR(CheckIsDump(path));
   Result<DumpReader> reader = DumpReader::OpenPath(path);
-  if (!reader.ok()) return reader.status();
+  if (!reader.ok()) return WithFetchHint(reader.status(), {&path, 1});
   ProgressLine line(io, progress);
   Result<VerifyReport> report =
       VerifyDump(*reader, DirectoryName(path),
