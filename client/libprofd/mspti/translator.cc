@@ -203,45 +203,38 @@ void Translator::PutExternal(const uint8_t* bytes, const ClockPair& clock) {
   writer_.Add(attach::ExternalCorrelationRecord{record.correlation, record.external_id, record.external_kind, 0}, clock.raw_ns);
 }
 
-void Translator::PutMemory(const uint8_t* bytes, const ClockPair& clock) {
-  const auto record = Read<MemoryRecord>(bytes);
-  attach::MemoryRecord memory{};
-  const bool release = record.operation == kRelease;
-  memory.operation = static_cast<uint8_t>(release ? attach::MemoryOperation::kRelease
-                                                  : attach::MemoryOperation::kAllocate);
-  memory.detail = static_cast<uint16_t>(record.memory_kind);
+template <class Record>
+void Translator::AddMemory(const Record& record, attach::MemoryOperation operation, attach::MemoryRecord memory, const ClockPair& clock) {
+  memory.operation = static_cast<uint8_t>(operation);
   memory.stream = record.stream;
   memory.correlation = record.correlation;
   memory.bytes = record.bytes;
-  memory.address = record.address;
   SetDevice(record.device, &memory);
   AddTimed(TimesOf(record.start, record.end, clock), memory);
+}
+
+void Translator::PutMemory(const uint8_t* bytes, const ClockPair& clock) {
+  const auto record = Read<MemoryRecord>(bytes);
+  attach::MemoryRecord memory{};
+  memory.detail = static_cast<uint16_t>(record.memory_kind);
+  memory.address = record.address;
+  AddMemory(record, record.operation == kRelease ? attach::MemoryOperation::kRelease : attach::MemoryOperation::kAllocate, memory, clock);
 }
 
 void Translator::PutMemset(const uint8_t* bytes, const ClockPair& clock) {
   const auto record = Read<MemsetRecord>(bytes);
   attach::MemoryRecord memory{};
-  memory.operation = static_cast<uint8_t>(attach::MemoryOperation::kSet);
   memory.is_async = record.is_async != 0;
-  memory.stream = record.stream;
-  memory.correlation = record.correlation;
-  memory.bytes = record.bytes;
   memory.address = record.value;
-  SetDevice(record.device, &memory);
-  AddTimed(TimesOf(record.start, record.end, clock), memory);
+  AddMemory(record, attach::MemoryOperation::kSet, memory, clock);
 }
 
 void Translator::PutMemcpy(const uint8_t* bytes, const ClockPair& clock) {
   const auto record = Read<MemcpyRecord>(bytes);
   attach::MemoryRecord memory{};
-  memory.operation = static_cast<uint8_t>(attach::MemoryOperation::kCopy);
   memory.is_async = record.is_async != 0;
   memory.detail = static_cast<uint16_t>(record.copy_kind);
-  memory.stream = record.stream;
-  memory.correlation = record.correlation;
-  memory.bytes = record.bytes;
-  SetDevice(record.device, &memory);
-  AddTimed(TimesOf(record.start, record.end, clock), memory);
+  AddMemory(record, attach::MemoryOperation::kCopy, memory, clock);
 }
 
 void Translator::Put(uint32_t kind, const uint8_t* record, const ClockPair& clock) {

@@ -69,6 +69,9 @@ class Translator {
   void AwaitDevice(const attach::MarkerRecord& host);
   void TakeTexts(attach::MarkerRecord* device);
   void PutExternal(const uint8_t* record, const ClockPair& clock);
+  // What allocations, sets and copies have in common.
+  template <class Record>
+  void AddMemory(const Record& record, attach::MemoryOperation operation, attach::MemoryRecord memory, const ClockPair& clock);
   void PutMemory(const uint8_t* record, const ClockPair& clock);
   void PutMemset(const uint8_t* record, const ClockPair& clock);
   void PutMemcpy(const uint8_t* record, const ClockPair& clock);
