@@ -217,6 +217,23 @@ TEST_F(DatabaseTest, SharesOfAStepThatMakeNoSense) {
   EXPECT_EQ(problems_[0].what, "StepTraceTime: 1 row makes no sense: left out");
 }
 
+// Columns without a type keep texts that are numbers as texts.
+TEST_F(DatabaseTest, SharesOfAStepThatAreTexts) {
+  Run("analysis.db", "CREATE TABLE StepTraceTime (step, computing, communication_not_overlapped, overlapped, communication, free, stage, bubble, "
+                     "communication_not_overlapped_and_exclude_receive, preparing);"
+                     "INSERT INTO StepTraceTime VALUES ('7', '50000', '20000.0', '5000', '25000', '1e4', '80000', '0', '20000', '0'), "
+                     "('8', '50000 us', '20000', '5000', '25000', '10000', '80000', '0', '20000', 'nan');");
+  ranks_.clear();
+  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
+  const auto& shares = ranks_.at(0)->shares;
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares.at(7).computing, 50);
+  EXPECT_EQ(shares.at(7).uncovered, 20);
+  EXPECT_EQ(shares.at(7).free, 10);
+  EXPECT_EQ(shares.at(7).bubble, 0);
+  EXPECT_EQ(shares.at(8).computing, 50) << "of stage less what else is in it: its own text is no number";
+}
+
 TEST_F(DatabaseTest, StepWithoutANumber) {
   Run("analysis.db", "CREATE TABLE StepTraceTime (step TEXT, computing, communication_not_overlapped, overlapped, communication, free);"
                      "INSERT INTO StepTraceTime VALUES ('', 1000, 2000, 0, 2000, 3000);");

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "analysis/times.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 
@@ -29,10 +31,13 @@ class Row {
     const double value = sqlite3_column_double(statement_, column);
     return std::isfinite(value) ? value : 0;
   }
-  // None: not a number.
+  // None: not a number. A text that is one, as a column without a type keeps it, counts.
   std::optional<double> Number(int column) const {
     const int type = sqlite3_column_type(statement_, column);
-    return type == SQLITE_INTEGER || type == SQLITE_FLOAT ? std::optional(sqlite3_column_double(statement_, column)) : std::nullopt;
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) return sqlite3_column_double(statement_, column);
+    double number = 0;
+    if (type != SQLITE_TEXT || !ParseNumber(Text(column), &number) || !std::isfinite(number)) return std::nullopt;
+    return number;
   }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
