@@ -18,13 +18,13 @@ std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
 }
 
 // An optical answer without any value is none.
-bool SaysSomething(const OpticalReading& reading) {
+bool SaysSomething(const OpticalValues& values) {
   auto any = [](const auto& lanes) {
     return std::any_of(lanes.begin(), lanes.end(),
                        [](const auto& lane) { return lane.has_value(); });
   };
-  return reading.present || reading.temperature_celsius || reading.supply_volts ||
-         any(reading.tx_power_watts) || any(reading.rx_power_watts);
+  return values.present || values.temperature_celsius || values.supply_volts ||
+         any(values.tx_power_watts) || any(values.rx_power_watts);
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ class HccnReader::Asker {
   static bool Understood(const std::optional<T>& answer) {
     return answer.has_value();
   }
-  static bool Understood(const OpticalReading& answer) { return SaysSomething(answer); }
+  static bool Understood(const OpticalValues& answer) { return SaysSomething(answer); }
   static bool Understood(const std::vector<HccnPort>& answer) { return !answer.empty(); }
   // "Unknown!" is an answer: a port that is down has no speed.
   static bool SaysUnknown(std::string_view text) {
@@ -82,7 +82,7 @@ class HccnReader::Asker {
 HccnReader::HccnReader(Options options, const Clock& clock)
     : options_(std::move(options)), clock_(clock), tool_(options_.tool) {
   for (const HccnTarget& target : options_.targets) {
-    readings_.emplace_back().device = target.device;
+    values_.emplace_back().device = target.device;
   }
 }
 
@@ -126,11 +126,11 @@ HccnCounts HccnReader::Counts() const {
   return counts_;
 }
 
-void HccnReader::Refresh(std::vector<HccnReading>* known) const {
+void HccnReader::Refresh(std::vector<HccnValues>* known) const {
   MutexLock lock(mutex_);
-  known->resize(readings_.size());
-  for (size_t i = 0; i < readings_.size(); ++i) {
-    if ((*known)[i].version != readings_[i].version) (*known)[i] = readings_[i];
+  known->resize(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if ((*known)[i].version != values_[i].version) (*known)[i] = values_[i];
   }
 }
 
@@ -149,23 +149,23 @@ void HccnReader::Run() {
     const int64_t begin = clock_.SteadyNs();
     for (size_t i = 0; i < options_.targets.size() && !stop_; ++i) {
       lock.Unlock();
-      HccnReading reading = ReadDevice(options_.targets[i]);
+      HccnValues values = ReadDevice(options_.targets[i]);
       lock.Lock();
-      if (!stop_) Publish(i, std::move(reading));
+      if (!stop_) Publish(i, std::move(values));
     }
     due = std::max(begin + options_.period_ns, clock_.SteadyNs() + options_.pause_ns);
   }
 }
 
-void HccnReader::Publish(size_t at, HccnReading reading) {
-  reading.version = readings_[at].version + 1;
-  readings_[at] = std::move(reading);
+void HccnReader::Publish(size_t at, HccnValues values) {
+  values.version = values_[at].version + 1;
+  values_[at] = std::move(values);
 }
 
-HccnReading HccnReader::ReadDevice(const HccnTarget& target) {
+HccnValues HccnReader::ReadDevice(const HccnTarget& target) {
   Asker asker(*this, target);
-  HccnReading reading;
-  reading.device = target.device;
+  HccnValues values;
+  values.device = target.device;
   std::vector<HccnPort> ports = {HccnPort{}};
   if (target.by_port) {
     ports = asker.Ask(HccnCommand::kPorts, HccnPortTableArguments(target.device), ParseHccnPorts);
@@ -176,7 +176,7 @@ HccnReading HccnReader::ReadDevice(const HccnTarget& target) {
   };
   for (const HccnPort& port : ports) {
     if (asker.over()) break;
-    HccnPortReading& one = reading.ports.emplace_back();
+    HccnPortValues& one = values.ports.emplace_back();
     one.port = target.by_port ? fmt::format("{}/{}", port.die, port.port) : "0";
     one.link_up = asker.Ask(HccnCommand::kLink, arguments(HccnCommand::kLink, port), ParseHccnLink);
     one.bytes_per_second =
@@ -186,12 +186,12 @@ HccnReading HccnReader::ReadDevice(const HccnTarget& target) {
   }
   // A5's form of the tool has no history of links.
   if (!target.by_port) {
-    reading.link_ups = asker.Ask(HccnCommand::kLinkStat,
+    values.link_ups = asker.Ask(HccnCommand::kLinkStat,
                                  arguments(HccnCommand::kLinkStat, HccnPort{}), ParseHccnLinkUps);
   }
-  reading.time_ns = clock_.MonotonicRawNs();
-  reading.status = asker.status();
-  return reading;
+  values.time_ns = clock_.MonotonicRawNs();
+  values.status = asker.status();
+  return values;
 }
 
 void HccnReader::Count(HccnCommand command, bool ok, int64_t took_ns) {

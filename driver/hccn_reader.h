@@ -24,20 +24,20 @@ inline constexpr size_t kHccnCommands = 5;
 // The tool's argument, without the dash.
 std::string_view NameOf(HccnCommand command);
 
-struct HccnPortReading {
+struct HccnPortValues {
   std::string port;  // "0"; on A5 "DIE/PORT"
   std::optional<bool> link_up;
   std::optional<double> bytes_per_second;
-  OpticalReading optical;
+  OpticalValues optical;
 };
 
 // What the last pass found of one NPU; what it did not is absent.
-struct HccnReading {
+struct HccnValues {
   int device = 0;        // logical id
   uint64_t version = 0;  // 0: not read yet; another number with every pass
   int64_t time_ns = 0;   // MONOTONIC_RAW
   std::optional<uint64_t> link_ups;
-  std::vector<HccnPortReading> ports;
+  std::vector<HccnPortValues> ports;
   Status status;  // of the first question that failed
 };
 
@@ -78,14 +78,14 @@ class HccnReader {
 
   HccnCounts Counts() const;
   // Copies what has changed since the versions in `*known`, which has one entry for each NPU.
-  void Refresh(std::vector<HccnReading>* known) const;
+  void Refresh(std::vector<HccnValues>* known) const;
   size_t devices() const { return options_.targets.size(); }
 
  private:
   class Asker;
   void Run();
-  HccnReading ReadDevice(const HccnTarget& target);
-  void Publish(size_t at, HccnReading reading) REQUIRES(mutex_);
+  HccnValues ReadDevice(const HccnTarget& target);
+  void Publish(size_t at, HccnValues values) REQUIRES(mutex_);
   void Count(HccnCommand command, bool ok, int64_t took_ns);
 
   Options options_;
@@ -93,7 +93,7 @@ class HccnReader {
   HccnTool tool_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::vector<HccnReading> readings_ GUARDED_BY(mutex_);
+  std::vector<HccnValues> values_ GUARDED_BY(mutex_);
   HccnCounts counts_ GUARDED_BY(mutex_);
   size_t users_ GUARDED_BY(mutex_) = 0;
   bool stop_ GUARDED_BY(mutex_) = false;

@@ -39,13 +39,13 @@ HccnReader::Options OptionsOf(std::string path, std::vector<HccnTarget> targets)
   return options;
 }
 
-std::vector<HccnReading> AfterPass(HccnReader& reader, uint64_t pass) {
-  std::vector<HccnReading> readings;
+std::vector<HccnValues> AfterPass(HccnReader& reader, uint64_t pass) {
+  std::vector<HccnValues> values;
   EXPECT_TRUE(Eventually([&] {
-    reader.Refresh(&readings);
-    return !readings.empty() && readings.back().version >= pass;
+    reader.Refresh(&values);
+    return !values.empty() && values.back().version >= pass;
   }));
-  return readings;
+  return values;
 }
 
 const HccnCommandCount& Of(const HccnCounts& counts, HccnCommand command) {
@@ -58,21 +58,21 @@ TEST(HccnReader, QueriesEveryNpu) {
   HccnReader reader(OptionsOf(folder.Write("tool", kTool), {{0, 0, false}, {5, 1, false}}), clock);
   ASSERT_TRUE(reader.Usable().ok()) << reader.Usable().ToString();
   reader.Attach();
-  const std::vector<HccnReading> readings = AfterPass(reader, 1);
-  ASSERT_EQ(readings.size(), 2u);
-  ASSERT_EQ(readings[0].ports.size(), 1u);
-  EXPECT_EQ(readings[0].ports[0].port, "0");
-  EXPECT_EQ(readings[0].ports[0].link_up, true);
-  EXPECT_EQ(readings[0].ports[0].bytes_per_second, 25e9);
-  EXPECT_EQ(readings[0].link_ups, 3u);
-  EXPECT_DOUBLE_EQ(readings[0].ports[0].optical.rx_power_watts[0].value_or(0), 0.0008);
-  EXPECT_TRUE(readings[0].status.ok());
+  const std::vector<HccnValues> values = AfterPass(reader, 1);
+  ASSERT_EQ(values.size(), 2u);
+  ASSERT_EQ(values[0].ports.size(), 1u);
+  EXPECT_EQ(values[0].ports[0].port, "0");
+  EXPECT_EQ(values[0].ports[0].link_up, true);
+  EXPECT_EQ(values[0].ports[0].bytes_per_second, 25e9);
+  EXPECT_EQ(values[0].link_ups, 3u);
+  EXPECT_DOUBLE_EQ(values[0].ports[0].optical.rx_power_watts[0].value_or(0), 0.0008);
+  EXPECT_TRUE(values[0].status.ok());
   // By its physical id; a speed that is unknown and a module that is missing are answers.
-  EXPECT_EQ(readings[1].device, 5);
-  EXPECT_EQ(readings[1].ports[0].bytes_per_second, std::nullopt);
-  EXPECT_EQ(readings[1].ports[0].optical.present, false);
-  EXPECT_TRUE(readings[1].status.ok()) << readings[1].status.ToString();
-  EXPECT_GT(readings[1].time_ns, 0);
+  EXPECT_EQ(values[1].device, 5);
+  EXPECT_EQ(values[1].ports[0].bytes_per_second, std::nullopt);
+  EXPECT_EQ(values[1].ports[0].optical.present, false);
+  EXPECT_TRUE(values[1].status.ok()) << values[1].status.ToString();
+  EXPECT_GT(values[1].time_ns, 0);
   const HccnCounts counts = reader.Counts();
   for (HccnCommand command :
        {HccnCommand::kLink, HccnCommand::kSpeed, HccnCommand::kLinkStat, HccnCommand::kOptical}) {
@@ -92,11 +92,11 @@ TEST(HccnReader, AnNpuThatHangsCostsOneTimeoutAndTheOthersContinue) {
   options.tool.timeout_ns = kNsPerSecond;
   HccnReader reader(std::move(options), clock);
   reader.Attach();
-  const std::vector<HccnReading> readings = AfterPass(reader, 1);
-  EXPECT_EQ(readings[0].status.code(), StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(readings[0].status.message(), HasSubstr("NPU 0, -link"));
-  EXPECT_EQ(readings[0].ports[0].link_up, std::nullopt);
-  EXPECT_EQ(readings[1].ports[0].link_up, true);
+  const std::vector<HccnValues> values = AfterPass(reader, 1);
+  EXPECT_EQ(values[0].status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(values[0].status.message(), HasSubstr("NPU 0, -link"));
+  EXPECT_EQ(values[0].ports[0].link_up, std::nullopt);
+  EXPECT_EQ(values[1].ports[0].link_up, true);
   const HccnCounts counts = reader.Counts();
   EXPECT_EQ(Of(counts, HccnCommand::kLink).runs, 2u);
   EXPECT_EQ(Of(counts, HccnCommand::kLink).failures, 1u);
@@ -111,8 +111,8 @@ TEST(HccnReader, AnswersThatAreNotUnderstoodAreFailures) {
                 {{0, 0, false}}),
       clock);
   reader.Attach();
-  const std::vector<HccnReading> readings = AfterPass(reader, 1);
-  EXPECT_THAT(readings[0].status.message(), HasSubstr("exit code 3"));
+  const std::vector<HccnValues> values = AfterPass(reader, 1);
+  EXPECT_THAT(values[0].status.message(), HasSubstr("exit code 3"));
   const HccnCounts counts = reader.Counts();
   for (HccnCommand command : {HccnCommand::kLink, HccnCommand::kLinkStat, HccnCommand::kOptical}) {
     EXPECT_EQ(Of(counts, command).failures, 1u);
@@ -145,15 +145,15 @@ esac)"),
                               {{2, 9, true}}),
                     clock);
   reader.Attach();
-  const HccnReading reading = AfterPass(reader, 1).at(0);
-  EXPECT_TRUE(reading.status.ok()) << reading.status.ToString();
-  ASSERT_EQ(reading.ports.size(), 2u);
-  EXPECT_EQ(reading.ports[0].port, "0/4");
-  EXPECT_EQ(reading.ports[0].link_up, true);
-  EXPECT_EQ(reading.ports[1].port, "1/5");
-  EXPECT_EQ(reading.ports[1].link_up, false);
-  EXPECT_DOUBLE_EQ(reading.ports[1].optical.tx_power_watts[0].value_or(0), 0.001);
-  EXPECT_EQ(reading.link_ups, std::nullopt);
+  const HccnValues values = AfterPass(reader, 1).at(0);
+  EXPECT_TRUE(values.status.ok()) << values.status.ToString();
+  ASSERT_EQ(values.ports.size(), 2u);
+  EXPECT_EQ(values.ports[0].port, "0/4");
+  EXPECT_EQ(values.ports[0].link_up, true);
+  EXPECT_EQ(values.ports[1].port, "1/5");
+  EXPECT_EQ(values.ports[1].link_up, false);
+  EXPECT_DOUBLE_EQ(values.ports[1].optical.tx_power_watts[0].value_or(0), 0.001);
+  EXPECT_EQ(values.link_ups, std::nullopt);
 }
 
 TEST(HccnReader, ReportsWhyItIsNotUsable) {

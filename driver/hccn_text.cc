@@ -134,24 +134,24 @@ std::optional<uint64_t> ParseHccnLinkUps(std::string_view text) {
   return count;
 }
 
-OpticalReading ParseHccnOptical(std::string_view text) {
-  OpticalReading reading;
+OpticalValues ParseHccnOptical(std::string_view text) {
+  OpticalValues values;
   Line line;
   while (NextPair(&text, &line)) {
     if (SameWord(line.key, "present")) {
-      if (SameWord(line.value, "present")) reading.present = true;
-      if (SameWord(line.value, "not present")) reading.present = false;
+      if (SameWord(line.value, "present")) values.present = true;
+      if (SameWord(line.value, "not present")) values.present = false;
     } else if (SameWord(line.key, "temperature")) {
-      reading.temperature_celsius = Temperature(line.value);
+      values.temperature_celsius = Temperature(line.value);
     } else if (SameWord(line.key, "Vcc")) {
-      reading.supply_volts = Volts(line.value);
-    } else if (auto tx = LaneOf(line.key, "Tx Power", reading.tx_power_watts.size())) {
-      reading.tx_power_watts[*tx] = Watts(line.value);
-    } else if (auto rx = LaneOf(line.key, "Rx Power", reading.rx_power_watts.size())) {
-      reading.rx_power_watts[*rx] = Watts(line.value);
+      values.supply_volts = Volts(line.value);
+    } else if (auto tx = LaneOf(line.key, "Tx Power", values.tx_power_watts.size())) {
+      values.tx_power_watts[*tx] = Watts(line.value);
+    } else if (auto rx = LaneOf(line.key, "Rx Power", values.rx_power_watts.size())) {
+      values.rx_power_watts[*rx] = Watts(line.value);
     }
   }
-  return reading;
+  return values;
 }
 
 std::vector<HccnPort> ParseHccnPorts(std::string_view text) {

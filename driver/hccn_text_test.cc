@@ -45,7 +45,7 @@ TEST(HccnText, LinkHistory) {
 }
 
 TEST(HccnText, OpticsOfA2) {
-  const OpticalReading read = ParseHccnOptical(
+  const OpticalValues read = ParseHccnOptical(
       "optical info:\npresent              : present\n"
       "temperature          : 47 C\nVcc                  : 3301.40 mV\n"
       "Tx Power0            : 0.9 mW\nTx Power3            : 1.25 mW\n"
@@ -62,7 +62,7 @@ TEST(HccnText, OpticsOfA2) {
 }
 
 TEST(HccnText, OpticsOfA5AreInDecibels) {
-  const OpticalReading read = ParseHccnOptical(
+  const OpticalValues read = ParseHccnOptical(
       "present : present\nTx Power7 : 0.00 dBm\nRx Power0 : -10.00 dBm\nRx Power1 : -40 dBm\n"
       "Rx Power2 : -inf dBm\nRx Power3 : 99999 dBm\nRx Power4 : 61 dBm\n");
   EXPECT_DOUBLE_EQ(read.tx_power_watts[7].value_or(0), 0.001);
@@ -73,7 +73,7 @@ TEST(HccnText, OpticsOfA5AreInDecibels) {
 
 TEST(HccnText, OpticsThatMakeNoSenseAreAbsent) {
   EXPECT_EQ(ParseHccnOptical("present : not present\n").present, false);
-  const OpticalReading read = ParseHccnOptical(
+  const OpticalValues read = ParseHccnOptical(
       "present : maybe\ntemperature : 4000 C\nVcc : -3 mV\nVcc : 3 kV\nTx Power8 : 1 mW\n"
       "Tx Power : 1 mW\nTx Power12 : 1 mW\nTx Power0 : -1 mW\nRx Power0 : 1\nRx Power1 : 1 W\n"
       "temperature : 47 F\n");

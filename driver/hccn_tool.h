@@ -20,7 +20,7 @@
 
 namespace profd {
 
-struct OpticalReading {
+struct OpticalValues {
   std::optional<bool> present;
   std::optional<double> temperature_celsius;
   std::optional<double> supply_volts;
@@ -41,7 +41,7 @@ inline constexpr size_t kMaxHccnPorts = 32;
 std::optional<bool> ParseHccnLink(std::string_view text);
 std::optional<double> ParseHccnSpeed(std::string_view text);      // bytes per second
 std::optional<uint64_t> ParseHccnLinkUps(std::string_view text);  // times the link went up
-OpticalReading ParseHccnOptical(std::string_view text);
+OpticalValues ParseHccnOptical(std::string_view text);
 // "| UdieID | PortID | ..." of -dev_info: each port once, in the order of the table.
 std::vector<HccnPort> ParseHccnPorts(std::string_view text);
 

@@ -26,18 +26,18 @@ constexpr std::array<std::string_view, 8> kLanes = {"0", "1", "2", "3", "4", "5"
 // Puts one poll of an NPU into series; they live until its next poll.
 class Emitter {
  public:
-  Emitter(const HccnReading& reading, SeriesSet& series, SampleBatch& out)
-      : reading_(reading), series_(series), out_(out) {}
+  Emitter(const HccnValues& values, SeriesSet& series, SampleBatch& out)
+      : values_(values), series_(series), out_(out) {}
 
   void EmitAll() {
     Put(MetricByName("atlas_npu_network_link_up_transitions_total"), {},
-        reading_.link_ups ? std::optional(static_cast<double>(*reading_.link_ups)) : std::nullopt);
-    for (const HccnPortReading& port : reading_.ports) EmitPort(port);
+        values_.link_ups ? std::optional(static_cast<double>(*values_.link_ups)) : std::nullopt);
+    for (const HccnPortValues& port : values_.ports) EmitPort(port);
   }
 
  private:
-  void EmitPort(const HccnPortReading& port) {
-    const OpticalReading& optical = port.optical;
+  void EmitPort(const HccnPortValues& port) {
+    const OpticalValues& optical = port.optical;
     Put(MetricByName("atlas_npu_network_link_up"), {port.port}, Flag(port.link_up));
     Put(MetricByName("atlas_npu_network_speed_bytes_per_second"), {port.port},
         port.bytes_per_second);
@@ -57,10 +57,10 @@ class Emitter {
   }
   void Put(MetricId metric, std::initializer_list<std::string_view> labels,
            const std::optional<double>& value) {
-    if (value) out_.Emit(series_.Add(metric, reading_.device, labels), reading_.time_ns, *value);
+    if (value) out_.Emit(series_.Add(metric, values_.device, labels), values_.time_ns, *value);
   }
 
-  const HccnReading& reading_;
+  const HccnValues& values_;
   SeriesSet& series_;
   SampleBatch& out_;
 };
@@ -106,12 +106,12 @@ class NpuOptics final : public PolledCollector {
     SeriesId seconds = kNoSeries;
   };
 
-  void TakeOver(const HccnReading& reading, Npu& npu, SampleBatch& out) {
-    if (npu.version == reading.version) return;
-    npu.version = reading.version;
+  void TakeOver(const HccnValues& values, Npu& npu, SampleBatch& out) {
+    if (npu.version == values.version) return;
+    npu.version = values.version;
     // The new ones first: a series that continues keeps its id.
     auto series = std::make_unique<SeriesSet>(registry_);
-    Emitter(reading, *series, out).EmitAll();
+    Emitter(values, *series, out).EmitAll();
     npu.series = std::move(series);
   }
 
@@ -128,7 +128,7 @@ class NpuOptics final : public PolledCollector {
   SeriesRegistry& registry_;
   SeriesSet self_;
   std::array<CountSeries, kHccnCommands> counts_;
-  std::vector<HccnReading> known_;
+  std::vector<HccnValues> known_;
   std::vector<Npu> npus_;
 };
 

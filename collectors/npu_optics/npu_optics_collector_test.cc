@@ -127,14 +127,14 @@ TEST(NpuOptics, ValuesTheToolNoLongerReportsDisappear) {
 
 TEST(NpuOptics, OneNpuThatFailsIsNotTheCollectorsFailure) {
   Rig rig(std::string("[ $2 = 1 ] && exit 1\n") + kAnswers, 2);
-  std::vector<HccnReading> readings;
+  std::vector<HccnValues> values;
   ASSERT_TRUE(Eventually([&] {
-    rig.reader->Refresh(&readings);
-    return readings[1].version > 0;
+    rig.reader->Refresh(&values);
+    return values[1].version > 0;
   }));
   EXPECT_TRUE(rig.Brings("npu=\"0\""));
   EXPECT_TRUE(rig.status.ok()) << rig.status.ToString();
-  EXPECT_FALSE(readings[1].status.ok());
+  EXPECT_FALSE(values[1].status.ok());
 }
 
 TEST(NpuOptics, ProbeReportsWhyNot) {

@@ -121,7 +121,7 @@ int64_t Session::LeftMs() const {
 
 int64_t Session::KnownEndWallNs() const {
   if (!spec_.schedule().has_duration_ms() || finished()) return 0;
-  int64_t begin = clocks_->ordered_wall_ns() != 0 ? clocks_->ordered_wall_ns() : clocks_->start_wall_ns();
+  int64_t begin = clocks_->requested_wall_ns() != 0 ? clocks_->requested_wall_ns() : clocks_->start_wall_ns();
   if (state_ == v1::Session::STATE_SCHEDULED) begin = spec_.schedule().start_at_ns();
   return begin == 0 ? 0 : begin + LeftMs() * kNsPerMs;
 }
@@ -395,14 +395,14 @@ void Session::OnClosed(const Status& status) {
   Conclude(failure_.ok() ? v1::Session::STATE_DONE : v1::Session::STATE_FAILED);
 }
 
-void Session::Tick(const std::map<int, DeviceReading>& readings) {
+void Session::Tick(const std::map<int, DeviceValues>& latest) {
   DCHECK_ON(deps_.control);
   if (state_ != v1::Session::STATE_RUNNING && state_ != v1::Session::STATE_SCHEDULED) return;
   if (SessionJob* const job = processes_->job(); job != nullptr) job->Refresh();
   if (const std::optional<std::string> over = terms_.WhyOver(job())) return Stop(*over);
   if (state_ != v1::Session::STATE_RUNNING) return;
   JoinDevices();
-  statistics_.Take(readings, plan_.devices);
+  statistics_.Take(latest, plan_.devices);
   if (Status health = output_.Tick(); !health.ok()) return Stop(health.message());
   clocks_->Tick(plan_.devices, output_.dump());
 }

@@ -99,7 +99,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
 
   // About once a second: end conditions that are watched rather than waited for, and what the devices
   // use.
-  void Tick(const std::map<int, DeviceReading>& readings);
+  void Tick(const std::map<int, DeviceValues>& latest);
 
   const std::string& id() const { return id_; }
   const Owner& owner() const { return owner_; }

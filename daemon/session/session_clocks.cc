@@ -24,7 +24,7 @@ void SessionClocks::BeginAt(int64_t wall_ns, int64_t left_ns) {
 }
 
 void SessionClocks::MoveBack(int64_t raw_ns, const RecorderHistory& past) {
-  ordered_wall_ns_ = start_wall_ns_;
+  requested_wall_ns_ = start_wall_ns_;
   start_wall_ns_ -= start_raw_ns_ - raw_ns;
   start_raw_ns_ = raw_ns;
   past.ClockAt(kHostDevice, raw_ns, &host_);

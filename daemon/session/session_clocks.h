@@ -55,7 +55,7 @@ class SessionClocks final : public std::enable_shared_from_this<SessionClocks> {
   int64_t start_wall_ns() const { return start_wall_ns_; }
   int64_t start_raw_ns() const { return start_raw_ns_; }
   // When it was requested, if the start lies before that; 0 if it does not.
-  int64_t ordered_wall_ns() const { return ordered_wall_ns_; }
+  int64_t requested_wall_ns() const { return requested_wall_ns_; }
   int64_t stop_raw_ns() const { return stop_raw_ns_; }
   int64_t end_wall_ns() const { return end_wall_ns_; }
   const ClockPair& host() const { return host_; }
@@ -70,7 +70,7 @@ class SessionClocks final : public std::enable_shared_from_this<SessionClocks> {
   const Deps deps_;
   int64_t start_wall_ns_ = 0;
   int64_t start_raw_ns_ = 0;
-  int64_t ordered_wall_ns_ = 0;
+  int64_t requested_wall_ns_ = 0;
   int64_t stop_raw_ns_ = 0;
   int64_t end_wall_ns_ = 0;
   ClockPair host_;

@@ -291,12 +291,12 @@ void SessionManager::Tick() {
   for (const auto& [id, record] : records_) {
     if (record.live != nullptr) live.push_back(record.live);
   }
-  std::map<int, DeviceReading> readings;
+  std::map<int, DeviceValues> latest;
   if (!live.empty()) {
-    readings = ReadDevices(deps_.session.store, deps_.session.host.devices,
-                           deps_.session.host.clock.MonotonicRawNs());
+    latest = ReadDevices(deps_.session.store, deps_.session.host.devices,
+                         deps_.session.host.clock.MonotonicRawNs());
   }
-  for (const auto& session : live) session->Tick(readings);
+  for (const auto& session : live) session->Tick(latest);
   for (auto& [id, record] : records_) {
     if (record.live == nullptr || record.stored == nullptr) continue;
     const bool stale = record.live->state() == v1::Session::STATE_RUNNING && !record.live->statistics().empty() &&

@@ -202,12 +202,12 @@ void Session::Fill(v1::Session* out) const {
   status.set_reason(reason_);
   for (int device : plan_.devices) status.add_devices(static_cast<uint32_t>(device));
   const bool went_on = continues_ && continues_->started_wall_ns != 0;
-  const int64_t ordered_ns = clocks_->ordered_wall_ns();
+  const int64_t requested_ns = clocks_->requested_wall_ns();
   const int64_t started_ns = went_on           ? continues_->started_wall_ns
-                             : ordered_ns != 0 ? ordered_ns
+                             : requested_ns != 0 ? requested_ns
                                                : clocks_->start_wall_ns();
   if (started_ns != 0 && state_ != v1::Session::STATE_SCHEDULED) status.set_started_ns(started_ns);
-  if (ordered_ns != 0) status.set_since_ns(clocks_->start_wall_ns());
+  if (requested_ns != 0) status.set_since_ns(clocks_->start_wall_ns());
   if (clocks_->end_wall_ns() != 0) status.set_ended_ns(clocks_->end_wall_ns());
   output_.Fill(&status);
   if (const int64_t left_ms = terms_.left_ms(); left_ms > 0 && !finished()) {

@@ -27,20 +27,20 @@ std::string_view Label(const Labels& labels, std::string_view name) {
 
 void Add(std::optional<double>* sum, double value) { *sum = sum->value_or(0) + value; }
 
-void Note(const SeriesValue& value, DeviceReading* reading) {
+void Note(const SeriesValue& value, DeviceValues* values) {
   switch (value.metric) {
     case kEnergy:
-      reading->energy_joules = value.value;
+      values->energy_joules = value.value;
       return;
     case kMemory:
-      reading->memory_bytes = value.value;
+      values->memory_bytes = value.value;
       return;
     case kUtilization:
-      if (Label(*value.labels, "unit") == "aicore") reading->utilization = value.value;
+      if (Label(*value.labels, "unit") == "aicore") values->utilization = value.value;
       return;
     case kEcc:
-      Add(Label(*value.labels, "type") == "single" ? &reading->ecc_corrected
-                                                   : &reading->ecc_uncorrected,
+      Add(Label(*value.labels, "type") == "single" ? &values->ecc_corrected
+                                                   : &values->ecc_uncorrected,
           value.value);
       return;
     default:
@@ -50,21 +50,21 @@ void Note(const SeriesValue& value, DeviceReading* reading) {
 
 }  // namespace
 
-std::map<int, DeviceReading> ReadDevices(const MetricStore& store,
-                                         std::span<const DeviceInfo> devices, int64_t now_ns) {
+std::map<int, DeviceValues> ReadDevices(const MetricStore& store,
+                                        std::span<const DeviceInfo> devices, int64_t now_ns) {
   std::map<std::string, int, std::less<>> by_label;
   for (const DeviceInfo& device : devices) {
     by_label[std::to_string(device.physical_id)] = device.id;
   }
-  std::map<int, DeviceReading> readings;
+  std::map<int, DeviceValues> latest;
   store.VisitFresh(now_ns, [&](const SeriesValue& value) {
     const bool wanted = value.metric == kEnergy || value.metric == kMemory ||
                         value.metric == kUtilization || value.metric == kEcc;
     if (!wanted || !std::isfinite(value.value)) return;
     auto device = by_label.find(Label(*value.labels, "npu"));
-    if (device != by_label.end()) Note(value, &readings[device->second]);
+    if (device != by_label.end()) Note(value, &latest[device->second]);
   });
-  return readings;
+  return latest;
 }
 
 void SessionStatistics::Growth::Take(const std::optional<double>& value) {
@@ -73,21 +73,21 @@ void SessionStatistics::Growth::Take(const std::optional<double>& value) {
   last = value;
 }
 
-void SessionStatistics::Take(const std::map<int, DeviceReading>& readings,
+void SessionStatistics::Take(const std::map<int, DeviceValues>& latest,
                              std::span<const int> devices) {
   for (int id : devices) {
-    auto found = readings.find(id);
-    if (found == readings.end()) continue;
-    const DeviceReading& reading = found->second;
+    auto found = latest.find(id);
+    if (found == latest.end()) continue;
+    const DeviceValues& values = found->second;
     Device& device = devices_[id];
-    device.energy.Take(reading.energy_joules);
-    device.ecc_corrected.Take(reading.ecc_corrected);
-    device.ecc_uncorrected.Take(reading.ecc_uncorrected);
-    if (reading.memory_bytes) {
-      device.peak_memory = std::max(device.peak_memory.value_or(0), *reading.memory_bytes);
+    device.energy.Take(values.energy_joules);
+    device.ecc_corrected.Take(values.ecc_corrected);
+    device.ecc_uncorrected.Take(values.ecc_uncorrected);
+    if (values.memory_bytes) {
+      device.peak_memory = std::max(device.peak_memory.value_or(0), *values.memory_bytes);
     }
-    if (!reading.utilization) continue;
-    device.utilization += *reading.utilization;
+    if (!values.utilization) continue;
+    device.utilization += *values.utilization;
     ++device.utilizations;
   }
 }

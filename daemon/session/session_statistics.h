@@ -21,7 +21,7 @@ class StoredSession;
 }
 
 // The latest values of one NPU; what is not measured is absent.
-struct DeviceReading {
+struct DeviceValues {
   std::optional<double> energy_joules;  // since the daemon started
   std::optional<double> memory_bytes;
   std::optional<double> utilization;
@@ -29,13 +29,13 @@ struct DeviceReading {
   std::optional<double> ecc_uncorrected;
 };
 // By logical id. Goes through all series: for once a second, not for every record.
-std::map<int, DeviceReading> ReadDevices(const MetricStore& store,
-                                         std::span<const DeviceInfo> devices, int64_t now_ns);
+std::map<int, DeviceValues> ReadDevices(const MetricStore& store,
+                                        std::span<const DeviceInfo> devices, int64_t now_ns);
 
 class SessionStatistics {
  public:
   // A device counts from the first sample it is in.
-  void Take(const std::map<int, DeviceReading>& readings, std::span<const int> devices);
+  void Take(const std::map<int, DeviceValues>& latest, std::span<const int> devices);
   void Fill(v1::SessionStatus* out) const;
   bool empty() const { return devices_.empty(); }
 

@@ -31,13 +31,13 @@ const char* FunctionOf(std::string_view what) {
 class Planner {
  public:
   Planner(const Job& job, uint32_t rank, int64_t step)
-      : job_(job), rank_(rank), place_(PlaceOf(job, rank)), step_(step) {
+      : job_(job), rank_(rank), position_(PositionOf(job, rank)), step_(step) {
     // The layers of this stage: as even as it goes, the first stages have the rest.
     std::vector<std::pair<const Layer*, uint32_t>> all;
     for (const Layer& layer : job.layers) {
       for (uint32_t i = 0; i < layer.count; ++i) all.emplace_back(&layer, i);
     }
-    const size_t stages = job.pipeline_parallel, stage = place_.stage;
+    const size_t stages = job.pipeline_parallel, stage = position_.stage;
     const size_t begin = all.size() * stage / stages, end = all.size() * (stage + 1) / stages;
     layers_.assign(all.begin() + static_cast<ptrdiff_t>(begin),
                    all.begin() + static_cast<ptrdiff_t>(end));
@@ -90,7 +90,7 @@ class Planner {
     if (Number(kSlowDataLoader) > 0) {
       Add(Action::kPause, "dataloader").duration_ns = Number(kSlowDataLoader) * 1'000'000;
     }
-    if (job_.batch_bytes > 0 && place_.stage == 0)
+    if (job_.batch_bytes > 0 && position_.stage == 0)
       Add(Action::kCopy, "batch").bytes = job_.batch_bytes;
   }
 
@@ -199,7 +199,7 @@ class Planner {
   }
 
   void Link(bool to_next, bool forward) {
-    const bool there = to_next ? place_.stage + 1 < job_.pipeline_parallel : place_.stage > 0;
+    const bool there = to_next ? position_.stage + 1 < job_.pipeline_parallel : position_.stage > 0;
     if (!there) return;
     const bool sends = to_next == forward;
     if (sends) Wait(kLink, kCompute);
@@ -256,7 +256,7 @@ class Planner {
 
   const Job& job_;
   const uint32_t rank_;
-  const Place place_;
+  const RankPosition position_;
   const int64_t step_;
   std::vector<std::pair<const Layer*, uint32_t>> layers_;
   std::vector<Action> actions_;
@@ -267,15 +267,15 @@ class Planner {
 
 }  // namespace
 
-Place PlaceOf(const Job& job, uint32_t rank) {
+RankPosition PositionOf(const Job& job, uint32_t rank) {
   return {rank % job.tensor_parallel, rank / job.tensor_parallel % job.data_parallel,
           rank / job.tensor_parallel / job.data_parallel};
 }
 
 GroupOf DataGroup(const Job& job, uint32_t rank) {
-  const Place place = PlaceOf(job, rank);
-  return {fmt::format("dp_{}", place.stage * job.tensor_parallel + place.tensor), job.data_parallel,
-          place.data};
+  const RankPosition position = PositionOf(job, rank);
+  return {fmt::format("dp_{}", position.stage * job.tensor_parallel + position.tensor), job.data_parallel,
+          position.data};
 }
 
 GroupOf ExpertGroup(const Job& job, uint32_t rank) {
@@ -287,14 +287,14 @@ GroupOf ExpertGroup(const Job& job, uint32_t rank) {
 
 GroupOf TensorGroup(const Job& job, uint32_t rank) {
   return {fmt::format("tp_{}", rank / job.tensor_parallel), job.tensor_parallel,
-          PlaceOf(job, rank).tensor};
+          PositionOf(job, rank).tensor};
 }
 
 GroupOf LinkGroup(const Job& job, uint32_t rank, bool to_next, bool forward) {
-  const Place place = PlaceOf(job, rank);
-  const uint32_t first = to_next ? place.stage : place.stage - 1;
+  const RankPosition position = PositionOf(job, rank);
+  const uint32_t first = to_next ? position.stage : position.stage - 1;
   return {fmt::format("pp_{}_{}_{}", forward ? "forward" : "backward",
-                      place.data * job.tensor_parallel + place.tensor, first),
+                      position.data * job.tensor_parallel + position.tensor, first),
           2, to_next ? 0u : 1u};
 }
 

@@ -11,10 +11,10 @@
 namespace profd::sim::app {
 
 // Where a rank stands; ranks count through tensor, then data, then pipeline.
-struct Place {
+struct RankPosition {
   uint32_t tensor = 0, data = 0, stage = 0;
 };
-Place PlaceOf(const Job& job, uint32_t rank);
+RankPosition PositionOf(const Job& job, uint32_t rank);
 
 // Ranks that communicate, and which of them this one is. Named by what they have in common.
 struct GroupOf {

@@ -20,7 +20,7 @@ void Run(fuzz::Input input) {
   ParseHccnLink(text);
   ParseHccnLinkUps(text);
   CheckWithin(ParseHccnSpeed(text), 0, 1e18);
-  const OpticalReading optical = ParseHccnOptical(text);
+  const OpticalValues optical = ParseHccnOptical(text);
   CheckWithin(optical.temperature_celsius, -300, 300);
   CheckWithin(optical.supply_volts, 0, 1e5);
   for (size_t lane = 0; lane < optical.tx_power_watts.size(); ++lane) {
