@@ -120,6 +120,7 @@ struct CollectorSpec {
   // Runs beside whatever an option turns on at the device: it costs nothing while nothing changes,
   // and explains the other numbers.
   bool with_device_options = false;
+  bool overview = false;  // of what a live overview of the NPUs shows (profctl top)
   std::span<const RecordPart> record_parts = {};
   std::string_view settings = {};  // key of [metrics] with items that the collector reads
 };

@@ -3,8 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 namespace profd::client::top {
@@ -19,17 +17,6 @@ constexpr int64_t kLastRetryNs = 8 * kNsPerSecond;
 constexpr int kNapMs = 50;
 // The fastest refresh; and a chunk holds at most 8192 samples, which all channels make in 200 ms.
 constexpr uint32_t kChunkMs = 100;
-// Only what rows are made of: the others would be decoded for nothing.
-constexpr std::array<std::string_view, 5> kCollectors = {"npu_state", "hccs", "pcie", "roce",
-                                                         "aicore_freq"};
-
-bool Has(const v1::Node& node, std::string_view collector, bool available) {
-  return std::any_of(node.collectors().begin(), node.collectors().end(),
-                     [&](const v1::CollectorInfo& info) {
-                       return info.name() == collector && (info.available() || !available);
-                     });
-}
-
 }  // namespace
 
 v1::StreamSamplesRequest Feed::Request(const v1::Node& node) const {
@@ -37,12 +24,11 @@ v1::StreamSamplesRequest Feed::Request(const v1::Node& node) const {
   request.set_devices_only(true);
   request.set_interval_ms(kChunkMs);
   for (uint32_t id : settings_.devices) request.add_devices(id);
-  for (std::string_view name : kCollectors) {
-    if (node.collectors().empty() || Has(node, name, false))
-      request.add_collectors(std::string(name));
+  // Only what rows are made of: the others would be decoded for nothing. A daemon of an earlier version, which names none,
+  // sends them all.
+  for (const v1::CollectorInfo& collector : node.collectors()) {
+    if (collector.overview()) request.add_collectors(collector.name());
   }
-  // The port's own layer where there is none above it.
-  if (Has(node, "nic", true) && !Has(node, "roce", true)) request.add_collectors("nic");
   return request;
 }
 

@@ -1,6 +1,9 @@
 // profctl top without a terminal: arguments, --once, --json, what is said when nothing can be
 // drawn.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "client/top/test_support.h"
 
@@ -25,6 +28,16 @@ TEST_F(TopCommandTest, OnceIsPlainText) {
   ExpectGolden(out(), "top_once.txt");
   EXPECT_TRUE(daemon_.stream_request.devices_only());
   EXPECT_EQ(daemon_.list_request.active_only(), true);
+}
+
+TEST_F(TopCommandTest, AsksForTheCollectorsOfAnOverview) {
+  for (const auto& [name, overview] : {std::pair("npu_state", true), {"hbm", false}, {"new_one", true}}) {
+    v1::CollectorInfo& collector = *daemon_.node.add_collectors();
+    collector.set_name(name);
+    collector.set_overview(overview);
+  }
+  EXPECT_EQ(Run({"top", "--once"}), 0) << err();
+  EXPECT_THAT(daemon_.stream_request.collectors(), testing::ElementsAre("npu_state", "new_one"));
 }
 
 TEST_F(TopCommandTest, OnceAsJsonIsOneObject) {

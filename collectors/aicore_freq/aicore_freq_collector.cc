@@ -20,6 +20,7 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 1000.0 / kPeriodMs,
     .max_hz = 100,
     .with_device_options = true,
+    .overview = true,
 };
 
 using records::LpmEntry;

@@ -15,6 +15,7 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "sys_interconnection_freq"}}},
     .default_hz = 50,
     .max_hz = 50,
+    .overview = true,
 };
 
 // One direction's cumulative bytes.

@@ -222,6 +222,7 @@ constexpr CollectorSpec kSpec = {
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
+    .overview = true,
     .settings = "npu_extra",
 };
 

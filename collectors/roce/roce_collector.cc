@@ -14,6 +14,7 @@ constexpr CollectorSpec kSpec = {
     .options = {{{.key = "sys_io_sampling_freq"}}},
     .default_hz = 100,
     .max_hz = 100,
+    .overview = true,
 };
 
 }  // namespace

@@ -147,6 +147,7 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
     wire.set_option(OptionKeys(spec));
     wire.set_default_hz(spec.default_hz);
     wire.set_max_hz(spec.max_hz);
+    wire.set_overview(spec.overview);
     bool disabled = std::find(off.begin(), off.end(), spec.name) != off.end();
     if (!disabled && spec.always_on_hz > 0) wire.set_always_on_hz(spec.always_on_hz);
     Status why;

@@ -351,7 +351,7 @@ class CollectingFiles(_message.Message):
     def __init__(self, processes: _Optional[int] = ..., left_ms: _Optional[int] = ...) -> None: ...
 
 class CollectorInfo(_message.Message):
-    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "left_out_ticks", "max_hz", "name", "option", "reason", "samples", "source", "summary"]
+    __slots__ = ["always_on_hz", "available", "default_hz", "devices", "errors", "last_duration_ns", "last_error", "late_ticks", "left_out_ticks", "max_hz", "name", "option", "overview", "reason", "samples", "source", "summary"]
     class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     ALWAYS_ON_HZ_FIELD_NUMBER: _ClassVar[int]
@@ -366,6 +366,7 @@ class CollectorInfo(_message.Message):
     MAX_HZ_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPTION_FIELD_NUMBER: _ClassVar[int]
+    OVERVIEW_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     SAMPLES_FIELD_NUMBER: _ClassVar[int]
     SOURCE_DCMI: CollectorInfo.Source
@@ -386,11 +387,12 @@ class CollectorInfo(_message.Message):
     max_hz: float
     name: str
     option: str
+    overview: bool
     reason: str
     samples: int
     source: CollectorInfo.Source
     summary: str
-    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[_Union[CollectorInfo.Source, str]] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_ns: _Optional[int] = ..., left_out_ticks: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ..., source: _Optional[_Union[CollectorInfo.Source, str]] = ..., option: _Optional[str] = ..., default_hz: _Optional[float] = ..., max_hz: _Optional[float] = ..., always_on_hz: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., available: bool = ..., reason: _Optional[str] = ..., samples: _Optional[int] = ..., errors: _Optional[int] = ..., late_ticks: _Optional[int] = ..., last_error: _Optional[str] = ..., last_duration_ns: _Optional[int] = ..., left_out_ticks: _Optional[int] = ..., overview: bool = ...) -> None: ...
 
 class CollectorRequest(_message.Message):
     __slots__ = ["hz", "name"]
